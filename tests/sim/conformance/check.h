@@ -1,0 +1,19 @@
+/* The table that the program prints, a line a step. */
+#ifndef CONFORMANCE_CHECK_H
+#define CONFORMANCE_CHECK_H
+
+#include <stdint.h>
+
+/* From now on steps belong to this row. */
+void check_row(const char *row);
+/* One step: what was expected, what came. Returns whether they agree. */
+int check(const char *what, int64_t expected, int64_t got);
+void check_skip(const char *why);
+/* How many steps disagreed. */
+int check_differences(void);
+
+void memory_rows(void);
+void life_rows(void);
+void event_rows(void);
+
+#endif

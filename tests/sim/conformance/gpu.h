@@ -1,0 +1,61 @@
+/* The driver, by dlopen, so that one binary runs on the simulator and on a real card. */
+#ifndef CONFORMANCE_GPU_H
+#define CONFORMANCE_GPU_H
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#define GPU_CALLS(X)                                                                               \
+    X(cuInit)                                                                                      \
+    X(cuDeviceGet)                                                                                 \
+    X(cuDeviceGetCount)                                                                            \
+    X(cuDevicePrimaryCtxRetain)                                                                    \
+    X(cuDevicePrimaryCtxReset_v2)                                                                  \
+    X(cuCtxCreate_v4)                                                                              \
+    X(cuCtxDestroy_v2)                                                                             \
+    X(cuCtxSetCurrent)                                                                             \
+    X(cuCtxGetCurrent)                                                                             \
+    X(cuCtxSynchronize)                                                                            \
+    X(cuMemAlloc_v2)                                                                               \
+    X(cuMemAllocPitch_v2)                                                                          \
+    X(cuMemAllocManaged)                                                                           \
+    X(cuMemHostAlloc)                                                                              \
+    X(cuMemAllocAsync)                                                                             \
+    X(cuMemFreeAsync)                                                                              \
+    X(cuMemFree_v2)                                                                                \
+    X(cuMemGetInfo_v2)                                                                             \
+    X(cuMemGetAddressRange_v2)                                                                     \
+    X(cuMemsetD8_v2)                                                                               \
+    X(cuMemcpyDtoH_v2)                                                                             \
+    X(cuPointerGetAttribute)                                                                       \
+    X(cuIpcGetMemHandle)                                                                           \
+    X(cuIpcOpenMemHandle_v2)                                                                       \
+    X(cuIpcCloseMemHandle)                                                                         \
+    X(cuIpcGetEventHandle)                                                                         \
+    X(cuIpcOpenEventHandle)                                                                        \
+    X(cuEventCreate)                                                                               \
+    X(cuEventRecord)                                                                               \
+    X(cuEventQuery)                                                                                \
+    X(cuEventSynchronize)                                                                          \
+    X(cuEventDestroy_v2)                                                                           \
+    X(cuStreamCreate)                                                                              \
+    X(cuStreamSynchronize)                                                                         \
+    X(cuStreamBeginCapture_v2)                                                                     \
+    X(cuStreamEndCapture)                                                                          \
+    X(cuThreadExchangeStreamCaptureMode)                                                           \
+    X(cuLaunchHostFunc)                                                                            \
+    X(cuGraphDestroy)                                                                              \
+    X(cuGetProcAddress_v2)
+
+struct gpu {
+#define X(name) __typeof__(name) *name;
+    GPU_CALLS(X)
+#undef X
+};
+
+extern struct gpu gpu;
+
+/* Loads the driver; false, with a line on stderr, if it is not there. */
+int gpu_load(void);
+
+#endif

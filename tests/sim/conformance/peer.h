@@ -1,0 +1,78 @@
+/*
+ * Processes that do what they are told. A row of the table is a script that runs in the parent,
+ * which never touches the driver; each step is sent to a peer, which was forked before anybody
+ * called cuInit, and comes back with a code and numbers.
+ */
+#ifndef CONFORMANCE_PEER_H
+#define CONFORMANCE_PEER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum op {
+    OP_START,     /* cuInit, primary context of device n[0] */
+    OP_ALLOC,     /* n[0] bytes of kind n[1] -> n[0] */
+    OP_FREE,      /* n[0] */
+    OP_FILL,      /* n[0] address, n[1] bytes, n[2] value; waits until it is there */
+    OP_READ,      /* n[0] address, n[1] bytes -> n[0]: the first */
+    OP_GET,       /* n[0] -> bytes */
+    OP_OPEN,      /* bytes, n[0] flags -> n[0] */
+    OP_CLOSE,     /* n[0] */
+    OP_RANGE,     /* n[0] -> n[0] base, n[1] size */
+    OP_ATTRIBUTE, /* n[0] address, n[1] attribute -> n[0] */
+    OP_AVAILABLE, /* -> n[0] free bytes */
+    OP_CONTEXT,   /* creates one, which is then current -> n[0] */
+    OP_CURRENT,   /* makes n[0] current */
+    OP_WHICH,     /* -> n[0]: the current one */
+    OP_DESTROY,   /* n[0], a context */
+    OP_RESET,     /* the primary context */
+    OP_DEVICE,    /* makes the primary context of device n[0] current */
+    OP_DEVICES,   /* -> n[0] */
+    OP_FORKED,    /* -> n: codes of cuInit, free, alloc, open in a fork child */
+    OP_BUSY_FREE, /* frees n[0] while a host function sleeps 300 ms -> n[0]: ms taken */
+    OP_CAPTURE,   /* n[0] freed in a thread during a capture, n[1]: relaxed -> n: free, end */
+    OP_EVENT,     /* n[0] flags -> n[0] */
+    OP_EVENT_GET,
+    OP_EVENT_OPEN,
+    OP_RECORD,
+    OP_QUERY,
+    OP_WAIT,
+    OP_EVENT_DESTROY,
+    OP_LATE,      /* host function of n[1] ms, then records n[0] behind it */
+    OP_CUDA_OPEN, /* the runtime's, as their driver twins; 255 where there is no runtime */
+    OP_CUDA_CLOSE,
+    OP_CUDA_MALLOC,
+    OP_CUDA_RESET,
+    OP_EXIT, /* as a program ends, by exit */
+    OPS,
+};
+
+enum kind { KIND_PLAIN, KIND_PITCH, KIND_POOL, KIND_MANAGED, KIND_HOST };
+
+enum { GONE = -1, NO_RUNTIME = 255 };
+
+struct message {
+    int32_t op, code;
+    uint64_t n[4];
+    char bytes[64];
+};
+
+struct peer {
+    pid_t pid;
+    int to, from;
+    struct message last; /* the newest answer */
+};
+
+/* A peer with its first context; `started` 0: before cuInit. */
+void peer_start(struct peer *peer, int started);
+/* Its code, or GONE if it died; the whole answer is in peer->last. */
+int peer_do(struct peer *peer, enum op op, uint64_t a, uint64_t b, uint64_t c);
+/* The same for ops that take a handle. */
+int peer_open(struct peer *peer, enum op op, const char handle[64], uint64_t flags);
+/* Ends it as its program would, or kills it (signal), and waits. The wait status. */
+int peer_end(struct peer *peer, int signal);
+
+/* In the peer. */
+void peer_serve(int from, int to);
+
+#endif

@@ -1,0 +1,208 @@
+/* Blocks and their holders; see block.h. One thread, no locks. */
+#include "block.h"
+
+#include "../protocol.h"
+
+#include <cuda.h>
+
+enum { BUCKETS = 1 << 16 };
+
+struct block {
+    uint64_t id, offset, size;
+    uint64_t owner, address; /* owner 0: freed by it, or it died */
+    struct memory *memory;
+    struct hold *holds;
+    struct block *next_id, *next_name; /* chains of the two hash tables */
+    uint32_t device;
+    bool exported;
+};
+
+struct hold {
+    struct block *block;
+    struct party *party;
+    uint64_t count;
+    struct hold *next_of_block;
+    struct hold *next_of_party, *prev_of_party;
+};
+
+static struct {
+    struct block *by_id[BUCKETS], *by_name[BUCKETS];
+    uint64_t next_id, count;
+} blocks;
+
+static struct block **id_chain(uint64_t id) {
+    return &blocks.by_id[id % BUCKETS];
+}
+
+static struct block **name_chain(uint64_t owner, uint64_t address) {
+    uint64_t mixed = (owner * 0x9e3779b97f4a7c15u) ^ ((address >> SIM_BLOCK_SHIFT) * 0x85ebca6bu);
+    return &blocks.by_name[(mixed ^ mixed >> 32) % BUCKETS];
+}
+
+static struct block *find_id(uint64_t id) {
+    struct block *block = *id_chain(id);
+    while (block && block->id != id)
+        block = block->next_id;
+    return block;
+}
+
+static struct block *find_name(uint64_t owner, uint64_t address) {
+    struct block *block = *name_chain(owner, address);
+    while (block && (block->owner != owner || block->address != address))
+        block = block->next_name;
+    return block;
+}
+
+static struct hold *find_hold(const struct block *block, const struct party *party) {
+    struct hold *hold = block->holds;
+    while (hold && hold->party != party)
+        hold = hold->next_of_block;
+    return hold;
+}
+
+static bool hold_add(struct block *block, struct party *party) {
+    struct hold *hold = find_hold(block, party);
+    if (!hold) {
+        hold = calloc(1, sizeof *hold);
+        if (!hold)
+            return false;
+        hold->block = block;
+        hold->party = party;
+        hold->next_of_block = block->holds;
+        block->holds = hold;
+        hold->next_of_party = party->holds;
+        if (party->holds)
+            party->holds->prev_of_party = hold;
+        party->holds = hold;
+    }
+    hold->count++;
+    return true;
+}
+
+/* The owner lets go of the name: from now on the handle leads nowhere. */
+static void disown(struct block *block) {
+    struct block **link = name_chain(block->owner, block->address);
+    while (*link && *link != block)
+        link = &(*link)->next_name;
+    if (*link)
+        *link = block->next_name;
+    block->owner = 0;
+}
+
+static void destroy(struct block *block) {
+    struct block **link = id_chain(block->id);
+    while (*link != block)
+        link = &(*link)->next_id;
+    *link = block->next_id;
+    memory_give(block->memory, block->offset, block->size);
+    blocks.count--;
+    free(block);
+}
+
+static void hold_remove(struct hold *hold) {
+    struct block *block = hold->block;
+    struct hold **link = &block->holds;
+    while (*link != hold)
+        link = &(*link)->next_of_block;
+    *link = hold->next_of_block;
+    if (hold->prev_of_party)
+        hold->prev_of_party->next_of_party = hold->next_of_party;
+    else
+        hold->party->holds = hold->next_of_party;
+    if (hold->next_of_party)
+        hold->next_of_party->prev_of_party = hold->prev_of_party;
+    free(hold);
+    if (!block->holds)
+        destroy(block);
+}
+
+static void hold_drop(struct hold *hold) {
+    if (--hold->count == 0)
+        hold_remove(hold);
+}
+
+static struct block_view view_of(const struct block *block) {
+    return (struct block_view){block->id, block->offset, block->size, block->device};
+}
+
+unsigned block_allocate(struct party *owner, struct memory *memory, uint32_t device, uint64_t size,
+                        uint64_t address, struct block_view *view) {
+    if (!size || size > memory->total)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    size = (size + SIM_BLOCK - 1) & ~(SIM_BLOCK - 1);
+    struct block *block = calloc(1, sizeof *block);
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (memory_take(memory, size, &block->offset)) {
+        free(block);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    block->id = ++blocks.next_id;
+    block->size = size;
+    block->owner = owner->id;
+    block->address = address;
+    block->memory = memory;
+    block->device = device;
+    block->next_id = *id_chain(block->id);
+    *id_chain(block->id) = block;
+    block->next_name = *name_chain(owner->id, address);
+    *name_chain(owner->id, address) = block;
+    blocks.count++;
+    if (!hold_add(block, owner)) {
+        disown(block);
+        destroy(block);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *view = view_of(block);
+    return CUDA_SUCCESS;
+}
+
+unsigned block_free(struct party *owner, uint64_t id) {
+    struct block *block = find_id(id);
+    if (!block || block->owner != owner->id)
+        return CUDA_ERROR_INVALID_VALUE;
+    disown(block);
+    hold_drop(find_hold(block, owner));
+    return CUDA_SUCCESS;
+}
+
+unsigned block_export(const struct party *owner, uint64_t id) {
+    struct block *block = find_id(id);
+    if (!block || block->owner != owner->id)
+        return CUDA_ERROR_INVALID_VALUE;
+    block->exported = true;
+    return CUDA_SUCCESS;
+}
+
+unsigned block_open(struct party *user, uint64_t owner, uint64_t address, struct block_view *view) {
+    struct block *block = find_name(owner, address);
+    if (!block)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!block->exported)
+        return CUDA_ERROR_NOT_PERMITTED;
+    if (!hold_add(block, user))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *view = view_of(block);
+    return CUDA_SUCCESS;
+}
+
+unsigned block_close(struct party *user, uint64_t id) {
+    struct block *block = find_id(id);
+    struct hold *hold = block ? find_hold(block, user) : NULL;
+    if (!hold)
+        return CUDA_ERROR_INVALID_VALUE;
+    hold_drop(hold);
+    return CUDA_SUCCESS;
+}
+
+void block_release_all(struct party *party) {
+    while (party->holds) {
+        if (party->holds->block->owner == party->id)
+            disown(party->holds->block);
+        hold_remove(party->holds);
+    }
+}
+
+uint64_t block_count(void) {
+    return blocks.count;
+}

@@ -1,0 +1,43 @@
+/*
+ * Blocks: ranges of device memory, and who holds them.
+ *
+ * A block has an owner, who allocated it, until that frees it or dies; and holders, owner and
+ * importers alike, each counted once an ALLOC or OPEN. It lives until its last hold is gone. A
+ * handle names a block by its owner's id and the owner's address of it, which is what makes a
+ * stale handle mean the next allocation at that address, as it does on the real driver.
+ */
+#ifndef GPUSIM_BLOCK_H
+#define GPUSIM_BLOCK_H
+
+#include "memory.h"
+
+#include <stdbool.h>
+
+struct hold;
+
+/* A client as blocks and events see it. */
+struct party {
+    uint64_t id;
+    struct hold *holds;
+    uint64_t events; /* event holds, see event.h */
+};
+
+/* What a client is told of a block. */
+struct block_view {
+    uint64_t id, offset, size;
+    uint32_t device;
+};
+
+/* All return a CUresult; views are set only on success. */
+unsigned block_allocate(struct party *owner, struct memory *memory, uint32_t device, uint64_t size,
+                        uint64_t address, struct block_view *view);
+unsigned block_free(struct party *owner, uint64_t id);
+unsigned block_export(const struct party *owner, uint64_t id);
+/* The caller has made sure that the owner lives. */
+unsigned block_open(struct party *user, uint64_t owner, uint64_t address, struct block_view *view);
+unsigned block_close(struct party *user, uint64_t id);
+/* Drops all that a client held. */
+void block_release_all(struct party *party);
+uint64_t block_count(void);
+
+#endif

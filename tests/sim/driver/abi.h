@@ -1,0 +1,18 @@
+/*
+ * The driver's API as the library exports it: every ABI version under its own name, without the
+ * macros by which cuda.h renames them for programs. All of it, and nothing else, is exported.
+ */
+#ifndef SIM_ABI_H
+#define SIM_ABI_H
+
+#ifndef __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL
+#endif
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#pragma GCC visibility pop
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#endif

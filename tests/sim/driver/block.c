@@ -1,0 +1,170 @@
+/* The device memory that this process holds; see block.h. */
+#include "block.h"
+
+#include "context.h"
+#include "import.h"
+#include "link.h"
+#include "small.h"
+#include "space.h"
+#include "state.h"
+
+static struct block_set *set_of(const struct block *block) {
+    return &block->context->blocks;
+}
+
+static void roomy_remove(struct block *block) {
+    struct block **head = &set_of(block)->roomy[block->kind];
+    if (block->roomier)
+        block->roomier->less_roomy = block->less_roomy;
+    else if (*head == block)
+        *head = block->less_roomy;
+    if (block->less_roomy)
+        block->less_roomy->roomier = block->roomier;
+    block->roomier = block->less_roomy = NULL;
+}
+
+/* To the front: what was freed last is allocated first. */
+static void roomy_add(struct block *block) {
+    struct block **head = &set_of(block)->roomy[block->kind];
+    roomy_remove(block);
+    block->less_roomy = *head;
+    if (*head)
+        (*head)->roomier = block;
+    *head = block;
+}
+
+void block_link(struct block *block) {
+    struct block_set *set = set_of(block);
+    block->prev = NULL;
+    block->next = set->first;
+    if (set->first)
+        set->first->prev = block;
+    set->first = block;
+}
+
+void block_drop(struct block *block, bool retire) {
+    struct sim_request request = {.op = block->kind == BLOCK_IMPORT ? SIM_CLOSE : SIM_FREE,
+                                  .a = block->id};
+    link_call(&request, NULL);
+    if (block->small) {
+        roomy_remove(block);
+        small_destroy(block->small);
+    }
+    if (block->prev)
+        block->prev->next = block->next;
+    else
+        set_of(block)->first = block->next;
+    if (block->next)
+        block->next->prev = block->prev;
+    if (retire)
+        space_retire(block->address, block->size);
+    else
+        space_give(block->address, block->size);
+    import_forget(block);
+    free(block);
+}
+
+void block_drop_all(CUcontext context) {
+    while (context->blocks.first)
+        block_drop(context->blocks.first, context->blocks.first->kind == BLOCK_IMPORT);
+}
+
+static CUresult create(CUcontext context, enum block_kind kind, uint64_t size, struct block **out) {
+    struct sim_reply reply;
+    struct block *block = calloc(1, sizeof *block);
+    uint64_t whole = (size + SIM_BLOCK - 1) & ~(SIM_BLOCK - 1);
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    block->address = space_take(whole, 0, block);
+    if (!block->address) {
+        free(block);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    struct sim_request request = {
+        .op = SIM_ALLOC, .device = context->card, .a = whole, .b = block->address};
+    CUresult result = link_call(&request, &reply);
+    if (result) {
+        space_give(block->address, whole);
+        free(block);
+        return result;
+    }
+    block->id = reply.a;
+    block->offset = reply.b;
+    block->size = reply.c;
+    block->serial = state_serial();
+    block->card = context->card;
+    block->kind = kind;
+    block->context = context;
+    block_link(block);
+    *out = block;
+    return CUDA_SUCCESS;
+}
+
+static CUresult allocate_small(CUcontext context, enum block_kind kind, uint64_t size,
+                               CUdeviceptr *out) {
+    uint64_t offset;
+    struct block *block = context->blocks.roomy[kind];
+    while (block && !small_take(block->small, size, &offset))
+        block = block->less_roomy;
+    if (!block) {
+        CUresult result = create(context, kind, SIM_BLOCK, &block);
+        if (result)
+            return result;
+        block->small = small_create();
+        if (!block->small || !small_take(block->small, size, &offset)) {
+            block_drop(block, false);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        roomy_add(block);
+    }
+    if (!small_room(block->small))
+        roomy_remove(block);
+    *out = block->address + offset;
+    return CUDA_SUCCESS;
+}
+
+CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, CUdeviceptr *out) {
+    struct block *block;
+    /* Before the search for addresses, which would have to reserve them. */
+    if (size > link_memory())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (size <= SMALL_MOST)
+        return allocate_small(context, kind, size, out);
+    CUresult result = create(context, kind, size, &block);
+    if (result)
+        return result;
+    block->requested = size;
+    *out = block->address;
+    return CUDA_SUCCESS;
+}
+
+CUresult block_free(CUdeviceptr base) {
+    struct span span;
+    if (!block_find(base, &span) || span.base != base || span.block->kind == BLOCK_IMPORT)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct block *block = span.block;
+    if (block->small) {
+        small_give(block->small, base - block->address);
+        if (small_live(block->small)) {
+            roomy_add(block);
+            return CUDA_SUCCESS;
+        }
+    }
+    block_drop(block, false);
+    return CUDA_SUCCESS;
+}
+
+bool block_find(uint64_t address, struct span *span) {
+    struct block *block = space_block(address);
+    uint64_t offset = 0, size;
+    if (!block)
+        return false;
+    size = block->requested;
+    if (block->small && !small_find(block->small, address - block->address, &offset, &size))
+        return false;
+    if (block->kind == BLOCK_IMPORT &&
+        !import_find(block, address - block->address, &offset, &size))
+        return false;
+    *span = (struct span){block->address + offset, size, block};
+    return address - span->base < size;
+}

@@ -1,0 +1,54 @@
+/*
+ * The device memory that this process holds: blocks, each its own allocation, a block shared by
+ * small allocations, or one opened from another process. All of it belongs to a context and ends
+ * with it. Under the state lock.
+ */
+#ifndef SIM_BLOCK_H
+#define SIM_BLOCK_H
+
+#include "abi.h"
+
+enum block_kind { BLOCK_PLAIN, BLOCK_POOL, BLOCK_IMPORT, BLOCK_OWN_KINDS = BLOCK_IMPORT };
+
+struct small;
+struct opening;
+
+struct block {
+    uint64_t id; /* the daemon's */
+    uint64_t address, size, offset;
+    uint64_t requested; /* 0 where small allocations or openings share it */
+    uint64_t serial;
+    uint32_t card;
+    enum block_kind kind;
+    bool exported;
+    CUcontext context;
+    struct small *small;
+    struct opening *openings;           /* of an import */
+    uint32_t owner, memory, counter;    /* of an import: what its handle says */
+    struct block *next, *prev;          /* of its context */
+    struct block *roomier, *less_roomy; /* shared blocks of a context that have room */
+};
+
+/* What a context owns. */
+struct block_set {
+    struct block *first;
+    struct block *roomy[BLOCK_OWN_KINDS];
+};
+
+/* One allocation, or one opened handle, as the program knows it. */
+struct span {
+    uint64_t base, size;
+    struct block *block;
+};
+
+/* All CUresult; outputs only on success. */
+CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, CUdeviceptr *out);
+CUresult block_free(CUdeviceptr base);
+bool block_find(uint64_t address, struct span *span);
+/* Brings a block under its context, and lets it go, also at the daemon. */
+void block_link(struct block *block);
+void block_drop(struct block *block, bool retire);
+/* All that a context has. */
+void block_drop_all(CUcontext context);
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * Captures of streams, as far as they get in the way of other calls; see stream.h. What is captured
+ * is dropped: a graph is an empty thing that can be destroyed.
+ */
+#include "state.h"
+#include "stream_state.h"
+
+#include <stdlib.h>
+
+struct CUgraph_st {
+    uint64_t id;
+};
+
+static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+static bool in_the_way(const struct CUstream_st *stream) {
+    if (stream->capture == CU_STREAM_CAPTURE_STATUS_NONE)
+        return false;
+    if (pthread_equal(stream->capturer, pthread_self()))
+        return stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    return thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+           stream->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+CUresult capture_forbidden(void) {
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&streams.lock);
+    bool look = streams.captures && thread_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    for (CUstream stream = look ? streams.first : NULL; stream; stream = stream->next) {
+        if (in_the_way(stream)) {
+            stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        }
+    }
+    pthread_mutex_unlock(&streams.lock);
+    return result;
+}
+
+CUresult capture_implicit_locked(CUcontext context) {
+    CUresult result = CUDA_SUCCESS;
+    for (CUstream s = streams.captures ? streams.first : NULL; s; s = s->next) {
+        if (s->context == context && stream_blocking(s) &&
+            s->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+            s->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        }
+    }
+    return result;
+}
+
+CUresult capture_implicit(CUcontext context) {
+    pthread_mutex_lock(&streams.lock);
+    CUresult result = capture_implicit_locked(context);
+    pthread_mutex_unlock(&streams.lock);
+    return result;
+}
+
+static CUresult begin(CUstream named, bool per_thread, CUstreamCaptureMode mode) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stream->legacy)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    pthread_mutex_lock(&streams.lock);
+    if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+        result = CUDA_ERROR_ILLEGAL_STATE;
+    } else {
+        stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        stream->mode = mode;
+        stream->capturer = pthread_self();
+        streams.captures++;
+    }
+    pthread_mutex_unlock(&streams.lock);
+    return result;
+}
+
+static CUresult finish(CUstream stream, CUgraph *graph) {
+    CUstreamCaptureStatus status = stream->capture;
+    *graph = NULL;
+    if (status == CU_STREAM_CAPTURE_STATUS_NONE)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    if (stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+        !pthread_equal(stream->capturer, pthread_self()))
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    stream->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    streams.captures--;
+    if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    *graph = calloc(1, sizeof **graph);
+    return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult end(CUstream named, bool per_thread, CUgraph *graph) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    if (!graph)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&streams.lock);
+    result = finish(stream, graph);
+    pthread_mutex_unlock(&streams.lock);
+    return result;
+}
+
+static CUresult status_of(CUstream named, bool per_thread, CUstreamCaptureStatus *status) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (!result && !status)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result)
+        return result;
+    pthread_mutex_lock(&streams.lock);
+    *status = stream->capture;
+    pthread_mutex_unlock(&streams.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamBeginCapture(CUstream stream) {
+    return begin(stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult CUDAAPI cuStreamBeginCapture_ptsz(CUstream stream) {
+    return begin(stream, true, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+    return begin(stream, false, mode);
+}
+
+CUresult CUDAAPI cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
+    return begin(stream, true, mode);
+}
+
+CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+    return end(stream, false, graph);
+}
+
+CUresult CUDAAPI cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) {
+    return end(stream, true, graph);
+}
+
+CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+    return status_of(stream, false, status);
+}
+
+CUresult CUDAAPI cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status) {
+    return status_of(stream, true, status);
+}
+
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureMode old = thread_mode;
+    thread_mode = *mode;
+    *mode = old;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
+    CUresult result = state_check();
+    if (!result && !graph)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        free(graph);
+    return result;
+}

@@ -1,0 +1,411 @@
+/* Contexts, primary and created, and the stack of them that each thread has; see context.h. */
+#include "context.h"
+
+#include "device.h"
+#include "link.h"
+#include "state.h"
+#include "stream.h"
+
+enum { STACK_DEPTH = 64, CONTEXT_MAGIC = 0x43747831, API_VERSION = 3020 };
+
+static struct {
+    CUcontext first;
+    CUcontext primary[SIM_MAX_DEVICES]; /* by ordinal */
+} contexts;
+
+static _Thread_local struct {
+    CUcontext at[STACK_DEPTH];
+    unsigned depth;
+} stack;
+
+CUcontext context_top(void) {
+    return stack.depth ? stack.at[stack.depth - 1] : NULL;
+}
+
+CUresult context_current(CUcontext *context) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    *context = context_top();
+    if (!*context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return (*context)->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUcontext context_first(void) {
+    return contexts.first;
+}
+
+bool context_known(CUcontext context) {
+    state_lock();
+    CUcontext known = contexts.first;
+    while (known && known != context)
+        known = known->next;
+    state_unlock();
+    return known;
+}
+
+static CUresult push(CUcontext context) {
+    if (stack.depth == STACK_DEPTH)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    stack.at[stack.depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+static CUcontext create(CUdevice device, bool primary, unsigned flags) {
+    CUcontext context = calloc(1, sizeof *context);
+    if (!context)
+        return NULL;
+    context->magic = CONTEXT_MAGIC;
+    context->device = device;
+    context->card = device_card(device);
+    context->primary = primary;
+    context->flags = flags;
+    context->id = state_serial();
+    context->next = contexts.first;
+    contexts.first = context;
+    return context;
+}
+
+/* Ends it: its work first, then all that it owns. */
+static void end(CUcontext context) {
+    stream_wait_context(context);
+    state_lock();
+    context->alive = false;
+    context->peers = 0;
+    block_drop_all(context);
+    state_unlock();
+    stream_end_context(context);
+}
+
+/* --- created contexts --- */
+
+static CUresult create_current(CUcontext *out, unsigned flags, CUdevice device) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!out || flags & ~(unsigned)CU_CTX_FLAGS_MASK)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device_valid(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    state_lock();
+    CUcontext context = create(device, false, flags);
+    state_unlock();
+    if (!context)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    context->references = 1;
+    context->alive = true;
+    result = push(context);
+    if (!result)
+        *out = context;
+    return result;
+}
+
+CUresult CUDAAPI cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice device) {
+    return create_current(out, flags, device);
+}
+
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device) {
+    return create_current(out, flags, device);
+}
+
+CUresult CUDAAPI cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int count,
+                                unsigned int flags, CUdevice device) {
+    (void)affinity, (void)count;
+    return create_current(out, flags, device);
+}
+
+CUresult CUDAAPI cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
+                                CUdevice device) {
+    (void)params;
+    return create_current(out, flags, device);
+}
+
+CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!context || !context_known(context))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (context->primary || !context->alive)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    end(context);
+    if (context_top() == context)
+        stack.depth--;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
+    return cuCtxDestroy_v2(context);
+}
+
+CUresult CUDAAPI cuCtxAttach(CUcontext *out, unsigned int flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!out || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    context->references++;
+    *out = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxDetach(CUcontext context) {
+    CUcontext current;
+    CUresult result = context_current(&current);
+    if (result)
+        return result;
+    if (context != current || context->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return --context->references ? CUDA_SUCCESS : cuCtxDestroy_v2(context);
+}
+
+/* --- primary contexts --- */
+
+static CUresult primary_check(CUdevice device) {
+    CUresult result = state_check();
+    if (!result && !device_valid(device))
+        result = CUDA_ERROR_INVALID_DEVICE;
+    return result;
+}
+
+/* Made at the first mention and never freed: its handle is the same through resets. */
+static CUcontext primary_of(CUdevice device) {
+    if (!contexts.primary[device])
+        contexts.primary[device] = create(device, true, 0);
+    return contexts.primary[device];
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
+    CUresult result = primary_check(device);
+    if (result)
+        return result;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    CUcontext context = primary_of(device);
+    if (context) {
+        context->references++;
+        context->alive = true;
+        *out = context;
+    }
+    state_unlock();
+    return context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    CUresult result = primary_check(device);
+    if (result)
+        return result;
+    state_lock();
+    CUcontext context = contexts.primary[device];
+    bool held = context && context->references;
+    bool last = held && --context->references == 0;
+    state_unlock();
+    if (last)
+        end(context);
+    return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
+    return cuDevicePrimaryCtxRelease_v2(device);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    CUresult result = primary_check(device);
+    if (result)
+        return result;
+    state_lock();
+    CUcontext context = contexts.primary[device];
+    state_unlock();
+    if (context && context->alive)
+        end(context);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) {
+    return cuDevicePrimaryCtxReset_v2(device);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
+    CUresult result = primary_check(device);
+    if (result)
+        return result;
+    if (flags & ~(unsigned)CU_CTX_FLAGS_MASK)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    CUcontext context = primary_of(device);
+    if (context)
+        context->flags = flags;
+    state_unlock();
+    return context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
+    return cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
+    CUresult result = primary_check(device);
+    if (result)
+        return result;
+    if (!flags || !active)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    CUcontext context = contexts.primary[device];
+    *flags = context ? context->flags : 0;
+    *active = context && context->alive;
+    state_unlock();
+    return CUDA_SUCCESS;
+}
+
+/* --- the current context --- */
+
+CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    return context_known(context) ? push(context) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
+    return cuCtxPushCurrent_v2(context);
+}
+
+CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *out) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!stack.depth)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (out)
+        *out = context_top();
+    stack.depth--;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxPopCurrent(CUcontext *out) {
+    return cuCtxPopCurrent_v2(out);
+}
+
+CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (context && !context_known(context))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stack.depth)
+        stack.depth--;
+    return context ? push(context) : CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetCurrent(CUcontext *out) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = context_top();
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxGetDevice(CUdevice *device) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!context_top())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = context_top()->device;
+    return CUDA_SUCCESS;
+}
+
+static CUresult context_or_current(CUcontext *context) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!*context)
+        return context_current(context);
+    return context_known(*context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult CUDAAPI cuCtxGetDevice_v2(CUdevice *device, CUcontext context) {
+    CUresult result = context_or_current(&context);
+    if (!result && !device)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *device = context->device;
+    return result;
+}
+
+CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {
+    CUresult result = context_or_current(&context);
+    if (!result && !id)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *id = context->id;
+    return result;
+}
+
+CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned int *version) {
+    CUresult result = context_or_current(&context);
+    if (!result && !version)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *version = API_VERSION;
+    return result;
+}
+
+CUresult CUDAAPI cuCtxGetFlags(unsigned int *flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (!result && !flags)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *flags = context->flags;
+    return result;
+}
+
+CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (!result && least)
+        *least = 0;
+    if (!result && greatest)
+        *greatest = -5;
+    return result;
+}
+
+/* --- peers --- */
+
+CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!peer || !context_known(peer) || !peer->alive)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (peer->card == context->card)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (context->peers & 1u << peer->card)
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    context->peers |= 1u << peer->card;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!peer || !context_known(peer))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!(context->peers & 1u << peer->card))
+        return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    context->peers &= ~(1u << peer->card);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,33 @@
+/*
+ * Contexts, and which one is current in a thread. A context that has ended stays as a shell, so
+ * that a thread which still has it current gets 709 and no crash.
+ */
+#ifndef SIM_CONTEXT_H
+#define SIM_CONTEXT_H
+
+#include "block.h"
+
+#include <stdatomic.h>
+
+struct CUctx_st {
+    uint32_t magic;
+    uint32_t card;
+    CUdevice device;
+    bool primary;
+    atomic_bool alive;
+    unsigned flags, references;
+    uint64_t id;
+    uint32_t peers; /* bits of devices whose memory it may use */
+    struct block_set blocks;
+    struct CUctx_st *next;
+};
+
+/* The current context: 3, 4, 201 where there is none, 709 where it has ended. */
+CUresult context_current(CUcontext *context);
+/* As it stands, also if it has ended; NULL if none. */
+CUcontext context_top(void);
+bool context_known(CUcontext context);
+/* All there ever were. Under the state lock. */
+CUcontext context_first(void);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * The devices that this process sees: CUDA_VISIBLE_DEVICES chooses and numbers them. Everything
+ * said to the daemon names the card, everything said to the program the ordinal.
+ */
+#ifndef SIM_DEVICE_H
+#define SIM_DEVICE_H
+
+#include "abi.h"
+
+/* 0, or 100 where none is visible. */
+CUresult device_discover(void);
+int device_count(void);
+bool device_valid(CUdevice device);
+uint32_t device_card(CUdevice device);
+CUuuid device_uuid_of_card(uint32_t card);
+
+#endif

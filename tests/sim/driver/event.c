@@ -1,0 +1,327 @@
+/* Events; see event.h. */
+#include "event.h"
+
+#include "context.h"
+#include "link.h"
+#include "state.h"
+#include "stream.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+enum {
+    EVENT_MAGIC = 0x45767431,
+    EVENT_DEAD = 0x45767430,
+    EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS,
+    NO_SLOT = -1,
+};
+
+struct CUevent_st {
+    uint32_t magic;
+    unsigned flags;
+    CUcontext context;
+    int64_t slot; /* in the daemon's page, or NO_SLOT */
+    bool imported, ever;
+    struct sim_event *state, own;
+    double at; /* ms, of the newest record that was reached */
+    struct CUevent_st *next;
+};
+
+/* What a handle says; the rest of its 64 bytes is zero. */
+struct event_handle {
+    uint64_t client, one, slot, shm_device, shm_inode;
+};
+
+_Static_assert(sizeof(struct event_handle) <= CU_IPC_HANDLE_SIZE, "fits");
+
+static struct {
+    pthread_mutex_t lock;
+    CUevent first; /* all there ever were, dead ones too */
+} events = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static CUresult check(CUevent event) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (event->magic == EVENT_DEAD)
+        raise(SIGSEGV);
+    if (event->magic != EVENT_MAGIC)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return event->context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+static CUevent create(CUcontext context, unsigned flags, int64_t slot) {
+    CUevent event = calloc(1, sizeof *event);
+    if (!event)
+        return NULL;
+    event->magic = EVENT_MAGIC;
+    event->flags = flags;
+    event->context = context;
+    event->slot = slot;
+    event->state = slot == NO_SLOT ? &event->own : link_event((uint64_t)slot);
+    pthread_mutex_lock(&events.lock);
+    event->next = events.first;
+    events.first = event;
+    pthread_mutex_unlock(&events.lock);
+    return event;
+}
+
+CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags) {
+    CUcontext context;
+    struct sim_reply reply = {.a = 0};
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    bool shared = flags & CU_EVENT_INTERPROCESS;
+    if (!out || flags & ~(unsigned)EVENT_FLAGS || (shared && !(flags & CU_EVENT_DISABLE_TIMING)))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (shared) {
+        struct sim_request request = {.op = SIM_EVENT_CREATE};
+        result = link_call(&request, &reply);
+        if (result)
+            return result;
+    }
+    CUevent event = create(context, flags, shared ? (int64_t)reply.a : NO_SLOT);
+    if (!event)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = event;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
+    CUresult result = check(event);
+    if (result)
+        return result;
+    pthread_mutex_lock(&events.lock);
+    event->magic = EVENT_DEAD;
+    pthread_mutex_unlock(&events.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuEventDestroy(CUevent event) {
+    return cuEventDestroy_v2(event);
+}
+
+/* --- recording and waiting --- */
+
+static uint32_t load(const uint32_t *counter) {
+    return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+}
+
+static bool reached(const struct sim_event *state, uint32_t record) {
+    return (int32_t)(load(&state->completed) - record) >= 0;
+}
+
+static void wait_for(struct sim_event *state, uint32_t record) {
+    /* Woken by a process that may die first: look again now and then. */
+    struct timespec patience = {.tv_nsec = 20000000};
+    while (!reached(state, record)) {
+        uint32_t seen = load(&state->completed);
+        if (!reached(state, record))
+            syscall(SYS_futex, &state->completed, FUTEX_WAIT, seen, &patience, NULL, 0);
+    }
+}
+
+struct record {
+    CUevent event;
+    uint32_t number;
+};
+
+static double now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void reach(void *argument) {
+    struct record *record = argument;
+    struct sim_event *state = record->event->state;
+    pthread_mutex_lock(&events.lock);
+    record->event->at = now_ms();
+    pthread_mutex_unlock(&events.lock);
+    while (!reached(state, record->number)) {
+        uint32_t seen = load(&state->completed);
+        __atomic_compare_exchange_n(&state->completed, &seen, record->number, false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    }
+    syscall(SYS_futex, &state->completed, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    free(record);
+}
+
+static CUresult record(CUevent event, CUstream named, bool per_thread) {
+    CUstream stream;
+    CUresult result = check(event);
+    if (!result)
+        result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    struct record *record = malloc(sizeof *record);
+    if (!record)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuStreamIsCapturing(stream, &status);
+    record->event = event;
+    record->number = load(&event->state->completed);
+    if (status == CU_STREAM_CAPTURE_STATUS_NONE) {
+        record->number = __atomic_add_fetch(&event->state->recorded, 1, __ATOMIC_ACQ_REL);
+        event->ever = true;
+    }
+    return stream_submit(stream, reach, record, false);
+}
+
+CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
+    return record(event, stream, false);
+}
+
+CUresult CUDAAPI cuEventRecord_ptsz(CUevent event, CUstream stream) {
+    return record(event, stream, true);
+}
+
+CUresult CUDAAPI cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(event, stream, false);
+}
+
+CUresult CUDAAPI cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags) {
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(event, stream, true);
+}
+
+CUresult CUDAAPI cuEventQuery(CUevent event) {
+    CUresult result = check(event);
+    if (!result)
+        result = capture_forbidden();
+    if (result)
+        return result;
+    return reached(event->state, load(&event->state->recorded)) ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_NOT_READY;
+}
+
+CUresult CUDAAPI cuEventSynchronize(CUevent event) {
+    CUresult result = check(event);
+    if (!result)
+        result = capture_forbidden();
+    if (!result)
+        wait_for(event->state, load(&event->state->recorded));
+    return result;
+}
+
+static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
+    CUresult result = check(start);
+    if (!result)
+        result = check(end);
+    if (result)
+        return result;
+    if (!milliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING || !start->ever || !end->ever)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!reached(start->state, load(&start->state->recorded)) ||
+        !reached(end->state, load(&end->state->recorded)))
+        return CUDA_ERROR_NOT_READY;
+    pthread_mutex_lock(&events.lock);
+    *milliseconds = (float)(end->at - start->at);
+    pthread_mutex_unlock(&events.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+    return elapsed(milliseconds, start, end);
+}
+
+CUresult CUDAAPI cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
+    return elapsed(milliseconds, start, end);
+}
+
+struct wait {
+    struct sim_event *state;
+    uint32_t number;
+};
+
+static void run_wait(void *argument) {
+    struct wait *wait = argument;
+    wait_for(wait->state, wait->number);
+    free(wait);
+}
+
+static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
+    CUstream stream;
+    CUresult result = check(event);
+    if (!result)
+        result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    uint32_t number = load(&event->state->recorded);
+    if (reached(event->state, number))
+        return CUDA_SUCCESS;
+    struct wait *wait = malloc(sizeof *wait);
+    if (!wait)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *wait = (struct wait){event->state, number};
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuStreamIsCapturing(stream, &status);
+    /* As host work, so that the caller does not do the waiting. */
+    result = stream_submit(stream, run_wait, wait, true);
+    if (result || status != CU_STREAM_CAPTURE_STATUS_NONE)
+        free(wait);
+    return result;
+}
+
+CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : wait_event(stream, false, event);
+}
+
+CUresult CUDAAPI cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
+    return flags > 1 ? CUDA_ERROR_INVALID_VALUE : wait_event(stream, true, event);
+}
+
+/* --- between processes --- */
+
+/* Real events live in files of /dev/shm: a process with another one does not find them. */
+static void shm_identity(struct event_handle *handle) {
+    struct stat status = {.st_dev = 0};
+    stat("/dev/shm", &status);
+    handle->shm_device = status.st_dev;
+    handle->shm_inode = status.st_ino;
+}
+
+CUresult event_export(CUevent event, CUipcEventHandle *handle) {
+    CUresult result = check(event);
+    if (result)
+        return result;
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (event->slot == NO_SLOT || event->imported)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct event_handle content = {
+        .client = link_client(), .one = 1, .slot = (uint64_t)event->slot};
+    shm_identity(&content);
+    memset(handle, 0, sizeof *handle);
+    memcpy(handle->reserved, &content, sizeof content);
+    return CUDA_SUCCESS;
+}
+
+CUresult event_import(CUcontext context, const CUipcEventHandle *handle, CUevent *out) {
+    struct event_handle content, here = {0};
+    memcpy(&content, handle->reserved, sizeof content);
+    shm_identity(&here);
+    if (content.client == link_client())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (content.shm_device != here.shm_device || content.shm_inode != here.shm_inode)
+        return CUDA_ERROR_MAP_FAILED;
+    struct sim_request request = {.op = SIM_EVENT_OPEN, .a = content.client, .b = content.slot};
+    /* Of a process that is gone, the file is gone. */
+    if (link_call(&request, NULL))
+        return CUDA_ERROR_MAP_FAILED;
+    CUevent event =
+        create(context, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS, (int64_t)content.slot);
+    if (!event)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    event->imported = true;
+    *out = event;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,118 @@
+/* The cuIpc* calls: what they check, and in which order (both seen on the H200). */
+#include "block.h"
+#include "context.h"
+#include "device.h"
+#include "event.h"
+#include "handle.h"
+#include "import.h"
+#include "link.h"
+#include "state.h"
+#include "stream.h"
+
+#include <unistd.h>
+
+static struct handle describe(const struct span *span) {
+    const struct block *block = span->block;
+    return (struct handle){.context = (uint64_t)(uintptr_t)block->context,
+                           .pid = (uint32_t)getpid(),
+                           .size = span->size,
+                           .pages = (uint32_t)(block->size >> HANDLE_PAGE_SHIFT),
+                           .offset = (uint32_t)(span->base - block->address),
+                           .kind = {HANDLE_KIND, HANDLE_KIND_HIGH},
+                           .counter = (uint32_t)block->serial,
+                           .client = link_client(),
+                           .memory = (uint32_t)(block->address >> SIM_BLOCK_SHIFT)};
+}
+
+static CUresult export(CUdeviceptr pointer, struct handle *handle) {
+    struct span span;
+    if (!block_find(pointer, &span) || span.block->kind != BLOCK_PLAIN)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!span.block->exported) {
+        struct sim_request request = {.op = SIM_EXPORT, .a = span.block->id};
+        CUresult result = link_call(&request, NULL);
+        if (result)
+            return result;
+        span.block->exported = true;
+    }
+    *handle = describe(&span);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr pointer) {
+    struct handle handle;
+    CUcontext context;
+    if (!out || !pointer)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    state_lock();
+    result = export(pointer, &handle);
+    state_unlock();
+    if (!result)
+        memcpy(out, &handle, sizeof handle);
+    return result;
+}
+
+static bool plausible(const struct handle *handle) {
+    return handle->kind[0] == HANDLE_KIND && (handle->kind[1] & 0xff) == 0 && handle->pages;
+}
+
+CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle bytes, unsigned int flags) {
+    struct handle handle;
+    CUcontext context;
+    memcpy(&handle, &bytes, sizeof handle);
+    if (!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!plausible(&handle))
+        return CUDA_ERROR_INVALID_VALUE;
+    /* The real one knows its own handles by the pid alone, another container's 1 or not. */
+    if (handle.client == link_client() || handle.pid == (uint32_t)getpid())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    state_lock();
+    result = import_open(context, &handle, out);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle bytes, unsigned int flags) {
+    return cuIpcOpenMemHandle_v2(out, bytes, flags);
+}
+
+CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    state_lock();
+    struct span span;
+    bool found = block_find(pointer, &span) && span.block->kind == BLOCK_IMPORT;
+    uint32_t card = found ? span.block->context->card : 0;
+    state_unlock();
+    if (!found)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* Like a free: whatever still uses the memory comes first. */
+    stream_wait_card(card);
+    state_lock();
+    result = import_close(pointer);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    return result ? result : event_export(event, handle);
+}
+
+CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    return out ? event_import(context, &handle, out) : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,30 @@
+/*
+ * The connection to gpusimd, and the card's memory and event page as this process sees them.
+ * One request at a time; the lock within is taken last of all.
+ */
+#ifndef SIM_LINK_H
+#define SIM_LINK_H
+
+#include "abi.h"
+
+#include "../protocol.h"
+
+/* Connects, starting the daemon if there is none. */
+CUresult link_open(void);
+void link_close(void);
+/* In a fork child: lets go of the parent's connection without a word to the daemon. */
+void link_forget(void);
+/* Sends the request and fills the reply (zeros on failure); its code, or 999 without a daemon. */
+CUresult link_call(const struct sim_request *request, struct sim_reply *reply);
+
+uint32_t link_client(void);
+uint32_t link_devices(void);
+uint64_t link_memory(void); /* bytes a device */
+struct sim_event *link_event(uint64_t slot);
+/*
+ * Where this process can reach a card's memory at `offset`, and how far from there on (*length is
+ * cut to it). NULL if it cannot be mapped.
+ */
+unsigned char *link_reach(uint32_t device, uint64_t offset, uint64_t *length);
+
+#endif

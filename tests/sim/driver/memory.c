@@ -1,0 +1,275 @@
+/* Allocating and freeing: the cuMem* calls over blocks and host memory. */
+#include "block.h"
+#include "context.h"
+#include "device.h"
+#include "host.h"
+#include "link.h"
+#include "state.h"
+#include "stream.h"
+
+enum { PITCH = 512 };
+
+static CUresult allocate(CUdeviceptr *out, uint64_t size, enum block_kind kind) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!out || !size)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = capture_forbidden();
+    if (result)
+        return result;
+    state_lock();
+    result = block_allocate(context, kind, size, out);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
+    return allocate(out, size, BLOCK_PLAIN);
+}
+
+CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                                    unsigned int element) {
+    CUcontext context;
+    size_t row, size;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_add_overflow(width, PITCH - 1, &row) ||
+        __builtin_mul_overflow(row & ~(size_t)(PITCH - 1), height, &size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = allocate(out, size, BLOCK_PLAIN);
+    if (!result)
+        *pitch = row & ~(size_t)(PITCH - 1);
+    return result;
+}
+
+/* Without a current context a free works all the same; with one that has ended it does not. */
+static CUresult check_free(void) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
+}
+
+/* A free waits for all that runs on the card, whatever memory that uses. */
+static void wait_for_card(CUdeviceptr address) {
+    struct span span;
+    uint32_t card = 0;
+    state_lock();
+    bool found = block_find(address, &span);
+    if (found)
+        card = span.block->card;
+    state_unlock();
+    if (found)
+        stream_wait_card(card);
+}
+
+CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
+    CUresult result = check_free();
+    if (!result)
+        result = capture_forbidden();
+    if (result || !address)
+        return result;
+    wait_for_card(address);
+    state_lock();
+    result = block_free(address);
+    if (result)
+        result = host_free(address, true);
+    state_unlock();
+    return result;
+}
+
+/* --- the first ABI: 32-bit addresses, which this card has none of --- */
+
+CUresult CUDAAPI cuMemAlloc(CUdeviceptr_v1 *out, unsigned int size) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (!result)
+        result = out && size ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    return result;
+}
+
+CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned int width,
+                                 unsigned int height, unsigned int element) {
+    return pitch && element ? cuMemAlloc(out, width && height) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemFree(CUdeviceptr_v1 address) {
+    return cuMemFree_v2(address);
+}
+
+CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *size,
+                                      CUdeviceptr_v1 address) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    (void)base, (void)size, (void)address;
+    return result ? result : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr_v1 *out, void *pointer, unsigned int flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    (void)out, (void)pointer, (void)flags;
+    return result ? result : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* --- pools: only what a default pool's allocations need --- */
+
+static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bool per_thread) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (result || size)
+        return result ? result : allocate(out, size, BLOCK_POOL);
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = 0;
+    return CUDA_SUCCESS;
+}
+
+static CUresult free_async(CUdeviceptr address, CUstream named, bool per_thread) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (result || !address)
+        return result;
+    stream_wait(stream);
+    state_lock();
+    result = block_free(address);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
+    return allocate_async(out, size, stream, false);
+}
+
+CUresult CUDAAPI cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t size, CUstream stream) {
+    return allocate_async(out, size, stream, true);
+}
+
+CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+    return free_async(address, stream, false);
+}
+
+CUresult CUDAAPI cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
+    return free_async(address, stream, true);
+}
+
+/* --- host memory --- */
+
+static CUresult allocate_host(uint64_t *out, size_t size, bool managed) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (!result)
+        result = capture_forbidden();
+    if (result)
+        return result;
+    state_lock();
+    result = host_allocate(context, size, managed, out);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemHostAlloc(void **out, size_t size, unsigned int flags) {
+    uint64_t base = 0;
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!out || flags > 7)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = size ? allocate_host(&base, size, false) : CUDA_SUCCESS;
+    if (!result)
+        *out = (void *)(uintptr_t)base;
+    return result;
+}
+
+CUresult CUDAAPI cuMemAllocHost_v2(void **out, size_t size) {
+    return cuMemHostAlloc(out, size, 0);
+}
+
+CUresult CUDAAPI cuMemAllocHost(void **out, unsigned int size) {
+    return cuMemHostAlloc(out, size, 0);
+}
+
+CUresult CUDAAPI cuMemFreeHost(void *pointer) {
+    CUresult result = check_free();
+    if (!result)
+        result = capture_forbidden();
+    if (result || !pointer)
+        return result;
+    state_lock();
+    const struct host_range *range = host_find((uint64_t)(uintptr_t)pointer);
+    CUcontext context = range ? range->context : NULL;
+    state_unlock();
+    if (context)
+        stream_wait_card(context->card);
+    state_lock();
+    result = host_free((uint64_t)(uintptr_t)pointer, false);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
+    uint64_t base;
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!out || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    result = allocate_host(&base, size, true);
+    if (!result)
+        *out = base;
+    return result;
+}
+
+CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, unsigned int flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!out || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    const struct host_range *range = host_find((uint64_t)(uintptr_t)pointer);
+    bool pinned = range && !range->managed;
+    state_unlock();
+    if (!pinned)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUdeviceptr)(uintptr_t)pointer;
+    return CUDA_SUCCESS;
+}
+
+/* --- how much there is --- */
+
+CUresult CUDAAPI cuMemGetInfo_v2(size_t *available, size_t *total) {
+    CUcontext context;
+    struct sim_reply reply;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!available || !total)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sim_request request = {.op = SIM_MEMINFO, .device = context->card};
+    result = link_call(&request, &reply);
+    if (!result) {
+        *available = reply.a;
+        *total = reply.b;
+    }
+    return result;
+}
+
+CUresult CUDAAPI cuMemGetInfo(unsigned int *available, unsigned int *total) {
+    size_t wide[2];
+    if (!available || !total)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = cuMemGetInfo_v2(&wide[0], &wide[1]);
+    if (!result) {
+        *available = wide[0] > UINT32_MAX ? UINT32_MAX : (unsigned int)wide[0];
+        *total = wide[1] > UINT32_MAX ? UINT32_MAX : (unsigned int)wide[1];
+    }
+    return result;
+}

@@ -1,0 +1,183 @@
+/* What the driver tells of a pointer: ranges and attributes. */
+#include "block.h"
+#include "context.h"
+#include "device.h"
+#include "host.h"
+#include "state.h"
+
+/* A pointer as attributes see it, whatever kind of memory it leads to. */
+struct seen {
+    uint64_t base, size, mapping, mapping_size, serial;
+    CUcontext context;
+    CUdevice device;
+    bool on_host, managed, pool, imported, known;
+};
+
+static struct seen look(uint64_t pointer) {
+    struct span span;
+    struct seen seen = {.known = false};
+    state_lock();
+    const struct host_range *range = host_find(pointer);
+    if (block_find(pointer, &span)) {
+        struct block *block = span.block;
+        seen = (struct seen){.base = span.base,
+                             .size = span.size,
+                             .mapping = block->address,
+                             .mapping_size = block->size,
+                             .serial = block->serial,
+                             .context = block->context,
+                             .device = block->context->device,
+                             .pool = block->kind == BLOCK_POOL,
+                             .imported = block->kind == BLOCK_IMPORT,
+                             .known = true};
+    } else if (range) {
+        seen = (struct seen){.base = range->base,
+                             .size = range->size,
+                             .mapping = range->base,
+                             .mapping_size = range->size,
+                             .serial = range->serial,
+                             .context = range->context,
+                             .device = range->context->device,
+                             .on_host = true,
+                             .managed = range->managed,
+                             .known = true};
+    }
+    state_unlock();
+    return seen;
+}
+
+CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result || (!base && !size))
+        return result;
+    struct seen seen = look(pointer);
+    if (!seen.known)
+        return CUDA_ERROR_NOT_FOUND;
+    if (base)
+        *base = seen.base;
+    if (size)
+        *size = seen.size;
+    return CUDA_SUCCESS;
+}
+
+static size_t width_of(CUpointer_attribute attribute) {
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        return sizeof(bool);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        return sizeof(int);
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+        return sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS);
+    default:
+        return sizeof(uint64_t);
+    }
+}
+
+/* The value as a number; all attributes of the simulator's are numbers or addresses. */
+static bool value_of(const struct seen *seen, uint64_t pointer, CUpointer_attribute attribute,
+                     uint64_t *value) {
+    *value = 0;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *value = (uint64_t)(uintptr_t)seen->context;
+        break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *value = seen->on_host && !seen->managed ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        *value = pointer;
+        return seen->on_host;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *value = pointer;
+        break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+        *value = seen->serial;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *value = seen->managed;
+        break;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        *value = seen->imported;
+        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *value = (uint64_t)seen->device;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *value = !seen->on_host && !seen->pool && !seen->imported;
+        break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *value = seen->base;
+        break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *value = seen->size;
+        break;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        *value = 1;
+        break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        *value = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        break;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        *value = seen->mapping_size;
+        break;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        *value = seen->mapping;
+        break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+        CUmemoryPool pool = NULL;
+        if (seen->pool)
+            cuDeviceGetDefaultMemPool(&pool, seen->device);
+        *value = (uint64_t)(uintptr_t)pool;
+        break;
+    }
+    default:
+        return attribute > 0 && attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+    }
+    return true;
+}
+
+static void store(void *data, uint64_t value, size_t width) {
+    /* Little-endian (protocol.h insists): the low bytes come first. */
+    unsigned char *out = data;
+    for (size_t i = 0; i < width; i++)
+        out[i] = i < sizeof value ? (unsigned char)(value >> (8 * i)) : 0;
+}
+
+CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
+                                       CUdeviceptr pointer) {
+    uint64_t value;
+    CUresult result = state_check();
+    if (result)
+        return result;
+    struct seen seen = look(pointer);
+    if (!data || !seen.known || !value_of(&seen, pointer, attribute, &value))
+        return CUDA_ERROR_INVALID_VALUE;
+    store(data, value, width_of(attribute));
+    return CUDA_SUCCESS;
+}
+
+/* Never fails for an unknown pointer: what does not apply is zero. */
+CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
+                                        void **data, CUdeviceptr pointer) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!attributes || !data)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct seen seen = look(pointer);
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t value = 0;
+        if (!seen.known || !value_of(&seen, pointer, attributes[i], &value))
+            value = attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL ? (uint64_t)-2 : 0;
+        store(data[i], value, width_of(attributes[i]));
+    }
+    return CUDA_SUCCESS;
+}

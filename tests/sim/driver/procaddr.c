@@ -1,0 +1,72 @@
+/* cuGetProcAddress, over the rows of api.def. What it says of odd names was seen on the H200. */
+#include "abi.h"
+
+#include <string.h>
+
+#define NONE NULL
+
+typedef void function(void);
+
+static const struct row {
+    const char *name;
+    int version;
+    function *symbol, *per_thread; /* per_thread may be NULL */
+} rows[] = {
+#define API(name, version, symbol, per_thread)                                                     \
+    {#name, version, (function *)symbol, (function *)per_thread},
+#include "api.def"
+#undef API
+};
+
+/* The per-thread twins came with 7.0, whatever the age of the call. */
+static int twin_version(const struct row *row) {
+    return row->version < 7000 ? 7000 : row->version;
+}
+
+static bool has_twin(const char *name) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].per_thread && !strcmp(rows[i].name, name))
+            return true;
+    return false;
+}
+
+static function *find(const char *name, int version, cuuint64_t flags,
+                      CUdriverProcAddressQueryResult *status) {
+    function *found = NULL;
+    /* Where there is a twin, a per-thread search looks at nothing else. */
+    bool twin = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && has_twin(name);
+    *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        if (strcmp(row->name, name) || (twin && !row->per_thread))
+            continue;
+        if (!found)
+            *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+        if ((twin ? twin_version(row) : row->version) <= version) {
+            found = twin ? row->per_thread : row->symbol;
+            *status = CU_GET_PROC_ADDRESS_SUCCESS;
+        }
+    }
+    return found;
+}
+
+CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
+                                     CUdriverProcAddressQueryResult *status) {
+    CUdriverProcAddressQueryResult unused;
+    if (!name || !out || version > CUDA_VERSION || flags > 3)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (void *)(uintptr_t)find(name, version, flags, status ? status : &unused);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags) {
+    CUdriverProcAddressQueryResult status;
+    void *found;
+    CUresult result = cuGetProcAddress_v2(name, &found, version, flags, &status);
+    if (result || !out)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    if (!found)
+        return CUDA_ERROR_NOT_FOUND;
+    *out = found;
+    return CUDA_SUCCESS;
+}

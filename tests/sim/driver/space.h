@@ -1,0 +1,25 @@
+/*
+ * Device addresses. They are reserved without access, so that a program which follows a device
+ * pointer on the host faults as it would with a card; the bytes lie elsewhere (link_reach).
+ * Under the state lock.
+ */
+#ifndef SIM_SPACE_H
+#define SIM_SPACE_H
+
+#include "abi.h"
+
+struct block;
+
+/*
+ * Takes whole blocks of addresses for `block`, or returns 0. What was given back last is taken
+ * first if it fits, as the real driver does; never `avoid`: a pointer is not the exporter's.
+ */
+uint64_t space_take(uint64_t size, uint64_t avoid, struct block *block);
+void space_give(uint64_t address, uint64_t size);
+/* Gives them back, but not to the very next who asks. */
+void space_retire(uint64_t address, uint64_t size);
+struct block *space_block(uint64_t address);
+/* Whether it could be a device address at all. */
+bool space_owns(uint64_t address);
+
+#endif

@@ -1,0 +1,99 @@
+/* cuInit, and what fork and exit do to the library; see state.h. */
+#include "state.h"
+
+#include "device.h"
+#include "link.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static struct {
+    pthread_mutex_t lock, init_lock;
+    atomic_int phase; /* of enum phase */
+    /* One byte that the kernel clears in a fork child, also where atfork handlers do not run. */
+    volatile unsigned char *witness;
+    atomic_ullong serial;
+    bool child; /* what the atfork handler says where the kernel does not clear, as under qemu */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .init_lock = PTHREAD_MUTEX_INITIALIZER};
+
+enum phase { FRESH, READY, ENDED };
+
+static void in_child(void) {
+    state.child = true;
+    link_forget();
+}
+
+static bool is_child(void) {
+    return state.child || (state.witness && !*state.witness);
+}
+
+/* Registered in cuInit: handlers registered later run earlier and may still use the driver. */
+static void teardown(void) {
+    if (is_child())
+        return;
+    atomic_store(&state.phase, ENDED);
+    link_close();
+}
+
+static bool watch_fork(void) {
+    size_t size = 65536; /* a whole page, however large pages are */
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return false;
+    madvise(page, size, MADV_WIPEONFORK);
+    state.witness = page;
+    *state.witness = 1;
+    return !pthread_atfork(NULL, NULL, in_child);
+}
+
+static CUresult initialize(void) {
+    CUresult result = link_open();
+    if (result)
+        return result;
+    result = device_discover();
+    if (result) {
+        link_close();
+        return result;
+    }
+    if ((!state.witness && !watch_fork()) || atexit(teardown))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    atomic_store(&state.phase, READY);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuInit(unsigned int flags) {
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (is_child())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    pthread_mutex_lock(&state.init_lock);
+    int phase = atomic_load(&state.phase);
+    CUresult result = CUDA_SUCCESS;
+    if (phase == FRESH)
+        result = initialize();
+    else if (phase == ENDED)
+        result = CUDA_ERROR_DEINITIALIZED;
+    pthread_mutex_unlock(&state.init_lock);
+    return result;
+}
+
+CUresult state_check(void) {
+    int phase = atomic_load_explicit(&state.phase, memory_order_acquire);
+    if (phase == FRESH || is_child())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    return phase == ENDED ? CUDA_ERROR_DEINITIALIZED : CUDA_SUCCESS;
+}
+
+void state_lock(void) {
+    pthread_mutex_lock(&state.lock);
+}
+
+void state_unlock(void) {
+    pthread_mutex_unlock(&state.lock);
+}
+
+uint64_t state_serial(void) {
+    return atomic_fetch_add(&state.serial, 1) + 1;
+}

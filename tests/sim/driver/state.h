@@ -1,0 +1,17 @@
+/*
+ * Whether the library may be used in this process, and the lock over all that it knows of contexts
+ * and memory. The lock is never held while waiting for a stream or a host function.
+ */
+#ifndef SIM_STATE_H
+#define SIM_STATE_H
+
+#include "abi.h"
+
+/* 0; 3 before cuInit and in a fork child of a process that called it; 4 in exit after teardown. */
+CUresult state_check(void);
+void state_lock(void);
+void state_unlock(void);
+/* A number that no other object of this process has. */
+uint64_t state_serial(void);
+
+#endif

@@ -1,0 +1,344 @@
+/* Streams and their queues; see stream.h. */
+#include "state.h"
+#include "stream_state.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+struct streams streams = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .progress = PTHREAD_COND_INITIALIZER, .next_id = 3};
+
+static _Thread_local struct {
+    CUcontext context;
+    CUstream stream;
+} own_default;
+
+/* --- which stream waits for which --- */
+
+static uint64_t oldest(const struct CUstream_st *stream) {
+    return stream->head ? stream->head->number : UINT64_MAX;
+}
+
+static bool conflict(const struct CUstream_st *a, const struct CUstream_st *b) {
+    if (a == b)
+        return true;
+    return a->context == b->context && (a->legacy || b->legacy) && stream_blocking(a) &&
+           stream_blocking(b);
+}
+
+/* Whether nothing older than `number` is left that the stream must wait for. */
+static bool turn_of(const struct CUstream_st *stream, uint64_t number) {
+    for (CUstream other = streams.first; other; other = other->next)
+        if (oldest(other) < number && conflict(stream, other))
+            return false;
+    return true;
+}
+
+static void *run_queue(void *argument) {
+    CUstream stream = argument;
+    pthread_mutex_lock(&streams.lock);
+    while (stream->head) {
+        struct task *task = stream->head;
+        while (!turn_of(stream, task->number))
+            pthread_cond_wait(&streams.progress, &streams.lock);
+        pthread_mutex_unlock(&streams.lock);
+        task->work(task->argument);
+        pthread_mutex_lock(&streams.lock);
+        stream->head = task->next;
+        free(task);
+        pthread_cond_broadcast(&streams.progress);
+    }
+    stream->busy = false;
+    pthread_mutex_unlock(&streams.lock);
+    return NULL;
+}
+
+/* A thread that none of the program's signals reach. */
+static bool start_thread(CUstream stream) {
+    pthread_t thread;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    bool started = !pthread_create(&thread, NULL, run_queue, stream);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (started)
+        pthread_detach(thread);
+    return started;
+}
+
+static CUresult enqueue(CUstream stream, stream_work *work, void *argument) {
+    struct task *task = calloc(1, sizeof *task);
+    if (!task)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *task = (struct task){work, argument, ++streams.number, NULL};
+    if (stream->head)
+        stream->tail->next = task;
+    else
+        stream->head = task;
+    stream->tail = task;
+    if (!stream->busy)
+        stream->busy = start_thread(stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_submit(CUstream stream, stream_work *work, void *argument, bool host) {
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&streams.lock);
+    bool captured = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (stream->legacy)
+        result = capture_implicit_locked(stream->context);
+    if (!result && stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    bool now = !host && turn_of(stream, UINT64_MAX);
+    if (!result && !captured && !now)
+        result = enqueue(stream, work, argument);
+    pthread_mutex_unlock(&streams.lock);
+    if (!result && !captured && now)
+        work(argument);
+    else if ((result || captured) && !host)
+        free(argument);
+    return result;
+}
+
+static void wait_where(bool (*concerns)(const struct CUstream_st *, const void *),
+                       const void *what) {
+    pthread_mutex_lock(&streams.lock);
+    uint64_t number = ++streams.number;
+    for (CUstream s = streams.first; s; s = s->next)
+        while (oldest(s) < number && concerns(s, what))
+            pthread_cond_wait(&streams.progress, &streams.lock);
+    pthread_mutex_unlock(&streams.lock);
+}
+
+static bool concerns_stream(const struct CUstream_st *stream, const void *what) {
+    return conflict(stream, what);
+}
+
+static bool concerns_context(const struct CUstream_st *stream, const void *what) {
+    return stream->context == what;
+}
+
+static bool concerns_card(const struct CUstream_st *stream, const void *what) {
+    return stream->context->card == *(const uint32_t *)what;
+}
+
+void stream_wait(CUstream stream) {
+    wait_where(concerns_stream, stream);
+}
+
+void stream_wait_context(CUcontext context) {
+    wait_where(concerns_context, context);
+}
+
+void stream_wait_card(uint32_t card) {
+    wait_where(concerns_card, &card);
+}
+
+/* --- their life --- */
+
+static CUstream create(CUcontext context, unsigned flags, int priority, bool legacy) {
+    CUstream stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->magic = STREAM_MAGIC;
+    stream->context = context;
+    stream->flags = flags;
+    stream->priority = priority;
+    stream->legacy = legacy;
+    stream->id = streams.next_id++;
+    stream->next = streams.first;
+    streams.first = stream;
+    return stream;
+}
+
+static CUstream find_legacy(CUcontext context) {
+    CUstream stream = streams.first;
+    while (stream && (stream->context != context || !stream->legacy))
+        stream = stream->next;
+    return stream ? stream : create(context, 0, 0, true);
+}
+
+static CUresult default_stream(bool per_thread, CUstream *stream) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    pthread_mutex_lock(&streams.lock);
+    if (per_thread && own_default.context != context) {
+        own_default.context = context;
+        own_default.stream = create(context, 0, 0, false);
+    }
+    *stream = per_thread ? own_default.stream : find_legacy(context);
+    pthread_mutex_unlock(&streams.lock);
+    return *stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!named || named == CU_STREAM_LEGACY || named == CU_STREAM_PER_THREAD)
+        return default_stream(named == CU_STREAM_PER_THREAD || (!named && per_thread), stream);
+    if (named->magic == STREAM_DEAD)
+        raise(SIGSEGV);
+    if (named->magic != STREAM_MAGIC)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!named->context->alive)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *stream = named;
+    return CUDA_SUCCESS;
+}
+
+void stream_end_context(CUcontext context) {
+    /* They stay as they are: a primary context comes back, and a use of them is 709 till then. */
+    (void)context;
+}
+
+CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&streams.lock);
+    CUstream stream = create(context, flags, priority, false);
+    pthread_mutex_unlock(&streams.lock);
+    if (!stream)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = stream;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamCreate(CUstream *out, unsigned int flags) {
+    return cuStreamCreateWithPriority(out, flags, 0);
+}
+
+CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
+        return CUDA_ERROR_INVALID_HANDLE;
+    result = stream_resolve(stream, false, &stream);
+    if (result)
+        return result;
+    /* Returns at once, as documented; its queue works on. */
+    pthread_mutex_lock(&streams.lock);
+    if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE)
+        streams.captures--;
+    stream->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    stream->magic = STREAM_DEAD;
+    pthread_mutex_unlock(&streams.lock);
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
+    return cuStreamDestroy_v2(stream);
+}
+
+/* --- waiting and asking --- */
+
+static CUresult check_waitable(CUstream stream) {
+    CUresult result = stream->legacy ? capture_implicit(stream->context) : CUDA_SUCCESS;
+    return result ? result : capture_forbidden();
+}
+
+static CUresult synchronize(CUstream named, bool per_thread) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (!result)
+        result = check_waitable(stream);
+    if (!result)
+        stream_wait(stream);
+    return result;
+}
+
+static CUresult query(CUstream named, bool per_thread) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (!result)
+        result = check_waitable(stream);
+    if (result)
+        return result;
+    pthread_mutex_lock(&streams.lock);
+    bool idle = turn_of(stream, UINT64_MAX);
+    pthread_mutex_unlock(&streams.lock);
+    return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
+    return synchronize(stream, false);
+}
+
+CUresult CUDAAPI cuStreamSynchronize_ptsz(CUstream stream) {
+    return synchronize(stream, true);
+}
+
+CUresult CUDAAPI cuStreamQuery(CUstream stream) {
+    return query(stream, false);
+}
+
+CUresult CUDAAPI cuStreamQuery_ptsz(CUstream stream) {
+    return query(stream, true);
+}
+
+CUresult CUDAAPI cuCtxSynchronize(void) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (!result)
+        result = capture_forbidden();
+    if (!result)
+        stream_wait_context(context);
+    return result;
+}
+
+CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
+    CUresult result = context ? state_check() : context_current(&context);
+    if (!result && !context_known(context))
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!result)
+        result = capture_forbidden();
+    if (!result)
+        stream_wait_context(context);
+    return result;
+}
+
+/* --- host functions: what tests imitate a kernel with --- */
+
+struct host_call {
+    CUhostFn function;
+    void *data;
+};
+
+static void run_host_call(void *argument) {
+    struct host_call *call = argument;
+    call->function(call->data);
+    free(call);
+}
+
+static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    if (!function)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct host_call *call = malloc(sizeof *call);
+    if (!call)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *call = (struct host_call){function, data};
+    bool captured = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    result = stream_submit(stream, run_host_call, call, true);
+    if (result || captured)
+        free(call);
+    return result;
+}
+
+CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
+    return launch(stream, false, function, data);
+}
+
+CUresult CUDAAPI cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data) {
+    return launch(stream, true, function, data);
+}

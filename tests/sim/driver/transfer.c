@@ -1,0 +1,247 @@
+/*
+ * The cuMemcpy* and cuMemset* calls: what each may touch, in which stream, and whether the caller
+ * waits. The variants of one call differ only in the stream that NULL means.
+ */
+#include "context.h"
+#include "copy.h"
+#include "stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STAGED_MOST = 65536 };
+
+/* One copy (width 0) or fill. */
+struct task {
+    struct place to, from;
+    uint64_t size;
+    uint32_t value;
+    unsigned width;
+    unsigned char staged[];
+};
+
+static void run(void *argument) {
+    struct task *task = argument;
+    if (task->width)
+        copy_pattern(&task->to, task->size, task->value, task->width);
+    else
+        copy_bytes(&task->to, &task->from, task->size);
+    free(task);
+}
+
+static bool capturing(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return !cuStreamIsCapturing(stream, &status) && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* In the stream's turn, without waiting for it where the real driver does not. */
+static CUresult submit(CUstream stream, const struct task *plan) {
+    bool stage = !plan->width && plan->from.pageable && plan->size <= STAGED_MOST;
+    struct task *task = malloc(sizeof *task + (stage ? plan->size : 0));
+    if (!task)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *task = *plan;
+    if (stage) {
+        memcpy(task->staged, (void *)(uintptr_t)plan->from.address, plan->size);
+        task->from.address = (uint64_t)(uintptr_t)task->staged;
+    }
+    bool wait = !plan->width && (plan->to.pageable || (plan->from.pageable && !stage));
+    if (wait && !capturing(stream))
+        stream_wait(stream);
+    return stream_submit(stream, run, task, false);
+}
+
+static CUresult now(CUstream stream, struct task *task) {
+    stream_wait(stream);
+    if (task->width)
+        copy_pattern(&task->to, task->size, task->value, task->width);
+    else
+        copy_bytes(&task->to, &task->from, task->size);
+    return CUDA_SUCCESS;
+}
+
+/* How a call is made: in which stream, and whether it waits. */
+struct manner {
+    CUstream named;
+    bool per_thread, async;
+};
+
+static CUresult perform(struct manner manner, struct task *task) {
+    CUcontext context;
+    CUstream stream;
+    CUresult result = context_current(&context);
+    if (!result)
+        result = stream_resolve(manner.named, manner.per_thread, &stream);
+    if (result)
+        return result;
+    return manner.async ? submit(stream, task) : now(stream, task);
+}
+
+static CUresult copy(uint64_t to, enum side to_side, uint64_t from, enum side from_side,
+                     uint64_t size, struct manner manner) {
+    CUcontext context;
+    struct task task = {.size = size};
+    CUresult result = context_current(&context);
+    if (result || !size)
+        return result;
+    /* A forbidden copy spoils the capture, whatever its arguments. */
+    if (!manner.async && !manner.per_thread)
+        result = capture_implicit(context);
+    if (!result)
+        result = copy_locate(to, size, to_side, &task.to);
+    if (!result)
+        result = copy_locate(from, size, from_side, &task.from);
+    return result ? result : perform(manner, &task);
+}
+
+static CUresult fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
+                     struct manner manner) {
+    CUcontext context;
+    struct task task = {.size = count * width, .value = value, .width = width};
+    CUresult result = context_current(&context);
+    if (result || !count)
+        return result;
+    if (to % width || count > UINT64_MAX / width)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!manner.async && !manner.per_thread)
+        result = capture_implicit(context);
+    if (!result)
+        result = copy_locate(to, task.size, SIDE_DEVICE, &task.to);
+    return result ? result : perform(manner, &task);
+}
+
+static CUresult fill_rows(uint64_t to, size_t pitch, uint8_t value, size_t width, size_t height,
+                          struct manner manner) {
+    CUresult result = CUDA_SUCCESS;
+    if (height > 1 && pitch < width)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t row = 0; row < height && !result; row++)
+        result = fill(to + row * pitch, width, value, 1, manner);
+    return result;
+}
+
+#define WAITING       ((struct manner){NULL, false, false})
+#define WAITING_PTDS  ((struct manner){NULL, true, false})
+#define QUEUED        ((struct manner){stream, false, true})
+#define QUEUED_PTSZ   ((struct manner){stream, true, true})
+#define HOST(pointer) ((uint64_t)(uintptr_t)(pointer))
+
+/* The four forms of one copy; `to` and `from` are the parameters, as types and names. */
+#define COPIES(base, v, to_type, to_side, from_type, from_side)                                    \
+    CUresult CUDAAPI base##v(to_type to, from_type from, size_t size) {                            \
+        return copy(HOST(to), to_side, HOST(from), from_side, size, WAITING);                      \
+    }                                                                                              \
+    CUresult CUDAAPI base##v##_ptds(to_type to, from_type from, size_t size) {                     \
+        return copy(HOST(to), to_side, HOST(from), from_side, size, WAITING_PTDS);                 \
+    }                                                                                              \
+    CUresult CUDAAPI base##Async##v(to_type to, from_type from, size_t size, CUstream stream) {    \
+        return copy(HOST(to), to_side, HOST(from), from_side, size, QUEUED);                       \
+    }                                                                                              \
+    CUresult CUDAAPI base##Async##v##_ptsz(to_type to, from_type from, size_t size,                \
+                                           CUstream stream) {                                      \
+        return copy(HOST(to), to_side, HOST(from), from_side, size, QUEUED_PTSZ);                  \
+    }
+
+COPIES(cuMemcpy, , CUdeviceptr, SIDE_ANY, CUdeviceptr, SIDE_ANY)
+COPIES(cuMemcpyHtoD, _v2, CUdeviceptr, SIDE_DEVICE, const void *, SIDE_ANY)
+COPIES(cuMemcpyDtoH, _v2, void *, SIDE_ANY, CUdeviceptr, SIDE_DEVICE)
+COPIES(cuMemcpyDtoD, _v2, CUdeviceptr, SIDE_DEVICE, CUdeviceptr, SIDE_DEVICE)
+
+CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                              CUcontext from_context, size_t size) {
+    (void)to_context, (void)from_context;
+    return copy(to, SIDE_DEVICE, from, SIDE_DEVICE, size, WAITING);
+}
+
+CUresult CUDAAPI cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                                   CUcontext from_context, size_t size) {
+    (void)to_context, (void)from_context;
+    return copy(to, SIDE_DEVICE, from, SIDE_DEVICE, size, WAITING_PTDS);
+}
+
+CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                                   CUcontext from_context, size_t size, CUstream stream) {
+    (void)to_context, (void)from_context;
+    return copy(to, SIDE_DEVICE, from, SIDE_DEVICE, size, QUEUED);
+}
+
+CUresult CUDAAPI cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                                        CUcontext from_context, size_t size, CUstream stream) {
+    (void)to_context, (void)from_context;
+    return copy(to, SIDE_DEVICE, from, SIDE_DEVICE, size, QUEUED_PTSZ);
+}
+
+#define FILLS(base, type, width)                                                                   \
+    CUresult CUDAAPI base##_v2(CUdeviceptr to, type value, size_t count) {                         \
+        return fill(to, count, value, width, WAITING);                                             \
+    }                                                                                              \
+    CUresult CUDAAPI base##_v2_ptds(CUdeviceptr to, type value, size_t count) {                    \
+        return fill(to, count, value, width, WAITING_PTDS);                                        \
+    }                                                                                              \
+    CUresult CUDAAPI base##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {      \
+        return fill(to, count, value, width, QUEUED);                                              \
+    }                                                                                              \
+    CUresult CUDAAPI base##Async_ptsz(CUdeviceptr to, type value, size_t count, CUstream stream) { \
+        return fill(to, count, value, width, QUEUED_PTSZ);                                         \
+    }                                                                                              \
+    CUresult CUDAAPI base(CUdeviceptr_v1 to, type value, unsigned int count) {                     \
+        return fill(to, count, value, width, WAITING);                                             \
+    }
+
+FILLS(cuMemsetD8, unsigned char, 1)
+FILLS(cuMemsetD16, unsigned short, 2)
+FILLS(cuMemsetD32, unsigned int, 4)
+
+CUresult CUDAAPI cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                 size_t height) {
+    return fill_rows(to, pitch, value, width, height, WAITING);
+}
+
+CUresult CUDAAPI cuMemsetD2D8_v2_ptds(CUdeviceptr to, size_t pitch, unsigned char value,
+                                      size_t width, size_t height) {
+    return fill_rows(to, pitch, value, width, height, WAITING_PTDS);
+}
+
+CUresult CUDAAPI cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                   size_t height, CUstream stream) {
+    return fill_rows(to, pitch, value, width, height, QUEUED);
+}
+
+CUresult CUDAAPI cuMemsetD2D8Async_ptsz(CUdeviceptr to, size_t pitch, unsigned char value,
+                                        size_t width, size_t height, CUstream stream) {
+    return fill_rows(to, pitch, value, width, height, QUEUED_PTSZ);
+}
+
+/* --- the first ABI: addresses of 32 bits, where nothing lies --- */
+
+CUresult CUDAAPI cuMemcpyHtoD(CUdeviceptr_v1 to, const void *from, unsigned int size) {
+    return cuMemcpyHtoD_v2(to, from, size);
+}
+
+CUresult CUDAAPI cuMemcpyDtoH(void *to, CUdeviceptr_v1 from, unsigned int size) {
+    return cuMemcpyDtoH_v2(to, from, size);
+}
+
+CUresult CUDAAPI cuMemcpyDtoD(CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned int size) {
+    return cuMemcpyDtoD_v2(to, from, size);
+}
+
+CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr_v1 to, const void *from, unsigned int size,
+                                   CUstream stream) {
+    return cuMemcpyHtoDAsync_v2(to, from, size, stream);
+}
+
+CUresult CUDAAPI cuMemcpyDtoHAsync(void *to, CUdeviceptr_v1 from, unsigned int size,
+                                   CUstream stream) {
+    return cuMemcpyDtoHAsync_v2(to, from, size, stream);
+}
+
+CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned int size,
+                                   CUstream stream) {
+    return cuMemcpyDtoDAsync_v2(to, from, size, stream);
+}
+
+CUresult CUDAAPI cuMemsetD2D8(CUdeviceptr_v1 to, unsigned int pitch, unsigned char value,
+                              unsigned int width, unsigned int height) {
+    return cuMemsetD2D8_v2(to, pitch, value, width, height);
+}

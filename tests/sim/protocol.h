@@ -1,0 +1,97 @@
+/*
+ * What libcuda.so.1 of the simulator and gpusimd say to each other.
+ *
+ * A client sends one request and waits for one reply, each a single SOCK_SEQPACKET message of a
+ * fixed size. All fields are fixed-width and little-endian, with no padding, so that a client of
+ * another architecture (qemu-user) understands a native daemon. The first request is HELLO; its
+ * reply carries the descriptors: the shared event page, then one memory file a device.
+ */
+#ifndef GPUSIM_PROTOCOL_H
+#define GPUSIM_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the simulator's messages are little-endian"
+#endif
+
+enum {
+    SIM_PROTOCOL = 1,
+    SIM_MAX_DEVICES = 16,
+    SIM_MAX_EVENTS = 65536,
+    /* The unit in which device memory is handed out, as on the H200. */
+    SIM_BLOCK_SHIFT = 21,
+};
+
+#define SIM_BLOCK ((uint64_t)1 << SIM_BLOCK_SHIFT)
+
+enum sim_op {
+    SIM_HELLO = 1,    /* a: SIM_PROTOCOL -> a: client id, b: devices, c: bytes a device */
+    SIM_ALLOC,        /* device, a: size, b: address -> a: block, b: offset, c: size */
+    SIM_FREE,         /* a: block */
+    SIM_EXPORT,       /* a: block: its handle may be opened from now on */
+    SIM_OPEN,         /* a: client id, b: address -> device, a: block, b: offset, c: size */
+    SIM_CLOSE,        /* a: block */
+    SIM_MEMINFO,      /* device -> a: free, b: total */
+    SIM_EVENT_CREATE, /* -> a: slot */
+    SIM_EVENT_OPEN,   /* a: client id, b: slot */
+    SIM_STATS,        /* -> a: clients, b: blocks, c: bytes in use, d: event slots in use */
+};
+
+struct sim_request {
+    uint32_t op;
+    uint32_t device;
+    uint64_t a, b, c, d;
+};
+
+/* `code` is a CUresult. */
+struct sim_reply {
+    uint32_t code;
+    uint32_t device;
+    uint64_t a, b, c, d;
+};
+
+_Static_assert(sizeof(struct sim_request) == 40, "no padding");
+_Static_assert(sizeof(struct sim_reply) == 40, "no padding");
+
+/*
+ * One interprocess event, in a page that all processes share. `recorded` counts the records,
+ * `completed` is the newest record that the stream has reached; waiters sleep on `completed`.
+ */
+struct sim_event {
+    uint32_t recorded;
+    uint32_t completed;
+};
+
+/*
+ * The socket's abstract name: one daemon a user and $GPUSHARE_SIM_ROOT. A root that begins with
+ * '@' stands alone, for processes whose user namespace shows them another uid.
+ */
+static inline socklen_t sim_address(struct sockaddr_un *address) {
+    const char *root = getenv("GPUSHARE_SIM_ROOT");
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    if (!root || !*root)
+        root = "default";
+    char *name = address->sun_path + 1;
+    size_t room = sizeof address->sun_path - 1;
+    size_t used = strlen(root);
+    if (used > room - 40) {
+        /* Too long for a socket's name: its end tells roots apart better than its beginning. */
+        root += used - (room - 40);
+    }
+    if (*root == '@')
+        snprintf(name, room, "gpushare-sim-%s", root + 1);
+    else
+        snprintf(name, room, "gpushare-sim-%u-%s", (unsigned)geteuid(), root);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* The runtime's calls between processes: their driver twins, handle for handle. */
+#include "call.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "the same handle");
+_Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "the same handle");
+
+cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer) {
+    FORWARD(NEED_CONTEXT, false,
+            cuIpcGetMemHandle((CUipcMemHandle *)(void *)handle, (CUdeviceptr)(uintptr_t)pointer));
+}
+
+cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void **out, cudaIpcMemHandle_t handle,
+                                           unsigned int flags) {
+    CUipcMemHandle same;
+    memcpy(&same, &handle, sizeof same);
+    FORWARD(NEED_CONTEXT, false, cuIpcOpenMemHandle((CUdeviceptr *)(void *)out, same, flags));
+}
+
+cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void *pointer) {
+    FORWARD(NEED_CONTEXT, false, cuIpcCloseMemHandle((CUdeviceptr)(uintptr_t)pointer));
+}
+
+cudaError_t CUDARTAPI cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
+    FORWARD(NEED_CONTEXT, false, cuIpcGetEventHandle((CUipcEventHandle *)(void *)handle, event));
+}
+
+cudaError_t CUDARTAPI cudaIpcOpenEventHandle(cudaEvent_t *out, cudaIpcEventHandle_t handle) {
+    CUipcEventHandle same;
+    memcpy(&same, &handle, sizeof same);
+    FORWARD(NEED_CONTEXT, false, cuIpcOpenEventHandle(out, same));
+}

@@ -1,0 +1,210 @@
+/* The runtime's memory calls. */
+#include "call.h"
+
+#include <string.h>
+
+#define ADDRESS(pointer) ((CUdeviceptr)(uintptr_t)(pointer))
+
+/* Unlike the driver's, an allocation of nothing succeeds and is nothing. */
+cudaError_t CUDARTAPI cudaMalloc(void **out, size_t size) {
+    const struct driver *driver;
+    CUdeviceptr address = 0;
+    cudaError_t error = runtime_begin(NEED_CONTEXT, false, &driver);
+    if (!error && !out)
+        error = cudaErrorInvalidValue;
+    if (!error && size)
+        error = (cudaError_t)driver->cuMemAlloc(&address, size);
+    if (!error)
+        *out = (void *)(uintptr_t)address;
+    return runtime_end(error);
+}
+
+cudaError_t CUDARTAPI cudaFree(void *pointer) {
+    FORWARD(NEED_CONTEXT, false, cuMemFree(ADDRESS(pointer)));
+}
+
+static cudaError_t allocate_rows(void **out, size_t *pitch, size_t width, size_t height) {
+    const struct driver *driver;
+    CUdeviceptr address = 0;
+    cudaError_t error = runtime_begin(NEED_CONTEXT, false, &driver);
+    if (!error && (!out || !pitch))
+        error = cudaErrorInvalidValue;
+    if (error)
+        return error;
+    *pitch = 0;
+    if (width && height)
+        error = (cudaError_t)driver->cuMemAllocPitch(&address, pitch, width, height, 4);
+    if (!error)
+        *out = (void *)(uintptr_t)address;
+    return error;
+}
+
+cudaError_t CUDARTAPI cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t height) {
+    return runtime_end(allocate_rows(out, pitch, width, height));
+}
+
+cudaError_t CUDARTAPI cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent) {
+    struct cudaPitchedPtr rows = {.xsize = extent.width, .ysize = extent.height};
+    size_t height;
+    if (!out || __builtin_mul_overflow(extent.height, extent.depth, &height))
+        return runtime_end(cudaErrorInvalidValue);
+    cudaError_t error = allocate_rows(&rows.ptr, &rows.pitch, extent.width, height);
+    if (!error)
+        *out = rows;
+    return runtime_end(error);
+}
+
+cudaError_t CUDARTAPI cudaMallocManaged(void **out, size_t size, unsigned int flags) {
+    FORWARD(NEED_CONTEXT, false, cuMemAllocManaged((CUdeviceptr *)out, size, flags));
+}
+
+cudaError_t CUDARTAPI cudaMallocAsync(void **out, size_t size, cudaStream_t stream) {
+    FORWARD(NEED_CONTEXT, false, cuMemAllocAsync((CUdeviceptr *)out, size, stream));
+}
+
+cudaError_t CUDARTAPI cudaMallocAsync_ptsz(void **out, size_t size, cudaStream_t stream) {
+    FORWARD(NEED_CONTEXT, true, cuMemAllocAsync((CUdeviceptr *)out, size, stream));
+}
+
+cudaError_t CUDARTAPI cudaFreeAsync(void *pointer, cudaStream_t stream) {
+    FORWARD(NEED_CONTEXT, false, cuMemFreeAsync(ADDRESS(pointer), stream));
+}
+
+cudaError_t CUDARTAPI cudaFreeAsync_ptsz(void *pointer, cudaStream_t stream) {
+    FORWARD(NEED_CONTEXT, true, cuMemFreeAsync(ADDRESS(pointer), stream));
+}
+
+cudaError_t CUDARTAPI cudaMallocHost(void **out, size_t size) {
+    FORWARD(NEED_CONTEXT, false, cuMemAllocHost(out, size));
+}
+
+cudaError_t CUDARTAPI cudaHostAlloc(void **out, size_t size, unsigned int flags) {
+    FORWARD(NEED_CONTEXT, false, cuMemHostAlloc(out, size, flags));
+}
+
+cudaError_t CUDARTAPI cudaFreeHost(void *pointer) {
+    FORWARD(NEED_CONTEXT, false, cuMemFreeHost(pointer));
+}
+
+cudaError_t CUDARTAPI cudaMemGetInfo(size_t *available, size_t *total) {
+    FORWARD(NEED_CONTEXT, false, cuMemGetInfo(available, total));
+}
+
+/* --- copies --- */
+
+static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+                        bool per_thread) {
+    const struct driver *driver;
+    cudaError_t error = runtime_begin(NEED_CONTEXT, per_thread, &driver);
+    if (error)
+        return runtime_end(error);
+    switch (kind) {
+    case cudaMemcpyHostToDevice:
+        return runtime_result(driver->cuMemcpyHtoD(ADDRESS(to), from, size));
+    case cudaMemcpyDeviceToHost:
+        return runtime_result(driver->cuMemcpyDtoH(to, ADDRESS(from), size));
+    case cudaMemcpyDeviceToDevice:
+        return runtime_result(driver->cuMemcpyDtoD(ADDRESS(to), ADDRESS(from), size));
+    case cudaMemcpyHostToHost:
+    case cudaMemcpyDefault:
+        return runtime_result(driver->cuMemcpy(ADDRESS(to), ADDRESS(from), size));
+    default:
+        return runtime_end(cudaErrorInvalidMemcpyDirection);
+    }
+}
+
+static cudaError_t copy_async(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+                              cudaStream_t stream, bool per_thread) {
+    const struct driver *driver;
+    cudaError_t error = runtime_begin(NEED_CONTEXT, per_thread, &driver);
+    if (error)
+        return runtime_end(error);
+    switch (kind) {
+    case cudaMemcpyHostToDevice:
+        return runtime_result(driver->cuMemcpyHtoDAsync(ADDRESS(to), from, size, stream));
+    case cudaMemcpyDeviceToHost:
+        return runtime_result(driver->cuMemcpyDtoHAsync(to, ADDRESS(from), size, stream));
+    case cudaMemcpyDeviceToDevice:
+        return runtime_result(driver->cuMemcpyDtoDAsync(ADDRESS(to), ADDRESS(from), size, stream));
+    case cudaMemcpyHostToHost:
+    case cudaMemcpyDefault:
+        return runtime_result(driver->cuMemcpyAsync(ADDRESS(to), ADDRESS(from), size, stream));
+    default:
+        return runtime_end(cudaErrorInvalidMemcpyDirection);
+    }
+}
+
+cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t size,
+                                 enum cudaMemcpyKind kind) {
+    return copy(to, from, size, kind, false);
+}
+
+cudaError_t CUDARTAPI cudaMemcpy_ptds(void *to, const void *from, size_t size,
+                                      enum cudaMemcpyKind kind) {
+    return copy(to, from, size, kind, true);
+}
+
+cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t size,
+                                      enum cudaMemcpyKind kind, cudaStream_t stream) {
+    return copy_async(to, from, size, kind, stream, false);
+}
+
+cudaError_t CUDARTAPI cudaMemcpyAsync_ptsz(void *to, const void *from, size_t size,
+                                           enum cudaMemcpyKind kind, cudaStream_t stream) {
+    return copy_async(to, from, size, kind, stream, true);
+}
+
+cudaError_t CUDARTAPI cudaMemset(void *to, int value, size_t size) {
+    FORWARD(NEED_CONTEXT, false, cuMemsetD8(ADDRESS(to), (unsigned char)value, size));
+}
+
+cudaError_t CUDARTAPI cudaMemset_ptds(void *to, int value, size_t size) {
+    FORWARD(NEED_CONTEXT, true, cuMemsetD8(ADDRESS(to), (unsigned char)value, size));
+}
+
+cudaError_t CUDARTAPI cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream) {
+    FORWARD(NEED_CONTEXT, false, cuMemsetD8Async(ADDRESS(to), (unsigned char)value, size, stream));
+}
+
+cudaError_t CUDARTAPI cudaMemsetAsync_ptsz(void *to, int value, size_t size, cudaStream_t stream) {
+    FORWARD(NEED_CONTEXT, true, cuMemsetD8Async(ADDRESS(to), (unsigned char)value, size, stream));
+}
+
+/* --- attributes --- */
+
+static enum cudaMemoryType type_of(unsigned type, bool managed) {
+    if (managed)
+        return cudaMemoryTypeManaged;
+    if (type == CU_MEMORYTYPE_DEVICE)
+        return cudaMemoryTypeDevice;
+    return type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+}
+
+cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *out,
+                                               const void *pointer) {
+    CUpointer_attribute asked[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+        CU_POINTER_ATTRIBUTE_HOST_POINTER};
+    unsigned type = 0;
+    bool managed = false;
+    int device = 0;
+    CUdeviceptr on_device = 0;
+    void *on_host = NULL;
+    void *answers[] = {&type, &managed, &device, &on_device, &on_host};
+    const struct driver *driver;
+    cudaError_t error = runtime_begin(NEED_CONTEXT, false, &driver);
+    if (!error && !out)
+        error = cudaErrorInvalidValue;
+    if (!error)
+        error = (cudaError_t)driver->cuPointerGetAttributes(5, asked, answers, ADDRESS(pointer));
+    if (error)
+        return runtime_end(error);
+    memset(out, 0, sizeof *out);
+    out->type = type_of(type, managed);
+    out->device = device;
+    out->devicePointer = (void *)(uintptr_t)on_device;
+    out->hostPointer =
+        out->type == cudaMemoryTypeUnregistered ? (void *)(uintptr_t)pointer : on_host;
+    return cudaSuccess;
+}

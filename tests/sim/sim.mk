@@ -1,0 +1,69 @@
+# The simulated driver and runtime; see tests/sim/README.md. Included by the top Makefile, and works
+# alone: make -f tests/sim/sim.mk sim
+SIM := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+CC ?= cc
+AR ?= ar
+BUILD ?= build
+CUDA_INC ?= /usr/local/cuda/include
+SIM_AR ?= $(if $(findstring -linux-gnu,$(CC)),$(firstword $(subst -gcc, ,$(notdir $(CC))))-ar,$(AR))
+SIM_CFLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -pthread -Wall -Wextra -Wconversion -Wshadow \
+	-Werror -isystem $(CUDA_INC) $(CFLAGS_COMMON) $(SIM_EXTRA)
+SIM_OUT = $(BUILD)/sim
+
+sim_objects = $(patsubst $(SIM)/%.c,$(SIM_OUT)/obj/%.o,$(wildcard $(SIM)/$(1)/*.c))
+SIM_DRIVER := $(call sim_objects,driver)
+SIM_DAEMON := $(call sim_objects,daemon)
+SIM_RUNTIME := $(call sim_objects,runtime)
+SIM_RUNTIME_STATIC := $(patsubst %.o,%.static.o,$(SIM_RUNTIME))
+
+.PHONY: sim conformance sim-stress
+sim: $(SIM_OUT)/libcuda.so $(SIM_OUT)/gpusimd $(SIM_OUT)/libcudart.so $(SIM_OUT)/libcudart_static.a
+conformance: $(BUILD)/tests/conformance
+sim-stress: $(BUILD)/tests/sim-stress
+
+$(SIM_OUT)/obj/driver/%.o: $(SIM)/driver/%.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -fvisibility=hidden -MMD -c $< -o $@
+
+$(SIM_OUT)/obj/daemon/%.o: $(SIM)/daemon/%.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -MMD -c $< -o $@
+
+$(SIM_OUT)/obj/runtime/%.static.o: $(SIM)/runtime/%.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -fvisibility=hidden -MMD -c $< -o $@
+
+$(SIM_OUT)/obj/runtime/%.o: $(SIM)/runtime/%.c
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -MMD -c $< -o $@
+
+# Bound to themselves, as the real ones are: what cuGetProcAddress gives out is the library's own.
+$(SIM_OUT)/libcuda.so.1: $(SIM_DRIVER) $(SIM)/driver/exports.map
+	$(CC) $(SIM_CFLAGS) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete -Wl,-Bsymbolic \
+		-Wl,--version-script=$(SIM)/driver/exports.map $(SIM_DRIVER) -o $@ -ldl
+
+$(SIM_OUT)/gpusimd: $(SIM_DAEMON)
+	$(CC) $(SIM_CFLAGS) $(SIM_DAEMON) -o $@
+
+$(SIM_OUT)/libcudart.so.13: $(SIM_RUNTIME) $(SIM)/runtime/exports.map
+	$(CC) $(SIM_CFLAGS) -shared -Wl,-soname,libcudart.so.13 -Wl,-Bsymbolic \
+		-Wl,--version-script=$(SIM)/runtime/exports.map $(SIM_RUNTIME) -o $@ -ldl
+
+$(SIM_OUT)/libcudart_static.a: $(SIM_RUNTIME_STATIC)
+	rm -f $@
+	$(SIM_AR) rcs $@ $^
+
+$(SIM_OUT)/libcuda.so $(SIM_OUT)/libcudart.so: %.so:
+	ln -sf $(notdir $<) $@
+$(SIM_OUT)/libcuda.so: $(SIM_OUT)/libcuda.so.1
+$(SIM_OUT)/libcudart.so: $(SIM_OUT)/libcudart.so.13
+
+$(BUILD)/tests/conformance: $(wildcard $(SIM)/conformance/*.c) $(wildcard $(SIM)/conformance/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(filter %.c,$^) -o $@ -ldl
+
+$(BUILD)/tests/sim-stress: $(SIM)/stress/stress.c $(SIM)/conformance/gpu.c $(SIM)/protocol.h
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) $(filter %.c,$^) -o $@ -ldl
+
+-include $(SIM_DRIVER:.o=.d) $(SIM_DAEMON:.o=.d) $(SIM_RUNTIME:.o=.d) $(SIM_RUNTIME_STATIC:.o=.d)
