@@ -1,0 +1,172 @@
+# gpushare: make (library and tool), make demo, make test, make check, make check-gpu, make install.
+#
+# BUILD=dir       where everything goes (build)
+# CUDA_HOME=dir   where include/cuda.h is (found by itself in the usual places)
+# SANITIZE=x      address, thread or undefined: a build of its own in $(BUILD)-x
+# CC, CXX         also a cross compiler, as aarch64-linux-gnu-gcc
+
+VERSION := 0.1.0
+# V=1 shows the commands
+V ?= 0
+ifeq ($(V),0)
+.SILENT:
+endif
+BUILD ?= build
+SANITIZE ?=
+ifneq ($(SANITIZE),)
+override BUILD := $(BUILD)-$(SANITIZE)
+SANITIZE_FLAGS := -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
+endif
+CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
+	/usr/local/cuda/include/cuda.h /opt/cuda/include/cuda.h /usr/lib/cuda/include/cuda.h /usr/include/cuda.h)))
+CUDA_INC := $(CUDA_HOME)/include
+
+# The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
+ROOMS := base store config log core cuda
+WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
+CFLAGS ?= -O2 -g
+COMMON := -pthread $(WARNINGS) $(SANITIZE_FLAGS) -Iinclude -Ishim $(ROOMS:%=-Ishim/%) -isystem $(CUDA_INC) -MMD -MP
+C_FLAGS := -std=gnu11 -D_GNU_SOURCE= $(CFLAGS) $(COMMON)
+CXX_FLAGS := -std=gnu++17 $(CFLAGS) $(COMMON)
+
+.DEFAULT_GOAL := all
+.PHONY: all bench demo test check fuzz-run check-gpu gpu-programs install uninstall clean
+all: $(BUILD)/libgpushare.so $(BUILD)/gpushare
+
+# --- the library -----------------------------------------------------------------------------------
+
+room = $(patsubst shim/%.c,$(BUILD)/shim/%.o,$(wildcard shim/$(1)/*.c))
+SHIM_OBJECTS := $(foreach name,$(ROOMS),$(call room,$(name))) $(BUILD)/shim/cuda/trampoline.o
+SHIM_FLAGS := -fPIC -fvisibility=hidden -ftls-model=initial-exec
+
+$(BUILD)/shim/%.o: shim/%.c
+	@mkdir -p $(@D); echo "  CC    $<"
+	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
+
+# The resolver runs inside sanitizer runtimes that are not up yet.
+$(BUILD)/shim/core/module.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
+
+$(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
+	@mkdir -p $(@D)
+	$(CC) -fPIC -c $< -o $@
+
+# The exports are exactly the rows of hooks.def, and the two doors of trampoline.S.
+$(BUILD)/exports.map: shim/hooks.def
+	@mkdir -p $(@D)
+	sed -nE 's/^(DRIVER\([a-z]+, *|RUNTIME\(|EXIT\()([A-Za-z0-9_]+).*/\2/p' $< | \
+		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
+
+# Lazy binding, one text segment, no mprotect: what loading costs a program that never uses CUDA.
+$(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(BUILD)/exports.map
+	@echo "  LINK  $@"
+	$(CC) $(C_FLAGS) -shared -static-libgcc $(SHIM_OBJECTS) -o $@ -Wl,--version-script=$(BUILD)/exports.map \
+		-Wl,-z,defs,-z,noexecstack,-Bsymbolic-functions,--no-undefined-version \
+		-Wl,-z,lazy,-z,norelro,-z,noseparate-code,-O1,--hash-style=gnu \
+		-Wl,-soname,libgpushare.so -Wl,--exclude-libs,ALL $(INIH)
+
+INIH ?= -l:libinih.a
+
+# --- the tool --------------------------------------------------------------------------------------
+
+# What the tool and the unit tests share with the library: everything that stands without a driver and
+# hooks nothing. The linker takes from it what is used.
+PARTS := $(foreach name,base store config log,$(call room,$(name))) \
+	$(patsubst %,$(BUILD)/shim/core/%.o,policy registry registry_import registry_event watch)
+$(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
+	rm -f $@
+	$(AR) rcs $@ $(filter %.o,$^)
+
+TOOL_OBJECTS := $(patsubst tools/%.c,$(BUILD)/tools/%.o,$(wildcard tools/*.c))
+$(BUILD)/tools/%.o: tools/%.c
+	@mkdir -p $(@D); echo "  CC    $<"
+	$(CC) $(C_FLAGS) -DGPS_VERSION='"$(VERSION)"' -DGPS_LIBDIR='"$(LIBDIR)"' -c $< -o $@
+
+$(BUILD)/gpushare: $(TOOL_OBJECTS) $(BUILD)/libgpushare_parts.a
+	@echo "  LINK  $@"
+	$(CC) $(C_FLAGS) $^ -o $@ $(INIH)
+
+# --- installing ------------------------------------------------------------------------------------
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+install: all
+	install -D -m 755 $(BUILD)/libgpushare.so $(DESTDIR)$(LIBDIR)/libgpushare.so
+	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(PREFIX)/bin/gpushare
+	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare README.md config/gpushare.conf
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare/examples config/examples/*.conf
+uninstall:
+	rm -f $(DESTDIR)$(LIBDIR)/libgpushare.so $(DESTDIR)$(PREFIX)/bin/gpushare \
+		$(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
+	rm -rf $(DESTDIR)$(PREFIX)/share/doc/gpushare
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-address $(BUILD)-thread $(BUILD)-undefined
+
+# --- the demonstration and the checks --------------------------------------------------------------
+
+# Installs what is missing, builds, and runs the main job: on the GPU if there is one, else simulated.
+DEMO_DRIVER := $(shell nvidia-smi -L >/dev/null 2>&1 && echo gpu || echo sim)
+demo:
+	.ci/deps build
+	$(MAKE) --no-print-directory all $(BUILD)/demo/$(DEMO_DRIVER)/producer $(BUILD)/demo/$(DEMO_DRIVER)/consumer
+	tests/demo/demo.sh $(BUILD) $(DEMO_DRIVER)
+
+DEMO_FLAGS = $(CFLAGS) $(WARNINGS) -isystem $(CUDA_INC)
+NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
+CUDART_DIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
+$(BUILD)/demo/sim/producer: tests/demo/producer.c $(BUILD)/sim/libcudart.so $(BUILD)/sim/libcuda.so $(BUILD)/sim/gpusimd
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcudart
+$(BUILD)/demo/sim/consumer: tests/demo/consumer.c $(BUILD)/sim/libcudart_static.a $(BUILD)/sim/libcuda.so $(BUILD)/sim/gpusimd
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(DEMO_FLAGS) $< -o $@ $(BUILD)/sim/libcudart_static.a -ldl -pthread
+$(BUILD)/demo/gpu/producer: tests/demo/producer.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(DEMO_FLAGS) $< -o $@ -L$(CUDART_DIR) -lcudart
+$(BUILD)/demo/gpu/consumer: tests/demo/consumer.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(DEMO_FLAGS) $< -o $@ $(CUDART_DIR)/libcudart_static.a -ldl -lrt -pthread
+
+check:
+	tests/check $(BUILD)
+
+# Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
+FUZZ_TIME ?= 15
+fuzz-run: fuzz
+	for fuzzer in config record; do \
+		mkdir -p $(BUILD)/fuzz-$$fuzzer; \
+		$(BUILD)/tests/fuzz/fuzz_$$fuzzer -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
+			$(BUILD)/fuzz-$$fuzzer $(wildcard tests/fuzz/corpus) || exit 1; \
+	done
+
+# On a machine with an NVIDIA GPU: the scenarios, kernels of two programs on one buffer, PyTorch, numba,
+# CuPy, and the recorded truth about the driver, with a table at the end.
+GPU_PROGRAMS := $(foreach program,writer reader,$(BUILD)/gpu/$(program)_shared $(BUILD)/gpu/$(program)_static)
+gpu-programs: $(GPU_PROGRAMS) $(BUILD)/demo/gpu/producer $(BUILD)/demo/gpu/consumer
+check-gpu: all sim tests conformance gpu-programs
+	tests/gpu/check.sh $(BUILD)
+$(BUILD)/gpu/%_shared: tests/gpu/%.cu
+	@mkdir -p $(@D); echo "  NVCC  $@"
+	$(NVCC) -O2 -cudart shared $< -o $@
+$(BUILD)/gpu/%_static: tests/gpu/%.cu
+	@mkdir -p $(@D); echo "  NVCC  $@"
+	$(NVCC) -O2 -cudart static $< -o $@
+
+# What gpushare costs, in pairs with bare CUDA; on the simulated driver unless there is a GPU.
+bench: all sim $(BUILD)/bench/calls $(BUILD)/bench/empty.so
+	LD_LIBRARY_PATH=$(if $(filter gpu,$(DEMO_DRIVER)),$(CUDART_DIR),$(BUILD)/sim) \
+		python3 tests/bench/bench.py $(BUILD) $(ROUNDS)
+$(BUILD)/bench/calls: tests/bench/calls.c $(BUILD)/sim/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) -std=gnu11 $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcudart
+$(BUILD)/bench/empty.so:
+	@mkdir -p $(@D)
+	echo | $(CC) -x c -shared -fPIC - -o $@
+
+# --- the simulated driver, the tests ---------------------------------------------------------------
+
+include tests/sim/sim.mk
+include tests/tests.mk
+
+-include $(SHIM_OBJECTS:.o=.d) $(TOOL_OBJECTS:.o=.d)

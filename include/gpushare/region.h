@@ -1,0 +1,183 @@
+/*
+ * region.h - the published directory, byte for byte.
+ *
+ * Everything that gpushare processes tell each other stands in files of fixed width:
+ *
+ *   <root>/<namespace>/procs/<pid ns>.<pid>.<start>.<nonce>   gps_proc_header, then gps_slot[]
+ *   <root>/<namespace>/regions/<id as 32 hex digits>          gps_region_record
+ *   <root>/<namespace>/regions/<id>.taken                     empty; made by the first importer of
+ * a result (state FINAL) <root>/<namespace>/names/<name>                           symlink:
+ * "../regions/<id>", or, while its owner still allocates,
+ *                                                             "../procs/<its file>" (a claim)
+ *   <root>/<namespace>/lock                                   empty; who removes another's orphaned
+ *                                                             record or name locks one byte of it
+ *
+ * Beside them lie temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
+ *
+ * <root> is /dev/shm/gpushare-<uid> unless GPUSHARE_DIR says otherwise; every directory is 0700 and
+ * every file 0600. Each file has one writer, its owner. Readers never map a file: they copy it,
+ * then check magic, version, size, owner, mode and checksum, and skip what does not pass.
+ *
+ * All integers are in the byte order of the machine (a directory in shared memory never leaves it),
+ * sizes and offsets are in bytes, times in nanoseconds of CLOCK_REALTIME. Checksums are XXH3 (64
+ * bits). Plain data: no pointer in here is ever dereferenced by another process.
+ */
+#ifndef GPUSHARE_REGION_H
+#define GPUSHARE_REGION_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPS_FORMAT_VERSION 1u
+#define GPS_REGION_MAGIC   "GPSREGN"
+#define GPS_PROC_MAGIC     "GPSPROC"
+
+#define GPS_ID_BYTES     16u
+#define GPS_ID_HEX       (2 * GPS_ID_BYTES + 1) /* with its NUL */
+#define GPS_UUID_BYTES   16u
+#define GPS_HANDLE_BYTES 64u  /* sizeof(CUipcMemHandle) */
+#define GPS_NAME_BYTES   128u /* 1 to 127 of [A-Za-z0-9._-], no leading dot, and a NUL */
+#define GPS_COMM_BYTES   32u
+#define GPS_PROC_NAME    96u /* longest file name in procs/, with its NUL */
+
+/* A region is named by the XXH3-128 hash of its handle bytes, in canonical (big-endian) order: who
+ * receives a handle through the program's own channel finds the record with one open. */
+struct gps_id {
+    uint8_t bytes[GPS_ID_BYTES];
+};
+
+/* One process image. A pid alone is reused, a pid with its start time survives exec: the nonce,
+ * drawn afresh by every image, tells those apart. */
+struct gps_owner {
+    uint64_t pid_ns;              /* inode of /proc/self/ns/pid; 0 where it cannot be read */
+    uint64_t start;               /* start time, field 22 of /proc/self/stat, in clock ticks */
+    uint64_t nonce;               /* random, never 0 */
+    uint32_t pid;                 /* in its own pid namespace */
+    uint32_t uid;                 /* effective */
+    char command[GPS_COMM_BYTES]; /* file name of the executable, cut to fit, printable ASCII */
+};
+
+/* What an importer may do with a region. */
+enum gps_state {
+    GPS_STATE_WRITING = 1, /* ready = free: the exporter still writes; imports by name wait */
+    GPS_STATE_READY = 2,   /* open to importers */
+    GPS_STATE_FINAL = 3,   /* ready = free: freed by the program, kept for its first importer */
+    GPS_STATE_CLOSING = 4, /* freed by the program, held open by importers; no new opens */
+    GPS_STATE_FREED = 5,   /* tombstone: the memory is gone, its handle must not be opened */
+};
+
+enum gps_backing {
+    GPS_BACKING_IPC = 1, /* cudaIpcMemHandle_t of ordinary device memory */
+};
+
+/* The part of a record that changes: rewritten in place by one pwrite, valid on its own. */
+struct gps_region_status {
+    uint32_t state;     /* enum gps_state */
+    uint32_t reserved0; /* 0 */
+    uint64_t changed;   /* when this state began */
+    uint64_t until;     /* FINAL: when the hand-over ends; else 0 */
+    uint8_t reserved1[32];
+    uint64_t checksum; /* of the bytes before it, seeded with the record's own checksum */
+};
+
+struct gps_region_record {
+    char magic[8];    /* GPS_REGION_MAGIC */
+    uint32_t version; /* GPS_FORMAT_VERSION */
+    uint32_t size;    /* sizeof(struct gps_region_record) */
+    struct gps_id id;
+    uint64_t generation; /* counts the owner's exports, from 1 */
+    uint32_t backing;    /* enum gps_backing */
+    uint32_t reserved0;  /* 0 */
+    uint64_t requested;  /* what the program asked for */
+    uint64_t extent;     /* what was allocated for it; requested <= extent */
+    uint64_t offset;     /* of the region in its block; 0 where it is not known */
+    uint64_t created;
+    uint8_t device[GPS_UUID_BYTES];
+    uint8_t handle[GPS_HANDLE_BYTES];
+    struct gps_owner owner;
+    char name[GPS_NAME_BYTES]; /* empty: exported by the program itself, without a rule */
+    uint8_t reserved1[88];
+    uint64_t checksum; /* of the bytes before it */
+    struct gps_region_status status;
+};
+
+/* The first bytes of a procs/ file. The file is locked (an open file description lock on its whole
+ * length) for as long as the process lives: whoever can see no lock there knows that it is dead. */
+struct gps_proc_header {
+    char magic[8]; /* GPS_PROC_MAGIC */
+    uint32_t version;
+    uint32_t size; /* sizeof(struct gps_proc_header) */
+    struct gps_owner owner;
+    uint64_t created;
+    uint8_t reserved[160];
+    uint64_t checksum; /* of the bytes before it */
+};
+
+enum gps_slot_state {
+    GPS_SLOT_FREE = 0,   /* all bytes 0 */
+    GPS_SLOT_INTENT = 1, /* about to open; the owner of the region must count it as a user */
+    GPS_SLOT_OPEN = 2,
+};
+
+enum gps_slot_via {
+    GPS_VIA_PROGRAM = 1, /* the program's own cudaIpcOpenMemHandle */
+    GPS_VIA_RULE = 2,    /* a rule turned its cudaMalloc into an import */
+};
+
+/* One open region of one process: written before the driver's open and cleared after its last
+ * close. */
+struct gps_slot {
+    struct gps_id region;
+    uint64_t address; /* where it lies in the importer; 0 in an intent */
+    uint64_t since;
+    uint32_t state;      /* enum gps_slot_state */
+    uint32_t via;        /* enum gps_slot_via */
+    uint64_t generation; /* of the record that was read; 0 in an intent */
+    uint64_t reserved;
+    uint64_t checksum; /* of the bytes before it */
+};
+
+static_assert(sizeof(struct gps_id) == 16, "layout");
+static_assert(sizeof(struct gps_owner) == 64, "layout");
+static_assert(offsetof(struct gps_owner, start) == 8, "layout");
+static_assert(offsetof(struct gps_owner, nonce) == 16, "layout");
+static_assert(offsetof(struct gps_owner, pid) == 24, "layout");
+static_assert(offsetof(struct gps_owner, uid) == 28, "layout");
+static_assert(offsetof(struct gps_owner, command) == 32, "layout");
+
+static_assert(sizeof(struct gps_region_status) == 64, "layout");
+static_assert(offsetof(struct gps_region_status, changed) == 8, "layout");
+static_assert(offsetof(struct gps_region_status, until) == 16, "layout");
+static_assert(offsetof(struct gps_region_status, checksum) == 56, "layout");
+
+static_assert(sizeof(struct gps_region_record) == 512, "layout");
+static_assert(offsetof(struct gps_region_record, version) == 8, "layout");
+static_assert(offsetof(struct gps_region_record, size) == 12, "layout");
+static_assert(offsetof(struct gps_region_record, id) == 16, "layout");
+static_assert(offsetof(struct gps_region_record, generation) == 32, "layout");
+static_assert(offsetof(struct gps_region_record, backing) == 40, "layout");
+static_assert(offsetof(struct gps_region_record, requested) == 48, "layout");
+static_assert(offsetof(struct gps_region_record, extent) == 56, "layout");
+static_assert(offsetof(struct gps_region_record, offset) == 64, "layout");
+static_assert(offsetof(struct gps_region_record, created) == 72, "layout");
+static_assert(offsetof(struct gps_region_record, device) == 80, "layout");
+static_assert(offsetof(struct gps_region_record, handle) == 96, "layout");
+static_assert(offsetof(struct gps_region_record, owner) == 160, "layout");
+static_assert(offsetof(struct gps_region_record, name) == 224, "layout");
+static_assert(offsetof(struct gps_region_record, checksum) == 440, "layout");
+static_assert(offsetof(struct gps_region_record, status) == 448, "layout");
+
+static_assert(sizeof(struct gps_proc_header) == 256, "layout");
+static_assert(offsetof(struct gps_proc_header, owner) == 16, "layout");
+static_assert(offsetof(struct gps_proc_header, created) == 80, "layout");
+static_assert(offsetof(struct gps_proc_header, checksum) == 248, "layout");
+
+static_assert(sizeof(struct gps_slot) == 64, "layout");
+static_assert(offsetof(struct gps_slot, address) == 16, "layout");
+static_assert(offsetof(struct gps_slot, since) == 24, "layout");
+static_assert(offsetof(struct gps_slot, state) == 32, "layout");
+static_assert(offsetof(struct gps_slot, via) == 36, "layout");
+static_assert(offsetof(struct gps_slot, checksum) == 56, "layout");
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * digits.h - the few digits that file names need: fixed-width hex both ways, strict decimal in.
+ *
+ * What others wrote is parsed here, so one value has one spelling: no sign, no blank, no leading
+ * zero, no upper case, no overflow. Each parser moves *text past what it took, and only on success.
+ */
+#ifndef GPS_DIGITS_H
+#define GPS_DIGITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPS_HEX64 17 /* a uint64_t in hex, with its NUL */
+
+static inline void gps_hex_format(const uint8_t *bytes, size_t count, char *text) {
+    for (size_t i = 0; i < count; i++) {
+        *text++ = "0123456789abcdef"[bytes[i] >> 4];
+        *text++ = "0123456789abcdef"[bytes[i] & 15];
+    }
+    *text = '\0';
+}
+
+static inline void gps_hex64_format(uint64_t value, char text[GPS_HEX64]) {
+    uint8_t bytes[8];
+
+    for (unsigned i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(value >> (56 - 8 * i));
+    gps_hex_format(bytes, sizeof bytes, text);
+}
+
+/* The value of a lower-case hex digit, or -1. */
+static inline int gps_hex_digit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Exactly 2 * count digits; what follows them is the caller's to judge. */
+static inline bool gps_hex_parse(const char **text, uint8_t *bytes, size_t count) {
+    const char *at = *text;
+
+    for (size_t i = 0; i < count; i++, at += 2) {
+        int high = gps_hex_digit(at[0]);
+        int low = high < 0 ? -1 : gps_hex_digit(at[1]); /* at[0] may be the NUL */
+
+        if (low < 0)
+            return false;
+        bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    *text = at;
+    return true;
+}
+
+static inline bool gps_hex64_parse(const char **text, uint64_t *value) {
+    uint8_t bytes[8];
+
+    if (!gps_hex_parse(text, bytes, sizeof bytes))
+        return false;
+    *value = 0;
+    for (unsigned i = 0; i < 8; i++)
+        *value = *value << 8 | bytes[i];
+    return true;
+}
+
+static inline bool gps_dec_parse(const char **text, uint64_t *value) {
+    const char *at = *text;
+    uint64_t sum = 0;
+
+    if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] >= '0' && at[1] <= '9'))
+        return false;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        unsigned digit = (unsigned)(*at - '0');
+
+        if (sum > (UINT64_MAX - digit) / 10)
+            return false;
+        sum = sum * 10 + digit;
+    }
+    *text = at;
+    *value = sum;
+    return true;
+}
+
+#endif

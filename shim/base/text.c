@@ -1,0 +1,213 @@
+/*
+ * text.c - formats onto a buffer of the caller's.
+ *
+ * Everything ends in gps_text_bytes, which cuts. A cut text is full, so nothing is added after it:
+ * a text is always the beginning of what was asked for, never a patchwork.
+ */
+#include "text.h"
+
+#include <string.h>
+
+struct gps_text gps_text_on(char *buffer, size_t size) {
+    buffer[0] = '\0';
+    return (struct gps_text){.bytes = buffer, .size = size, .length = 0, .cut = false};
+}
+
+void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count) {
+    size_t room = text->size - 1 - text->length;
+
+    if (count > room) {
+        text->cut = true;
+        count = room;
+    }
+    memcpy(text->bytes + text->length, bytes, count);
+    text->length += count;
+    text->bytes[text->length] = '\0';
+}
+
+void gps_text_str(struct gps_text *text, const char *string) {
+    if (string != NULL)
+        gps_text_bytes(text, string, strlen(string));
+}
+
+/* `width`: at least so many digits, with leading zeros. */
+static void digits(struct gps_text *text, uint64_t value, unsigned base, unsigned width) {
+    char reversed[64];
+    size_t at = sizeof(reversed);
+
+    do {
+        reversed[--at] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value != 0 || sizeof(reversed) - at < width);
+    gps_text_bytes(text, reversed + at, sizeof(reversed) - at);
+}
+
+void gps_text_dec(struct gps_text *text, uint64_t value) {
+    digits(text, value, 10, 1);
+}
+
+void gps_text_sdec(struct gps_text *text, int64_t value) {
+    if (value < 0)
+        gps_text_str(text, "-");
+    /* Negated as unsigned: -INT64_MIN does not exist. */
+    gps_text_dec(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+void gps_text_hex(struct gps_text *text, uint64_t value) {
+    gps_text_str(text, "0x");
+    digits(text, value, 16, 1);
+}
+
+/* value/unit with one decimal, rounded down ("1023.9 KiB", never "1024.0"), and none where it is 0.
+ */
+static void with_unit(struct gps_text *text, uint64_t value, uint64_t unit, const char *name) {
+    uint64_t tenth = value % unit * 10 / unit; /* the largest unit is 2^60: no overflow */
+
+    gps_text_dec(text, value / unit);
+    if (tenth != 0) {
+        gps_text_str(text, ".");
+        gps_text_dec(text, tenth);
+    }
+    gps_text_str(text, " ");
+    gps_text_str(text, name);
+}
+
+void gps_text_size(struct gps_text *text, uint64_t bytes) {
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned power = 0;
+
+    while (power < 6 && bytes >> (10 * power) >= 1024)
+        power++;
+    with_unit(text, bytes, UINT64_C(1) << (10 * power), names[power]);
+}
+
+void gps_text_duration(struct gps_text *text, uint64_t nanos) {
+    static const struct {
+        uint64_t nanos;
+        const char *name;
+    } units[] = {{UINT64_C(3600000000000), "h"},
+                 {UINT64_C(60000000000), "min"},
+                 {1000000000, "s"},
+                 {1000000, "ms"},
+                 {1000, "us"},
+                 {1, "ns"}};
+    size_t unit = 0;
+
+    while (unit + 1 < sizeof(units) / sizeof(units[0]) && nanos < units[unit].nanos)
+        unit++;
+    if (nanos == 0)
+        gps_text_str(text, "0 s");
+    else
+        with_unit(text, nanos, units[unit].nanos, units[unit].name);
+}
+
+struct date {
+    uint64_t year;
+    unsigned month, day;
+};
+
+/* Days since 1970-01-01 in the Gregorian calendar, counted in years that begin in March, so that
+ * the leap day is the last of its year. */
+static struct date date_of(uint64_t days) {
+    uint64_t shifted = days + 719468; /* days from 0000-03-01 to 1970-01-01 */
+    uint64_t era = shifted / 146097;  /* days in 400 years */
+    uint64_t day = shifted % 146097;
+    uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    unsigned left = (unsigned)(day - (365 * year + year / 4 - year / 100));
+    unsigned month = (5 * left + 2) / 153; /* 0: March */
+
+    return (struct date){.year = era * 400 + year + (month >= 10),
+                         .month = month < 10 ? month + 3 : month - 9,
+                         .day = left - (153 * month + 2) / 5 + 1};
+}
+
+void gps_text_time(struct gps_text *text, uint64_t realtime_ns) {
+    uint64_t seconds = realtime_ns / 1000000000;
+    struct date date = date_of(seconds / 86400);
+
+    digits(text, date.year, 10, 4);
+    gps_text_str(text, "-");
+    digits(text, date.month, 10, 2);
+    gps_text_str(text, "-");
+    digits(text, date.day, 10, 2);
+    gps_text_str(text, "T");
+    digits(text, seconds / 3600 % 24, 10, 2);
+    gps_text_str(text, ":");
+    digits(text, seconds / 60 % 60, 10, 2);
+    gps_text_str(text, ":");
+    digits(text, seconds % 60, 10, 2);
+    gps_text_str(text, ".");
+    digits(text, realtime_ns / 1000 % 1000000, 10, 6);
+    gps_text_str(text, "Z");
+}
+
+/* The length of the UTF-8 sequence at `s`, and what it stands for; 0 when it is not one. Never
+ * reads past a NUL: that is no continuation byte. */
+static size_t decode(const char *s, uint32_t *code) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint8_t first = (uint8_t)s[0];
+    size_t length = first < 0x80           ? 1
+                    : (first >> 5) == 0x06 ? 2
+                    : (first >> 4) == 0x0e ? 3
+                    : (first >> 3) == 0x1e ? 4
+                                           : 0;
+    uint32_t value = length == 1 ? first : first & (0x7fu >> length);
+
+    for (size_t i = 1; i < length; i++) {
+        if (((uint8_t)s[i] & 0xc0) != 0x80)
+            return 0;
+        value = value << 6 | ((uint8_t)s[i] & 0x3f);
+    }
+    if (length == 0 || value < least[length] || value > 0x10ffff || (value >> 11) == 0x1b)
+        return 0;
+    *code = value;
+    return length;
+}
+
+/* C0, DEL and C1: what a terminal may take for a command. */
+static bool is_control(uint32_t code) {
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+void gps_text_plain(struct gps_text *text, const char *string) {
+    while (string != NULL && *string != '\0') {
+        uint32_t code = 0;
+        size_t length = decode(string, &code);
+
+        if (length == 0 || is_control(code))
+            gps_text_str(text, "?");
+        else
+            gps_text_bytes(text, string, length);
+        string += length == 0 ? 1 : length;
+    }
+}
+
+static void json_char(struct gps_text *text, const char *at, size_t length, uint32_t code) {
+    if (length == 0) {
+        gps_text_str(text, "\xef\xbf\xbd");
+    } else if (code == '"' || code == '\\') {
+        gps_text_str(text, "\\");
+        gps_text_bytes(text, at, 1);
+    } else if (is_control(code)) {
+        gps_text_str(text, "\\u");
+        digits(text, code, 16, 4);
+    } else {
+        gps_text_bytes(text, at, length);
+    }
+}
+
+void gps_text_json(struct gps_text *text, const char *string) {
+    if (string == NULL) {
+        gps_text_str(text, "null");
+        return;
+    }
+    gps_text_str(text, "\"");
+    while (*string != '\0') {
+        uint32_t code = 0;
+        size_t length = decode(string, &code);
+
+        json_char(text, string, length, code);
+        string += length == 0 ? 1 : length;
+    }
+    gps_text_str(text, "\"");
+}

@@ -1,0 +1,124 @@
+/*
+ * config.h - options and region rules: read, checked, matched.
+ *
+ * Owns the meaning of gpushare.conf. Read once, at the process's first CUDA call, into a struct
+ * that is constant from then on and may be read from any thread. The tables behind it (options.def:
+ * one row a key, with its type, default, allowed values and sentence) drive the file, the
+ * environment, `gpushare check` and the listing alike. An unknown key, a bad value, a key given
+ * twice are errors with file and line; nothing is guessed. After an error the configuration is not
+ * used at all.
+ */
+#ifndef GPS_CONFIG_H
+#define GPS_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushare/finding.h"
+#include "gpushare/region.h"
+
+enum gps_mode { GPS_MODE_SHARE, GPS_MODE_AUDIT, GPS_MODE_OFF };
+enum gps_on_free { GPS_FREE_DEFER, GPS_FREE_WAIT, GPS_FREE_REFUSE, GPS_FREE_ALLOW };
+enum gps_log_format { GPS_LOG_TEXT, GPS_LOG_JSONL };
+enum gps_role { GPS_ROLE_EXPORT, GPS_ROLE_IMPORT, GPS_ROLE_AUTO };
+enum gps_missing { GPS_MISSING_PRIVATE, GPS_MISSING_FAIL };
+enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE };
+
+#define GPS_CONFIG_PATH   1024u
+#define GPS_GLOB_BYTES    128u
+#define GPS_SECTION_BYTES 43u /* a region's name in a section header: at most 42 characters */
+#define GPS_INDEX_ANY     UINT64_MAX
+#define GPS_STACK_MAX     64u
+
+/* Section [gpushare]. Times in nanoseconds. */
+struct gps_options {
+    enum gps_mode mode;
+    enum gps_on_free on_free;
+    uint64_t free_timeout;
+    uint64_t linger;
+    char log[GPS_CONFIG_PATH]; /* "stderr", or a path in which %p is the pid and %c the command */
+    enum gps_log_format log_format;
+    enum gps_level log_level;
+    unsigned stack_depth; /* 0 to GPS_STACK_MAX */
+};
+
+enum gps_device_kind { GPS_DEVICE_ANY, GPS_DEVICE_ORDINAL, GPS_DEVICE_UUID };
+
+/* One section [region NAME]. Several may bear one name if they differ in role or program: so one
+ * file serves the exporter and its importers. */
+struct gps_rule {
+    char name[GPS_SECTION_BYTES]; /* as written, with {n} and {device} */
+    unsigned line;                /* of the section header */
+    char program[GPS_GLOB_BYTES];
+    uint64_t size_min, size_max; /* both inclusive; bytes; "*" is 1 to UINT64_MAX */
+    uint64_t index;              /* GPS_INDEX_ANY, or counted from 0 */
+    enum gps_device_kind device_kind;
+    unsigned device_ordinal;
+    uint8_t device_uuid[GPS_UUID_BYTES];
+    char caller[GPS_GLOB_BYTES];
+    enum gps_role role;
+    uint64_t wait;
+    enum gps_missing missing;
+    enum gps_ready ready;
+    uint64_t handover;
+};
+
+struct gps_config {
+    struct gps_options options;
+    struct gps_rule *rules; /* in the order of the file: the first that matches wins */
+    size_t rule_count;
+    char source[GPS_CONFIG_PATH];         /* the file read; empty: none was found, all defaults */
+    unsigned from_file, from_environment; /* which options: bit n is the n-th of options.def */
+};
+
+/* Called for each error: what is wrong and what is allowed, one line without a newline. line 0: the
+ * file as a whole; file "GPUSHARE_MODE" (or another variable) and line 0 for the environment. */
+typedef void gps_config_error_fn(void *arg, const char *file, unsigned line, const char *message);
+
+/* Defaults, then the file found by GPUSHARE_CONFIG, $XDG_CONFIG_HOME/gpushare/gpushare.conf
+ * (~/.config/...), /etc/gpushare.conf (a GPUSHARE_CONFIG that cannot be read is an error, a missing
+ * default file is not), then GPUSHARE_<KEY> from the environment. 0, or -EINVAL after calling fn
+ * for every error (then *config holds the defaults), or -ENOMEM. Reads the environment (as
+ * secure_getenv does: a set-uid program has none): call it once. */
+int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg);
+
+/* One file, or text already in memory (`bytes` need not be terminated), over the defaults, no
+ * environment: for `gpushare check`, tests and the fuzzer. Same results. */
+int gps_config_read_file(struct gps_config *config, const char *path, gps_config_error_fn *fn,
+                         void *arg);
+int gps_config_parse(struct gps_config *config, const char *file, const char *bytes, size_t count,
+                     gps_config_error_fn *fn, void *arg);
+void gps_config_free(struct gps_config *config);
+
+/* --- matching --- */
+
+struct gps_alloc_facts {
+    const char *program; /* file name of the executable */
+    uint64_t size;
+    unsigned device_ordinal;
+    const uint8_t *device_uuid; /* GPS_UUID_BYTES */
+};
+
+/* Whether a rule fits but for index and caller. */
+bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts);
+bool gps_rule_needs_caller(const struct gps_rule *rule);
+/* fnmatch's * ? [] on a file name, without its locale, allocation or '/' rules. */
+bool gps_glob_match(const char *pattern, const char *string);
+/* The name with {n} and {device} (ordinal) replaced. False when it would be longer than 127. */
+bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
+                   char name[GPS_NAME_BYTES]);
+
+/* --- listing: the options with their values and where each came from, for `gpushare doctor` --- */
+/* from: "default", "file" or "environment". allowed: for a choice, the list of its words. */
+typedef void gps_option_fn(void *arg, const char *key, const char *value, const char *from,
+                           const char *allowed, const char *sentence);
+void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg);
+
+/* --- units, shared with the tool --- */
+bool gps_parse_size(const char *text, uint64_t *bytes);     /* 64MiB 1g 4096 2MB(=MiB is refused) */
+bool gps_parse_duration(const char *text, uint64_t *nanos); /* 30s 500ms 2min 1h 0 */
+bool gps_parse_uuid(const char *text, uint8_t uuid[GPS_UUID_BYTES]); /* GPU-8-4-4-4-12, MIG- too */
+void gps_format_uuid(const uint8_t uuid[GPS_UUID_BYTES], char text[41]); /* "GPU-..." */
+
+#endif

@@ -1,0 +1,302 @@
+/*
+ * option.c - the keys of gpushare.conf as a table, made from options.def.
+ *
+ * A type is two functions: text to field, field to text. Adding a key is a row in options.def and a
+ * field in config.h; nothing else knows the keys by name.
+ */
+#include "option.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "rule.h"
+#include "value.h"
+
+struct gps_key_type {
+    bool is_choice;
+    /* `field` is where offset points, `target` the struct it lies in. */
+    const char *(*set)(const struct gps_key *key, void *target, void *field, const char *text);
+    void (*show)(const struct gps_key *key, const void *field, struct gps_text *text);
+};
+
+/* --- types --- */
+
+/* Every enum of config.h is written through an unsigned. */
+static_assert(sizeof(enum gps_mode) == sizeof(unsigned), "enums are unsigned");
+static_assert(sizeof(enum gps_role) == sizeof(unsigned), "enums are unsigned");
+
+static const char *set_choice(const struct gps_key *key, void *target, void *field,
+                              const char *text) {
+    unsigned place = 0;
+    const char *wrong = gps_value_choice(text, key->allowed, &place);
+
+    (void)target;
+    if (wrong == NULL)
+        memcpy(field, &place, sizeof(place));
+    return wrong;
+}
+
+static void show_choice(const struct gps_key *key, const void *field, struct gps_text *text) {
+    unsigned place;
+
+    memcpy(&place, field, sizeof(place));
+    gps_value_choice_text(place, key->allowed, text);
+}
+
+static const char *set_duration(const struct gps_key *key, void *target, void *field,
+                                const char *text) {
+    (void)key;
+    (void)target;
+    return gps_value_duration(text, field);
+}
+
+static void show_duration(const struct gps_key *key, const void *field, struct gps_text *text) {
+    const uint64_t *nanos = field;
+
+    (void)key;
+    gps_value_duration_text(*nanos, text);
+}
+
+static const char *set_log(const struct gps_key *key, void *target, void *field, const char *text) {
+    (void)key;
+    (void)target;
+    if (strlen(text) >= GPS_CONFIG_PATH)
+        return "longer than 1023 characters";
+    for (const char *at = strchr(text, '%'); at != NULL; at = strchr(at + 2, '%'))
+        if (at[1] == '\0' || strchr("pc%", at[1]) == NULL)
+            return "after a % only p, c and % are known";
+    memcpy(field, text, strlen(text) + 1);
+    return NULL;
+}
+
+static void show_log(const struct gps_key *key, const void *field, struct gps_text *text) {
+    (void)key;
+    gps_text_str(text, field);
+}
+
+static const char *set_depth(const struct gps_key *key, void *target, void *field,
+                             const char *text) {
+    unsigned *depth = field;
+    uint64_t value = 0;
+    const char *wrong = gps_value_number(text, GPS_STACK_MAX, &value);
+
+    (void)key;
+    (void)target;
+    if (wrong == NULL)
+        *depth = (unsigned)value;
+    return wrong;
+}
+
+static void show_depth(const struct gps_key *key, const void *field, struct gps_text *text) {
+    const unsigned *depth = field;
+
+    (void)key;
+    gps_text_dec(text, *depth);
+}
+
+static const char *set_glob(const struct gps_key *key, void *target, void *field,
+                            const char *text) {
+    const char *wrong = gps_glob_check(text);
+
+    (void)key;
+    (void)target;
+    if (wrong == NULL)
+        memcpy(field, text, strlen(text) + 1);
+    return wrong;
+}
+
+static const char *set_range(const struct gps_key *key, void *target, void *field,
+                             const char *text) {
+    struct gps_rule *rule = target;
+
+    (void)key;
+    (void)field;
+    return gps_value_range(text, &rule->size_min, &rule->size_max);
+}
+
+static const char *set_index(const struct gps_key *key, void *target, void *field,
+                             const char *text) {
+    uint64_t *index = field;
+
+    (void)key;
+    (void)target;
+    if (strcmp(text, "*") != 0)
+        return gps_value_number(text, GPS_INDEX_ANY - 1, index);
+    *index = GPS_INDEX_ANY;
+    return NULL;
+}
+
+static const char *set_device(const struct gps_key *key, void *target, void *field,
+                              const char *text) {
+    struct gps_rule *rule = target;
+    uint64_t ordinal = 0;
+
+    (void)key;
+    (void)field;
+    if (strcmp(text, "*") == 0) {
+        rule->device_kind = GPS_DEVICE_ANY;
+    } else if (gps_parse_uuid(text, rule->device_uuid)) {
+        rule->device_kind = GPS_DEVICE_UUID;
+    } else if (gps_value_number(text, INT32_MAX, &ordinal) == NULL) {
+        rule->device_kind = GPS_DEVICE_ORDINAL;
+        rule->device_ordinal = (unsigned)ordinal;
+    } else {
+        return "not a device";
+    }
+    return NULL;
+}
+
+static const struct gps_key_type CHOICE = {true, set_choice, show_choice};
+static const struct gps_key_type DURATION = {false, set_duration, show_duration};
+static const struct gps_key_type LOG = {false, set_log, show_log};
+static const struct gps_key_type DEPTH = {false, set_depth, show_depth};
+static const struct gps_key_type GLOB = {false, set_glob, NULL};
+static const struct gps_key_type RANGE = {false, set_range, NULL};
+static const struct gps_key_type INDEX = {false, set_index, NULL};
+static const struct gps_key_type DEVICE = {false, set_device, NULL};
+
+/* --- the table --- */
+
+#define OPTION(key, type, fallback, allowed, sentence)                                             \
+    {#key, fallback, allowed, sentence, offsetof(struct gps_options, key), &(type)},
+#define RULE_KEY(key, field, type, fallback, allowed, sentence)
+static const struct gps_key options[] = {
+#include "options.def"
+};
+#undef OPTION
+#undef RULE_KEY
+
+#define OPTION(key, type, fallback, allowed, sentence)
+#define RULE_KEY(key, field, type, fallback, allowed, sentence)                                    \
+    {#key, fallback, allowed, sentence, offsetof(struct gps_rule, field), &(type)},
+static const struct gps_key rule_keys[] = {
+#include "options.def"
+};
+#undef OPTION
+#undef RULE_KEY
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+static_assert(COUNT(options) <= GPS_KEYS_MAX, "raise GPS_KEYS_MAX");
+static_assert(COUNT(rule_keys) <= GPS_KEYS_MAX, "raise GPS_KEYS_MAX");
+
+struct gps_keys gps_keys_of(enum gps_section section) {
+    if (section == GPS_SECTION_OPTIONS)
+        return (struct gps_keys){options, COUNT(options)};
+    return (struct gps_keys){rule_keys, COUNT(rule_keys)};
+}
+
+const struct gps_key *gps_key_find(enum gps_section section, const char *name) {
+    struct gps_keys keys = gps_keys_of(section);
+
+    for (size_t i = 0; i < keys.count; i++)
+        if (strcmp(keys.first[i].name, name) == 0)
+            return &keys.first[i];
+    return NULL;
+}
+
+size_t gps_key_place(const struct gps_key *key) {
+    bool is_option = key >= options && key < options + COUNT(options);
+
+    return (size_t)(key - (is_option ? options : rule_keys));
+}
+
+const char *gps_key_set(const struct gps_key *key, void *target, const char *text) {
+    if (*text == '\0')
+        return "no value";
+    return key->type->set(key, target, (char *)target + key->offset, text);
+}
+
+void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text) {
+    if (key->type->show != NULL)
+        key->type->show(key, (const char *)target + key->offset, text);
+}
+
+void gps_keys_default(enum gps_section section, void *target, size_t size) {
+    struct gps_keys keys = gps_keys_of(section);
+
+    memset(target, 0, size);
+    for (size_t i = 0; i < keys.count; i++)
+        if (keys.first[i].fallback != NULL)
+            (void)gps_key_set(&keys.first[i], target, keys.first[i].fallback);
+}
+
+/* --- what to tell people --- */
+
+void gps_key_allowed(const struct gps_key *key, struct gps_text *text) {
+    if (key->type->is_choice)
+        gps_text_str(text, "one of ");
+    gps_text_str(text, key->allowed);
+}
+
+static unsigned least(unsigned a, unsigned b) {
+    return a < b ? a : b;
+}
+
+/* Letters to add, drop or change to make one of the other; 99 where either is too long to care. */
+static unsigned distance(const char *a, const char *b) {
+    unsigned row[32];
+    size_t width = strlen(b);
+
+    if (width >= COUNT(row) || strlen(a) >= COUNT(row))
+        return 99;
+    for (unsigned j = 0; j <= width; j++)
+        row[j] = j;
+    for (unsigned i = 0; a[i] != '\0'; i++) {
+        unsigned diagonal = row[0];
+
+        row[0] = i + 1;
+        for (size_t j = 0; j < width; j++) {
+            unsigned change = diagonal + (a[i] != b[j]);
+
+            diagonal = row[j + 1];
+            row[j + 1] = least(change, least(row[j], row[j + 1]) + 1);
+        }
+    }
+    return row[width];
+}
+
+static const struct gps_key *nearest(struct gps_keys keys, const char *name) {
+    const struct gps_key *best = NULL;
+    unsigned best_distance = 3; /* two slips are close, three are another word */
+
+    for (size_t i = 0; i < keys.count; i++) {
+        unsigned apart = distance(name, keys.first[i].name);
+
+        if (apart < best_distance && apart < strlen(keys.first[i].name)) {
+            best = &keys.first[i];
+            best_distance = apart;
+        }
+    }
+    return best;
+}
+
+void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text) {
+    bool is_option = section == GPS_SECTION_OPTIONS;
+    struct gps_keys keys = gps_keys_of(section);
+    const struct gps_key *near = nearest(keys, name);
+
+    if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL) {
+        gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
+    } else {
+        gps_text_str(text, "unknown key");
+        if (near != NULL) {
+            gps_text_str(text, ", did you mean ");
+            gps_text_str(text, near->name);
+            gps_text_str(text, "?");
+        }
+    }
+    gps_text_str(text, is_option ? "; [gpushare] has " : "; a region has ");
+    for (size_t i = 0; i < keys.count; i++) {
+        gps_text_str(text, i == 0 ? "" : ", ");
+        gps_text_str(text, keys.first[i].name);
+    }
+}
+
+void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
+    gps_text_str(text, "GPUSHARE_");
+    for (const char *at = key->name; *at != '\0'; at++) {
+        char upper = (char)(*at >= 'a' && *at <= 'z' ? *at - ('a' - 'A') : *at);
+
+        gps_text_bytes(text, &upper, 1);
+    }
+}

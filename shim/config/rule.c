@@ -1,0 +1,197 @@
+/*
+ * rule.c - whether a rule fits an allocation, and which name it gives it.
+ *
+ * Matching runs at every allocation of a process that has rules: no allocation, no locale. A glob
+ * is matched with one point to go back to, the last star, so the time is bounded by pattern times
+ * string.
+ */
+#include "rule.h"
+
+#include <string.h>
+
+#include "text.h"
+
+/* --- globs, byte by byte --- */
+
+/* One past the ']' that closes the set at `set`; NULL when there is none. A ']' that comes first is
+ * a member. */
+static const char *set_end(const char *set) {
+    const char *at = set + 1;
+
+    if (*at == '!' || *at == '^')
+        at++;
+    if (*at == ']')
+        at++;
+    while (*at != '\0' && *at != ']')
+        at += at[0] == '\\' && at[1] != '\0' ? 2 : 1;
+    return *at == ']' ? at + 1 : NULL;
+}
+
+static unsigned char member(const char **at) {
+    if ((*at)[0] == '\\' && (*at)[1] != '\0')
+        (*at)++;
+    return (unsigned char)*(*at)++;
+}
+
+/* `end` as set_end gave it. */
+static bool in_set(const char *set, const char *end, char c) {
+    bool negated = set[1] == '!' || set[1] == '^';
+    bool found = false;
+
+    for (const char *at = set + 1 + negated; at < end - 1;) {
+        unsigned char low = member(&at);
+        unsigned char high = low;
+
+        if (at[0] == '-' && at + 1 < end - 1) {
+            at++;
+            high = member(&at);
+        }
+        found = found || (low <= (unsigned char)c && (unsigned char)c <= high);
+    }
+    return found != negated;
+}
+
+/* How much of the pattern (no star) stands for `c`; 0: it does not match. */
+static size_t match_char(const char *pattern, char c) {
+    const char *end = *pattern == '[' ? set_end(pattern) : NULL;
+
+    if (end != NULL)
+        return in_set(pattern, end, c) ? (size_t)(end - pattern) : 0;
+    if (*pattern == '\\')
+        return pattern[1] == c ? 2 : 0;
+    return *pattern == '?' || *pattern == c ? 1 : 0;
+}
+
+bool gps_glob_match(const char *pattern, const char *string) {
+    const char *after_star = NULL;
+    const char *retry = NULL;
+
+    while (*string != '\0') {
+        size_t used = 0;
+
+        if (*pattern == '*') {
+            after_star = ++pattern;
+            retry = string;
+        } else if ((used = match_char(pattern, *string)) > 0) {
+            pattern += used;
+            string++;
+        } else if (after_star != NULL) {
+            pattern = after_star;
+            string = ++retry;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+const char *gps_glob_check(const char *pattern) {
+    if (*pattern == '\0')
+        return "no value";
+    if (strlen(pattern) >= GPS_GLOB_BYTES)
+        return "longer than 127 characters";
+    if (strstr(pattern, "[[:") != NULL)
+        return "classes such as [[:digit:]] are not known";
+    while (*pattern != '\0') {
+        const char *end = *pattern == '[' ? set_end(pattern) : NULL;
+
+        if (*pattern == '[' && end == NULL)
+            return "a [ is not closed";
+        if (*pattern == '/')
+            return "holds a /, but a file name is matched and not a path";
+        if (*pattern == '\\' && *++pattern == '\0')
+            return "ends with a \\";
+        pattern = end != NULL ? end : pattern + 1;
+    }
+    return NULL;
+}
+
+/* --- names --- */
+
+static bool is_name_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+static const char name_n[] = "{n}";
+static const char name_device[] = "{device}";
+
+/* The length of the placeholder at `at`; 0 when there is none. */
+static size_t placeholder(const char *at) {
+    if (strncmp(at, name_n, sizeof(name_n) - 1) == 0)
+        return sizeof(name_n) - 1;
+    if (strncmp(at, name_device, sizeof(name_device) - 1) == 0)
+        return sizeof(name_device) - 1;
+    return 0;
+}
+
+const char *gps_rule_check_name(const char *name) {
+    if (*name == '\0')
+        return "is missing";
+    if (strlen(name) >= GPS_SECTION_BYTES)
+        return "is longer than 42 characters";
+    if (*name == '.')
+        return "begins with a dot";
+    while (*name != '\0') {
+        size_t length = placeholder(name);
+
+        if (length == 0 && (*name == '{' || *name == '}'))
+            return "has a placeholder that is not known";
+        if (length == 0 && !is_name_char(*name))
+            return "has a character that is not allowed";
+        name += length == 0 ? 1 : length;
+    }
+    return NULL;
+}
+
+bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
+                   char name[GPS_NAME_BYTES]) {
+    char buffer[GPS_NAME_BYTES];
+    struct gps_text text = GPS_TEXT(buffer);
+
+    for (const char *at = rule->name; *at != '\0';) {
+        size_t length = placeholder(at);
+
+        if (length == 0)
+            gps_text_bytes(&text, at, 1);
+        else
+            gps_text_dec(&text, length == sizeof(name_n) - 1 ? n : device);
+        at += length == 0 ? 1 : length;
+    }
+    if (text.cut)
+        return false;
+    memcpy(name, buffer, text.length + 1);
+    return true;
+}
+
+/* --- rules --- */
+
+bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
+    if (facts->size < rule->size_min || facts->size > rule->size_max)
+        return false;
+    if (rule->device_kind == GPS_DEVICE_ORDINAL && rule->device_ordinal != facts->device_ordinal)
+        return false;
+    if (rule->device_kind == GPS_DEVICE_UUID &&
+        memcmp(rule->device_uuid, facts->device_uuid, GPS_UUID_BYTES) != 0)
+        return false;
+    return gps_glob_match(rule->program, facts->program);
+}
+
+bool gps_rule_needs_caller(const struct gps_rule *rule) {
+    return rule->caller[strspn(rule->caller, "*")] != '\0';
+}
+
+const char *gps_rule_check(const struct gps_rule *rule) {
+    if (rule->index == GPS_INDEX_ANY && strstr(rule->name, name_n) == NULL)
+        return "index = * gives many allocations one name; put {n} into the name";
+    if (rule->ready == GPS_READY_FREE && rule->handover == 0)
+        return "ready = free with handover = 0 hands nothing over; give handover a time";
+    return NULL;
+}
+
+bool gps_rule_repeats(const struct gps_rule *a, const struct gps_rule *b) {
+    return a->role == b->role && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->program, b->program) == 0;
+}

@@ -1,0 +1,43 @@
+/*
+ * session.h - one configuration being read: errors, sections and keys.
+ *
+ * Owns the way from an INI file's text to a struct gps_config. Errors go to the caller's function
+ * and are counted; reading goes on, so that all of them are seen. A session lives on its caller's
+ * stack.
+ */
+#ifndef GPS_SESSION_H
+#define GPS_SESSION_H
+
+#include "option.h"
+
+struct gps_session {
+    struct gps_config *config;
+    gps_config_error_fn *fn; /* NULL: nobody listens */
+    void *arg;
+    const char *file; /* what errors name */
+    unsigned errors;
+    bool no_memory;
+    bool full;       /* more rules than are kept */
+    size_t capacity; /* of config->rules */
+
+    /* The section that is being read. */
+    enum { GPS_IN_NONE, GPS_IN_REFUSED, GPS_IN_OPTIONS, GPS_IN_RULE } section;
+    unsigned given[GPS_KEYS_MAX]; /* the line of each of its keys; 0: not given yet */
+    unsigned options_line;        /* where [gpushare] stands; 0: not yet */
+};
+
+/* The defaults, without rules. */
+void gps_session_reset(struct gps_config *config);
+
+struct gps_session gps_session_begin(struct gps_config *config, gps_config_error_fn *fn, void *arg);
+void gps_session_read(struct gps_session *session, const char *file, const char *bytes,
+                      size_t count);
+/* 0, or -EINVAL or -ENOMEM with the config back at its defaults. */
+int gps_session_end(struct gps_session *session);
+
+void gps_session_fail(struct gps_session *session, unsigned line, const char *message);
+/* "mode = shared: not allowed; one of share, audit, off" */
+void gps_session_fail_value(struct gps_session *session, unsigned line, const struct gps_key *key,
+                            const char *value, const char *wrong);
+
+#endif

@@ -1,0 +1,281 @@
+/*
+ * value.c - values of the configuration, from text and back.
+ *
+ * Sizes and durations are the same thing, a number and a unit out of a table, read by one function
+ * from a cursor; so a range is two of them. Each overflow is checked where it could happen.
+ */
+#include "value.h"
+
+#include <string.h>
+
+struct unit {
+    const char *name;
+    uint64_t factor; /* 0: refused as ambiguous */
+};
+
+static const struct unit size_units[] = {
+    {"", 1},
+    {"b", 1},
+    {"k", UINT64_C(1) << 10},
+    {"kib", UINT64_C(1) << 10},
+    {"m", UINT64_C(1) << 20},
+    {"mib", UINT64_C(1) << 20},
+    {"g", UINT64_C(1) << 30},
+    {"gib", UINT64_C(1) << 30},
+    {"t", UINT64_C(1) << 40},
+    {"tib", UINT64_C(1) << 40},
+    {"kb", 0},
+    {"mb", 0},
+    {"gb", 0},
+    {"tb", 0},
+    {NULL, 0},
+};
+
+/* Longest first, for gps_value_duration_text; of two names for one factor it takes the first. */
+static const struct unit time_units[] = {
+    {"h", UINT64_C(3600000000000)},
+    {"min", UINT64_C(60000000000)},
+    {"m", UINT64_C(60000000000)},
+    {"s", 1000000000},
+    {"ms", 1000000},
+    {"us", 1000},
+    {"ns", 1},
+    {NULL, 0},
+};
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static char lower(char c) {
+    return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+static bool is_letter(char c) {
+    return lower(c) >= 'a' && lower(c) <= 'z';
+}
+
+static const char *skip_spaces(const char *text) {
+    while (*text == ' ' || *text == '\t')
+        text++;
+    return text;
+}
+
+static const char *read_number(const char **cursor, uint64_t *value) {
+    const char *at = *cursor;
+    uint64_t sum = 0;
+
+    if (!is_digit(*at))
+        return *at == '\0' ? "no value" : "not a number";
+    for (; is_digit(*at); at++)
+        if (__builtin_mul_overflow(sum, 10u, &sum) ||
+            __builtin_add_overflow(sum, (uint64_t)(*at - '0'), &sum))
+            return "too large";
+    *value = sum;
+    *cursor = at;
+    return NULL;
+}
+
+static bool is_unit(const char *name, const char *letters, size_t count, bool any_case) {
+    for (size_t i = 0; i < count; i++)
+        if (name[i] == '\0' || name[i] != (any_case ? lower(letters[i]) : letters[i]))
+            return false;
+    return name[count] == '\0';
+}
+
+/* The unit at the cursor; NULL and the cursor left alone when it is none of the table's. */
+static const struct unit *read_unit(const char **cursor, const struct unit *units, bool any_case) {
+    size_t count = 0;
+
+    while (is_letter((*cursor)[count]))
+        count++;
+    for (; units->name != NULL; units++) {
+        if (is_unit(units->name, *cursor, count, any_case)) {
+            *cursor += count;
+            return units;
+        }
+    }
+    return NULL;
+}
+
+static const char *read_size(const char **cursor, uint64_t *bytes) {
+    const char *at = skip_spaces(*cursor);
+    const struct unit *unit;
+    uint64_t number = 0;
+    const char *wrong = read_number(&at, &number);
+
+    if (wrong != NULL)
+        return wrong;
+    at = skip_spaces(at);
+    unit = read_unit(&at, size_units, true);
+    if (unit == NULL)
+        return "not a unit of size";
+    if (unit->factor == 0)
+        return "KB, MB, GB and TB are ambiguous, write KiB, MiB, GiB or TiB";
+    if (__builtin_mul_overflow(number, unit->factor, &number))
+        return "too large";
+    if (number == 0)
+        return "must be more than 0";
+    *bytes = number;
+    *cursor = at;
+    return NULL;
+}
+
+const char *gps_value_number(const char *text, uint64_t max, uint64_t *value) {
+    uint64_t number = 0;
+    const char *wrong = read_number(&text, &number);
+
+    if (wrong != NULL)
+        return wrong;
+    if (*text != '\0')
+        return "not a number";
+    if (number > max)
+        return "too large";
+    *value = number;
+    return NULL;
+}
+
+const char *gps_value_size(const char *text, uint64_t *bytes) {
+    uint64_t size = 0;
+    const char *wrong = read_size(&text, &size);
+
+    if (wrong == NULL && *text != '\0')
+        wrong = "not a size";
+    if (wrong == NULL)
+        *bytes = size;
+    return wrong;
+}
+
+struct bounds {
+    uint64_t min, max;
+};
+
+/* One of < <= > >= and a size. */
+static const char *read_comparison(const char **cursor, struct bounds *bounds) {
+    bool less = **cursor == '<';
+    bool equal = (*cursor)[1] == '=';
+    uint64_t size = 0;
+    const char *wrong;
+
+    *cursor += equal ? 2 : 1;
+    wrong = read_size(cursor, &size);
+    if (wrong != NULL)
+        return wrong;
+    if (!equal && size == (less ? 1 : UINT64_MAX))
+        return "no size is that";
+    if (less)
+        *bounds = (struct bounds){1, equal ? size : size - 1};
+    else
+        *bounds = (struct bounds){equal ? size : size + 1, UINT64_MAX};
+    return NULL;
+}
+
+/* A size, or two with ".." between them. */
+static const char *read_span(const char **cursor, struct bounds *bounds) {
+    const char *wrong = read_size(cursor, &bounds->min);
+
+    bounds->max = bounds->min;
+    if (wrong != NULL)
+        return wrong;
+    *cursor = skip_spaces(*cursor);
+    if (strncmp(*cursor, "..", 2) != 0)
+        return NULL;
+    *cursor += 2;
+    wrong = read_size(cursor, &bounds->max);
+    if (wrong == NULL && bounds->min > bounds->max)
+        wrong = "the range ends before it begins";
+    return wrong;
+}
+
+const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max) {
+    struct bounds bounds = {1, UINT64_MAX};
+    const char *wrong = NULL;
+
+    if (*text == '*')
+        text++;
+    else if (*text == '<' || *text == '>')
+        wrong = read_comparison(&text, &bounds);
+    else
+        wrong = read_span(&text, &bounds);
+    if (wrong == NULL && *text != '\0')
+        wrong = "not a size or a range";
+    if (wrong != NULL)
+        return wrong;
+    *min = bounds.min;
+    *max = bounds.max;
+    return NULL;
+}
+
+const char *gps_value_duration(const char *text, uint64_t *nanos) {
+    const struct unit *unit;
+    uint64_t number = 0;
+    const char *wrong = read_number(&text, &number);
+
+    if (wrong != NULL)
+        return wrong;
+    text = skip_spaces(text);
+    if (*text == '\0' && number != 0)
+        return "no unit";
+    if (*text != '\0') {
+        unit = read_unit(&text, time_units, false);
+        if (unit == NULL || *text != '\0')
+            return "not a unit of time";
+        if (__builtin_mul_overflow(number, unit->factor, &number) || number > GPS_DURATION_MAX)
+            return "longer than 500h";
+    }
+    *nanos = number;
+    return NULL;
+}
+
+void gps_value_duration_text(uint64_t nanos, struct gps_text *text) {
+    const struct unit *unit = time_units;
+
+    if (nanos == 0) {
+        gps_text_str(text, "0s");
+        return;
+    }
+    while (nanos % unit->factor != 0)
+        unit++; /* ends at ns */
+    gps_text_dec(text, nanos / unit->factor);
+    gps_text_str(text, unit->name);
+}
+
+/* The word of a list that begins here; *next: the one after it, NULL at the end. */
+static size_t word_length(const char *word, const char **next) {
+    size_t length = strcspn(word, ",");
+
+    *next = word[length] == '\0' ? NULL : skip_spaces(word + length + 1);
+    return length;
+}
+
+const char *gps_value_choice(const char *text, const char *list, unsigned *place) {
+    size_t count = strlen(text);
+    unsigned at = 0;
+
+    for (const char *next; list != NULL; list = next, at++) {
+        if (word_length(list, &next) == count && memcmp(list, text, count) == 0) {
+            *place = at;
+            return NULL;
+        }
+    }
+    return "not allowed";
+}
+
+void gps_value_choice_text(unsigned place, const char *list, struct gps_text *text) {
+    for (const char *next; list != NULL; list = next) {
+        size_t length = word_length(list, &next);
+
+        if (place-- == 0) {
+            gps_text_bytes(text, list, length);
+            return;
+        }
+    }
+}
+
+bool gps_parse_size(const char *text, uint64_t *bytes) {
+    return gps_value_size(text, bytes) == NULL;
+}
+
+bool gps_parse_duration(const char *text, uint64_t *nanos) {
+    return gps_value_duration(text, nanos) == NULL;
+}

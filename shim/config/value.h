@@ -1,0 +1,36 @@
+/*
+ * value.h - values of the configuration, from text and back.
+ *
+ * Pure functions on strings; no state, no allocation, no locale. A parser answers NULL and stores
+ * the value, or a phrase that says what is wrong with the text ("no unit") and stores nothing.
+ */
+#ifndef GPS_VALUE_H
+#define GPS_VALUE_H
+
+#include "config.h"
+#include "text.h"
+
+/* The longest time that can be configured. It keeps a deadline (now + duration) far from overflow
+ * and fits into the int of milliseconds that poll takes. */
+#define GPS_DURATION_MAX (UINT64_C(500) * 3600 * 1000000000)
+
+/* Decimal digits only, 0 to max. */
+const char *gps_value_number(const char *text, uint64_t max, uint64_t *value);
+
+/* More than 0. B, KiB to TiB, K to T, in any case, are powers of 1024; no unit is bytes. */
+const char *gps_value_size(const char *text, uint64_t *bytes);
+
+/* "*", "64MiB", ">=1GiB" (<= > <), "1MiB..2MiB", as inclusive bounds with 1 <= min <= max. */
+const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max);
+
+/* ns us ms s m min h, at most GPS_DURATION_MAX; only 0 may do without a unit. */
+const char *gps_value_duration(const char *text, uint64_t *nanos);
+/* The shortest text that parses to exactly this: "30s", "0s". */
+void gps_value_duration_text(uint64_t nanos, struct gps_text *text);
+
+/* The place of a word in a list such as "share, audit, off". */
+const char *gps_value_choice(const char *text, const char *list, unsigned *place);
+/* The word at a place; nothing when there is none. */
+void gps_value_choice_text(unsigned place, const char *list, struct gps_text *text);
+
+#endif

@@ -1,0 +1,294 @@
+/* export.c - see export.h. */
+#include "export.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "defer.h"
+#include "life.h"
+#include "ops.h"
+#include "policy.h"
+#include "report.h"
+
+enum { TOMBSTONES = 1024, SHOWN_USERS = 16 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct gps_id tombstones[TOMBSTONES]; /* a ring: the oldest is replaced */
+    unsigned tombstone_count, next_tombstone;
+    _Atomic uint64_t generation;
+    _Atomic bool full; /* no room in the directory: reported once, then no more is published */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- publishing --- */
+
+static struct gps_export *make(const struct gps_alloc *alloc,
+                               const uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct gps_export *region = calloc(1, sizeof(*region));
+    if (!region)
+        return NULL;
+    region->pointer = alloc->pointer;
+    region->context = alloc->context;
+    struct gps_region_record *record = &region->record;
+    record->id = gps_id_of_handle(handle);
+    record->generation = atomic_fetch_add(&state.generation, 1) + 1;
+    record->backing = GPS_BACKING_IPC;
+    record->requested = record->extent = alloc->size;
+    record->created = record->status.changed = gps_life_now();
+    record->status.state = GPS_STATE_READY;
+    memcpy(record->handle, handle, GPS_HANDLE_BYTES);
+    record->owner = *gps_life_self();
+    uint64_t context;
+    if (gps_ops->home(alloc->pointer, &context, &region->device) == GPS_OK)
+        gps_ops->uuid(region->device, record->device);
+    return region;
+}
+
+static bool publish(struct gps_export *region) {
+    if (atomic_load(&state.full) || !gps_life_lease())
+        return false;
+    gps_record_seal(&region->record);
+    gps_record_seal_status(&region->record, &region->record.status);
+    const int status = gps_region_publish(gps_life_store(), &region->record);
+    if (status == -ENOSPC)
+        atomic_store(&state.full, true);
+    if (status < 0)
+        gps_report_store(status, "a region could not be published");
+    region->published = status == 0;
+    return region->published;
+}
+
+/* An address inside an allocation, or memory that came by a way we do not hook: the driver knows.
+ */
+static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
+    if (gps_registry_find(pointer, alloc))
+        return true;
+    uint64_t base, size;
+    if (gps_ops->range(pointer, &base, &size) != GPS_OK)
+        return false;
+    if (gps_registry_find(base, alloc))
+        return true;
+    *alloc = (struct gps_alloc){.pointer = base, .size = size, .epoch = gps_registry_now()};
+    int device;
+    if (gps_ops->home(base, &alloc->context, &device) != GPS_OK)
+        return false;
+    gps_registry_add(alloc);
+    return true;
+}
+
+void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct gps_alloc alloc;
+    if (gps_registry_find(pointer, &alloc) && alloc.kind != GPS_ALLOC_PLAIN)
+        return; /* the common case: every export of it but the first */
+    struct gps_scope scope;
+    gps_scope_enter(&scope, 0);
+    if (find_base(pointer, &alloc) && alloc.kind == GPS_ALLOC_PLAIN) {
+        struct gps_export *region = make(&alloc, handle);
+        if (region && publish(region) && !gps_registry_attach(alloc.pointer, region)) {
+            free(region); /* another thread exported it at the same time: one record, one object */
+        } else if (region && !region->published) {
+            free(region);
+        }
+    }
+    gps_scope_end(&scope);
+}
+
+bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
+                        const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
+                        const char *name) {
+    struct gps_export *region = make(alloc, handle);
+    if (!region)
+        return false;
+    region->rule = rule;
+    region->record.extent = allocated;
+    if (rule->ready == GPS_READY_FREE)
+        region->record.status.state = GPS_STATE_WRITING;
+    memcpy(region->record.name, name, strlen(name) + 1);
+    if (!publish(region) || gps_name_point(gps_life_store(), name, &region->record.id) < 0) {
+        if (region->published)
+            gps_region_remove(gps_life_store(), &region->record.id);
+        free(region);
+        return false;
+    }
+    struct gps_alloc exported = *alloc;
+    exported.kind = GPS_ALLOC_EXPORTED;
+    exported.region = region;
+    gps_registry_add(&exported);
+    return true;
+}
+
+/* --- state and end --- */
+
+void gps_export_set_state(struct gps_export *region, enum gps_state to, uint64_t until) {
+    if (region->published)
+        gps_region_set_status(gps_life_store(), &region->record, to, until);
+    else
+        region->record.status.state = (uint32_t)to;
+}
+
+void gps_export_unname(struct gps_export *region) {
+    if (*region->record.name && region->published)
+        gps_name_release(gps_life_store(), region->record.name, gps_life_self(),
+                         &region->record.id);
+}
+
+static void rename_back(struct gps_export *region) {
+    if (*region->record.name && region->published &&
+        gps_name_claim(gps_life_store(), region->record.name, gps_life_self(), NULL) == 0)
+        gps_name_point(gps_life_store(), region->record.name, &region->record.id);
+}
+
+void gps_export_end(struct gps_export *region) {
+    gps_export_unname(region);
+    gps_export_set_state(region, GPS_STATE_FREED, 0);
+    pthread_mutex_lock(&state.lock);
+    const struct gps_id oldest = state.tombstones[state.next_tombstone];
+    const bool replaces = state.tombstone_count == TOMBSTONES;
+    state.tombstones[state.next_tombstone] = region->record.id;
+    state.next_tombstone = (state.next_tombstone + 1) % TOMBSTONES;
+    state.tombstone_count += !replaces;
+    pthread_mutex_unlock(&state.lock);
+    if (replaces)
+        gps_region_remove(gps_life_store(), &oldest);
+    free(region);
+}
+
+void gps_export_leave(struct gps_export *region, bool keep_record) {
+    gps_export_unname(region);
+    if (!keep_record && region->published)
+        gps_region_remove(gps_life_store(), &region->record.id);
+    free(region);
+}
+
+void gps_export_remove_tombstones(void) {
+    for (unsigned i = 0; i < state.tombstone_count; i++)
+        gps_region_remove(gps_life_store(), &state.tombstones[i]);
+    state.tombstone_count = state.next_tombstone = 0;
+}
+
+unsigned gps_export_users(const struct gps_export *region, struct gps_owner *users, unsigned max) {
+    struct gps_user found[SHOWN_USERS];
+    if (!region->published)
+        return 0;
+    const int count =
+        gps_users_of(gps_life_store(), &region->record.id, gps_life_self(), found, SHOWN_USERS);
+    for (unsigned i = 0; i < max && i < SHOWN_USERS && (int)i < count; i++)
+        users[i] = found[i].owner;
+    return count > 0 ? (unsigned)count : 0;
+}
+
+/* --- freeing --- */
+
+static struct gps_answer ask(enum gps_known known, bool waited) {
+    const struct gps_options *options = &gps_life_config()->options;
+    return gps_policy(&(struct gps_question){.ask = GPS_ASK_FREE,
+                                             .known = known,
+                                             .mode = options->mode,
+                                             .on_free = options->on_free,
+                                             .waited = waited,
+                                             .exiting = gps_life_exiting()});
+}
+
+static void report_held(const struct gps_export *region, enum gps_finding finding,
+                        const struct gps_owner *users, unsigned count) {
+    struct gps_report report = gps_report_new(finding);
+    gps_report_about_export(&report, region);
+    report.others = users;
+    report.other_count = count < SHOWN_USERS ? count : SHOWN_USERS;
+    gps_report_send(&report);
+}
+
+static void put_back(const struct gps_alloc *alloc, enum gps_state was) {
+    gps_export_set_state(alloc->region, was, 0);
+    gps_registry_add(alloc);
+}
+
+/* Marks the region closing first and looks for importers then: see import.h for the other half. */
+static struct gps_answer ask_about(struct gps_export *region, bool waited) {
+    struct gps_owner users[SHOWN_USERS];
+    if (region->rule && region->rule->ready == GPS_READY_FREE && !region->final)
+        return ask(GPS_KNOWN_RESULT, waited);
+    if (gps_life_config()->options.mode == GPS_MODE_SHARE)
+        gps_export_set_state(region, GPS_STATE_CLOSING, 0);
+    const unsigned count = gps_export_users(region, users, SHOWN_USERS);
+    const struct gps_answer answer = ask(count ? GPS_KNOWN_HELD : GPS_KNOWN_EXPORTED, waited);
+    if (answer.finding != GPS_NO_FINDING)
+        report_held(region, answer.finding, users, count);
+    return answer;
+}
+
+static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state was) {
+    struct gps_export *region = alloc->region;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    struct gps_answer answer = ask_about(region, false);
+    if (answer.verdict == GPS_WAIT) {
+        gps_defer_wait(region, gps_life_config()->options.free_timeout, &scope.signals);
+        answer = ask_about(region, true);
+    }
+    gps_registry_note_freed(alloc->pointer); /* until it is allocated again, or put back */
+    if (answer.verdict == GPS_DENY)
+        put_back(alloc, was);
+    else if (answer.verdict != GPS_HAND_OVER)
+        gps_export_unname(region);
+    gps_scope_end(&scope);
+    return answer;
+}
+
+/* The driver's free is the program's own call: signals and capture mode are as it left them. */
+static int free_now(const struct gps_alloc *alloc, enum gps_state was, struct gps_release release) {
+    const int code = release.call(alloc->pointer, release.stream);
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    if (code == GPS_OK) {
+        gps_export_end(alloc->region);
+    } else {
+        rename_back(alloc->region);
+        put_back(alloc, was);
+    }
+    gps_scope_end(&scope);
+    return code;
+}
+
+/* A free waits for the device; so does one that is put off. What a capture forbids is not an error
+ * of the memory; anything else that is wrong with the context would have failed the free, too. */
+static int synchronize(const struct gps_alloc *alloc, struct gps_scope *scope) {
+    int code = gps_scope_enter(scope, alloc->context);
+    if (code == GPS_OK)
+        code = gps_ops->synchronize();
+    return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST ? GPS_OK : code;
+}
+
+static int put_off(const struct gps_alloc *alloc, enum gps_state was, bool result) {
+    struct gps_scope scope;
+    const int code = synchronize(alloc, &scope);
+    if (code != GPS_OK) {
+        rename_back(alloc->region);
+        put_back(alloc, was);
+    } else if (result) {
+        gps_defer_result(alloc->region);
+    } else {
+        gps_defer_add(alloc->region);
+    }
+    gps_scope_end(&scope);
+    return code;
+}
+
+int gps_export_free(const struct gps_alloc *alloc, struct gps_release release) {
+    const enum gps_state was = (enum gps_state)alloc->region->record.status.state;
+    const struct gps_answer answer = prepare(alloc, was);
+    switch (answer.verdict) {
+    case GPS_DENY:
+        return answer.code;
+    case GPS_FORWARD:
+        return free_now(alloc, was, release);
+    default:
+        return put_off(alloc, was, answer.verdict == GPS_HAND_OVER);
+    }
+}
+
+void gps_export_reset(void) {
+    memset((void *)&state, 0, sizeof(state));
+}

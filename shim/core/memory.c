@@ -1,0 +1,95 @@
+/* memory.c - see memory.h. */
+#include "memory.h"
+
+#include "defer.h"
+#include "import.h"
+#include "life.h"
+#include "ops.h"
+#include "policy.h"
+#include "report.h"
+
+void gps_memory_allocated(uint64_t pointer, uint64_t size) {
+    struct gps_alloc alloc = {.pointer = pointer, .size = size, .epoch = gps_registry_now()};
+    gps_ops->context(&alloc.context);
+    struct gps_export *lost = gps_registry_add(&alloc);
+    if (!lost)
+        return;
+    struct gps_scope scope; /* a region was here: it was freed by a way that we do not see */
+    gps_scope_begin(&scope);
+    gps_export_end(lost);
+    gps_scope_end(&scope);
+}
+
+/* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
+static int free_unknown(uint64_t pointer, struct gps_release release) {
+    const struct gps_question question = {.ask = GPS_ASK_FREE,
+                                          .known = gps_defer_has(pointer) ? GPS_KNOWN_DEFERRED
+                                                   : gps_registry_was_freed(pointer)
+                                                       ? GPS_KNOWN_FREED
+                                                       : GPS_KNOWN_NOTHING,
+                                          .mode = gps_life_config()->options.mode};
+    const struct gps_answer answer = gps_policy(&question);
+    const int code =
+        answer.verdict == GPS_DENY ? answer.code : release.call(pointer, release.stream);
+    if (code != GPS_OK && answer.finding != GPS_NO_FINDING) {
+        struct gps_scope scope;
+        gps_scope_begin(&scope);
+        struct gps_report report = gps_report_new(answer.finding);
+        report.pointer = pointer;
+        gps_report_send(&report);
+        gps_scope_end(&scope);
+    }
+    return code;
+}
+
+/* Out of the registry first: the moment the driver has freed it, another thread can have the
+ * address. */
+static int free_private(const struct gps_alloc *alloc, struct gps_release release) {
+    gps_registry_note_freed(alloc->pointer);
+    const int code = release.call(alloc->pointer, release.stream);
+    if (code != GPS_OK)
+        gps_registry_add(alloc);
+    return code;
+}
+
+int gps_memory_free(uint64_t pointer, struct gps_release release) {
+    struct gps_alloc alloc;
+    if (!pointer)
+        return release.call(pointer, release.stream);
+    if (!gps_registry_take(pointer, &alloc))
+        return free_unknown(pointer, release);
+    switch (alloc.kind) {
+    case GPS_ALLOC_EXPORTED:
+        return gps_export_free(&alloc, release);
+    case GPS_ALLOC_IMPORTED:
+        return gps_import_free(&alloc);
+    default:
+        return free_private(&alloc, release);
+    }
+}
+
+static void forget(void *arg, struct gps_alloc *alloc) {
+    (void)arg;
+    if (alloc->region)
+        gps_export_end(alloc->region);
+}
+
+int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, void *arg) {
+    struct gps_scope scope;
+    bool gone = false;
+    gps_scope_begin(&scope);
+    if (settle)
+        gps_defer_settle(context, &scope.signals);
+    struct gps_export *waiting = gps_defer_context(context);
+    gps_scope_end(&scope);
+    const uint32_t epoch = gps_registry_epoch();
+    const int code = destroy(arg, &gone);
+    gps_scope_begin(&scope);
+    gps_defer_context_done(waiting, gone);
+    if (gone) {
+        gps_registry_purge(context, epoch, forget, NULL);
+        gps_import_purge(context, epoch);
+    }
+    gps_scope_end(&scope);
+    return code;
+}

@@ -1,0 +1,171 @@
+/* module.c - see module.h. Symbol tables by DT_GNU_HASH, or DT_HASH where an old linker left only
+ * that. */
+#include "module.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Sanitizer runtimes reach this before they can bear instrumented code. */
+#define BARE                                                                                       \
+    __attribute__((no_sanitize("address", "undefined", "thread"),                                  \
+                   optimize("no-tree-loop-distribute-patterns")))
+#ifdef __clang__
+#undef BARE
+#define BARE __attribute__((no_sanitize("address", "undefined", "thread"), no_builtin))
+#endif
+
+struct tables {
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    const uint32_t *gnu_hash;
+    const ElfW(Word) * sysv_hash;
+    const ElfW(Half) * versions;
+};
+
+BARE static bool same(const char *a, const char *b) {
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+/* The linker relocates these entries of most objects in place, but not of all (vdso, RISC-V style
+ * read-only dynamic sections): an address below the bias still is an offset. */
+BARE static const void *at(const struct gps_module *module, ElfW(Addr) address) {
+    return (const void *)(address < module->base ? address + module->base : address);
+}
+
+BARE static bool read_tables(const struct gps_module *module, struct tables *tables) {
+    *tables = (struct tables){0};
+    for (const ElfW(Dyn) *entry = module->dynamic; entry && entry->d_tag != DT_NULL; entry++) {
+        const void *value = at(module, entry->d_un.d_ptr);
+        if (entry->d_tag == DT_SYMTAB)
+            tables->symbols = value;
+        else if (entry->d_tag == DT_STRTAB)
+            tables->strings = value;
+        else if (entry->d_tag == DT_GNU_HASH)
+            tables->gnu_hash = value;
+        else if (entry->d_tag == DT_HASH)
+            tables->sysv_hash = value;
+        else if (entry->d_tag == DT_VERSYM)
+            tables->versions = value;
+    }
+    return tables->symbols && tables->strings;
+}
+
+/* Defined here, under this name, and not a hidden (old) version of it. */
+BARE static bool matches(const struct tables *tables, uint32_t index, const char *name) {
+    const ElfW(Sym) *symbol = &tables->symbols[index];
+    const unsigned hidden_version = 0x8000;
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
+           ELF64_ST_TYPE(symbol->st_info) != STT_TLS &&
+           !(tables->versions && (tables->versions[index] & hidden_version)) &&
+           same(tables->strings + symbol->st_name, name);
+}
+
+BARE static const ElfW(Sym) * find_gnu(const struct tables *tables, const char *name) {
+    uint32_t hash = 5381;
+    for (const char *c = name; *c; c++)
+        hash = hash * 33 + (unsigned char)*c;
+    const uint32_t bucket_count = tables->gnu_hash[0], first = tables->gnu_hash[1],
+                   bloom_words = tables->gnu_hash[2];
+    const ElfW(Addr) *bloom = (const void *)(tables->gnu_hash + 4);
+    const uint32_t *buckets = (const void *)(bloom + bloom_words);
+    const uint32_t *chain = buckets + bucket_count;
+    uint32_t index = bucket_count ? buckets[hash % bucket_count] : 0;
+    if (index < first)
+        return NULL;
+    for (;; index++) {
+        uint32_t entry = chain[index - first];
+        if ((entry | 1) == (hash | 1) && matches(tables, index, name))
+            return &tables->symbols[index];
+        if (entry & 1)
+            return NULL;
+    }
+}
+
+BARE static const ElfW(Sym) * find_sysv(const struct tables *tables, const char *name) {
+    const ElfW(Word) chain_count = tables->sysv_hash[1]; /* as many as there are symbols */
+    for (ElfW(Word) index = 1; index < chain_count; index++)
+        if (matches(tables, index, name))
+            return &tables->symbols[index];
+    return NULL;
+}
+
+BARE void *gps_module_symbol(const struct gps_module *module, const char *name) {
+    struct tables tables;
+    if (!read_tables(module, &tables))
+        return NULL;
+    const ElfW(Sym) *symbol = tables.gnu_hash    ? find_gnu(&tables, name)
+                              : tables.sysv_hash ? find_sysv(&tables, name)
+                                                 : NULL;
+    return symbol ? (void *)(module->base + symbol->st_value) : NULL;
+}
+
+static const char *string_at(const struct gps_module *module, ElfW(Sxword) tag, unsigned nth) {
+    struct tables tables;
+    if (!read_tables(module, &tables))
+        return NULL;
+    for (const ElfW(Dyn) *entry = module->dynamic; entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == tag && nth-- == 0)
+            return tables.strings + entry->d_un.d_val;
+    return NULL;
+}
+
+const char *gps_module_soname(const struct gps_module *module) {
+    return string_at(module, DT_SONAME, 0);
+}
+
+bool gps_module_needs(const struct gps_module *module, const char *soname) {
+    const char *needed;
+    for (unsigned nth = 0; (needed = string_at(module, DT_NEEDED, nth)) != NULL; nth++)
+        if (strcmp(needed, soname) == 0)
+            return true;
+    return false;
+}
+
+bool gps_module_of(const void *address, struct gps_module *module) {
+    struct dl_find_object found;
+    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
+        return false;
+    const struct link_map *map = found.dlfo_link_map;
+    *module = (struct gps_module){map->l_addr, map->l_ld, map->l_name};
+    return true;
+}
+
+struct each {
+    gps_module_fn *fn;
+    void *arg;
+};
+
+static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size;
+    const struct each *each = arg;
+    struct gps_module module = {info->dlpi_addr, NULL, info->dlpi_name};
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            module.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return module.dynamic && each->fn(each->arg, &module);
+}
+
+bool gps_module_each(gps_module_fn *fn, void *arg) {
+    struct each each = {fn, arg};
+    return dl_iterate_phdr(visit, &each) != 0;
+}
+
+/* Straight down the linker's list: libc is mapped from the start and stays, so neither the lock of
+ * dl_iterate_phdr nor anything else is needed. */
+BARE void *gps_libc_symbol(const char *name) {
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+        const struct gps_module module = {map->l_addr, map->l_ld, map->l_name};
+        for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
+            struct tables tables;
+            if (entry->d_tag == DT_SONAME && read_tables(&module, &tables) &&
+                same(tables.strings + entry->d_un.d_val, "libc.so.6"))
+                return gps_module_symbol(&module, name);
+        }
+    }
+    return NULL;
+}

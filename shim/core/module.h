@@ -1,0 +1,44 @@
+/*
+ * module.h - finds symbols in loaded objects without dlsym.
+ *
+ * dlsym depends on who calls it and leaves its mark in dlerror; both belong to the program. So the
+ * shim reads the dynamic symbol tables itself. Nothing here allocates or changes errno or dlerror.
+ */
+#ifndef GPS_MODULE_H
+#define GPS_MODULE_H
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One loaded object. */
+struct gps_module {
+    uintptr_t base;            /* load bias */
+    const ElfW(Dyn) * dynamic; /* NULL: none */
+    const char *path;          /* as the linker has it; "" for the main program */
+};
+
+/* Address of a function or object that the module itself defines (default version), or NULL. Uses
+ * no libc and no instrumented code: safe before relocation of anything but libc and the linker. */
+void *gps_module_symbol(const struct gps_module *module, const char *name);
+
+/* The module whose segments hold an address; false when none does (JIT code). 13 ns. */
+bool gps_module_of(const void *address, struct gps_module *module);
+
+/* DT_SONAME, or NULL. */
+const char *gps_module_soname(const struct gps_module *module);
+
+/* Every loaded object in load order, until fn returns true; false if none did. Takes the linker's
+ * lock: not from a hot path. */
+typedef bool gps_module_fn(void *arg, const struct gps_module *module);
+bool gps_module_each(gps_module_fn *fn, void *arg);
+
+/* Whether `module` names `soname` among what it needs (DT_NEEDED). */
+bool gps_module_needs(const struct gps_module *module, const char *soname);
+
+/* dlsym and dlvsym of libc itself, whatever other interposers define; found once. No libc, no
+ * instrumentation: sanitizer runtimes ask before they are up. */
+void *gps_libc_symbol(const char *name);
+
+#endif

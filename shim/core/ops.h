@@ -1,0 +1,73 @@
+/*
+ * ops.h - the small table of driver operations that the core works with.
+ *
+ * The core (memory, export, import, share, defer) speaks of pointers, contexts and handles as plain
+ * integers and bytes; a vendor's front end (driver.c for CUDA) fills in this table. All return the
+ * vendor's code, 0 for success, and write outputs only on success. None takes a lock of ours, and
+ * none is called while one is held. They act on the calling thread's current context unless said.
+ */
+#ifndef GPS_OPS_H
+#define GPS_OPS_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/region.h"
+
+/* The codes the core itself answers with; CUresult and cudaError_t agree on them. */
+enum gps_code {
+    GPS_OK = 0,
+    GPS_INVALID_VALUE = 1,
+    GPS_OUT_OF_MEMORY = 2,
+    GPS_INVALID_HANDLE = 400,
+    GPS_NOT_PERMITTED = 800,
+    GPS_CAPTURE_UNSUPPORTED = 900, /* first of the codes that only say "not while capturing" */
+    GPS_CAPTURE_LAST = 908,
+};
+
+struct gps_ops {
+    int (*context)(uint64_t *context); /* 0: none is current */
+    int (*device)(int *ordinal);       /* of the current context */
+    int (*uuid)(int ordinal, uint8_t uuid[GPS_UUID_BYTES]);
+    int (*enter)(uint64_t context); /* push it */
+    void (*leave)(void);            /* pop it */
+    int (*relax)(int *mode);        /* exchange this thread's stream capture mode */
+    int (*synchronize)(void);       /* wait for all work of the current context */
+
+    int (*allocate)(uint64_t size, uint64_t *pointer);
+    int (*release)(uint64_t pointer);
+    int (*range)(uint64_t pointer, uint64_t *base, uint64_t *size);
+    int (*home)(uint64_t pointer, uint64_t *context, int *ordinal);
+
+    int (*get_handle)(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
+    int (*open_handle)(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *pointer);
+    int (*close_handle)(uint64_t pointer);
+};
+
+/* Set by the front end when gps_ops_attach first succeeds; constant from then on. */
+extern const struct gps_ops *gps_ops;
+
+/* The front end's: finds the driver, if the program has loaded it. True when attached, now or
+ * before. */
+bool gps_ops_attach(void);
+
+/*
+ * Around every piece of our own work that calls the driver, the kernel or libc: signals blocked,
+ * cancellation off, errno kept, and this thread free to allocate and wait although another may be
+ * capturing a graph. With a context it is current inside.
+ */
+struct gps_scope {
+    sigset_t signals;
+    int error;
+    int cancel;
+    int capture;
+    bool relaxed;
+    bool entered;
+};
+void gps_scope_begin(struct gps_scope *scope); /* no driver calls inside */
+int gps_scope_enter(struct gps_scope *scope,
+                    uint64_t context); /* 0: leave it current; else a code */
+void gps_scope_end(struct gps_scope *scope);
+
+#endif

@@ -1,0 +1,184 @@
+/* registry.c - allocations: 64 tables by address. See registry.h. */
+#include "registry.h"
+
+#include <pthread.h>
+
+#include "table.h"
+
+enum { SHARDS = 64, FREED = 4096 };
+
+struct node {
+    struct gps_alloc alloc;
+    UT_hash_handle hh;
+};
+
+static struct shard {
+    pthread_mutex_t lock;
+    struct node *table;
+    struct gps_slab slab;
+} shards[SHARDS] = {
+    [0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)},
+};
+
+static struct {
+    _Atomic uint32_t epoch;
+    _Atomic uint64_t freed[FREED]; /* by hash: an address freed and not allocated since, or 0 */
+} state;
+
+static struct shard *shard_of(uint64_t pointer) {
+    return &shards[gps_table_hash(&pointer, sizeof(pointer)) >> 16 & (SHARDS - 1)];
+}
+
+static _Atomic uint64_t *freed_slot(uint64_t pointer) {
+    return &state.freed[gps_table_hash(&pointer, sizeof(pointer)) & (FREED - 1)];
+}
+
+static struct node *find(struct shard *shard, uint64_t pointer) {
+    struct node *node;
+    HASH_FIND(hh, shard->table, &pointer, sizeof(pointer), node);
+    return node;
+}
+
+static void insert(struct shard *shard, const struct gps_alloc *alloc) {
+    struct node *node = gps_slab_get(&shard->slab);
+    if (!node)
+        return;
+    node->alloc = *alloc;
+    HASH_ADD(hh, shard->table, alloc.pointer, sizeof(node->alloc.pointer), node);
+    if (!node->hh.tbl) /* no memory for the table */
+        gps_slab_put(&shard->slab, node);
+}
+
+struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
+    uint64_t was_freed = alloc->pointer;
+    atomic_compare_exchange_strong(freed_slot(alloc->pointer), &was_freed, 0);
+    struct shard *shard = shard_of(alloc->pointer);
+    pthread_mutex_lock(&shard->lock);
+    struct node *node = find(shard, alloc->pointer);
+    struct gps_export *lost = node ? node->alloc.region : NULL;
+    if (node)
+        node->alloc = *alloc;
+    else
+        insert(shard, alloc);
+    pthread_mutex_unlock(&shard->lock);
+    return lost;
+}
+
+static void drop(struct shard *shard, struct node *node) {
+    HASH_DELETE(hh, shard->table, node);
+    gps_slab_put(&shard->slab, node);
+}
+
+bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc) {
+    struct shard *shard = shard_of(pointer);
+    pthread_mutex_lock(&shard->lock);
+    struct node *node = find(shard, pointer);
+    if (node) {
+        *alloc = node->alloc;
+        drop(shard, node);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return node != NULL;
+}
+
+bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc) {
+    struct shard *shard = shard_of(pointer);
+    pthread_mutex_lock(&shard->lock);
+    const struct node *node = find(shard, pointer);
+    if (node)
+        *alloc = node->alloc;
+    pthread_mutex_unlock(&shard->lock);
+    return node != NULL;
+}
+
+bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
+    struct shard *shard = shard_of(pointer);
+    pthread_mutex_lock(&shard->lock);
+    struct node *node = find(shard, pointer);
+    const bool attached = node && node->alloc.kind == GPS_ALLOC_PLAIN;
+    if (attached) {
+        node->alloc.kind = GPS_ALLOC_EXPORTED;
+        node->alloc.region = region;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return attached;
+}
+
+void gps_registry_note_freed(uint64_t pointer) {
+    atomic_store_explicit(freed_slot(pointer), pointer, memory_order_relaxed);
+}
+
+bool gps_registry_was_freed(uint64_t pointer) {
+    return atomic_load_explicit(freed_slot(pointer), memory_order_relaxed) == pointer;
+}
+
+uint32_t gps_registry_now(void) {
+    return atomic_load_explicit(&state.epoch, memory_order_relaxed);
+}
+
+uint32_t gps_registry_epoch(void) {
+    return atomic_fetch_add(&state.epoch, 1) + 1;
+}
+
+/* Out of the table and onto a list of its own, linked by hh.next. */
+static struct node *detach(struct shard *shard, uint64_t context, uint32_t epoch) {
+    struct node *list = NULL, *node, *after;
+    pthread_mutex_lock(&shard->lock);
+    HASH_ITER(hh, shard->table, node, after) {
+        if (node->alloc.context != context || (int32_t)(node->alloc.epoch - epoch) >= 0)
+            continue;
+        HASH_DELETE(hh, shard->table, node);
+        node->hh.next = list;
+        list = node;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return list;
+}
+
+static void recycle(struct shard *shard, struct node *node) {
+    pthread_mutex_lock(&shard->lock);
+    gps_slab_put(&shard->slab, node);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+void gps_registry_purge(uint64_t context, uint32_t epoch,
+                        void (*fn)(void *arg, struct gps_alloc *alloc), void *arg) {
+    for (size_t i = 0; i < SHARDS; i++) {
+        struct node *node = detach(&shards[i], context, epoch);
+        while (node) {
+            struct node *const next = node->hh.next;
+            fn(arg, &node->alloc);
+            recycle(&shards[i], node);
+            node = next;
+        }
+    }
+}
+
+void gps_registry_each_export(void (*fn)(void *arg, struct gps_export *region), void *arg) {
+    for (size_t i = 0; i < SHARDS; i++) {
+        pthread_mutex_lock(&shards[i].lock);
+        for (struct node *node = shards[i].table; node; node = node->hh.next)
+            if (node->alloc.region)
+                fn(arg, node->alloc.region);
+        pthread_mutex_unlock(&shards[i].lock);
+    }
+}
+
+size_t gps_registry_count(void) {
+    size_t count = 0;
+    for (size_t i = 0; i < SHARDS; i++) {
+        pthread_mutex_lock(&shards[i].lock);
+        count += HASH_COUNT(shards[i].table);
+        pthread_mutex_unlock(&shards[i].lock);
+    }
+    return count;
+}
+
+void gps_registry_reset(void) {
+    for (size_t i = 0; i < SHARDS; i++)
+        shards[i] =
+            (struct shard){.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
+    memset((void *)&state, 0, sizeof(state));
+    gps_registry_reset_imports();
+    gps_registry_reset_events();
+}

@@ -1,0 +1,139 @@
+/*
+ * registry.h - what this process has allocated, exported, imported and created: all uthash tables.
+ *
+ * Exact under threads. Each table has its own lock (allocations have 64, so that one growing table
+ * holds up few), never held across a driver call or I/O. Nothing is shared by reference: a look-up
+ * copies, and an object that leaves a table belongs to the thread that took it until it is put back
+ * or given on. So an address that the driver hands out again the moment it is freed is never
+ * confused with what it was before.
+ *
+ * Objects come from slabs (registry_slab in registry.c): no malloc in the steady state. When memory
+ * runs out an object is not recorded, and the program's call goes on as if it had not been seen.
+ */
+#ifndef GPS_REGISTRY_H
+#define GPS_REGISTRY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "config.h"
+#include "record.h"
+
+/* --- allocations --- */
+
+enum gps_alloc_kind {
+    GPS_ALLOC_PLAIN = 0,
+    GPS_ALLOC_EXPORTED, /* has a published region */
+    GPS_ALLOC_IMPORTED, /* a rule's: memory of another process, for which the program asked by name
+                         */
+};
+
+struct gps_alloc {
+    uint64_t pointer;
+    uint64_t size; /* as asked for */
+    uint64_t context;
+    uint32_t epoch;            /* see gps_registry_epoch */
+    uint8_t kind;              /* enum gps_alloc_kind */
+    struct gps_export *region; /* EXPORTED: its region, owned with the allocation */
+};
+
+/* Records a live allocation, after the driver's success. One that is recorded at this address is
+ * replaced, and its region, if it had one, is the caller's: the driver has handed the address out
+ * again, so it was freed where we do not see. */
+struct gps_export *gps_registry_add(const struct gps_alloc *alloc);
+
+/* Removes and returns it; false when there is none at exactly this address. */
+bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc);
+bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc);
+
+/* An allocation gets its region, exactly once: false when it has one or is not there (any more). */
+bool gps_registry_attach(uint64_t pointer, struct gps_export *region);
+
+/* Remembers the newest freed addresses (4,096 of them), until they are allocated again. */
+void gps_registry_note_freed(uint64_t pointer);
+bool gps_registry_was_freed(uint64_t pointer);
+
+/* A context is about to go: everything of it recorded before this call goes with it, and what
+ * another thread records from now on, at an address that may be the same, does not. */
+uint32_t gps_registry_epoch(void);
+uint32_t gps_registry_now(void); /* what to record in an allocation or import */
+
+/* Removes all allocations of a context older than the epoch; regions go to fn, which owns them. */
+void gps_registry_purge(uint64_t context, uint32_t epoch,
+                        void (*fn)(void *arg, struct gps_alloc *alloc), void *arg);
+/* Calls fn, under the lock, for every allocation that has a region. Keep it short. */
+void gps_registry_each_export(void (*fn)(void *arg, struct gps_export *region), void *arg);
+size_t gps_registry_count(void);
+
+/* --- exports: a region that this process published --- */
+
+struct gps_export {
+    struct gps_region_record record; /* our copy of what is published */
+    uint64_t pointer;
+    uint64_t context;
+    int device;                  /* ordinal */
+    const struct gps_rule *rule; /* NULL: exported by the program itself */
+    bool published;              /* the record is in the directory */
+
+    /* defer.h's, once it owns the region */
+    bool final;              /* ready = free: freed by the program */
+    bool claimed;            /* final, and taken by an importer */
+    bool leaving;            /* not freed by the program: its process or context ends */
+    bool held;               /* as the last scan found it */
+    bool busy;               /* some thread's, for one pass */
+    struct gps_export *next; /* in the list of all */
+    struct gps_export *work, *same_bucket; /* of a pass, of its scan */
+};
+
+/* --- imports: a handle that is open here --- */
+
+struct gps_import {
+    uint64_t pointer;
+    uint64_t context;
+    struct gps_id region;
+    uint64_t count; /* opens without their close */
+    bool reopened;  /* it was opened while it was open, which is reported once */
+    unsigned slot;  /* in our procs/ file; GPS_NO_SLOT */
+    uint32_t epoch;
+    uint64_t generation;
+    enum gps_slot_via via;
+    uint64_t size;             /* VIA_RULE: as the program asked */
+    char name[GPS_NAME_BYTES]; /* of the region, or empty */
+    uint8_t handle[GPS_HANDLE_BYTES];
+    struct gps_owner owner; /* zero when the region is not published */
+};
+#define GPS_NO_SLOT UINT32_MAX
+
+/* Counts one more successful open that gave import->pointer, and sets import->count to the number
+ * of opens now. 1: it is the first, and *import is recorded as it is. More: another open came
+ * before, and the slot in *import is the caller's to free. */
+void gps_registry_open(struct gps_import *import);
+void gps_registry_set_slot(uint64_t pointer, unsigned slot);
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
+bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
+/* Before the driver's close: counts one open down, and removes the import with the last. *import is
+ * a copy, its count what is left. False: nothing is open at this address. */
+bool gps_registry_close(uint64_t pointer, struct gps_import *import);
+/* The driver refused the close: *import is what gps_registry_close gave. */
+void gps_registry_unclose(const struct gps_import *import);
+/* Whether a rule's import of this name is open here. */
+bool gps_registry_imports_name(const char *name);
+/* Forgets all imports of a context older than the epoch; fn gets each. */
+void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
+                                void (*fn)(void *arg, const struct gps_import *import), void *arg);
+
+/* --- events that other processes may know --- */
+
+enum gps_event_state { GPS_EVENT_UNKNOWN, GPS_EVENT_LIVE, GPS_EVENT_DESTROYED };
+
+void gps_registry_event_created(uint64_t event, bool interprocess);
+/* Before the driver's destroy: what the event is; a LIVE one counts as destroyed from now on. */
+enum gps_event_state gps_registry_event_destroy(uint64_t event);
+void gps_registry_event_restore(uint64_t event);
+
+/* In a forked child: forgets everything, without touching what the parent's threads had locked. */
+void gps_registry_reset(void);
+void gps_registry_reset_imports(void); /* parts of it */
+void gps_registry_reset_events(void);
+
+#endif

@@ -1,0 +1,37 @@
+/* scope.c - the frame around our own work inside a call of the program's; see ops.h. */
+#include <errno.h>
+#include <pthread.h>
+
+#include "ops.h"
+
+const struct gps_ops *gps_ops;
+
+void gps_scope_begin(struct gps_scope *scope) {
+    *scope = (struct gps_scope){.error = errno};
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &scope->signals);
+    /* open, read and write are cancellation points; the driver call the program made may not be one
+     */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &scope->cancel);
+}
+
+int gps_scope_enter(struct gps_scope *scope, uint64_t context) {
+    gps_scope_begin(scope);
+    scope->capture = 2; /* CU_STREAM_CAPTURE_MODE_RELAXED */
+    scope->relaxed = gps_ops->relax(&scope->capture) == GPS_OK;
+    int code = context ? gps_ops->enter(context) : GPS_OK;
+    scope->entered = context && code == GPS_OK;
+    return code;
+}
+
+void gps_scope_end(struct gps_scope *scope) {
+    if (scope->entered)
+        gps_ops->leave();
+    if (scope->relaxed)
+        gps_ops->relax(&scope->capture);
+    int ignored;
+    pthread_setcancelstate(scope->cancel, &ignored);
+    pthread_sigmask(SIG_SETMASK, &scope->signals, NULL);
+    errno = scope->error;
+}

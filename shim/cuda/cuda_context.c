@@ -1,0 +1,94 @@
+/* cuda_context.c - the start of the driver, and the end of contexts with all that is in them. */
+#include "hooks.h"
+#include "life.h"
+#include "memory.h"
+
+CUresult gps_on_cuInit(unsigned int flags) {
+    const CUresult result = gps_real.cuInit(flags);
+    if (result == CUDA_SUCCESS)
+        gps_life_driver_ready();
+    return result;
+}
+
+/* --- a context that is destroyed --- */
+
+struct destroy {
+    CUresult (*real)(CUcontext context);
+    CUcontext context;
+};
+
+static int destroy_context(void *arg, bool *gone) {
+    const struct destroy *destroy = arg;
+    const CUresult result = destroy->real(destroy->context);
+    *gone = result == CUDA_SUCCESS;
+    return (int)result;
+}
+
+static CUresult destroyed(CUresult (*real)(CUcontext context), CUcontext context) {
+    struct destroy destroy = {real, context};
+    if (!context)
+        return real(context);
+    return (CUresult)gps_memory_destroy((uintptr_t)context, true, destroy_context, &destroy);
+}
+
+CUresult gps_on_cuCtxDestroy(CUcontext ctx) {
+    return destroyed(gps_real.cuCtxDestroy, ctx);
+}
+
+CUresult gps_on_cuCtxDestroy_v2(CUcontext ctx) {
+    return destroyed(gps_real.cuCtxDestroy_v2, ctx);
+}
+
+/* Old programs count their uses of a context; the last one destroys it. */
+static int detach_context(void *arg, bool *gone) {
+    const struct destroy *destroy = arg;
+    const CUresult result = destroy->real(destroy->context);
+    *gone = result == CUDA_SUCCESS && !gps_driver_has_context(destroy->context);
+    return (int)result;
+}
+
+CUresult gps_on_cuCtxDetach(CUcontext ctx) {
+    struct destroy detach = {gps_real.cuCtxDetach, ctx};
+    if (!ctx)
+        return gps_real.cuCtxDetach(ctx);
+    return (CUresult)gps_memory_destroy((uintptr_t)ctx, false, detach_context, &detach);
+}
+
+/* --- the primary context of a device: reset, or released by its last user --- */
+
+struct primary {
+    CUresult (*real)(CUdevice device);
+    CUdevice device;
+    bool reset;
+};
+
+static int end_primary(void *arg, bool *gone) {
+    const struct primary *primary = arg;
+    const CUresult result = primary->real(primary->device);
+    *gone = result == CUDA_SUCCESS && (primary->reset || !gps_driver_primary(primary->device));
+    return (int)result;
+}
+
+static CUresult ended(CUresult (*real)(CUdevice device), CUdevice device, bool reset) {
+    struct primary primary = {real, device, reset};
+    const CUcontext context = gps_driver_primary(device);
+    if (!context)
+        return real(device);
+    return (CUresult)gps_memory_destroy((uintptr_t)context, reset, end_primary, &primary);
+}
+
+CUresult gps_on_cuDevicePrimaryCtxReset(CUdevice device) {
+    return ended(gps_real.cuDevicePrimaryCtxReset, device, true);
+}
+
+CUresult gps_on_cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    return ended(gps_real.cuDevicePrimaryCtxReset_v2, device, true);
+}
+
+CUresult gps_on_cuDevicePrimaryCtxRelease(CUdevice device) {
+    return ended(gps_real.cuDevicePrimaryCtxRelease, device, false);
+}
+
+CUresult gps_on_cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    return ended(gps_real.cuDevicePrimaryCtxRelease_v2, device, false);
+}

@@ -1,0 +1,51 @@
+/* cuda_ipc.c - CUDA's memory handles: exported, opened, closed. */
+#include <string.h>
+
+#include "export.h"
+#include "hooks.h"
+#include "import.h"
+
+CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
+    uint8_t bytes[GPS_HANDLE_BYTES];
+    const CUresult result = gps_real.cuIpcGetMemHandle(handle, pointer);
+    if (result == CUDA_SUCCESS) {
+        memcpy(bytes, handle, sizeof(bytes));
+        gps_export_first(pointer, bytes);
+    } else if (handle && gps_import_handle(pointer, bytes)) {
+        memcpy(handle, bytes, sizeof(bytes));
+        return CUDA_SUCCESS;
+    }
+    return result;
+}
+
+typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
+
+static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
+    struct gps_opening opening;
+    uint8_t bytes[GPS_HANDLE_BYTES];
+    int code;
+    if (!out)
+        return real(out, handle, flags);
+    memcpy(bytes, &handle, sizeof(bytes));
+    if (!gps_import_prepare(&opening, bytes, &code))
+        return (CUresult)code;
+    const CUresult result = real(out, handle, flags);
+    gps_import_commit(&opening, (int)result, result == CUDA_SUCCESS ? *out : 0);
+    return result;
+}
+
+CUresult gps_on_cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
+    return opened(gps_real.cuIpcOpenMemHandle, out, handle, flags);
+}
+
+CUresult gps_on_cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
+    return opened(gps_real.cuIpcOpenMemHandle_v2, out, handle, flags);
+}
+
+static int close_mem(uint64_t pointer) {
+    return (int)gps_real.cuIpcCloseMemHandle(pointer);
+}
+
+CUresult gps_on_cuIpcCloseMemHandle(CUdeviceptr pointer) {
+    return (CUresult)gps_import_close(pointer, close_mem);
+}

@@ -1,0 +1,111 @@
+/* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
+#include "defer.h"
+#include "hooks.h"
+#include "memory.h"
+#include "share.h"
+
+/* --- allocation --- */
+
+CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
+    uint64_t pointer;
+    int code;
+    if (gps_share_active && out && gps_share_allocate(size, &pointer, &code)) {
+        if (code == CUDA_SUCCESS)
+            *out = pointer;
+        return (CUresult)code;
+    }
+    CUresult result = gps_real.cuMemAlloc_v2(out, size);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_defer_relieve())
+        result = gps_real.cuMemAlloc_v2(out, size);
+    if (result == CUDA_SUCCESS)
+        gps_memory_allocated(*out, size);
+    return result;
+}
+
+/* Its 32-bit address cannot hold a region that a rule chose: rules do not apply. */
+CUresult gps_on_cuMemAlloc(CUdeviceptr_v1 *out, unsigned int size) {
+    const CUresult result = gps_real.cuMemAlloc(out, size);
+    if (result == CUDA_SUCCESS)
+        gps_memory_allocated(*out, size);
+    return result;
+}
+
+/* What a rule shares is linear memory: the driver's own pitch for this width, which one row tells,
+ * times the rows. */
+static bool share_pitched(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                          unsigned int element, CUresult *result) {
+    CUdeviceptr row;
+    size_t bytes;
+    uint64_t pointer;
+    int code;
+    if (!out || !pitch || !height ||
+        gps_real.cuMemAllocPitch_v2(&row, &bytes, width, 1, element) != CUDA_SUCCESS)
+        return false;
+    gps_real.cuMemFree_v2(row);
+    if (height > SIZE_MAX / bytes || !gps_share_allocate(bytes * height, &pointer, &code))
+        return false;
+    *result = (CUresult)code;
+    if (code == CUDA_SUCCESS) {
+        *out = pointer;
+        *pitch = bytes;
+    }
+    return true;
+}
+
+CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                                   unsigned int element) {
+    CUresult result;
+    if (gps_share_active && share_pitched(out, pitch, width, height, element, &result))
+        return result;
+    result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_defer_relieve())
+        result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
+    if (result == CUDA_SUCCESS)
+        gps_memory_allocated(*out, *pitch * height);
+    return result;
+}
+
+CUresult gps_on_cuMemAllocPitch(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned int width,
+                                unsigned int height, unsigned int element) {
+    const CUresult result = gps_real.cuMemAllocPitch(out, pitch, width, height, element);
+    if (result == CUDA_SUCCESS)
+        gps_memory_allocated(*out, (uint64_t)*pitch * height);
+    return result;
+}
+
+/* --- free --- */
+
+static int release(uint64_t pointer, void *stream) {
+    (void)stream;
+    return (int)gps_real.cuMemFree_v2(pointer);
+}
+
+static int release_v1(uint64_t pointer, void *stream) {
+    (void)stream;
+    return (int)gps_real.cuMemFree((CUdeviceptr_v1)pointer);
+}
+
+static int release_async(uint64_t pointer, void *stream) {
+    return (int)gps_real.cuMemFreeAsync(pointer, stream);
+}
+
+static int release_async_ptsz(uint64_t pointer, void *stream) {
+    return (int)gps_real.cuMemFreeAsync_ptsz(pointer, stream);
+}
+
+CUresult gps_on_cuMemFree_v2(CUdeviceptr pointer) {
+    return (CUresult)gps_memory_free(pointer, (struct gps_release){release, NULL});
+}
+
+CUresult gps_on_cuMemFree(CUdeviceptr_v1 pointer) {
+    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_v1, NULL});
+}
+
+/* It frees memory of cuMemAlloc, too. */
+CUresult gps_on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_async, stream});
+}
+
+CUresult gps_on_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_async_ptsz, stream});
+}

@@ -1,0 +1,280 @@
+/* driver.c - see driver.h. Also the CUDA side of ops.h. */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "hooks.h"
+#include "module.h"
+#include "ops.h"
+#include "resolver.h"
+
+struct gps_real gps_real;
+
+/* What we call but do not hook. */
+#define CALLS(ROW)                                                                                 \
+    ROW(cuCtxGetApiVersion)                                                                        \
+    ROW(cuCtxGetCurrent)                                                                           \
+    ROW(cuCtxGetDevice)                                                                            \
+    ROW(cuCtxPushCurrent_v2)                                                                       \
+    ROW(cuCtxPopCurrent_v2)                                                                        \
+    ROW(cuCtxSynchronize)                                                                          \
+    ROW(cuDeviceGetUuid)                                                                           \
+    ROW(cuDeviceGetUuid_v2)                                                                        \
+    ROW(cuDevicePrimaryCtxGetState)                                                                \
+    ROW(cuDevicePrimaryCtxRetain)                                                                  \
+    ROW(cuMemGetAddressRange_v2)                                                                   \
+    ROW(cuPointerGetAttribute)                                                                     \
+    ROW(cuThreadExchangeStreamCaptureMode)
+
+static struct {
+#define CALL_SLOT(name) __typeof__(name) *name;
+    CALLS(CALL_SLOT)
+} call;
+
+static struct {
+    pthread_mutex_t lock;
+    _Atomic bool attached;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const struct row {
+    const char *name;
+    void **real;
+    void *wrapper;
+    const void *exported;
+} rows[] = {
+#define DRIVER(kind, name, parameters, arguments)                                                  \
+    {#name, (void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name},
+#include "hooks.def"
+};
+enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
+
+static const struct {
+    const char *name;
+    void **slot;
+} calls[] = {
+#define CALL_ROW(name) {#name, (void **)&call.name},
+    CALLS(CALL_ROW)};
+
+/* --- attaching --- */
+
+static bool is_libcuda(const struct gps_module *module) {
+    const char *soname = gps_module_soname(module);
+    return soname && strcmp(soname, "libcuda.so.1") == 0;
+}
+
+static bool find_libcuda(void *found, const struct gps_module *module) {
+    if (!is_libcuda(module))
+        return false;
+    *(struct gps_module *)found = *module;
+    return true;
+}
+
+/* A program may dlclose what loaded libcuda; our slots must not dangle. */
+static void pin(const struct gps_module *module) {
+    (void)dlopen(module->path, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+static void fill(const struct gps_module *libcuda) {
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        *rows[i].real = gps_module_symbol(libcuda, rows[i].name);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        *calls[i].slot = gps_module_symbol(libcuda, calls[i].name);
+}
+
+static const struct gps_ops ops;
+
+static bool attach_to(const struct gps_module *libcuda) {
+    pin(libcuda);
+    pthread_mutex_lock(&state.lock);
+    if (!state.attached) {
+        fill(libcuda);
+        gps_ops = &ops;
+        state.attached = true;
+    }
+    pthread_mutex_unlock(&state.lock);
+    return true;
+}
+
+bool gps_ops_attach(void) {
+    struct gps_module libcuda;
+    return state.attached || (gps_module_each(find_libcuda, &libcuda) && attach_to(&libcuda));
+}
+
+void *gps_driver_substitute(void *address) {
+    struct gps_module module;
+    if (!state.attached &&
+        !(gps_module_of(address, &module) && is_libcuda(&module) && attach_to(&module)))
+        return address;
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (*rows[i].real == address)
+            return rows[i].wrapper;
+    return address;
+}
+
+bool gps_driver_is_ours(const void *address) {
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (rows[i].exported == address || rows[i].wrapper == address)
+            return true;
+    return false;
+}
+
+/* --- ops.h for CUDA --- */
+
+#define MISSING CUDA_ERROR_NOT_INITIALIZED
+
+static int context(uint64_t *out) {
+    CUcontext current = NULL;
+    int code = call.cuCtxGetCurrent ? (int)call.cuCtxGetCurrent(&current) : MISSING;
+    if (code == GPS_OK)
+        *out = (uintptr_t)current;
+    return code;
+}
+
+static int device(int *ordinal) {
+    CUdevice current;
+    int code = call.cuCtxGetDevice ? (int)call.cuCtxGetDevice(&current) : MISSING;
+    if (code == GPS_OK)
+        *ordinal = current;
+    return code;
+}
+
+/* _v2 tells the instances of a MIG device apart; drivers before 11.4 have only the other. */
+static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
+    CUuuid found;
+    int code = call.cuDeviceGetUuid_v2 ? (int)call.cuDeviceGetUuid_v2(&found, ordinal)
+               : call.cuDeviceGetUuid  ? (int)call.cuDeviceGetUuid(&found, ordinal)
+                                       : MISSING;
+    if (code == GPS_OK)
+        memcpy(out, found.bytes, GPS_UUID_BYTES);
+    return code;
+}
+
+static int enter(uint64_t which) {
+    return call.cuCtxPushCurrent_v2 ? (int)call.cuCtxPushCurrent_v2((CUcontext)which) : MISSING;
+}
+
+static void leave(void) {
+    CUcontext popped;
+    call.cuCtxPopCurrent_v2(&popped);
+}
+
+static int relax(int *mode) {
+    CUstreamCaptureMode exchanged = (CUstreamCaptureMode)*mode;
+    int code = call.cuThreadExchangeStreamCaptureMode
+                   ? (int)call.cuThreadExchangeStreamCaptureMode(&exchanged)
+                   : MISSING;
+    if (code == GPS_OK)
+        *mode = (int)exchanged;
+    return code;
+}
+
+static int synchronize(void) {
+    return call.cuCtxSynchronize ? (int)call.cuCtxSynchronize() : MISSING;
+}
+
+static int allocate(uint64_t size, uint64_t *pointer) {
+    CUdeviceptr got;
+    int code = gps_real.cuMemAlloc_v2 ? (int)gps_real.cuMemAlloc_v2(&got, size) : MISSING;
+    if (code == GPS_OK)
+        *pointer = got;
+    return code;
+}
+
+static int release(uint64_t pointer) {
+    return gps_real.cuMemFree_v2 ? (int)gps_real.cuMemFree_v2(pointer) : MISSING;
+}
+
+static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
+    CUdeviceptr start;
+    size_t length;
+    int code = call.cuMemGetAddressRange_v2
+                   ? (int)call.cuMemGetAddressRange_v2(&start, &length, pointer)
+                   : MISSING;
+    if (code == GPS_OK) {
+        *base = start;
+        *size = length;
+    }
+    return code;
+}
+
+static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
+    CUcontext owner = NULL;
+    int device_ordinal = -1;
+    if (!call.cuPointerGetAttribute)
+        return MISSING;
+    int code = (int)call.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
+    if (code == GPS_OK)
+        code = (int)call.cuPointerGetAttribute(&device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                               pointer);
+    if (code == GPS_OK) {
+        *of = (uintptr_t)owner;
+        *ordinal = device_ordinal;
+    }
+    return code;
+}
+
+static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
+    CUipcMemHandle handle;
+    int code =
+        gps_real.cuIpcGetMemHandle ? (int)gps_real.cuIpcGetMemHandle(&handle, pointer) : MISSING;
+    if (code == GPS_OK)
+        memcpy(out, &handle, GPS_HANDLE_BYTES);
+    return code;
+}
+
+static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer) {
+    CUipcMemHandle handle;
+    CUdeviceptr opened;
+    memcpy(&handle, bytes, GPS_HANDLE_BYTES);
+    __typeof__(cuIpcOpenMemHandle_v2) *open = gps_real.cuIpcOpenMemHandle_v2
+                                                  ? gps_real.cuIpcOpenMemHandle_v2
+                                                  : gps_real.cuIpcOpenMemHandle;
+    int code = open ? (int)open(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) : MISSING;
+    if (code == GPS_OK)
+        *pointer = opened;
+    return code;
+}
+
+static int close_handle(uint64_t pointer) {
+    return gps_real.cuIpcCloseMemHandle ? (int)gps_real.cuIpcCloseMemHandle(pointer) : MISSING;
+}
+
+static const struct gps_ops ops = {
+    .context = context,
+    .device = device,
+    .uuid = uuid,
+    .enter = enter,
+    .leave = leave,
+    .relax = relax,
+    .synchronize = synchronize,
+    .allocate = allocate,
+    .release = release,
+    .range = range,
+    .home = home,
+    .get_handle = get_handle,
+    .open_handle = open_handle,
+    .close_handle = close_handle,
+};
+_Static_assert(sizeof(CUipcMemHandle) == GPS_HANDLE_BYTES, "the handle's width is the format's");
+
+/* Asking must not bring one to life, and the pair of retain and release leaves the count as it was.
+ */
+CUcontext gps_driver_primary(CUdevice of) {
+    unsigned int flags;
+    int active = 0;
+    CUcontext primary = NULL;
+    if (!call.cuDevicePrimaryCtxGetState || !call.cuDevicePrimaryCtxRetain ||
+        call.cuDevicePrimaryCtxGetState(of, &flags, &active) != CUDA_SUCCESS || !active ||
+        call.cuDevicePrimaryCtxRetain(&primary, of) != CUDA_SUCCESS)
+        return NULL;
+    (void)(gps_real.cuDevicePrimaryCtxRelease_v2 ? gps_real.cuDevicePrimaryCtxRelease_v2(of)
+                                                 : gps_real.cuDevicePrimaryCtxRelease(of));
+    return primary;
+}
+
+bool gps_driver_has_context(CUcontext of) {
+    unsigned int version;
+    return call.cuCtxGetApiVersion && call.cuCtxGetApiVersion(of, &version) == CUDA_SUCCESS;
+}

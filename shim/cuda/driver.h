@@ -1,0 +1,36 @@
+/*
+ * driver.h - the real libcuda of this process: found, its addresses known, its operations at hand.
+ *
+ * Owns the one attachment to libcuda.so.1. Never loads it: it attaches to the copy that the program
+ * loaded and holds a reference from then on, so that what we remember stays mapped. After attaching
+ * everything here is constant and may be read from any thread.
+ */
+#ifndef GPS_DRIVER_H
+#define GPS_DRIVER_H
+
+#define __CUDA_API_VERSION_INTERNAL  /* old ABI names are declared, new ones not renamed by macros \
+                                      */
+#include <cuda.h>
+#include <stdbool.h>
+
+/* The hooked functions' real addresses; NULL: this driver does not have it. */
+struct gps_real {
+#define DRIVER(kind, name, parameters, arguments) __typeof__(name) *name;
+#include "hooks.def"
+};
+extern struct gps_real gps_real;
+
+/* What to hand out for an address that a real resolver returned: our wrapper when it is the address
+ * of a hooked function of libcuda, else the address itself. Attaches when the address lies in a
+ * libcuda. */
+void *gps_driver_substitute(void *address);
+
+/* Whether an address is one of our own exported wrappers of driver functions. */
+bool gps_driver_is_ours(const void *address);
+
+/* The primary context of a device while it is active, else NULL. Never brings one to life. */
+CUcontext gps_driver_primary(CUdevice device);
+/* Whether a context still exists. */
+bool gps_driver_has_context(CUcontext context);
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * runtime.c - the runtime's names for hooked calls: remembers which call the user wrote, and
+ * forwards.
+ *
+ * Forwards to which cudart? A process can hold several, loaded RTLD_LOCAL, so neither RTLD_NEXT nor
+ * the first one found is right. Ours is the one that the caller's module would have reached without
+ * us: it defines the name itself, or something it needs does; failing that any loaded object after
+ * us. A caller that stands before us is an interposer that forwards: what it defines itself is
+ * where the call came from. Found without dlsym (module.h), then kept by return address. A tail
+ * call (`jmp cudaFree`) hides the module that made it: with several cudarts such a call can reach
+ * another one's; see docs in README.
+ */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda_runtime_api.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "call.h"
+#include "module.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+enum { CACHE = 1024 /* call sites; a power of two */, NEEDS_DEPTH = 4, WRITING = 1 };
+
+/* One call site and the function it reaches; `site` is WRITING while the others change. */
+static struct entry {
+    _Atomic uintptr_t site;
+    _Atomic uintptr_t function;
+    _Atomic uintptr_t home; /* load address of the module the function is in */
+} cache[CACHE];
+
+struct search {
+    const char *name;
+    const struct gps_module *needed_by;
+    uintptr_t self;
+    void *found;
+    unsigned depth;
+    bool past_self;
+};
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool try_any(void *arg, const struct gps_module *module) {
+    struct search *search = arg;
+    if (search->past_self)
+        search->found = gps_module_symbol(module, search->name);
+    search->past_self = search->past_self || module->base == search->self;
+    return search->found != NULL;
+}
+
+static bool is_needed(const struct gps_module *module, const struct gps_module *by) {
+    const char *soname = gps_module_soname(module);
+    return (soname && gps_module_needs(by, soname)) ||
+           gps_module_needs(by, base_name(module->path)) || gps_module_needs(by, module->path);
+}
+
+static void *in_needs_of(const struct gps_module *module, const char *name, uintptr_t self,
+                         unsigned depth);
+
+static bool try_needed(void *arg, const struct gps_module *module) {
+    struct search *search = arg;
+    if (module->base == search->self || !*module->path || !is_needed(module, search->needed_by))
+        return false;
+    search->found = gps_module_symbol(module, search->name);
+    if (!search->found && search->depth)
+        search->found = in_needs_of(module, search->name, search->self, search->depth - 1);
+    return search->found != NULL;
+}
+
+static void *in_needs_of(const struct gps_module *module, const char *name, uintptr_t self,
+                         unsigned depth) {
+    struct search search = {.name = name, .needed_by = module, .self = self, .depth = depth};
+    gps_module_each(try_needed, &search);
+    return search.found;
+}
+
+struct order {
+    uintptr_t caller, self;
+    bool caller_first;
+};
+
+static bool find_first(void *arg, const struct gps_module *module) {
+    struct order *order = arg;
+    order->caller_first = module->base == order->caller;
+    return module->base == order->caller || module->base == order->self;
+}
+
+static bool stands_before_us(const struct gps_module *caller, uintptr_t self) {
+    struct order order = {.caller = caller->base, .self = self};
+    gps_module_each(find_first, &order);
+    return order.caller_first;
+}
+
+static void *find(const char *name, const void *site) {
+    struct gps_module caller, self;
+    if (!gps_module_of((const void *)(uintptr_t)&find, &self))
+        return NULL;
+    void *found = NULL;
+    if (gps_module_of(site, &caller) && caller.base != self.base) {
+        if (!stands_before_us(&caller, self.base))
+            found = gps_module_symbol(&caller, name);
+        for (unsigned depth = 0; !found && depth < NEEDS_DEPTH; depth++) /* nearest first */
+            found = in_needs_of(&caller, name, self.base, depth);
+    }
+    struct search any = {.name = name, .self = self.base};
+    if (!found)
+        gps_module_each(try_any, &any);
+    return found ? found : any.found;
+}
+
+static uintptr_t home_of(uintptr_t function) {
+    struct gps_module module;
+    return gps_module_of((const void *)function, &module) ? module.base : 0;
+}
+
+static void remember(struct entry *entry, uintptr_t site, uintptr_t function) {
+    uintptr_t was = atomic_load(&entry->site);
+    if (was == WRITING || !atomic_compare_exchange_strong(&entry->site, &was, WRITING))
+        return; /* another thread writes it; this site is looked up again next time */
+    atomic_store(&entry->function, function);
+    atomic_store(&entry->home, home_of(function));
+    atomic_store(&entry->site, site);
+}
+
+/* A call site belongs to one function, so the return address is the whole key. The look-up of the
+ * function's module (13 ns) notices a cudart that was unloaded since. */
+static void *resolve(const char *name, const void *caller) {
+    const uintptr_t site = (uintptr_t)caller;
+    struct entry *entry = &cache[(site * 0x9e3779b97f4a7c15u) >> 54 & (CACHE - 1)];
+    if (atomic_load_explicit(&entry->site, memory_order_acquire) == site) {
+        const uintptr_t function = atomic_load_explicit(&entry->function, memory_order_acquire);
+        const uintptr_t home = atomic_load_explicit(&entry->home, memory_order_acquire);
+        if (atomic_load_explicit(&entry->site, memory_order_acquire) == site &&
+            home_of(function) == home)
+            return (void *)function;
+    }
+    void *found = find(name, caller);
+    if (found)
+        remember(entry, site, (uintptr_t)found);
+    return found;
+}
+
+#define RUNTIME(name, parameters, arguments)                                                       \
+    EXPORTED cudaError_t name parameters {                                                         \
+        const void *const caller = __builtin_return_address(0);                                    \
+        __typeof__(name) *const real = (__typeof__(name) *)resolve(#name, caller);                 \
+        if (!real)                                                                                 \
+            return cudaErrorInitializationError;                                                   \
+        const char *const outer = gps_call.runtime;                                                \
+        const void *const outer_caller = gps_call.runtime_caller;                                  \
+        gps_call.runtime = #name;                                                                  \
+        gps_call.runtime_caller = caller;                                                          \
+        const cudaError_t result = real arguments;                                                 \
+        gps_call.runtime = outer;                                                                  \
+        gps_call.runtime_caller = outer_caller;                                                    \
+        return result;                                                                             \
+    }
+#include "hooks.def"

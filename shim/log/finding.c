@@ -1,0 +1,53 @@
+/*
+ * finding.c - the catalogue of gpushare/finding.h, looked up.
+ */
+#include <stddef.h>
+
+#include "log.h"
+
+static const struct row {
+    const char *id;
+    enum gps_level level;
+    const char *sentence;
+    const char *hint;
+} rows[] = {
+#define FINDING_ROW(name, id, level, sentence, hint) {id, GPS_LEVEL_##level, sentence, hint},
+    GPS_FINDINGS(FINDING_ROW)
+#undef FINDING_ROW
+};
+
+/* Numbers may come from outside (a log of a newer version): what is not in the table is "unknown".
+ */
+static const struct row *row_of(enum gps_finding finding) {
+    static const struct row unknown = {"unknown", GPS_LEVEL_ERROR, "an unknown finding", ""};
+
+    return (unsigned)finding < GPS_FINDING_COUNT ? &rows[finding] : &unknown;
+}
+
+const char *gps_finding_id(enum gps_finding finding) {
+    return row_of(finding)->id;
+}
+
+enum gps_level gps_finding_level(enum gps_finding finding) {
+    return row_of(finding)->level;
+}
+
+const char *gps_finding_sentence(enum gps_finding finding) {
+    return row_of(finding)->sentence;
+}
+
+const char *gps_finding_hint(enum gps_finding finding) {
+    return row_of(finding)->hint;
+}
+
+const char *gps_level_name(enum gps_level level) {
+    switch (level) {
+    case GPS_LEVEL_INFO:
+        return "info";
+    case GPS_LEVEL_WARNING:
+        return "warning";
+    case GPS_LEVEL_ERROR:
+        break;
+    }
+    return "error";
+}

@@ -1,0 +1,230 @@
+/*
+ * log.c - which reports are written, and how often each came.
+ *
+ * Repeats are found in a table of call sites without a lock: a slot is claimed once by compare and
+ * swap of its key and never given up. Whoever claims it writes the report; whoever finds the key
+ * counts. The claimer fills in what the summary wants to say and then marks the slot as filled.
+ *
+ * The counts belong to one process: state.pid says which. A forked child that has not called
+ * gps_log_open yet reports plainly and counts nothing, as does a vfork child, which shares our
+ * memory.
+ */
+#define _GNU_SOURCE
+#include "log.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "logline.h"
+#include "sink.h"
+
+#define SITES 256u
+
+struct site {
+    _Atomic uint64_t key; /* 0: free */
+    _Atomic uint64_t repeats;
+    atomic_bool filled;
+    /* Of its first report. */
+    enum gps_finding finding;
+    int device;
+    uint64_t pointer, size;
+    char api[48];
+};
+
+static struct {
+    _Atomic pid_t pid; /* whose state this is */
+    atomic_bool open;
+    _Atomic unsigned format, level;
+    struct gps_owner self;
+    _Atomic uint64_t findings, errors, lost;
+    atomic_bool full, summed_up;
+    struct site sites[SITES];
+} state = {.level = GPS_LEVEL_WARNING};
+
+static bool is_ours(void) {
+    return atomic_load(&state.pid) == getpid();
+}
+
+void gps_log_start(void) {
+    int saved = errno;
+
+    gps_sink_start();
+    atomic_store(&state.pid, getpid());
+    errno = saved;
+}
+
+/* A child's counts begin at 0. */
+static void forget(void) {
+    atomic_store(&state.findings, 0);
+    atomic_store(&state.errors, 0);
+    atomic_store(&state.lost, 0);
+    atomic_store(&state.full, false);
+    atomic_store(&state.summed_up, false);
+    memset(state.sites, 0, sizeof(state.sites));
+}
+
+void gps_log_open(const struct gps_options *options, const struct gps_owner *self) {
+    int saved = errno;
+
+    if (!is_ours())
+        forget();
+    state.self = *self;
+    state.self.command[GPS_COMM_BYTES - 1] = '\0';
+    gps_sink_open(options->log, self->pid, state.self.command);
+    atomic_store(&state.format, options->log_format);
+    atomic_store(&state.level, options->log_level);
+    atomic_store(&state.pid, getpid());
+    atomic_store(&state.open, true);
+    errno = saved;
+}
+
+/* --- repeats --- */
+
+/* Never 0. The finding is mixed in: two findings of one call site are two. */
+static uint64_t key_of(const struct gps_report *report) {
+    uint64_t key = report->stack_hash ^ ((uint64_t)report->finding + 1) * 0x9e3779b97f4a7c15u;
+
+    return key != 0 ? key : 1;
+}
+
+static void fill(struct site *site, const struct gps_report *report) {
+    struct gps_text api = GPS_TEXT(site->api);
+
+    gps_text_str(&api, report->api);
+    site->finding = report->finding;
+    site->device = report->device;
+    site->pointer = report->pointer;
+    site->size = report->size;
+    atomic_store(&site->filled, true);
+}
+
+/* Whether the same was reported before; counts it then. A hash of 0 knows no call site. */
+static bool is_repeat(const struct gps_report *report) {
+    uint64_t key = key_of(report);
+
+    for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
+        struct site *site = &state.sites[(key + i) % SITES];
+        uint64_t found = 0;
+
+        if (atomic_compare_exchange_strong(&site->key, &found, key)) {
+            fill(site, report);
+            return false;
+        }
+        if (found == key) {
+            atomic_fetch_add(&site->repeats, 1);
+            return true;
+        }
+    }
+    if (report->stack_hash != 0)
+        atomic_store(&state.full, true);
+    return false;
+}
+
+/* --- writing --- */
+
+static struct gps_stamp stamp_now(void) {
+    struct timespec now = {0, 0};
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (struct gps_stamp){.time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+                              .pid = (uint32_t)getpid(),
+                              .tid = (uint32_t)gettid(),
+                              .command = state.self.command[0] != '\0' ? state.self.command : "?"};
+}
+
+/* Whether the options that gps_log_open gave hold in this process. */
+static bool is_open(void) {
+    return atomic_load(&state.open) && is_ours();
+}
+
+static bool is_jsonl(void) {
+    return is_open() && atomic_load(&state.format) == GPS_LOG_JSONL;
+}
+
+static bool put(struct gps_text text) {
+    return is_open() ? gps_sink_write(text.bytes, text.length)
+                     : gps_sink_write_stderr(text.bytes, text.length);
+}
+
+static bool put_report(const struct gps_report *report) {
+    char buffer[GPS_LOGLINE_BYTES];
+    struct gps_stamp stamp = stamp_now();
+
+    if (is_jsonl())
+        return put(gps_logline_jsonl(buffer, sizeof(buffer), report, &stamp, 1));
+    return put(gps_logline_text(buffer, sizeof(buffer), report, &stamp));
+}
+
+static void count(const struct gps_report *report, bool written) {
+    atomic_fetch_add(&state.findings, 1);
+    if (gps_finding_level(report->finding) == GPS_LEVEL_ERROR)
+        atomic_fetch_add(&state.errors, 1);
+    if (!written)
+        atomic_fetch_add(&state.lost, 1);
+}
+
+bool gps_log_report(const struct gps_report *report) {
+    unsigned least = is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING;
+    int saved = errno;
+    bool ours = is_ours();
+    bool written;
+
+    if (gps_finding_level(report->finding) < least || (ours && is_repeat(report)))
+        return false;
+    written = put_report(report);
+    if (ours)
+        count(report, written);
+    errno = saved;
+    return true;
+}
+
+/* --- the end --- */
+
+static uint64_t put_repeats(struct site *site) {
+    uint64_t repeats = atomic_load(&site->repeats);
+    char buffer[1024];
+    const struct gps_report first = {.finding = site->finding,
+                                     .api = site->api[0] != '\0' ? site->api : NULL,
+                                     .pointer = site->pointer,
+                                     .size = site->size,
+                                     .device = site->device,
+                                     .detail = "further occurrences at the same call site"};
+    struct gps_stamp stamp = stamp_now();
+
+    if (repeats == 0)
+        return 0;
+    if (is_jsonl())
+        put(gps_logline_jsonl(buffer, sizeof(buffer), &first, &stamp, repeats));
+    else
+        put(gps_logline_repeat_text(buffer, sizeof(buffer), &first, repeats));
+    return repeats;
+}
+
+static void put_summary(const struct gps_tally *tally) {
+    char buffer[1024];
+    struct gps_stamp stamp = stamp_now();
+
+    if (is_jsonl())
+        put(gps_logline_summary_jsonl(buffer, sizeof(buffer), tally, &stamp));
+    else
+        put(gps_logline_summary_text(buffer, sizeof(buffer), tally));
+}
+
+void gps_log_summary(void) {
+    struct gps_tally tally = {.findings = atomic_load(&state.findings),
+                              .errors = atomic_load(&state.errors),
+                              .full = atomic_load(&state.full)};
+    int saved = errno;
+
+    if (!is_ours() || tally.findings == 0 || atomic_exchange(&state.summed_up, true))
+        return;
+    for (unsigned i = 0; i < SITES; i++)
+        if (atomic_load(&state.sites[i].filled))
+            tally.repeated += put_repeats(&state.sites[i]);
+    tally.lost = atomic_load(&state.lost);
+    put_summary(&tally);
+    errno = saved;
+}

@@ -1,0 +1,69 @@
+/*
+ * log.h - reports, from a finding and its facts to one write(2).
+ *
+ * Owns where reports go (stderr or a file), their two formats (text in the manner of
+ * compute-sanitizer, JSON lines) and the count of repeats: the same finding from the same stack is
+ * written once and counted, and the counts come with the summary at the end.
+ *
+ * A report is formatted on the stack and written with one write, so that lines of processes and
+ * threads never mix; a log file is opened (O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, mode 0600)
+ * for each report and closed again, so no descriptor stays with the program. SIGPIPE and SIGXFSZ
+ * are blocked around the write, and one that our own write raised is taken back. stderr is written
+ * to only while descriptor 2 is what it was when the library was loaded, or is a terminal or opened
+ * for writing only: programs that close it can have a socket or a database there. A write that
+ * would block on a non-blocking descriptor is dropped and counted. errno is preserved. Safe from
+ * any thread. No allocation.
+ */
+#ifndef GPS_LOG_H
+#define GPS_LOG_H
+
+#include "config.h"
+
+struct gps_frame {
+    uint64_t address;  /* in this process */
+    uint64_t offset;   /* in the module's file address space */
+    char module[128];  /* path, its end if longer */
+    char build_id[41]; /* hex, or empty */
+};
+
+struct gps_report {
+    enum gps_finding finding;
+    const char *api;  /* the call as the user wrote it: "cudaFree"; NULL: none is under way */
+    uint64_t pointer; /* 0: no field of it is written; likewise below */
+    uint64_t size;
+    const struct gps_id *region;
+    const char *name;   /* of the region */
+    int device;         /* ordinal in this process; -1 */
+    const char *detail; /* one sentence with the specifics; what differs, why it was refused */
+    const struct gps_owner *others; /* processes this is about: holders, owner */
+    unsigned other_count;
+    const struct gps_frame *stack;
+    unsigned stack_count;
+    uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
+};
+
+/* At library load: remembers what descriptor 2 is. */
+void gps_log_start(void);
+/* At the first CUDA call, with the options that hold from now on; by one thread, before others
+ * report to a log. Before it, and in a forked child before gps_log_open was called again, reports
+ * go to stderr as text, level warning. In a forked child it forgets what the parent reported. */
+void gps_log_open(const struct gps_options *options, const struct gps_owner *self);
+
+/* Writes or counts one report. False when it was a repeat or below log_level. In JSON, "count" is
+ * the number of occurrences that a line stands for: 1, or at the end all repeats of one call site.
+ */
+bool gps_log_report(const struct gps_report *report);
+
+/* Once at the end, if anything was reported: the counts of repeated findings and one summary line
+ * ("========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated"; in JSON, a line of the same keys
+ * whose "finding" is null). Only in the process that reported: not in a child of vfork. */
+void gps_log_summary(void);
+
+/* The catalogue. */
+const char *gps_finding_id(enum gps_finding finding);
+enum gps_level gps_finding_level(enum gps_finding finding);
+const char *gps_finding_sentence(enum gps_finding finding);
+const char *gps_finding_hint(enum gps_finding finding);
+const char *gps_level_name(enum gps_level level);
+
+#endif

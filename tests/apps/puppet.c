@@ -1,0 +1,1046 @@
+/*
+ * puppet.c - a CUDA program that does what it is told: one command a line on stdin, one reply a
+ * line on stdout, "<code> <values...>".
+ *
+ * It stands for the programs that users have: it knows nothing of gpushare. Built with the shared
+ * and with the static runtime, and, as PUPPET_DRIVER, with the driver API alone; commands that are
+ * the runtime's then become what the runtime makes of them. Commands that begin with cu or ctx are
+ * the driver's in all three. `help` lists them.
+ */
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE = 1 << 16, WORDS = 64, THINGS = 4096 };
+enum { BAD = -1, QUIT = -2, SAID = -3 /* the reply is there already */ };
+typedef unsigned long long u64; /* as CUdeviceptr */
+
+/* --- the driver --- */
+
+#define TEXT_OF(x) #x
+#ifdef PUPPET_DRIVER
+#define CU(fn) fn
+#else
+#define CU(fn) ((__typeof__(fn) *)driver_symbol(TEXT_OF(fn)))
+
+static void *driver_symbol(const char *name) {
+    static void *library;
+    if (!library && !(library = dlopen("libcuda.so.1", RTLD_NOW)))
+        abort();
+    void *symbol = dlsym(library, name);
+    if (!symbol)
+        abort();
+    return symbol;
+}
+#endif
+
+/* --- the runtime, or what it makes of its calls --- */
+
+#ifdef PUPPET_DRIVER
+static int current_device;
+static _Thread_local bool ready;
+
+static int driver_use(int device) {
+    CUcontext context;
+    int code = (int)cuInit(0);
+    if (!code)
+        code = (int)cuDevicePrimaryCtxRetain(&context, device);
+    if (!code)
+        code = (int)cuCtxSetCurrent(context);
+    if (!code)
+        current_device = device;
+    ready = !code;
+    return code;
+}
+
+#define READY()                                                                                    \
+    do {                                                                                           \
+        int code = ready ? 0 : driver_use(current_device);                                         \
+        if (code)                                                                                  \
+            return code;                                                                           \
+    } while (0)
+
+static int do_malloc(u64 *p, size_t size) {
+    READY();
+    return (int)cuMemAlloc(p, size);
+}
+static int do_pitch(u64 *p, size_t *pitch, size_t width, size_t height) {
+    READY();
+    return (int)cuMemAllocPitch(p, pitch, width, height, 4);
+}
+static int do_free(u64 p) {
+    READY();
+    return (int)cuMemFree(p);
+}
+static int do_get(void *handle, u64 p) {
+    READY();
+    return (int)cuIpcGetMemHandle(handle, p);
+}
+static int do_open(u64 *p, const void *bytes, unsigned flags) {
+    CUipcMemHandle handle;
+    READY();
+    memcpy(&handle, bytes, sizeof(handle));
+    return (int)cuIpcOpenMemHandle(p, handle, flags);
+}
+static int do_close(u64 p) {
+    READY();
+    return (int)cuIpcCloseMemHandle(p);
+}
+static int do_fill(u64 p, int byte, size_t count) {
+    READY();
+    return (int)cuMemsetD8(p, (unsigned char)byte, count);
+}
+static int do_read(void *to, u64 p, size_t count) {
+    READY();
+    return (int)cuMemcpyDtoH(to, p, count);
+}
+static int do_write(u64 p, const void *from, size_t count) {
+    READY();
+    return (int)cuMemcpyHtoD(p, from, count);
+}
+static int do_sync(void) {
+    READY();
+    return (int)(cuCtxSynchronize)();
+}
+static int do_reset(void) {
+    ready = false;
+    return (int)cuDevicePrimaryCtxReset(current_device);
+}
+static int do_info(size_t *left, size_t *total) {
+    READY();
+    return (int)cuMemGetInfo(left, total);
+}
+static int do_device(int device) {
+    return driver_use(device);
+}
+static int do_count(int *count) {
+    int code = (int)cuInit(0);
+    return code ? code : (int)cuDeviceGetCount(count);
+}
+static int do_evcreate(u64 *event, unsigned flags) {
+    READY();
+    return (int)cuEventCreate((CUevent *)event, flags);
+}
+static int do_evget(void *handle, u64 event) {
+    READY();
+    return (int)cuIpcGetEventHandle(handle, (CUevent)event);
+}
+static int do_evopen(u64 *event, const void *bytes) {
+    CUipcEventHandle handle;
+    READY();
+    memcpy(&handle, bytes, sizeof(handle));
+    return (int)cuIpcOpenEventHandle((CUevent *)event, handle);
+}
+static int do_evdestroy(u64 event) {
+    READY();
+    return (int)cuEventDestroy((CUevent)event);
+}
+static int do_evrecord(u64 event) {
+    READY();
+    return (int)cuEventRecord((CUevent)event, NULL);
+}
+static int do_evquery(u64 event) {
+    READY();
+    return (int)cuEventQuery((CUevent)event);
+}
+static int do_evsync(u64 event) {
+    READY();
+    return (int)cuEventSynchronize((CUevent)event);
+}
+static int do_host(void (*fn)(void *), void *arg) {
+    READY();
+    return (int)cuLaunchHostFunc(NULL, fn, arg);
+}
+#else
+static void *at(u64 p) {
+    return (void *)(uintptr_t)p;
+}
+
+/* The runtime leaves pointers alone where it fails. */
+static int do_malloc(u64 *p, size_t size) {
+    void *out = NULL;
+    const int code = (int)cudaMalloc(&out, size);
+    *p = (uintptr_t)out;
+    return code;
+}
+static int do_pitch(u64 *p, size_t *pitch, size_t width, size_t height) {
+    void *out = NULL;
+    const int code = (int)cudaMallocPitch(&out, pitch, width, height);
+    *p = (uintptr_t)out;
+    return code;
+}
+static int do_free(u64 p) {
+    return (int)cudaFree(at(p));
+}
+static int do_get(void *handle, u64 p) {
+    return (int)cudaIpcGetMemHandle(handle, at(p));
+}
+static int do_open(u64 *p, const void *bytes, unsigned flags) {
+    cudaIpcMemHandle_t handle;
+    void *out = NULL;
+    memcpy(&handle, bytes, sizeof(handle));
+    const int code = (int)cudaIpcOpenMemHandle(&out, handle, flags);
+    *p = (uintptr_t)out;
+    return code;
+}
+static int do_close(u64 p) {
+    return (int)cudaIpcCloseMemHandle(at(p));
+}
+static int do_fill(u64 p, int byte, size_t count) {
+    return (int)cudaMemset(at(p), byte, count);
+}
+static int do_read(void *to, u64 p, size_t count) {
+    return (int)cudaMemcpy(to, at(p), count, cudaMemcpyDeviceToHost);
+}
+static int do_write(u64 p, const void *from, size_t count) {
+    return (int)cudaMemcpy(at(p), from, count, cudaMemcpyHostToDevice);
+}
+static int do_sync(void) {
+    return (int)cudaDeviceSynchronize();
+}
+static int do_reset(void) {
+    return (int)cudaDeviceReset();
+}
+static int do_info(size_t *left, size_t *total) {
+    return (int)cudaMemGetInfo(left, total);
+}
+static int do_device(int device) {
+    return (int)cudaSetDevice(device);
+}
+static int do_count(int *count) {
+    return (int)cudaGetDeviceCount(count);
+}
+static int do_evcreate(u64 *event, unsigned flags) {
+    return (int)cudaEventCreateWithFlags((cudaEvent_t *)event, flags);
+}
+static int do_evget(void *handle, u64 event) {
+    return (int)cudaIpcGetEventHandle(handle, (cudaEvent_t)event);
+}
+static int do_evopen(u64 *event, const void *bytes) {
+    cudaIpcEventHandle_t handle;
+    memcpy(&handle, bytes, sizeof(handle));
+    return (int)cudaIpcOpenEventHandle((cudaEvent_t *)event, handle);
+}
+static int do_evdestroy(u64 event) {
+    return (int)cudaEventDestroy((cudaEvent_t)event);
+}
+static int do_evrecord(u64 event) {
+    return (int)cudaEventRecord((cudaEvent_t)event, NULL);
+}
+static int do_evquery(u64 event) {
+    return (int)cudaEventQuery((cudaEvent_t)event);
+}
+static int do_evsync(u64 event) {
+    return (int)cudaEventSynchronize((cudaEvent_t)event);
+}
+static int do_host(void (*fn)(void *), void *arg) {
+    return (int)cudaLaunchHostFunc(NULL, fn, arg);
+}
+#endif
+
+/* --- what it holds, by name --- */
+
+static struct thing {
+    char name[32];
+    u64 value;
+} things[THINGS];
+
+static struct thing *thing(const char *name) {
+    size_t i = 0;
+    while (i < THINGS - 1 && *things[i].name && strcmp(things[i].name, name) != 0)
+        i++;
+    snprintf(things[i].name, sizeof(things[i].name), "%s", name);
+    return &things[i];
+}
+
+static u64 value(const char *name) {
+    return thing(name)->value;
+}
+
+/* A NULL word stands for one that was left out. */
+static u64 number(const char *word) {
+    return word ? strtoull(word, NULL, 0) : 0;
+}
+
+static u64 hex(const char *word) {
+    return word ? strtoull(word, NULL, 16) : 0;
+}
+
+static size_t from_hex(const char *word, unsigned char *bytes, size_t max) {
+    size_t count = 0;
+    for (; word && word[0] && word[1] && count < max; word += 2, count++) {
+        const char pair[3] = {word[0], word[1], '\0'};
+        bytes[count] = (unsigned char)strtoul(pair, NULL, 16);
+    }
+    return count;
+}
+
+/* --- replies --- */
+
+static char reply[LINE];
+static size_t reply_length;
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int length =
+        vsnprintf(reply + reply_length, sizeof(reply) - reply_length, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        reply_length += (size_t)length;
+    if (reply_length >= sizeof(reply))
+        reply_length = sizeof(reply) - 1;
+}
+
+static void say_hex(const unsigned char *bytes, size_t count) {
+    say(" ");
+    for (size_t i = 0; i < count; i++)
+        say("%02x", bytes[i]);
+}
+
+static void put(const char *text, size_t count) {
+    while (count) {
+        const ssize_t done = write(1, text, count);
+        if (done < 0 && errno != EINTR)
+            _exit(111);
+        if (done > 0) {
+            text += done;
+            count -= (size_t)done;
+        }
+    }
+}
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void nap(u64 ms) {
+    const struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* --- commands: each answers a code and may say more --- */
+
+static int obey(char *line);
+
+static int pointer_reply(const char *name, int code, u64 pointer) {
+    if (!code)
+        thing(name)->value = pointer;
+    say(" %llx", pointer);
+    return code;
+}
+
+static int c_device(char **w) {
+    return do_device((int)number(w[1]));
+}
+
+static int c_count(char **w) {
+    int count = 0;
+    (void)w;
+    const int code = do_count(&count);
+    say(" %d", count);
+    return code;
+}
+
+static int c_malloc(char **w) {
+    u64 pointer = 0;
+    const int code = do_malloc(&pointer, number(w[2]));
+    return pointer_reply(w[1], code, pointer);
+}
+
+static int c_pitch(char **w) {
+    u64 pointer = 0;
+    size_t pitch = 0;
+    const int code = do_pitch(&pointer, &pitch, number(w[2]), number(w[3]));
+    pointer_reply(w[1], code, pointer);
+    say(" %zu", pitch);
+    return code;
+}
+
+static int c_free(char **w) {
+    return do_free(value(w[1]));
+}
+static int c_freeat(char **w) {
+    return do_free(hex(w[1]));
+}
+
+static int get_at(u64 pointer) {
+    unsigned char handle[64] = {0};
+    const int code = do_get(handle, pointer);
+    if (!code)
+        say_hex(handle, sizeof(handle));
+    return code;
+}
+
+static int c_get(char **w) {
+    return get_at(value(w[1]) + number(w[2]));
+}
+static int c_getat(char **w) {
+    return get_at(hex(w[1]));
+}
+
+static int c_open(char **w) {
+    unsigned char handle[64] = {0};
+    u64 pointer = 0;
+    from_hex(w[2], handle, sizeof(handle));
+    const int code = do_open(&pointer, handle, w[3] ? (unsigned)number(w[3]) : 1);
+    return pointer_reply(w[1], code, pointer);
+}
+
+static int c_close(char **w) {
+    return do_close(value(w[1]));
+}
+static int c_closeat(char **w) {
+    return do_close(hex(w[1]));
+}
+
+static int c_fill(char **w) {
+    return do_fill(value(w[1]) + number(w[4]), (int)number(w[2]), number(w[3]));
+}
+
+static int c_read(char **w) {
+    unsigned char bytes[8192];
+    const size_t count = number(w[3]);
+    if (count > sizeof(bytes))
+        return BAD;
+    const int code = do_read(bytes, value(w[1]) + number(w[2]), count);
+    if (!code)
+        say_hex(bytes, count);
+    return code;
+}
+
+static int c_write(char **w) {
+    unsigned char bytes[8192];
+    const size_t count = from_hex(w[3], bytes, sizeof(bytes));
+    const int code = do_write(value(w[1]) + number(w[2]), bytes, count);
+    return code ? code : do_sync();
+}
+
+static int c_sync(char **w) {
+    (void)w;
+    return do_sync();
+}
+static int c_reset(char **w) {
+    (void)w;
+    return do_reset();
+}
+
+static int c_info(char **w) {
+    size_t left = 0, total = 0;
+    (void)w;
+    const int code = do_info(&left, &total);
+    say(" %zu %zu", left, total);
+    return code;
+}
+
+static int c_range(char **w) {
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    const int code = (int)CU(cuMemGetAddressRange)(&base, &size, value(w[1]));
+    say(" %llx %zu", base, size);
+    return code;
+}
+
+static int c_ordinal(char **w) {
+    int ordinal = -1;
+    const int code =
+        (int)CU(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, value(w[1]));
+    say(" %d", ordinal);
+    return code;
+}
+
+static int c_value(char **w) {
+    say(" %llx", value(w[1]));
+    return 0;
+}
+
+/* --- events, and work --- */
+
+static int c_evcreate(char **w) {
+    u64 event = 0;
+    const int code = do_evcreate(&event, (unsigned)number(w[2]));
+    return pointer_reply(w[1], code, event);
+}
+
+static int c_evget(char **w) {
+    unsigned char handle[64] = {0};
+    const int code = do_evget(handle, value(w[1]));
+    if (!code)
+        say_hex(handle, sizeof(handle));
+    return code;
+}
+
+static int c_evopen(char **w) {
+    unsigned char handle[64] = {0};
+    u64 event = 0;
+    from_hex(w[2], handle, sizeof(handle));
+    const int code = do_evopen(&event, handle);
+    return pointer_reply(w[1], code, event);
+}
+
+static int c_evdestroy(char **w) {
+    return do_evdestroy(value(w[1]));
+}
+static int c_evrecord(char **w) {
+    return do_evrecord(value(w[1]));
+}
+static int c_evquery(char **w) {
+    return do_evquery(value(w[1]));
+}
+static int c_evsync(char **w) {
+    return do_evsync(value(w[1]));
+}
+
+static void busy(void *ms) {
+    nap((uintptr_t)ms);
+}
+
+static int c_busy(char **w) {
+    return do_host(busy, (void *)(uintptr_t)number(w[1]));
+}
+
+/* --- the driver's own --- */
+
+static int c_cuinit(char **w) {
+    (void)w;
+    return (int)CU(cuInit)(0);
+}
+
+static int c_cumalloc(char **w) {
+    CUdeviceptr pointer = 0;
+    const int code = (int)CU(cuMemAlloc)(&pointer, number(w[2]));
+    return pointer_reply(w[1], code, pointer);
+}
+static int c_cufree(char **w) {
+    return (int)CU(cuMemFree)(value(w[1]));
+}
+static int c_cuclose(char **w) {
+    return (int)CU(cuIpcCloseMemHandle)(value(w[1]));
+}
+
+static int c_ctxcreate(char **w) {
+    CUcontext context = NULL;
+    int code = (int)CU(cuInit)(0);
+    if (!code)
+        code = (int)CU(cuCtxCreate)(&context, NULL, 0, (CUdevice)number(w[2]));
+    return pointer_reply(w[1], code, (uintptr_t)context);
+}
+static int c_ctxpush(char **w) {
+    return (int)CU(cuCtxPushCurrent)((CUcontext)(uintptr_t)value(w[1]));
+}
+static int c_ctxset(char **w) {
+    return (int)CU(cuCtxSetCurrent)((CUcontext)(uintptr_t)(w[1] ? value(w[1]) : 0));
+}
+static int c_ctxpop(char **w) {
+    CUcontext context;
+    (void)w;
+    return (int)CU(cuCtxPopCurrent)(&context);
+}
+static int c_ctxdestroy(char **w) {
+    return (int)CU(cuCtxDestroy)((CUcontext)(uintptr_t)value(w[1]));
+}
+
+/* --- many at once --- */
+
+struct job {
+    const char *what;
+    unsigned char handle[64];
+    u64 rounds, size;
+    unsigned failures;
+};
+
+/* Only the last failing code matters to those who look. */
+static unsigned work_once(const struct job *job, unsigned *failures) {
+    unsigned char handle[64];
+    u64 pointer = 0;
+    int code;
+    if (strcmp(job->what, "open") == 0) {
+        code = do_open(&pointer, job->handle, 1);
+        code = code ? code : do_close(pointer);
+    } else {
+        code = do_malloc(&pointer, job->size);
+        if (!code && (strcmp(job->what, "export") == 0 || strcmp(job->what, "keep") == 0))
+            code = do_get(handle, pointer);
+        if (!code && strcmp(job->what, "keep") != 0)
+            code = do_free(pointer);
+    }
+    *failures += code != 0;
+    return (unsigned)code;
+}
+
+static void *work(void *arg) {
+    struct job *job = arg;
+    for (u64 i = 0; i < job->rounds; i++)
+        work_once(job, &job->failures);
+    return NULL;
+}
+
+/* threads N ROUNDS malloc|export|keep|open SIZE|HANDLE */
+static int c_threads(char **w) {
+    enum { MAX = 64 };
+    pthread_t threads[MAX];
+    struct job jobs[MAX];
+    unsigned failures = 0;
+    const size_t count = number(w[1]) < MAX ? number(w[1]) : MAX;
+    for (size_t i = 0; i < count; i++) {
+        jobs[i] = (struct job){.what = w[3], .rounds = number(w[2]), .size = number(w[4])};
+        if (strcmp(w[3], "open") == 0)
+            from_hex(w[4], jobs[i].handle, sizeof(jobs[i].handle));
+        if (pthread_create(&threads[i], NULL, work, &jobs[i]) != 0)
+            return BAD;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pthread_join(threads[i], NULL);
+        failures += jobs[i].failures;
+    }
+    say(" %u", failures);
+    return 0;
+}
+
+static u64 *many;
+static size_t many_count;
+
+static int compare(const void *a, const void *b) {
+    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static int64_t median(int64_t *times, size_t count) {
+    qsort(times, count, sizeof(*times), compare);
+    return count ? times[count / 2] : 0;
+}
+
+/* many COUNT SIZE -> median nanoseconds in the first and in the last tenth, and the slowest of all
+ */
+static int c_many(char **w) {
+    many_count = number(w[1]);
+    many = calloc(many_count, sizeof(*many));
+    int64_t *const took = calloc(many_count, sizeof(*took)), slowest = 0;
+    const size_t tenth = many_count / 10;
+    for (size_t i = 0; i < many_count; i++) {
+        const int64_t start = now_ns();
+        const int code = do_malloc(&many[i], number(w[2]));
+        took[i] = now_ns() - start;
+        if (code)
+            return code;
+        slowest = took[i] > slowest ? took[i] : slowest;
+    }
+    const int64_t first = median(took, tenth), last = median(took + many_count - tenth, tenth);
+    free(took);
+    say(" %lld %lld %lld", (long long)first, (long long)last, (long long)slowest);
+    return 0;
+}
+
+/* manyfree [EVERY] [FROM]: each EVERY-th, FROM on */
+static int c_manyfree(char **w) {
+    const size_t every = w[1] ? number(w[1]) : 1;
+    for (size_t i = number(w[1] ? w[2] : NULL); i < many_count; i += every) {
+        const int code = do_free(many[i]);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+/* chaos SEED DIR MS: allocates, exports, opens, closes and frees at random; handles lie in DIR.
+ * Bytes that it wrote itself must still be there when it frees. */
+struct chaos {
+    unsigned seed;
+    const char *dir;
+    u64 own[8], opened[8];
+    unsigned wrong;
+};
+
+static unsigned dice(struct chaos *chaos, unsigned sides) {
+    return (unsigned)rand_r(&chaos->seed) / 7 % sides;
+}
+
+static void chaos_publish(struct chaos *chaos, u64 pointer) {
+    char path[512], temporary[512];
+    unsigned char handle[64];
+    if (do_get(handle, pointer))
+        return;
+    snprintf(path, sizeof(path), "%s/%u", chaos->dir, dice(chaos, 16));
+    snprintf(temporary, sizeof(temporary), "%s/.%d", chaos->dir, (int)getpid());
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    if (write(fd, handle, sizeof(handle)) == (ssize_t)sizeof(handle))
+        rename(temporary, path);
+    close(fd);
+}
+
+static void chaos_own(struct chaos *chaos, u64 *slot) {
+    if (!*slot) {
+        if (do_malloc(slot, 1u << (12 + dice(chaos, 11))))
+            *slot = 0;
+        else
+            do_fill(*slot, 0x5a, 64);
+        return;
+    }
+    if (dice(chaos, 2)) {
+        chaos_publish(chaos, *slot);
+        return;
+    }
+    unsigned char bytes[64] = {0};
+    if (!do_read(bytes, *slot, sizeof(bytes)) && bytes[63] != 0x5a)
+        chaos->wrong++;
+    chaos->wrong += do_free(*slot) != 0;
+    *slot = 0;
+}
+
+static void chaos_opened(struct chaos *chaos, u64 *slot) {
+    char path[512];
+    unsigned char handle[64];
+    if (*slot) {
+        chaos->wrong += do_close(*slot) != 0;
+        *slot = 0;
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/%u", chaos->dir, dice(chaos, 16));
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (read(fd, handle, sizeof(handle)) != (ssize_t)sizeof(handle) || do_open(slot, handle, 1))
+        *slot = 0;
+    close(fd);
+}
+
+static int c_chaos(char **w) {
+    struct chaos chaos = {.seed = (unsigned)number(w[1]), .dir = w[2]};
+    const int64_t until = now_ns() + (int64_t)number(w[3]) * 1000000;
+    unsigned rounds = 0;
+    for (; now_ns() < until; rounds++) {
+        if (dice(&chaos, 2))
+            chaos_own(&chaos, &chaos.own[dice(&chaos, 8)]);
+        else
+            chaos_opened(&chaos, &chaos.opened[dice(&chaos, 8)]);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        chaos.wrong += chaos.opened[i] && do_close(chaos.opened[i]);
+        chaos.wrong += chaos.own[i] && do_free(chaos.own[i]);
+    }
+    say(" %u %u", chaos.wrong, rounds);
+    return 0;
+}
+
+/* --- processes --- */
+
+/* fork COMMAND[;COMMAND]...: the child obeys them, and its replies come back joined by " | ". A
+ * last command that ends the process is the child's end; else it is _exit(0). */
+static int c_fork(char **w) {
+    int ends[2];
+    char script[LINE] = "";
+    for (size_t i = 1; w[i]; i++) {
+        strncat(script, i > 1 ? " " : "", sizeof(script) - strlen(script) - 1);
+        strncat(script, w[i], sizeof(script) - strlen(script) - 1);
+    }
+    if (pipe(ends) != 0)
+        return BAD;
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], 1);
+        close(ends[0]);
+        close(ends[1]);
+        for (char *next = script, *one; (one = strsep(&next, ";")) != NULL;) {
+            obey(one);
+            put(reply, reply_length);
+            put(" | ", 3);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    static char text[LINE];
+    size_t used = 0;
+    ssize_t count;
+    while ((count = read(ends[0], text + used, sizeof(text) - 1 - used)) > 0)
+        used += (size_t)count;
+    close(ends[0]);
+    text[used] = '\0';
+    int status = 0;
+    waitpid(child, &status, 0);
+    say(" %d %s", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text);
+    return 0;
+}
+
+/* spawn IN OUT: a forked child that goes on as a puppet of its own, on two named pipes */
+static int c_spawn(char **w) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const int in = open(w[1], O_RDONLY), out = open(w[2], O_WRONLY);
+        if (in < 0 || out < 0)
+            _exit(112);
+        dup2(in, 0);
+        dup2(out, 1);
+        close(in);
+        close(out);
+        say(" child");
+        return 0;
+    }
+    say(" %d", (int)child);
+    return child < 0 ? BAD : 0;
+}
+
+static int c_exec(char **w) {
+    char *const arguments[] = {w[1] ? w[1] : (char *)"/proc/self/exe", (char *)"exec", NULL};
+    put("0 exec\n", 7);
+    execv(arguments[0], arguments);
+    return BAD;
+}
+
+static int c_exit(char **w) {
+    exit((int)number(w[1]));
+}
+static int c__exit(char **w) {
+    _exit((int)number(w[1]));
+}
+static int c_quick_exit(char **w) {
+    quick_exit((int)number(w[1]));
+}
+static int c_abort(char **w) {
+    const struct rlimit none = {0, 0};
+    (void)w;
+    setrlimit(RLIMIT_CORE, &none);
+    abort();
+}
+static int c_return(char **w) {
+    (void)w;
+    return QUIT;
+}
+static int c_pid(char **w) {
+    (void)w;
+    say(" %d", (int)getpid());
+    return 0;
+}
+static int c_sleep(char **w) {
+    nap(number(w[1]));
+    return 0;
+}
+static int c_env(char **w) {
+    say(" %s", getenv(w[1]) ? getenv(w[1]) : "-");
+    return 0;
+}
+
+static int c_fds(char **w) {
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    (void)w;
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    say(" %d", count - 3); /* . and .. and its own */
+    return 0;
+}
+
+static int c_tasks(char **w) {
+    int count = 0;
+    DIR *dir = opendir("/proc/self/task");
+    (void)w;
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    say(" %d", count - 2);
+    return 0;
+}
+
+static int c_umask(char **w) {
+    umask((mode_t)strtoul(w[1], NULL, 8));
+    return 0;
+}
+
+static int c_atexit_close(char **w);
+
+/* --- what a call leaves alone --- */
+
+static char *join(char **w) {
+    static char line[LINE];
+    *line = '\0';
+    for (; *w; w++) {
+        strncat(line, *line ? " " : "", sizeof(line) - strlen(line) - 1);
+        strncat(line, *w, sizeof(line) - strlen(line) - 1);
+    }
+    return line;
+}
+
+/* errno COMMAND...: says what errno, 4242 before, is after it */
+static int c_errno(char **w) {
+    char *const line = strdup(join(w + 1));
+    errno = 4242;
+    obey(line);
+    const int after = errno;
+    say(" errno %d", after);
+    return SAID;
+}
+
+/* dlerror COMMAND...: 1 when the message of an error before it is still there */
+static int c_dlerror(char **w) {
+    char *const line = strdup(join(w + 1));
+    dlsym(RTLD_DEFAULT, "no_such_symbol_anywhere");
+    obey(line);
+    const char *message = dlerror();
+    say(" dlerror %d", message && strstr(message, "no_such_symbol_anywhere"));
+    return SAID;
+}
+
+static void close_at_exit(void) {
+    if (value("atexit"))
+        do_close(value("atexit"));
+}
+
+/* The last thing the program does is closing what `atexit` names. */
+static int c_atexit_close(char **w) {
+    thing("atexit")->value = value(w[1]);
+    return atexit(close_at_exit);
+}
+
+static int c_help(char **w);
+
+static const struct command {
+    const char *name, *arguments;
+    int (*fn)(char **words);
+} commands[] = {
+    {"help", "", c_help},
+    {"device", "ORDINAL", c_device},
+    {"count", "", c_count},
+    {"malloc", "NAME SIZE", c_malloc},
+    {"pitch", "NAME WIDTH HEIGHT", c_pitch},
+    {"free", "NAME", c_free},
+    {"freeat", "HEX", c_freeat},
+    {"get", "NAME [OFFSET]", c_get},
+    {"getat", "HEX", c_getat},
+    {"open", "NAME HANDLE [FLAGS]", c_open},
+    {"close", "NAME", c_close},
+    {"closeat", "HEX", c_closeat},
+    {"fill", "NAME BYTE COUNT [OFFSET]", c_fill},
+    {"read", "NAME OFFSET COUNT", c_read},
+    {"write", "NAME OFFSET HEX", c_write},
+    {"sync", "", c_sync},
+    {"reset", "", c_reset},
+    {"info", "", c_info},
+    {"range", "NAME", c_range},
+    {"ordinal", "NAME", c_ordinal},
+    {"value", "NAME", c_value},
+    {"evcreate", "NAME FLAGS", c_evcreate},
+    {"evget", "NAME", c_evget},
+    {"evopen", "NAME HANDLE", c_evopen},
+    {"evdestroy", "NAME", c_evdestroy},
+    {"evrecord", "NAME", c_evrecord},
+    {"evquery", "NAME", c_evquery},
+    {"evsync", "NAME", c_evsync},
+    {"busy", "MILLISECONDS", c_busy},
+    {"cuinit", "", c_cuinit},
+    {"cumalloc", "NAME SIZE", c_cumalloc},
+    {"cufree", "NAME", c_cufree},
+    {"cuclose", "NAME", c_cuclose},
+    {"ctxcreate", "NAME [DEVICE]", c_ctxcreate},
+    {"ctxpush", "NAME", c_ctxpush},
+    {"ctxset", "[NAME]", c_ctxset},
+    {"ctxpop", "", c_ctxpop},
+    {"ctxdestroy", "NAME", c_ctxdestroy},
+    {"threads", "COUNT ROUNDS malloc|export|keep|open SIZE|HANDLE", c_threads},
+    {"many", "COUNT SIZE", c_many},
+    {"manyfree", "[EVERY] [FROM]", c_manyfree},
+    {"chaos", "SEED DIRECTORY MILLISECONDS", c_chaos},
+    {"fork", "COMMAND[;COMMAND]...", c_fork},
+    {"spawn", "INPUT OUTPUT", c_spawn},
+    {"exec", "[PROGRAM]", c_exec},
+    {"exit", "STATUS", c_exit},
+    {"_exit", "STATUS", c__exit},
+    {"quick_exit", "STATUS", c_quick_exit},
+    {"abort", "", c_abort},
+    {"return", "", c_return},
+    {"pid", "", c_pid},
+    {"sleep", "MILLISECONDS", c_sleep},
+    {"env", "NAME", c_env},
+    {"fds", "", c_fds},
+    {"tasks", "", c_tasks},
+    {"umask", "OCTAL", c_umask},
+    {"errno", "COMMAND...", c_errno},
+    {"dlerror", "COMMAND...", c_dlerror},
+    {"atexit_close", "NAME", c_atexit_close},
+};
+
+static int c_help(char **w) {
+    (void)w;
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+        say("%s %s %s", i ? "," : "", commands[i].name, commands[i].arguments);
+    return 0;
+}
+
+static const struct command *find(const char *name) {
+    for (size_t i = 0; name && i < sizeof(commands) / sizeof(*commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* Leaves the reply, without its newline, in `reply`; QUIT when main is to return. */
+static int obey(char *line) {
+    char *words[WORDS + 1] = {NULL};
+    size_t count = 0;
+    for (char *word; (word = strsep(&line, " \n")) != NULL;)
+        if (*word && count < WORDS)
+            words[count++] = word;
+    const struct command *command = find(words[0]);
+    enum { CODE = 12 }; /* room for the code, which comes first and is known last */
+    char code_text[CODE];
+    reply_length = 0;
+    const int code = command ? command->fn(words) : BAD;
+    if (code == SAID)
+        return 0;
+    const size_t length = (size_t)snprintf(code_text, sizeof(code_text), "%d", code);
+    if (reply_length + length >= sizeof(reply))
+        reply_length = sizeof(reply) - length - 1;
+    memmove(reply + length, reply, reply_length);
+    memcpy(reply, code_text, length);
+    reply_length += length;
+    reply[reply_length] = '\0';
+    return code;
+}
+
+static bool get_line(char *line, size_t size) {
+    size_t used = 0;
+    while (used < size - 1) {
+        const ssize_t count = read(0, line + used, 1);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        if (line[used] == '\n')
+            break;
+        used++;
+    }
+    line[used] = '\0';
+    return true;
+}
+
+int main(void) {
+    static char line[LINE];
+    while (get_line(line, sizeof(line))) {
+        if (obey(line) == QUIT)
+            return 0;
+        reply[reply_length++] = '\n';
+        put(reply, reply_length);
+    }
+    return 0;
+}

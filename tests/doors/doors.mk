@@ -1,0 +1,90 @@
+# What the tests of the doors run: programs and libraries that know nothing of gpushare, each with
+# another way to CUDA. Included by tests.mk.
+
+TESTS ?= $(BUILD)/tests
+DOORS := $(TESTS)/doors.d
+DOORS_SRC := tests/doors/apps
+DOORS_WARN := $(WARNINGS) -O1 -g -pthread -Iinclude -Ishim $(ROOMS:%=-Ishim/%) -isystem $(CUDA_INC) -MMD -MP
+DOORS_C = $(CC) -std=gnu11 -D_GNU_SOURCE= $(DOORS_WARN)
+DOORS_CXX = $(CXX) -std=gnu++17 $(DOORS_WARN)
+DOORS_DRIVER := -L$(BUILD)/sim -lcuda
+DOORS_RUNTIME := -L$(BUILD)/sim -lcudart
+DOORS_STATIC := $(BUILD)/sim/libcudart_static.a
+DOORS_SIM := $(BUILD)/sim/libcuda.so $(BUILD)/sim/libcudart.so $(DOORS_STATIC) $(BUILD)/sim/gpusimd
+DOORS_NEEDED := -Xlinker --no-as-needed
+
+# $(1) the file made, $(2) its source, $(3) flags and what it is linked with, $(4) the compiler,
+# $(5) what must be there first
+define DOORS_ROW
+DOORS_MADE += $(DOORS)/$(1)
+$(DOORS)/$(1): $(DOORS_SRC)/$(2) $(5) $(DOORS_SIM)
+	@mkdir -p $$(@D); echo "  CC    $$@"
+	$(if $(4),$(4),$$(DOORS_C)) $(if $(filter %.so %.so.13,$(1)),-shared -fPIC) $$< -o $$@ $(3) -ldl
+endef
+DOORS_ADD = $(eval $(call DOORS_ROW,$(1),$(2),$(3),$(4),$(5)))
+
+DOORS_MADE :=
+$(call DOORS_ADD,peer,peer.c,$(DOORS_RUNTIME))
+$(call DOORS_ADD,door,door.c,)
+$(call DOORS_ADD,door-driver,door.c,-DLINKED_DRIVER $(DOORS_DRIVER))
+$(call DOORS_ADD,door-runtime,door.c,-DLINKED_RUNTIME $(DOORS_RUNTIME))
+$(call DOORS_ADD,door-static,door.c,-DLINKED_RUNTIME $(DOORS_STATIC))
+$(call DOORS_ADD,plugin-driver.so,plugin.c,-DPLUGIN_DRIVER $(DOORS_DRIVER))
+$(call DOORS_ADD,plugin-runtime.so,plugin.c,-DPLUGIN_RUNTIME $(DOORS_RUNTIME))
+$(call DOORS_ADD,plugin-static.so,plugin.c,-DPLUGIN_RUNTIME $(DOORS_STATIC))
+$(call DOORS_ADD,plugin-under-driver.so,plugin.c,-DPLUGIN_DRIVER)
+$(call DOORS_ADD,plugin-under-runtime.so,plugin.c,-DPLUGIN_RUNTIME)
+$(call DOORS_ADD,plugin-default.so,plugin.c,-DPLUGIN_DEFAULT $(DOORS_NEEDED) $(DOORS_DRIVER))
+$(call DOORS_ADD,plugin-default-none.so,plugin.c,-DPLUGIN_DEFAULT)
+$(call DOORS_ADD,plugin-next.so,plugin.c,-DPLUGIN_NEXT $(DOORS_NEEDED) $(DOORS_DRIVER))
+$(call DOORS_ADD,procaddr,procaddr.c,)
+$(call DOORS_ADD,threads,threads.c,)
+$(call DOORS_ADD,interposer-next.so,interposer.c,-DINTERPOSE_NEXT)
+$(call DOORS_ADD,interposer-dlsym.so,interposer.c,)
+$(call DOORS_ADD,early.so,early.c,-DEARLY_LIBRARY $(DOORS_RUNTIME))
+$(call DOORS_ADD,early,early.c,$(DOORS)/early.so $(DOORS_RUNTIME) -Xlinker -rpath=$(abspath $(DOORS)),,$(DOORS)/early.so)
+$(call DOORS_ADD,throwing,throwing.cpp,$(DOORS_RUNTIME),$$(DOORS_CXX))
+$(call DOORS_ADD,other-runtime/libcudart.so.13,throwing.cpp,-DTHROWING_RUNTIME -Xlinker -soname=libcudart.so.13,$$(DOORS_CXX))
+$(call DOORS_ADD,empty.so,empty.c,)
+$(call DOORS_ADD,share,share.c,$(DOORS_RUNTIME))
+$(call DOORS_ADD,quiet,quiet.c,)
+$(call DOORS_ADD,codes,codes.c,$(DOORS_DRIVER) $(DOORS_RUNTIME))
+$(call DOORS_ADD,harm,harm.c,$(DOORS_RUNTIME))
+$(call DOORS_ADD,lookups,lookups.c,)
+$(call DOORS_ADD,statics,statics.cpp,$(DOORS_RUNTIME),$$(DOORS_CXX))
+
+# Two more runtimes, each with a state of its own and another name, and what is linked with them:
+# directly, or by a library in between.
+$(DOORS)/libcudart.so.11 $(DOORS)/libcudart.so.12: $(DOORS)/libcudart.so.%: $(SIM_RUNTIME)
+	@mkdir -p $(@D); echo "  LINK  $@"
+	echo 'libcudart.so.$* { global: cuda[A-Z]*; local: *; };' > $@.map
+	$(CC) -shared -pthread $^ -o $@ -Wl,-soname,libcudart.so.$* -Wl,-Bsymbolic -Wl,--version-script=$@.map -ldl
+DOORS_RPATH := -Xlinker -rpath=$(abspath $(DOORS)) -Xlinker -rpath-link=$(abspath $(BUILD)/sim)
+$(call DOORS_ADD,two-11.so,two.c,$(DOORS)/libcudart.so.11 $(DOORS_RPATH),,$(DOORS)/libcudart.so.11)
+$(call DOORS_ADD,two-12.so,two.c,$(DOORS)/libcudart.so.12 $(DOORS_RPATH),,$(DOORS)/libcudart.so.12)
+$(call DOORS_ADD,two-13.so,two.c,$(DOORS_RUNTIME))
+$(call DOORS_ADD,two-static.so,two.c,$(DOORS_STATIC))
+$(call DOORS_ADD,two-by-two-12.so,two-between.c,$(DOORS_NEEDED) $(DOORS)/two-12.so $(DOORS_RPATH),,$(DOORS)/two-12.so)
+$(call DOORS_ADD,two-main,two-main.c,)
+
+# The same program with each sanitizer, its runtime in the program. What a machine lacks is not made,
+# and its test skips.
+define DOORS_SANITIZER
+DOORS_MADE += $(DOORS)/door-$(1)
+$(DOORS)/door-$(1): $(DOORS_SRC)/door.c $(DOORS_SIM)
+	@mkdir -p $$(@D); echo "  CC    $$@"
+	echo 'int main(void) { return 0; }' | $(2) -x c - -o $$@.try 2>/dev/null || exit 0; rm $$@.try; \
+	$(2) -std=gnu11 -D_GNU_SOURCE= $$(DOORS_WARN) -DLINKED_RUNTIME $$< -o $$@ $(DOORS_RUNTIME) -ldl
+endef
+$(eval $(call DOORS_SANITIZER,gcc-asan,gcc -fsanitize=address -static-libasan))
+$(eval $(call DOORS_SANITIZER,gcc-asan-shared,gcc -fsanitize=address))
+$(eval $(call DOORS_SANITIZER,gcc-ubsan,gcc -fsanitize=undefined -static-libubsan))
+$(eval $(call DOORS_SANITIZER,gcc-tsan,gcc -fsanitize=thread -static-libtsan))
+$(eval $(call DOORS_SANITIZER,clang-asan,clang -fsanitize=address))
+$(eval $(call DOORS_SANITIZER,clang-ubsan,clang -fsanitize=undefined))
+$(eval $(call DOORS_SANITIZER,clang-tsan,clang -fsanitize=thread))
+
+.PHONY: doors-apps
+doors-apps: $(DOORS_MADE)
+$(TESTS)/doors: | $(DOORS_MADE)
+-include $(wildcard $(DOORS)/*.d)

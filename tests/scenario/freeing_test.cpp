@@ -1,0 +1,851 @@
+// freeing_test.cpp - memory that is freed, or whose owner ends, while others have it open.
+#include "scenario/harness.hpp"
+
+#include <signal.h>
+
+namespace {
+
+const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
+
+// One exporter with `p` of `size` bytes of 0xa1, and its handle.
+struct Exporter : Puppet {
+    explicit Exporter(World &world, const How &how = producer(), uint64_t size = big())
+        : Puppet(world, how) {
+        must("malloc p " + std::to_string(size));
+        must("fill p 0xa1 4096");
+        must("sync");
+        handle = must("get p");
+    }
+    std::string handle;
+};
+
+void set(World &world, const std::string &key, const std::string &value) {
+    world.environment["GPUSHARE_" + key] = value;
+}
+
+TEST(Defer, AFreeSucceedsAtOnceAndTheBytesStay) {
+    for (const char *build : builds) {
+        World world;
+        Exporter a(world, producer(build));
+        Puppet b(world, consumer(build));
+        b.must("open q " + a.handle);
+        const uint64_t held = world.used();
+        const int64_t start = now_ms();
+        EXPECT_EQ(a.code("free p"), 0) << build;
+        EXPECT_LT(now_ms() - start, soon(500));
+        EXPECT_EQ(world.state(), "closing") << build;
+        a.must("malloc other 4096"); // does not land in it
+        a.must("fill other 0 4096");
+        EXPECT_EQ(b.must("read q 0 4"), "a1a1a1a1") << build;
+        EXPECT_TRUE(world.used_becomes(on_gpu() ? held : held + 2 * MiB));
+        a.must("free other");
+        b.must("close q");
+        EXPECT_TRUE(world.used_becomes(held - big(), soon(2000))) << build;
+        EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+        const std::vector<Finding> found = world.findings();
+        ASSERT_EQ(found.size(), 1u) << build;
+        EXPECT_EQ(found[0].id, "free-while-open");
+        EXPECT_EQ(found[0].api, std::string(build) == "puppet" ? "cudaFree" : "cuMemFree_v2");
+        EXPECT_EQ(found[0].others, std::vector<uint32_t>{static_cast<uint32_t>(b.pid)});
+        EXPECT_GT(found[0].stack, 0u);
+    }
+}
+
+TEST(Defer, AHandleOfFreedMemoryIsRefused) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer()), c(world, consumer());
+    b.must("open q " + a.handle);
+    a.must("free p");
+    EXPECT_EQ(c.code("open r " + a.handle), 1);
+    const std::vector<Finding> found = world.findings("open-stale");
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].pid, static_cast<uint32_t>(c.pid));
+    EXPECT_EQ(found[0].level, "error");
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+}
+
+TEST(Defer, TheDeathOfTheImporterFreesTheMemory) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const uint64_t held = world.used();
+    a.must("free p");
+    b.kill();
+    EXPECT_TRUE(world.used_becomes(held - big(), soon(2000)));
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+}
+
+TEST(Defer, TheLastOfTwoImportersCounts) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer()), c(world, consumer());
+    b.must("open q " + a.handle);
+    c.must("open q " + a.handle);
+    const uint64_t held = world.used();
+    a.must("free p");
+    EXPECT_EQ(world.findings("free-while-open")[0].others.size(), 2u);
+    b.must("close q");
+    usleep(100000);
+    EXPECT_EQ(world.state(), "closing");
+    EXPECT_EQ(c.must("read q 0 1"), "a1");
+    c.must("close q");
+    EXPECT_TRUE(world.used_becomes(held - big(), soon(2000)));
+}
+
+TEST(Defer, EveryOpenNeedsItsClose) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    b.must("open q " + a.handle);
+    EXPECT_EQ(world.count("double-open"), 1u);
+    b.must("open q " + a.handle);
+    EXPECT_EQ(world.count("double-open"), 1u); // not each time
+    a.must("free p");
+    b.must("close q");
+    b.must("close q");
+    usleep(100000);
+    EXPECT_EQ(world.state(), "closing");
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    b.must("close q");
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    EXPECT_EQ(b.code("close q"), 1);
+}
+
+TEST(Defer, SynchronisesAsAFreeDoes) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const int64_t start = now_ms();
+    a.must("busy 400");
+    a.must("free p");
+    EXPECT_GE(now_ms() - start, 390);
+}
+
+TEST(Defer, AStoppedImporterHoldsUpNobody) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    b.stop();
+    const int64_t start = now_ms();
+    a.must("free p");
+    a.must("malloc x 4096");
+    a.must("free x");
+    EXPECT_LT(now_ms() - start, soon(1000));
+    const Json region = world.region();
+    EXPECT_EQ(region["state"].text, "closing");
+    EXPECT_EQ(region["users"][0]["pid"].number, b.pid);
+    b.resume();
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    b.must("close q");
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+}
+
+TEST(Defer, ARuleImportIsHeldAsAnyOther) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0xb2 10");
+    a.must("sync");
+    b.must("malloc q 4194304");
+    a.must("free p");
+    EXPECT_EQ(b.must("read q 0 1"), "b2");
+    EXPECT_EQ(world.entries("names"), 0u);
+    b.must("free q");
+    EXPECT_TRUE(eventually([&] { return world.state("frames") == "none"; }, soon(2000)));
+    EXPECT_EQ(world.count("free-while-open"), 1u);
+}
+
+TEST(Defer, OutOfMemoryFreesWhatNobodyHoldsAnyMore) {
+    SIM_ONLY("a small device");
+    World world;
+    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    Exporter a(world, producer(), 48 * MiB);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.must("free p");
+    EXPECT_EQ(a.code("malloc x 50331648"), 2); // held: nothing can be done
+    b.must("close q");
+    for (int i = 0; i < 20; i++) { // at once, not when the reaper comes round
+        a.must("malloc x 50331648");
+        const std::string handle = a.must("get x");
+        b.must("open q " + handle);
+        a.must("free x");
+        b.must("close q");
+    }
+}
+
+TEST(Defer, TheReaperIsOneThreadAndEnds) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    const int before = std::stoi(a.must("tasks"));
+    const int descriptors = std::stoi(a.must("fds"));
+    b.must("open q " + a.handle);
+    a.must("malloc r 4194304");
+    b.must("open r " + a.must("get r"));
+    a.must("free p");
+    a.must("free r");
+    EXPECT_EQ(std::stoi(a.must("tasks")), before + 1);
+    b.must("close q");
+    b.must("close r");
+    EXPECT_TRUE(eventually([&] { return std::stoi(a.must("tasks")) == before; }, 3000));
+    EXPECT_EQ(std::stoi(a.must("fds")), descriptors);
+}
+
+// --- the other ways to free ---
+
+TEST(Wait, AFreeBlocksUntilTheImporterCloses) {
+    World world;
+    set(world, "ON_FREE", "wait");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.send("free p");
+    EXPECT_FALSE(a.answers(300));
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    b.must("close q");
+    EXPECT_EQ(a.receive(soon(1500)).code, 0);
+    EXPECT_EQ(world.state(), "none");
+    EXPECT_EQ(world.count("free-while-open"), 1u);
+}
+
+TEST(Wait, AfterItsTimeTheFreeIsDeferred) {
+    World world;
+    set(world, "ON_FREE", "wait");
+    set(world, "FREE_TIMEOUT", "300ms");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const int64_t start = now_ms();
+    a.must("free p");
+    EXPECT_GE(now_ms() - start, 290);
+    EXPECT_LT(now_ms() - start, soon(2000));
+    EXPECT_EQ(world.state(), "closing");
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    b.must("close q");
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    EXPECT_EQ(world.count("free-while-open"), 1u);
+}
+
+TEST(Wait, TheDeathOfTheImporterEndsIt) {
+    World world;
+    set(world, "ON_FREE", "wait");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.send("free p");
+    EXPECT_FALSE(a.answers(200));
+    b.kill();
+    EXPECT_EQ(a.receive(soon(2500)).code, 0);
+}
+
+TEST(Refuse, TheMemoryStaysUsableUntilALaterFree) {
+    World world;
+    set(world, "ON_FREE", "refuse");
+    Exporter a(world);
+    Puppet b(world, consumer()), c(world, consumer());
+    b.must("open q " + a.handle);
+    EXPECT_EQ(a.code("free p"), 800);
+    EXPECT_EQ(world.count("free-while-open"), 1u);
+    EXPECT_EQ(world.state(), "ready");
+    EXPECT_EQ(a.must("read p 0 1"), "a1");
+    EXPECT_EQ(a.must("get p"), a.handle);
+    c.must("open r " + a.handle);
+    b.must("close q");
+    EXPECT_EQ(a.code("free p"), 800);
+    c.must("close r");
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(world.state(), "none");
+    EXPECT_EQ(a.code("free p"), 1);
+}
+
+TEST(Refuse, KeepsTheNameOfARegion) {
+    World world;
+    set(world, "ON_FREE", "refuse");
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    EXPECT_EQ(a.code("free p"), 800);
+    c.must("malloc q 4194304");
+    EXPECT_EQ(world.region("frames")["users"].size(), 2u);
+}
+
+TEST(Allow, FreesAndOnlyReports) {
+    World world;
+    set(world, "ON_FREE", "allow");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(world.count("free-while-open"), 1u);
+    EXPECT_EQ(world.state(), "freed");
+    EXPECT_EQ(b.must("read q 0 1"), "a1"); // as bare CUDA
+    b.must("close q");
+    EXPECT_EQ(world.state(), "none");
+}
+
+// --- freed twice, stale, unknown ---
+
+TEST(DoubleFree, IsTheErrorItAlwaysWasAndAReport) {
+    for (const char *build : builds) {
+        World world;
+        Puppet a(world, producer(build));
+        a.must("malloc p 4194304");
+        a.must("free p");
+        EXPECT_EQ(a.code("free p"), 1) << build;
+        EXPECT_EQ(world.count("double-free"), 1u) << build;
+        EXPECT_EQ(a.code("freeat 1234000"), 1) << build; // never was one
+        EXPECT_EQ(a.code("freeat 0"), 0) << build;
+        EXPECT_EQ(world.findings().size(), 1u) << build;
+    }
+}
+
+TEST(DoubleFree, OfExportedMemory) {
+    World world;
+    Exporter a(world);
+    a.must("free p");
+    EXPECT_EQ(a.code("free p"), 1);
+    EXPECT_EQ(world.count("double-free"), 1u);
+}
+
+TEST(DoubleFree, WhileTheFirstIsDeferred) {
+    for (const char *build : builds) {
+        World world;
+        Exporter a(world, producer(build));
+        Puppet b(world, consumer());
+        b.must("open q " + a.handle);
+        a.must("free p");
+        EXPECT_EQ(a.code("free p"), 1) << build;
+        EXPECT_EQ(world.count("double-free"), 1u) << build;
+        EXPECT_EQ(b.must("read q 0 1"), "a1") << build;
+        b.must("close q");
+        EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+        EXPECT_EQ(a.code("free p"), 1) << build;
+    }
+}
+
+TEST(DoubleFree, AnAddressThatIsAllocatedAgainIsNotFreed) {
+    World world;
+    Puppet a(world);
+    for (int i = 0; i < 100; i++) {
+        a.must("malloc p 4194304");
+        a.must("free p");
+    }
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+// Bare CUDA opens whatever lies at the address now (driver-truth, row 11).
+TEST(Stale, AHandleDoesNotOpenTheNextAllocation) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    a.must("free p");
+    a.must("malloc p2 " + std::to_string(big()));
+    a.must("fill p2 0x99 10");
+    a.must("sync");
+    EXPECT_EQ(a.must("value p2"), a.must("value p"));
+    const std::string newer = a.must("get p2");
+    EXPECT_EQ(b.code("open q " + a.handle), 1);
+    EXPECT_EQ(world.count("open-stale"), 1u);
+    b.must("open q " + newer);
+    EXPECT_EQ(b.must("read q 0 1"), "99");
+    EXPECT_EQ(world.findings().size(), 1u);
+}
+
+TEST(Stale, TheNewest1024TombstonesStay) {
+    World world;
+    Puppet a(world), b(world, consumer());
+    std::vector<std::string> handles;
+    for (int i = 0; i < 1030; i++) {
+        a.must("malloc p 4096");
+        handles.push_back(a.must("get p"));
+        a.must("free p");
+    }
+    EXPECT_EQ(world.entries("regions"), 1024u);
+    EXPECT_EQ(b.code("open q " + handles.back()), 1);
+    EXPECT_EQ(world.count("open-stale"), 1u);
+    EXPECT_EQ(b.code("open q " + handles.front()), 1); // forgotten: the driver's own answer
+    EXPECT_EQ(world.count("open-stale"), 1u);
+    EXPECT_EQ(world.ls().size(), 0u);
+    a.quit("return");
+    b.quit("return");
+    EXPECT_EQ(world.entries("regions"), 0u);
+}
+
+TEST(DeadOwner, AHandleOfADeadProcess) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    a.kill();
+    EXPECT_EQ(b.code("open q " + a.handle), 400);
+    const std::vector<Finding> found = world.findings();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].id, "open-dead-owner");
+    EXPECT_EQ(found[0].others, std::vector<uint32_t>{static_cast<uint32_t>(a.pid)});
+}
+
+TEST(DeadOwner, AlsoWhenItEndedOrderly) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer()), c(world, consumer());
+    c.must("open q " + a.handle); // somebody still has it: the record stays
+    a.quit("return");
+    EXPECT_EQ(b.code("open q " + a.handle), 400);
+    EXPECT_EQ(world.count("open-dead-owner"), 1u) << world.logs();
+}
+
+// --- the owner ends ---
+
+TEST(OwnerDies, ImportersKeepTheBytesAndGcKeepsTheRecord) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const uint64_t held = world.used();
+    a.kill();
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    EXPECT_EQ(world.state(), "orphaned");
+    EXPECT_EQ(world.tool({"gc"}).status, 0);
+    EXPECT_EQ(world.state(), "orphaned");
+    b.must("close q");
+    EXPECT_TRUE(world.used_becomes(held - big(), soon(2000)));
+    EXPECT_EQ(world.tool({"gc"}).status, 0);
+    EXPECT_EQ(world.entries("regions"), 0u);
+    EXPECT_EQ(world.entries("procs"), 1u);
+    EXPECT_EQ(b.quit("return"), 0);
+    EXPECT_EQ(world.entries("procs"), 0u);
+}
+
+TEST(OwnerEnds, IsReportedWhenOthersHoldItsMemory) {
+    for (const char *end : {"return", "exit 0", "_exit 0", "quick_exit 0"}) {
+        World world;
+        Exporter a(world);
+        Puppet b(world, consumer());
+        b.must("open q " + a.handle);
+        const int64_t start = now_ms();
+        EXPECT_EQ(a.quit(end), 0);
+        EXPECT_LT(now_ms() - start, soon(1000)) << end;
+        const std::vector<Finding> found = world.findings();
+        ASSERT_EQ(found.size(), 1u) << end;
+        EXPECT_EQ(found[0].id, "exit-while-open") << end;
+        EXPECT_EQ(found[0].others, std::vector<uint32_t>{static_cast<uint32_t>(b.pid)});
+        EXPECT_EQ(b.must("read q 0 1"), "a1");
+        EXPECT_EQ(world.state(), "orphaned") << end;
+    }
+}
+
+TEST(OwnerEnds, NotReportedWhenNobodyHoldsIt) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    b.must("close q");
+    EXPECT_EQ(a.quit("return"), 0);
+    EXPECT_EQ(world.findings().size(), 0u);
+    EXPECT_EQ(world.ls().size(), 0u);
+    EXPECT_EQ(b.code("open q " + a.handle), 400); // the record stays for those who may ask
+    EXPECT_EQ(world.count("open-dead-owner"), 1u);
+    EXPECT_EQ(b.quit("return"), 0);
+    EXPECT_EQ(world.entries("regions"), 0u); // until the last has left
+}
+
+TEST(Linger, TheExitWaitsForImporters) {
+    for (const char *end : {"exit 3", "_exit 3", "quick_exit 3"}) {
+        World world;
+        set(world, "LINGER", "20s");
+        Exporter a(world);
+        Puppet b(world, consumer());
+        b.must("open q " + a.handle);
+        a.send(end);
+        usleep(200000);
+        EXPECT_FALSE(a.ended()) << end;
+        b.must("close q");
+        EXPECT_EQ(a.wait(soon(2500)), 3) << end;
+        EXPECT_EQ(world.findings().size(), 0u) << end;
+    }
+}
+
+TEST(Linger, ThenTheExitIsReported) {
+    World world;
+    set(world, "LINGER", "300ms");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const int64_t start = now_ms();
+    EXPECT_EQ(a.quit("return"), 0);
+    EXPECT_GE(now_ms() - start, 290);
+    EXPECT_LT(now_ms() - start, soon(2000));
+    EXPECT_EQ(world.count("exit-while-open"), 1u);
+}
+
+TEST(Linger, ADeferredFreeIsWaitedForToo) {
+    World world;
+    set(world, "LINGER", "20s");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.must("free p");
+    a.send("exit 0");
+    usleep(150000);
+    EXPECT_FALSE(a.ended());
+    b.must("close q");
+    EXPECT_EQ(a.wait(soon(2500)), 0);
+    EXPECT_EQ(world.count("exit-while-open"), 0u);
+}
+
+TEST(Linger, CtrlCEndsItAtOnce) {
+    World world;
+    set(world, "LINGER", "60s");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.send("exit 0");
+    usleep(150000);
+    const int64_t start = now_ms();
+    a.signal(SIGINT);
+    EXPECT_EQ(a.wait(), 128 + SIGINT);
+    EXPECT_LT(now_ms() - start, soon(500));
+}
+
+TEST(OwnerEnds, AfterAbortNothingIsLeftButFilesForGc) {
+    World world;
+    Exporter a(world);
+    EXPECT_EQ(a.quit("abort"), 128 + SIGABRT);
+    EXPECT_EQ(world.entries("regions") + world.entries("procs"), 2u);
+    EXPECT_EQ(world.ls().size(), 0u); // nobody has it
+    EXPECT_EQ(world.tool({"gc"}).status, 0);
+    EXPECT_EQ(world.entries("regions") + world.entries("procs"), 0u);
+}
+
+// --- contexts ---
+
+TEST(Context, AResetWithImportersKeepsTheirBytes) {
+    for (const char *build : builds) {
+        World world;
+        Exporter a(world, producer(build));
+        Puppet b(world, consumer()), c(world, consumer());
+        b.must("open q " + a.handle);
+        EXPECT_EQ(a.code("reset"), 0) << build;
+        EXPECT_EQ(b.must("read q 0 1"), "a1") << build;
+        EXPECT_EQ(c.code("open r " + a.handle), 1) << build; // as bare CUDA
+        a.must("malloc p 4194304");                          // life goes on
+        a.must("get p");
+        EXPECT_EQ(world.region()["state"].text, "ready") << build;
+        a.must("free p");
+        b.must("close q");
+    }
+}
+
+TEST(Context, ADestroyedContextTakesItsAllocationsOnly) {
+    World world;
+    Puppet a(world);
+    a.must("malloc p 4194304");
+    a.must("get p");
+    a.must("ctxcreate c");
+    a.must("cumalloc q 4194304");
+    const std::string handle = a.must("get q");
+    EXPECT_EQ(world.ls().size(), 2u);
+    a.must("ctxdestroy c");
+    EXPECT_EQ(world.ls().size(), 1u);
+    Puppet b(world);
+    EXPECT_EQ(b.code("open q " + handle), 1);
+    EXPECT_EQ(world.count("open-stale"), 1u);
+    a.must("free p");
+    EXPECT_EQ(world.ls().size(), 0u);
+}
+
+TEST(Context, AnImportersResetIsItsClose) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const uint64_t held = world.used();
+    a.must("free p");
+    EXPECT_EQ(b.code("reset"), 0);
+    EXPECT_TRUE(world.used_becomes(held - big(), soon(2500)));
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+}
+
+TEST(Context, DeferredMemoryGoesWithItsContext) {
+    World world;
+    Puppet a(world), b(world, consumer());
+    a.must("malloc keep 4096");
+    a.must("ctxcreate c");
+    a.must("cumalloc q 4194304");
+    const std::string handle = a.must("get q");
+    b.must("open q " + handle);
+    a.must("cufree q");
+    EXPECT_EQ(world.state(), "closing");
+    a.must("ctxdestroy c");
+    EXPECT_EQ(world.state(), "freed");
+    b.must("close q");
+    EXPECT_EQ(world.state(), "none");
+    a.must("free keep");
+    usleep(50000);
+    EXPECT_EQ(a.quit("return"), 0);
+}
+
+// --- fork and exec ---
+
+TEST(Fork, AChildThatEndsTakesNothingFromItsParent) {
+    for (const char *end : {"_exit 3", "exit 3", "quick_exit 3", "malloc x 10", "pid"}) {
+        World world;
+        Exporter a(world);
+        Puppet b(world, consumer());
+        b.must("open q " + a.handle);
+        const Reply reply = a("fork " + std::string(end));
+        EXPECT_EQ(reply[0], std::string(end).find("exit") == std::string::npos ? "0" : "3");
+        EXPECT_EQ(world.region()["state"].text, "ready") << end;
+        EXPECT_EQ(world.region()["users"].size(), 1u) << end;
+        EXPECT_EQ(world.entries("procs"), 2u) << end;
+        EXPECT_EQ(world.count("exit-while-open"), 0u) << end;
+        a.must("free p");
+        EXPECT_EQ(world.state(), "closing") << end;
+        b.must("close q");
+        EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000))) << end;
+    }
+}
+
+TEST(Fork, AChildHasThreeForEveryCallAsBare) {
+    World world;
+    Exporter a(world);
+    const Reply reply = a("fork malloc x 10;free p;get p");
+    EXPECT_EQ(reply.text.substr(0, 15), "0 0 3 0 | 3 | 3") << reply.text;
+}
+
+TEST(Fork, AChildOfAProgramWithoutCudaStartsFresh) {
+    World world;
+    Puppet a(world); // has not called CUDA yet
+    auto child = a.spawn();
+    child->must("malloc p 4096");
+    child->must("get p");
+    EXPECT_EQ(world.region()["owner"]["pid"].number, child->pid);
+    a.must("malloc q 4096");
+    a.must("get q");
+    EXPECT_EQ(world.entries("procs"), 2u);
+    child->quit("return");
+    EXPECT_EQ(world.entries("procs"), 1u);
+    EXPECT_EQ(world.ls().size(), 1u);
+}
+
+TEST(Fork, AChildWhileTheParentDefers) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.must("free p");
+    auto child = a.spawn();
+    b.must("close q");
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2000)));
+    child->quit("exit 0");
+    EXPECT_EQ(a.quit("return"), 0);
+}
+
+TEST(Exec, KeepsNothing) {
+    World world;
+    Exporter a(world);
+    const std::string before = a.must("fds");
+    EXPECT_EQ(a("exec")[0], "exec");
+    EXPECT_TRUE(eventually([&] { return world.ls().size() == 0; }, 1000));
+    a.must("pid");
+    Puppet fresh(world);
+    EXPECT_EQ(a.must("fds"), fresh.must("fds"));
+    a.must("malloc p 4096");
+    a.must("get p");
+    EXPECT_EQ(world.entries("procs"), 2u); // the same pid, another image
+    EXPECT_EQ(world.tool({"gc"}).status, 0);
+    EXPECT_EQ(world.entries("procs"), 1u);
+    EXPECT_EQ(world.region()["state"].text, "ready");
+}
+
+// --- modes ---
+
+TEST(Audit, ChangesNothingAndReports) {
+    World world, plain;
+    set(world, "MODE", "audit");
+    std::vector<std::string> codes[2];
+    for (int shim = 0; shim < 2; shim++) {
+        World &here = shim ? world : plain;
+        How how;
+        how.shim = shim == 1;
+        Puppet a(here, how), b(here, how), c(here, how);
+        std::vector<std::string> &seen = codes[shim];
+        const auto note = [&](Puppet &puppet, const std::string &line) {
+            const Reply reply = puppet(line);
+            seen.push_back(line.substr(0, 6) + " " + std::to_string(reply.code));
+            return reply;
+        };
+        note(a, "malloc p 4194304");
+        const std::string handle = note(a, "get p")[0];
+        note(b, "open q " + handle);
+        note(b, "open q " + handle);
+        note(a, "free p");
+        note(a, "free p");
+        note(b, "read q 0 4");
+        note(c, "open r " + handle);
+        note(a, "malloc p 4194304");
+        note(a, "get p");
+        note(c, "open r " + handle);
+        note(c, "close r");
+        note(b, "close q");
+        note(b, "close q");
+        note(b, "close q");
+        note(a, "malloc x 0");
+        note(a, "freeat 123000");
+        note(a, "get x");
+        a.kill();
+        note(c, "open r " + handle);
+    }
+    EXPECT_EQ(codes[0], codes[1]);
+    for (const char *id : {"free-while-open", "double-open", "double-free", "open-stale"})
+        EXPECT_GE(world.count(id), 1u) << id;
+}
+
+TEST(Audit, AFreeGoesThroughAtOnce) {
+    World world;
+    set(world, "MODE", "audit");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const int threads = std::stoi(a.must("tasks"));
+    a.must("free p");
+    EXPECT_EQ(std::stoi(a.must("tasks")), threads);
+    EXPECT_EQ(world.state(), "freed");
+    EXPECT_EQ(world.count("free-while-open"), 1u);
+}
+
+TEST(Audit, RulesDoNotApply) {
+    World world;
+    set(world, "MODE", "audit");
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4096");
+    const int64_t start = now_ms();
+    b.must("malloc q 4096");
+    EXPECT_LT(now_ms() - start, soon(1000));
+    EXPECT_EQ(world.entries("regions"), 0u);
+}
+
+TEST(Off, DoesNothingAtAll) {
+    World world;
+    set(world, "MODE", "off");
+    world.config(FRAMES);
+    {
+        Exporter a(world);
+        Puppet b(world, consumer());
+        b.must("open q " + a.handle);
+        a.must("free p");
+        EXPECT_EQ(a.code("free p"), 1);
+        EXPECT_EQ(a.quit("return"), 0);
+        EXPECT_EQ(a.errors(), "");
+    }
+    EXPECT_EQ(world.logs(), "");
+    EXPECT_FALSE(read_file(world.environment["GPUSHARE_DIR"] + "/default/lock").size());
+    EXPECT_EQ(world.entries("procs") + world.entries("regions"), 0u);
+}
+
+// --- peers without it ---
+
+TEST(Peers, AnExporterWithoutIt) {
+    World world;
+    Exporter a(world, bare());
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.must("free p");
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    b.must("close q");
+    EXPECT_EQ(b.code("close q"), 1);
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Peers, AnImporterWithoutIt) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, bare());
+    b.must("open q " + a.handle);
+    const uint64_t held = world.used();
+    EXPECT_EQ(a.code("free p"), 0); // unseen, so it goes at once
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    EXPECT_EQ(world.state(), "none");
+    b.must("close q");
+    EXPECT_TRUE(world.used_becomes(held - big(), soon(2000)));
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Peers, InOtherNamespacesOfTheKernel) {
+    How inside = consumer();
+    inside.wrap = {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--ipc", "--uts"};
+    std::vector<std::string> attempt = inside.wrap;
+    attempt.push_back("true");
+    if (command(attempt).status != 0)
+        GTEST_SKIP() << "may not make namespaces";
+    World world;
+    Exporter a(world);
+    Puppet b(world, inside);
+    b.must("open q " + a.handle);
+    ASSERT_EQ(world.region()["users"].size(), 1u);
+    EXPECT_EQ(world.region()["users"][0]["pid"].number, 1); // a pid there
+    a.must("free p");
+    EXPECT_EQ(world.state(), "closing");
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    b.kill();
+    EXPECT_TRUE(eventually([&] { return world.state() == "none"; }, soon(2500)));
+}
+
+// --- reports ---
+
+TEST(Reports, AsTextSayWhatHappenedAndWhatToDo) {
+    World world;
+    set(world, "LOG_FORMAT", "text");
+    set(world, "LOG", "stderr");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.must("free p");
+    const std::string text = a.errors();
+    EXPECT_EQ(
+        text.find("========= GPUSHARE WARNING: free-while-open in cudaFree, by producer (pid " +
+                  std::to_string(a.pid)),
+        0u)
+        << text;
+    for (const std::string &part :
+         {std::string("other process: consumer (pid ") + std::to_string(b.pid) + ")",
+          std::string("#0 0x"), std::string("producer"), std::string("Hint: "),
+          std::string("\n=========\n")})
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+    EXPECT_EQ(b.errors(), "");
+}
+
+TEST(Reports, OfOneCallSiteAreCountedNotRepeated) {
+    World world;
+    Puppet a(world);
+    a.must("malloc p 4096");
+    a.must("free p");
+    for (int i = 0; i < 10; i++)
+        EXPECT_EQ(a.code("free p"), 1);
+    EXPECT_EQ(world.count("double-free"), 1u);
+    a.quit("return");
+    EXPECT_NE(world.logs().find("\"count\":"), std::string::npos) << world.logs();
+    EXPECT_NE(world.logs().find("9 repeated"), std::string::npos) << world.logs();
+}
+
+TEST(Reports, StayOutOfAClosedStderr) {
+    World world;
+    set(world, "LOG", "stderr");
+    How how = producer();
+    how.own_stderr = false;
+    Puppet a(world, how);
+    a.must("malloc p 4096");
+    a.must("free p");
+    EXPECT_EQ(a.code("free p"), 1);
+    EXPECT_EQ(a.quit("exit 4"), 4);
+}
+
+} // namespace

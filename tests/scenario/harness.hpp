@@ -1,0 +1,167 @@
+// harness.hpp - real programs, with and without gpushare, driven step by step.
+//
+// A World is a published directory, a configuration, logs and (on the simulator) a machine of its
+// own. A Puppet is a program in it (tests/apps/puppet.c): it gets a command and answers. What a
+// puppet cannot do in time, and what a helper cannot do at all, throws, and the test fails.
+//
+// The environment decides what it runs on:
+//   GPUSHARE_TEST_DRIVER  sim (the default) or gpu: the machine's own driver
+//   GPUSHARE_TEST_RUNNER  words before each puppet, as "qemu-aarch64 -L /usr/aarch64-linux-gnu";
+//   the
+//                         variables that only the program may see are then passed with -E
+//   GPUSHARE_TEST_BUILD   the build directory to take puppets and library from
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tool/harness.hpp"
+#include "tool/json.hpp"
+
+constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
+
+bool on_gpu();
+std::string build_directory();
+// What a test of device memory allocates: on a GPU that others use, too, it must stand out.
+uint64_t big();
+
+// Until `condition` holds; false when it did not in time.
+bool eventually(const std::function<bool()> &condition, int ms = 5000);
+int64_t now_ms();
+// How long what takes `ms` at most may take: on a GPU contexts come and go within a second or two.
+int soon(int ms);
+
+struct Reply {
+    std::string text; // without the newline
+    int code = -999;
+    std::vector<std::string> words; // behind the code
+    const std::string &operator[](size_t i) const {
+        return words.at(i);
+    }
+    uint64_t number(size_t i) const {
+        return std::stoull(words.at(i));
+    }
+};
+
+struct How {
+    std::string as = "puppet";    // file name of the executable
+    std::string build = "puppet"; // puppet, puppet_static, puppet_driver
+    bool shim = true;
+    Environment environment = {};
+    std::vector<std::string> wrap = {}; // as {"unshare", "--ipc"}
+    bool own_stderr = true;             // else it is closed
+};
+
+struct Finding {
+    std::string id, level, api, name, detail, region, command;
+    uint32_t pid = 0;
+    std::vector<uint32_t> others;
+    size_t stack = 0;
+};
+
+class Puppet;
+
+class World {
+  public:
+    World();
+    ~World();
+    World(const World &) = delete;
+    World &operator=(const World &) = delete;
+
+    void config(const std::string &text) const;
+    std::string path(const std::string &name) const { // of a file of the test's own
+        return work.path + "/" + name;
+    }
+
+    std::vector<Finding> findings(const std::string &id = "") const;
+    size_t count(const std::string &id) const {
+        return findings(id).size();
+    }
+    std::string logs() const; // all of them, as they are
+
+    Result tool(const std::vector<std::string> &arguments) const;
+    Json ls() const;
+    // The region of this name, or one without, and rather a live one; throws when there is none.
+    Json region(const std::string &name = "") const;
+    std::string state(const std::string &name = "") const; // "none" when there is no such region
+    size_t entries(const std::string &what) const;         // "procs", "regions", "names"
+    std::vector<std::string> files(const std::string &what) const;
+    gps_store store() const;
+
+    uint64_t used(); // device memory
+    // Device memory in use gets to what it was, give or take nothing (on a GPU: what others do).
+    bool used_becomes(uint64_t bytes, int ms = 3000);
+
+    std::string executable(const How &how) const;
+
+    Temporary work, shared;
+    Environment environment; // of every puppet; a World's constructor sets what isolates it
+
+  private:
+    std::unique_ptr<Puppet> meter;
+};
+
+class Puppet {
+  public:
+    explicit Puppet(World &world, const How &how = {});
+    ~Puppet();
+    Puppet(const Puppet &) = delete;
+    Puppet &operator=(const Puppet &) = delete;
+
+    Reply operator()(const std::string &line, int ms = 10000); // send, then receive
+    int code(const std::string &line, int ms = 10000) {
+        return (*this)(line, ms).code;
+    }
+    // The command that must succeed: its first word, "" if there is none.
+    std::string must(const std::string &line, int ms = 10000);
+
+    void send(const std::string &line);
+    Reply receive(int ms = 10000);
+    bool answers(int ms); // whether a reply comes in time; it is then still to be received
+
+    void signal(int number) const;
+    void stop() const; // and is stopped when this returns
+    void resume() const {
+        signal(SIGCONT);
+    }
+    void kill();              // SIGKILL, and gone when this returns
+    int wait(int ms = 10000); // for its end: exit status, or 128 + signal
+    int quit(const std::string &command, int ms = 10000) { // "exit 3", "return", ...
+        send(command);
+        return wait(ms);
+    }
+    bool ended();
+    std::string errors() const; // its stderr so far
+    pid_t pid = -1;
+
+    // A child of its own, forked, that goes on as another puppet.
+    std::unique_ptr<Puppet> spawn();
+
+  private:
+    Puppet(World &world, pid_t child, int in, int out);
+    World &home;
+    int to = -1, from = -1;
+    std::string buffer, error_file;
+    bool is_child = false, over = false;
+    int status = -1;
+};
+
+// Rules that tests share: memory called `frames`, of producers for consumers.
+extern const char *const FRAMES;
+std::string rule(const std::string &name, const std::string &program, const std::string &role,
+                 const std::string &more = "");
+How producer(const std::string &build = "puppet");
+How consumer(const std::string &build = "puppet");
+How bare();
+
+std::string hex_bytes(const std::string &byte, size_t count); // "5a" 4 -> "5a5a5a5a"
+
+#define SIM_ONLY(why)                                                                              \
+    do {                                                                                           \
+        if (on_gpu())                                                                              \
+            GTEST_SKIP() << "simulator only: " << why;                                             \
+    } while (0)

@@ -1,0 +1,442 @@
+// robust_test.cpp - whatever is wrong around it, the program runs as if gpushare were not there.
+#include "scenario/harness.hpp"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
+
+// The usual things, by the codes they have on bare CUDA.
+void expect_bare(World &world, const How &how = {}) {
+    Puppet a(world, how), b(world, how);
+    a.must("malloc p 4194304");
+    a.must("fill p 0x5b 100");
+    a.must("sync");
+    const std::string handle = a.must("get p");
+    b.must("open q " + handle);
+    EXPECT_EQ(b.must("read q 0 1"), "5b");
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(b.must("read q 0 1"), "5b");
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.code("close q"), 1);
+    EXPECT_EQ(a.code("free p"), 1);
+    EXPECT_EQ(a.quit("exit 6"), 6);
+    EXPECT_EQ(b.quit("return"), 0);
+}
+
+// One report of it in each of the two processes.
+void expect_store_reports(World &world) {
+    EXPECT_EQ(world.count("store-unavailable"), 2u) << world.logs();
+    for (const Finding &found : world.findings("store-unavailable"))
+        EXPECT_NE(found.detail, "");
+}
+
+TEST(Directory, ThatIsAFile) {
+    World world;
+    write_file(world.environment["GPUSHARE_DIR"], "no directory");
+    expect_bare(world);
+    expect_store_reports(world);
+}
+
+TEST(Directory, ThatCannotBeMade) {
+    World world;
+    world.environment["GPUSHARE_DIR"] = "/proc/gpushare";
+    expect_bare(world);
+    expect_store_reports(world);
+}
+
+TEST(Directory, ThatOthersMayWriteTo) {
+    World world;
+    mkdir(world.environment["GPUSHARE_DIR"].c_str(), 0777);
+    chmod(world.environment["GPUSHARE_DIR"].c_str(), 0777);
+    expect_bare(world);
+    expect_store_reports(world);
+}
+
+TEST(Directory, ThatIsASymlink) {
+    World world;
+    fs::create_directory_symlink("/tmp", world.environment["GPUSHARE_DIR"]);
+    expect_bare(world);
+    expect_store_reports(world);
+}
+
+TEST(Directory, ThatIsRelative) {
+    World world;
+    world.environment["GPUSHARE_DIR"] = "some/where";
+    expect_bare(world);
+    expect_store_reports(world);
+}
+
+TEST(Directory, RulesWithoutItLeaveMemoryPrivate) {
+    World world;
+    world.environment["GPUSHARE_DIR"] = "/proc/gpushare";
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4096");
+    const int64_t start = now_ms();
+    b.must("malloc q 4096"); // there is nothing to wait for
+    EXPECT_LT(now_ms() - start, soon(1000));
+    EXPECT_EQ(world.count("share-fallback"), 2u);
+    a.must("free p");
+    b.must("free q");
+}
+
+// A file system of 2 MiB, of which something else takes all but 64 KiB.
+struct Full : testing::Test {
+    World world;
+    void SetUp() override {
+        if (geteuid() != 0)
+            GTEST_SKIP() << "needs root";
+        const std::string dir = world.environment["GPUSHARE_DIR"];
+        mkdir(dir.c_str(), 0700);
+        if (mount("none", dir.c_str(), "tmpfs", 0, "size=2m,mode=0700"))
+            GTEST_SKIP() << "cannot mount";
+        mounted = true;
+    }
+    void TearDown() override {
+        if (mounted)
+            umount2(world.environment["GPUSHARE_DIR"].c_str(), MNT_DETACH);
+    }
+    void fill() {
+        write_file(world.environment["GPUSHARE_DIR"] + "/ballast", std::string(1984 * 1024, 'x'));
+    }
+    bool mounted = false;
+};
+
+TEST_F(Full, FromTheBeginning) {
+    fill();
+    expect_bare(world);
+    expect_store_reports(world);
+}
+
+TEST_F(Full, WhileRunning) {
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    fill();
+    for (int i = 0; i < 20; i++) {
+        a.must("malloc x 4194304");
+        const std::string handle = a.must("get x");
+        b.must("open y " + handle);
+        b.must("close y");
+        a.must("free x");
+    }
+    EXPECT_EQ(world.count("store-unavailable"), 1u) << world.logs();
+    a.must("fill p 0x3c 10"); // what was shared before stays so
+    a.must("sync");
+    EXPECT_EQ(b.must("read q 0 1"), "3c");
+    a.must("free p");
+    EXPECT_EQ(world.state("frames"), "closing");
+    b.must("free q");
+    EXPECT_TRUE(eventually([&] { return world.state("frames") == "none"; }, soon(2500)));
+}
+
+TEST(Directory, RemovedWhileRunning) {
+    World world;
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    b.must("open q " + a.must("get p"));
+    fs::remove_all(world.environment["GPUSHARE_DIR"]);
+    a.must("malloc r 4194304");
+    const std::string handle = a.must("get r");
+    b.must("open s " + handle);
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(a.code("free r"), 0);
+    EXPECT_EQ(a.code("free p"), 1);
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.code("close s"), 0);
+    EXPECT_EQ(a.quit("exit 2"), 2);
+    EXPECT_EQ(b.quit("exit 2"), 2);
+}
+
+// --- configuration ---
+
+// Where to report is part of what cannot be used: it stands on stderr.
+void expect_config_report(World &world, const How &how, const std::string &part) {
+    Puppet a(world, how);
+    a.must("malloc p 4096");
+    a.must("get p");
+    a.must("free p");
+    EXPECT_EQ(a.code("free p"), 1);
+    a.quit("return");
+    const std::string text = a.errors();
+    EXPECT_NE(text.find("config-error"), std::string::npos) << text;
+    EXPECT_EQ(text.find("GPUSHARE ERROR"), text.rfind("GPUSHARE ERROR")) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Configuration, ThatIsBrokenTurnsItOffWithOneReport) {
+    for (const char *build : builds) {
+        World world;
+        world.config("[gpushare]\nmode = sometimes\n[region x]\nrole = none\n");
+        How how;
+        how.build = build;
+        how.as = build;
+        expect_bare(world, how);
+        expect_config_report(world, how, "config:2: mode = sometimes");
+        expect_config_report(world, how, "1 more");
+        EXPECT_EQ(world.entries("procs"), 0u);
+    }
+}
+
+TEST(Configuration, ThatIsMissingIsSaid) {
+    World world;
+    world.environment["GPUSHARE_CONFIG"] = world.path("nowhere");
+    expect_bare(world);
+    expect_config_report(world, {}, "nowhere");
+}
+
+TEST(Configuration, ABadVariableIsSaid) {
+    World world;
+    world.environment["GPUSHARE_ON_FREE"] = "maybe";
+    expect_bare(world);
+    expect_config_report(world, {}, "GPUSHARE_ON_FREE");
+}
+
+// --- damaged files ---
+
+void damage(World &world, const std::string &what, size_t at, const std::string &bytes) {
+    for (const std::string &name : world.files(what)) {
+        const std::string path =
+            world.environment["GPUSHARE_DIR"] + "/default/" + what + "/" + name;
+        std::string text = read_file(path);
+        text.replace(at, bytes.size(), bytes);
+        write_file(path, text);
+    }
+}
+
+TEST(Damage, OfARecordIsReportedOnceAndSkipped) {
+    World world;
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    const std::string handle = a.must("get p");
+    damage(world, "regions", 100, "damage");
+    b.must("open q " + handle);
+    b.must("close q");
+    b.must("open q " + handle);
+    EXPECT_EQ(world.count("record-invalid"), 1u) << world.logs();
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(a.quit("return") + b.quit("return"), 0);
+}
+
+TEST(Damage, OfARecordUnderAName) {
+    World world;
+    world.config(rule("frames", "producer", "export") +
+                 rule("frames", "consumer", "import", "wait = 400ms\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    damage(world, "regions", 0, "rubbish");
+    b.must("malloc q 4194304"); // private
+    EXPECT_EQ(world.count("record-invalid"), 1u) << world.logs();
+    EXPECT_EQ(world.count("share-timeout"), 1u);
+    a.must("free p");
+    b.must("free q");
+}
+
+TEST(Damage, OfAName) {
+    World world;
+    world.config(rule("frames", "producer", "export") +
+                 rule("frames", "consumer", "import", "wait = 300ms\n"));
+    const std::string names = world.environment["GPUSHARE_DIR"] + "/default/names";
+    for (const char *target : {"/etc/passwd", "../regions/x", "../procs/1.2.3.4"}) {
+        fs::remove_all(world.environment["GPUSHARE_DIR"]);
+        fs::create_directories(names);
+        for (const char *dir : {"", "/default", "/default/names"})
+            chmod((world.environment["GPUSHARE_DIR"] + dir).c_str(), 0700);
+        fs::create_symlink(target, names + "/frames");
+        Puppet b(world, consumer());
+        b.must("malloc q 4096");
+        Puppet a(world, producer()), c(world, consumer()); // an orphan may be taken over
+        a.must("malloc p 4096");
+        EXPECT_EQ(world.state("frames"), "ready") << target << world.logs();
+        c.must("malloc q 4096");
+        EXPECT_EQ(world.region("frames")["users"].size(), 1u) << target;
+    }
+}
+
+TEST(Damage, OfAProcessFileDoesNotTakeMemoryAway) {
+    World world;
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    a.must("fill p 0x4d 10");
+    a.must("sync");
+    b.must("open q " + a.must("get p"));
+    damage(world, "procs", 0, "rubbish"); // its header; its lock and its slot are good
+    a.must("free p");
+    EXPECT_EQ(b.must("read q 0 1"), "4d");
+    EXPECT_EQ(world.count("free-while-open"), 1u) << world.logs();
+    b.must("close q");
+    EXPECT_EQ(a.quit("return") + b.quit("return"), 0);
+}
+
+// --- what it leaves alone ---
+
+TEST(Errno, SurvivesEveryCall) {
+    SIM_ONLY("a driver may change errno itself");
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("info");
+    b.must("info");
+    const auto errno_after = [](Puppet &puppet, const std::string &line) {
+        const Reply reply = puppet("errno " + line);
+        EXPECT_EQ(reply.code, 0) << line;
+        return reply.words.back();
+    };
+    EXPECT_EQ(errno_after(a, "malloc p 4096"), "4242"); // takes the lease, exports
+    EXPECT_EQ(errno_after(b, "malloc q 4096"), "4242");
+    EXPECT_EQ(errno_after(a, "get p"), "4242");
+    EXPECT_EQ(errno_after(a, "free p"), "4242"); // reports, defers, starts a thread
+    EXPECT_EQ(errno_after(b, "free q"), "4242");
+    a.must("malloc x 4096");
+    const std::string handle = a.must("get x");
+    EXPECT_EQ(errno_after(b, "open y " + handle), "4242");
+    EXPECT_EQ(errno_after(b, "open y " + handle), "4242");
+    EXPECT_EQ(errno_after(b, "close y"), "4242");
+}
+
+TEST(Dlerror, SurvivesEveryCall) {
+    SIM_ONLY("a runtime may call dlsym itself");
+    for (const char *build : builds) {
+        World world;
+        world.config(FRAMES);
+        Puppet a(world, producer(build)), b(world, consumer(build));
+        a.must("info");
+        b.must("info");
+        EXPECT_EQ(a("dlerror malloc p 4096").words.back(), "1") << build;
+        EXPECT_EQ(a("dlerror get p").words.back(), "1") << build;
+        EXPECT_EQ(b("dlerror malloc q 4096").words.back(), "1") << build;
+        EXPECT_EQ(a("dlerror free p").words.back(), "1") << build;
+        EXPECT_EQ(b("dlerror free q").words.back(), "1") << build;
+    }
+}
+
+TEST(Log, PathHasPidAndCommand) {
+    World world;
+    world.environment["GPUSHARE_LOG"] = world.path("my.%c.%p.log");
+    Puppet a(world, producer());
+    a.must("malloc p 4096");
+    a.must("free p");
+    a.code("free p");
+    EXPECT_NE(
+        read_file(world.path("my.producer." + std::to_string(a.pid) + ".log")).find("double-free"),
+        std::string::npos);
+    EXPECT_EQ(a.errors(), "");
+}
+
+TEST(Log, ThatCannotBeWrittenChangesNothing) {
+    World world;
+    world.environment["GPUSHARE_LOG"] = "/proc/nowhere/log";
+    expect_bare(world);
+}
+
+TEST(Untouched, AProgramThatNeverCallsCudaLeavesNoTrace) {
+    World world;
+    Puppet a(world), plain(world, bare());
+    EXPECT_EQ(a.must("tasks"), "1");
+    EXPECT_EQ(a.must("fds"), plain.must("fds"));
+    EXPECT_EQ(a.quit("exit 7"), 7);
+    EXPECT_EQ(a.errors(), "");
+    EXPECT_FALSE(fs::exists(world.environment["GPUSHARE_DIR"]));
+}
+
+TEST(Untouched, AllocatingOpensNothingAndStartsNothing) {
+    World world;
+    Puppet a(world), plain(world, bare());
+    for (Puppet *puppet : {&a, &plain}) {
+        puppet->must("malloc p 4096");
+        puppet->must("free p");
+    }
+    EXPECT_EQ(a.must("tasks"), plain.must("tasks"));
+    EXPECT_EQ(a.must("fds"), plain.must("fds"));
+    EXPECT_FALSE(fs::exists(world.environment["GPUSHARE_DIR"]));
+}
+
+// --- many ---
+
+TEST(Many, AMillionAllocationsCostWhatTheFirstDo) {
+    SIM_ONLY("a GPU takes minutes for it");
+    World world;
+    Puppet a(world);
+    const Reply reply = a("many 1000000 512", 60000);
+    ASSERT_EQ(reply.code, 0) << reply.text;
+    // median nanoseconds of the first and of the last hundred thousand: no look-up that grows
+    EXPECT_LT(reply.number(1), 4 * reply.number(0)) << reply.text;
+    a.must("manyfree", 60000);
+    EXPECT_EQ(a.code("freeat 123000"), 1);
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Many, SixteenThreadsAllocateExportAndFree) {
+    World world;
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    const std::string handle = a.must("get p");
+    a.send("threads 16 60 export 4096");
+    EXPECT_EQ(b.must("threads 16 60 open " + handle), "0");
+    EXPECT_EQ(a.receive().words[0], "0");
+    ASSERT_EQ(world.ls().size(), 1u);
+    EXPECT_EQ(world.region()["users"].size(), 0u);
+    EXPECT_EQ(a.must("threads 16 10 keep 4096"), "0");
+    EXPECT_EQ(world.ls().size(), 161u); // each of them, once
+    EXPECT_EQ(a.must("threads 16 300 malloc 4096"), "0");
+    EXPECT_EQ(world.ls().size(), 161u);
+    EXPECT_EQ(a.quit("return") + b.quit("return"), 0);
+    EXPECT_EQ(world.entries("regions") + world.entries("procs"), 0u);
+    // (a thread may open a handle that another has open: as findings go, only that)
+    EXPECT_EQ(world.findings().size(), world.count("double-open"));
+}
+
+TEST(Many, SlotsGoBackToTheirFile) {
+    World world;
+    Puppet a(world), b(world);
+    std::vector<std::string> handles;
+    for (int i = 0; i < 100; i++) {
+        a.must("malloc p" + std::to_string(i) + " 4096");
+        handles.push_back(a.must("get p" + std::to_string(i)));
+    }
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < 100; i++)
+            b.must("open q" + std::to_string(i) + " " + handles[static_cast<size_t>(i)]);
+        for (int i = 0; i < 100; i++)
+            b.must("close q" + std::to_string(i));
+    }
+    for (const std::string &file : world.files("procs"))
+        EXPECT_LE(fs::file_size(world.environment["GPUSHARE_DIR"] + "/default/procs/" + file),
+                  256u + 64 * 101);
+}
+
+// --- events ---
+
+TEST(Events, DestroyedTwiceDoNotKillTheProcess) {
+    for (const char *build : builds) {
+        World world;
+        How how;
+        how.as = how.build = build;
+        Puppet a(world, how), b(world, how);
+        a.must("evcreate e 6");
+        const std::string handle = a.must("evget e");
+        b.must("evopen f " + handle);
+        a.must("evrecord e");
+        b.must("evsync f");
+        a.must("evdestroy e");
+        EXPECT_EQ(a.code("evdestroy e"), 400) << build;
+        EXPECT_EQ(b.code("evquery f"), 0) << build;
+        b.must("evdestroy f");
+        EXPECT_EQ(b.code("evdestroy f"), 400) << build;
+        a.must("evcreate e 6"); // may be at the same address
+        a.must("evdestroy e");
+    }
+}
+
+} // namespace

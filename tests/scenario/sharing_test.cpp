@@ -1,0 +1,576 @@
+// sharing_test.cpp - memory shared by rules alone: who exports, who imports, and what does not fit.
+#include "scenario/harness.hpp"
+
+#include <signal.h>
+
+namespace {
+
+const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
+
+std::string size_of(uint64_t bytes) {
+    return std::to_string(bytes);
+}
+
+struct Pair : testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(Pair, BytesAreSharedBothWays) {
+    World world;
+    world.config(FRAMES);
+    const std::string exporter = builds[GetParam().first], importer = builds[GetParam().second];
+    Puppet a(world, producer(exporter)), b(world, consumer(importer));
+    a.must("malloc p 4194304");
+    a.must("fill p 0x11 4194304");
+    a.must("sync");
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("read q 4190000 4"), "11111111");
+    b.must("write q 100 deadbeef");
+    EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
+    const Json region = world.region("frames");
+    EXPECT_EQ(region["owner"]["pid"].number, a.pid);
+    ASSERT_EQ(region["users"].size(), 1u);
+    EXPECT_EQ(region["users"][0]["pid"].number, b.pid);
+    b.must("free q");
+    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
+    EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
+    a.must("free p");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info) {
+    return std::string(builds[info.param.first]) + "_to_" + builds[info.param.second];
+}
+
+INSTANTIATE_TEST_SUITE_P(Sharing, Pair,
+                         testing::Values(std::pair(0, 0), std::pair(0, 1), std::pair(0, 2),
+                                         std::pair(1, 0), std::pair(1, 1), std::pair(1, 2),
+                                         std::pair(2, 0), std::pair(2, 1), std::pair(2, 2)),
+                         pair_name);
+
+TEST(Sharing, OneCopyOfTheMemoryServesAll) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
+    for (Puppet *puppet : {&a, &b, &c})
+        puppet->must("info"); // contexts cost memory, too
+    const uint64_t before = world.used();
+    a.must("malloc p " + size_of(big()));
+    b.must("malloc q " + size_of(big()));
+    c.must("malloc q " + size_of(big()));
+    EXPECT_TRUE(world.used_becomes(before + big()));
+    EXPECT_EQ(world.region("frames")["users"].size(), 2u);
+    b.must("free q");
+    c.must("free q");
+    a.must("free p");
+    EXPECT_TRUE(world.used_becomes(before));
+}
+
+TEST(Sharing, AnImporterMayAskForLess) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x22 4194304");
+    a.must("sync");
+    b.must("malloc q 1000");
+    EXPECT_EQ(b.must("read q 0 2"), "2222");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4096");
+    a.must("fill p 0x22 4096");
+    a.must("sync");
+    b.must("malloc q 4097"); // although 2 MiB were allocated
+    b.must("fill q 0x33 4097");
+    EXPECT_EQ(a.must("read p 0 2"), "2222");
+    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
+    const std::vector<Finding> found = world.findings("share-mismatch");
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].pid, static_cast<uint32_t>(b.pid));
+    EXPECT_EQ(found[0].name, "frames");
+    EXPECT_NE(found[0].detail.find("4 KiB"), std::string::npos) << found[0].detail;
+    b.must("free q");
+}
+
+TEST(Sharing, ASmallExportGetsWholeBlocks) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 1000");
+    a.must("malloc neighbour 1000"); // outside the region's block
+    const Json shown = Json::parse(world.tool({"show", "--json", "frames"}).out);
+    const Json &region = shown.kind == Json::Array ? shown[0] : shown;
+    EXPECT_EQ(region["size"].number, 1000);
+    EXPECT_EQ(region["extent"].number, 2 * MiB);
+    b.must("malloc q 1000");
+    EXPECT_EQ(b("range q")[1], "2097152");
+    const uint64_t p = std::stoull(a.must("value p"), nullptr, 16);
+    const uint64_t neighbour = std::stoull(a.must("value neighbour"), nullptr, 16);
+    EXPECT_TRUE(neighbour >= p + 2 * MiB || neighbour < p);
+}
+
+TEST(Sharing, WithoutAMatchNothingIsPublished) {
+    World world;
+    world.config(rule("frames", "somebody", "export"));
+    Puppet a(world, producer());
+    a.must("malloc p 4194304");
+    EXPECT_EQ(world.entries("regions"), 0u);
+    EXPECT_EQ(world.entries("procs"), 0u);
+    EXPECT_EQ(world.entries("names"), 0u);
+}
+
+TEST(Sharing, WhatAProgramExportsItselfIsPublishedWithoutAName) {
+    World world;
+    Puppet a(world);
+    a.must("malloc p 4194304");
+    EXPECT_EQ(world.entries("regions"), 0u);
+    a.must("get p");
+    a.must("get p");
+    EXPECT_EQ(world.entries("regions"), 1u);
+    EXPECT_EQ(world.entries("names"), 0u);
+    EXPECT_EQ(world.region()["size"].number, 4 * MiB);
+    EXPECT_EQ(world.region()["state"].text, "ready");
+}
+
+// --- rules ---
+
+TEST(Rule, TheFirstThatMatchesWins) {
+    World world;
+    world.config(rule("small", "producer", "export", "size = <=4KiB\n") +
+                 rule("all", "producer", "export") + rule("never", "producer", "export"));
+    Puppet a(world, producer());
+    a.must("malloc p 4096");
+    EXPECT_EQ(world.state("small"), "ready");
+    EXPECT_EQ(world.state("all"), "none");
+    a.must("malloc q 8192");
+    EXPECT_EQ(world.state("all"), "ready");
+    EXPECT_EQ(world.state("never"), "none");
+}
+
+TEST(Rule, SizeIsARangeWithBothEnds) {
+    World world;
+    world.config(rule("r{n}", "producer", "export", "size = 1MiB..2MiB\nindex = *\n"));
+    Puppet a(world, producer());
+    a.must("malloc a 1048575");
+    a.must("malloc b 2097153");
+    EXPECT_EQ(world.entries("regions"), 0u);
+    a.must("malloc c 1048576");
+    a.must("malloc d 2097152");
+    EXPECT_EQ(world.region("r0")["size"].number, 1048576);
+    EXPECT_EQ(world.region("r1")["size"].number, 2097152);
+}
+
+TEST(Rule, IndexChoosesTheNthMatch) {
+    World world;
+    world.config(rule("third", "producer", "export", "size = 4KiB\nindex = 2\n"));
+    Puppet a(world, producer());
+    a.must("malloc a 4096");
+    a.must("malloc other 8192"); // does not fit, so it does not count
+    a.must("malloc b 4096");
+    EXPECT_EQ(world.entries("regions"), 0u);
+    a.must("malloc c 4096");
+    EXPECT_EQ(world.entries("regions"), 1u);
+    EXPECT_EQ(world.state("third"), "ready");
+    a.must("malloc d 4096");
+    EXPECT_EQ(world.entries("regions"), 1u);
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Rule, IndexAnyNumbersEachMatch) {
+    World world;
+    world.config(rule("f{n}", "producer", "export", "index = *\n") +
+                 rule("f{n}", "consumer", "import", "index = *\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    for (int i = 0; i < 3; i++) {
+        const std::string n = size_of(static_cast<uint64_t>(i));
+        a.must("malloc p" + n + " 4096");
+        a.must("fill p" + n + " " + n + " 4096");
+    }
+    a.must("sync");
+    for (int i = 0; i < 3; i++) {
+        const std::string n = size_of(static_cast<uint64_t>(i));
+        b.must("malloc q" + n + " 4096");
+        EXPECT_EQ(b.must("read q" + n + " 0 1"), "0" + n);
+    }
+}
+
+TEST(Rule, ProgramIsAGlobOnTheExecutable) {
+    World world;
+    world.config(rule("frames", "prod*[rs]", "export"));
+    Puppet other(world, consumer());
+    other.must("malloc p 4096");
+    EXPECT_EQ(world.entries("regions"), 0u);
+    Puppet a(world, producer());
+    a.must("malloc p 4096");
+    EXPECT_EQ(world.state("frames"), "ready");
+}
+
+TEST(Rule, CallerIsTheModuleThatAllocates) {
+    for (const char *build : builds) {
+        World world;
+        world.config(rule("no", "*", "export", "caller = libother.so*\n") +
+                     rule("yes", "*", "export", "caller = produc?r\n"));
+        Puppet a(world, producer(build));
+        a.must("malloc p 4096");
+        EXPECT_EQ(world.state("no"), "none") << build;
+        EXPECT_EQ(world.state("yes"), "ready") << build;
+    }
+}
+
+TEST(Rule, DeviceIsAnOrdinalOrAUuidAndGoesIntoTheName) {
+    SIM_ONLY("two devices");
+    World world;
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    world.config(rule("on{device}", "producer", "export", "device = 1\n"));
+    Puppet a(world, producer());
+    a.must("malloc p 4096");
+    EXPECT_EQ(world.entries("regions"), 0u);
+    a.must("device 1");
+    a.must("malloc q 4096");
+    const std::string uuid = world.region("on1")["device"].text;
+    world.config(rule("byuuid", "producer", "export", "device = " + uuid + "\n"));
+    Puppet b(world, producer());
+    b.must("malloc p 4096");
+    EXPECT_EQ(world.state("byuuid"), "none");
+    b.must("device 1");
+    b.must("malloc q 4096");
+    EXPECT_EQ(world.state("byuuid"), "ready");
+}
+
+TEST(Rule, AnotherDeviceDoesNotFit) {
+    SIM_ONLY("two devices");
+    World world;
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4096");
+    b.must("device 1");
+    b.must("malloc q 4096");
+    ASSERT_EQ(world.count("share-mismatch"), 1u);
+    EXPECT_NE(world.findings("share-mismatch")[0].detail.find("GPU-"), std::string::npos);
+    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
+}
+
+TEST(Rule, ADeviceIsKnownByItsUuidNotItsNumber) {
+    SIM_ONLY("two devices");
+    World world;
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    world.config(FRAMES);
+    How renumbered = consumer(), shifted = consumer();
+    renumbered.environment["CUDA_VISIBLE_DEVICES"] = "1,0";
+    shifted.environment["CUDA_VISIBLE_DEVICES"] = "1";
+    Puppet a(world, producer());
+    a.must("device 1");
+    a.must("malloc p 4096");
+    a.must("fill p 0x44 4096");
+    a.must("sync");
+    Puppet b(world, renumbered), c(world, shifted);
+    b.must("malloc q 4096"); // its device 0
+    EXPECT_EQ(b.must("read q 0 1"), "44");
+    c.must("malloc q 4096");
+    EXPECT_EQ(c.must("read q 0 1"), "44");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Rule, ASecondExporterStaysPrivate) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, producer());
+    a.must("malloc p 4096");
+    b.must("malloc p 4096");
+    ASSERT_EQ(world.count("share-fallback"), 1u);
+    const Finding found = world.findings("share-fallback")[0];
+    EXPECT_EQ(found.pid, static_cast<uint32_t>(b.pid));
+    EXPECT_EQ(found.others, std::vector<uint32_t>{static_cast<uint32_t>(a.pid)});
+    EXPECT_EQ(world.region("frames")["owner"]["pid"].number, a.pid);
+    b.must("free p");
+    a.kill();
+    Puppet c(world, producer()); // the name is free again
+    c.must("malloc p 4096");
+    EXPECT_EQ(world.region("frames")["owner"]["pid"].number, c.pid);
+}
+
+TEST(Rule, ASecondMatchInOneProcessStaysPrivate) {
+    World world;
+    world.config(rule("frames", "producer", "export", "size = 4KiB\n") +
+                 rule("frames", "prod*", "export", "size = 8KiB\n"));
+    Puppet a(world, producer());
+    a.must("malloc p 4096");
+    a.must("malloc q 8192");
+    EXPECT_EQ(world.count("share-fallback"), 1u);
+    EXPECT_EQ(world.entries("regions"), 1u);
+    a.must("free q");
+    a.must("free p");
+    EXPECT_EQ(world.state("frames"), "none");
+}
+
+TEST(Rule, AnImporterImportsARegionOnce) {
+    World world;
+    world.config(FRAMES + rule("frames", "con*er", "import", "size = 8KiB\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 65536");
+    b.must("malloc q 4096");
+    b.must("malloc other 8192");
+    ASSERT_EQ(world.count("share-fallback"), 1u);
+    EXPECT_EQ(world.region("frames")["users"].size(), 1u);
+    b.must("free other");
+    b.must("free q");
+    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
+}
+
+TEST(Rule, AFreedNameCanBeExportedAgain) {
+    World world;
+    world.config(rule("frames", "producer", "export", "size = 4KiB\n") +
+                 rule("frames", "prod*", "export", "size = 8KiB\n") +
+                 rule("frames", "consumer", "import", "wait = 5s\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4096");
+    a.must("free p");
+    EXPECT_EQ(world.state("frames"), "none");
+    a.must("malloc q 8192");
+    a.must("fill q 0x66 8192");
+    a.must("sync");
+    b.must("malloc q 4096");
+    EXPECT_EQ(b.must("read q 0 1"), "66");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+// --- waiting ---
+
+TEST(Import, WaitsForTheExporter) {
+    World world;
+    world.config(FRAMES);
+    Puppet b(world, consumer());
+    b.send("malloc q 4096");
+    EXPECT_FALSE(b.answers(200));
+    Puppet a(world, producer());
+    a.must("malloc p 4096");
+    a.must("fill p 0x55 4096");
+    EXPECT_EQ(b.receive(soon(2000)).code, 0);
+    EXPECT_EQ(b.must("read q 0 1"), "55");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Import, IsPrivateAfterTheWait) {
+    World world;
+    world.config(rule("frames", "consumer", "import", "wait = 300ms\n"));
+    Puppet b(world, consumer());
+    b.must("info");
+    const int64_t start = now_ms();
+    b.must("malloc q 4096");
+    EXPECT_GE(now_ms() - start, 290);
+    EXPECT_LT(now_ms() - start, soon(1500));
+    b.must("fill q 1 4096");
+    b.must("free q");
+    ASSERT_EQ(world.count("share-timeout"), 1u);
+    EXPECT_EQ(world.findings()[0].level, "warning");
+    EXPECT_EQ(world.findings()[0].name, "frames");
+}
+
+TEST(Import, FailsAfterTheWaitIfSoConfigured) {
+    World world;
+    world.config(rule("frames", "consumer", "import", "wait = 300ms\nmissing = fail\n"));
+    for (const char *build : builds) {
+        Puppet b(world, consumer(build));
+        b.must("info");
+        const int64_t start = now_ms();
+        EXPECT_EQ(b.code("malloc q 4096"), 2) << build;
+        EXPECT_GE(now_ms() - start, 290);
+        EXPECT_LT(now_ms() - start, soon(1500));
+        b.must("malloc q 4096"); // the rule is for the first one
+    }
+    EXPECT_EQ(world.count("share-timeout"), 3u);
+}
+
+TEST(Import, OutlivesAnExporterThatDiesMeanwhile) {
+    World world;
+    world.config(rule("frames", "producer", "export", "ready = free\n") +
+                 rule("frames", "consumer", "import", "wait = 5s\n"));
+    Puppet b(world, consumer());
+    auto a = std::make_unique<Puppet>(world, producer());
+    a->must("malloc p 4096"); // not ready: it still writes
+    b.send("malloc q 4096");
+    EXPECT_FALSE(b.answers(200));
+    a->kill();
+    EXPECT_FALSE(b.answers(100));
+    a = std::make_unique<Puppet>(world, producer());
+    a->must("malloc p 4096");
+    a->must("fill p 0x77 4096");
+    a->must("free p");
+    EXPECT_EQ(b.receive(soon(3000)).code, 0);
+    EXPECT_EQ(b.must("read q 0 1"), "77");
+}
+
+TEST(Import, CtrlCEndsTheWaitAtOnce) {
+    World world;
+    world.config(rule("frames", "consumer", "import", "wait = 1min\n"));
+    Puppet b(world, consumer());
+    b.send("malloc q 4096");
+    EXPECT_FALSE(b.answers(200));
+    const int64_t start = now_ms();
+    b.signal(SIGINT);
+    EXPECT_EQ(b.wait(), 128 + SIGINT);
+    EXPECT_LT(now_ms() - start, soon(500));
+}
+
+TEST(Import, IsNotACudaHandleToItsProgram) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4096");
+    b.must("malloc q 4096");
+    EXPECT_EQ(b.code("close q"), 1); // the program has allocated it
+    EXPECT_EQ(b.code("cuclose q"), 1);
+    b.must("read q 0 1");
+    EXPECT_EQ(world.region("frames")["users"].size(), 1u);
+    b.must("free q");
+    EXPECT_EQ(b.code("free q"), 1);
+}
+
+TEST(Import, ThatIsExportedLeadsToTheExportersMemory) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer()), c(world);
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    const std::string handle = b.must("get q");
+    EXPECT_EQ(handle, a.must("get p"));
+    c.must("open r " + handle);
+    c.must("fill r 0x99 10");
+    c.must("sync");
+    EXPECT_EQ(a.must("read p 0 1"), "99");
+    EXPECT_EQ(world.region("frames")["users"].size(), 2u);
+    EXPECT_EQ(world.entries("regions"), 1u);
+    c.must("close r");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Import, ByRuleAndByHandleInOneProcess) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    const std::string handle = a.must("get p");
+    b.must("malloc q 4194304");
+    b.must("open r " + handle);
+    EXPECT_EQ(b.must("value q"), b.must("value r")); // as CUDA: one mapping, counted
+    b.must("close r");
+    b.must("read q 0 1");
+    EXPECT_EQ(world.region("frames")["users"].size(), 1u);
+    b.must("free q");
+    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
+    EXPECT_EQ(b.code("read q 0 1"), 1);
+}
+
+// --- pitched memory ---
+
+TEST(Sharing, PitchedMemoryKeepsItsPitch) {
+    for (const char *build : builds) {
+        World world;
+        world.config(FRAMES);
+        Puppet a(world, producer(build)), b(world, consumer(build)), c(world, bare());
+        const std::string pitch = c("pitch p 1000 64")[1];
+        EXPECT_EQ(a("pitch p 1000 64")[1], pitch) << build;
+        EXPECT_EQ(b("pitch q 1000 64")[1], pitch) << build;
+        EXPECT_EQ(world.region("frames")["size"].number, std::stod(pitch) * 64) << build;
+        a.must("fill p 0x12 64");
+        a.must("sync");
+        EXPECT_EQ(b.must("read q 0 1"), "12") << build;
+        b.must("free q");
+        a.must("free p");
+    }
+}
+
+// --- auto ---
+
+TEST(Auto, OfEightAtOnceExactlyOneExports) {
+    for (int round = 0; round < 3; round++) {
+        World world;
+        world.config(rule("weights", "*", "auto"));
+        std::vector<std::unique_ptr<Puppet>> replicas;
+        for (int i = 0; i < 8; i++)
+            replicas.push_back(std::make_unique<Puppet>(world));
+        for (auto &replica : replicas)
+            replica->must("info");
+        for (auto &replica : replicas)
+            replica->send("malloc w 4194304");
+        for (auto &replica : replicas)
+            EXPECT_EQ(replica->receive().code, 0);
+        EXPECT_EQ(world.entries("regions"), 1u);
+        EXPECT_EQ(world.region("weights")["users"].size(), 7u);
+        replicas[0]->must("fill w " + size_of(static_cast<uint64_t>(round) + 16) + " 100");
+        replicas[0]->must("sync");
+        for (auto &replica : replicas)
+            EXPECT_EQ(replica->must("read w 0 1"), "1" + size_of(static_cast<uint64_t>(round)));
+        EXPECT_EQ(world.findings().size(), 0u);
+    }
+}
+
+TEST(Auto, TheNextExportsWhenTheExporterIsGone) {
+    World world;
+    world.config(rule("weights", "*", "auto"));
+    Puppet a(world), b(world), c(world), d(world);
+    a.must("malloc w 4194304");
+    b.must("malloc w 4194304");
+    a.kill();
+    b.must("read w 0 1"); // it keeps what it has
+    c.must("malloc w 4194304");
+    d.must("malloc w 4194304");
+    c.must("fill w 0x31 10");
+    c.must("sync");
+    EXPECT_EQ(d.must("read w 0 1"), "31");
+    EXPECT_EQ(b.must("read w 0 1"), "00");
+    const Json regions = world.ls();
+    ASSERT_EQ(regions.size(), 2u);
+    for (const Json &one : regions.elements)
+        EXPECT_EQ(one["state"].text, one["owner"]["pid"].number == c.pid ? "ready" : "orphaned");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+// Between its claim of the name and its record, the winner is killed; the others must go on.
+TEST(Auto, AWinnerKilledAtAnyPointIsReplaced) {
+    World world;
+    world.config(rule("weights", "*", "auto", "wait = 20s\n"));
+    unsigned seed = 7;
+    for (int round = 0; round < (on_gpu() ? 5 : 50); round++) {
+        Puppet a(world), b(world), c(world);
+        for (Puppet *puppet : {&a, &b, &c})
+            puppet->must("info");
+        for (Puppet *puppet : {&a, &b, &c})
+            puppet->send("malloc w 4194304");
+        usleep(static_cast<useconds_t>(rand_r(&seed) % 2500));
+        a.kill();
+        EXPECT_EQ(b.receive().code, 0);
+        EXPECT_EQ(c.receive().code, 0);
+        const Json regions = world.ls();
+        size_t live = 0;
+        for (const Json &one : regions.elements)
+            live += one["owner"]["pid"].number == b.pid || one["owner"]["pid"].number == c.pid;
+        // they share with each other, or they both import what the dead one had exported
+        if (live == 0) {
+            ASSERT_EQ(regions.size(), 1u);
+            EXPECT_EQ(regions[0]["users"].size(), 2u);
+        }
+        EXPECT_LE(live, 1u);
+    }
+    EXPECT_EQ(world.count("share-timeout") + world.count("share-fallback"), 0u) << world.logs();
+}
+
+TEST(Auto, AWinnerThatIsStoppedHoldsUpOthersOnlyForTheirWait) {
+    World world;
+    world.config(rule("weights", "*", "auto", "ready = free\nwait = 400ms\n"));
+    Puppet a(world), b(world);
+    a.must("malloc w 4194304"); // it still writes
+    a.stop();
+    b.must("info");
+    const int64_t start = now_ms();
+    b.must("malloc w 4194304");
+    EXPECT_LT(now_ms() - start, soon(2000));
+    EXPECT_EQ(world.count("share-timeout"), 1u);
+    a.resume();
+}
+
+} // namespace

@@ -1,0 +1,87 @@
+# The tests; included by the top Makefile.
+#
+# A group is a directory of *_test.cpp and becomes one binary, build/tests/<group>. make test runs
+# them all, two processes each; make build/tests/unit builds one. An app is one .c of apps/.
+
+TESTS := $(BUILD)/tests
+GROUPS := unit tool scenario doors
+
+GTEST := -l:libgtest.a
+GTEST_MAIN := -l:libgtest_main.a
+
+.PHONY: tests test apps fuzz
+tests: $(foreach group,$(GROUPS),$(if $(wildcard tests/$(group)/*_test.cpp),$(TESTS)/$(group))) apps
+
+test: all sim tests
+	tests/run $(TESTS) $(GROUPS)
+
+# --- groups ----------------------------------------------------------------------------------------
+
+TEST_FLAGS = $(CXX_FLAGS) -Itests -Itests/tool
+
+test_objects = $(patsubst tests/%.cpp,$(TESTS)/obj/%.o,$(wildcard tests/$(1)/*.cpp))
+
+$(TESTS)/obj/%.o: tests/%.cpp
+	@mkdir -p $(@D); echo "  CXX   $<"
+	$(CXX) $(TEST_FLAGS) -c $< -o $@
+
+# The modules themselves, without a library in between.
+$(TESTS)/unit: $(call test_objects,unit)
+$(TESTS)/tool: $(call test_objects,tool)
+$(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o
+$(TESTS)/scenario: | apps
+$(TESTS)/doors: $(call test_objects,doors)
+
+$(TESTS)/tool: GTEST_MAIN :=
+$(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil
+
+$(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
+	@mkdir -p $(@D); echo "  LINK  $@"
+	$(CXX) $(TEST_FLAGS) $(filter %.o,$^) $(BUILD)/libgpushare_parts.a -o $@ \
+		$(INIH) $(GTEST_MAIN) $(GTEST) $(LDLIBS)
+
+include tests/doors/doors.mk
+
+# --- programs that know nothing of gpushare --------------------------------------------------------
+
+APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) -isystem $(CUDA_INC) -MMD -MP
+SIM_LIBS := $(BUILD)/sim
+CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a))
+
+apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver
+
+# One source, three ways to CUDA. The shared ones run on a real driver as they are.
+$(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart -ldl
+$(TESTS)/apps/puppet_static: tests/apps/puppet.c $(SIM_LIBS)/libcudart_static.a
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ $(SIM_LIBS)/libcudart_static.a -ldl
+$(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
+
+# For a machine with a GPU: NVIDIA's own static runtime.
+$(TESTS)/gpu/puppet_static: tests/apps/puppet.c $(CUDART_STATIC)
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ $(CUDART_STATIC) -ldl -lrt
+
+# --- fuzzers ---------------------------------------------------------------------------------------
+
+FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-option \
+	-fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,$(foreach room,base store config,$(wildcard shim/$(room)/*.c)))
+fuzz: $(FUZZERS)
+
+$(TESTS)/fuzz/obj/%.o: shim/%.c
+	@mkdir -p $(@D); echo "  FUZZ  $<"
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c $< -o $@
+$(TESTS)/fuzz/parts.a: $(FUZZ_OBJECTS)
+	rm -f $@
+	$(AR) rcs $@ $^
+$(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
+	@mkdir -p $(@D); echo "  FUZZ  $@"
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $^ -o $@ $(INIH)
+
+-include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)

@@ -1,0 +1,74 @@
+// gpushare check: says what a configuration means, or what is wrong with it.
+#include <gtest/gtest.h>
+
+#include "harness.hpp"
+
+TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
+    Temporary place;
+    std::string file =
+        place.file("good.conf", "[gpushare]\nmode = audit\n"
+                                "[region frames]\nprogram = producer*\nsize = 64MiB\n"
+                                "role = export\nready = free\nhandover = 5s\n"
+                                "[region part{n}]\nindex = *\ndevice = 1\n"
+                                "size = >=1GiB\nrole = import\nmissing = fail\n");
+    Result result = tool({"check", file});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(
+        result.out.find(file + ": OK: 2 rules\n\n[gpushare]\n  mode         = audit      file "),
+        0u)
+        << result.out;
+    EXPECT_TRUE(contains(result.out, "\n  on_free      = defer      default "));
+    EXPECT_TRUE(contains(result.out, "\n[region frames], line 3\n"
+                                     "  program      = producer*\n"
+                                     "  size         = 64 MiB\n"
+                                     "  index        = 0\n"
+                                     "  device       = any\n"
+                                     "  caller       = *\n"
+                                     "  role         = export\n"
+                                     "  ready        = free\n"
+                                     "  handover     = 5 s\n"))
+        << result.out;
+    EXPECT_TRUE(contains(result.out, "\n[region part{n}], line 9\n"
+                                     "  program      = *\n"
+                                     "  size         = at least 1 GiB\n"
+                                     "  index        = every one\n"
+                                     "  device       = 1\n"
+                                     "  caller       = *\n"
+                                     "  role         = import\n"
+                                     "  wait         = 10 s\n"
+                                     "  missing      = fail\n"))
+        << result.out;
+}
+
+TEST(Check, CountsRules) {
+    Temporary place;
+    EXPECT_TRUE(
+        contains(tool({"check", place.file("none.conf", "; nothing\n")}).out, ": OK: 0 rules\n"));
+    EXPECT_TRUE(contains(tool({"check", place.file("one.conf", "[region a]\nrole = auto\n")}).out,
+                         ": OK: 1 rule\n"));
+}
+
+TEST(Check, ErrorsNameFileAndLineOnStderr) {
+    Temporary place;
+    std::string file = place.file("bad.conf", "[gpushare]\nmode = on\nlinger = soon\n");
+    Result result = tool({"check", file});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err.find(file + ":2: "), 0u) << result.err;
+    EXPECT_TRUE(contains(result.err, "share, audit, off")) << result.err;
+    EXPECT_TRUE(contains(result.err, "\n" + file + ":3: ")) << result.err;
+}
+
+TEST(Check, AFileThatIsNotThereIsAnError) {
+    Result result = tool({"check", "/no/such.conf"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err.find("/no/such.conf: "), 0u) << result.err;
+}
+
+TEST(Check, TheEnvironmentIsLeftOut) {
+    Temporary place;
+    Result result = tool({"check", place.file("a.conf", "[gpushare]\nmode = audit\n")},
+                         {{"GPUSHARE_MODE", "nonsense"}});
+    EXPECT_EQ(result.status, 0) << result.err;
+}

@@ -1,0 +1,325 @@
+// gpushare doctor: each thing that can be wrong, made wrong, is named with its remedy.
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "harness.hpp"
+#include "json.hpp"
+
+namespace {
+
+// A driver that does as it is told, built here: doctor loads it as it would the real one.
+const char fake_driver[] = R"(
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int number(const char *name) { const char *text = getenv(name); return text ? atoi(text) : 0; }
+int cuInit(unsigned flags) {
+    (void)flags;
+    if (getenv("FAKE_HANG")) for (;;) pause();
+    if (getenv("FAKE_CRASH")) abort();
+    if (getenv("FAKE_EXIT")) _exit(0);
+    return number("FAKE_INIT");
+}
+int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cuDeviceGetCount(int *count) { *count = number("FAKE_GPUS"); return 0; }
+int cuDeviceGetName(char *name, int size, int device) {
+    const char *text = getenv("FAKE_NAME");
+    (void)device;
+    strncpy(name, text ? text : "NVIDIA H200", size);
+    return 0;
+}
+int cuDeviceGetUuid(char *uuid, int device) { memset(uuid, 0x10 + device, 16); return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    (void)device;
+    *value = attribute == 20 ? number("FAKE_MODE") : 0;
+    return 0;
+}
+)";
+
+class Doctor : public testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        drivers = new Temporary;
+        std::string source = drivers->file("driver.c", fake_driver);
+        built =
+            command({"cc", "-shared", "-fPIC", "-w", "-o", drivers->path + "/libcuda.so.1", source})
+                .status == 0;
+    }
+    static void TearDownTestSuite() {
+        delete drivers;
+    }
+
+    void SetUp() override {
+        if (!built)
+            GTEST_SKIP() << "no C compiler here";
+        Dl_info info;
+        double (*cosine)(double) = cos;
+        ASSERT_NE(dladdr(reinterpret_cast<void *>(cosine), &info), 0);
+        environment = shared.environment();
+        environment["GPUSHARE_LIBRARY"] = info.dli_fname;
+        environment["HOME"] = environment["XDG_CONFIG_HOME"] = shared.root.path;
+        environment["LD_LIBRARY_PATH"] = drivers->path;
+        environment["FAKE_GPUS"] = "1";
+    }
+
+    Json diagnose(std::vector<std::string> more = {}) {
+        more.insert(more.begin(), {"doctor", "--json"});
+        Result result = tool(more, environment);
+        EXPECT_EQ(result.err, "");
+        status = result.status;
+        return Json::parse(result.out);
+    }
+
+    // "ok", "warn", "fail", or "" when the check said nothing (like that).
+    std::string result_of(const Json &list, const std::string &check,
+                          const std::string &message = "") {
+        for (const Json &one : list.elements)
+            if (one["check"].text == check && contains(one["message"].text, message)) {
+                remedy = one["remedy"].text;
+                return one["result"].text;
+            }
+        return "";
+    }
+
+    static Temporary *drivers;
+    static bool built;
+    Shared shared;
+    Environment environment;
+    int status = -1;
+    std::string remedy;
+};
+
+Temporary *Doctor::drivers;
+bool Doctor::built;
+
+} // namespace
+
+TEST_F(Doctor, AGoodPlaceHasNoFailures) {
+    Json list = diagnose();
+    EXPECT_EQ(status, 0);
+    for (const char *check : {"library", "preload", "driver", "gpu", "processes", "directory",
+                              "room", "inotify", "config"})
+        EXPECT_EQ(result_of(list, check), "ok") << check;
+    EXPECT_EQ(result_of(list, "driver", "libcuda.so.1 for CUDA 13.0, 1 GPU"), "ok");
+    EXPECT_EQ(result_of(list, "gpu", "0: NVIDIA H200, GPU-10101010-1010-1010-1010-101010101010"),
+              "ok");
+    for (const Json &one : list.elements)
+        EXPECT_EQ(one.size(), 4u);
+}
+
+TEST_F(Doctor, TextSaysTheSameAndEndsWithAVerdict) {
+    Result result = tool({"doctor"}, environment);
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.out, "ok    gpu          0: NVIDIA H200")) << result.out;
+    environment["FAKE_INIT"] = "100";
+    result = tool({"doctor"}, environment);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.out, "FAIL  driver       cuInit gives 100: no GPU\n"))
+        << result.out;
+    EXPECT_TRUE(contains(result.out, "\n                   -> check nvidia-smi")) << result.out;
+    EXPECT_TRUE(contains(result.out, " checks failed: sharing does not work here")) << result.out;
+}
+
+TEST_F(Doctor, LinesAreWrapped) {
+    std::string out = tool({"doctor"}, environment).out;
+    for (size_t start = 0, end; (end = out.find('\n', start)) != std::string::npos; start = end + 1)
+        EXPECT_LE(end - start, 100u) << out.substr(start, end - start);
+}
+
+TEST_F(Doctor, NoDriverIsAFailureWithARemedy) {
+    if (dlopen("libcuda.so.1", RTLD_LAZY))
+        GTEST_SKIP() << "there is one here";
+    environment["LD_LIBRARY_PATH"] = shared.root.path;
+    Json list = diagnose();
+    EXPECT_EQ(status, 1);
+    EXPECT_EQ(result_of(list, "driver", "no driver: libcuda.so.1: cannot open"), "fail");
+    EXPECT_TRUE(contains(remedy, "install NVIDIA's driver"));
+}
+
+TEST_F(Doctor, CodesOfTheDriverAreExplained) {
+    const struct {
+        const char *code, *message, *remedy;
+    } codes[] = {
+        {"34", "cuInit gives 34: a stub library", "LD_LIBRARY_PATH"},
+        {"100", "cuInit gives 100: no GPU", "CUDA_VISIBLE_DEVICES"},
+        {"304", "cuInit gives 304: an operating system call failed", "/proc"},
+        {"802", "cuInit gives 802: the system is not ready", "fabricmanager"},
+        {"803", "cuInit gives 803: driver and library versions differ", "reboot"},
+        {"999", "cuInit gives 999: unknown error", "nvidia_uvm"},
+        {"777", "cuInit gives 777: see CUresult", "nvidia-smi"},
+    };
+    for (const auto &[code, message, fix] : codes) {
+        environment["FAKE_INIT"] = code;
+        EXPECT_EQ(result_of(diagnose(), "driver", message), "fail") << code;
+        EXPECT_TRUE(contains(remedy, fix)) << remedy;
+        EXPECT_EQ(status, 1);
+    }
+}
+
+TEST_F(Doctor, NoGpuIsAFailure) {
+    environment["FAKE_GPUS"] = "0";
+    EXPECT_EQ(result_of(diagnose(), "driver", "no GPU"), "fail");
+}
+
+TEST_F(Doctor, ADriverThatHangsHangsNobody) {
+    environment["FAKE_HANG"] = "1";
+    auto start = std::chrono::steady_clock::now();
+    Json list = diagnose({"--timeout=1s"});
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+    EXPECT_EQ(result_of(list, "driver", "the driver did not answer within 1 s"), "fail");
+}
+
+TEST_F(Doctor, ADriverThatCrashesIsReported) {
+    environment["FAKE_CRASH"] = "1";
+    EXPECT_EQ(result_of(diagnose(), "driver", "dies of signal 6"), "fail");
+    environment.erase("FAKE_CRASH");
+    environment["FAKE_EXIT"] = "1";
+    EXPECT_EQ(result_of(diagnose(), "driver", "ends silently"), "fail");
+}
+
+TEST_F(Doctor, MigAndExclusiveModeAreSeen) {
+    environment["FAKE_NAME"] = "NVIDIA H200 MIG 1g.18gb";
+    EXPECT_EQ(result_of(diagnose(), "gpu", "a MIG instance"), "warn");
+    EXPECT_EQ(status, 0);
+    environment.erase("FAKE_NAME");
+    environment["FAKE_MODE"] = "3";
+    EXPECT_EQ(result_of(diagnose(), "gpu", "exclusive to one process"), "fail");
+    EXPECT_TRUE(contains(remedy, "nvidia-smi -c DEFAULT"));
+    environment["FAKE_MODE"] = "2";
+    EXPECT_EQ(result_of(diagnose(), "gpu", "closed to all processes"), "fail");
+}
+
+TEST_F(Doctor, SeveralGpusAreListed) {
+    environment["FAKE_GPUS"] = "3";
+    Json list = diagnose();
+    EXPECT_EQ(result_of(list, "driver", "3 GPUs"), "ok");
+    EXPECT_EQ(result_of(list, "gpu", "2: NVIDIA H200, GPU-12121212"), "ok");
+}
+
+TEST_F(Doctor, ALibraryThatIsMissingOrBrokenIsAFailure) {
+    environment["GPUSHARE_LIBRARY"] = "/no/such.so";
+    EXPECT_EQ(
+        result_of(diagnose(), "library", "not found; looked at: GPUSHARE_LIBRARY=/no/such.so"),
+        "fail");
+    EXPECT_EQ(status, 1);
+    environment["GPUSHARE_LIBRARY"] = shared.root.file("broken.so", "not ELF");
+    EXPECT_EQ(result_of(diagnose(), "library", "broken.so does not load: "), "fail");
+    environment["GPUSHARE_LIBRARY"] = shared.root.file("a b.so", "x");
+    EXPECT_EQ(result_of(diagnose(), "library", "blank or a colon"), "fail");
+}
+
+TEST_F(Doctor, WhatElseIsPreloadedIsTold) {
+    environment["LD_PRELOAD"] = "libdl.so.2";
+    EXPECT_EQ(result_of(diagnose(), "preload", "in front of: libdl.so.2"), "ok");
+}
+
+TEST_F(Doctor, ADirectoryThatIsOpenToOthersIsAFailure) {
+    chmod(shared.root.path.c_str(), 0755);
+    EXPECT_EQ(result_of(diagnose(), "directory", "is open to others: its mode is 0755"), "fail");
+    EXPECT_EQ(remedy, "chmod 700 " + shared.root.path);
+    chmod(shared.root.path.c_str(), 0700);
+    chmod(shared.store.path, 0770);
+    EXPECT_EQ(result_of(diagnose(), "directory", "is open to others: its mode is 0770"), "fail");
+    EXPECT_EQ(remedy, "chmod 700 " + shared.root.path + "/default");
+}
+
+TEST_F(Doctor, ADirectoryOfSomebodyElseIsAFailure) {
+    if (chown(shared.root.path.c_str(), 65534, 65534) != 0)
+        GTEST_SKIP() << "only root can give it away";
+    EXPECT_EQ(result_of(diagnose(), "directory", "belongs to uid 65534, you are 0"), "fail");
+}
+
+TEST_F(Doctor, ADirectoryThatIsNoneIsAFailure) {
+    environment["GPUSHARE_DIR"] = shared.root.file("plain", "x");
+    EXPECT_EQ(result_of(diagnose(), "directory", "is not a directory"), "fail");
+    environment["GPUSHARE_DIR"] = "relative/path";
+    EXPECT_EQ(result_of(diagnose(), "directory", "'relative/path' is not an absolute path"),
+              "fail");
+    environment["GPUSHARE_DIR"] = shared.root.path;
+    environment["GPUSHARE_NAMESPACE"] = ".hidden";
+    EXPECT_EQ(result_of(diagnose(), "directory", "'.hidden' is not a valid name"), "fail");
+}
+
+TEST_F(Doctor, ADirectoryThatIsNotThereYetIsFine) {
+    environment["GPUSHARE_DIR"] = shared.root.path + "/new";
+    EXPECT_EQ(result_of(diagnose(), "directory", "/new/default (the first program makes it)"),
+              "ok");
+    EXPECT_NE(access((shared.root.path + "/new").c_str(), F_OK), 0) << "doctor changes nothing";
+}
+
+TEST_F(Doctor, ADiskIsNoPlaceForIt) {
+    Temporary disk("/var/tmp");
+    environment["GPUSHARE_DIR"] = disk.path;
+    if (std::string kind = command({"stat", "-f", "-c", "%T", disk.path}).out; kind == "tmpfs\n")
+        GTEST_SKIP() << "/var/tmp is a tmpfs here";
+    EXPECT_EQ(result_of(diagnose(), "room", "which is not a tmpfs"), "warn");
+    EXPECT_EQ(status, 0) << "a warning is no failure";
+}
+
+TEST_F(Doctor, TheConfigurationIsChecked) {
+    environment["GPUSHARE_CONFIG"] = shared.root.file("a.conf", "[region a]\nrole = auto\n");
+    EXPECT_EQ(result_of(diagnose(), "config", "a.conf, 1 rule"), "ok");
+    environment["GPUSHARE_CONFIG"] = shared.root.file("b.conf", "[gpushare]\nmode = on\n");
+    EXPECT_EQ(result_of(diagnose(), "config", "b.conf:2: "), "fail");
+    EXPECT_EQ(status, 1);
+    environment.erase("GPUSHARE_CONFIG");
+    environment["GPUSHARE_MODE"] = "off";
+    EXPECT_EQ(result_of(diagnose(), "config", "mode is off"), "warn");
+}
+
+TEST_F(Doctor, ACommandIsJudged) {
+    EXPECT_EQ(result_of(diagnose({"sh"}), "command", "/sh can be preloaded"), "ok");
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(result_of(diagnose({"no-such-command"}), "command", "'no-such-command': not found"),
+              "fail");
+    EXPECT_EQ(status, 1);
+    EXPECT_EQ(result_of(diagnose({"/etc/passwd"}), "command", "not an executable file"), "fail");
+    std::string bits32 = read_file("/bin/true");
+    bits32[4] = 1;
+    std::string path = shared.root.file("bits32", bits32);
+    chmod(path.c_str(), 0755);
+    EXPECT_EQ(result_of(diagnose({path}), "command", "is a 32-bit program, the library is 64-bit"),
+              "fail");
+}
+
+TEST_F(Doctor, AForeignProcIsSeen) {
+    Result result = command({"unshare", "--pid", "--fork", "true"});
+    if (result.status != 0)
+        GTEST_SKIP() << "pid namespaces cannot be made here";
+    result = command({"unshare", "--pid", "--fork", tool_path(), "doctor", "--json"}, environment);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result_of(Json::parse(result.out), "processes", "belongs to another pid namespace"),
+              "fail");
+    result =
+        command({"unshare", "--pid", "--fork", "--mount-proc", tool_path(), "doctor", "--json"},
+                environment);
+    EXPECT_EQ(result_of(Json::parse(result.out), "processes", "in a container"), "ok")
+        << result.err;
+}
+
+TEST_F(Doctor, ASmallPrivateShmIsSeen) {
+    std::string script =
+        "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && \"$0\" doctor --json";
+    environment["GPUSHARE_DIR"] = "";
+    Result result = command(
+        {"unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, tool_path()},
+        environment);
+    if (result.out.empty())
+        GTEST_SKIP() << "no mount namespaces here: " << result.err;
+    EXPECT_EQ(result_of(Json::parse(result.out), "container", "/dev/shm has 64 MiB"), "warn");
+    EXPECT_TRUE(contains(remedy, "--ipc=host"));
+    result =
+        command({"unshare", "--mount", "sh", "-c",
+                 "mount -t tmpfs -o size=512k,mode=1777 tmpfs /dev/shm && \"$0\" doctor --json",
+                 tool_path()},
+                environment);
+    EXPECT_EQ(result_of(Json::parse(result.out), "room", "512 KiB left"), "fail");
+}

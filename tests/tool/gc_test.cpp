@@ -1,0 +1,56 @@
+// gpushare gc: what it removes, what it keeps, what it says.
+#include <gtest/gtest.h>
+
+#include "harness.hpp"
+
+TEST(Gc, SaysThatThereIsNothingToRemove) {
+    Shared shared;
+    for (const auto &line : {std::vector<std::string>{"gc"}, {"gc", "--dry-run"}, {"gc", "-n"}}) {
+        Result result = shared.tool(line);
+        EXPECT_EQ(result.status, 0);
+        EXPECT_EQ(result.out, "Nothing to remove.\n");
+        EXPECT_EQ(result.err, "");
+    }
+}
+
+TEST(Gc, ADirectoryThatIsNotThereIsNothingToRemove) {
+    EXPECT_EQ(tool({"gc"}, {{"GPUSHARE_DIR", "/dev/shm/gpushare-test-none"}}).out,
+              "Nothing to remove.\n");
+}
+
+TEST(Gc, RemovesWhatTheDeadLeftByKind) {
+    Shared shared;
+    Peer dead(shared, "dead"), live(shared, "live");
+    shared.region(dead.owner, "a", 1);
+    shared.region(dead.owner, "b", 2);
+    shared.region(live.owner, "c", 3);
+    ASSERT_EQ(gps_name_claim(&shared.store, "a", &dead.owner, nullptr), 0);
+    dead.kill();
+    Result result = shared.tool({"gc", "--dry-run"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out, "Would remove 2 regions, 1 name and 1 file of a dead process.\n");
+    EXPECT_TRUE(contains(shared.tool({"ls", "--all"}).out, "dead")) << "a dry run removes nothing";
+    EXPECT_EQ(shared.tool({"gc"}).out, "Removed 2 regions, 1 name and 1 file of a dead process.\n");
+    EXPECT_EQ(shared.tool({"gc"}).out, "Nothing to remove.\n");
+    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "live"));
+}
+
+TEST(Gc, KeepsWhatIsHeldAndSaysSo) {
+    Shared shared;
+    Peer dead(shared, "dead");
+    auto record = shared.region(dead.owner, "a");
+    Peer consumer(shared, "consumer", {{record.id}});
+    dead.kill();
+    Result result = shared.tool({"gc"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(
+        contains(result.out, "Kept 1 region whose owner is gone: live processes still hold it.\n"))
+        << result.out;
+    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "orphaned"));
+}
+
+TEST(Gc, RefusesADirectoryThatCannotBeUsed) {
+    Result result = tool({"gc"}, {{"GPUSHARE_DIR", "relative"}});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err.find("gpushare: gc: cannot use relative/default: "), 0u) << result.err;
+}

@@ -1,0 +1,88 @@
+// harness.hpp - runs the real tool, and makes directories for it to look at.
+//
+// A Shared is a published directory of its own in /dev/shm. A Peer is a live process: a forked
+// child that holds a lease, and slots where told to; it dies with kill() or with its object.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "lease.h"
+#include "store.h"
+}
+
+struct Result {
+    int status = -1; // exit status, or 128 + signal
+    std::string out, err;
+};
+
+using Environment = std::map<std::string, std::string>;
+
+// Runs the tool with the caller's environment but for GPUSHARE_*, LD_PRELOAD and NO_COLOR, and with
+// `environment` on top. With `terminal` stdout is one.
+Result tool(const std::vector<std::string> &arguments, const Environment &environment = {},
+            bool terminal = false);
+Result command(const std::vector<std::string> &line, const Environment &environment = {},
+               bool terminal = false);
+std::string tool_path();
+
+class Temporary { // a directory, 0700, removed at the end
+  public:
+    explicit Temporary(const char *parent = "/tmp");
+    ~Temporary();
+    Temporary(const Temporary &) = delete;
+    Temporary &operator=(const Temporary &) = delete;
+    std::string file(const std::string &name, const std::string &text = "") const;
+    std::string path;
+};
+
+std::string read_file(const std::string &path);
+void write_file(const std::string &path, const std::string &text);
+
+struct Hold {
+    gps_id region;
+    uint64_t address = 0x7f0000000000;
+    gps_slot_state state = GPS_SLOT_OPEN;
+    gps_slot_via via = GPS_VIA_RULE;
+};
+
+class Shared;
+
+class Peer {
+  public:
+    Peer(const Shared &shared, const std::string &command, const std::vector<Hold> &holds = {},
+         uint64_t pid_ns = 0, uint32_t pid = 0); // another pid namespace than ours, and a pid there
+    ~Peer();
+    Peer(const Peer &) = delete;
+    Peer &operator=(const Peer &) = delete;
+    void kill(); // its file stays, unlocked
+    gps_owner owner;
+
+  private:
+    pid_t child;
+};
+
+class Shared {
+  public:
+    Shared();
+    Environment environment() const;
+    Result tool(const std::vector<std::string> &arguments, bool terminal = false,
+                Environment more = {}) const;
+    // Publishes a region; the handle's first byte makes the id.
+    gps_region_record region(const gps_owner &owner, const std::string &name, uint8_t seed = 1,
+                             gps_state state = GPS_STATE_READY, uint64_t size = 64u << 20) const;
+    std::string regions() const {
+        return std::string(store.path) + "/regions/";
+    }
+    Temporary root;
+    gps_store store;
+};
+
+std::string id_text(const gps_id &id);
+std::string pid_text(const gps_owner &owner);
+
+inline bool contains(const std::string &text, const std::string &part) {
+    return text.find(part) != std::string::npos;
+}

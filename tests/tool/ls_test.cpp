@@ -1,0 +1,328 @@
+// gpushare ls: what is listed, in which words, and what scripts get.
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "harness.hpp"
+#include "json.hpp"
+
+static std::string line_with(const std::string &text, const std::string &part) {
+    size_t at = text.find(part);
+    if (at == std::string::npos)
+        return "";
+    size_t start = text.rfind('\n', at);
+    start = start == std::string::npos ? 0 : start + 1;
+    return text.substr(start, text.find('\n', at) - start);
+}
+
+TEST(Ls, SaysPlainlyThatThereIsNothing) {
+    Shared shared;
+    Result result = shared.tool({"ls"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out, "No shared regions in " + shared.root.path + "/default.\n");
+    EXPECT_EQ(result.err, "");
+}
+
+TEST(Ls, ADirectoryThatIsNotThereYetIsEmpty) {
+    Temporary root("/dev/shm");
+    Result result =
+        tool({"ls"}, {{"GPUSHARE_DIR", root.path + "/none"}, {"GPUSHARE_NAMESPACE", "x"}});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out, "No shared regions in " + root.path + "/none/x.\n");
+    EXPECT_NE(access((root.path + "/none").c_str(), F_OK), 0) << "ls must not make it";
+}
+
+TEST(Ls, JsonOfNothingIsAnEmptyArray) {
+    Shared shared;
+    Result result = shared.tool({"ls", "--json"});
+    EXPECT_EQ(result.out, "[]\n");
+    EXPECT_EQ(result.status, 0);
+}
+
+TEST(Ls, ATableRowSaysAllOfARegion) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    auto record = shared.region(producer.owner, "frames");
+    Peer first(shared, "consumer", {{record.id}});
+    Peer second(shared, "viewer", {{record.id}});
+    Result result = shared.tool({"ls"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    std::string row = line_with(result.out, "frames");
+    EXPECT_TRUE(contains(row, id_text(record.id).substr(0, 8))) << row;
+    EXPECT_TRUE(contains(row, "  64 MiB  GPU-5d6e7f90  ready  ")) << row;
+    EXPECT_TRUE(contains(row, "producer " + pid_text(producer.owner) + "  ")) << row;
+    EXPECT_TRUE(contains(row, "90 s") || contains(row, "91 s")) << row;
+    EXPECT_TRUE(contains(row, "2: ")) << row;
+    EXPECT_TRUE(contains(row, "consumer " + pid_text(first.owner))) << row;
+    EXPECT_TRUE(contains(row, "viewer " + pid_text(second.owner))) << row;
+    EXPECT_EQ(result.out.substr(0, 4), "NAME");
+    EXPECT_FALSE(contains(result.out, " \n")) << "no trailing blanks";
+    EXPECT_FALSE(contains(result.out, "\033")) << "no colours in a pipe";
+}
+
+TEST(Ls, ColumnsAlign) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "a", 1, GPS_STATE_READY, 4096);
+    shared.region(producer.owner, "a-much-longer-name", 2, GPS_STATE_CLOSING, 3u << 30);
+    Result result = shared.tool({"ls"});
+    std::string title = line_with(result.out, "NAME"), row = line_with(result.out, "a  ");
+    EXPECT_EQ(title.find("GPU"), row.find("GPU-"));
+    EXPECT_EQ(title.find("OWNER"), row.find("producer"));
+    EXPECT_EQ(title.find("SIZE") + 4, row.find("4 KiB") + 5) << result.out;
+}
+
+TEST(Ls, EveryStateHasItsWord) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "w", 1, GPS_STATE_WRITING);
+    shared.region(producer.owner, "r", 2, GPS_STATE_READY);
+    shared.region(producer.owner, "f", 3, GPS_STATE_FINAL);
+    shared.region(producer.owner, "c", 4, GPS_STATE_CLOSING);
+    Result result = shared.tool({"ls"});
+    for (const char *word : {"exporting", "ready", "final", "closing"})
+        EXPECT_TRUE(contains(result.out, word)) << word << "\n" << result.out;
+    auto list = Json::parse(shared.tool({"ls", "--json"}).out);
+    ASSERT_EQ(list.size(), 4u);
+    EXPECT_EQ(list[0]["state"].text, "closing");
+    EXPECT_EQ(list[1]["state"].text, "final");
+    EXPECT_EQ(list[2]["state"].text, "ready");
+    EXPECT_EQ(list[3]["state"].text, "exporting");
+}
+
+TEST(Ls, TombstonesAppearOnlyWithAll) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "gone", 1, GPS_STATE_FREED);
+    EXPECT_FALSE(contains(shared.tool({"ls"}).out, "gone"));
+    EXPECT_EQ(shared.tool({"ls", "--json"}).out, "[]\n");
+    for (const char *all : {"--all", "-a"})
+        EXPECT_TRUE(contains(line_with(shared.tool({"ls", all}).out, "gone"), "  freed  "));
+    EXPECT_EQ(Json::parse(shared.tool({"ls", "--all", "--json"}).out)[0]["state"].text, "freed");
+}
+
+TEST(Ls, AFreedRegionThatIsStillHeldIsListed) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    auto record = shared.region(producer.owner, "freed-under-us", 1, GPS_STATE_FREED);
+    Peer consumer(shared, "consumer", {{record.id}});
+    EXPECT_TRUE(contains(line_with(shared.tool({"ls"}).out, "freed-under-us"), "  freed  "));
+}
+
+TEST(Ls, ARegionOfADeadOwnerThatIsHeldIsOrphaned) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    auto record = shared.region(producer.owner, "frames");
+    Peer consumer(shared, "consumer", {{record.id}});
+    producer.kill();
+    Result result = shared.tool({"ls"});
+    EXPECT_TRUE(contains(line_with(result.out, "frames"), "  orphaned  ")) << result.out;
+    EXPECT_FALSE(contains(result.out, "gpushare gc")) << "gc would keep it";
+}
+
+TEST(Ls, ARegionOfTheDeadThatNobodyHoldsIsOnlyCounted) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "frames");
+    producer.kill();
+    Result result = shared.tool({"ls"});
+    EXPECT_EQ(result.out, "No shared regions in " + shared.root.path +
+                              "/default.\n\n1 region of dead processes not shown. Remove it with: "
+                              "gpushare gc\n");
+    result = shared.tool({"ls", "--all"});
+    EXPECT_TRUE(contains(line_with(result.out, "frames"), "  dead  ")) << result.out;
+    shared.region(producer.owner, "more", 2);
+    result = shared.tool({"ls", "--all"});
+    EXPECT_TRUE(
+        contains(result.out, "\n\n2 regions of dead processes. Remove them with: gpushare gc\n"));
+}
+
+TEST(Ls, AnOwnerWithoutAFileIsDead) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "frames");
+    producer.kill();
+    char file[GPS_PROC_NAME];
+    gps_owner_format(&producer.owner, file);
+    ASSERT_EQ(unlink((std::string(shared.store.path) + "/procs/" + file).c_str()), 0);
+    EXPECT_EQ(Json::parse(shared.tool({"ls", "-a", "--json"}).out)[0]["state"].text, "dead");
+}
+
+TEST(Ls, AnImporterThatDiedIsNoUser) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    auto record = shared.region(producer.owner, "frames");
+    Peer consumer(shared, "consumer", {{record.id}});
+    consumer.kill();
+    EXPECT_TRUE(contains(line_with(shared.tool({"ls"}).out, "frames"), " s  0"));
+}
+
+TEST(Ls, AProcessThatHoldsARegionTwiceIsOneUser) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    auto record = shared.region(producer.owner, "frames");
+    Peer consumer(shared, "consumer", {{record.id}, {record.id, 0x7f1000000000}});
+    Result result = shared.tool({"ls"});
+    EXPECT_TRUE(contains(result.out, "  1: consumer " + pid_text(consumer.owner) + "\n"))
+        << result.out;
+    EXPECT_EQ(Json::parse(shared.tool({"ls", "--json"}).out)[0]["users"].size(), 1u);
+}
+
+TEST(Ls, AnIntentCountsAsAUser) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    auto record = shared.region(producer.owner, "frames");
+    Peer consumer(shared, "consumer", {{record.id, 0, GPS_SLOT_INTENT}});
+    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "  1: consumer"));
+}
+
+TEST(Ls, ManyUsersAreCountedNotAllNamed) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    auto record = shared.region(producer.owner, "frames");
+    std::vector<std::unique_ptr<Peer>> consumers;
+    for (int i = 0; i < 6; i++)
+        consumers.push_back(
+            std::make_unique<Peer>(shared, "consumer", std::vector<Hold>{{record.id}}));
+    Result result = shared.tool({"ls"});
+    EXPECT_TRUE(contains(result.out, "  6: consumer ")) << result.out;
+    EXPECT_TRUE(contains(result.out, " and 2 more\n")) << result.out;
+    EXPECT_EQ(Json::parse(shared.tool({"ls", "--json"}).out)[0]["users"].size(), 6u);
+}
+
+TEST(Ls, OnePidInTwoNamespacesIsTwoProcesses) {
+    Shared shared;
+    Peer one(shared, "server", {}, 4026532201, 7), two(shared, "server", {}, 4026532333, 7);
+    auto first = shared.region(one.owner, "one", 1);
+    auto second = shared.region(two.owner, "two", 2);
+    Peer reader(shared, "reader", {{first.id}, {second.id}}, 4026532201, 9);
+    Result result = shared.tool({"ls"});
+    EXPECT_TRUE(contains(line_with(result.out, "one "), "server 7@4026532201")) << result.out;
+    EXPECT_TRUE(contains(line_with(result.out, "two "), "server 7@4026532333")) << result.out;
+    EXPECT_TRUE(contains(result.out, "1: reader 9@4026532201")) << result.out;
+    auto list = Json::parse(shared.tool({"ls", "--json"}).out);
+    EXPECT_EQ(list[0]["owner"]["pid"].text, "7");
+    EXPECT_EQ(list[0]["owner"]["pid_ns"].text, "4026532201");
+    EXPECT_EQ(list[1]["owner"]["pid_ns"].text, "4026532333");
+    EXPECT_EQ(list[1]["users"][0]["pid_ns"].text, "4026532201");
+}
+
+TEST(Ls, JsonHasTheMembersThatScriptsRelyOn) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    auto record = shared.region(producer.owner, "frames", 1, GPS_STATE_READY, 12345678901);
+    Peer consumer(shared, "consumer", {{record.id}});
+    shared.region(producer.owner, "", 2);
+    auto list = Json::parse(shared.tool({"ls", "--json"}).out);
+    ASSERT_EQ(list.size(), 2u);
+    const Json &region = list[0];
+    EXPECT_EQ(region.size(), 9u);
+    EXPECT_EQ(region["id"].text, id_text(record.id));
+    EXPECT_EQ(region["name"].text, "frames");
+    EXPECT_EQ(region["size"].text, "12345678901");
+    EXPECT_EQ(region["device"].text, "GPU-5d6e7f90-a1b2-c3d4-e5f6-0718293a4b5c");
+    EXPECT_EQ(region["state"].text, "ready");
+    EXPECT_EQ(region["backing"].text, "ipc");
+    EXPECT_EQ(region["owner"]["pid"].text, pid_text(producer.owner));
+    EXPECT_EQ(region["owner"]["command"].text, "producer");
+    EXPECT_EQ(region["users"][0]["command"].text, "consumer");
+    EXPECT_EQ(region["users"][0]["pid"].text, pid_text(consumer.owner));
+    EXPECT_NEAR(region["age"].number, 90, 20);
+    EXPECT_EQ(list[1]["name"].kind, Json::Null);
+    EXPECT_EQ(list[1]["users"].size(), 0u);
+}
+
+TEST(Ls, JsonIsValidWhateverACommandIsCalled) {
+    Shared shared;
+    Peer odd(shared, "a \"quoted\\\" <name>");
+    shared.region(odd.owner, "x");
+    auto list = Json::parse(shared.tool({"ls", "--json"}).out);
+    EXPECT_EQ(list[0]["owner"]["command"].text, "a \"quoted\\\" <name>");
+}
+
+TEST(Ls, NamedRegionsComeFirstInOrder) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "", 1);
+    shared.region(producer.owner, "b", 2);
+    shared.region(producer.owner, "a", 3);
+    auto list = Json::parse(shared.tool({"ls", "--json"}).out);
+    EXPECT_EQ(list[0]["name"].text, "a");
+    EXPECT_EQ(list[1]["name"].text, "b");
+    EXPECT_EQ(list[2]["name"].kind, Json::Null);
+    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "\n-  "));
+}
+
+TEST(Ls, ADamagedRecordIsWarnedAboutAndSkipped) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "good", 1);
+    auto bad = shared.region(producer.owner, "bad", 2);
+    std::string path = shared.regions() + id_text(bad.id), bytes = read_file(path);
+    bytes[60] ^= 1;
+    write_file(path, bytes);
+    Result result = shared.tool({"ls"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "gpushare: ls: warning: " + path +
+                              ": checksum does not match; skipped, remove it with: gpushare gc\n");
+    EXPECT_TRUE(contains(result.out, "good"));
+    EXPECT_FALSE(contains(result.out, "bad"));
+    result = shared.tool({"ls", "--json"});
+    EXPECT_EQ(Json::parse(result.out).size(), 1u) << "the warning does not mix with JSON";
+}
+
+TEST(Ls, ADamagedProcessFileIsWarnedAbout) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    std::string file = std::string(shared.store.path) + "/procs/1.2.3.00000000000000ff";
+    write_file(file, "nonsense");
+    Result result = shared.tool({"ls"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.err, "gpushare: ls: warning: " + file + ": ")) << result.err;
+}
+
+TEST(Ls, ColoursOnlyOnATerminalWithoutNoColor) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "frames");
+    EXPECT_TRUE(contains(shared.tool({"ls"}, true).out, "\033[32mready\033[0m"));
+    EXPECT_FALSE(contains(shared.tool({"ls"}, true, {{"NO_COLOR", "1"}}).out, "\033"));
+    EXPECT_TRUE(contains(shared.tool({"ls"}, true, {{"NO_COLOR", ""}}).out, "\033"));
+    EXPECT_FALSE(contains(shared.tool({"ls"}, true, {{"TERM", "dumb"}}).out, "\033"));
+}
+
+TEST(Ls, RefusesADirectoryThatIsOpenToOthers) {
+    Shared shared;
+    chmod(shared.root.path.c_str(), 0755);
+    Result result = shared.tool({"ls"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "gpushare: ls: cannot use " + shared.root.path +
+                              "/default: it or a directory on the way is not yours, or is open to "
+                              "others; it must be yours, mode 0700\n");
+}
+
+TEST(Ls, RefusesBadWordsForTheDirectory) {
+    for (const Environment &bad :
+         {Environment{{"GPUSHARE_DIR", "relative"}},
+          Environment{{"GPUSHARE_DIR", "/tmp"}, {"GPUSHARE_NAMESPACE", "a/b"}}}) {
+        Result result = tool({"ls"}, bad);
+        EXPECT_EQ(result.status, 1);
+        EXPECT_TRUE(
+            contains(result.err, "GPUSHARE_DIR must be an absolute path, and GPUSHARE_NAMESPACE"))
+            << result.err;
+    }
+}
+
+TEST(Ls, SeparateNamespacesAreSeparate) {
+    Shared shared;
+    Peer producer(shared, "producer");
+    shared.region(producer.owner, "frames");
+    EXPECT_TRUE(contains(shared.tool({"ls"}).out, "frames"));
+    Result other = shared.tool({"ls"}, false, {{"GPUSHARE_NAMESPACE", "other"}});
+    EXPECT_EQ(other.out, "No shared regions in " + shared.root.path + "/other.\n");
+}

@@ -1,0 +1,157 @@
+// The tool as a whole: help, versions, wrong command lines, and the manual.
+#include <gtest/gtest.h>
+
+#include "harness.hpp"
+
+static const char *const verbs[] = {"run", "ls", "show", "check", "gc", "doctor", "help"};
+
+TEST(Tool, PrintsItsVersion) {
+    for (const char *option : {"--version", "-V"}) {
+        Result result = tool({option});
+        EXPECT_EQ(result.status, 0);
+        EXPECT_EQ(result.out.substr(0, 9), "gpushare ");
+        EXPECT_TRUE(isdigit(result.out[9])) << result.out;
+        EXPECT_EQ(result.err, "");
+    }
+}
+
+TEST(Tool, HelpNamesEveryCommand) {
+    std::string help = tool({"--help"}).out;
+    for (const char *verb : verbs)
+        EXPECT_TRUE(contains(help, "\n  " + std::string(verb) + " ")) << help;
+    EXPECT_EQ(tool({"-h"}).out, help);
+    EXPECT_EQ(tool({"help"}).out, help);
+    EXPECT_EQ(tool({"--help"}).status, 0);
+}
+
+TEST(Tool, EveryCommandExplainsItself) {
+    for (std::string verb : verbs) {
+        Result result = tool({verb, "--help"});
+        EXPECT_EQ(result.status, 0);
+        EXPECT_EQ(result.err, "");
+        EXPECT_EQ(result.out.find("Usage: gpushare " + verb + " "), 0u) << result.out;
+        EXPECT_TRUE(contains(result.out, "--help")) << result.out;
+        EXPECT_EQ(tool({verb, "-h"}).out, result.out);
+        EXPECT_EQ(tool({"help", verb}).out, result.out);
+    }
+}
+
+TEST(Tool, HelpWorksAfterOtherOptionsAndWithoutAGoodDirectory) {
+    Result result = tool({"ls", "--json", "--help"}, {{"GPUSHARE_DIR", "bad"}});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.out, "Usage: gpushare ls"));
+}
+
+TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
+    const struct {
+        std::vector<std::string> line;
+        std::string error;
+    } wrong[] = {
+        {{}, "gpushare: a command is missing; see: gpushare --help\n"},
+        {{"list"},
+         "gpushare: unknown command 'list'; allowed: run, ls, show, check, gc, doctor, help\n"},
+        {{"help", "list"},
+         "gpushare: help: unknown command 'list'; allowed: run, ls, show, check, gc, doctor, "
+         "help\n"},
+        {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
+        {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
+        {{"ls", "-x"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
+        {{"ls", "-ax"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
+        {{"ls", "--json=yes"}, "gpushare: ls: option '--json' takes no value\n"},
+        {{"ls", "--help=yes"}, "gpushare: ls: option '--help' takes no value\n"},
+        {{"ls", "frames"},
+         "gpushare: ls: unexpected argument 'frames'; usage: gpushare ls [OPTIONS]\n"},
+        {{"show"},
+         "gpushare: show: an argument is missing; usage: gpushare show [OPTIONS] NAME|ID|PID\n"},
+        {{"show", "a", "b"},
+         "gpushare: show: unexpected argument 'b'; usage: gpushare show [OPTIONS] NAME|ID|PID\n"},
+        {{"show", "--all"}, "gpushare: show: unknown option '--all'; allowed: --json, --help\n"},
+        {{"check"},
+         "gpushare: check: an argument is missing; usage: gpushare check [OPTIONS] FILE\n"},
+        {{"check", "--json", "x"}, "gpushare: check: unknown option '--json'; allowed: --help\n"},
+        {{"gc", "now"}, "gpushare: gc: unexpected argument 'now'; usage: gpushare gc [OPTIONS]\n"},
+        {{"gc", "--force"}, "gpushare: gc: unknown option '--force'; allowed: --dry-run, --help\n"},
+        {{"doctor", "a", "b"},
+         "gpushare: doctor: unexpected argument 'b'; usage: gpushare doctor [OPTIONS] [CMD]\n"},
+        {{"doctor", "--timeout"},
+         "gpushare: doctor: option '--timeout' needs a value; see: gpushare doctor --help\n"},
+        {{"doctor", "-t"},
+         "gpushare: doctor: option '-t' needs a value; see: gpushare doctor --help\n"},
+        {{"doctor", "--timeout=soon"},
+         "gpushare: doctor: --timeout 'soon' is not a time; allowed: 500ms, 30s, 2min ...\n"},
+    };
+    for (const auto &[line, error] : wrong) {
+        Result result = tool(line);
+        EXPECT_EQ(result.status, 2) << error;
+        EXPECT_EQ(result.err, error);
+        EXPECT_EQ(result.out, "");
+    }
+}
+
+TEST(Tool, OutputThatCannotBeWrittenIsAFailure) {
+    Result result = command({"sh", "-c", "\"$0\" --help >/dev/full", tool_path()});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err, "gpushare: cannot write the output: No space left on device\n");
+}
+
+// The long options that a command's help lists.
+static std::vector<std::string> options_of(const std::string &help) {
+    std::vector<std::string> options;
+    for (size_t at = help.find("  --"); at != std::string::npos; at = help.find("  --", at + 1))
+        options.push_back(help.substr(at + 4, help.find_first_of(" =\n", at + 4) - at - 4));
+    for (size_t at = help.find(", --"); at != std::string::npos; at = help.find(", --", at + 1))
+        options.push_back(help.substr(at + 4, help.find_first_of(" =\n", at + 4) - at - 4));
+    return options;
+}
+
+static std::string manual() {
+#ifdef GPUSHARE_MANUAL
+    return GPUSHARE_MANUAL;
+#else
+    return "tools/gpushare.1";
+#endif
+}
+
+TEST(Manual, ExplainsEveryCommandAndEveryOption) {
+    std::string page = read_file(manual());
+    ASSERT_FALSE(page.empty());
+    for (std::string verb : verbs) {
+        size_t start = page.find("\n.SS " + verb + "\n");
+        ASSERT_NE(start, std::string::npos) << verb;
+        size_t end = std::min(page.find("\n.SS ", start + 1), page.find("\n.SH ", start + 1));
+        std::string section = page.substr(start, end - start);
+        auto options = options_of(tool({verb, "--help"}).out);
+        EXPECT_FALSE(options.empty());
+        for (const auto &option : options) {
+            std::string escaped;
+            for (char c : option)
+                escaped += c == '-' ? std::string("\\-") : std::string(1, c);
+            if (option != "help") {
+                EXPECT_TRUE(contains(section, "\\-\\-" + escaped)) << verb << " --" << option;
+            }
+        }
+    }
+    EXPECT_TRUE(contains(page, "\\-\\-help"));
+    EXPECT_TRUE(contains(page, "\\-\\-version"));
+}
+
+TEST(Manual, ExplainsEveryStateThatLsExplains) {
+    std::string page = read_file(manual());
+    for (const char *state :
+         {"exporting", "ready", "final", "closing", "orphaned", "freed", "dead"})
+        EXPECT_TRUE(contains(page, ".B " + std::string(state) + "\n")) << state;
+}
+
+TEST(Manual, FormatsWithoutAWarning) {
+    Result result = command({"sh", "-c", "command -v groff"});
+    if (result.status != 0)
+        GTEST_SKIP() << "no groff here";
+    result = command({"groff", "-man", "-ww", "-Tutf8", "-z", manual()});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "");
+}
+
+int main(int argc, char **argv) {
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}

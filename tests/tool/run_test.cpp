@@ -1,0 +1,270 @@
+// gpushare run: what the command gets, what the caller gets back, and what is said beforehand.
+#include <gtest/gtest.h>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "harness.hpp"
+
+namespace {
+
+// Any library will do to see that it is preloaded: libm, which `sh` and `env` do not need.
+class Run : public testing::Test {
+  protected:
+    void SetUp() override {
+        Dl_info info;
+        double (*cosine)(double) = cos;
+        ASSERT_NE(dladdr(reinterpret_cast<void *>(cosine), &info), 0);
+        library = std::filesystem::canonical(info.dli_fname);
+        environment["GPUSHARE_LIBRARY"] = library;
+        environment["HOME"] = place.path;
+        environment["XDG_CONFIG_HOME"] = place.path;
+    }
+
+    Result run(std::vector<std::string> line, const Environment &more = {}) {
+        Environment all = more;
+        all.insert(environment.begin(), environment.end());
+        line.insert(line.begin(), "run");
+        return tool(line, all);
+    }
+
+    // A copy of /bin/true, changed.
+    std::string altered(const std::string &name, void (*change)(std::string &elf)) {
+        std::string bytes = read_file("/bin/true");
+        change(bytes);
+        std::string path = place.file(name, bytes);
+        chmod(path.c_str(), 0755);
+        return path;
+    }
+
+    Temporary place;
+    std::string library;
+    Environment environment;
+};
+
+Elf64_Phdr *interpreter(std::string &elf) {
+    auto *header = reinterpret_cast<Elf64_Ehdr *>(elf.data());
+    auto *segment = reinterpret_cast<Elf64_Phdr *>(elf.data() + header->e_phoff);
+    while (segment->p_type != PT_INTERP)
+        segment++;
+    return segment;
+}
+
+void make_static(std::string &elf) {
+    interpreter(elf)->p_type = PT_NULL;
+}
+
+void make_musl(std::string &elf) {
+    Elf64_Phdr *segment = interpreter(elf);
+    char *name = elf.data() + segment->p_offset;
+    memset(name, 0, segment->p_filesz);
+    strcpy(name, "/lib/ld-musl.so.1");
+}
+
+void make_foreign(std::string &elf) {
+    reinterpret_cast<Elf64_Ehdr *>(elf.data())->e_machine = EM_S390;
+}
+
+} // namespace
+
+TEST_F(Run, TheLibraryIsPreloadedIntoTheCommand) {
+    EXPECT_EQ(run({"printenv", "LD_PRELOAD"}).out, library + "\n");
+    Result result = run({"--", "cat", "/proc/self/maps"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.out, library));
+    EXPECT_EQ(result.err, "");
+}
+
+TEST_F(Run, APreloadThatIsThereStaysBehindIt) {
+    EXPECT_EQ(run({"printenv", "LD_PRELOAD"}, {{"LD_PRELOAD", "libdl.so.2"}}).out,
+              library + ":libdl.so.2\n");
+    EXPECT_EQ(run({"printenv", "LD_PRELOAD"}, {{"LD_PRELOAD", ""}}).out, library + "\n");
+}
+
+TEST_F(Run, RunInRunPreloadsOnce) {
+    EXPECT_EQ(run({tool_path(), "run", "printenv", "LD_PRELOAD"}).out, library + "\n");
+}
+
+TEST_F(Run, TheExitStatusIsTheCommands) {
+    EXPECT_EQ(run({"true"}).status, 0);
+    EXPECT_EQ(run({"sh", "-c", "exit 42"}).status, 42);
+    EXPECT_EQ(run({"sh", "-c", "exit 255"}).status, 255);
+}
+
+TEST_F(Run, ASignalReachesTheCommandAndItsDeathTheCaller) {
+    EXPECT_EQ(run({"sh", "-c", "kill -TERM $$"}).status, 128 + 15);
+    EXPECT_EQ(run({"sh", "-c", "trap 'exit 7' USR1; kill -USR1 $$; exit 1"}).status, 7);
+}
+
+TEST_F(Run, OptionsOfTheCommandAreItsOwn) {
+    EXPECT_EQ(run({"echo", "--mode", "x", "--help"}).out, "--mode x --help\n");
+    EXPECT_EQ(run({"--mode=audit", "--", "echo", "--", "-h"}).out, "-- -h\n");
+}
+
+TEST_F(Run, ModeIsHandedOn) {
+    EXPECT_EQ(run({"--mode", "audit", "printenv", "GPUSHARE_MODE"}).out, "audit\n");
+    EXPECT_EQ(run({"--mode=off", "printenv", "GPUSHARE_MODE"}).out, "off\n");
+    EXPECT_EQ(run({"-m", "share", "printenv", "GPUSHARE_MODE"}).out, "share\n");
+    EXPECT_EQ(run({"printenv", "GPUSHARE_MODE"}).status, 1) << "not set without the option";
+}
+
+TEST_F(Run, ABadModeIsRefused) {
+    Result result = run({"--mode=on", "echo", "ran"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err.find("--mode: "), 0u) << result.err;
+    EXPECT_TRUE(contains(result.err, "share, audit, off")) << result.err;
+}
+
+TEST_F(Run, TheConfigurationIsHandedOnAbsolute) {
+    std::string file = place.file("a.conf", "[region a]\nrole = auto\n");
+    EXPECT_EQ(run({"--config", file, "printenv", "GPUSHARE_CONFIG"}).out, file + "\n");
+    Result result = command(
+        {"sh", "-c", "cd " + place.path + " && \"$0\" run -c a.conf printenv GPUSHARE_CONFIG",
+         tool_path()},
+        environment);
+    EXPECT_EQ(result.out, file + "\n") << result.err;
+}
+
+TEST_F(Run, ABrokenConfigurationIsExplainedAndNothingRuns) {
+    std::string file = place.file("bad.conf", "[gpushare]\n\nmode = on\n");
+    Result result = run({"--config=" + file, "echo", "ran"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, tool({"check", file}).err);
+    EXPECT_EQ(result.err.find(file + ":3: "), 0u);
+    result = run({"echo", "ran"}, {{"GPUSHARE_CONFIG", file}});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err.find(file + ":3: "), 0u);
+    result = run({"--config=/no/such", "echo", "ran"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err.find("/no/such: "), 0u) << result.err;
+}
+
+TEST_F(Run, ABrokenEnvironmentIsExplained) {
+    Result result = run({"echo", "ran"}, {{"GPUSHARE_ON_FREE", "maybe"}});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_TRUE(contains(result.err, "GPUSHARE_ON_FREE: ")) << result.err;
+}
+
+TEST_F(Run, ACommandThatDoesNotExistIs127) {
+    Result result = run({"no-such-command-here"});
+    EXPECT_EQ(result.status, 127);
+    EXPECT_EQ(result.err, "gpushare: run: command 'no-such-command-here' not found\n");
+    result = run({"./no/such"});
+    EXPECT_EQ(result.status, 127);
+    EXPECT_EQ(result.err, "gpushare: run: cannot execute './no/such': No such file or directory\n");
+}
+
+TEST_F(Run, ACommandThatCannotBeExecutedIs126) {
+    Result result = run({"/etc"});
+    EXPECT_EQ(result.status, 126);
+    EXPECT_EQ(result.err, "gpushare: run: cannot execute '/etc': Permission denied\n");
+    EXPECT_EQ(run({place.file("plain", "text\n")}).status, 126);
+}
+
+TEST_F(Run, WrongUseIs125) {
+    Result result = run({});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err,
+              "gpushare: run: an argument is missing; usage: gpushare run [OPTIONS] [--] CMD...\n");
+    result = run({"--foo", "true"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.err,
+              "gpushare: run: unknown option '--foo'; allowed: --config, --mode, --help\n");
+    EXPECT_EQ(run({"--config"}).status, 125);
+}
+
+TEST_F(Run, WithoutItsLibraryNothingRuns) {
+    environment["GPUSHARE_LIBRARY"] = "/no/such.so";
+    Result result = run({"echo", "ran"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "gpushare: run: libgpushare.so not found; looked at: "
+                          "GPUSHARE_LIBRARY=/no/such.so; set GPUSHARE_LIBRARY to its path\n");
+}
+
+TEST_F(Run, ALibraryPathThatLdPreloadCannotHoldIsRefused) {
+    std::string odd = place.file("has blank.so", "x");
+    environment["GPUSHARE_LIBRARY"] = odd;
+    Result result = run({"echo", "ran"});
+    EXPECT_EQ(result.status, 125);
+    EXPECT_TRUE(contains(result.err, "LD_PRELOAD cannot hold '" + odd + "'")) << result.err;
+}
+
+TEST_F(Run, TheLibraryIsFoundBesideTheToolAndInLib) {
+    environment.erase("GPUSHARE_LIBRARY");
+    std::string bin = place.path + "/bin";
+    std::filesystem::create_directory(bin);
+    std::filesystem::copy(tool_path(), bin + "/gpushare");
+    for (std::string below : {"/lib/x86_64-linux-gnu", "/lib64", "/lib", "/bin"}) {
+#ifndef __x86_64__
+        if (below == "/lib/x86_64-linux-gnu")
+            continue;
+#endif
+        std::filesystem::create_directories(place.path + below);
+        std::string found = place.path + below + "/libgpushare.so";
+        std::filesystem::copy(library, found); // each goes before those tried earlier in this loop
+        Result result = command({bin + "/gpushare", "run", "printenv", "LD_PRELOAD"}, environment);
+        EXPECT_EQ(result.out, found + "\n") << result.err;
+    }
+}
+
+TEST_F(Run, AStaticallyLinkedCommandIsWarnedAbout) {
+    std::string path = altered("static", make_static);
+    EXPECT_EQ(
+        run({path}).err.find("gpushare: run: warning: '" + path +
+                             "' is statically linked: no loader reads LD_PRELOAD for it; it runs "
+                             "without gpushare\n"),
+        0u);
+}
+
+TEST_F(Run, ASetuidCommandIsWarnedAbout) {
+    std::string path = altered("setuid", [](std::string &) {});
+    if (chown(path.c_str(), 65534, 65534) != 0)
+        GTEST_SKIP() << "only root can make one";
+    chmod(path.c_str(), 04755);
+    Result result = run({path});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "gpushare: run: warning: '" + path +
+                              "' is setuid: the loader ignores LD_PRELOAD for it; it runs without "
+                              "gpushare\n");
+    chmod(path.c_str(), 02755);
+    EXPECT_TRUE(contains(run({path}).err, "is setgid: "));
+}
+
+TEST_F(Run, AForeignCommandIsWarnedAboutBeforeItFails) {
+    std::string path = altered("foreign", make_foreign);
+    Result result = run({path});
+    EXPECT_EQ(result.status, command({"env", path}).status);
+    EXPECT_NE(result.status, 0);
+    EXPECT_TRUE(contains(result.err, "is built for another processor than the library"))
+        << result.err;
+    EXPECT_TRUE(
+        contains(run({altered("musl", make_musl)}).err, "uses musl, the library needs glibc"));
+}
+
+TEST_F(Run, AScriptIsJudgedByItsInterpreter) {
+    std::string script = place.file("good", "#!/bin/sh\nexit 3\n");
+    chmod(script.c_str(), 0755);
+    Result result = run({script});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_EQ(result.err, "");
+    std::string path = altered("static", make_static);
+    script = place.file("bad", "#! " + path + " -x\n");
+    chmod(script.c_str(), 0755);
+    EXPECT_TRUE(contains(run({script}).err,
+                         "is a script, and its interpreter " + path + " is statically linked"));
+}
+
+TEST_F(Run, ACommandFromThePathIsJudgedToo) {
+    std::string path = altered("in-path", make_static);
+    Result result = run({"in-path"}, {{"PATH", "/nowhere:" + place.path}});
+    EXPECT_TRUE(contains(result.err, "'in-path' is statically linked")) << result.err;
+}

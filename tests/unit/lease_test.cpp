@@ -1,0 +1,786 @@
+/* lease_test.cpp - this process's file, and whether others live. */
+#include "store_support.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ADDRESS_SPACE_IS_HUGE 1
+#else
+#define ADDRESS_SPACE_IS_HUGE 0
+#endif
+
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(OwnerSelf, TellsWhoWeAre) {
+    gps_owner self;
+    struct stat ns;
+
+    gps_owner_self(&self);
+    ASSERT_EQ(0, stat("/proc/self/ns/pid", &ns));
+    EXPECT_EQ(ns.st_ino, self.pid_ns);
+    EXPECT_EQ(static_cast<uint32_t>(getpid()), self.pid);
+    EXPECT_EQ(geteuid(), self.uid);
+    EXPECT_EQ(fs::read_symlink("/proc/self/exe").filename().string().substr(0, 31), self.command);
+    EXPECT_NE(0u, self.start);
+}
+
+TEST(OwnerSelf, ParsesTheStartTimeBehindAnyCommand) {
+    gps_owner before, after;
+
+    gps_owner_self(&before);
+    prctl(PR_SET_NAME, ") S 1 (2 3) 4 ");
+    gps_owner_self(&after);
+    prctl(PR_SET_NAME, "lease_test");
+    EXPECT_EQ(before.start, after.start);
+}
+
+TEST(OwnerSelf, DrawsANewNonceEachTime) {
+    std::set<uint64_t> seen;
+
+    for (int i = 0; i < 100; i++) {
+        gps_owner self;
+        gps_owner_self(&self);
+        EXPECT_NE(0u, self.nonce);
+        seen.insert(self.nonce);
+    }
+    EXPECT_EQ(100u, seen.size());
+}
+
+TEST(OwnerSelf, PassesTheCheckOfItsHeader) {
+    gps_proc_header header = {};
+
+    gps_owner_self(&header.owner);
+    gps_proc_seal(&header);
+    EXPECT_STREQ(nullptr, gps_proc_check(&header, sizeof header));
+}
+
+class OwnerCommandTest : public StoreTest {
+  protected:
+    /* What a program of this file name says that it is called. */
+    std::string command_of(const std::string &file, bool unlinked = false) {
+        const std::string path = base + "/" + file;
+
+        fs::copy_file("/proc/self/exe", path);
+        Child child([&](Child &self) {
+            if (unlinked)
+                setenv("GPS_TEST_UNLINK", path.c_str(), 1);
+            setenv("GPS_TEST_COMMAND_FD", std::to_string(dup(self.output())).c_str(), 1);
+            execl(path.c_str(), path.c_str(), nullptr);
+            return 1;
+        });
+        gps_owner owner = {};
+        EXPECT_TRUE(child.receive(owner));
+        child.reap();
+        return owner.command;
+    }
+};
+
+TEST_F(OwnerCommandTest, IsTheFileName) {
+    EXPECT_EQ("producer", command_of("producer"));
+}
+
+TEST_F(OwnerCommandTest, IsCutAndCleaned) {
+    EXPECT_EQ(std::string(31, 'x'), command_of(std::string(200, 'x')));
+    EXPECT_EQ("a?b?[2J??", command_of("a\nb\x1b[2J\xc3\xa9"));
+}
+
+TEST_F(OwnerCommandTest, SurvivesTheRemovalOfTheExecutable) {
+    EXPECT_EQ("gone", command_of("gone", true));
+}
+
+/* Runs before main: the other half of command_of, in the copied program. */
+__attribute__((constructor)) void tell_command() {
+    const char *fd = getenv("GPS_TEST_COMMAND_FD");
+    const char *path = getenv("GPS_TEST_UNLINK");
+    gps_owner owner;
+
+    if (fd == nullptr)
+        return;
+    if (path != nullptr)
+        unlink(path);
+    gps_owner_self(&owner);
+    _exit(write(atoi(fd), &owner, sizeof owner) != sizeof owner);
+}
+
+class LeaseTest : public LeasedTest {
+  protected:
+    std::string file() const {
+        return procs() + "/" + owner_text(self);
+    }
+    gps_slot slot_on_disk(unsigned index) const {
+        gps_slot found = {};
+        int fd = open(file().c_str(), O_RDONLY | O_CLOEXEC);
+
+        EXPECT_EQ(static_cast<ssize_t>(sizeof found),
+                  pread(fd, &found, sizeof found, static_cast<off_t>(256 + 64 * index)));
+        close(fd);
+        return found;
+    }
+    bool alive(const gps_owner &who) const {
+        return gps_lease_probe(&store, &who) == GPS_ALIVE;
+    }
+
+    gps_slot slot = make_slot(gps_id{{1, 2, 3}});
+};
+
+TEST_F(LeaseTest, MakesOnePrivateFileWithAValidHeader) {
+    gps_proc_header header = {};
+    struct stat st;
+
+    EXPECT_EQ(std::set<std::string>{owner_text(self)}, entries(procs()));
+    ASSERT_EQ(0, stat(file().c_str(), &st));
+    EXPECT_EQ(0600u, st.st_mode & 07777);
+    int fd = open(file().c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_EQ(256, read(fd, &header, sizeof header));
+    close(fd);
+    EXPECT_STREQ(nullptr, gps_proc_check(&header, sizeof header));
+    EXPECT_EQ(0, memcmp(&self, &header.owner, sizeof self));
+    EXPECT_GT(header.created, UINT64_C(1600000000000000000));
+}
+
+TEST_F(LeaseTest, OfOursIsSeenByOurselves) {
+    EXPECT_TRUE(alive(self));
+}
+
+TEST_F(LeaseTest, OfOursIsSeenByOthers) {
+    Child child([&](Child &) { return alive(self) ? 0 : 1; });
+
+    EXPECT_EQ(0, child.reap());
+}
+
+TEST_F(LeaseTest, AnotherNonceOfTheSamePidIsDead) {
+    EXPECT_FALSE(alive(dead_owner()));
+}
+
+TEST_F(LeaseTest, DroppedIsGone) {
+    gps_owner other;
+    gps_lease second;
+
+    gps_owner_self(&other);
+    ASSERT_EQ(0, gps_lease_take(&store, &other, &second));
+    EXPECT_TRUE(alive(other));
+    gps_lease_drop(&second);
+    EXPECT_FALSE(alive(other));
+    EXPECT_EQ(std::set<std::string>{owner_text(self)}, entries(procs()));
+}
+
+TEST_F(LeaseTest, NeedsNoDescriptor) {
+    EXPECT_EQ(-1, lease.lock_fd);
+    ASSERT_EQ(0, gps_lease_write(&lease, 0, &slot));
+    Child child([&](Child &peer) { /* one that closes all it has not opened, as daemons do */
+                                   gps_owner me;
+                                   gps_lease mine;
+
+                                   gps_owner_self(&me);
+                                   if (gps_lease_take(&store, &me, &mine) != 0)
+                                       return 90;
+                                   int out = peer.output();
+                                   for (int fd = 3; fd < 4096; fd++)
+                                       if (fd != out)
+                                           close(fd);
+                                   if (!alive(me))
+                                       return 1;
+                                   return gps_lease_write(&mine, 3, &slot) == 0 && alive(me) ? 0
+                                                                                             : 2;
+    });
+    EXPECT_EQ(0, child.reap());
+}
+
+TEST_F(LeaseTest, SlotsLandWhereTheFormatSays) {
+    for (unsigned index : {0u, 1u, 63u, 64u, 500u}) {
+        ASSERT_EQ(0, gps_lease_write(&lease, index, &slot));
+        gps_slot found = slot_on_disk(index);
+        EXPECT_EQ(0, memcmp(&slot, &found, sizeof slot)) << index;
+    }
+    EXPECT_EQ(256u + 501 * 64, fs::file_size(file()));
+    EXPECT_EQ(-EINVAL, gps_lease_write(&lease, GPS_SLOTS_MAX, &slot));
+    EXPECT_EQ(-EINVAL, gps_lease_write(&lease, UINT32_MAX, &slot));
+}
+
+TEST_F(LeaseTest, KeepsItsDescriptorHighAndCloseOnExec) {
+    ASSERT_EQ(0, gps_lease_write(&lease, 0, &slot));
+    EXPECT_GE(lease.write_fd, 900);
+    EXPECT_LT(lease.write_fd, 1024) << "select() could not name the program's next ones";
+    EXPECT_EQ(FD_CLOEXEC, fcntl(lease.write_fd, F_GETFD) & FD_CLOEXEC);
+}
+
+TEST_F(LeaseTest, OpensAgainAfterTheProgramClosedItsDescriptor) {
+    ASSERT_EQ(0, gps_lease_write(&lease, 0, &slot));
+    close(lease.write_fd);
+    ASSERT_EQ(0, gps_lease_write(&lease, 1, &slot));
+    EXPECT_EQ(GPS_SLOT_OPEN, slot_on_disk(1).state);
+    EXPECT_TRUE(alive(self));
+}
+
+TEST_F(LeaseTest, DoesNotWriteToOrCloseAFileThatTookItsNumber) {
+    const std::string victim = base + "/victim";
+    int fd = open(victim.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    int number = lease.write_fd;
+
+    ASSERT_GE(number, 0);
+    ASSERT_EQ(number, dup3(fd, number, O_CLOEXEC));
+    ASSERT_EQ(0, gps_lease_write(&lease, 0, &slot));
+    EXPECT_EQ(0u, fs::file_size(victim));
+    EXPECT_EQ(GPS_SLOT_OPEN, slot_on_disk(0).state);
+    gps_lease copy = lease; /* as a forked child forgets */
+    copy.write_fd = number;
+    gps_lease_forget(&copy);
+    EXPECT_NE(-1, fcntl(number, F_GETFD)) << "closed a descriptor that is not ours";
+    close(number);
+    close(fd);
+}
+
+TEST_F(LeaseTest, SaysWhenItsFileWasRemovedOrReplaced) {
+    close(lease.write_fd);
+    fs::rename(file(), base + "/moved");
+    EXPECT_EQ(-ENOENT, gps_lease_write(&lease, 0, &slot));
+    fs::copy_file(base + "/moved", file());
+    EXPECT_EQ(-ENOENT, gps_lease_write(&lease, 0, &slot));
+    fs::remove(file());
+    fs::create_symlink(base + "/moved", file());
+    EXPECT_EQ(-ELOOP, gps_lease_write(&lease, 0, &slot));
+    fs::rename(base + "/moved", file());
+    EXPECT_EQ(0, gps_lease_write(&lease, 0, &slot));
+}
+
+/* --- lives and deaths --- */
+
+TEST_F(LeaseTest, KilledIsDeadWhileStillAZombie) {
+    gps_owner other;
+    Child child = leased(&other);
+    siginfo_t info;
+
+    EXPECT_TRUE(alive(other));
+    child.signal(SIGKILL);
+    waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOWAIT);
+    EXPECT_FALSE(alive(other));
+}
+
+TEST_F(LeaseTest, StoppedIsAlive) {
+    gps_owner other;
+    Child child = leased(&other);
+
+    child.stop();
+    EXPECT_TRUE(alive(other));
+}
+
+TEST_F(LeaseTest, ExecEndsIt) {
+    gps_owner other;
+    Child child([&](Child &peer) {
+        gps_owner me;
+        gps_lease mine;
+
+        gps_owner_self(&me);
+        if (gps_lease_take(&store, &me, &mine) != 0)
+            return 90;
+        peer.send(me);
+        peer.await();
+        execlp("sleep", "sleep", "100", nullptr);
+        return 91;
+    });
+    ASSERT_TRUE(child.receive(other));
+    EXPECT_TRUE(alive(other));
+    child.go();
+    for (int i = 0; i < 2000 && alive(other); i++)
+        usleep(1000);
+    EXPECT_FALSE(alive(other));
+    EXPECT_EQ(0, kill(child.pid, 0)) << "the process itself lives on, with its pid and start time";
+}
+
+TEST_F(LeaseTest, AForkedChildNeitherHoldsItNorEndsIt) {
+    gps_owner other;
+    pid_t grandchild = 0;
+    Child child([&](Child &peer) {
+        gps_owner me;
+        gps_lease mine;
+        int up[2];
+
+        gps_owner_self(&me);
+        if (gps_lease_take(&store, &me, &mine) != 0 || pipe(up) != 0)
+            return 90;
+        /* A bare clone: no atfork handler runs. */
+        pid_t pid = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0));
+        if (pid == 0) {
+            gps_lease_forget(&mine);
+            if (write(up[1], "x", 1) != 1)
+                _exit(1);
+            sleep(100);
+            _exit(0);
+        }
+        char byte;
+        if (read(up[0], &byte, 1) != 1)
+            return 91;
+        peer.send(me);
+        peer.send(pid);
+        peer.await();
+        return 0;
+    });
+    ASSERT_TRUE(child.receive(other));
+    ASSERT_TRUE(child.receive(grandchild));
+    EXPECT_TRUE(alive(other)) << "the child's forgetting ended it";
+    child.kill_and_reap();
+    EXPECT_FALSE(alive(other)) << "the child kept it";
+    int fd = open((procs() + "/" + owner_text(other)).c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(0, gps_file_locked(fd)) << "the child kept the lock itself";
+    close(fd);
+    kill(grandchild, SIGKILL);
+}
+
+/* Locks a file of its own through a descriptor, which a child of it keeps when it dies. */
+class KeptDescriptor {
+  public:
+    explicit KeptDescriptor(const gps_store *store)
+        : child([=](Child &self) {
+              gps_proc_header header = {};
+              char path[GPS_FILE_PATH], name[GPS_PROC_NAME];
+
+              gps_owner_self(&header.owner);
+              gps_proc_seal(&header);
+              gps_owner_format(&header.owner, name);
+              gps_file_path(store, "procs", name, path);
+              int fd = gps_file_create(AT_FDCWD, path);
+              if (gps_file_lock(fd, 0, 0) != 0 || write(fd, &header, 256) != 256)
+                  return 90;
+              pid_t pid =
+                  static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0));
+              if (pid == 0) {
+                  sleep(100);
+                  _exit(0);
+              }
+              self.send(header.owner);
+              self.send(pid);
+              self.await();
+              return 0;
+          }) {
+        EXPECT_TRUE(child.receive(owner));
+        EXPECT_TRUE(child.receive(keeper));
+    }
+    ~KeptDescriptor() {
+        kill(keeper, SIGKILL);
+    }
+
+    Child child;
+    gps_owner owner = {};
+    pid_t keeper = 0;
+};
+
+TEST_F(LeaseTest, ALockThatAChildKeptIsNotBelieved) {
+    KeptDescriptor kept(&store);
+
+    EXPECT_TRUE(alive(kept.owner));
+    kept.child.kill_and_reap();
+    int fd = open((procs() + "/" + owner_text(kept.owner)).c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(1, gps_file_locked(fd)) << "the test itself is wrong";
+    close(fd);
+    EXPECT_FALSE(alive(kept.owner));
+}
+
+TEST_F(LeaseTest, ALockThatAChildOfAZombieKeptIsNotBelieved) {
+    KeptDescriptor kept(&store);
+    siginfo_t info;
+
+    kept.child.signal(SIGKILL);
+    waitid(P_PID, static_cast<id_t>(kept.child.pid), &info, WEXITED | WNOWAIT);
+    EXPECT_FALSE(alive(kept.owner));
+}
+
+TEST_F(LeaseTest, ALockOfAReusedPidIsNotBelieved) {
+    gps_owner earlier = self;
+    gps_lease mine;
+
+    earlier.start--; /* an image of our pid that started before us */
+    earlier.nonce++;
+    ASSERT_EQ(0, gps_lease_take(&store, &earlier, &mine));
+    EXPECT_FALSE(alive(earlier));
+    gps_lease_drop(&mine);
+}
+
+TEST_F(LeaseTest, ALockFromAnotherPidNamespaceIsBelieved) {
+    gps_owner far = self;
+    gps_lease mine;
+
+    far.pid_ns++; /* its pid and start time mean nothing here */
+    far.pid = INT32_MAX;
+    far.nonce++;
+    ASSERT_EQ(0, gps_lease_take(&store, &far, &mine));
+    EXPECT_TRUE(alive(far));
+    gps_lease_drop(&mine);
+    EXPECT_FALSE(alive(far));
+}
+
+TEST_F(LeaseTest, AProcessWhoseMainThreadHasEndedIsAlive) {
+    gps_owner other;
+    /* Made by hand: the main thread must end without ending the process. */
+    int up[2];
+    ASSERT_EQ(0, pipe2(up, O_CLOEXEC));
+    pid_t pid = fork();
+    if (pid == 0) {
+        static gps_owner me;
+        static gps_lease mine;
+
+        gps_owner_self(&me);
+        if (gps_lease_take(&store, &me, &mine) != 0)
+            _exit(90);
+        std::thread([=] {
+            usleep(100000);
+            if (write(up[1], &me, sizeof me) != sizeof me)
+                _exit(91);
+            sleep(100);
+        }).detach();
+        syscall(SYS_exit, 0);
+    }
+    ASSERT_EQ(static_cast<ssize_t>(sizeof other), read(up[0], &other, sizeof other));
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string line((std::istreambuf_iterator<char>(stat)), {});
+    EXPECT_NE(std::string::npos, line.find(") Z ")) << "the test itself is wrong: " << line;
+    EXPECT_TRUE(alive(other));
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    EXPECT_FALSE(alive(other));
+    close(up[0]);
+    close(up[1]);
+}
+
+TEST_F(LeaseTest, CrossesPidNamespaces) {
+    int up[2];
+    pid_t inner = 0;
+    gps_owner other = {};
+    bool sees_us = false;
+
+    ASSERT_EQ(0, pipe2(up, O_CLOEXEC));
+    Child outer([&](Child &peer) {
+        if (unshare(CLONE_NEWPID) != 0)
+            return 77;
+        pid_t pid = fork();
+        if (pid == 0) {
+            gps_owner me;
+            gps_lease mine;
+
+            gps_owner_self(&me);
+            bool seen = gps_lease_probe(&store, &self) == GPS_ALIVE;
+            if (gps_lease_take(&store, &me, &mine) != 0 ||
+                write(up[1], &me, sizeof me) != sizeof me || write(up[1], &seen, 1) != 1)
+                _exit(90);
+            sleep(100);
+            _exit(0);
+        }
+        peer.send(pid);
+        peer.await();
+        return 0;
+    });
+    if (!outer.receive(inner)) {
+        close(up[0]);
+        close(up[1]);
+        if (outer.reap() == 77)
+            GTEST_SKIP() << "no pid namespace to be had";
+        FAIL();
+    }
+    ASSERT_EQ(static_cast<ssize_t>(sizeof other), read(up[0], &other, sizeof other));
+    ASSERT_EQ(1, read(up[0], &sees_us, 1));
+    close(up[0]);
+    close(up[1]);
+    EXPECT_EQ(1u, other.pid);
+    EXPECT_NE(self.pid_ns, other.pid_ns);
+    EXPECT_TRUE(sees_us);
+    EXPECT_TRUE(alive(other));
+    kill(inner, SIGKILL);
+    outer.kill_and_reap();
+    for (int i = 0; i < 2000 && alive(other); i++)
+        usleep(1000);
+    EXPECT_FALSE(alive(other));
+}
+
+TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
+    if (ADDRESS_SPACE_IS_HUGE)
+        GTEST_SKIP() << "the sanitizer needs its address space";
+    gps_owner other;
+    Child child([&](Child &peer) {
+        struct rlimit none = {1, 1};
+        gps_owner me;
+        gps_lease mine;
+
+        gps_owner_self(&me);
+        setrlimit(RLIMIT_AS, &none);
+        if (gps_lease_take(&store, &me, &mine) != 0)
+            return 90;
+        if (mine.hold != MAP_FAILED || mine.lock_fd < 0)
+            return 91;
+        if (gps_lease_write(&mine, 0, &slot) != 0)
+            return 92;
+        peer.send(me);
+        peer.await();
+        gps_lease_drop(&mine);
+        peer.send('d');
+        peer.await();
+        return 0;
+    });
+    ASSERT_TRUE(child.receive(other)) << child.reap();
+    EXPECT_TRUE(alive(other));
+    child.go();
+    char done;
+    ASSERT_TRUE(child.receive(done));
+    EXPECT_FALSE(alive(other));
+    child.go();
+    EXPECT_EQ(0, child.reap());
+}
+
+TEST_F(LeaseTest, WhatIsNotALockedFileIsDead) {
+    gps_owner other = dead_owner(5);
+    const std::string path = procs() + "/" + owner_text(other);
+
+    alarm(10);
+    mkfifo(path.c_str(), 0600);
+    EXPECT_FALSE(alive(other));
+    fs::remove(path);
+    fs::create_directory(path);
+    EXPECT_FALSE(alive(other));
+    fs::remove(path);
+    fs::create_symlink(file(), path); /* to a live one */
+    EXPECT_FALSE(alive(other));
+    fs::remove(path);
+    std::ofstream(path) << "x";
+    EXPECT_FALSE(alive(other));
+    alarm(0);
+}
+
+/* --- who holds what --- */
+
+struct Seen {
+    std::vector<gps_proc> procs;
+    std::vector<std::vector<gps_slot>> slots;
+    unsigned limit = 1000;
+
+    const gps_proc *of(const gps_owner &who) const {
+        for (const gps_proc &proc : procs)
+            if (proc.file == owner_text(who))
+                return &proc;
+        return nullptr;
+    }
+};
+
+bool see(void *arg, const gps_proc *proc) {
+    auto *seen = static_cast<Seen *>(arg);
+
+    seen->procs.push_back(*proc);
+    seen->slots.emplace_back(proc->slots, proc->slots + proc->slot_count);
+    return --seen->limit > 0;
+}
+
+class PeersTest : public LeaseTest {
+  protected:
+    int scan() {
+        seen = {};
+        return gps_proc_each(&store, see, &seen);
+    }
+    int users(const gps_id &of, const gps_owner *except = nullptr) {
+        return gps_users_of(&store, &of, except, found, 4);
+    }
+
+    Seen seen;
+    gps_user found[4] = {};
+    gps_id region = {{9, 9, 9}};
+};
+
+TEST_F(PeersTest, EachShowsTheLiveWithTheirSlotsAndTheDeadWithout) {
+    gps_owner other;
+    Child child =
+        leased(&other, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &slot); });
+    gps_slot intent = make_slot(region, GPS_SLOT_INTENT);
+    gps_slot torn = slot;
+
+    torn.since = 1;
+    ASSERT_EQ(0, gps_lease_write(&lease, 1, &slot));
+    ASSERT_EQ(0, gps_lease_write(&lease, 5, &intent));
+    ASSERT_EQ(0, gps_lease_write(&lease, 6, &torn));
+    child.kill_and_reap();
+    ASSERT_EQ(0, scan());
+    ASSERT_EQ(2u, seen.procs.size());
+    for (size_t i = 0; i < 2; i++) {
+        const gps_proc &proc = seen.procs[i];
+        const bool ours = proc.file == owner_text(self);
+
+        EXPECT_EQ(0, proc.status);
+        EXPECT_EQ(ours, proc.alive);
+        EXPECT_STREQ(self.command, proc.header.owner.command);
+        ASSERT_EQ(ours ? 2u : 0u, seen.slots[i].size());
+        if (ours) {
+            EXPECT_EQ(GPS_SLOT_OPEN, seen.slots[i][0].state);
+            EXPECT_EQ(GPS_SLOT_INTENT, seen.slots[i][1].state);
+        }
+    }
+}
+
+TEST_F(PeersTest, EachShowsAllSlotsOfABigFile) {
+    for (unsigned i = 0; i < 1000; i += 10) {
+        slot.address = i;
+        gps_slot_seal(&slot);
+        ASSERT_EQ(0, gps_lease_write(&lease, i, &slot));
+    }
+    ASSERT_EQ(0, scan());
+    ASSERT_EQ(1u, seen.slots.size());
+    ASSERT_EQ(100u, seen.slots[0].size());
+    for (unsigned i = 0; i < 100; i++)
+        EXPECT_EQ(10 * i, seen.slots[0][i].address);
+}
+
+TEST_F(PeersTest, EachStopsWhenTold) {
+    gps_owner a, b;
+    Child one = leased(&a), two = leased(&b);
+
+    seen.limit = 2;
+    EXPECT_EQ(0, gps_proc_each(&store, see, &seen));
+    EXPECT_EQ(2u, seen.procs.size());
+}
+
+TEST_F(PeersTest, EachSaysWhatIsWrongWithAFile) {
+    const struct {
+        uint64_t nonce;
+        const char *why;
+        std::function<void(const std::string &)> make;
+    } cases[] = {
+        {1, "file is too short", [](const std::string &p) { std::ofstream(p) << "x"; }},
+        {2, "magic does not match",
+         [](const std::string &p) { std::ofstream(p) << std::string(256, 'x'); }},
+        {3, "it is a symbolic link", [&](const std::string &p) { fs::create_symlink(file(), p); }},
+        {4, "it is not a regular file", [](const std::string &p) { mkfifo(p.c_str(), 0600); }},
+        {5, "its mode opens it to others",
+         [&](const std::string &p) {
+             fs::copy_file(file(), p);
+             chmod(p.c_str(), 0640);
+         }},
+        {6, "owner is not that of the file name",
+         [&](const std::string &p) { fs::copy_file(file(), p); }},
+    };
+
+    umask(077);
+    alarm(10);
+    for (const auto &each : cases)
+        each.make(procs() + "/" + owner_text(dead_owner(each.nonce)));
+    ASSERT_EQ(0, scan());
+    alarm(0);
+    EXPECT_EQ(std::size(cases) + 1, seen.procs.size());
+    for (const auto &each : cases) {
+        const gps_proc *proc = seen.of(dead_owner(each.nonce));
+
+        ASSERT_NE(nullptr, proc) << each.why;
+        EXPECT_EQ(-EBADMSG, proc->status);
+        EXPECT_STREQ(each.why, proc->why);
+        EXPECT_FALSE(proc->alive);
+        EXPECT_EQ(0u, proc->slot_count);
+    }
+}
+
+TEST_F(PeersTest, EachPassesOverWhatIsNoProcessFile) {
+    std::ofstream(procs() + "/README") << "x";
+    std::ofstream(procs() + "/.tmp.x") << "x";
+    ASSERT_EQ(0, scan());
+    EXPECT_EQ(1u, seen.procs.size());
+}
+
+TEST_F(PeersTest, AHugeSparseFileIsReadUpToTheLimit) {
+    ASSERT_EQ(0, gps_lease_write(&lease, 0, &slot));
+    ASSERT_EQ(0, truncate(file().c_str(), off_t{1} << 36));
+    ASSERT_EQ(0, scan());
+    ASSERT_EQ(1u, seen.slots.size());
+    EXPECT_EQ(1u, seen.slots[0].size());
+}
+
+TEST_F(PeersTest, UsersAreTheLiveWithASlotForTheRegion) {
+    gps_slot holding = make_slot(region), other_region = make_slot(gps_id{{7}});
+    gps_slot intent = make_slot(region, GPS_SLOT_INTENT);
+    gps_owner opener, intender, bystander, dead;
+    Child a = leased(
+        &opener, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 77, &holding); });
+    Child b = leased(&intender,
+                     [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &intent); });
+    Child c = leased(&bystander, [&](Child &, gps_lease &mine) {
+        return -gps_lease_write(&mine, 0, &other_region);
+    });
+    Child d = leased(
+        &dead, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &holding); });
+
+    d.kill_and_reap();
+    ASSERT_EQ(2, users(region));
+    std::sort(found, found + 2,
+              [](const gps_user &x, const gps_user &y) { return x.slot.state > y.slot.state; });
+    EXPECT_TRUE(gps_owner_equal(&opener, &found[0].owner));
+    EXPECT_STREQ(opener.command, found[0].owner.command);
+    EXPECT_EQ(GPS_SLOT_OPEN, found[0].slot.state);
+    EXPECT_TRUE(gps_owner_equal(&intender, &found[1].owner));
+    EXPECT_EQ(GPS_SLOT_INTENT, found[1].slot.state);
+    EXPECT_EQ(1, users(region, &opener));
+    EXPECT_EQ(0, users(gps_id{{8}}));
+    a.stop();
+    EXPECT_EQ(2, users(region)) << "a stopped user is one";
+}
+
+TEST_F(PeersTest, UsersAreCountedPastTheRoomForThem) {
+    gps_slot holding = make_slot(region);
+    std::vector<Child> children;
+    gps_user one = {};
+
+    for (int i = 0; i < 3; i++) {
+        gps_owner owner;
+        children.push_back(leased(&owner, [&](Child &, gps_lease &mine) {
+            return -gps_lease_write(&mine, 0, &holding);
+        }));
+    }
+    EXPECT_EQ(3, gps_users_of(&store, &region, nullptr, &one, 1));
+    EXPECT_EQ(3, gps_users_of(&store, &region, nullptr, nullptr, 0));
+    EXPECT_TRUE(gps_slot_valid(&one.slot));
+}
+
+TEST_F(PeersTest, AClearedSlotIsNoUse) {
+    gps_slot holding = make_slot(region), none = {};
+
+    ASSERT_EQ(0, gps_lease_write(&lease, 2, &holding));
+    EXPECT_EQ(1, users(region));
+    ASSERT_EQ(0, gps_lease_write(&lease, 2, &none));
+    EXPECT_EQ(0, users(region));
+}
+
+TEST_F(PeersTest, AUserWithADamagedHeaderStillCounts) {
+    gps_slot holding = make_slot(region);
+    int fd = open(file().c_str(), O_WRONLY | O_CLOEXEC);
+
+    ASSERT_EQ(0, gps_lease_write(&lease, 0, &holding));
+    ASSERT_EQ(4, pwrite(fd, "junk", 4, 100));
+    close(fd);
+    ASSERT_EQ(1, users(region));
+    EXPECT_TRUE(gps_owner_equal(&self, &found[0].owner));
+    EXPECT_STREQ("", found[0].owner.command);
+}
+
+TEST_F(PeersTest, AnIntentThatBecomesAnOpenIsSeenAllTheWhile) {
+    gps_owner other;
+    gps_slot intent = make_slot(region, GPS_SLOT_INTENT);
+    Child child = leased(
+        &other, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &intent); });
+    Child writer([&](Child &) { /* writes the other's slot: one writer is not what is tested here */
+                                const std::string path = procs() + "/" + owner_text(other);
+                                int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+                                gps_slot states[2] = {intent, make_slot(region)};
+
+                                for (unsigned i = 0;; i++)
+                                    if (pwrite(fd, &states[i % 2], 64, 256) != 64)
+                                        return 1;
+    });
+
+    for (int i = 0; i < 20000; i++)
+        ASSERT_EQ(1, users(region)) << i;
+}
+
+} // namespace

@@ -1,0 +1,539 @@
+/* name_test.cpp - who has a name. */
+#include "store_support.h"
+
+#include <sched.h>
+
+#include <fstream>
+#include <random>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class NameTest : public LeasedTest {
+  protected:
+    int claim(const std::string &name = "frames") {
+        holder = {};
+        return gps_name_claim(&store, name.c_str(), &self, &holder);
+    }
+    int resolve(const std::string &name = "frames") {
+        target = {};
+        return gps_name_resolve(&store, name.c_str(), &target);
+    }
+    /* Publishes a region of ours that bears the name. */
+    gps_region_record publish(unsigned seed, const std::string &name = "frames") {
+        gps_region_record record = make_record(self, seed, name);
+
+        EXPECT_EQ(0, gps_region_publish(&store, &record));
+        return record;
+    }
+    /* A process that has claimed the name. */
+    Child claimer(gps_owner *owner, const char *name = "frames") {
+        return leased(owner, [=](Child &, gps_lease &mine) {
+            return -gps_name_claim(&store, name, &mine.self, nullptr);
+        });
+    }
+    /* A process that has published a region under the name, in this state. */
+    Child exporter(gps_owner *owner, gps_state state = GPS_STATE_READY) {
+        return leased(owner, [=](Child &, gps_lease &mine) {
+            gps_region_record record = make_record(mine.self, 7, "frames");
+
+            if (gps_name_claim(&store, "frames", &mine.self, nullptr) != 0 ||
+                gps_region_publish(&store, &record) != 0 ||
+                gps_name_point(&store, "frames", &record.id) != 0)
+                return 80;
+            return -gps_region_set_status(&store, &record, state, 0);
+        });
+    }
+    void expect_ours() {
+        ASSERT_EQ(0, resolve());
+        EXPECT_EQ(GPS_NAME_CLAIM, target.kind);
+        EXPECT_TRUE(gps_owner_equal(&self, &target.claimer));
+        EXPECT_EQ(1u, entries(names()).size()) << "something stayed beside it";
+    }
+
+    gps_owner holder = {};
+    gps_name_target target = {};
+};
+
+TEST_F(NameTest, AFreeNameIsClaimed) {
+    EXPECT_EQ(-ENOENT, resolve());
+    ASSERT_EQ(0, claim());
+    EXPECT_EQ("../procs/" + owner_text(self), link_of("frames"));
+    expect_ours();
+}
+
+TEST_F(NameTest, TheLongestNameCanBeClaimedAndPointed) {
+    const std::string name(127, 'n');
+
+    ASSERT_EQ(0, claim(name));
+    gps_region_record record = publish(1, name);
+    EXPECT_EQ(0, gps_name_point(&store, name.c_str(), &record.id));
+    EXPECT_EQ(0, resolve(name));
+}
+
+TEST_F(NameTest, InvalidNamesAreRefusedEverywhere) {
+    gps_region_record record = publish(1);
+
+    for (const char *bad : {"", ".", "..", "../x", "a/b", ".tmp.x"}) {
+        EXPECT_EQ(-EINVAL, gps_name_claim(&store, bad, &self, nullptr)) << bad;
+        EXPECT_EQ(-EINVAL, gps_name_resolve(&store, bad, &target)) << bad;
+        EXPECT_EQ(-EINVAL, gps_name_point(&store, bad, &record.id)) << bad;
+        EXPECT_EQ(-EINVAL, gps_name_release(&store, bad, &self, nullptr)) << bad;
+    }
+    EXPECT_TRUE(entries(names()).empty());
+}
+
+TEST_F(NameTest, ASecondClaimOfOurOwnIsRefused) {
+    ASSERT_EQ(0, claim());
+    EXPECT_EQ(-EEXIST, claim());
+    EXPECT_TRUE(gps_owner_equal(&self, &holder));
+}
+
+TEST_F(NameTest, ALiveClaimIsRespected) {
+    gps_owner other;
+    Child child = claimer(&other);
+
+    EXPECT_EQ(-EEXIST, claim());
+    EXPECT_TRUE(gps_owner_equal(&other, &holder));
+    EXPECT_EQ(-EEXIST, gps_name_claim(&store, "frames", &self, nullptr));
+    EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
+}
+
+TEST_F(NameTest, AStoppedProcesssClaimIsRespected) {
+    gps_owner other;
+    Child child = claimer(&other);
+
+    child.stop();
+    EXPECT_EQ(-EEXIST, claim());
+}
+
+TEST_F(NameTest, ADeadClaimIsTakenOver) {
+    gps_owner other;
+    Child child = claimer(&other);
+
+    child.kill_and_reap();
+    ASSERT_EQ(0, claim());
+    expect_ours();
+}
+
+TEST_F(NameTest, AZombiesClaimIsTakenOver) {
+    gps_owner other;
+    Child child = claimer(&other);
+    siginfo_t info;
+
+    child.signal(SIGKILL);
+    waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOWAIT);
+    EXPECT_EQ(0, claim());
+}
+
+TEST_F(NameTest, ALiveRegionsNameIsRespectedInEveryStateButFreed) {
+    for (gps_state state :
+         {GPS_STATE_WRITING, GPS_STATE_READY, GPS_STATE_FINAL, GPS_STATE_CLOSING}) {
+        gps_owner other;
+        Child child = exporter(&other, state);
+
+        EXPECT_EQ(-EEXIST, claim()) << state;
+        EXPECT_TRUE(gps_owner_equal(&other, &holder)) << state;
+        fs::remove(names() + "/frames");
+        child.kill_and_reap();
+    }
+}
+
+TEST_F(NameTest, AFreedRegionsNameIsTakenOver) {
+    gps_owner other;
+    Child child = exporter(&other, GPS_STATE_FREED);
+
+    ASSERT_EQ(0, claim());
+    expect_ours();
+}
+
+TEST_F(NameTest, ADeadExportersNameIsTakenOver) {
+    gps_owner other;
+    Child child = exporter(&other);
+
+    child.kill_and_reap();
+    ASSERT_EQ(0, claim());
+    expect_ours();
+}
+
+TEST_F(NameTest, ANameOfNoRegionIsTakenOver) {
+    fs::create_symlink("../regions/" + id_text(make_record(self, 5).id), names() + "/frames");
+    ASSERT_EQ(0, claim());
+    expect_ours();
+}
+
+TEST_F(NameTest, ANameThatItsRegionDoesNotBearIsTakenOver) {
+    gps_owner other;
+    Child child = exporter(&other);
+
+    fs::rename(names() + "/frames", names() + "/stolen");
+    ASSERT_EQ(0, gps_name_claim(&store, "stolen", &self, nullptr));
+    EXPECT_EQ("../procs/" + owner_text(self), link_of("stolen"));
+}
+
+TEST_F(NameTest, ANameOfADamagedRecordIsTakenOver) {
+    gps_region_record record = make_record(self, 5, "frames");
+
+    std::ofstream(region_file(record.id)) << "junk";
+    chmod(region_file(record.id).c_str(), 0600);
+    fs::create_symlink("../regions/" + id_text(record.id), names() + "/frames");
+    EXPECT_EQ(0, claim());
+}
+
+TEST_F(NameTest, ANameOfALiveRecordWithATornStatusIsRespected) {
+    gps_owner other;
+    Child child = exporter(&other);
+    gps_region_record record = make_record(other, 7);
+    int fd = open(region_file(record.id).c_str(), O_WRONLY | O_CLOEXEC);
+
+    ASSERT_EQ(4, pwrite(fd, "torn", 4, 460));
+    close(fd);
+    EXPECT_EQ(-EEXIST, claim());
+    EXPECT_TRUE(gps_owner_equal(&other, &holder));
+}
+
+TEST_F(NameTest, ANameOfARecordOfAnotherVersionIsRespected) {
+    gps_region_record record = make_record(self, 5, "frames");
+    int fd = open(region_file(record.id).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+    record.version = 2;
+    ASSERT_EQ(static_cast<ssize_t>(sizeof record), write(fd, &record, sizeof record));
+    close(fd);
+    fs::create_symlink("../regions/" + id_text(record.id), names() + "/frames");
+    EXPECT_EQ(-EEXIST, claim());
+}
+
+TEST_F(NameTest, LinksThatAreNotOursAreBadAndTakenOver) {
+    const std::string id = id_text(make_record(self, 1).id);
+
+    for (const std::string &text :
+         {std::string("/etc/passwd"), std::string("../regions/../../../../etc/passwd"),
+          std::string("../procs/"), std::string("../procs/x"), "../procs/" + owner_text(self) + "/",
+          "../regions/" + id + "0", "../regions/" + id.substr(1), "./../regions/" + id,
+          "regions/" + id, std::string("frames"), std::string("."), std::string(4000, 'x'),
+          "../procs/" + std::string(300, '1')}) {
+        fs::create_symlink(text, names() + "/frames");
+        EXPECT_EQ(-EBADMSG, resolve()) << text;
+        EXPECT_EQ(0, claim()) << text;
+        expect_ours();
+        fs::remove(names() + "/frames");
+    }
+}
+
+TEST_F(NameTest, FilesAndFifosInPlaceOfALinkAreBadAndTakenOver) {
+    std::ofstream(names() + "/frames") << "../regions/";
+    EXPECT_EQ(-EBADMSG, resolve());
+    EXPECT_EQ(0, claim());
+    expect_ours();
+    fs::remove(names() + "/frames");
+    mkfifo((names() + "/frames").c_str(), 0600);
+    EXPECT_EQ(-EBADMSG, resolve());
+    EXPECT_EQ(0, claim());
+    expect_ours();
+}
+
+TEST_F(NameTest, ADirectoryInPlaceOfALinkIsAnErrorAndStays) {
+    fs::create_directory(names() + "/frames");
+    EXPECT_EQ(-EBADMSG, resolve());
+    EXPECT_EQ(-EISDIR, claim());
+    EXPECT_TRUE(fs::is_directory(names() + "/frames"));
+}
+
+TEST_F(NameTest, ALinkIsNeverFollowed) {
+    /* The claim's target is replaced by a link to a victim: neither resolving nor taking over reads
+     * or removes the victim. */
+    std::ofstream(base + "/victim") << "precious";
+    fs::create_symlink(base + "/victim", names() + "/frames");
+    EXPECT_EQ(-EBADMSG, resolve());
+    EXPECT_EQ(0, claim());
+    EXPECT_TRUE(fs::exists(base + "/victim"));
+    EXPECT_EQ(8u, fs::file_size(base + "/victim"));
+}
+
+TEST_F(NameTest, AClaimBecomesTheNameOfTheRegion) {
+    ASSERT_EQ(0, claim());
+    gps_region_record record = publish(1);
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &record.id));
+    ASSERT_EQ(0, resolve());
+    EXPECT_EQ(GPS_NAME_REGION, target.kind);
+    EXPECT_TRUE(gps_id_equal(&record.id, &target.region));
+    EXPECT_EQ("../regions/" + id_text(record.id), link_of("frames"));
+    EXPECT_EQ(1u, entries(names()).size());
+    EXPECT_EQ(-EEXIST, claim());
+}
+
+TEST_F(NameTest, ANameMovesFromOneRegionOfOursToTheNext) {
+    ASSERT_EQ(0, claim());
+    gps_region_record first = publish(1), second = publish(2);
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &first.id));
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &second.id));
+    ASSERT_EQ(0, resolve());
+    EXPECT_TRUE(gps_id_equal(&second.id, &target.region));
+}
+
+TEST_F(NameTest, OnlyItsHolderPointsAName) {
+    gps_owner other;
+    gps_region_record record = publish(1);
+
+    EXPECT_EQ(-ENOENT, gps_name_point(&store, "frames", &record.id)) << "without a claim";
+    Child child = claimer(&other);
+    EXPECT_EQ(-EEXIST, gps_name_point(&store, "frames", &record.id));
+    EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
+    child.kill_and_reap();
+    EXPECT_EQ(-EEXIST, gps_name_point(&store, "frames", &record.id)) << "not even a dead one's";
+}
+
+TEST_F(NameTest, OnlyAPublishedRegionThatBearsTheNameIsPointedTo) {
+    gps_region_record record = make_record(self, 1, "frames");
+
+    ASSERT_EQ(0, claim());
+    EXPECT_EQ(-ENOENT, gps_name_point(&store, "frames", &record.id));
+    record = publish(2, "other");
+    EXPECT_EQ(-EINVAL, gps_name_point(&store, "frames", &record.id));
+    expect_ours();
+}
+
+TEST_F(NameTest, AClaimIsReleased) {
+    ASSERT_EQ(0, claim());
+    EXPECT_EQ(0, gps_name_release(&store, "frames", &self, nullptr));
+    EXPECT_TRUE(entries(names()).empty());
+    EXPECT_EQ(0, claim());
+}
+
+TEST_F(NameTest, ANameOfOurRegionIsReleasedBeforeAndAfterTheRegionIsFreedOrGone) {
+    for (int variant = 0; variant < 3; variant++) {
+        ASSERT_EQ(0, claim());
+        gps_region_record record = publish(1);
+        ASSERT_EQ(0, gps_name_point(&store, "frames", &record.id));
+        if (variant == 1) {
+            ASSERT_EQ(0, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
+        }
+        if (variant == 2) {
+            ASSERT_EQ(0, gps_region_remove(&store, &record.id));
+        }
+        EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &record.id));
+        EXPECT_TRUE(entries(names()).empty()) << variant;
+    }
+}
+
+TEST_F(NameTest, WhatIsNotOursIsNotReleased) {
+    gps_owner other;
+    gps_region_record record = publish(1), second = publish(2);
+
+    EXPECT_EQ(0, gps_name_release(&store, "frames", &self, nullptr)) << "nothing there";
+    {
+        Child child = claimer(&other);
+        EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &record.id));
+        EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
+    }
+    ASSERT_EQ(0, claim());
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &record.id));
+    EXPECT_EQ(0, gps_name_release(&store, "frames", &self, nullptr)) << "it is no claim any more";
+    EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &second.id));
+    EXPECT_EQ("../regions/" + id_text(record.id), link_of("frames"));
+    fs::remove(names() + "/frames");
+    std::ofstream(names() + "/frames") << "x";
+    EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &record.id));
+    EXPECT_TRUE(fs::exists(names() + "/frames"));
+}
+
+TEST_F(NameTest, ReleasingAFreedRegionsNameDoesNotTakeItFromTheNextHolder) {
+    ASSERT_EQ(0, claim());
+    gps_region_record record = publish(1);
+    ASSERT_EQ(0, gps_name_point(&store, "frames", &record.id));
+    ASSERT_EQ(0, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
+    gps_owner other;
+    Child child = claimer(&other);
+    EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &record.id));
+    EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
+}
+
+struct Seen {
+    std::set<std::string> claims, regions, bad;
+    unsigned limit = 1000;
+};
+
+bool see(void *arg, const char *name, const gps_name_target *target, int status) {
+    auto *seen = static_cast<Seen *>(arg);
+
+    if (status != 0)
+        seen->bad.insert(name);
+    else
+        (target->kind == GPS_NAME_CLAIM ? seen->claims : seen->regions).insert(name);
+    return --seen->limit > 0;
+}
+
+TEST_F(NameTest, EachShowsClaimsRegionsAndBadLinks) {
+    Seen seen, few;
+    gps_region_record record = publish(1, "b");
+
+    few.limit = 2;
+    ASSERT_EQ(0, claim("a"));
+    ASSERT_EQ(0, claim("b"));
+    ASSERT_EQ(0, gps_name_point(&store, "b", &record.id));
+    fs::create_symlink("/etc/passwd", names() + "/c");
+    std::ofstream(names() + "/d") << "x";
+    std::ofstream(names() + "/.tmp.x") << "x";
+    std::ofstream(names() + "/not a name") << "x";
+    ASSERT_EQ(0, gps_name_each(&store, see, &seen));
+    EXPECT_EQ(std::set<std::string>{"a"}, seen.claims);
+    EXPECT_EQ(std::set<std::string>{"b"}, seen.regions);
+    EXPECT_EQ((std::set<std::string>{"c", "d"}), seen.bad);
+    ASSERT_EQ(0, gps_name_each(&store, see, &few));
+    EXPECT_EQ(2u, few.claims.size() + few.regions.size() + few.bad.size());
+}
+
+/* --- races --- */
+
+/* Takes a lease, waits for go, claims "frames", tells the result and stays. */
+int contend(const gps_store *store, Child &child) {
+    gps_owner me;
+    gps_lease mine;
+
+    gps_owner_self(&me);
+    if (gps_lease_take(store, &me, &mine) != 0)
+        return 90;
+    child.send('r');
+    child.await();
+    int rc = gps_name_claim(store, "frames", &me, nullptr);
+    child.send(rc);
+    child.send(me);
+    child.await();
+    return 0;
+}
+
+class RaceTest : public NameTest {
+  protected:
+    void line_up(unsigned count) {
+        for (unsigned i = 0; i < count; i++)
+            children.emplace_back([&](Child &child) { return contend(&store, child); });
+        for (const Child &child : children) {
+            char ready;
+            ASSERT_TRUE(child.receive(ready));
+        }
+    }
+    void start() {
+        for (const Child &child : children)
+            child.go();
+    }
+    /* How many of those that still answer say that they have the name; the last one's identity. */
+    int winners(gps_owner *winner) {
+        int count = 0;
+
+        for (const Child &child : children) {
+            gps_owner owner;
+            int rc;
+
+            if (!child.receive(rc) || !child.receive(owner))
+                continue;
+            EXPECT_TRUE(rc == 0 || rc == -EEXIST) << rc;
+            if (rc != 0)
+                continue;
+            count++;
+            *winner = owner;
+        }
+        return count;
+    }
+
+    std::vector<Child> children;
+};
+
+TEST_F(RaceTest, OfManyClaimersOfAFreeNameOneWins) {
+    for (int round = 0; round < 30; round++) {
+        gps_owner winner;
+
+        line_up(8);
+        start();
+        ASSERT_EQ(1, winners(&winner)) << round;
+        EXPECT_EQ("../procs/" + owner_text(winner), link_of("frames"));
+        children.clear();
+        fs::remove(names() + "/frames");
+    }
+}
+
+TEST_F(RaceTest, OfManyClaimersOfADeadProcesssNameOneWins) {
+    for (int round = 0; round < 60; round++) { /* from the second round on, the last winner's */
+        gps_owner winner;
+
+        fs::remove(names() + "/frames");
+        fs::create_symlink("../procs/" + owner_text(dead_owner()), names() + "/frames");
+        line_up(8);
+        start();
+        ASSERT_EQ(1, winners(&winner)) << round;
+        EXPECT_EQ("../procs/" + owner_text(winner), link_of("frames"));
+        EXPECT_EQ(1u, entries(names()).size());
+        children.clear();
+    }
+}
+
+TEST_F(RaceTest, NeverTwoLiveWinnersWhenClaimersAreKilledOnTheWay) {
+    std::mt19937 random(1);
+
+    for (int round = 0; round < 100; round++) {
+        gps_owner winner = {};
+
+        fs::remove(names() + "/frames");
+        fs::create_symlink("../procs/" + owner_text(dead_owner()), names() + "/frames");
+        line_up(8);
+        start();
+        for (int kills = 0; kills < 4; kills++) {
+            for (auto spin = random() % 20000; spin > 0; spin--)
+                asm volatile("");
+            unsigned victim = static_cast<unsigned>(random() % children.size());
+            children[victim].kill_and_reap();
+            children.erase(children.begin() + victim);
+        }
+        int count = winners(&winner);
+        ASSERT_LE(count, 1) << round;
+        /* Now nothing moves: the name is the winner's, or free for us. */
+        int rc = claim();
+        EXPECT_EQ(count == 1 ? -EEXIST : 0, rc) << round;
+        if (count == 1)
+            EXPECT_TRUE(gps_owner_equal(&winner, &holder));
+        else
+            EXPECT_EQ(0, gps_name_release(&store, "frames", &self, nullptr));
+        children.clear();
+    }
+}
+
+TEST_F(RaceTest, ClaimersThatAreStoppedOnTheWayHoldNobodyUp) {
+    std::mt19937 random(2);
+
+    for (int round = 0; round < 60; round++) {
+        gps_owner winner = {};
+
+        fs::remove(names() + "/frames");
+        fs::create_symlink("../procs/" + owner_text(dead_owner()), names() + "/frames");
+        line_up(4);
+        start();
+        for (auto spin = random() % 20000; spin > 0; spin--)
+            asm volatile("");
+        for (const Child &child : children)
+            child.stop();
+        alarm(5);
+        int rc = claim();
+        alarm(0);
+        EXPECT_TRUE(rc == 0 || rc == -EEXIST) << rc;
+        for (const Child &child : children)
+            child.signal(SIGCONT);
+        EXPECT_EQ(rc == 0 ? 0 : 1, winners(&winner)) << round;
+        EXPECT_EQ("../procs/" + owner_text(rc == 0 ? self : winner), link_of("frames"));
+        children.clear();
+    }
+}
+
+TEST_F(RaceTest, AHeldLockRefusesInsteadOfWaiting) {
+    /* What a claimer sees of one that was stopped between its second look and its removal. */
+    fs::create_symlink("../procs/" + owner_text(dead_owner()), names() + "/frames");
+    int fd = open((directory + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_EQ(0, gps_file_lock(fd, 0, 0));
+    alarm(5);
+    EXPECT_EQ(-EEXIST, claim());
+    alarm(0);
+    EXPECT_EQ(0u, holder.pid);
+    close(fd);
+    EXPECT_EQ(0, claim());
+}
+
+} // namespace

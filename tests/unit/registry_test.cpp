@@ -1,0 +1,453 @@
+/* registry_test.cpp - what is allocated, imported, created: exact, under threads, and when large.
+ */
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <set>
+#include <thread>
+#include <vector>
+
+extern "C" {
+#include "registry.h"
+}
+
+namespace {
+
+struct Registry : testing::Test {
+    void SetUp() override {
+        gps_registry_reset();
+    }
+    void TearDown() override {
+        gps_registry_reset();
+    }
+};
+
+gps_alloc allocation(uint64_t pointer, uint64_t context = 1, uint64_t size = 4096) {
+    gps_alloc alloc = {};
+    alloc.pointer = pointer;
+    alloc.size = size;
+    alloc.context = context;
+    alloc.epoch = gps_registry_now();
+    return alloc;
+}
+
+void add(uint64_t pointer, uint64_t context = 1, uint64_t size = 4096) {
+    const gps_alloc alloc = allocation(pointer, context, size);
+    gps_registry_add(&alloc);
+}
+
+bool has(uint64_t pointer) {
+    gps_alloc alloc;
+    return gps_registry_find(pointer, &alloc);
+}
+
+bool take(uint64_t pointer) {
+    gps_alloc alloc;
+    return gps_registry_take(pointer, &alloc);
+}
+
+/* --- allocations --- */
+
+TEST_F(Registry, FindsExactlyWhatWasAdded) {
+    add(0x1000, 7, 123);
+    gps_alloc alloc;
+    ASSERT_TRUE(gps_registry_find(0x1000, &alloc));
+    EXPECT_EQ(alloc.pointer, 0x1000u);
+    EXPECT_EQ(alloc.size, 123u);
+    EXPECT_EQ(alloc.context, 7u);
+    EXPECT_EQ(alloc.kind, GPS_ALLOC_PLAIN);
+    EXPECT_FALSE(has(0x1001));
+    EXPECT_FALSE(has(0));
+    EXPECT_EQ(gps_registry_count(), 1u);
+}
+
+TEST_F(Registry, ATakenAllocationIsGone) {
+    add(0x1000);
+    EXPECT_TRUE(take(0x1000));
+    EXPECT_FALSE(take(0x1000));
+    EXPECT_FALSE(has(0x1000));
+    EXPECT_EQ(gps_registry_count(), 0u);
+}
+
+TEST_F(Registry, TheNewerAllocationAtAnAddressReplacesTheOlder) {
+    add(0x1000, 1, 10);
+    add(0x1000, 1, 20);
+    gps_alloc alloc;
+    ASSERT_TRUE(gps_registry_take(0x1000, &alloc));
+    EXPECT_EQ(alloc.size, 20u);
+    EXPECT_EQ(gps_registry_count(), 0u);
+}
+
+TEST_F(Registry, AnAllocationGetsOneRegion) {
+    gps_export one = {}, two = {};
+    EXPECT_FALSE(gps_registry_attach(0x1000, &one));
+    add(0x1000);
+    EXPECT_TRUE(gps_registry_attach(0x1000, &one));
+    EXPECT_FALSE(gps_registry_attach(0x1000, &two));
+    gps_alloc alloc;
+    ASSERT_TRUE(gps_registry_take(0x1000, &alloc));
+    EXPECT_EQ(alloc.kind, GPS_ALLOC_EXPORTED);
+    EXPECT_EQ(alloc.region, &one);
+    EXPECT_FALSE(gps_registry_attach(0x1000, &two));
+}
+
+void collect_region(void *arg, gps_export *region) {
+    static_cast<std::set<gps_export *> *>(arg)->insert(region);
+}
+
+TEST_F(Registry, ARegionAtAnAddressThatIsAllocatedAgainIsGivenBack) {
+    gps_export region = {};
+    const gps_alloc again = allocation(0x1000);
+    EXPECT_EQ(gps_registry_add(&again), nullptr);
+    EXPECT_EQ(gps_registry_add(&again), nullptr);
+    ASSERT_TRUE(gps_registry_attach(0x1000, &region));
+    EXPECT_EQ(gps_registry_add(&again), &region);
+    EXPECT_EQ(gps_registry_add(&again), nullptr);
+}
+
+TEST_F(Registry, EachExportComesOnce) {
+    std::vector<gps_export> regions(100);
+    for (size_t i = 0; i < 200; i++)
+        add(0x1000 * (i + 1));
+    for (size_t i = 0; i < regions.size(); i++)
+        ASSERT_TRUE(gps_registry_attach(0x2000 * (i + 1), &regions[i]));
+    std::set<gps_export *> seen;
+    gps_registry_each_export(collect_region, &seen);
+    EXPECT_EQ(seen.size(), regions.size());
+}
+
+/* --- freed addresses --- */
+
+TEST_F(Registry, AFreedAddressIsRememberedUntilItIsAllocatedAgain) {
+    EXPECT_FALSE(gps_registry_was_freed(0x1000));
+    gps_registry_note_freed(0x1000);
+    EXPECT_TRUE(gps_registry_was_freed(0x1000));
+    EXPECT_FALSE(gps_registry_was_freed(0x1200));
+    add(0x1000);
+    EXPECT_FALSE(gps_registry_was_freed(0x1000));
+}
+
+TEST_F(Registry, ManyFreedAddressesAreRemembered) {
+    for (uint64_t i = 1; i <= 1000; i++)
+        gps_registry_note_freed(i << 21);
+    size_t known = 0;
+    for (uint64_t i = 1; i <= 1000; i++)
+        known += gps_registry_was_freed(i << 21);
+    EXPECT_GT(known, 750u); /* of 4,096 places by hash */
+    EXPECT_TRUE(gps_registry_was_freed(1000ull << 21));
+}
+
+/* --- contexts that go --- */
+
+void collect_pointer(void *arg, gps_alloc *alloc) {
+    static_cast<std::set<uint64_t> *>(arg)->insert(alloc->pointer);
+}
+
+TEST_F(Registry, APurgeTakesTheContextsAllocationsOfBefore) {
+    add(0x1000, 1);
+    add(0x2000, 2);
+    add(0x3000, 1);
+    const uint32_t epoch = gps_registry_epoch();
+    add(0x4000, 1); /* by another thread, in a new context at the same address */
+    std::set<uint64_t> purged;
+    gps_registry_purge(1, epoch, collect_pointer, &purged);
+    EXPECT_EQ(purged, (std::set<uint64_t>{0x1000, 0x3000}));
+    EXPECT_TRUE(has(0x2000));
+    EXPECT_TRUE(has(0x4000));
+    EXPECT_EQ(gps_registry_count(), 2u);
+    purged.clear();
+    gps_registry_purge(1, gps_registry_epoch(), collect_pointer, &purged);
+    EXPECT_EQ(purged, std::set<uint64_t>{0x4000});
+}
+
+TEST_F(Registry, PurgedPlacesAreUsedAgain) {
+    std::set<uint64_t> purged;
+    for (int round = 0; round < 50; round++) {
+        for (uint64_t i = 1; i <= 1000; i++)
+            add(i << 9, 1);
+        gps_registry_purge(1, gps_registry_epoch(), collect_pointer, &purged);
+        ASSERT_EQ(gps_registry_count(), 0u);
+    }
+    EXPECT_EQ(purged.size(), 1000u);
+}
+
+/* --- threads, numbers --- */
+
+TEST_F(Registry, IsExactUnderThreads) {
+    constexpr uint64_t threads = 8, rounds = 20000;
+    std::vector<std::thread> running;
+    std::atomic<unsigned> wrong{0};
+    for (uint64_t t = 0; t < threads; t++)
+        running.emplace_back([t, &wrong] {
+            for (uint64_t i = 0; i < rounds; i++) {
+                const uint64_t pointer = ((i % 512 + 1) * threads + t) << 9;
+                add(pointer, 1, i);
+                gps_alloc alloc;
+                if (!gps_registry_find(pointer, &alloc) || alloc.size != i)
+                    wrong++;
+                if (!gps_registry_take(pointer, &alloc) || alloc.size != i)
+                    wrong++;
+            }
+            for (uint64_t i = 0; i < 100; i++)
+                add((1u << 30) + ((i * threads + t) << 9));
+        });
+    for (auto &thread : running)
+        thread.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(gps_registry_count(), threads * 100);
+}
+
+TEST_F(Registry, OneOfManyThreadsTakesAndOneAttaches) {
+    for (int round = 0; round < 500; round++) {
+        std::atomic<unsigned> taken{0}, attached{0};
+        gps_export regions[4] = {};
+        add(0x1000);
+        std::vector<std::thread> running;
+        for (auto &region : regions)
+            running.emplace_back([&] { attached += gps_registry_attach(0x1000, &region); });
+        for (auto &thread : running)
+            thread.join();
+        running.clear();
+        for (int i = 0; i < 4; i++)
+            running.emplace_back([&] { taken += take(0x1000); });
+        for (auto &thread : running)
+            thread.join();
+        ASSERT_EQ(taken, 1u);
+        ASSERT_EQ(attached, 1u);
+    }
+}
+
+/* Of this thread alone, in nanoseconds: whoever else is busy on the machine does not count. */
+static double cpu_time() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+double nanoseconds_each(uint64_t count, const std::function<void(uint64_t)> &fn) {
+    const double start = cpu_time();
+    for (uint64_t i = 0; i < count; i++)
+        fn(i);
+    return (cpu_time() - start) / static_cast<double>(count);
+}
+
+/* Of the processor: whoever else runs does not count. */
+int64_t thread_time() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+TEST_F(Registry, AMillionEntriesCostLittleMoreThanAThousand) {
+    constexpr uint64_t count = 1000000;
+    const uint64_t steps[] = {512, 2u << 20};
+    for (uint64_t step : steps) {
+        gps_registry_reset();
+        const auto pointer = [step](uint64_t i) { return 0x7f0000000000 + i * step; };
+        int64_t slowest = 0;
+        for (uint64_t i = 0; i < count; i++) {
+            const int64_t start = thread_time();
+            add(pointer(i));
+            slowest = std::max(slowest, thread_time() - start);
+        }
+        EXPECT_EQ(gps_registry_count(), count);
+        size_t found = 0;
+        const double look_up = nanoseconds_each(count, [&](uint64_t i) {
+            found += has(pointer(i * 7919 % count)); /* all of them, far apart */
+        });
+        EXPECT_EQ(found, count);
+        /* 300 ns and 5 ms are what is asked for; machines that run tests are busy, or instrumented
+         */
+        EXPECT_LT(look_up, 1500);
+        EXPECT_LT(slowest, 20000000);
+        size_t taken = 0;
+        for (uint64_t i = 0; i < count; i++)
+            taken += take(pointer(i));
+        EXPECT_EQ(taken, count);
+        EXPECT_EQ(gps_registry_count(), 0u);
+    }
+}
+
+TEST_F(Registry, AResetForgetsEverything) {
+    add(0x1000);
+    gps_registry_note_freed(0x2000);
+    gps_registry_event_created(0x3000, true);
+    gps_registry_epoch();
+    gps_registry_reset();
+    EXPECT_EQ(gps_registry_count(), 0u);
+    EXPECT_FALSE(gps_registry_was_freed(0x2000));
+    EXPECT_EQ(gps_registry_event_destroy(0x3000), GPS_EVENT_UNKNOWN);
+    EXPECT_EQ(gps_registry_now(), 0u);
+    add(0x1000);
+    EXPECT_TRUE(has(0x1000));
+}
+
+/* --- imports --- */
+
+gps_id id_of(uint8_t seed) {
+    gps_id id;
+    memset(id.bytes, seed, sizeof(id.bytes));
+    return id;
+}
+
+gps_import import_of(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsigned slot = 5) {
+    gps_import import = {};
+    import.pointer = pointer;
+    import.context = context;
+    import.region = id_of(seed);
+    import.slot = slot;
+    import.via = GPS_VIA_PROGRAM;
+    import.epoch = gps_registry_now();
+    return import;
+}
+
+uint64_t open(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsigned slot = 5) {
+    gps_import import = import_of(pointer, seed, context, slot);
+    gps_registry_open(&import);
+    return import.count;
+}
+
+TEST_F(Registry, OpensAreCountedAndEachNeedsItsClose) {
+    EXPECT_EQ(open(0x1000, 1, 1, 5), 1u);
+    EXPECT_EQ(open(0x1000, 1, 1, 6), 2u);
+    gps_import import;
+    ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
+    EXPECT_EQ(import.slot, 5u); /* of the first */
+    EXPECT_EQ(import.count, 2u);
+    ASSERT_TRUE(gps_registry_close(0x1000, &import));
+    EXPECT_EQ(import.count, 1u);
+    ASSERT_TRUE(gps_registry_close(0x1000, &import));
+    EXPECT_EQ(import.count, 0u);
+    EXPECT_EQ(import.slot, 5u);
+    EXPECT_FALSE(gps_registry_close(0x1000, &import));
+    EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
+}
+
+TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
+    const bool expected[] = {false, false, true, true};
+    for (bool reopened : expected) {
+        gps_import import = import_of(0x1000, 1);
+        gps_registry_open(&import);
+        EXPECT_EQ(import.reopened, reopened) << import.count;
+    }
+}
+
+TEST_F(Registry, ARefusedCloseIsTakenBack) {
+    gps_import import;
+    for (int opens = 1; opens <= 2; opens++) {
+        open(0x1000, 1);
+        ASSERT_TRUE(gps_registry_close(0x1000, &import));
+        gps_registry_unclose(&import);
+        ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
+        EXPECT_EQ(import.count, static_cast<uint64_t>(opens));
+    }
+}
+
+TEST_F(Registry, AnImportIsFoundByItsRegionInItsContextOnly) {
+    open(0x1000, 1, 1);
+    open(0x2000, 2, 1);
+    open(0x3000, 1, 2);
+    const gps_id one = id_of(1), three = id_of(3);
+    gps_import import;
+    ASSERT_TRUE(gps_registry_opened(&one, 1, &import));
+    EXPECT_EQ(import.pointer, 0x1000u);
+    ASSERT_TRUE(gps_registry_opened(&one, 2, &import));
+    EXPECT_EQ(import.pointer, 0x3000u);
+    EXPECT_FALSE(gps_registry_opened(&three, 1, &import));
+    gps_registry_close(0x1000, &import);
+    EXPECT_FALSE(gps_registry_opened(&one, 1, &import));
+    EXPECT_TRUE(gps_registry_opened(&one, 2, &import));
+}
+
+TEST_F(Registry, ASlotCanBeSetLater) {
+    open(0x1000, 1, 1, GPS_NO_SLOT);
+    gps_registry_set_slot(0x1000, 9);
+    gps_registry_set_slot(0x2000, 9); /* closed meanwhile */
+    gps_import import;
+    ASSERT_TRUE(gps_registry_close(0x1000, &import));
+    EXPECT_EQ(import.slot, 9u);
+}
+
+TEST_F(Registry, KnowsWhichNamesRulesHaveImported) {
+    gps_import by_rule = import_of(0x1000, 1), by_program = import_of(0x2000, 2);
+    by_rule.via = GPS_VIA_RULE;
+    strcpy(by_rule.name, "frames");
+    strcpy(by_program.name, "other");
+    gps_registry_open(&by_rule);
+    gps_registry_open(&by_program);
+    EXPECT_TRUE(gps_registry_imports_name("frames"));
+    EXPECT_FALSE(gps_registry_imports_name("other"));
+    gps_registry_close(0x1000, &by_rule);
+    EXPECT_FALSE(gps_registry_imports_name("frames"));
+}
+
+void collect_import(void *arg, const gps_import *import) {
+    static_cast<std::set<uint64_t> *>(arg)->insert(import->pointer);
+}
+
+TEST_F(Registry, APurgeTakesTheContextsImportsOfBefore) {
+    open(0x1000, 1, 1);
+    open(0x1000, 1, 1);
+    open(0x2000, 1, 2);
+    const uint32_t epoch = gps_registry_epoch();
+    open(0x3000, 3, 1);
+    std::set<uint64_t> purged;
+    gps_registry_purge_imports(1, epoch, collect_import, &purged);
+    EXPECT_EQ(purged, std::set<uint64_t>{0x1000});
+    gps_import import;
+    EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
+    EXPECT_TRUE(gps_registry_import_at(0x2000, &import));
+    EXPECT_TRUE(gps_registry_import_at(0x3000, &import));
+}
+
+TEST_F(Registry, ImportsAreExactUnderThreads) {
+    std::vector<std::thread> running;
+    std::atomic<int> firsts{0}, lasts{0};
+    for (int t = 0; t < 8; t++)
+        running.emplace_back([&] {
+            for (int i = 0; i < 5000; i++) {
+                gps_import import;
+                firsts += open(0x1000, 1) == 1;
+                gps_registry_close(0x1000, &import);
+                lasts += import.count == 0;
+            }
+        });
+    for (auto &thread : running)
+        thread.join();
+    gps_import import;
+    EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
+    EXPECT_EQ(firsts, lasts);
+}
+
+/* --- events --- */
+
+TEST_F(Registry, ADestroyedEventIsKnownUntilItsAddressIsCreatedAgain) {
+    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_UNKNOWN);
+    gps_registry_event_created(0x10, true);
+    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_LIVE);
+    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_DESTROYED);
+    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_DESTROYED);
+    gps_registry_event_created(0x10, false); /* an ordinary one at this address */
+    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_UNKNOWN);
+}
+
+TEST_F(Registry, AnEventThatTheDriverKeptLives) {
+    gps_registry_event_created(0x10, true);
+    gps_registry_event_destroy(0x10);
+    gps_registry_event_restore(0x10);
+    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_LIVE);
+}
+
+TEST_F(Registry, AnEventCreatedTwiceIsOne) {
+    gps_registry_event_created(0x10, true);
+    gps_registry_event_created(0x10, true);
+    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_LIVE);
+    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_DESTROYED);
+}
+
+} // namespace

@@ -1,0 +1,115 @@
+/*
+ * gpushare.c - the command-line tool: picks the verb and runs it.
+ *
+ * Owns the list of verbs (one row each in tool.h) and what concerns no verb in particular: --help,
+ * --version, and that output which could not be written is a failure.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+#ifndef GPS_VERSION
+#define GPS_VERSION "0.0.0"
+#endif
+
+static const struct tool_verb *const verbs[] = {
+#define VERB_ROW(id) &tool_verb_##id,
+    GPS_VERBS(VERB_ROW)
+#undef VERB_ROW
+};
+#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+
+static int run_top(const struct tool_args *args);
+
+enum { OPTION_VERSION };
+static const struct tool_verb top = {
+    .options = {{"version", 'V', NULL, "print the version"}},
+    .command = true,
+    .usage_status = TOOL_USAGE,
+    .run = run_top,
+};
+
+static const struct tool_verb *find(const char *name) {
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        if (strcmp(verbs[i]->name, name) == 0)
+            return verbs[i];
+    return NULL;
+}
+
+static int unknown(const char *name) {
+    char known[256];
+    size_t length = 0;
+    for (size_t i = 0; i < VERB_COUNT; i++)
+        length += (size_t)snprintf(known + length, sizeof(known) - length, "%s%s", i ? ", " : "",
+                                   verbs[i]->name);
+    tool_error("unknown command '%s'; allowed: %s", name, known);
+    return TOOL_USAGE;
+}
+
+static void print_help(void) {
+    puts("Usage: gpushare COMMAND [OPTIONS] [ARGUMENTS]\n"
+         "Lets programs that nobody changes share GPU memory, and tells what they share.\n\n"
+         "Commands:");
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        char usage[64];
+        snprintf(usage, sizeof(usage), "%s %s", verbs[i]->name, verbs[i]->operands);
+        printf("  %-20s  %s\n", usage, verbs[i]->summary);
+    }
+    puts("\nOptions:");
+    tool_help_options(&top);
+    puts("\nEnvironment:\n"
+         "  GPUSHARE_DIR        where processes publish what they share (/dev/shm/gpushare-UID)\n"
+         "  GPUSHARE_NAMESPACE  a set of names of its own in there (default)\n"
+         "  GPUSHARE_CONFIG     the configuration file\n"
+         "  GPUSHARE_LIBRARY    libgpushare.so, where it is not beside this tool\n\n"
+         "`gpushare COMMAND --help` explains a command, gpushare(1) everything.\n"
+         "Something does not work? `gpushare doctor` says what keeps sharing from working here.");
+}
+
+static int run_help(const struct tool_args *args) {
+    if (args->operand_count == 0) {
+        print_help();
+        return TOOL_OK;
+    }
+    const struct tool_verb *verb = find(args->operands[0]);
+    if (verb == NULL)
+        return unknown(args->operands[0]);
+    tool_help(verb);
+    return TOOL_OK;
+}
+
+const struct tool_verb tool_verb_help = {
+    .name = "help",
+    .operands = "[COMMAND]",
+    .summary = "explain a command",
+    .details = "Without COMMAND, lists the commands.\n",
+    .operands_max = 1,
+    .usage_status = TOOL_USAGE,
+    .run = run_help,
+};
+
+static int run_top(const struct tool_args *args) {
+    if (args->values[OPTION_VERSION] != NULL) {
+        puts("gpushare " GPS_VERSION);
+        return TOOL_OK;
+    }
+    if (args->operand_count == 0) {
+        tool_error("a command is missing; see: gpushare --help");
+        return TOOL_USAGE;
+    }
+    const struct tool_verb *verb = find(args->operands[0]);
+    if (verb == NULL)
+        return unknown(args->operands[0]);
+    return tool_call(verb, args->operand_count, args->operands);
+}
+
+int main(int argc, char **argv) {
+    int status = tool_call(&top, argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        tool_error("cannot write the output: %s", strerror(errno));
+        return status != TOOL_OK ? status : TOOL_FAILED;
+    }
+    return status;
+}

@@ -1,0 +1,29 @@
+/*
+ * term.h - what a terminal may be sent: colours, and text of others made harmless.
+ *
+ * Colours only where stdout is a terminal that is not dumb and NO_COLOR is unset or empty
+ * (no-color.org). Names and command lines come from other processes: control characters and broken
+ * UTF-8 in them must not reach a terminal.
+ */
+#ifndef GPS_TOOL_TERM_H
+#define GPS_TOOL_TERM_H
+
+#include <stddef.h>
+
+enum term_colour {
+    TERM_PLAIN,
+    TERM_BOLD,
+    TERM_DIM,
+    TERM_GREEN,
+    TERM_YELLOW,
+    TERM_RED,
+};
+
+/* The escape sequence that switches to a colour, or back with TERM_PLAIN; "" without colours. */
+const char *term_colour(enum term_colour colour);
+
+/* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to
+ * it. Ends with a newline. */
+void term_wrap(const char *text, size_t at);
+
+#endif

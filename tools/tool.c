@@ -1,0 +1,201 @@
+/*
+ * tool.c - turns a verb's tables into parsing, help and usage errors.
+ *
+ * Every text about options is generated from the same rows that getopt_long gets. What a user typed
+ * wrong is answered with what is allowed, on stderr, in one line.
+ */
+#include "tool.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPTION_BASE 256 /* getopt value of option 0: above every letter */
+#define OPTION_HELP (OPTION_BASE + TOOL_OPTIONS_MAX)
+
+static struct { const struct tool_verb *verb; } tool;
+
+static void message(const char *kind, const char *format, va_list args) {
+    bool named = tool.verb != NULL && tool.verb->name != NULL;
+    fflush(stdout);
+    fprintf(stderr, "gpushare: %s%s%s", named ? tool.verb->name : "", named ? ": " : "", kind);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+void tool_error(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    message("", format, args);
+    va_end(args);
+}
+
+void tool_warn(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    message("warning: ", format, args);
+    va_end(args);
+}
+
+void *tool_resize(void *array, size_t count, size_t element) {
+    void *room = count > SIZE_MAX / element ? NULL : realloc(array, count * element);
+    if (room == NULL) {
+        tool_error("out of memory");
+        exit(tool.verb == NULL || tool.verb->usage_status == TOOL_USAGE ? TOOL_FAILED
+                                                                        : TOOL_RUN_FAILED);
+    }
+    return room;
+}
+
+void *tool_grow(void *array, size_t count, size_t element) {
+    if (count == 0)
+        return tool_resize(array, 8, element);
+    if (count < 8 || (count & (count - 1)) != 0)
+        return array;
+    return tool_resize(array, 2 * count, element);
+}
+
+char *tool_copy(const char *string) {
+    size_t size = strlen(string) + 1;
+    return memcpy(tool_resize(NULL, size, 1), string, size);
+}
+
+/* --- help --- */
+
+static int option_text(const struct tool_option *option, char *text, size_t size) {
+    char letter[8] = "    ";
+    if (option->letter != 0)
+        snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+    return snprintf(text, size, "%s--%s%s%s", letter, option->name, option->argument ? "=" : "",
+                    option->argument ? option->argument : "");
+}
+
+void tool_help_options(const struct tool_verb *verb) {
+    static const struct tool_option help = {"help", 'h', NULL, "print this help"};
+    char text[64];
+    int width = option_text(&help, text, sizeof(text));
+    for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
+        int length = option_text(option, text, sizeof(text));
+        width = length > width ? length : width;
+    }
+    for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
+        option_text(option, text, sizeof(text));
+        printf("  %-*s  %s\n", width, text, option->help);
+    }
+    option_text(&help, text, sizeof(text));
+    printf("  %-*s  %s\n", width, text, help.help);
+}
+
+void tool_help(const struct tool_verb *verb) {
+    printf("Usage: gpushare %s [OPTIONS]%s%s\n", verb->name, verb->operands[0] ? " " : "",
+           verb->operands);
+    printf("%c%s.\n\n%s\nOptions:\n", toupper((unsigned char)verb->summary[0]), verb->summary + 1,
+           verb->details);
+    tool_help_options(verb);
+}
+
+/* --- parsing --- */
+
+/* "--json, --all, --help" */
+static void list_options(const struct tool_verb *verb, char *text, size_t size) {
+    size_t length = 0;
+    for (const struct tool_option *option = verb->options; option->name != NULL; option++)
+        length += (size_t)snprintf(text + length, size - length, "--%s, ", option->name);
+    snprintf(text + length, size - length, "--help");
+}
+
+static void complain(const struct tool_verb *verb, int answer, char **argv) {
+    char typed[3] = {'-', (char)optopt, 0};
+    const char *option = optopt > 0 && optopt < OPTION_BASE ? typed : argv[optind - 1];
+    int index = optopt - OPTION_BASE;
+    char allowed[TOOL_OPTIONS_MAX * 32 + 32];
+    list_options(verb, allowed, sizeof(allowed));
+    if (answer == ':')
+        tool_error("option '%s' needs a value; see: gpushare %s --help", option, verb->name);
+    else if (index >= 0 && (index < TOOL_OPTIONS_MAX || optopt == OPTION_HELP))
+        tool_error("option '--%s' takes no value",
+                   optopt == OPTION_HELP ? "help" : verb->options[index].name);
+    else
+        tool_error("unknown option '%s'; allowed: %s", option, allowed);
+}
+
+struct getopt_tables {
+    struct option longs[TOOL_OPTIONS_MAX + 2];
+    char shorts[2 * TOOL_OPTIONS_MAX + 8];
+};
+
+static void make_tables(const struct tool_verb *verb, struct getopt_tables *tables) {
+    size_t count = 0, letters = 0;
+    memset(tables, 0, sizeof(*tables));
+    if (verb->command)
+        tables->shorts[letters++] = '+';
+    tables->shorts[letters++] = ':';
+    tables->shorts[letters++] = 'h';
+    for (; verb->options[count].name != NULL; count++) {
+        const struct tool_option *option = &verb->options[count];
+        tables->longs[count] =
+            (struct option){option->name, option->argument ? required_argument : no_argument, NULL,
+                            OPTION_BASE + (int)count};
+        if (option->letter != 0)
+            tables->shorts[letters++] = option->letter;
+        if (option->letter != 0 && option->argument != NULL)
+            tables->shorts[letters++] = ':';
+    }
+    tables->longs[count] = (struct option){"help", no_argument, NULL, OPTION_HELP};
+}
+
+static int option_index(const struct tool_verb *verb, int answer) {
+    if (answer >= OPTION_BASE)
+        return answer - OPTION_BASE;
+    int index = 0;
+    while (verb->options[index].letter != answer)
+        index++;
+    return index;
+}
+
+/* -1: go on and run; else the exit status. */
+static int parse(const struct tool_verb *verb, int argc, char **argv, struct tool_args *args) {
+    struct getopt_tables tables;
+    make_tables(verb, &tables);
+    opterr = 0;
+    optind = 0; /* glibc: start afresh, `+` and all */
+    for (int answer; (answer = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1;) {
+        if (answer == '?' || answer == ':') {
+            complain(verb, answer, argv);
+            return verb->usage_status;
+        }
+        if (answer == 'h' || answer == OPTION_HELP) {
+            verb->name == NULL ? (void)tool_verb_help.run(args) : tool_help(verb);
+            return TOOL_OK;
+        }
+        args->values[option_index(verb, answer)] = optarg != NULL ? optarg : "";
+    }
+    args->operands = argv + optind;
+    args->operand_count = argc - optind;
+    return -1;
+}
+
+int tool_call(const struct tool_verb *verb, int argc, char **argv) {
+    static char *none[] = {NULL};
+    struct tool_args args = {.operands = none};
+    tool.verb = verb;
+    int status = parse(verb, argc, argv, &args);
+    if (status >= 0)
+        return status;
+    if (args.operand_count < verb->operands_min) {
+        tool_error("an argument is missing; usage: gpushare %s [OPTIONS] %s", verb->name,
+                   verb->operands);
+        return verb->usage_status;
+    }
+    if (!verb->command && args.operand_count > verb->operands_max) {
+        tool_error("unexpected argument '%s'; usage: gpushare %s [OPTIONS]%s%s",
+                   args.operands[verb->operands_max], verb->name, verb->operands[0] ? " " : "",
+                   verb->operands);
+        return verb->usage_status;
+    }
+    return verb->run(&args);
+}
