@@ -190,7 +190,7 @@ const struct gps_key *gps_key_find(enum gps_section section, const char *name) {
 
     for (size_t i = 0; i < keys.count; i++)
         if (strcmp(keys.first[i].name, name) == 0)
-            return &keys.first[i];
+            return keys.first + i;
     return NULL;
 }
 

@@ -17,6 +17,7 @@
 #include "ops.h"
 #include "registry.h"
 #include "report.h"
+#include "settle.h"
 #include "share.h"
 #include "text.h"
 
@@ -204,7 +205,7 @@ static void on_exit_handler(void) {
         return;
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
-    gps_defer_exit(&scope.signals);
+    gps_settle_exit(&scope.signals);
     gps_scope_end(&scope);
 }
 
@@ -231,7 +232,7 @@ static bool is_last_process(void) {
 static void unpublish(void) {
     if (!life.lease_held)
         return;
-    gps_defer_unpublish(is_last_process());
+    gps_settle_unpublish(is_last_process());
     gps_lease_drop(&life.lease);
     life.lease_held = false;
     struct gps_gc_counts counts;

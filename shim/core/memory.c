@@ -1,12 +1,13 @@
 /* memory.c - see memory.h. */
 #include "memory.h"
 
-#include "defer.h"
 #include "import.h"
 #include "life.h"
 #include "ops.h"
 #include "policy.h"
 #include "report.h"
+#include "settle.h"
+#include "waiting.h"
 
 void gps_memory_allocated(uint64_t pointer, uint64_t size) {
     struct gps_alloc alloc = {.pointer = pointer, .size = size, .epoch = gps_registry_now()};
@@ -23,7 +24,7 @@ void gps_memory_allocated(uint64_t pointer, uint64_t size) {
 /* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
 static int free_unknown(uint64_t pointer, struct gps_release release) {
     const struct gps_question question = {.ask = GPS_ASK_FREE,
-                                          .known = gps_defer_has(pointer) ? GPS_KNOWN_DEFERRED
+                                          .known = gps_waiting_has(pointer) ? GPS_KNOWN_DEFERRED
                                                    : gps_registry_was_freed(pointer)
                                                        ? GPS_KNOWN_FREED
                                                        : GPS_KNOWN_NOTHING,
@@ -78,14 +79,12 @@ int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, v
     struct gps_scope scope;
     bool gone = false;
     gps_scope_begin(&scope);
-    if (settle)
-        gps_defer_settle(context, &scope.signals);
-    struct gps_export *waiting = gps_defer_context(context);
+    struct gps_export *waiting = gps_settle_context(context, settle, &scope.signals);
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();
     const int code = destroy(arg, &gone);
     gps_scope_begin(&scope);
-    gps_defer_context_done(waiting, gone);
+    gps_settle_context_done(waiting, gone);
     if (gone) {
         gps_registry_purge(context, epoch, forget, NULL);
         gps_import_purge(context, epoch);

@@ -120,12 +120,24 @@ uint32_t gps_registry_epoch(void) {
     return atomic_fetch_add(&state.epoch, 1) + 1;
 }
 
+struct match {
+    uint64_t context; /* 0: any */
+    uint32_t epoch;
+    bool exports; /* only those, of whatever epoch */
+};
+
+static bool matches(const struct match *match, const struct gps_alloc *alloc) {
+    if (match->context && alloc->context != match->context)
+        return false;
+    return match->exports ? alloc->region != NULL : (int32_t)(alloc->epoch - match->epoch) < 0;
+}
+
 /* Out of the table and onto a list of its own, linked by hh.next. */
-static struct node *detach(struct shard *shard, uint64_t context, uint32_t epoch) {
+static struct node *detach(struct shard *shard, const struct match *match) {
     struct node *list = NULL, *node, *after;
     pthread_mutex_lock(&shard->lock);
     HASH_ITER(hh, shard->table, node, after) {
-        if (node->alloc.context != context || (int32_t)(node->alloc.epoch - epoch) >= 0)
+        if (!matches(match, &node->alloc))
             continue;
         HASH_DELETE(hh, shard->table, node);
         node->hh.next = list;
@@ -141,10 +153,11 @@ static void recycle(struct shard *shard, struct node *node) {
     pthread_mutex_unlock(&shard->lock);
 }
 
-void gps_registry_purge(uint64_t context, uint32_t epoch,
-                        void (*fn)(void *arg, struct gps_alloc *alloc), void *arg) {
+/* fn runs without the lock: it is free to do I/O and to call the driver. */
+static void take_all(const struct match *match, void (*fn)(void *arg, struct gps_alloc *alloc),
+                     void *arg) {
     for (size_t i = 0; i < SHARDS; i++) {
-        struct node *node = detach(&shards[i], context, epoch);
+        struct node *node = detach(&shards[i], match);
         while (node) {
             struct node *const next = node->hh.next;
             fn(arg, &node->alloc);
@@ -154,14 +167,14 @@ void gps_registry_purge(uint64_t context, uint32_t epoch,
     }
 }
 
-void gps_registry_each_export(void (*fn)(void *arg, struct gps_export *region), void *arg) {
-    for (size_t i = 0; i < SHARDS; i++) {
-        pthread_mutex_lock(&shards[i].lock);
-        for (struct node *node = shards[i].table; node; node = node->hh.next)
-            if (node->alloc.region)
-                fn(arg, node->alloc.region);
-        pthread_mutex_unlock(&shards[i].lock);
-    }
+void gps_registry_purge(uint64_t context, uint32_t epoch,
+                        void (*fn)(void *arg, struct gps_alloc *alloc), void *arg) {
+    take_all(&(struct match){.context = context, .epoch = epoch}, fn, arg);
+}
+
+void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
+                               void *arg) {
+    take_all(&(struct match){.context = context, .exports = true}, fn, arg);
 }
 
 size_t gps_registry_count(void) {

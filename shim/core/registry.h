@@ -61,8 +61,10 @@ uint32_t gps_registry_now(void); /* what to record in an allocation or import */
 /* Removes all allocations of a context older than the epoch; regions go to fn, which owns them. */
 void gps_registry_purge(uint64_t context, uint32_t epoch,
                         void (*fn)(void *arg, struct gps_alloc *alloc), void *arg);
-/* Calls fn, under the lock, for every allocation that has a region. Keep it short. */
-void gps_registry_each_export(void (*fn)(void *arg, struct gps_export *region), void *arg);
+/* Removes all allocations that have a region (context 0: of any) and gives them to fn, which owns
+ * them. */
+void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
+                               void *arg);
 size_t gps_registry_count(void);
 
 /* --- exports: a region that this process published --- */
@@ -75,13 +77,13 @@ struct gps_export {
     const struct gps_rule *rule; /* NULL: exported by the program itself */
     bool published;              /* the record is in the directory */
 
-    /* defer.h's, once it owns the region */
-    bool final;              /* ready = free: freed by the program */
-    bool claimed;            /* final, and taken by an importer */
-    bool leaving;            /* not freed by the program: its process or context ends */
-    bool held;               /* as the last scan found it */
-    bool busy;               /* some thread's, for one pass */
-    struct gps_export *next; /* in the list of all */
+    /* waiting.h's, once it owns the region */
+    bool final;                      /* ready = free: freed by the program */
+    bool claimed;                    /* final, and taken by an importer */
+    bool leaving;                    /* not freed by the program: its process or context ends */
+    bool held;                       /* as the last scan found it */
+    bool busy;                       /* some thread's, for one pass */
+    struct gps_export *next, **link; /* in the list of all */
     struct gps_export *work, *same_bucket; /* of a pass, of its scan */
 };
 

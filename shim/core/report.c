@@ -1,7 +1,6 @@
 /* report.c - see report.h. */
 #include "report.h"
 
-#include <alloca.h>
 #include <errno.h>
 #include <string.h>
 
@@ -50,7 +49,7 @@ void gps_report_send(struct gps_report *report) {
     /* Without a call of the program's under way (the reaper, the exit) the stack says nothing. */
     const unsigned depth =
         report->api ? gps_stack_walk(addresses, gps_life_config()->options.stack_depth) : 0;
-    struct gps_frame *frames = alloca((depth ? depth : 1) * sizeof(*frames));
+    struct gps_frame frames[depth ? depth : 1];
     for (unsigned i = 0; i < depth; i++)
         gps_stack_frame(addresses[i], &frames[i]);
     report->stack = frames;

@@ -22,7 +22,8 @@ struct sweep {
     const struct gps_store *store;
     struct gps_gc_counts *counts;
     bool dry_run;
-    int at;    /* of the directory being swept */
+    unsigned alive; /* processes */
+    int at;         /* of the directory being swept */
     int error; /* the first entry's that could not be judged or removed; the others are swept all
                   the same */
 };
@@ -62,8 +63,12 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
 
     if (gps_temp_parse(name, &owner))
         sweep->counts->temps += remove_if_unlocked(sweep, name);
-    else if (gps_owner_parse(name, &owner) && gps_lease_probe(sweep->store, &owner) == GPS_DEAD)
+    else if (!gps_owner_parse(name, &owner))
+        return;
+    else if (gps_lease_probe(sweep->store, &owner) == GPS_DEAD)
         sweep->counts->procs += remove_entry(sweep, name);
+    else
+        sweep->alive++;
 }
 
 static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_tenure_fn *judge) {
@@ -167,7 +172,7 @@ int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_coun
         rc = sweep_directory(&sweep, "names", sweep_name);
     if (rc == 0)
         rc = sweep_directory(&sweep, "regions", sweep_region);
-    if (rc == 0 && !dry_run)
+    if (rc == 0 && !dry_run && sweep.alive == 0)
         gps_tenure_end(store);
     return rc < 0 ? rc : sweep.error;
 }

@@ -192,7 +192,7 @@ void gps_id_format(const struct gps_id *id, char text[GPS_ID_HEX]) {
 }
 
 bool gps_id_parse(const char *text, struct gps_id *id) {
-    struct gps_id parsed;
+    struct gps_id parsed = {0};
 
     if (!gps_hex_parse(&text, parsed.bytes, sizeof parsed.bytes) || *text != '\0')
         return false;

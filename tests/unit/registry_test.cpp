@@ -96,8 +96,8 @@ TEST_F(Registry, AnAllocationGetsOneRegion) {
     EXPECT_FALSE(gps_registry_attach(0x1000, &two));
 }
 
-void collect_region(void *arg, gps_export *region) {
-    static_cast<std::set<gps_export *> *>(arg)->insert(region);
+void collect_region(void *arg, gps_alloc *alloc) {
+    static_cast<std::set<gps_export *> *>(arg)->insert(alloc->region);
 }
 
 TEST_F(Registry, ARegionAtAnAddressThatIsAllocatedAgainIsGivenBack) {
@@ -110,15 +110,18 @@ TEST_F(Registry, ARegionAtAnAddressThatIsAllocatedAgainIsGivenBack) {
     EXPECT_EQ(gps_registry_add(&again), nullptr);
 }
 
-TEST_F(Registry, EachExportComesOnce) {
+TEST_F(Registry, ExportsAreTakenAndOtherAllocationsStay) {
     std::vector<gps_export> regions(100);
     for (size_t i = 0; i < 200; i++)
         add(0x1000 * (i + 1));
     for (size_t i = 0; i < regions.size(); i++)
         ASSERT_TRUE(gps_registry_attach(0x2000 * (i + 1), &regions[i]));
     std::set<gps_export *> seen;
-    gps_registry_each_export(collect_region, &seen);
+    gps_registry_take_exports(7, collect_region, &seen); /* no such context */
+    EXPECT_EQ(seen.size(), 0u);
+    gps_registry_take_exports(0, collect_region, &seen);
     EXPECT_EQ(seen.size(), regions.size());
+    EXPECT_EQ(gps_registry_count(), 100u);
 }
 
 /* --- freed addresses --- */

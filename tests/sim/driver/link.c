@@ -144,7 +144,7 @@ static bool transfer(const struct sim_request *request, struct sim_reply *reply)
 }
 
 CUresult link_call(const struct sim_request *request, struct sim_reply *reply) {
-    struct sim_reply unused;
+    struct sim_reply unused = {0};
     reply = reply ? reply : &unused;
     pthread_mutex_lock(&line.lock);
     if (line.socket < 0 || !transfer(request, reply))

@@ -72,6 +72,7 @@ static bool add_area(uint64_t slots, bool single) {
     uint64_t base = grown && at ? reserve(slots << SIM_BLOCK_SHIFT) : 0;
     if (!base) {
         free(at);
+        // cppcheck-suppress memleak ; it is space.areas now
         return false;
     }
     size_t i = space.count++;
