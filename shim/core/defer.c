@@ -34,10 +34,18 @@ static bool is_due(struct gps_export *region) {
         return false;
     if (!region->final || region->claimed)
         return true;
-    if (gps_life_now() < region->record.status.until)
-        return false;
-    gps_defer_report_unclaimed(region);
-    return true;
+    return gps_life_now() >= region->record.status.until;
+}
+
+/* A result is open to importers until now: close it, then look once more. */
+static bool close_result(struct gps_export *region) {
+    gps_export_unname(region);
+    gps_export_set_state(region, GPS_STATE_CLOSING, 0);
+    region->held = gps_export_users(region, NULL, 0) != 0;
+    if (!region->held && !region->claimed)
+        gps_defer_report_unclaimed(region);
+    region->final = false; /* from here on it waits like any other freed region */
+    return !region->held;
 }
 
 static void release(const struct gps_export *region) {
@@ -54,11 +62,11 @@ static bool stopped(void) {
     return stop;
 }
 
-static void pass(bool patient) {
-    struct gps_export *region = gps_waiting_take(0, patient), *next;
+static void pass(enum gps_patience patience) {
+    struct gps_export *region = gps_waiting_take(0, patience), *next;
     for (; region; region = next) {
         next = region->work;
-        if (stopped() || !is_due(region)) {
+        if (stopped() || !is_due(region) || (region->final && !close_result(region))) {
             gps_waiting_put_back(region);
             continue;
         }
@@ -86,7 +94,7 @@ static void *reap(void *unused) {
     prctl(PR_SET_NAME, "gpushare-reaper");
     gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS);
     while (!nothing_left()) {
-        pass(false);
+        pass(GPS_HASTY);
         const uint64_t end = gps_waiting_next_end(), now = gps_life_now();
         gps_watch_wait(&watch, end > now ? end - now : 0, NULL);
         nanosleep(&breath, NULL);
@@ -111,7 +119,7 @@ static void start_reaper(void) {
 }
 
 void gps_defer_add(struct gps_export *region) {
-    gps_waiting_add(region);
+    gps_waiting_put_back(region);
     start_reaper();
 }
 
@@ -126,17 +134,17 @@ bool gps_defer_relieve(void) {
         return false;
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    pass(true); /* what the reaper is freeing right now is memory, too */
+    pass(GPS_PATIENT); /* what the reaper is freeing right now is memory, too */
     gps_scope_end(&scope);
     return true; /* in any case: the reaper may have freed it before we looked */
 }
 
 void gps_defer_wait(const struct gps_export *region, uint64_t nanos, const sigset_t *signals) {
-    const uint64_t until = gps_life_now() + nanos;
+    const uint64_t until = gps_life_clock() + nanos;
     struct gps_watch watch;
     gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS);
     while (gps_export_users(region, NULL, 0)) {
-        const uint64_t now = gps_life_now();
+        const uint64_t now = gps_life_clock();
         if (now >= until)
             break;
         gps_watch_wait(&watch, until - now, signals);
@@ -148,7 +156,8 @@ void gps_defer_stop(void) {
     pthread_mutex_lock(&state.lock);
     state.stop = true;
     pthread_mutex_unlock(&state.lock);
-    struct gps_export *region = gps_waiting_take(0, true), *next; /* after the pass under way */
+    struct gps_export *region = gps_waiting_take(0, GPS_PATIENT),
+                      *next; /* after the pass under way */
     for (; region; region = next) {
         next = region->work;
         gps_waiting_put_back(region);

@@ -14,6 +14,7 @@
 
 #include "registry.h"
 
+/* Both take over a region that the caller has in waiting.h as busy: */
 void gps_defer_add(struct gps_export *region);    /* freed while it is held; state CLOSING */
 void gps_defer_result(struct gps_export *region); /* final: becomes FINAL, for its hand-over time */
 

@@ -11,6 +11,7 @@
 #include "ops.h"
 #include "policy.h"
 #include "report.h"
+#include "waiting.h"
 
 enum { TOMBSTONES = 1024, SHOWN_USERS = 16 };
 
@@ -19,8 +20,9 @@ static struct {
     struct gps_id tombstones[TOMBSTONES]; /* a ring: the oldest is replaced */
     unsigned tombstone_count, next_tombstone;
     _Atomic uint64_t generation;
-    _Atomic bool full; /* no room in the directory: reported once, then no more is published */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_mutex_t first;
+    _Atomic bool unusable; /* the directory: reported once, then nothing more is published */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .first = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- publishing --- */
 
@@ -47,13 +49,15 @@ static struct gps_export *make(const struct gps_alloc *alloc,
 }
 
 static bool publish(struct gps_export *region) {
-    if (atomic_load(&state.full) || !gps_life_lease())
+    if (!gps_life_lease())
+        atomic_store(&state.unusable, true);
+    if (atomic_load(&state.unusable))
         return false;
     gps_record_seal(&region->record);
     gps_record_seal_status(&region->record, &region->record.status);
     const int status = gps_region_publish(gps_life_store(), &region->record);
     if (status == -ENOSPC)
-        atomic_store(&state.full, true);
+        atomic_store(&state.unusable, true);
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
@@ -78,20 +82,30 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     return true;
 }
 
+/* First exports one at a time: of two threads that export one pointer, the second finds it done. */
+static void publish_first(const struct gps_alloc *seen, struct gps_export *region) {
+    struct gps_alloc now;
+    pthread_mutex_lock(&state.first);
+    const bool attached = region && gps_registry_find(seen->pointer, &now) &&
+                          now.kind == GPS_ALLOC_PLAIN && publish(region) &&
+                          gps_registry_attach(seen->pointer, region);
+    if (!attached && region && region->published) /* freed meanwhile */
+        gps_region_remove(gps_life_store(), &region->record.id);
+    pthread_mutex_unlock(&state.first);
+    if (!attached)
+        free(region);
+}
+
 void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_alloc alloc;
     if (gps_registry_find(pointer, &alloc) && alloc.kind != GPS_ALLOC_PLAIN)
         return; /* the common case: every export of it but the first */
+    if (atomic_load(&state.unusable))
+        return;
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
-    if (find_base(pointer, &alloc) && alloc.kind == GPS_ALLOC_PLAIN) {
-        struct gps_export *region = make(&alloc, handle);
-        if (region && publish(region) && !gps_registry_attach(alloc.pointer, region)) {
-            free(region); /* another thread exported it at the same time: one record, one object */
-        } else if (region && !region->published) {
-            free(region);
-        }
-    }
+    if (find_base(pointer, &alloc) && alloc.kind == GPS_ALLOC_PLAIN)
+        publish_first(&alloc, make(&alloc, handle));
     gps_scope_end(&scope);
 }
 
@@ -159,7 +173,7 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
     gps_export_unname(region);
     if (!keep_record && region->published)
         gps_region_remove(gps_life_store(), &region->record.id);
-    free(region);
+    /* not freed: the process ends, perhaps in a signal handler that interrupted malloc */
 }
 
 void gps_export_remove_tombstones(void) {
@@ -219,20 +233,31 @@ static struct gps_answer ask_about(struct gps_export *region, bool waited) {
     return answer;
 }
 
-static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state was) {
-    struct gps_export *region = alloc->region;
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+/* While this thread waits or synchronises, a second free by another must find the region somewhere.
+ */
+static struct gps_answer ask_and_wait(struct gps_export *region, const sigset_t *signals) {
     struct gps_answer answer = ask_about(region, false);
+    const bool puts_off = answer.verdict != GPS_FORWARD && answer.verdict != GPS_DENY;
+    if (puts_off)
+        gps_waiting_add(region, true);
     if (answer.verdict == GPS_WAIT) {
-        gps_defer_wait(region, gps_life_config()->options.free_timeout, &scope.signals);
+        gps_defer_wait(region, gps_life_config()->options.free_timeout, signals);
         answer = ask_about(region, true);
     }
+    if (puts_off && answer.verdict == GPS_FORWARD)
+        gps_waiting_remove(region);
+    return answer;
+}
+
+static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state was) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
     gps_registry_note_freed(alloc->pointer); /* until it is allocated again, or put back */
+    const struct gps_answer answer = ask_and_wait(alloc->region, &scope.signals);
     if (answer.verdict == GPS_DENY)
         put_back(alloc, was);
     else if (answer.verdict != GPS_HAND_OVER)
-        gps_export_unname(region);
+        gps_export_unname(alloc->region);
     gps_scope_end(&scope);
     return answer;
 }
@@ -252,19 +277,13 @@ static int free_now(const struct gps_alloc *alloc, enum gps_state was, struct gp
     return code;
 }
 
-/* A free waits for the device; so does one that is put off. What a capture forbids is not an error
- * of the memory; anything else that is wrong with the context would have failed the free, too. */
-static int synchronize(const struct gps_alloc *alloc, struct gps_scope *scope) {
-    int code = gps_scope_enter(scope, alloc->context);
-    if (code == GPS_OK)
-        code = gps_ops->synchronize();
-    return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST ? GPS_OK : code;
-}
-
-static int put_off(const struct gps_alloc *alloc, enum gps_state was, bool result) {
+static int put_off(const struct gps_alloc *alloc, enum gps_state was, bool result, bool ordered) {
     struct gps_scope scope;
-    const int code = synchronize(alloc, &scope);
+    int code = gps_scope_enter(&scope, alloc->context);
+    if (code == GPS_OK && (result || !ordered)) /* a free on a stream waits for nobody */
+        code = gps_export_synchronize();
     if (code != GPS_OK) {
+        gps_waiting_remove(alloc->region);
         rename_back(alloc->region);
         put_back(alloc, was);
     } else if (result) {
@@ -285,8 +304,19 @@ int gps_export_free(const struct gps_alloc *alloc, struct gps_release release) {
     case GPS_FORWARD:
         return free_now(alloc, was, release);
     default:
-        return put_off(alloc, was, answer.verdict == GPS_HAND_OVER);
+        return put_off(alloc, was, answer.verdict == GPS_HAND_OVER, release.ordered);
     }
+}
+
+/* By a free, not by synchronising the context: that would end a capture under way in another
+ * thread, and a free does not (with the relaxed mode of a scope). Without room for one, the context
+ * it is. */
+int gps_export_synchronize(void) {
+    uint64_t scrap;
+    if (gps_ops->allocate(1, &scrap) == GPS_OK)
+        return gps_ops->release(scrap);
+    const int code = gps_ops->synchronize();
+    return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST ? GPS_OK : code;
 }
 
 void gps_export_reset(void) {

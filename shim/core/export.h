@@ -14,7 +14,8 @@
 /* The driver's free as the program called it. */
 struct gps_release {
     int (*call)(uint64_t pointer, void *stream);
-    void *stream; /* NULL but for a free that is ordered on one */
+    void *stream;
+    bool ordered; /* on a stream: it waits for nothing */
 };
 
 /* The program got the handle of a pointer from the driver: publish the region, the first time. */
@@ -29,6 +30,9 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
 /* The program frees an exported allocation, which the caller has taken from the registry. Asks
  * policy, and frees with `release` if and when that is the answer. */
 int gps_export_free(const struct gps_alloc *alloc, struct gps_release release);
+
+/* Waits for the device as a free does. Inside a scope that has entered a context. */
+int gps_export_synchronize(void);
 
 /* Changes the published state; a record that is not published only changes in memory. */
 void gps_export_set_state(struct gps_export *region, enum gps_state state, uint64_t until);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export.h"
 #include "life.h"
 #include "ops.h"
 #include "report.h"
@@ -47,8 +48,9 @@ static void slot_write(const struct gps_import *import, enum gps_slot_state stat
         slot = (struct gps_slot){0};
     else
         gps_slot_seal(&slot);
-    if (lease)
-        gps_lease_write(lease, import->slot, &slot);
+    const int status = lease ? gps_lease_write(lease, import->slot, &slot) : 0;
+    if (status < 0)
+        gps_report_store(status, "an open handle could not be published");
 }
 
 static void slot_take(struct gps_import *import) {
@@ -111,13 +113,20 @@ static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
         .ask = what, .known = known, .mode = gps_life_config()->options.mode});
 }
 
+/* Without a context, or of one's own, the driver has other codes; those are the program's to get.
+ */
+static bool is_stale(const struct gps_opening *opening) {
+    return is_over(&opening->record) && opening->import.context &&
+           !gps_owner_equal(&opening->record.owner, gps_life_self());
+}
+
 /* Written intent, then read state: never the other way round. */
 static struct gps_answer ask_first(struct gps_opening *opening) {
     slot_take(&opening->import);
     take_record(opening);
-    return ask(GPS_ASK_OPEN, !opening->recorded          ? GPS_KNOWN_NOTHING
-                             : is_over(&opening->record) ? GPS_KNOWN_STALE
-                                                         : GPS_KNOWN_LIVE);
+    return ask(GPS_ASK_OPEN, !opening->recorded  ? GPS_KNOWN_NOTHING
+                             : is_stale(opening) ? GPS_KNOWN_STALE
+                                                 : GPS_KNOWN_LIVE);
 }
 
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
@@ -183,7 +192,8 @@ static void slot_late(struct gps_import *import) {
     gps_scope_begin(&scope);
     slot_take(import);
     slot_commit(import);
-    gps_registry_set_slot(import->pointer, import->slot);
+    if (!gps_registry_set_slot(import->pointer, import->slot))
+        slot_clear(import); /* closed again already */
     gps_scope_end(&scope);
 }
 
@@ -265,8 +275,10 @@ static int close_counted(uint64_t pointer, gps_close_fn *close) {
 
 int gps_import_close(uint64_t pointer, gps_close_fn *close) {
     struct gps_import import;
-    /* The program believes that it allocated a rule's import: closing that is an error. */
-    if (gps_registry_import_at(pointer, &import) && import.via == GPS_VIA_RULE && import.count == 1)
+    struct gps_alloc alloc;
+    /* The program believes that it allocated a rule's import: closing that one open is an error. */
+    if (gps_registry_import_at(pointer, &import) && import.count == 1 &&
+        gps_registry_find(pointer, &alloc) && alloc.kind == GPS_ALLOC_IMPORTED)
         return GPS_INVALID_VALUE;
     return close_counted(pointer, close);
 }

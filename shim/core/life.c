@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +34,7 @@ static struct {
     struct gps_lease lease;
     bool lease_tried;
     bool lease_held;
+    _Atomic bool store_ready; /* stays so at the end: other threads may still be asking */
     bool used; /* this image has begun before: after a fork there is something to forget */
     bool exit_registered; /* atexit handlers survive fork, so once is enough */
     _Atomic bool exiting;
@@ -55,8 +57,10 @@ static struct gps_life_page *make_page(void) {
         return page;
     void *fresh =
         mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED)
+    if (fresh == MAP_FAILED) {
+        pthread_atfork(NULL, NULL, on_fork_child);
         return page;
+    }
     (void)madvise(fresh, sizeof(*page), MADV_WIPEONFORK);
     if (!atomic_compare_exchange_strong(&gps_life_page, &page, fresh)) {
         munmap(fresh, sizeof(*page));
@@ -70,6 +74,7 @@ static void forget_parent(void) {
     if (life.lease_held)
         gps_lease_forget(&life.lease);
     life.lease_held = life.lease_tried = false;
+    atomic_store(&life.store_ready, false);
     atomic_store(&life.exiting, false);
     gps_registry_reset();
     gps_import_reset();
@@ -133,8 +138,9 @@ bool gps_life_begin(void) {
     struct gps_life_page *page = make_page();
     struct gps_scope scope;
     gps_scope_begin(&scope);
+    const bool attached = gps_ops_attach(); /* takes the loader's lock: not under ours */
     pthread_mutex_lock(page_lock(page));
-    if (atomic_load(&page->state) == GPS_LIFE_NEW && gps_ops_attach())
+    if (attached && atomic_load(&page->state) == GPS_LIFE_NEW)
         atomic_store_explicit(&page->state, (int)start(), memory_order_release);
     const bool on = atomic_load(&page->state) == GPS_LIFE_ON;
     pthread_mutex_unlock(page_lock(page));
@@ -144,10 +150,18 @@ bool gps_life_begin(void) {
 
 /* --- what the others ask --- */
 
-uint64_t gps_life_now(void) {
+static uint64_t nanoseconds(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t gps_life_now(void) {
+    return nanoseconds(CLOCK_REALTIME);
+}
+
+uint64_t gps_life_clock(void) {
+    return nanoseconds(CLOCK_MONOTONIC);
 }
 
 const struct gps_config *gps_life_config(void) {
@@ -159,7 +173,7 @@ const struct gps_owner *gps_life_self(void) {
 }
 
 const struct gps_store *gps_life_store(void) {
-    return life.lease_held ? &life.store : NULL;
+    return life.store_ready ? &life.store : NULL;
 }
 
 static int take_lease(void) {
@@ -182,6 +196,7 @@ struct gps_lease *gps_life_lease(void) {
         life.lease_tried = true;
         status = take_lease();
         life.lease_held = status == 0;
+        atomic_store(&life.store_ready, life.lease_held);
     }
     const bool held = life.lease_held;
     pthread_mutex_unlock(page_lock(page));
@@ -204,7 +219,7 @@ static void on_exit_handler(void) {
     if (!is_on() || atomic_exchange(&life.exiting, true))
         return;
     struct gps_scope scope;
-    gps_scope_enter(&scope, 0);
+    gps_scope_begin(&scope);
     gps_settle_exit(&scope.signals);
     gps_scope_end(&scope);
 }
@@ -252,11 +267,18 @@ __attribute__((destructor)) static void on_unload(void) {
     gps_scope_end(&scope);
 }
 
+/* A crash handler on a stack of its own is in no state for all of this; that stack is small, too.
+ * The kernel drops the lease, and whoever comes next does the rest. */
+static bool in_crash_handler(void) {
+    stack_t stack;
+    return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK);
+}
+
 void gps_life_end(void) {
     /* A child made by vfork borrows this memory: its _exit is not the end of this process. And a
      * signal handler that ends the process may have interrupted a wrapper of ours, locks and all.
      */
-    if (!is_on() || gps_call.inside || life.self.pid != (uint32_t)getpid())
+    if (!is_on() || gps_call.inside || life.self.pid != (uint32_t)getpid() || in_crash_handler())
         return;
     on_exit_handler();
     on_unload();

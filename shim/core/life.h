@@ -6,10 +6,10 @@
  * first call: the page that says "started" is wiped by the kernel in the child (MADV_WIPEONFORK),
  * so that holds for children no atfork handler saw, too.
  *
- * The end has two parts. gps_life_exit runs before the driver is torn down (it is registered after
- * cuInit): it waits for importers where the configuration says so, and reports who still holds
- * what. The library's destructor runs last: it removes what this process published and writes the
- * summary. A process that ends with _exit gets both from its hook; one that a signal ends gets
+ * The end has two parts. The exit handler runs before the driver is torn down (it is registered
+ * after cuInit): it waits for importers where the configuration says so, and reports who still
+ * holds what. The library's destructor runs last: it removes what this process published and writes
+ * the summary. A process that ends with _exit gets both from its hook; one that a signal ends gets
  * neither, and the kernel drops its lease.
  */
 #ifndef GPS_LIFE_H
@@ -38,6 +38,8 @@ bool gps_life_begin(void);
 
 /* CLOCK_REALTIME in nanoseconds: the time of records, slots and reports. */
 uint64_t gps_life_now(void);
+/* CLOCK_MONOTONIC: for waits, which must not last an hour when somebody sets the clock. */
+uint64_t gps_life_clock(void);
 
 /* Whether gpushare acts on this call. First thing in every wrapper; two loads once started. */
 static inline bool gps_life_enter(void) {

@@ -7,7 +7,7 @@
  * or given on. So an address that the driver hands out again the moment it is freed is never
  * confused with what it was before.
  *
- * Objects come from slabs (registry_slab in registry.c): no malloc in the steady state. When memory
+ * Objects come from slabs (table.h): no malloc in the steady state. When memory
  * runs out an object is not recorded, and the program's call goes on as if it had not been seen.
  */
 #ifndef GPS_REGISTRY_H
@@ -110,7 +110,8 @@ struct gps_import {
  * of opens now. 1: it is the first, and *import is recorded as it is. More: another open came
  * before, and the slot in *import is the caller's to free. */
 void gps_registry_open(struct gps_import *import);
-void gps_registry_set_slot(uint64_t pointer, unsigned slot);
+/* False: it is not open any more. */
+bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 /* Before the driver's close: counts one open down, and removes the import with the last. *import is

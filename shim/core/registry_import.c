@@ -50,6 +50,10 @@ static void insert(const struct gps_import *import) {
 void gps_registry_open(struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
     struct node *node = at(import->pointer);
+    if (node && !gps_id_equal(&node->import.region, &import->region)) {
+        drop(node); /* its close failed, and the driver has given the address to another region */
+        node = NULL;
+    }
     import->count = node ? node->import.count + 1 : 1;
     import->reopened = node && node->import.reopened;
     if (node) {
@@ -61,12 +65,13 @@ void gps_registry_open(struct gps_import *import) {
     pthread_mutex_unlock(&table.lock);
 }
 
-void gps_registry_set_slot(uint64_t pointer, unsigned slot) {
+bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
     pthread_mutex_lock(&table.lock);
     struct node *node = at(pointer);
     if (node)
         node->import.slot = slot;
     pthread_mutex_unlock(&table.lock);
+    return node != NULL;
 }
 
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {

@@ -49,12 +49,14 @@ void gps_report_send(struct gps_report *report) {
     /* Without a call of the program's under way (the reaper, the exit) the stack says nothing. */
     const unsigned depth =
         report->api ? gps_stack_walk(addresses, gps_life_config()->options.stack_depth) : 0;
+    report->stack_hash = depth ? hash_of(addresses, depth) : 0;
+    if (gps_log_settles(report))
+        return;
     struct gps_frame frames[depth ? depth : 1];
     for (unsigned i = 0; i < depth; i++)
         gps_stack_frame(addresses[i], &frames[i]);
     report->stack = frames;
     report->stack_count = depth;
-    report->stack_hash = depth ? hash_of(addresses, depth) : 0;
     gps_log_report(report);
 }
 

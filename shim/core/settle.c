@@ -29,41 +29,41 @@ static void bring(void *arg, struct gps_alloc *alloc) {
     region->leaving = true;
     if (region->rule && region->rule->ready == GPS_READY_FREE)
         make_final(region); /* the program never freed it: that it ends says the same */
-    gps_waiting_add(region);
+    gps_waiting_add(region, false);
 }
 
 /* --- waiting for importers --- */
 
-/* Whether policy still waits for this region, given what is known. */
-static bool is_awaited(struct gps_export *region, uint64_t now, uint64_t linger_until) {
-    const struct gps_options *options = &gps_life_config()->options;
+/* How long this region is waited for at most: a result until the end of its hand-over. */
+static uint64_t time_left(const struct gps_export *region, uint64_t linger_until) {
     const bool result = region->final && !region->claimed;
-    const struct gps_question question = {
-        .ask = GPS_ASK_EXIT,
-        .known = result         ? GPS_KNOWN_RESULT
-                 : region->held ? GPS_KNOWN_HELD
-                                : GPS_KNOWN_NOTHING,
-        .mode = options->mode,
-        .waited = now >= (result ? region->record.status.until : linger_until),
-        .linger = options->linger != 0};
-    return gps_policy(&question).verdict == GPS_WAIT;
+    const uint64_t now = result ? gps_life_now() : gps_life_clock();
+    const uint64_t until = result ? region->record.status.until : linger_until;
+    return until > now ? until - now : 0;
 }
 
-static uint64_t end_of_wait(const struct gps_export *region, uint64_t linger_until) {
-    return region->final && !region->claimed ? region->record.status.until : linger_until;
+static bool is_awaited(const struct gps_export *region, uint64_t left) {
+    const struct gps_options *options = &gps_life_config()->options;
+    const bool result = region->final && !region->claimed;
+    const struct gps_question question = {.ask = GPS_ASK_EXIT,
+                                          .known = result         ? GPS_KNOWN_RESULT
+                                                   : region->held ? GPS_KNOWN_HELD
+                                                                  : GPS_KNOWN_NOTHING,
+                                          .mode = options->mode,
+                                          .waited = left == 0,
+                                          .linger = options->linger != 0};
+    return gps_policy(&question).verdict == GPS_WAIT;
 }
 
 /* How long there still is something to wait for; 0: nothing. */
 static uint64_t patience(uint64_t context, uint64_t linger_until) {
     uint64_t left = 0;
-    const uint64_t now = gps_life_now();
-    struct gps_export *region = gps_waiting_take(context, true), *next;
+    struct gps_export *region = gps_waiting_take(context, GPS_PATIENT), *next;
     for (; region; region = next) {
         next = region->work;
-        if (is_awaited(region, now, linger_until)) {
-            const uint64_t more = end_of_wait(region, linger_until) - now;
+        const uint64_t more = time_left(region, linger_until);
+        if (is_awaited(region, more))
             left = !left || more < left ? more : left;
-        }
         gps_waiting_put_back(region);
     }
     gps_waiting_done();
@@ -71,7 +71,7 @@ static uint64_t patience(uint64_t context, uint64_t linger_until) {
 }
 
 static void settle(uint64_t context, const sigset_t *signals) {
-    const uint64_t linger_until = gps_life_now() + gps_life_config()->options.linger;
+    const uint64_t linger_until = gps_life_clock() + gps_life_config()->options.linger;
     gps_registry_take_exports(context, bring, NULL);
     uint64_t left = patience(context, linger_until);
     if (!left)
@@ -106,7 +106,7 @@ static void report_at_exit(struct gps_export *region) {
 void gps_settle_exit(const sigset_t *signals) {
     gps_defer_stop();
     settle(0, signals);
-    struct gps_export *region = gps_waiting_take(0, true), *next;
+    struct gps_export *region = gps_waiting_take(0, GPS_PATIENT), *next;
     for (; region; region = next) {
         next = region->work;
         report_at_exit(region);
@@ -121,7 +121,7 @@ static void leave(void *arg, struct gps_alloc *alloc) {
 }
 
 void gps_settle_unpublish(bool last) {
-    struct gps_export *region = gps_waiting_take(0, true), *next;
+    struct gps_export *region = gps_waiting_take(0, GPS_PATIENT), *next;
     for (; region; region = next) {
         next = region->work;
         gps_waiting_remove(region);
@@ -137,7 +137,7 @@ void gps_settle_unpublish(bool last) {
 struct gps_export *gps_settle_context(uint64_t context, bool wait, const sigset_t *signals) {
     if (wait)
         settle(context, signals);
-    return gps_waiting_take(context, true);
+    return gps_waiting_take(context, GPS_VERY_PATIENT);
 }
 
 /* The driver refused to destroy the context: what was brought here lives on. */

@@ -48,6 +48,15 @@ void gps_share_start(const struct gps_config *config, const struct gps_owner *se
     gps_share_active = state.count != 0;
 }
 
+/* A pitch is the width, rounded up to at most another 64 KiB. */
+bool gps_share_may_fit(uint64_t width, uint64_t height) {
+    const uint64_t least = width * height, most = (width + (64u << 10)) * height;
+    for (size_t i = 0; i < state.count; i++)
+        if (state.rules[i].rule->size_max >= least && state.rules[i].rule->size_min <= most)
+            return true;
+    return false;
+}
+
 void gps_share_reset(void) {
     state.rules = NULL; /* the parent's array is lost, not freed: malloc's locks */
     state.count = 0;
@@ -236,7 +245,7 @@ static bool try_import(const struct attempt *attempt, uint64_t *pointer, int *la
  * whoever claims its name first is the exporter. */
 static enum outcome import_region(const struct attempt *attempt, bool take_over, uint64_t *pointer,
                                   int *code) {
-    const uint64_t until = gps_life_now() + attempt->rule->wait;
+    const uint64_t until = gps_life_clock() + attempt->rule->wait;
     struct gps_owner holder = {0};
     enum outcome outcome = PRIVATE;
     struct gps_watch watch;
@@ -250,7 +259,7 @@ static enum outcome import_region(const struct attempt *attempt, bool take_over,
             outcome = export_region(attempt, pointer);
             break;
         }
-        now = gps_life_now();
+        now = gps_life_clock();
         if (now >= until) {
             outcome = timed_out(attempt, last_code, &holder, code);
             break;

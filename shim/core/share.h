@@ -15,6 +15,9 @@ void gps_share_start(const struct gps_config *config, const struct gps_owner *se
 /* Whether any rule could ever match here: without one an allocation costs one look at this. */
 extern bool gps_share_active;
 
+/* Whether a rule may fit `height` rows of at least `width` bytes, whatever the pitch. */
+bool gps_share_may_fit(uint64_t width, uint64_t height);
+
 /* Allocates `size` bytes in the current context by the first rule that matches. True: *code is the
  * answer and, if it is 0, *pointer the memory, recorded in the registry. False: no rule matches, or
  * the allocation is to be private: allocate as if there were no rule. */

@@ -81,7 +81,7 @@ static void copy_path(char *out, size_t size, const char *path) {
 }
 
 static void copy_executable(char *out, size_t size) {
-    char path[4096];
+    char path[1024];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
     path[length > 0 ? length : 0] = '\0';
     copy_path(out, size, path);

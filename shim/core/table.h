@@ -33,11 +33,13 @@ static inline uint32_t gps_table_hash(const void *key, size_t size) {
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH 3U
 
-/* A free list of objects of one size, cut from chunks that are never given back. Zero but for
- * `size` is empty. The caller locks. */
+/* Objects of one size: a free list, and the rest of a chunk that is cut as needed, so that what is
+ * never used is never touched. Chunks are not given back. Zero but for `size` is empty. The caller
+ * locks. */
 struct gps_slab {
     size_t size;
     void *free;
+    char *next, *end;
 };
 
 static inline bool gps_slab_grow(struct gps_slab *slab) {
@@ -45,18 +47,21 @@ static inline bool gps_slab_grow(struct gps_slab *slab) {
     char *bytes = mmap(NULL, chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
         return false;
-    for (size_t at = 0; at + slab->size <= chunk; at += slab->size) {
-        *(void **)(void *)(bytes + at) = slab->free;
-        slab->free = bytes + at;
-    }
+    slab->next = bytes;
+    slab->end = bytes + chunk;
     return true;
 }
 
 static inline void *gps_slab_get(struct gps_slab *slab) {
-    if (!slab->free && !gps_slab_grow(slab))
-        return NULL;
     void *object = slab->free;
-    slab->free = *(void **)object;
+    if (object) {
+        slab->free = *(void **)object;
+        return object;
+    }
+    if ((size_t)(slab->end - slab->next) < slab->size && !gps_slab_grow(slab))
+        return NULL;
+    object = slab->next;
+    slab->next += slab->size;
     return object;
 }
 

@@ -24,14 +24,18 @@ struct scan {
 
 static bool mark_held(void *arg, const struct gps_proc *proc) {
     const struct scan *scan = arg;
-    if (proc->status < 0 || !proc->alive || gps_owner_equal(&proc->header.owner, gps_life_self()))
+    if (!proc->alive || gps_owner_equal(&proc->header.owner, gps_life_self()))
         return true;
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_id *id = &proc->slots[i].region;
         for (struct gps_export *region = scan->buckets[id->bytes[0]]; region;
-             region = region->same_bucket)
-            if (gps_id_equal(&region->record.id, id))
-                region->held = true;
+             region = region->same_bucket) {
+            if (!gps_id_equal(&region->record.id, id))
+                continue;
+            region->held = true;
+            if (proc->slots[i].state == GPS_SLOT_OPEN) /* an intent may still come to nothing */
+                region->claimed = region->final;
+        }
     }
     return true;
 }
@@ -56,8 +60,9 @@ static void look(struct gps_export *work) {
 
 /* --- passes --- */
 
-void gps_waiting_add(struct gps_export *region) {
+void gps_waiting_add(struct gps_export *region, bool busy) {
     pthread_mutex_lock(&state.lock);
+    region->busy = busy;
     region->next = state.list;
     region->link = &state.list;
     if (region->next)
@@ -66,19 +71,22 @@ void gps_waiting_add(struct gps_export *region) {
     pthread_mutex_unlock(&state.lock);
 }
 
-static void wait_idle(void) {
+static void wait_idle(enum gps_patience patience) {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    int status = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += 2;
-    while (state.passes && pthread_cond_timedwait(&state.idle, &state.lock, &until) == 0)
-        continue;
+    while (state.passes && status == 0)
+        status = patience == GPS_VERY_PATIENT
+                     ? pthread_cond_wait(&state.idle, &state.lock)
+                     : pthread_cond_clockwait(&state.idle, &state.lock, CLOCK_MONOTONIC, &until);
 }
 
-struct gps_export *gps_waiting_take(uint64_t context, bool patient) {
+struct gps_export *gps_waiting_take(uint64_t context, enum gps_patience patience) {
     struct gps_export *work = NULL;
     pthread_mutex_lock(&state.lock);
-    if (patient)
-        wait_idle();
+    if (patience != GPS_HASTY)
+        wait_idle(patience);
     state.passes++;
     for (struct gps_export *region = state.list; region; region = region->next) {
         if (region->busy || (context && region->context != context))
@@ -136,7 +144,7 @@ uint64_t gps_waiting_next_end(void) {
     uint64_t end = UINT64_MAX;
     pthread_mutex_lock(&state.lock);
     for (const struct gps_export *region = state.list; region; region = region->next)
-        if (region->final && !region->claimed && region->record.status.until < end)
+        if (region->final && !region->claimed && !region->held && region->record.status.until < end)
             end = region->record.status.until;
     pthread_mutex_unlock(&state.lock);
     return end;

@@ -13,12 +13,18 @@
 
 #include "registry.h"
 
-void gps_waiting_add(struct gps_export *region);
+/* Busy: the caller's own until it puts it back. */
+void gps_waiting_add(struct gps_export *region, bool busy);
 
-/* Begins a pass: all of a context (0: of any) that nobody is busy with, linked by `work`. Patient:
- * all there is; it waits for passes under way, two seconds at most, since one may be in a free that
- * waits for a kernel. */
-struct gps_export *gps_waiting_take(uint64_t context, bool patient);
+/* How long to wait for passes under way, which may be in a free that waits for a kernel. */
+enum gps_patience {
+    GPS_HASTY,        /* not at all: what others are busy with is left to them */
+    GPS_PATIENT,      /* two seconds */
+    GPS_VERY_PATIENT, /* to their end: the driver is about to do the same */
+};
+
+/* Begins a pass: all of a context (0: of any) that nobody is busy with, linked by `work`. */
+struct gps_export *gps_waiting_take(uint64_t context, enum gps_patience patience);
 void gps_waiting_put_back(struct gps_export *region);
 void gps_waiting_remove(struct gps_export *region); /* the caller's from now on */
 void gps_waiting_done(void);                        /* ends the pass */

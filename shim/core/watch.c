@@ -3,9 +3,11 @@
 
 #include <poll.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "text.h"
 
 /* Not IN_CLOSE_NOWRITE: whoever reads files there, we too, would wake everyone who waits. */
@@ -21,9 +23,13 @@ static void add(const struct gps_watch *watch, const struct gps_store *store,
 }
 
 void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsigned what) {
-    watch->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (watch->fd < 0)
+    struct stat self;
+    const int low = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    watch->fd = low < 0 ? -1 : gps_file_move_high(low);
+    if (watch->fd < 0 || fstat(watch->fd, &self) != 0)
         return;
+    watch->device = self.st_dev;
+    watch->inode = self.st_ino;
     if (what & GPS_WATCH_PROCS)
         add(watch, store, "/procs");
     if (what & GPS_WATCH_REGIONS)
@@ -32,7 +38,15 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
         add(watch, store, "/names");
 }
 
+static void forget_if_lost(struct gps_watch *watch) {
+    struct stat now;
+    if (watch->fd >= 0 &&
+        (fstat(watch->fd, &now) != 0 || now.st_dev != watch->device || now.st_ino != watch->inode))
+        watch->fd = -1;
+}
+
 void gps_watch_wait(struct gps_watch *watch, uint64_t nanos, const sigset_t *signals) {
+    forget_if_lost(watch);
     const uint64_t at_most = watch->fd < 0 ? 20000000u : 1000000000u;
     const uint64_t wait = nanos < at_most ? nanos : at_most;
     const struct timespec time = {.tv_sec = (time_t)(wait / 1000000000u),
@@ -40,13 +54,13 @@ void gps_watch_wait(struct gps_watch *watch, uint64_t nanos, const sigset_t *sig
     struct pollfd poller = {.fd = watch->fd, .events = POLLIN};
     char events[4096];
     const int changed = ppoll(&poller, 1, &time, signals); /* a negative fd: only the time */
-    if (poller.revents & (POLLNVAL | POLLERR))             /* the program closed it under us */
-        watch->fd = -1;
-    while (changed > 0 && watch->fd >= 0 && read(watch->fd, events, sizeof(events)) > 0)
-        continue;
+    forget_if_lost(watch);
+    if (changed > 0 && watch->fd >= 0)
+        (void)!read(watch->fd, events, sizeof(events)); /* what is left wakes us once more */
 }
 
 void gps_watch_close(struct gps_watch *watch) {
+    forget_if_lost(watch);
     if (watch->fd >= 0)
         close(watch->fd);
     watch->fd = -1;

@@ -11,11 +11,14 @@
 
 #include <signal.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "store.h"
 
 struct gps_watch {
-    int fd; /* -1: nap */
+    int fd; /* -1: nap. High, and looked at before each use: programs close what is not theirs */
+    dev_t device;
+    ino_t inode;
 };
 
 enum gps_watch_what {

@@ -31,7 +31,8 @@ CUresult gps_on_cuMemAlloc(CUdeviceptr_v1 *out, unsigned int size) {
 }
 
 /* What a rule shares is linear memory: the driver's own pitch for this width, which one row tells,
- * times the rows. */
+ * times the rows. Freeing that row waits for the device, so it is asked only where a rule may fit.
+ */
 static bool share_pitched(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
                           unsigned int element, CUresult *result) {
     CUdeviceptr row;
@@ -55,7 +56,8 @@ static bool share_pitched(CUdeviceptr *out, size_t *pitch, size_t width, size_t 
 CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
                                    unsigned int element) {
     CUresult result;
-    if (gps_share_active && share_pitched(out, pitch, width, height, element, &result))
+    if (gps_share_may_fit(width, height) &&
+        share_pitched(out, pitch, width, height, element, &result))
         return result;
     result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_defer_relieve())
@@ -94,18 +96,19 @@ static int release_async_ptsz(uint64_t pointer, void *stream) {
 }
 
 CUresult gps_on_cuMemFree_v2(CUdeviceptr pointer) {
-    return (CUresult)gps_memory_free(pointer, (struct gps_release){release, NULL});
+    return (CUresult)gps_memory_free(pointer, (struct gps_release){release, NULL, false});
 }
 
 CUresult gps_on_cuMemFree(CUdeviceptr_v1 pointer) {
-    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_v1, NULL});
+    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_v1, NULL, false});
 }
 
 /* It frees memory of cuMemAlloc, too. */
 CUresult gps_on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_async, stream});
+    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_async, stream, true});
 }
 
 CUresult gps_on_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
-    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_async_ptsz, stream});
+    return (CUresult)gps_memory_free(pointer,
+                                     (struct gps_release){release_async_ptsz, stream, true});
 }

@@ -14,7 +14,7 @@ _Thread_local struct gps_call gps_call;
 
 #define DRIVER(kind, name, parameters, arguments)                                                  \
     CUresult gps_hook_##name parameters {                                                          \
-        if (!gps_life_enter())                                                                     \
+        if (!gps_life_enter() || !gps_real.name)                                                   \
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
         gps_call_enter(#name, __builtin_return_address(0));                                        \
         const CUresult result = gps_on_##name arguments;                                           \

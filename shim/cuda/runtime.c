@@ -21,7 +21,12 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { CACHE = 1024 /* call sites; a power of two */, NEEDS_DEPTH = 4, WRITING = 1 };
+enum {
+    CACHE = 1024 /* call sites; a power of two */,
+    NEIGHBOURS = 4,
+    NEEDS_DEPTH = 4,
+    WRITING = 1
+};
 
 /* One call site and the function it reaches; `site` is WRITING while the others change. */
 static struct entry {
@@ -126,21 +131,33 @@ static void remember(struct entry *entry, uintptr_t site, uintptr_t function) {
     atomic_store(&entry->site, site);
 }
 
-/* A call site belongs to one function, so the return address is the whole key. The look-up of the
- * function's module (13 ns) notices a cudart that was unloaded since. */
+/* The look-up of the function's module (13 ns) notices a cudart that was unloaded since. */
+static void *recall(struct entry *entry, uintptr_t site) {
+    const uintptr_t function = atomic_load_explicit(&entry->function, memory_order_acquire);
+    const uintptr_t home = atomic_load_explicit(&entry->home, memory_order_acquire);
+    const bool same = atomic_load_explicit(&entry->site, memory_order_acquire) == site;
+    return same && home_of(function) == home ? (void *)function : NULL;
+}
+
+/* A call site belongs to one function, so the return address is the whole key. */
 static void *resolve(const char *name, const void *caller) {
     const uintptr_t site = (uintptr_t)caller;
-    struct entry *entry = &cache[(site * 0x9e3779b97f4a7c15u) >> 54 & (CACHE - 1)];
-    if (atomic_load_explicit(&entry->site, memory_order_acquire) == site) {
-        const uintptr_t function = atomic_load_explicit(&entry->function, memory_order_acquire);
-        const uintptr_t home = atomic_load_explicit(&entry->home, memory_order_acquire);
-        if (atomic_load_explicit(&entry->site, memory_order_acquire) == site &&
-            home_of(function) == home)
-            return (void *)function;
+    const size_t first = (site * 0x9e3779b97f4a7c15u) >> 54;
+    struct entry *room = &cache[first];
+    for (size_t i = 0; i < NEIGHBOURS; i++) {
+        struct entry *entry = &cache[(first + i) & (CACHE - 1)];
+        const uintptr_t found = atomic_load_explicit(&entry->site, memory_order_acquire);
+        void *function = found == site ? recall(entry, site) : NULL;
+        if (function)
+            return function;
+        if (!found || found == site) {
+            room = entry;
+            break;
+        }
     }
     void *found = find(name, caller);
     if (found)
-        remember(entry, site, (uintptr_t)found);
+        remember(room, site, (uintptr_t)found);
     return found;
 }
 

@@ -166,13 +166,37 @@ static void count(const struct gps_report *report, bool written) {
         atomic_fetch_add(&state.lost, 1);
 }
 
-bool gps_log_report(const struct gps_report *report) {
+static bool is_wanted(enum gps_finding finding) {
     unsigned least = is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING;
+
+    return gps_finding_level(finding) >= least;
+}
+
+static bool count_repeat(const struct gps_report *report) {
+    uint64_t key = key_of(report);
+
+    for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
+        struct site *site = &state.sites[(key + i) % SITES];
+        uint64_t found = atomic_load(&site->key);
+
+        if (found == key)
+            atomic_fetch_add(&site->repeats, 1);
+        if (found == key || found == 0)
+            return found == key;
+    }
+    return false;
+}
+
+bool gps_log_settles(const struct gps_report *report) {
+    return !is_wanted(report->finding) || (is_ours() && count_repeat(report));
+}
+
+bool gps_log_report(const struct gps_report *report) {
     int saved = errno;
     bool ours = is_ours();
     bool written;
 
-    if (gps_finding_level(report->finding) < least || (ours && is_repeat(report)))
+    if (!is_wanted(report->finding) || (ours && is_repeat(report)))
         return false;
     written = put_report(report);
     if (ours)

@@ -49,6 +49,10 @@ void gps_log_start(void);
  * go to stderr as text, level warning. In a forked child it forgets what the parent reported. */
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self);
 
+/* Whether a report, of which only finding, api and stack_hash are known yet, is not to be written:
+ * below log_level, or a repeat, which is counted here. Spares what filling in its frames costs. */
+bool gps_log_settles(const struct gps_report *report);
+
 /* Writes or counts one report. False when it was a repeat or below log_level. In JSON, "count" is
  * the number of occurrences that a line stands for: 1, or at the end all repeats of one call site.
  */

@@ -7,6 +7,7 @@
 #include <stdio.h> /* for renameat, which it declares */
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -251,4 +252,22 @@ uint64_t gps_random(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     value = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
     return mix(value ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
+}
+
+#define HIGH_BELOW  1024 /* what select() can name; also the usual limit */
+#define HIGH_MARGIN 64
+
+int gps_file_move_high(int fd) {
+    struct rlimit limit;
+    int low = 3;
+    int high;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * HIGH_MARGIN)
+        low = limit.rlim_cur < HIGH_BELOW ? (int)limit.rlim_cur - HIGH_MARGIN
+                                          : HIGH_BELOW - HIGH_MARGIN;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
 }

@@ -61,4 +61,8 @@ bool gps_temp_parse(const char *name, struct gps_owner *writer);
 /* 64 random bits; not secret. Never waits, never fails. */
 uint64_t gps_random(void);
 
+/* A descriptor that stays open in a program: moved out of the way of those that it expects to get.
+ */
+int gps_file_move_high(int fd);
+
 #endif

@@ -15,8 +15,6 @@
 #define TAKE_TRIES                                                                                 \
     8 /* a gc can come between a temporary file and its lock; not again and again                  \
        */
-#define HIGH_BELOW  1024 /* what select() can name; also the usual limit */
-#define HIGH_MARGIN 64
 
 /* The executable's file name, as far as it fits, with nothing that a terminal would act on. */
 static void own_command(char command[GPS_COMM_BYTES]) {
@@ -51,22 +49,6 @@ void gps_owner_self(struct gps_owner *self) {
     *self = who;
 }
 
-/* Out of the way of programs that close or dup2 onto low numbers; a copy that fails is no loss. */
-static int move_high(int fd) {
-    struct rlimit limit;
-    int low = 3;
-    int high;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * HIGH_MARGIN)
-        low = limit.rlim_cur < HIGH_BELOW ? (int)limit.rlim_cur - HIGH_MARGIN
-                                          : HIGH_BELOW - HIGH_MARGIN;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, low);
-    if (high < 0)
-        return fd;
-    close(fd);
-    return high;
-}
-
 static void let_go(void *hold) {
     if (hold != MAP_FAILED)
         munmap(hold, 1);
@@ -96,20 +78,20 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
     }
     hold = map_hold(fd);
     if (hold == MAP_FAILED) {
-        lease->lock_fd = move_high(fd);
-        lease->write_fd = move_high(second);
+        lease->lock_fd = gps_file_move_high(fd);
+        lease->write_fd = gps_file_move_high(second);
         return 0;
     }
     close(fd);
     rc = gps_file_lock(second, 0, 0);
     if (rc == -EAGAIN) {
         lease->hold = hold;
-        lease->write_fd = move_high(second);
+        lease->write_fd = gps_file_move_high(second);
         return 0;
     }
     munmap(hold, 1);
     if (rc == 0)
-        lease->lock_fd = move_high(second);
+        lease->lock_fd = gps_file_move_high(second);
     else
         close(second);
     return rc;
@@ -237,7 +219,7 @@ static int reopen(struct gps_lease *lease) {
         close(fd);
         return -ENOENT;
     }
-    lease->write_fd = move_high(fd);
+    lease->write_fd = gps_file_move_high(fd);
     return 0;
 }
 

@@ -153,7 +153,7 @@ static bool call_for(int at, const char *file, const struct gps_owner *who, gps_
     proc.why = check_header(fd, who, &proc.header);
     proc.status = proc.why == NULL ? 0 : -EBADMSG;
     proc.alive = lives(fd, who);
-    if (proc.alive && proc.status == 0)
+    if (proc.alive) /* also with a bad header: what its slots say is held must not go */
         more = call_with_slots(fd, slots_in(st.st_size), &proc, fn, arg, rc);
     else
         more = fn(arg, &proc);

@@ -25,8 +25,8 @@
 /* Publishing and taking a lease stop where less than this would be left on the file system. */
 #define GPS_STORE_RESERVE (UINT64_C(1) << 20)
 
-/* Longest root + namespace; leaves room for "/procs/" and a file name within PATH_MAX. */
-#define GPS_STORE_PATH 3072
+/* Longest root + namespace; short, since threads with small stacks hold it. */
+#define GPS_STORE_PATH 1024
 
 struct gps_store {
     char path[GPS_STORE_PATH]; /* <root>/<namespace>, absolute */

@@ -89,7 +89,9 @@ static inline int driver_walk_found(void *(*find)(const char *name)) {
     driver.close = (__typeof__(driver.close))find("cuIpcCloseMemHandle");
     if (!driver.init || !driver.alloc || !driver.free || !driver.export || !driver.open ||
         !driver.close) {
-        puts("not found");
+        const char *error = dlerror(); /* before it comes the object that the linker names */
+        const char *text = error ? strstr(error, "undefined symbol") : NULL;
+        printf("not found: %s\n", text ? text : "no error");
         return 1;
     }
     return driver_walk();

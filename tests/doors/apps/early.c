@@ -12,9 +12,9 @@ int early_codes[3] = {-1, -1, -1};
 
 __attribute__((constructor)) static void early(void) {
     void *pointer = NULL;
-    early_codes[0] = cudaMalloc(&pointer, 1000);
-    early_codes[1] = cudaFree(pointer);
-    early_codes[2] = cudaFree(pointer);
+    early_codes[0] = (int)cudaMalloc(&pointer, 1000);
+    early_codes[1] = (int)cudaFree(pointer);
+    early_codes[2] = (int)cudaFree(pointer);
 }
 #else
 extern int early_codes[3];

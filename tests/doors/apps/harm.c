@@ -28,13 +28,13 @@ extern char **environ;
 static void *export_one(void) {
     cudaIpcMemHandle_t handle;
     void *buffer = NULL;
-    const int a = cudaMalloc(&buffer, 4096), b = cudaIpcGetMemHandle(&handle, buffer);
+    const int a = (int)cudaMalloc(&buffer, 4096), b = (int)cudaIpcGetMemHandle(&handle, buffer);
     printf("export %d %d\n", a, b);
     return buffer;
 }
 
 static void misuse(void *buffer) {
-    const int a = cudaFree(buffer), b = cudaFree(buffer);
+    const int a = (int)cudaFree(buffer), b = (int)cudaFree(buffer);
     printf("free %d %d\n", a, b);
 }
 
@@ -112,9 +112,9 @@ static int full_stderr(void) {
     return 0;
 }
 
-static int limited(int resource, rlim_t value) {
+static int limited(__rlimit_resource_t resource, rlim_t value) {
     void *buffer = NULL, *warm = NULL;
-    printf("first %d\n", cudaMalloc(&warm, 4096)); /* the driver has what it needs */
+    printf("first %d\n", (int)cudaMalloc(&warm, 4096)); /* the driver has what it needs */
     fflush(stdout);
     const struct rlimit limit = {value, value};
     setrlimit(resource, &limit);
@@ -335,7 +335,8 @@ static void handler(void) {
 
 static void freeing_handler(void) {
     void *buffer = NULL;
-    const int a = cudaMalloc(&buffer, 4096), b = cudaFree(buffer), c = cudaFree(buffer);
+    const int a = (int)cudaMalloc(&buffer, 4096), b = (int)cudaFree(buffer),
+              c = (int)cudaFree(buffer);
     printf("in the handler: %d %d %d\n", a, b, c);
 }
 

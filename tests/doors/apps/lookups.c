@@ -73,26 +73,24 @@ static void look_up(const char *name) {
 /* --- registers --- */
 
 #if defined(__x86_64__)
-/* Fills every register that a callee must keep, calls, and says which changed. With `slip` bytes
- * more on the stack: the ABI's alignment is the caller's duty, so 16 at a time. */
-__attribute__((noinline, naked)) static uint64_t kept(void *function, void *a, const void *b,
-                                                      const void *c) {
-    (void)function, (void)a, (void)b, (void)c;
-    __asm__("push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; sub $24, %rsp\n"
-            "mov %rdi, %rax; mov %rsi, %rdi; mov %rdx, %rsi; mov %rcx, %rdx\n"
-            "mov $0x1111, %rbx; mov $0x2222, %rbp; mov $0x3333, %r12; mov $0x4444, %r13\n"
-            "mov $0x5555, %r14; mov $0x6666, %r15; stmxcsr (%rsp); fnstcw 8(%rsp)\n"
-            "mov %rsp, 16(%rsp)\n"
-            "call *%rax\n"
-            "xor %eax, %eax\n"
-            "cmp $0x1111, %rbx; setne %al; cmp $0x2222, %rbp; setne %cl; or %cl, %al\n"
-            "cmp $0x3333, %r12; setne %cl; or %cl, %al; cmp $0x4444, %r13; setne %cl; or %cl, %al\n"
-            "cmp $0x5555, %r14; setne %cl; or %cl, %al; cmp $0x6666, %r15; setne %cl; or %cl, %al\n"
-            "cmp %rsp, 16(%rsp); setne %cl; or %cl, %al\n"
-            "mov (%rsp), %edx; stmxcsr (%rsp); cmp (%rsp), %edx; setne %cl; or %cl, %al\n"
-            "movzwl 8(%rsp), %edx; fnstcw 8(%rsp); cmp 8(%rsp), %dx; setne %cl; or %cl, %al\n"
-            "add $24, %rsp; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
-}
+/* Fills every register that a callee must keep, calls, and says whether one changed. */
+uint64_t kept(void *function, void *a, const void *b, const void *c);
+__asm__(".text; .globl kept; .type kept, @function; kept:\n"
+        "push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; sub $24, %rsp\n"
+        "mov %rdi, %rax; mov %rsi, %rdi; mov %rdx, %rsi; mov %rcx, %rdx\n"
+        "mov $0x1111, %rbx; mov $0x2222, %rbp; mov $0x3333, %r12; mov $0x4444, %r13\n"
+        "mov $0x5555, %r14; mov $0x6666, %r15; stmxcsr (%rsp); fnstcw 8(%rsp)\n"
+        "mov %rsp, 16(%rsp)\n"
+        "call *%rax\n"
+        "xor %eax, %eax\n"
+        "cmp $0x1111, %rbx; setne %al; cmp $0x2222, %rbp; setne %cl; or %cl, %al\n"
+        "cmp $0x3333, %r12; setne %cl; or %cl, %al; cmp $0x4444, %r13; setne %cl; or %cl, %al\n"
+        "cmp $0x5555, %r14; setne %cl; or %cl, %al; cmp $0x6666, %r15; setne %cl; or %cl, %al\n"
+        "cmp %rsp, 16(%rsp); setne %cl; or %cl, %al\n"
+        "mov (%rsp), %edx; stmxcsr (%rsp); cmp (%rsp), %edx; setne %cl; or %cl, %al\n"
+        "movzwl 8(%rsp), %edx; fnstcw 8(%rsp); cmp 8(%rsp), %dx; setne %cl; or %cl, %al\n"
+        "add $24, %rsp; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n"
+        ".size kept, .-kept\n");
 #else
 static uint64_t kept(void *function, void *a, const void *b, const void *c) {
     register uint64_t x19 __asm__("x19") = 0x1111;
