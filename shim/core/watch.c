@@ -52,7 +52,7 @@ void gps_watch_wait(struct gps_watch *watch, uint64_t nanos, const sigset_t *sig
     const struct timespec time = {.tv_sec = (time_t)(wait / 1000000000u),
                                   .tv_nsec = (long)(wait % 1000000000u)};
     struct pollfd poller = {.fd = watch->fd, .events = POLLIN};
-    char events[4096];
+    char events[1024];
     const int changed = ppoll(&poller, 1, &time, signals); /* a negative fd: only the time */
     forget_if_lost(watch);
     if (changed > 0 && watch->fd >= 0)

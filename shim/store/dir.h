@@ -16,7 +16,7 @@ struct gps_dir {
     int fd;
     size_t at;
     size_t end;
-    _Alignas(8) char buffer[4096];
+    _Alignas(8) char buffer[1024];
 };
 
 int gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char *directory);

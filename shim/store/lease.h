@@ -68,7 +68,7 @@ enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gp
 /* Calls fn for every live process with its header and its used slots (valid ones only, intents
  * included), for every dead one with alive = false and no slots. Invalid files: status -EBADMSG and
  * why, of the header only what the file name says, no slots. The slots live in a buffer that is
- * reused: copy what you keep. Allocates (malloc) for files of more than 64 slots. fn returns false
+ * reused: copy what you keep. Allocates (malloc) for files of more than 16 slots. fn returns false
  * to stop. */
 struct gps_proc {
     struct gps_proc_header header;

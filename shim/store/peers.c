@@ -17,7 +17,7 @@
 #include "procfs.h"
 
 #define SLOT_BYTES sizeof(struct gps_slot)
-#define FEW_SLOTS  64 /* read onto the stack */
+#define FEW_SLOTS  16 /* read onto the stack */
 #define CHUNK      32 /* slots that users_of reads at a time */
 #define TORN_TRIES 3
 
