@@ -677,13 +677,21 @@ TEST_F(ConfigLoad, ReadsOnlyRegularFiles) {
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     EXPECT_EQ(load_error(fifo),
               fifo + ":0: is not a regular file"); // and does not wait for a writer
-    EXPECT_EQ(load_error("/dev/null"), "/dev/null:0: is not a regular file");
+    EXPECT_EQ(load_error("/dev/zero"), "/dev/zero:0: is not a regular file");
     address.sun_family = AF_UNIX;
     strcpy(address.sun_path, node.c_str());
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr *>(&address), sizeof address), 0);
     EXPECT_EQ(load_error(node), node + ":0: cannot be read: No such device or address");
     close(fd);
+}
+
+TEST_F(ConfigLoad, DevNullIsNoConfiguration) {
+    setenv("GPUSHARE_CONFIG", "/dev/null", 1);
+    Loaded loaded;
+    EXPECT_EQ(loaded.status, 0);
+    EXPECT_EQ(loaded.config.rule_count, 0u);
+    EXPECT_EQ(loaded.config.options.mode, GPS_MODE_SHARE);
 }
 
 TEST_F(ConfigLoad, ReadsFilesOfExactlyOneMebibyte) {
