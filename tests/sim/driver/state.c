@@ -43,8 +43,9 @@ static bool watch_fork(void) {
     if (page == MAP_FAILED)
         return false;
     madvise(page, size, MADV_WIPEONFORK);
+    *(volatile unsigned char *)page = 1;
+    atomic_thread_fence(memory_order_release); /* other threads look without a lock */
     state.witness = page;
-    *state.witness = 1;
     return !pthread_atfork(NULL, NULL, in_child);
 }
 
