@@ -101,24 +101,23 @@ static void fill(struct site *site, const struct gps_report *report) {
     atomic_store(&site->filled, true);
 }
 
-/* Whether the same was reported before; counts it then. A hash of 0 knows no call site. */
-static bool is_repeat(const struct gps_report *report) {
+/* Whether the same was reported before; counts it then. If not, `claim` keeps a place for it. A
+ * hash of 0 knows no call site. */
+static bool is_repeat(const struct gps_report *report, bool claim) {
     uint64_t key = key_of(report);
 
     for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
         struct site *site = &state.sites[(key + i) % SITES];
-        uint64_t found = 0;
+        uint64_t found = claim ? 0 : atomic_load(&site->key);
 
-        if (atomic_compare_exchange_strong(&site->key, &found, key)) {
+        if (claim && atomic_compare_exchange_strong(&site->key, &found, key))
             fill(site, report);
-            return false;
-        }
-        if (found == key) {
+        if (found == key)
             atomic_fetch_add(&site->repeats, 1);
-            return true;
-        }
+        if (found == key || found == 0)
+            return found == key;
     }
-    if (report->stack_hash != 0)
+    if (claim && report->stack_hash != 0)
         atomic_store(&state.full, true);
     return false;
 }
@@ -172,23 +171,8 @@ static bool is_wanted(enum gps_finding finding) {
     return gps_finding_level(finding) >= least;
 }
 
-static bool count_repeat(const struct gps_report *report) {
-    uint64_t key = key_of(report);
-
-    for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
-        struct site *site = &state.sites[(key + i) % SITES];
-        uint64_t found = atomic_load(&site->key);
-
-        if (found == key)
-            atomic_fetch_add(&site->repeats, 1);
-        if (found == key || found == 0)
-            return found == key;
-    }
-    return false;
-}
-
 bool gps_log_settles(const struct gps_report *report) {
-    return !is_wanted(report->finding) || (is_ours() && count_repeat(report));
+    return !is_wanted(report->finding) || (is_ours() && is_repeat(report, false));
 }
 
 bool gps_log_report(const struct gps_report *report) {
@@ -196,7 +180,7 @@ bool gps_log_report(const struct gps_report *report) {
     bool ours = is_ours();
     bool written;
 
-    if (!is_wanted(report->finding) || (ours && is_repeat(report)))
+    if (!is_wanted(report->finding) || (ours && is_repeat(report, true)))
         return false;
     written = put_report(report);
     if (ours)
