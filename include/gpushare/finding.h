@@ -21,15 +21,89 @@
         "wait for the importers to close before exiting, or set linger in the configuration")      \
     ROW(DOUBLE_FREE, "double-free", ERROR, "memory that is freed already was freed again",         \
         "free each allocation once; clear the pointer after cudaFree")                             \
+    ROW(FREE_INTERIOR, "free-interior", ERROR,                                                     \
+        "a pointer into the middle of an allocation was freed",                                    \
+        "free the pointer that the allocation returned; this call freed nothing")                  \
+    ROW(FREE_IMPORTED, "free-imported", ERROR,                                                     \
+        "memory of another process was freed instead of closed",                                   \
+        "call cudaIpcCloseMemHandle for what cudaIpcOpenMemHandle returned; it is still open")     \
+    ROW(CLOSE_UNOPENED, "close-unopened", ERROR,                                                   \
+        "a pointer was closed that no cudaIpcOpenMemHandle returned",                              \
+        "close exactly the pointers that cudaIpcOpenMemHandle returned")                           \
+    ROW(DOUBLE_CLOSE, "double-close", ERROR, "memory that is closed already was closed again",     \
+        "close once for every open; clear the pointer after cudaIpcCloseMemHandle")                \
+    ROW(CLOSE_INTERIOR, "close-interior", ERROR,                                                   \
+        "a pointer into the middle of opened memory was closed",                                   \
+        "close the pointer that cudaIpcOpenMemHandle returned; the memory is still open")          \
+    ROW(CLOSE_OWN, "close-own", ERROR, "memory of this process's own was closed",                  \
+        "free your own memory with cudaFree; cudaIpcCloseMemHandle is for what was opened")        \
     ROW(DOUBLE_OPEN, "double-open", WARNING,                                                       \
         "a memory handle that is open in this context was opened again",                           \
         "keep the pointer of the first open, or close the handle once for every open")             \
+    ROW(OPEN_SECOND_CONTEXT, "open-second-context", ERROR,                                         \
+        "a memory handle was opened that is open in another context of this process",              \
+        "open a handle in one context of a process only, and use that context's pointer")          \
+    ROW(OPEN_OWN_HANDLE, "open-own-handle", ERROR, "a process opened a memory handle of its own",  \
+        "use the pointer itself in the process that allocated it")                                 \
     ROW(OPEN_STALE, "open-stale", ERROR,                                                           \
         "a handle was opened whose memory its exporter has freed",                                 \
         "send a new handle after each allocation; drop the old one when its exporter frees")       \
     ROW(OPEN_DEAD_OWNER, "open-dead-owner", ERROR, "a handle was opened whose exporter has ended", \
         "keep the exporter running until its importers have opened, or hand over with ready = "    \
         "free")                                                                                    \
+    ROW(OPEN_UNKNOWN, "open-unknown", ERROR,                                                       \
+        "a memory handle could not be opened, and no process that gpushare sees has exported it",  \
+        "check that all 64 bytes arrive unchanged from a live exporter; run the exporter under "   \
+        "gpushare, too")                                                                           \
+    ROW(OPEN_BAD_FLAGS, "open-bad-flags", ERROR,                                                   \
+        "a memory handle was opened with flags that the driver refuses",                           \
+        "pass cudaIpcMemLazyEnablePeerAccess (1), the only flag there is")                         \
+    ROW(OPEN_OTHER_NAMESPACE, "open-other-namespace", ERROR,                                       \
+        "a handle could not be opened because the two processes do not share what they must",      \
+        "run both with one /dev/shm, one user and different pids: for containers --ipc and --pid") \
+    ROW(OPEN_NO_CONTEXT, "open-no-context", ERROR,                                                 \
+        "an IPC call was made by a thread that has no current CUDA context",                       \
+        "make a context current in this thread first: cudaSetDevice, or cuCtxSetCurrent")          \
+    ROW(OPEN_PEER_DENIED, "open-peer-denied", ERROR,                                               \
+        "a handle was opened on a device that cannot reach the memory of the exporter's",          \
+        "open it with a device current that is the exporter's or a peer of it "                    \
+        "(cudaDeviceCanAccessPeer)")                                                               \
+    ROW(EXPORT_NOT_CAPABLE, "export-not-capable", ERROR,                                           \
+        "a handle was asked for of memory that cannot have one",                                   \
+        "export memory of cudaMalloc; pool, managed, host and VMM memory have sharing of their "   \
+        "own")                                                                                     \
+    ROW(EXPORT_INTERIOR, "export-interior", INFO,                                                  \
+        "a handle was taken of a pointer inside an allocation; it stands for the whole of it",     \
+        "send the offset along: cudaIpcOpenMemHandle returns the beginning of the allocation")     \
+    ROW(EXPORT_SHARED_BLOCK, "export-shared-block", INFO,                                          \
+        "exported memory shares its 2 MiB block with other allocations of this process",           \
+        "importers can read and write the others, too: allocate what you export in multiples of "  \
+        "2 MiB")                                                                                   \
+    ROW(EVENT_NOT_INTERPROCESS, "event-not-interprocess", ERROR,                                   \
+        "an event was to be shared that was not made for other processes",                         \
+        "create it with cudaEventInterprocess | cudaEventDisableTiming, both of them")             \
+    ROW(EVENT_DOUBLE_DESTROY, "event-double-destroy", ERROR,                                       \
+        "an event that is destroyed already was destroyed again; the driver crashes of it",        \
+        "destroy each event once; clear the variable after cudaEventDestroy")                      \
+    ROW(EVENT_DESTROYED_WHILE_OPEN, "event-destroyed-while-open", WARNING,                         \
+        "an event was destroyed while another process has it open",                                \
+        "destroy an exported event last: CUDA leaves undefined what the others' calls then do")    \
+    ROW(EVENT_OPEN_OWN, "event-open-own", ERROR, "a process opened an event handle of its own",    \
+        "use the event itself in the process that created it")                                     \
+    ROW(LEAK_OPEN, "leak-open", WARNING, "memory of another process was opened and never closed",  \
+        "call cudaIpcCloseMemHandle when done: until then it stays allocated, even if its "        \
+        "exporter frees")                                                                          \
+    ROW(UNBALANCED_OPEN, "unbalanced-open", WARNING,                                               \
+        "memory of another process was opened more often than closed, and so it is open still",    \
+        "call cudaIpcCloseMemHandle once for every successful cudaIpcOpenMemHandle")               \
+    ROW(LEAK_EXPORT, "leak-export", INFO, "exported memory was never freed",                       \
+        "free it with cudaFree once its importers have closed")                                    \
+    ROW(RESET_WITH_SHARED, "reset-with-shared", WARNING,                                           \
+        "a context was destroyed with shared memory in it that is in use",                         \
+        "close what was opened, and let importers close what was exported, before the reset")      \
+    ROW(FORK_WITH_CONTEXT, "fork-with-context", ERROR,                                             \
+        "a forked child called CUDA, which its parent had initialised",                            \
+        "start CUDA in the child only, or exec after fork (Python: the spawn start method)")       \
     ROW(SHARE_MISMATCH, "share-mismatch", ERROR,                                                   \
         "a region does not fit the allocation that should share it",                               \
         "make size and device of the rule's allocations agree in exporter and importer")           \
