@@ -168,7 +168,7 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct gps_slot *slot = &view->holds[i].slot;
         char pid[VIEW_TEXT] = "", age[VIEW_TEXT];
-        if (!gps_owner_equal(&view->holds[i].owner, owner))
+        if (!gps_owner_equal(&view->holds[i].owner, owner) || slot->via == GPS_VIA_EVENT)
             continue;
         const struct view_region *region = view_region_find(view, &slot->region);
         bytes += region != NULL ? region->record.extent : 0;
@@ -185,6 +185,25 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
         table_print(&table, 4);
 }
 
+/* Memory that is freed but for those who still have it open: who keeps how much of it. */
+static void describe_pins(const struct view *view, const struct gps_owner *owner) {
+    const struct view_pins pins = view_pins(view, owner, NULL);
+    char size[VIEW_TEXT], pid[VIEW_TEXT];
+    if (pins.count > 0)
+        summary("pins", pins.count, pins.bytes);
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct gps_owner *holder = &view->processes[i].owner;
+        const struct view_pins theirs = view_pins(view, holder, owner);
+        if (theirs.count == 0)
+            continue;
+        view_exact_size(theirs.bytes, size);
+        view_pid(view, holder, pid);
+        line("pinned", "%s that it has freed, by %s %s", size, holder->command, pid);
+    }
+    if (view_events(view, owner) > 0)
+        line("events", "%zu of other processes open", view_events(view, owner));
+}
+
 void describe_process(const struct view *view, const struct view_process *process) {
     char pid[VIEW_TEXT], name[VIEW_TEXT + GPS_COMM_BYTES];
     view_pid(view, &process->owner, pid);
@@ -197,4 +216,5 @@ void describe_process(const struct view *view, const struct view_process *proces
         line_time(view, "published", process->created);
     describe_exports(view, &process->owner);
     describe_holds(view, &process->owner);
+    describe_pins(view, &process->owner);
 }

@@ -75,7 +75,7 @@ static void json_holds(const struct view *view, const struct gps_owner *owner, s
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct gps_slot *slot = &view->holds[i].slot;
         char id[GPS_ID_HEX];
-        if (!gps_owner_equal(&view->holds[i].owner, owner))
+        if (!gps_owner_equal(&view->holds[i].owner, owner) || slot->via == GPS_VIA_EVENT)
             continue;
         const struct view_region *region = view_region_find(view, &slot->region);
         bytes += region != NULL ? region->record.extent : 0;
@@ -91,6 +91,22 @@ static void json_holds(const struct view *view, const struct gps_owner *owner, s
     json_number(json, "hold_bytes", bytes);
 }
 
+static void json_pins(const struct view *view, const struct gps_owner *owner, struct json *json) {
+    json_number(json, "events", view_events(view, owner));
+    json_number(json, "pins_bytes", view_pins(view, owner, NULL).bytes);
+    json_open(json, "pinned_by", '[');
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_pins pins = view_pins(view, &view->processes[i].owner, owner);
+        if (pins.count == 0)
+            continue;
+        json_open(json, NULL, '{');
+        view_json_owner(&view->processes[i].owner, json);
+        json_number(json, "bytes", pins.bytes);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
 void describe_process_json(const struct view *view, const struct view_process *process,
                            struct json *json) {
     json_open(json, NULL, '{');
@@ -98,5 +114,6 @@ void describe_process_json(const struct view *view, const struct view_process *p
     json_owner_facts(view, &process->owner, process->alive, json);
     json_exports(view, &process->owner, json);
     json_holds(view, &process->owner, json);
+    json_pins(view, &process->owner, json);
     json_close(json, '}');
 }

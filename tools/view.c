@@ -246,3 +246,34 @@ void view_free(struct view *view) {
     view->holds = NULL;
     view->region_count = view->process_count = view->hold_count = 0;
 }
+
+/* --- sums --- */
+
+static bool holds(const struct view_region *region, const struct gps_owner *holder) {
+    for (size_t i = 0; i < region->hold_count; i++)
+        if (gps_owner_equal(&region->holds[i].owner, holder))
+            return true;
+    return false;
+}
+
+struct view_pins view_pins(const struct view *view, const struct gps_owner *holder,
+                           const struct gps_owner *owner) {
+    struct view_pins pins = {0};
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct view_region *region = &view->regions[i];
+        if (!view_pinned(region) || !holds(region, holder) ||
+            (owner != NULL && !gps_owner_equal(&region->record.owner, owner)))
+            continue;
+        pins.count++;
+        pins.bytes += region->record.extent;
+    }
+    return pins;
+}
+
+size_t view_events(const struct view *view, const struct gps_owner *holder) {
+    size_t count = 0;
+    for (size_t i = 0; i < view->hold_count; i++)
+        count += view->holds[i].slot.via == GPS_VIA_EVENT &&
+                 gps_owner_equal(&view->holds[i].owner, holder);
+    return count;
+}

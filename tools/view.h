@@ -70,6 +70,17 @@ void view_free(struct view *view);
 const struct view_process *view_process_find(const struct view *view,
                                              const struct gps_owner *owner);
 
+/* What one process keeps allocated of another's (or of a dead one's): regions and their bytes. */
+struct view_pins {
+    size_t count;
+    uint64_t bytes;
+};
+/* `owner` NULL: of anybody's. */
+struct view_pins view_pins(const struct view *view, const struct gps_owner *holder,
+                           const struct gps_owner *owner);
+/* Events of other processes that this one has open. */
+size_t view_events(const struct view *view, const struct gps_owner *holder);
+
 /* NULL: it has no record. */
 const struct view_region *view_region_find(const struct view *view, const struct gps_id *id);
 
@@ -78,6 +89,8 @@ const char *view_state(const struct view_region *region);
 enum term_colour view_state_colour(const struct view_region *region);
 /* Nobody holds it, and its memory is gone: shown only on demand. */
 bool view_hidden(const struct view_region *region);
+/* Its owner has freed it or is dead; it stays allocated only because somebody holds it. */
+bool view_pinned(const struct view_region *region);
 bool view_dead(const struct view_region *region); /* its owner is, and nobody holds it */
 
 /* --- texts --- */

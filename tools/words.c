@@ -21,6 +21,12 @@ bool view_hidden(const struct view_region *region) {
     return view_dead(region) || (freed && region->hold_count == 0);
 }
 
+bool view_pinned(const struct view_region *region) {
+    const uint32_t state = region->record.status.state;
+    return region->hold_count > 0 &&
+           (!region->owner_alive || state == GPS_STATE_CLOSING || state == GPS_STATE_FREED);
+}
+
 const char *view_state(const struct view_region *region) {
     if (region->owner_alive)
         return gps_state_name(region->record.status.state);

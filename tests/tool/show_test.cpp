@@ -137,6 +137,40 @@ TEST(Show, AProcessTellsWhatItExportsAndHolds) {
     EXPECT_FALSE(contains(result.out, "tombstone"));
 }
 
+TEST(Show, AProcessTellsWhoKeepsWhatIsFreed) {
+    Shared shared;
+    Peer owner(shared, "owner");
+    auto closing = shared.region(owner.owner, "", 1, GPS_STATE_CLOSING, 32u << 20);
+    auto freed = shared.region(owner.owner, "", 2, GPS_STATE_FREED, 64u << 20);
+    auto ready = shared.region(owner.owner, "", 3, GPS_STATE_READY, 4u << 20);
+    gps_id event{};
+    event.bytes[0] = 7;
+    Peer one(shared, "one",
+             {{closing.id, 0x1000},
+              {closing.id, 0x9000},
+              {freed.id, 0x2000},
+              {ready.id, 0x3000},
+              {event, 0x4000, GPS_SLOT_OPEN, GPS_VIA_EVENT}});
+    Peer two(shared, "two", {{freed.id, 0x5000}});
+    const std::string user = shared.tool({"show", pid_text(one.owner)}).out;
+    EXPECT_EQ(field(user, "pins"), "2 regions, 96 MiB (100663296 bytes)");
+    EXPECT_EQ(field(user, "events"), "1 of other processes open");
+    EXPECT_EQ(field(user, "pinned"), "(none)");
+    EXPECT_EQ(field(user, "holds"), "4 regions, 132 MiB (138412032 bytes)");
+    const std::string exporter = shared.tool({"show", pid_text(owner.owner)}).out;
+    EXPECT_TRUE(contains(exporter, "96 MiB (100663296 bytes) that it has freed, by one " +
+                                       pid_text(one.owner) + "\n"))
+        << exporter;
+    EXPECT_TRUE(contains(exporter, "64 MiB (67108864 bytes) that it has freed, by two " +
+                                       pid_text(two.owner) + "\n"))
+        << exporter;
+    auto json = Json::parse(shared.tool({"show", pid_text(owner.owner), "--json"}).out);
+    EXPECT_EQ(json[0]["pinned_by"].size(), 2u);
+    json = Json::parse(shared.tool({"show", pid_text(one.owner), "--json"}).out);
+    EXPECT_EQ(json[0]["pins_bytes"].text, "100663296");
+    EXPECT_EQ(json[0]["events"].text, "1");
+}
+
 TEST(Show, AProcessThatSharesNothingYetSaysSo) {
     Shared shared;
     Peer process(shared, "worker");
