@@ -305,8 +305,8 @@ TEST(ConfigRule, MayHaveANameOf42Characters) {
     EXPECT_EQ(rule_of("role = auto", name).name, name);
     EXPECT_EQ(
         error_of("[region " + name + "x]\nrole = auto\n"),
-        "t.conf:1: the section name is 50 characters long; at most 49, which leaves 42 for the "
-        "name of a region");
+        "t.conf:1: the section name is 50 characters long; at most 49, which leaves 42 for "
+        "NAME");
 }
 
 TEST(ConfigRule, RefusesContradictions) {
