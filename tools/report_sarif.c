@@ -78,6 +78,16 @@ static json_t *locations(const struct log_line *line, struct symbols *symbols) {
     return array;
 }
 
+/* The standard wants no two that are equal, as of two events at one place. */
+static void append_new(json_t *array, json_t *value) {
+    for (size_t i = 0; i < json_array_size(array); i++)
+        if (json_equal(json_array_get(array, i), value)) {
+            json_decref(value);
+            return;
+        }
+    tree_append(array, value);
+}
+
 static void add_stack(json_t *stacks, const struct log_stack *stack, const char *text,
                       struct symbols *symbols) {
     if (stack->count == 0)
@@ -85,7 +95,7 @@ static void add_stack(json_t *stacks, const struct log_stack *stack, const char 
     json_t *object = tree_object();
     tree_set(object, "message", message(text));
     tree_set(object, "frames", sarif_frames(stack, symbols));
-    tree_append(stacks, object);
+    append_new(stacks, object);
 }
 
 static json_t *stacks_tree(const struct log_line *line, struct symbols *symbols) {
