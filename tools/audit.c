@@ -109,13 +109,15 @@ static bool print(struct audit *audit, const struct report *report) {
 static void tell_running(const struct audit *audit, size_t running) {
     if (running == 0)
         return;
-    const char *verb = running == 1 ? "process still runs" : "processes still run";
+    const char *plural = running == 1 ? "" : "es";
     if (audit->log.temporary)
-        tool_warn("%zu %s and what it may report goes to stderr; to keep it, use --log=DIR",
-                  running, verb);
+        tool_warn("%zu process%s still running; what may be reported yet goes to stderr; "
+                  "to keep it, use --log=DIR",
+                  running, plural);
     else
-        tool_warn("%zu %s; for what is still reported: gpushare report %s", running, verb,
-                  audit->log.path);
+        tool_warn("%zu process%s still running; what may be reported yet is shown by: "
+                  "gpushare report %s",
+                  running, plural, audit->log.path);
 }
 
 static int tell(struct audit *audit, const struct offspring *offspring) {

@@ -12,6 +12,8 @@
 #define MARGIN "========= "
 #define INDENT MARGIN "    "
 
+#define PROCESSES_MAX 4 /* that are named: a farm of workers makes one mistake in all of them */
+
 /* What every part needs. */
 struct printer {
     FILE *out;
@@ -90,14 +92,26 @@ static void print_region(const struct printer *to, const struct log_line *line) 
     fputs("\n", to->out);
 }
 
-/* "17 times from ... to ..., by 2 processes" */
+/* ", by 3 processes: app (pid 7), ..." */
+static void print_processes(const struct printer *to, const struct story_group *group) {
+    if (group->process_count < 2)
+        return;
+    fprintf(to->out, ", by %zu processes: ", group->process_count);
+    for (size_t i = 0; i < group->process_count && i < PROCESSES_MAX; i++) {
+        fputs(i > 0 ? ", " : "", to->out);
+        print_process(to, &group->processes[i]);
+    }
+    if (group->process_count > PROCESSES_MAX)
+        fputs(", ...", to->out);
+}
+
+/* "17 times, from ... to ..., by 2 processes: ..." */
 static void print_count(const struct printer *to, const struct story_group *group) {
     if (group->count < 2)
         return;
     fprintf(to->out, INDENT "%" PRIu64 " times, from %s to %s", group->count, group->first->ts,
             group->last);
-    if (group->process_count > 1)
-        fprintf(to->out, ", by %zu processes", group->process_count);
+    print_processes(to, group);
     fputs("\n", to->out);
 }
 

@@ -111,8 +111,9 @@ TEST_F(Report, EqualFindingsOfAllProcessesAreOne) {
     EXPECT_EQ(groups[0]["last"].text, "2026-11-21T02:34:02.000000Z");
     EXPECT_EQ(groups[0]["pid"].number, 100) << "the facts are those of the first";
     const std::string text = report(logs).out;
-    EXPECT_TRUE(contains(text, "2 times, from 2026-11-21T02:34:01.000000Z to "
-                               "2026-11-21T02:34:02.000000Z, by 2 processes\n"))
+    EXPECT_TRUE(contains(
+        text, "2 times, from 2026-11-21T02:34:01.000000Z to "
+              "2026-11-21T02:34:02.000000Z, by 2 processes: app (pid 100), app (pid 101)\n"))
         << text;
     EXPECT_EQ(last_line(text),
               "========= GPUSHARE SUMMARY: 2 findings (2 errors), 3 occurrences, 2 processes\n");
