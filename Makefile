@@ -137,7 +137,7 @@ check:
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
 FUZZ_TIME ?= 15
 fuzz-run: fuzz
-	for fuzzer in config record; do \
+	for fuzzer in config record report suppress; do \
 		mkdir -p $(BUILD)/fuzz-$$fuzzer; \
 		$(BUILD)/tests/fuzz/fuzz_$$fuzzer -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
 			$(BUILD)/fuzz-$$fuzzer $(wildcard tests/fuzz/corpus) || exit 1; \

@@ -76,10 +76,15 @@ $(TESTS)/gpu/puppet_static: tests/apps/puppet.c $(CUDART_STATIC)
 FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-option \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,$(foreach room,base store config,$(wildcard shim/$(room)/*.c)))
+FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c \
+	$(foreach room,base store config,$(wildcard shim/$(room)/*.c))) \
+	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,index logs logs_line story suppress tool)
 fuzz: $(FUZZERS)
 
 $(TESTS)/fuzz/obj/%.o: shim/%.c
+	@mkdir -p $(@D); echo "  FUZZ  $<"
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c $< -o $@
+$(TESTS)/fuzz/obj/tools/%.o: tools/%.c
 	@mkdir -p $(@D); echo "  FUZZ  $<"
 	clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c $< -o $@
 $(TESTS)/fuzz/parts.a: $(FUZZ_OBJECTS)
@@ -87,6 +92,6 @@ $(TESTS)/fuzz/parts.a: $(FUZZ_OBJECTS)
 	$(AR) rcs $@ $^
 $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 	@mkdir -p $(@D); echo "  FUZZ  $@"
-	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $^ -o $@ $(INIH)
+	clang $(FUZZ_FLAGS) -Itools -fsanitize=fuzzer $^ -o $@ $(INIH) -l:libjansson.a
 
 -include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)
