@@ -42,8 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct suppressions suppressions;
     unsigned errors = 0;
-    int status =
-        suppress_parse(&suppressions, "fuzz", (const char *)data, size, on_error, &errors);
+    int status = suppress_parse(&suppressions, "fuzz", (const char *)data, size, on_error, &errors);
 
     need((status == 0) == (errors == 0));
     need(status == 0 || suppressions.count == 0);
