@@ -81,9 +81,11 @@ $(BUILD)/tools/%.o: tools/%.c
 	@mkdir -p $(@D); echo "  CC    $<"
 	$(CC) $(C_FLAGS) -DGPS_VERSION='"$(VERSION)"' -DGPS_LIBDIR='"$(LIBDIR)"' -c $< -o $@
 
+# libdw reads debug information, libiberty demangles, jansson reads and writes JSON.
+TOOL_LIBS ?= -l:libjansson.a -l:libiberty.a -ldw
 $(BUILD)/gpushare: $(TOOL_OBJECTS) $(BUILD)/libgpushare_parts.a
 	@echo "  LINK  $@"
-	$(CC) $(C_FLAGS) $^ -o $@ $(INIH)
+	$(CC) $(C_FLAGS) $^ -o $@ $(INIH) $(TOOL_LIBS)
 
 # --- installing ------------------------------------------------------------------------------------
 
@@ -93,7 +95,8 @@ install: all
 	install -D -m 755 $(BUILD)/libgpushare.so $(DESTDIR)$(LIBDIR)/libgpushare.so
 	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(PREFIX)/bin/gpushare
 	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare README.md config/gpushare.conf
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare README.md config/gpushare.conf \
+		docs/log.schema.json
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare/examples config/examples/*.conf
 uninstall:
 	rm -f $(DESTDIR)$(LIBDIR)/libgpushare.so $(DESTDIR)$(PREFIX)/bin/gpushare \
@@ -134,7 +137,7 @@ check:
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
 FUZZ_TIME ?= 15
 fuzz-run: fuzz
-	for fuzzer in config record; do \
+	for fuzzer in config record report suppress; do \
 		mkdir -p $(BUILD)/fuzz-$$fuzzer; \
 		$(BUILD)/tests/fuzz/fuzz_$$fuzzer -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
 			$(BUILD)/fuzz-$$fuzzer $(wildcard tests/fuzz/corpus) || exit 1; \

@@ -4,14 +4,17 @@
 #
 # BUILD=dir   where the native build is and where aarch64/ is made (build)
 #
-# Needs gcc-aarch64-linux-gnu and qemu-user. libinih for arm64 is fetched with apt-get into
-# $BUILD/aarch64/sysroot, with an apt state of its own: nothing is installed.
+# Needs gcc-aarch64-linux-gnu and qemu-user. libinih for arm64, and what the tool is linked with, is
+# fetched with apt-get into $BUILD/aarch64/sysroot, with an apt state of its own: nothing is installed.
+# Without the tool's libraries the tool is left out, and what is tested with it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 native=$(realpath -m "${BUILD:-build}")
 out=$native/aarch64
 sysroot=$out/sysroot
 libdir=$sysroot/usr/lib/aarch64-linux-gnu
+libraries=$libdir:$sysroot/lib/aarch64-linux-gnu # of the tool
+tool=$out/gpushare                               # empty: cannot be built
 apps=$out/tests/doors.d
 work=
 daemon=
@@ -47,37 +50,49 @@ expect() { # what, expected, got
 
 # --- building --------------------------------------------------------------------------------------
 
-fetch_inih() {
-    [ -f "$libdir/libinih.a" ] && return
-    local state=$out/apt
+# What the library needs, and what only the tool needs.
+packages=(libinih-dev)
+tool_packages=(libjansson-dev libiberty-dev libdw-dev libdw1 libelf1 zlib1g liblzma5 libbz2-1.0)
+
+fetch() { # packages
+    local state=$out/apt package
     local options=(-qq -o APT::Architecture=arm64 -o APT::Architectures=arm64
         -o "Dir::State::Lists=$state/lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
     mkdir -p "$state/lists/partial" "$sysroot"
     (
-        cd "$state" &&
+        cd "$state" && rm -f ./*.deb &&
             timeout 60 apt-get "${options[@]}" update &&
-            timeout 60 apt-get "${options[@]}" download libinih-dev &&
-            dpkg -x libinih-dev_*.deb "$sysroot"
+            timeout 60 apt-get "${options[@]}" download "$@" &&
+            for package in ./*.deb; do dpkg -x "$package" "$sysroot" || exit 1; done
     ) >"$state/log" 2>&1
     rm -rf "$state/lists"
-    [ -f "$libdir/libinih.a" ] || skip "libinih-dev for arm64 cannot be had: $(tail -1 "$state/log")"
+}
+
+fetch_libraries() {
+    [ -f "$libdir/libinih.a" ] || fetch "${packages[@]}"
+    [ -f "$libdir/libinih.a" ] || skip "libinih-dev for arm64 cannot be had: $(tail -1 "$out/apt/log")"
+    [ -f "$libdir/libdw.so" ] || fetch "${tool_packages[@]}"
+    [ -f "$libdir/libdw.so" ] && return
+    tool=
+    echo "aarch64: without the tool: $(tail -1 "$out/apt/log")"
 }
 
 build() {
     make -j"$(nproc)" BUILD="$out" CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
         AR=aarch64-linux-gnu-ar INIH="$libdir/libinih.a" \
-        all sim "$@" >"$out/log" 2>&1 || {
+        TOOL_LIBS="$libdir/libjansson.a $libdir/libiberty.a -L$libdir -ldw -Wl,-rpath-link,$libraries" \
+        "$out/libgpushare.so" ${tool:+"$tool"} sim "$@" >"$out/log" 2>&1 || {
         tail -20 "$out/log" >&2
         die "the build failed"
     }
     make BUILD="$native" "$native/sim/gpusimd" >>"$out/log" 2>&1 || die "no native gpusimd"
 }
 
-for tool in aarch64-linux-gnu-gcc aarch64-linux-gnu-g++ qemu-aarch64; do
-    command -v $tool >/dev/null || skip "no $tool"
+for program in aarch64-linux-gnu-gcc aarch64-linux-gnu-g++ qemu-aarch64; do
+    command -v $program >/dev/null || skip "no $program"
 done
 mkdir -p "$out"
-fetch_inih
+fetch_libraries
 names="peer door door-driver door-runtime door-static plugin-driver.so plugin-runtime.so \
 plugin-static.so plugin-default.so threads lookups codes quiet harm share procaddr"
 # shellcheck disable=SC2046,SC2086
@@ -100,7 +115,7 @@ emulate() { # preloaded library or "", program, arguments
     local preload=()
     [ -z "$1" ] || preload=(-E "LD_PRELOAD=$1")
     shift
-    timeout 30 qemu-aarch64 -L /usr/aarch64-linux-gnu -E "LD_LIBRARY_PATH=$out/sim" \
+    timeout 30 qemu-aarch64 -L /usr/aarch64-linux-gnu -E "LD_LIBRARY_PATH=$out/sim:$libraries" \
         "${preload[@]}" "$@"
 }
 
@@ -135,8 +150,8 @@ exported=$(sed -nE 's/^(DRIVER\([a-z]+, *|RUNTIME\(|EXIT\()([A-Za-z0-9_]+).*/\2/
 # shellcheck disable=SC2086
 expect "it exports the table and the two doors" "$(printf '%s\n' $exported dlsym dlvsym | sort)" \
     "$(aarch64-linux-gnu-nm -D --defined-only "$out/libgpushare.so" | awk '{ print $3 }' | sort)"
-expect "the tool runs" "gpushare 0.1.0" \
-    "$(emulate "" "$out/gpushare" --version 2>/dev/null | head -1)"
+[ -z "$tool" ] || expect "the tool runs" "gpushare 0.1.0" \
+    "$(emulate "" "$tool" --version 2>/dev/null | head -1)"
 
 # --- doors -----------------------------------------------------------------------------------------
 
@@ -194,6 +209,12 @@ for deed in "exit 9" "_exit 9" "_Exit 3" "quick_exit 4" "return 77" "syscall 6" 
 done
 expect "two double frees are reported" "double-free cudaFree,double-free cudaFree," \
     "$(with "$apps/harm" return 0 >/dev/null; findings)"
+if [ -n "$tool" ]; then
+    with "$apps/harm" return 0 >/dev/null
+    expect "the tool explains them" "1" "$(emulate "" "$tool" report "$work/log" 2>/dev/null |
+        grep -c 'main at tests/doors/apps/harm.c:[0-9]* in ')"
+    rm -f "$work/log"
+fi
 
 # --- sharing ---------------------------------------------------------------------------------------
 
@@ -205,8 +226,8 @@ CONFIG
 coproc writer { with "$apps/share" write; }
 read -r line <&"${writer[0]}"
 expect "the writer fills its buffer" "filled" "$line"
-expect "the tool sees the region" "buffer" \
-    "$(emulate "" "$out/gpushare" ls --json 2>/dev/null | grep -o '"name": *"[^"]*"' | cut -d'"' -f4)"
+[ -z "$tool" ] || expect "the tool sees the region" "buffer" \
+    "$(emulate "" "$tool" ls --json 2>/dev/null | grep -o '"name": *"[^"]*"' | cut -d'"' -f4)"
 expect "a reader finds the writer's bytes by rule" "equal" "$(with "$apps/share" read)"
 expect "and not without us" "different" "$(bare "$apps/share" read)"
 # shellcheck disable=SC2154 # coproc sets it

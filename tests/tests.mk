@@ -29,7 +29,7 @@ $(TESTS)/obj/%.o: tests/%.cpp
 $(TESTS)/unit: $(call test_objects,unit)
 $(TESTS)/tool: $(call test_objects,tool)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o
-$(TESTS)/scenario: | apps
+$(TESTS)/scenario $(TESTS)/tool: | apps
 $(TESTS)/doors: $(call test_objects,doors)
 
 $(TESTS)/tool: GTEST_MAIN :=
@@ -48,7 +48,7 @@ APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) -isystem $(CUD
 SIM_LIBS := $(BUILD)/sim
 CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a))
 
-apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver
+apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver $(TESTS)/apps/where
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -61,6 +61,11 @@ $(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
 
+# Knows nothing of CUDA: its debug information is what is wanted.
+$(TESTS)/apps/where: tests/apps/where.cpp
+	@mkdir -p $(@D); echo "  CXX   $@"
+	$(CXX) -std=gnu++17 -O1 -g -fno-optimize-sibling-calls $(WARNINGS) -Wl,--build-id -MMD -MP $< -o $@ -ldl
+
 # For a machine with a GPU: NVIDIA's own static runtime.
 $(TESTS)/gpu/puppet_static: tests/apps/puppet.c $(CUDART_STATIC)
 	@mkdir -p $(@D); echo "  CC    $@"
@@ -71,10 +76,15 @@ $(TESTS)/gpu/puppet_static: tests/apps/puppet.c $(CUDART_STATIC)
 FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-option \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,$(foreach room,base store config,$(wildcard shim/$(room)/*.c)))
+FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c \
+	$(foreach room,base store config,$(wildcard shim/$(room)/*.c))) \
+	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,index logs logs_line story suppress tool)
 fuzz: $(FUZZERS)
 
 $(TESTS)/fuzz/obj/%.o: shim/%.c
+	@mkdir -p $(@D); echo "  FUZZ  $<"
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c $< -o $@
+$(TESTS)/fuzz/obj/tools/%.o: tools/%.c
 	@mkdir -p $(@D); echo "  FUZZ  $<"
 	clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c $< -o $@
 $(TESTS)/fuzz/parts.a: $(FUZZ_OBJECTS)
@@ -82,6 +92,6 @@ $(TESTS)/fuzz/parts.a: $(FUZZ_OBJECTS)
 	$(AR) rcs $@ $^
 $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 	@mkdir -p $(@D); echo "  FUZZ  $@"
-	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $^ -o $@ $(INIH)
+	clang $(FUZZ_FLAGS) -Itools -fsanitize=fuzzer $^ -o $@ $(INIH) -l:libjansson.a
 
 -include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)

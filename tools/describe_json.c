@@ -20,9 +20,9 @@ static void json_hold(const struct view *view, const struct gps_slot *slot, stru
     char address[24];
     bool open = slot->state == GPS_SLOT_OPEN;
     snprintf(address, sizeof(address), "0x%" PRIx64, slot->address);
-    json_string(json, "address", open ? address : NULL);
+    json_text(json, "address", open ? address : NULL);
     json_bool(json, "open", open);
-    json_string(json, "via", slot->via == GPS_VIA_RULE ? "rule" : "program");
+    json_text(json, "via", slot->via == GPS_VIA_RULE ? "rule" : "program");
     json_seconds(json, "held", view_nanos_since(view, slot->since));
 }
 
@@ -30,12 +30,12 @@ void describe_region_json(const struct view *view, const struct view_region *reg
                           struct json *json) {
     const struct gps_region_record *record = &region->record;
     json_open(json, NULL, '{');
-    json_string(json, "kind", "region");
+    json_text(json, "kind", "region");
     view_json_region(view, region, json);
     json_number(json, "extent", record->extent);
     json_number(json, "offset", record->offset);
     json_number(json, "generation", record->generation);
-    json_string(json, "recorded_state", gps_state_name(record->status.state));
+    json_text(json, "recorded_state", gps_state_name(record->status.state));
     json_seconds(json, "created_at", record->created);
     json_seconds(json, "state_since", record->status.changed);
     json_open(json, "owner_process", '{');
@@ -81,9 +81,9 @@ static void json_holds(const struct view *view, const struct gps_owner *owner, s
         bytes += region != NULL ? region->record.extent : 0;
         gps_id_format(&slot->region, id);
         json_open(json, NULL, '{');
-        json_string(json, "id", id);
-        json_string(json, "name",
-                    region != NULL && region->record.name[0] != 0 ? region->record.name : NULL);
+        json_text(json, "id", id);
+        json_text(json, "name",
+                  region != NULL && region->record.name[0] != 0 ? region->record.name : NULL);
         json_hold(view, slot, json);
         json_close(json, '}');
     }
@@ -110,7 +110,7 @@ static void json_pins(const struct view *view, const struct gps_owner *owner, st
 void describe_process_json(const struct view *view, const struct view_process *process,
                            struct json *json) {
     json_open(json, NULL, '{');
-    json_string(json, "kind", "process");
+    json_text(json, "kind", "process");
     json_owner_facts(view, &process->owner, process->alive, json);
     json_exports(view, &process->owner, json);
     json_holds(view, &process->owner, json);

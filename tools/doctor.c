@@ -86,10 +86,10 @@ static void print_json(const struct doctor *doctor) {
     for (size_t i = 0; i < doctor->count; i++) {
         const struct diagnosis *diagnosis = &doctor->list[i];
         json_open(&json, NULL, '{');
-        json_string(&json, "check", diagnosis->check);
-        json_string(&json, "result", names[diagnosis->verdict]);
-        json_string(&json, "message", diagnosis->message);
-        json_string(&json, "remedy", diagnosis->remedy);
+        json_text(&json, "check", diagnosis->check);
+        json_text(&json, "result", names[diagnosis->verdict]);
+        json_text(&json, "message", diagnosis->message);
+        json_text(&json, "remedy", diagnosis->remedy);
         json_close(&json, '}');
     }
     json_close(&json, ']');

@@ -42,7 +42,7 @@ void json_close(struct json *json, char bracket) {
         putchar('\n');
 }
 
-void json_string(struct json *json, const char *key, const char *value) {
+void json_text(struct json *json, const char *key, const char *value) {
     size_t size = value == NULL ? 8 : 6 * strlen(value) + 3; /* \u00xx each, quotes, NUL */
     char *buffer = tool_resize(NULL, size, 1);
     struct gps_text text = gps_text_on(buffer, size);

@@ -15,9 +15,9 @@ struct json {
     bool filled; /* something stands in the innermost array or object */
 };
 
-void json_open(struct json *json, const char *key, char bracket);        /* '{' or '[' */
-void json_close(struct json *json, char bracket);                        /* '}' or ']' */
-void json_string(struct json *json, const char *key, const char *value); /* NULL: null */
+void json_open(struct json *json, const char *key, char bracket);      /* '{' or '[' */
+void json_close(struct json *json, char bracket);                      /* '}' or ']' */
+void json_text(struct json *json, const char *key, const char *value); /* NULL: null */
 void json_number(struct json *json, const char *key, uint64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 /* Nanoseconds as seconds with a fraction. */

@@ -1,7 +1,7 @@
 /*
  * term.h - what a terminal may be sent: colours, and text of others made harmless.
  *
- * Colours only where stdout is a terminal that is not dumb and NO_COLOR is unset or empty
+ * Colours only on a terminal that is not dumb, and where NO_COLOR is unset or empty
  * (no-color.org). Names and command lines come from other processes: control characters and broken
  * UTF-8 in them must not reach a terminal.
  */
@@ -9,6 +9,7 @@
 #define GPS_TOOL_TERM_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum term_colour {
     TERM_PLAIN,
@@ -21,6 +22,11 @@ enum term_colour {
 
 /* The escape sequence that switches to a colour, or back with TERM_PLAIN; "" without colours. */
 const char *term_colour(enum term_colour colour);
+/* The same for another stream than stdout. */
+const char *term_colour_on(FILE *stream, enum term_colour colour);
+
+/* Writes text of others: control characters and broken UTF-8 become '?'. NULL is "?". */
+void term_plain(FILE *stream, const char *text);
 
 /* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to
  * it. Ends with a newline. */

@@ -41,13 +41,16 @@ void tool_warn(const char *format, ...) {
     va_end(args);
 }
 
+void tool_no_memory(void) {
+    tool_error("out of memory");
+    exit(tool.verb == NULL || tool.verb->usage_status == TOOL_USAGE ? TOOL_FAILED
+                                                                    : TOOL_RUN_FAILED);
+}
+
 void *tool_resize(void *array, size_t count, size_t element) {
     void *room = count > SIZE_MAX / element ? NULL : realloc(array, count * element);
-    if (room == NULL) {
-        tool_error("out of memory");
-        exit(tool.verb == NULL || tool.verb->usage_status == TOOL_USAGE ? TOOL_FAILED
-                                                                        : TOOL_RUN_FAILED);
-    }
+    if (room == NULL)
+        tool_no_memory();
     return room;
 }
 
@@ -62,6 +65,17 @@ void *tool_grow(void *array, size_t count, size_t element) {
 char *tool_copy(const char *string) {
     size_t size = strlen(string) + 1;
     return memcpy(tool_resize(NULL, size, 1), string, size);
+}
+
+char *tool_format(const char *format, ...) {
+    char *text;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&text, format, args);
+    va_end(args);
+    if (length < 0)
+        tool_no_memory();
+    return text;
 }
 
 /* --- help --- */

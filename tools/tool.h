@@ -17,14 +17,16 @@
 /* In the order of the help. */
 #define GPS_VERBS(ROW)                                                                             \
     ROW(run)                                                                                       \
+    ROW(audit)                                                                                     \
     ROW(ls)                                                                                        \
     ROW(show)                                                                                      \
+    ROW(report)                                                                                    \
     ROW(check)                                                                                     \
     ROW(gc)                                                                                        \
     ROW(doctor)                                                                                    \
     ROW(help)
 
-#define TOOL_OPTIONS_MAX 6
+#define TOOL_OPTIONS_MAX 10
 
 enum tool_status {
     TOOL_OK = 0,
@@ -79,5 +81,8 @@ void *tool_resize(void *array, size_t count, size_t element);
 /* Room for one more: doubles when count is a power of two. Start with NULL and 0. */
 void *tool_grow(void *array, size_t count, size_t element);
 char *tool_copy(const char *string);
+/* malloc'ed, of any length. */
+char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tool_no_memory(void) __attribute__((noreturn));
 
 #endif

@@ -109,7 +109,7 @@ const char *view_backing(uint32_t backing) {
 
 void view_json_owner(const struct gps_owner *owner, struct json *json) {
     json_number(json, "pid", owner->pid);
-    json_string(json, "command", owner->command);
+    json_text(json, "command", owner->command);
     json_number(json, "pid_ns", owner->pid_ns);
 }
 
@@ -132,12 +132,12 @@ void view_json_region(const struct view *view, const struct view_region *region,
     char id[GPS_ID_HEX], device[41];
     gps_id_format(&record->id, id);
     gps_format_uuid(record->device, device);
-    json_string(json, "id", id);
-    json_string(json, "name", record->name[0] != 0 ? record->name : NULL);
+    json_text(json, "id", id);
+    json_text(json, "name", record->name[0] != 0 ? record->name : NULL);
     json_number(json, "size", record->requested);
-    json_string(json, "device", device);
-    json_string(json, "state", view_state(region));
-    json_string(json, "backing", view_backing(record->backing));
+    json_text(json, "device", device);
+    json_text(json, "state", view_state(region));
+    json_text(json, "backing", view_backing(record->backing));
     json_open(json, "owner", '{');
     view_json_owner(&record->owner, json);
     json_close(json, '}');

@@ -48,18 +48,41 @@ static void refuse(const struct reader *reader, const char *message) {
     reader->events->error(reader->events->arg, reader->line, message);
 }
 
-/* "what is N characters long; at most LIMIT" and what to do. */
-static void refuse_length(const struct reader *reader, const char *what, size_t length,
-                          size_t limit, const char *fix) {
+/* "what is N characters long; at most LIMIT" */
+static void add_length(struct gps_text *text, const char *what, size_t length, size_t limit) {
+    gps_text_str(text, what);
+    gps_text_str(text, " is ");
+    gps_text_dec(text, length);
+    gps_text_str(text, " characters long; at most ");
+    gps_text_dec(text, limit);
+}
+
+static void refuse_line_length(const struct reader *reader, size_t length) {
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
 
-    gps_text_str(&text, what);
-    gps_text_str(&text, " is ");
-    gps_text_dec(&text, length);
-    gps_text_str(&text, " characters long; at most ");
-    gps_text_dec(&text, limit);
-    gps_text_str(&text, fix);
+    add_length(&text, "the line", length, GPS_INI_LINE);
+    gps_text_str(&text, " (a comment can have a line of its own)");
+    refuse(reader, buffer);
+}
+
+static void refuse_section_length(const struct reader *reader, size_t length) {
+    char buffer[160];
+    struct gps_text text = GPS_TEXT(buffer);
+
+    add_length(&text, "the section name", length, GPS_INI_SECTION);
+    gps_text_str(&text, ", which leaves ");
+    gps_text_dec(&text, GPS_INI_SECTION - reader->events->header_words);
+    gps_text_str(&text, " for NAME");
+    refuse(reader, buffer);
+}
+
+static void refuse_open_section(const struct reader *reader) {
+    char buffer[160];
+    struct gps_text text = GPS_TEXT(buffer);
+
+    gps_text_str(&text, "a section without its ]; write ");
+    gps_text_str(&text, reader->events->headers);
     refuse(reader, buffer);
 }
 
@@ -93,7 +116,7 @@ static bool take_brackets(const struct reader *reader, struct span line, struct 
     struct span behind;
 
     if (close == NULL) {
-        refuse(reader, "a section without its ]; write [gpushare] or [region NAME]");
+        refuse_open_section(reader);
         return false;
     }
     *inside = trim((struct span){line.at + 1, (size_t)(close - line.at) - 1});
@@ -103,8 +126,7 @@ static bool take_brackets(const struct reader *reader, struct span line, struct 
         return false;
     }
     if (inside->count > GPS_INI_SECTION) {
-        refuse_length(reader, "the section name", inside->count, GPS_INI_SECTION,
-                      ", which leaves 42 for the name of a region");
+        refuse_section_length(reader, inside->count);
         return false;
     }
     return true;
@@ -148,8 +170,7 @@ static bool accept_key(const struct reader *reader, struct span line) {
     } else if (separator == line.at) {
         refuse(reader, "no key before the =; write key = value");
     } else if (line.count > GPS_INI_LINE) {
-        refuse_length(reader, "the line", line.count, GPS_INI_LINE,
-                      " (a comment can have a line of its own)");
+        refuse_line_length(reader, line.count);
     } else {
         return true;
     }

@@ -19,6 +19,8 @@
 
 /* Strings hold for the duration of the call. Lines count from 1. */
 struct gps_ini_events {
+    const char *headers; /* what a section may be, for messages: "[gpushare] or [region NAME]" */
+    size_t header_words; /* how much of a section name is not the user's: strlen("region ") */
     /* NULL: the header was refused, what follows belongs to no known section. */
     void (*section)(void *arg, unsigned line, const char *name);
     /* The value may be empty. */

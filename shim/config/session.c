@@ -303,8 +303,12 @@ static void check_repeats(struct gps_session *session) {
 
 void gps_session_read(struct gps_session *session, const char *file, const char *bytes,
                       size_t count) {
-    const struct gps_ini_events events = {
-        .section = on_section, .key = on_key, .error = on_error, .arg = session};
+    const struct gps_ini_events events = {.headers = "[gpushare] or [region NAME]",
+                                          .header_words = sizeof("region ") - 1,
+                                          .section = on_section,
+                                          .key = on_key,
+                                          .error = on_error,
+                                          .arg = session};
 
     session->file = file;
     gps_ini_read(bytes, count, &events);

@@ -3,7 +3,8 @@
 
 #include "harness.hpp"
 
-static const char *const verbs[] = {"run", "ls", "show", "check", "gc", "doctor", "help"};
+static const char *const verbs[] = {"run",   "audit", "ls",     "show", "report",
+                                    "check", "gc",    "doctor", "help"};
 
 TEST(Tool, PrintsItsVersion) {
     for (const char *option : {"--version", "-V"}) {
@@ -49,10 +50,12 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
     } wrong[] = {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
-         "gpushare: unknown command 'list'; allowed: run, ls, show, check, gc, doctor, help\n"},
+         "gpushare: unknown command 'list'; allowed: run, audit, ls, show, report, check, gc, "
+         "doctor, help\n"},
         {{"help", "list"},
-         "gpushare: help: unknown command 'list'; allowed: run, ls, show, check, gc, doctor, "
-         "help\n"},
+         "gpushare: help: unknown command 'list'; allowed: run, audit, ls, show, report, check, "
+         "gc, "
+         "doctor, help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
         {{"ls", "-x"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
@@ -69,6 +72,12 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{"check"},
          "gpushare: check: an argument is missing; usage: gpushare check [OPTIONS] FILE\n"},
         {{"check", "--json", "x"}, "gpushare: check: unknown option '--json'; allowed: --help\n"},
+        {{"report"},
+         "gpushare: report: an argument is missing; usage: gpushare report [OPTIONS] LOG...\n"},
+        {{"report", "--level=bad", "x"},
+         "gpushare: report: --level 'bad' is not a level; allowed: info, warning, error\n"},
+        {{"report", "--json", "--sarif", "x"},
+         "gpushare: report: --json, --sarif and --gen-suppressions exclude each other\n"},
         {{"gc", "now"}, "gpushare: gc: unexpected argument 'now'; usage: gpushare gc [OPTIONS]\n"},
         {{"gc", "--force"}, "gpushare: gc: unknown option '--force'; allowed: --dry-run, --help\n"},
         {{"doctor", "a", "b"},

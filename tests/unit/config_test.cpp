@@ -304,10 +304,9 @@ TEST(ConfigRule, MayHaveANameOf42Characters) {
     std::string name(42, 'x');
 
     EXPECT_EQ(rule_of("role = auto", name).name, name);
-    EXPECT_EQ(
-        error_of("[region " + name + "x]\nrole = auto\n"),
-        "t.conf:1: the section name is 50 characters long; at most 49, which leaves 42 for the "
-        "name of a region");
+    EXPECT_EQ(error_of("[region " + name + "x]\nrole = auto\n"),
+              "t.conf:1: the section name is 50 characters long; at most 49, which leaves 42 for "
+              "NAME");
 }
 
 TEST(ConfigRule, RefusesContradictions) {

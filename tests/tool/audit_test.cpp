@@ -1,0 +1,243 @@
+// gpushare audit: real programs on the simulated driver, watched with their children, then
+// reported.
+#include <gtest/gtest.h>
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+
+#include "harness.hpp"
+#include "json.hpp"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class Audit : public testing::Test {
+  protected:
+    void SetUp() override {
+        const fs::path build = fs::absolute(tool_path()).parent_path();
+        puppet = build / "tests/apps/puppet";
+        environment = {{"GPUSHARE_DIR", shared.path + "/pub"},
+                       {"GPUSHARE_CONFIG", place.file("config", "\n")},
+                       {"GPUSHARE_SIM_ROOT", "@" + shared.path},
+                       {"GPUSHARE_SIM_LINGER_MS", "50"},
+                       {"LD_LIBRARY_PATH", build / "sim"},
+                       {"TMPDIR", temporary.path}};
+    }
+    Result audit(std::vector<std::string> line, const Environment &more = {}) {
+        Environment all = more;
+        all.insert(environment.begin(), environment.end());
+        line.insert(line.begin(), "audit");
+        return tool(line, all);
+    }
+    // A shell's line that lets a program free twice, and exit with a status.
+    std::string misuse(const std::string &status = "0") const {
+        return "printf 'malloc a 4096\\nfree a\\nfree a\\nexit " + status + "\\n' | " + puppet +
+               " >/dev/null";
+    }
+    Result misused(std::vector<std::string> options, const std::string &status = "0") {
+        options.insert(options.end(), {"--", "sh", "-c", misuse(status)});
+        return audit(options);
+    }
+
+    Temporary place, temporary, shared{"/dev/shm"};
+    std::string puppet;
+    Environment environment;
+};
+
+double seconds_of(const std::function<void()> &work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+} // namespace
+
+TEST_F(Audit, AFindingOfAGrandchildIsReportedOnStderrAndMakesTheStatus1) {
+    const Result result = misused({});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "");
+    EXPECT_TRUE(
+        contains(result.err, "========= GPUSHARE ERROR: double-free in cudaFree, by puppet"))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, " obey at tests/apps/puppet.c:")) << result.err;
+    EXPECT_TRUE(contains(result.err, "========= GPUSHARE SUMMARY: 1 finding (1 error)"));
+}
+
+TEST_F(Audit, TheStatusIsTheCommandsUnlessItIs0) {
+    EXPECT_EQ(misused({}, "3").status, 3);
+    EXPECT_EQ(misused({"--error-exitcode=7"}).status, 7);
+    EXPECT_EQ(misused({"--error-exitcode=7"}, "3").status, 3);
+    EXPECT_EQ(misused({"--error-exitcode", "0"}).status, 0);
+    EXPECT_EQ(audit({"true"}).status, 0);
+    EXPECT_EQ(audit({"sh", "-c", "kill -KILL $$"}).status, 128 + 9);
+}
+
+TEST_F(Audit, WithoutFindingsItSaysSo) {
+    const Result result = audit({"echo", "-n", "--json"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out, "--json");
+    EXPECT_EQ(result.err, "========= GPUSHARE SUMMARY: 0 findings\n");
+}
+
+TEST_F(Audit, TheCommandsStreamsAreItsOwn) {
+    Environment all = environment;
+    const Result result = command(
+        {"sh", "-c", "echo in | \"$0\" audit sh -c 'cat; echo err >&2' 2>" + place.path + "/err",
+         tool_path()},
+        all);
+    EXPECT_EQ(result.out, "in\n");
+    EXPECT_EQ(read_file(place.path + "/err").find("err\n"), 0u);
+}
+
+TEST_F(Audit, TheLibraryIsToldToWatchAndToLogLines) {
+    const Result result = audit({"sh", "-c", "env | grep ^GPUSHARE_ | sort"},
+                                {{"GPUSHARE_MODE", "share"}, {"GPUSHARE_LOG", "/x"}});
+    EXPECT_TRUE(contains(result.out, "GPUSHARE_MODE=audit\n")) << result.out;
+    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG_FORMAT=jsonl\n"));
+    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG_LEVEL=info\n"));
+    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG=" + temporary.path + "/gpushare-audit-"));
+    EXPECT_TRUE(contains(result.out, "/%c.%p.jsonl\n"));
+    EXPECT_EQ(audit({"printenv", "GPUSHARE_LOG_LEVEL"}, {{"GPUSHARE_LOG_LEVEL", "error"}}).out,
+              "error\n");
+}
+
+TEST_F(Audit, ItsTemporaryDirectoryIsPrivateAndGoes) {
+    const Result result = audit({"sh", "-c", "stat -c %a $TMPDIR/*; " + misuse()});
+    EXPECT_EQ(result.out, "700\n");
+    EXPECT_TRUE(contains(result.err, "1 finding"));
+    EXPECT_TRUE(fs::is_empty(temporary.path));
+    EXPECT_EQ(audit({"/no/such"}).status, 127);
+    EXPECT_TRUE(fs::is_empty(temporary.path));
+}
+
+TEST_F(Audit, LogsAreKeptWhereTheUserSaysOnce) {
+    const std::string directory = place.path + "/%p logs";
+    EXPECT_EQ(misused({"--log", directory}).status, 1);
+    EXPECT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
+    EXPECT_TRUE(contains(tool({"report", directory}).out, "double-free in cudaFree"));
+    const Result again = audit({"--log", directory, "echo", "ran"});
+    EXPECT_EQ(again.status, 125);
+    EXPECT_EQ(again.out, "");
+    EXPECT_TRUE(contains(again.err, "has logs already; give a new or an empty directory"));
+    EXPECT_EQ(audit({"--log", "/no/such/parent", "echo", "ran"}).status, 125);
+}
+
+TEST_F(Audit, WhatIsSuppressedIsNoError) {
+    const std::string known = place.file("known", "[suppress a]\nfunction = c_free\n");
+    Result result = misused({"--suppressions", known});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
+    result = misused({"--gen-suppressions"});
+    const size_t section = result.err.find("[suppress ");
+    ASSERT_NE(section, std::string::npos) << result.err;
+    EXPECT_EQ(misused({"-s", place.file("made", result.err.substr(section))}).status, 0);
+}
+
+TEST_F(Audit, JsonAndSarifGoToFiles) {
+    const std::string json = place.path + "/a.json", sarif = place.path + "/a.sarif";
+    const Result result = misused({"--json", json, "--sarif=" + sarif});
+    EXPECT_TRUE(contains(result.err, "1 finding"));
+    EXPECT_EQ(Json::parse(read_file(json))[0]["finding"].text, "double-free");
+    EXPECT_EQ(command({"python3", "-m", "jsonschema", "-i", sarif, "tests/tool/sarif.schema.json"})
+                  .status,
+              0);
+}
+
+TEST_F(Audit, WhatIsWrongIsSaidBeforeTheCommandStarts) {
+    const std::vector<std::vector<std::string>> wrong = {
+        {"--error-exitcode=256"},
+        {"--error-exitcode=-1"},
+        {"--error-exitcode=1x"},
+        {"--level=bad"},
+        {"--suppressions=/no/such"},
+        {"--suppressions=" + place.file("bad", "[suppress a]\n")},
+        {"--json=/no/such/file"},
+        {"--config=" + place.file("bad.conf", "[gpushare]\nmode = on\n")},
+        {"--foo"},
+    };
+    for (std::vector<std::string> line : wrong) {
+        const std::string option = line[0];
+        line.insert(line.end(), {"--", "echo", "ran"});
+        const Result result = audit(line);
+        EXPECT_EQ(result.status, 125) << option;
+        EXPECT_EQ(result.out, "") << option;
+        EXPECT_NE(result.err, "") << option;
+    }
+    EXPECT_TRUE(fs::is_empty(temporary.path));
+}
+
+TEST_F(Audit, CommandsThatCannotRunAreToldAsRunDoes) {
+    EXPECT_EQ(audit({"no-such-command-here"}).err,
+              "gpushare: audit: command 'no-such-command-here' not found\n");
+    EXPECT_EQ(audit({"/etc"}).status, 126);
+    const std::string odd = "/dev/null";
+    EXPECT_EQ(audit({odd}).status, 126);
+}
+
+TEST_F(Audit, WhatTheCommandLeavesBehindIsWaitedFor) {
+    const Result result = audit({"sh", "-c", "(sleep 0.3; " + misuse() + ") & exit 0"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "1 finding (1 error)")) << result.err;
+}
+
+TEST_F(Audit, WhatStillRunsAfter5SecondsIsSaid) {
+    const std::string left = "sleep 30 >/dev/null 2>&1 & echo $!";
+    const std::string directory = place.path + "/logs";
+    Result result;
+    const double seconds = seconds_of([&] {
+        result = audit({"--log", directory, "sh", "-c", left});
+    });
+    kill(std::stoi(result.out), SIGKILL);
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(seconds > 4.5 && seconds < 9) << seconds;
+    EXPECT_TRUE(
+        contains(result.err, "gpushare: audit: warning: 1 process still running; what may be "
+                             "reported yet is shown by: gpushare report " +
+                                 directory + "\n"))
+        << result.err;
+}
+
+TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
+    EXPECT_EQ(
+        audit({"sh", "-c", "trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"})
+            .status,
+        9);
+    Result result;
+    const double seconds = seconds_of([&] {
+        result = audit({"sh", "-c",
+                        "(sleep 30 >/dev/null 2>&1 & echo $!; sleep 0.3; kill -TERM $PPID) & "
+                        "exit 6"});
+    });
+    kill(std::stoi(result.out), SIGKILL);
+    EXPECT_EQ(result.status, 6);
+    EXPECT_LT(seconds, 4);
+    EXPECT_TRUE(contains(result.err, "still running; what may be reported yet goes to stderr"))
+        << result.err;
+}
+
+TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusiness) {
+    const Result result =
+        audit({"sh", "-c", "kill -INT $PPID; kill -QUIT $PPID; sleep 0.1; exit 5"});
+    EXPECT_EQ(result.status, 5);
+    EXPECT_TRUE(contains(result.err, "SUMMARY")) << result.err;
+    EXPECT_EQ(audit({"sh", "-c", "kill -INT $$"}).status, 128 + SIGINT) << "not ignored there";
+    EXPECT_EQ(audit({"sh", "-c", "kill -TERM $$"}).status, 128 + SIGTERM) << "nor blocked";
+}
+
+TEST_F(Audit, ImagesOfOnePidHaveLogsOfTheirOwn) {
+    const std::string copy = place.path + "/second";
+    fs::copy_file(puppet, copy);
+    const Result result =
+        audit({"sh", "-c",
+               "printf 'malloc a 4096\\nfree a\\nfree a\\nexec " + copy +
+                   "\\nmalloc a 4096\\nfree a\\nfree a\\n' | exec " + puppet + " >/dev/null"});
+    EXPECT_TRUE(contains(result.err, ", by 2 processes: puppet (pid ")) << result.err;
+    EXPECT_TRUE(contains(result.err, "), second (pid ")) << result.err;
+    EXPECT_TRUE(contains(result.err, "SUMMARY: 1 finding (1 error), 2 occurrences, 2 processes"))
+        << result.err;
+}

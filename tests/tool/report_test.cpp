@@ -1,0 +1,275 @@
+// gpushare report: what many logs come to, what is skipped in them, and how it looks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "harness.hpp"
+#include "json.hpp"
+#include "logmaker.hpp"
+
+namespace {
+
+class Report : public testing::Test {
+  protected:
+    std::string log(const std::string &name, const std::vector<LogLine> &lines,
+                    const std::string &more = "") {
+        std::string text;
+        for (const LogLine &line : lines)
+            text += line.text();
+        return place.file(name, text + more);
+    }
+    Result report(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), "report");
+        return tool(arguments);
+    }
+    Json json(const std::vector<std::string> &arguments) {
+        std::vector<std::string> all = {"--json"};
+        all.insert(all.end(), arguments.begin(), arguments.end());
+        const Result result = report(all);
+        EXPECT_EQ(result.status, 0) << result.err;
+        return Json::parse(result.out);
+    }
+
+    Temporary place;
+};
+
+LogLine at(int second, const std::string &offset = "0x100", int pid = 100) {
+    LogLine line;
+    line.second = second;
+    line.pid = pid;
+    line.site = std::string(18 - offset.size(), '0') + offset.substr(2); // as of this call alone
+    line.stack = frame("/no/such/app", offset, "abcdef");
+    return line;
+}
+
+std::string last_line(const std::string &text) {
+    const size_t end = text.rfind('\n', text.size() - 2);
+    return end == std::string::npos ? text : text.substr(end + 1);
+}
+
+} // namespace
+
+TEST_F(Report, LooksAsTheLibrarysOwn) {
+    LogLine line = at(1);
+    line.name = "frames";
+    line.detail = "the specifics";
+    line.others = "{\"pid\":7,\"pid_ns\":4026531836,\"command\":\"viewer\",\"since\":"
+                  "\"2026-11-21T02:33:00.000000Z\"}";
+    line.prior = prior("allocated", 100, "app", frame("/no/such/app", "0x90", "abcdef")) + "," +
+                 prior("freed", 8, "producer", "");
+    const Result result = report({log("a.jsonl", {line})});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(result.out,
+              "========= GPUSHARE ERROR: double-free in cudaFree, by app (pid 100)\n"
+              "=========     what happened\n"
+              "=========     at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0\n"
+              "=========     region frames\n"
+              "=========     the specifics\n"
+              "=========     other process: viewer (pid 7), since 2026-11-21T02:33:00.000000Z\n"
+              "=========     Host frames:\n"
+              "=========         #0 0x100 in /no/such/app (file is gone)\n"
+              "=========     Allocated at:\n"
+              "=========         #0 0x90 in /no/such/app (file is gone)\n"
+              "=========     Freed by producer (pid 8), 2026-11-21T02:33:00.000000Z\n"
+              "=========     Hint: what to change\n"
+              "=========\n"
+              "========= GPUSHARE SUMMARY: 1 finding (1 error), 1 occurrence, 1 process\n");
+}
+
+TEST_F(Report, WithoutFindingsThereAreNone) {
+    LogLine summary;
+    summary.finding = "";
+    EXPECT_EQ(report({log("a.jsonl", {summary})}).out, "========= GPUSHARE SUMMARY: 0 findings\n");
+    EXPECT_EQ(json({log("a.jsonl", {summary})}).size(), 0u);
+}
+
+TEST_F(Report, LogsAreMergedByTime) {
+    log("a.jsonl", {at(3, "0x300"), at(5, "0x500")});
+    log("b.jsonl", {at(2, "0x200", 101), at(4, "0x400", 101)});
+    log("c.txt", {at(1, "0x999")}); // not *.jsonl
+    const Json groups = json({place.path});
+    ASSERT_EQ(groups.size(), 4u);
+    for (size_t i = 0; i < 4; i++)
+        EXPECT_EQ(groups[i]["stack"][0]["offset"].text, "0x" + std::to_string(i + 2) + "00");
+}
+
+TEST_F(Report, EqualFindingsOfAllProcessesAreOne) {
+    LogLine elsewhere = at(2, "0x100", 101);
+    elsewhere.stack = frame("/mnt/other/app", "0x100", "abcdef"); // the same build
+    elsewhere.prior = prior("allocated", 101, "app", "");
+    LogLine other_call = at(3);
+    other_call.site = "1111111111111111";
+    other_call.api = "cuMemFree_v2";
+    const std::vector<std::string> logs = {log("a", {at(1), other_call}), log("b", {elsewhere})};
+    const Json groups = json(logs);
+    ASSERT_EQ(groups.size(), 2u);
+    EXPECT_EQ(groups[0]["count"].number, 2);
+    EXPECT_EQ(groups[0]["processes"].size(), 2u);
+    EXPECT_EQ(groups[0]["processes"][1]["pid"].number, 101);
+    EXPECT_EQ(groups[0]["first"].text, "2026-11-21T02:34:01.000000Z");
+    EXPECT_EQ(groups[0]["last"].text, "2026-11-21T02:34:02.000000Z");
+    EXPECT_EQ(groups[0]["pid"].number, 100) << "the facts are those of the first";
+    const std::string text = report(logs).out;
+    EXPECT_TRUE(contains(
+        text, "2 times, from 2026-11-21T02:34:01.000000Z to "
+              "2026-11-21T02:34:02.000000Z, by 2 processes: app (pid 100), app (pid 101)\n"))
+        << text;
+    EXPECT_EQ(last_line(text),
+              "========= GPUSHARE SUMMARY: 2 findings (2 errors), 3 occurrences, 2 processes\n");
+}
+
+TEST_F(Report, WithoutABuildIdTheFileNameCounts) {
+    LogLine one = at(1), two = at(2, "0x100", 101);
+    one.stack = frame("/a/app", "0x100");
+    two.stack = frame("/b/app", "0x100");
+    EXPECT_EQ(json({log("a", {one, two})}).size(), 1u);
+    two.stack = frame("/b/bpp", "0x100");
+    EXPECT_EQ(json({log("a", {one, two})}).size(), 2u);
+}
+
+TEST_F(Report, RepeatsBelongToTheirSite) {
+    LogLine repeats = at(9, "0x200");
+    repeats.stack = "";
+    repeats.count = 15;
+    LogLine stranger = repeats; // another process has such a site, too, but wrote no first line
+    stranger.pid = 101;
+    const Json groups = json({log("a", {at(1), at(2, "0x200"), repeats, stranger})});
+    ASSERT_EQ(groups.size(), 3u);
+    EXPECT_EQ(groups[0]["count"].number, 1);
+    EXPECT_EQ(groups[1]["count"].number, 16);
+    EXPECT_EQ(groups[2]["count"].number, 15);
+}
+
+TEST_F(Report, RepeatsOfOneContainerAreNotAnothers) {
+    LogLine first = at(1), repeats = at(9);
+    first.pid = repeats.pid = 1;
+    repeats.stack = "";
+    repeats.count = 3;
+    repeats.pid_ns = "4026532201";
+    EXPECT_EQ(json({log("a", {first, repeats})}).size(), 2u);
+    const std::string text = report({log("a", {first, repeats})}).out;
+    EXPECT_TRUE(contains(text, "by app (pid 1 in namespace 4026532201)\n")) << text;
+    EXPECT_TRUE(contains(text, "by app (pid 1 in namespace 4026531836)\n")) << text;
+}
+
+TEST_F(Report, OlderLogsWithoutSiteAndNamespaceAreRead) {
+    const std::string head =
+        "{\"ts\":\"2026-11-21T02:34:01.000000Z\",\"pid\":5,\"command\":\"app\","
+        "\"level\":\"error\",\"finding\":\"double-free\",\"api\":\"cudaFree\",";
+    const Json groups =
+        json({place.file("a", head + "\"count\":1,\"stack\":[" + frame("/a", "0x1") +
+                                  "],\"prior\":null}\n" + head + "\"count\":4,\"stack\":[]}\n")});
+    ASSERT_EQ(groups.size(), 1u);
+    EXPECT_EQ(groups[0]["count"].number, 5);
+    EXPECT_EQ(groups[0]["pid_ns"].kind, Json::Null);
+    EXPECT_EQ(groups[0]["prior"].size(), 0u);
+}
+
+TEST_F(Report, WhatIsNoLineOfALogIsSkippedAndSaid) {
+    const std::string whole = at(3).text();
+    const std::string path =
+        log("a.jsonl", {at(1)},
+            "garbage\n[1]\n{\"a\":1}\n\n" + std::string("\0\n", 2) + "{\"ts\":\n" +
+                std::string(1 << 21, 'x') + "\n" + whole + whole.substr(0, whole.size() / 2));
+    const Result result = report({path});
+    EXPECT_EQ(result.status, 0);
+    const std::string before = "gpushare: report: warning: " + path + ":";
+    EXPECT_EQ(result.err,
+              before + "2: not JSON; skipped\n" + before +
+                  "3: JSON, but not an object, and so no line of a gpushare log; skipped\n" +
+                  before + "4: no line of a gpushare log, for it has no ts with a time; skipped\n" +
+                  before + "6: not JSON; skipped\n" + before + "7: not JSON; skipped\n" + before +
+                  "8: longer than 1 MiB, which no line of gpushare's is; skipped\n" + before +
+                  "10: cut off: its writer was killed, or still writes; skipped\n");
+    EXPECT_TRUE(contains(last_line(result.out), "1 finding (1 error), 2 occurrences"))
+        << result.out;
+}
+
+TEST_F(Report, AFloodOfComplaintsIsCutShort) {
+    std::string text;
+    for (int i = 0; i < 1000; i++)
+        text += "x\n";
+    const Result result = report({place.file("a", text)});
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 9);
+    EXPECT_EQ(last_line(result.err), "gpushare: report: warning: " + place.file("a") +
+                                         ": 992 more lines that were skipped\n");
+}
+
+TEST_F(Report, WhatIsUnknownIsKept) {
+    LogLine line = at(1);
+    line.finding = "brand-new";
+    line.level = "warning";
+    std::string text = line.text();
+    text.insert(1, "\"novel\":{\"a\":[1]},");
+    const Json groups = json({place.file("a", text)});
+    EXPECT_EQ(groups[0]["finding"].text, "brand-new");
+    EXPECT_EQ(last_line(report({place.file("a")}).out),
+              "========= GPUSHARE SUMMARY: 1 finding (1 warning), 1 occurrence, 1 process\n");
+}
+
+TEST_F(Report, LevelLeavesOutWhatIsBelow) {
+    LogLine warning = at(1, "0x200"), info = at(2, "0x300");
+    warning.level = "warning";
+    info.level = "info";
+    const std::string path = log("a", {at(3), warning, info});
+    EXPECT_TRUE(contains(report({path}).out, "3 findings (1 error, 1 warning, 1 info)"));
+    EXPECT_EQ(json({"--level=warning", path}).size(), 2u);
+    EXPECT_EQ(json({"-l", "error", path}).size(), 1u);
+}
+
+TEST_F(Report, StdinIsALog) {
+    const Result result =
+        command({"sh", "-c", "cat " + log("a", {at(1)}) + " | \"$0\" report -", tool_path()});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.out, "1 finding (1 error)")) << result.out;
+}
+
+TEST_F(Report, ALogThatIsMissingIsAFailure) {
+    Result result = report({"/no/such"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err, "gpushare: report: cannot read '/no/such': No such file or directory\n");
+    EXPECT_EQ(result.out, "");
+    result = report({place.path});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.err, "no *.jsonl in this directory")) << result.err;
+}
+
+TEST_F(Report, OthersTextCannotReachTheTerminal) {
+    LogLine line = at(1);
+    line.detail = "a\\u001b[31mb\\nc";
+    line.stack = frame("/evil\\u001b]0;x/app", "0x1");
+    const std::string text = report({log("a", {line})}).out;
+    EXPECT_EQ(text.find('\033'), std::string::npos) << text;
+    EXPECT_TRUE(contains(text, "a?[31mb?c\n")) << text;
+}
+
+TEST_F(Report, ColoursAreForTerminals) {
+    const std::string path = log("a", {at(1)});
+    EXPECT_TRUE(contains(tool({"report", path}, {{"TERM", "xterm"}}, true).out, "\033[31m"));
+    EXPECT_FALSE(contains(report({path}).out, "\033"));
+}
+
+TEST_F(Report, SarifIsValid) {
+    LogLine line = at(1, "0x200"), bare = at(2), unknown = at(3, "0x300");
+    line.prior = prior("allocated", 100, "app", frame("/no/such/app", "0x90"));
+    line.level = "warning";
+    bare.stack = "";
+    unknown.finding = "brand-new";
+    const Result result = report({"--sarif", log("a", {line, bare, unknown})});
+    EXPECT_EQ(result.status, 0) << result.err;
+    const Result valid =
+        command({"python3", "-m", "jsonschema", "-i", place.file("x.sarif", result.out),
+                 "tests/tool/sarif.schema.json"});
+    EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
+    const Json run = Json::parse(result.out)["runs"][0];
+    const Json &first = run["results"][0];
+    EXPECT_EQ(first["ruleId"].text, "double-free");
+    const size_t index = static_cast<size_t>(first["ruleIndex"].number);
+    EXPECT_EQ(run["tool"]["driver"]["rules"][index]["id"].text, "double-free");
+    EXPECT_EQ(first["level"].text, "warning");
+    EXPECT_EQ(first["stacks"].size(), 2u);
+    EXPECT_EQ(first["locations"][0]["logicalLocations"][0]["fullyQualifiedName"].text, "app+0x200");
+    EXPECT_EQ(first["suppressions"].size(), 0u);
+    EXPECT_FALSE(run["results"][2].has("ruleIndex"));
+}

@@ -1,0 +1,148 @@
+// Suppressions: what they match, what is wrong with them, and that generated ones do what they say.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "harness.hpp"
+#include "json.hpp"
+#include "logmaker.hpp"
+
+namespace {
+
+class Suppress : public testing::Test {
+  protected:
+    void SetUp() override {
+        app = std::filesystem::absolute(std::filesystem::path(tool_path()).parent_path() /
+                                        "tests/apps/where");
+        std::istringstream(command({app}).out) >> offset;
+        LogLine line;
+        line.name = "frames";
+        line.stack = frame("/no/libcudart.so.13", "0x1") + "," + frame(app, offset) + "," +
+                     frame("/no/libold.so.1", "0x2");
+        line.prior = prior("freed", 7, "producer", frame("/no/libpool.so", "0x3"));
+        log = place.file("log", line.text());
+    }
+    Result with(const std::string &text) {
+        return tool({"report", "--suppressions", place.file("s.conf", text), log});
+    }
+    bool suppresses(const std::string &keys) {
+        const Result result = with("[suppress it]\n" + keys);
+        EXPECT_EQ(result.status, 0) << result.err;
+        const bool none = result.out == "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n";
+        EXPECT_TRUE(none || contains(result.out, "1 finding (1 error)")) << result.out;
+        return none;
+    }
+    std::string error(const std::string &text) {
+        const Result result = with(text);
+        EXPECT_EQ(result.status, 1);
+        EXPECT_EQ(result.out, "");
+        const std::string before = place.file("s.conf") + ":";
+        EXPECT_EQ(result.err.find(before), 0u) << result.err;
+        return result.err.substr(std::min(before.size(), result.err.size()));
+    }
+
+    Temporary place;
+    std::string app, offset, log;
+};
+
+} // namespace
+
+TEST_F(Suppress, EveryKeyMatches) {
+    EXPECT_TRUE(suppresses("finding = double-free\n"));
+    EXPECT_FALSE(suppresses("finding = double-close\n"));
+    EXPECT_TRUE(suppresses("name = fra*\n"));
+    EXPECT_FALSE(suppresses("name = weights\n"));
+    EXPECT_TRUE(suppresses("command = app\n"));
+    EXPECT_FALSE(suppresses("command = ap\n"));
+    EXPECT_TRUE(suppresses("module = libold.so.?\n"));
+    EXPECT_FALSE(suppresses("module = libnew*\n"));
+}
+
+TEST_F(Suppress, AFunctionMatchesByAnyOfItsNames) {
+    EXPECT_TRUE(suppresses("function = shop::Buffer::release(int)\n"));
+    EXPECT_TRUE(suppresses("function = shop::Buffer::release\n"));
+    EXPECT_TRUE(suppresses("function = _ZN4shop6Buffer7releaseEi\n"));
+    EXPECT_TRUE(suppresses("function = shop::drop*\n")) << "inlined";
+    EXPECT_FALSE(suppresses("function = release\n"));
+}
+
+TEST_F(Suppress, AllKeysMustMatchAndModuleAndFunctionInOneFrame) {
+    EXPECT_TRUE(suppresses("finding = double-free\nmodule = where\nfunction = shop::*\n"));
+    EXPECT_FALSE(suppresses("finding = double-free\nmodule = libold*\nfunction = shop::*\n"));
+    EXPECT_FALSE(suppresses("finding = open-stale\nmodule = where\n"));
+}
+
+TEST_F(Suppress, FramesOfEarlierEventsCount) {
+    EXPECT_TRUE(suppresses("module = libpool.so\n"));
+}
+
+TEST_F(Suppress, AnySectionWillDo) {
+    EXPECT_EQ(with("[suppress a]\nname = x\n[suppress b]\nname = frames\n").out,
+              "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
+    EXPECT_TRUE(contains(with("; nothing\n").out, "1 finding"));
+}
+
+TEST_F(Suppress, MistakesAreExplainedAndNothingIsReported) {
+    EXPECT_EQ(error("[suppress a]\nfunktion = x\n"),
+              "2: funktion: unknown key; allowed: finding, module, function, name, command\n" +
+                  place.file("s.conf") +
+                  ":1: [suppress a] has no key, and so would suppress "
+                  "everything; give one of finding, module, function, name, command\n");
+    EXPECT_EQ(error("[suppress a]\nfinding = dubble-free\n"),
+              "2: finding = dubble-free: no such finding; `gpushare report` prints the ids; "
+              "allowed: an id such as double-free\n");
+    EXPECT_EQ(error("[suppress a]\nname = a\n[suppress a]\nname = b\n"),
+              "3: [suppress a] is given twice; it was first in line 1\n");
+    EXPECT_EQ(error("[suppress a]\nname = a\nname = b\n"),
+              "3: name: given twice in this section\n");
+    EXPECT_EQ(error("[region a]\nname = a\n"), "1: [region a] unknown section; [suppress NAME]\n");
+    EXPECT_EQ(error("name = a\n"), "1: a key outside a section; [suppress NAME] must precede it\n");
+    EXPECT_EQ(error("[suppress a\nname = a\n"),
+              "1: a section without its ]; write [suppress NAME]\n");
+    EXPECT_EQ(error("[suppress " + std::string(41, 'x') + "]\nname = a\n"),
+              "1: the section name is 50 characters long; at most 49, which leaves 40 for NAME\n");
+    EXPECT_TRUE(contains(error("[suppress a]\nmodule = [a\n"), "a [ is not closed"));
+    EXPECT_TRUE(contains(error("[suppress a]\nmodule =\n"), "no value"));
+    EXPECT_TRUE(contains(error("[suppress a]\nmodule = " + std::string(300, 'x') + "\n"),
+                         "2: the line is 309 characters long"));
+}
+
+TEST_F(Suppress, AFileThatIsMissingIsAFailure) {
+    const Result result = tool({"report", "-s", "/no/such", log});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err, "/no/such: cannot be read: No such file or directory\n");
+    EXPECT_EQ(result.out, "");
+}
+
+TEST_F(Suppress, GeneratedOnesSuppressWhatTheyWereMadeOf) {
+    const Result made = tool({"report", "--gen-suppressions", log});
+    EXPECT_EQ(made.status, 0);
+    EXPECT_EQ(made.out.find("[suppress double-free-"), 0u) << made.out;
+    EXPECT_TRUE(contains(made.out, "]\nfinding = double-free\nmodule = where\n"
+                                   "function = shop::drop(int)\n"))
+        << made.out;
+    EXPECT_EQ(with(made.out).out, "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
+    EXPECT_EQ(tool({"report", "--gen-suppressions", "-s", place.file("s.conf"), log}).out, "");
+}
+
+TEST_F(Suppress, GeneratedOnesHoldNamesThatAnIniFileWouldNot) {
+    LogLine line;
+    line.finding = "odd]\\nx";
+    line.command = "a ; [b] \\\"c\\\" # d\\n[suppress]";
+    log = place.file("log", line.text());
+    const Result made = tool({"report", "--gen-suppressions", log});
+    EXPECT_EQ(std::count(made.out.begin(), made.out.end(), '\n'), 3) << made.out;
+    EXPECT_EQ(with(made.out).out, "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n")
+        << made.out << with(made.out).err;
+}
+
+TEST_F(Suppress, SarifHasThemMarked) {
+    const Result result =
+        tool({"report", "--sarif", "-s", place.file("s.conf", "[suppress a]\nname = *\n"), log});
+    const Json sarif = Json::parse(result.out);
+    const Json &one = sarif["runs"][0]["results"][0];
+    EXPECT_EQ(one["suppressions"][0]["kind"].text, "external");
+    EXPECT_EQ(Json::parse(tool({"report", "--json", "-s", place.file("s.conf"), log}).out).size(),
+              0u);
+}

@@ -1,0 +1,36 @@
+/*
+ * report.h - what logs come to, as a person, a script or a code-scanning service wants it.
+ */
+#ifndef GPS_TOOL_REPORT_H
+#define GPS_TOOL_REPORT_H
+
+#include "story.h"
+#include "suppress.h"
+#include "symbol.h"
+
+struct report {
+    struct logs logs; /* filled by the caller, before report_make */
+    struct story story;
+    struct symbols *symbols;
+};
+
+/* Findings of this level and above; `debug_directory` may be NULL (symbol.h). */
+void report_make(struct report *report, enum gps_level level,
+                 const struct suppressions *suppressions, const char *debug_directory);
+void report_free(struct report *report);
+/* Whether a finding of level error is not suppressed. */
+bool report_has_error(const struct report *report);
+
+/* What is skipped in a log, on stderr. */
+void report_complain(const char *file, unsigned long line, const char *message);
+
+/* Values of the options that report and audit share. False: said on stderr. */
+bool report_level(const char *option, enum gps_level *level);
+bool report_suppressions(const char *option, struct suppressions *suppressions);
+
+/* The formats. Nothing is checked of `out`: that is the caller's. */
+void report_text(FILE *out, const struct report *report);
+void report_json(FILE *out, const struct report *report);
+void report_sarif(FILE *out, const struct report *report);
+
+#endif

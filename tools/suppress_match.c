@@ -1,0 +1,63 @@
+/*
+ * suppress_match.c - whether a suppression matches a finding.
+ */
+#include <string.h>
+
+#include "suppress.h"
+
+/* A key that is not given matches all; a fact that is not known matches none that is. */
+static bool fits(const char *glob, const char *fact) {
+    return glob == NULL || (fact != NULL && gps_glob_match(glob, fact));
+}
+
+static bool fits_function(const char *glob, const struct symbol *symbol) {
+    if (glob == NULL)
+        return true;
+    for (size_t i = 0; i < symbol->count; i++) {
+        const struct symbol_place *place = &symbol->places[i];
+        if (fits(glob, place->function) || fits(glob, place->bare) || fits(glob, place->plain))
+            return true;
+    }
+    return false;
+}
+
+static bool fits_stack(const struct suppression *section, const struct log_stack *stack,
+                       struct symbols *symbols) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct log_frame *frame = &stack->frames[i];
+        const char *module = frame->module != NULL ? story_base(frame->module) : NULL;
+        if (fits(section->keys[SUPPRESS_MODULE], module) &&
+            fits_function(section->keys[SUPPRESS_FUNCTION], symbol_find(symbols, frame)))
+            return true;
+    }
+    return false;
+}
+
+static bool fits_stacks(const struct suppression *section, const struct log_line *line,
+                        struct symbols *symbols) {
+    if (section->keys[SUPPRESS_MODULE] == NULL && section->keys[SUPPRESS_FUNCTION] == NULL)
+        return true;
+    if (fits_stack(section, &line->stack, symbols))
+        return true;
+    for (size_t i = 0; i < line->prior.count; i++)
+        if (fits_stack(section, &line->prior.events[i].stack, symbols))
+            return true;
+    return false;
+}
+
+static bool matches(const struct suppression *section, const struct log_line *line,
+                    struct symbols *symbols) {
+    const char *finding = section->keys[SUPPRESS_FINDING];
+    return (finding == NULL || strcmp(finding, line->finding) == 0) &&
+           fits(section->keys[SUPPRESS_NAME], line->name) &&
+           fits(section->keys[SUPPRESS_COMMAND], line->process.command) &&
+           fits_stacks(section, line, symbols);
+}
+
+void suppress_story(const struct suppressions *suppressions, struct story *story,
+                    struct symbols *symbols) {
+    for (size_t i = 0; i < story->count; i++)
+        for (size_t j = 0; j < suppressions->count; j++)
+            if (matches(&suppressions->sections[j], story->groups[i]->first, symbols))
+                story->groups[i]->suppressed = true;
+}

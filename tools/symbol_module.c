@@ -1,0 +1,92 @@
+/*
+ * symbol_module.c - opens a module, or a debug file in its place.
+ *
+ * One Dwfl a module: addresses are those in the file, and so those of two modules overlap.
+ */
+#include "symbol_module.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEBUG_HOME   "/usr/lib/debug" /* of debug files, by build id */
+#define MODULE_CHARS 127              /* of a path in a log; of a longer one it has the end */
+
+static bool report(struct symbol_module *module, const char *path, char **search) {
+    static Dwfl_Callbacks callbacks = {.find_debuginfo = dwfl_standard_find_debuginfo,
+                                       .section_address = dwfl_offline_section_address};
+    callbacks.debuginfo_path = search;
+    module->dwfl = dwfl_begin(&callbacks);
+    if (module->dwfl == NULL)
+        return false;
+    dwfl_report_begin(module->dwfl);
+    module->module = dwfl_report_elf(module->dwfl, path, path, -1, 0, true);
+    dwfl_report_end(module->dwfl, NULL, NULL);
+    return module->module != NULL;
+}
+
+/* Whether the file is the one that ran. Where the log has no build id nobody can say. */
+static bool is_same(const struct symbol_module *module, const char *build_id) {
+    const unsigned char *bits;
+    GElf_Addr address;
+    int count = dwfl_module_build_id(module->module, &bits, &address);
+    char hex[3];
+    if (build_id == NULL)
+        return true;
+    if (count <= 0 || strlen(build_id) != 2 * (size_t)count)
+        return false;
+    for (int i = 0; i < count; i++) {
+        snprintf(hex, sizeof(hex), "%02x", bits[i]);
+        if (memcmp(hex, build_id + 2 * i, 2) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* A log can name anything: no FIFO is opened, and what a relative path leads to from here only if
+ * it will prove to be what ran. */
+static bool try(struct symbol_module *module, const char *path, const char *build_id,
+                char **search) {
+    struct stat info;
+    if ((path[0] != '/' && build_id == NULL) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return false;
+    if (report(module, path, search) && is_same(module, build_id))
+        return true;
+    symbol_module_close(module);
+    return false;
+}
+
+static bool try_debug_file(struct symbol_module *module, const char *home, const char *build_id,
+                           char **search) {
+    char path[4096];
+    if (home == NULL || build_id == NULL || strlen(build_id) < 3)
+        return false;
+    int length =
+        snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", home, build_id, build_id + 2);
+    return length < (int)sizeof(path) && try(module, path, build_id, search);
+}
+
+static const char *why_not(const char *path) {
+    if (path[0] != '/')
+        return strlen(path) >= MODULE_CHARS ? "its path is too long for the log"
+                                            : "not found from here";
+    return access(path, F_OK) == 0 ? "replaced since" : "file is gone";
+}
+
+void symbol_module_open(struct symbol_module *module, const char *path, const char *build_id,
+                        char **search, const char *directory) {
+    *module = (struct symbol_module){.note = NULL};
+    if (try(module, path, build_id, search) ||
+        try_debug_file(module, directory, build_id, search) ||
+        try_debug_file(module, DEBUG_HOME, build_id, search))
+        return;
+    module->note = why_not(path);
+}
+
+void symbol_module_close(struct symbol_module *module) {
+    if (module->dwfl != NULL)
+        dwfl_end(module->dwfl);
+    module->dwfl = NULL;
+    module->module = NULL;
+}

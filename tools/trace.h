@@ -1,0 +1,20 @@
+/*
+ * trace.h - which part of a stack is the user's.
+ */
+#ifndef GPS_TOOL_TRACE_H
+#define GPS_TOOL_TRACE_H
+
+#include "logs.h"
+#include "symbol.h"
+
+/* The innermost frame that is not in CUDA, libc or gpushare; NULL: there is none. */
+const struct log_frame *trace_user_frame(const struct log_stack *stack);
+
+/* The innermost place in such a frame whose file and line are known; NULL: there is none. */
+const struct symbol_place *trace_user_place(const struct log_stack *stack, struct symbols *symbols);
+
+/* Equal for one finding in different builds of one program, as far as can be: from the functions of
+ * its stack, not from their addresses. */
+uint64_t trace_hash(const struct log_line *line, struct symbols *symbols);
+
+#endif
