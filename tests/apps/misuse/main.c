@@ -16,7 +16,7 @@
 
 static const struct scenario *const topics[] = {
     free_scenarios,   close_scenarios, open_scenarios, context_scenarios,
-    export_scenarios, event_scenarios, life_scenarios};
+    export_scenarios, event_scenarios, life_scenarios, share_scenarios};
 enum { TOPICS = sizeof(topics) / sizeof(*topics) };
 
 static struct {

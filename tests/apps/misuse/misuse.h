@@ -27,7 +27,7 @@ struct scenario {
 
 /* One table a topic; a row without an id ends it. */
 extern const struct scenario free_scenarios[], close_scenarios[], open_scenarios[],
-    context_scenarios[], export_scenarios[], event_scenarios[], life_scenarios[];
+    context_scenarios[], export_scenarios[], event_scenarios[], life_scenarios[], share_scenarios[];
 
 enum {
     BLOCK = 2 << 20,                       /* CUDA shares whole blocks of this size */
