@@ -151,7 +151,11 @@ static void open_unknown_importer(void) {
         strncpy(arrived.reserved, handle.reserved, sizeof(arrived.reserved) - 1);
         handle = arrived;
     }
-    CHECK(right() ? cudaSuccess : cudaErrorInvalidValue, cudaIpcOpenMemHandle(&q, handle, LAZY));
+    const cudaError_t code = cudaIpcOpenMemHandle(&q, handle, LAZY);
+    /* of zeros it is 1; which of the checks sees what is left of it first is not recorded */
+    const cudaError_t refused =
+        code == cudaErrorInvalidResourceHandle ? code : cudaErrorInvalidValue;
+    check_code((int)code, (int)(right() ? cudaSuccess : refused), "cudaIpcOpenMemHandle");
     if (right())
         CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
     tell();
