@@ -3,11 +3,13 @@
 person is then told, by running the command on the simulated driver.
 
 Usage: tests/findings.py [--check] [BUILD_DIR]     (make docs)
---check compares with the committed file instead. What differs from run to run (addresses, pids,
+--check compares with the committed file instead, and the lines of the programs' logs with
+docs/log.schema.json. What differs from run to run (addresses, pids,
 times, ids of regions) is replaced by numbers that count up from the first.
 """
 
 import difflib
+import json
 import os
 import pathlib
 import re
@@ -15,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import jsonschema
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/findings.md"
@@ -180,6 +184,33 @@ def transcript(build, run):
     return (f"({remark})\n\n" if remark else "") + f"```console\n{shown(variables, words)}\n{text}```\n"
 
 
+def log_lines(build, run):
+    """What the program's processes log as JSON, every level of it."""
+    with Machine(build) as machine:
+        directory = pathlib.Path(machine.place, "logs")
+        directory.mkdir()
+        machine.run(["misuse", run], {
+            "LD_PRELOAD": f"{build}/libgpushare.so", "GPUSHARE_MODE": "audit",
+            "GPUSHARE_LOG": f"{directory}/%p", "GPUSHARE_LOG_FORMAT": "jsonl"})
+        return [line for path in directory.iterdir() for line in path.read_text().splitlines()]
+
+
+def check_logs(build):
+    """How many lines are not as the schema says; each is told."""
+    schema = json.loads((ROOT / "docs/log.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    runs = subprocess.run([f"{build}/tests/apps/misuse", "--list"], capture_output=True, text=True,
+                          env={"LD_LIBRARY_PATH": f"{build}/sim"}).stdout.split()
+    wrong = 0
+    for run in runs:
+        for line in log_lines(build, run):
+            error = next(validator.iter_errors(json.loads(line)), None)
+            if error:
+                wrong += 1
+                print(f"{run}: {error.json_path}: {error.message}\n    {line}")
+    return wrong
+
+
 def section(build, row):
     name, level, sentence, hint = row
     parts = [f"## {name}\n\n{level}: {sentence}.\n\nWhat to do: {hint}.\n"]
@@ -218,7 +249,7 @@ def main():
     print("\n".join(difference))
     if difference:
         print("docs/findings.md is not what the programs say now: make docs, and look at what changed")
-    return 1 if difference else 0
+    return 1 if check_logs(build) or difference else 0
 
 
 if __name__ == "__main__":
