@@ -71,9 +71,7 @@ void expect_priors(const Case &expected, const Event &event) {
             return;
         const Json &prior = event.json["prior"][static_cast<size_t>(at - priors.begin())];
         EXPECT_EQ(prior["command"].text.substr(0, 6), "misuse");
-        EXPECT_EQ(prior["ts"].kind, Json::String);
-        // of what happened here its place is known
-        EXPECT_TRUE(what.back() == '*' || prior["stack"].size() > 0) << what << " without a stack";
+        EXPECT_GT(prior["stack"].size(), 0u) << what << " without its place";
     }
 }
 
