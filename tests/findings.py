@@ -96,14 +96,17 @@ class Machine:
         (names / "frames").symlink_to("../regions/" + "1" * 32)
 
 
+# Where rules are followed: run, not audit, and the report by a command of its own.
+FOLLOWING = ["gpushare", "run", "--config", "tests/apps/misuse/share.conf", "--"]
+RULES = {"GPUSHARE_LOG": "logs/%p.jsonl", "GPUSHARE_LOG_FORMAT": "jsonl"}
+
+
 def command_of(run):
     """How a run is raised: variables, words, a remark."""
-    rules = ["--config", "tests/apps/misuse/share.conf"]
     if run.startswith("share-"):
-        return {}, ["gpushare", "audit-or-run", *rules, "--", "misuse", run], ""
+        return RULES, [*FOLLOWING, "misuse", run], "rules are followed in mode share"
     if run == "record-invalid":
-        return ({}, ["gpushare", "audit-or-run", *rules, "--", "misuse", "share-timeout"],
-                "with a damaged file in `regions/` that has the name `frames`")
+        return RULES, [*FOLLOWING, "misuse", "share-timeout"], "a damaged file in `regions/` has the name `frames`"
     if run == "config-error":
         preload = {"GPUSHARE_ON_FREE": "sometimes", "LD_PRELOAD": "build/libgpushare.so"}
         return preload, ["misuse", "--right", "leak-export"], "`gpushare run` would refuse to start it"
@@ -120,9 +123,7 @@ def is_verb(build, verb):
 
 
 def words_for(build, words):
-    """With the verbs that there are. Rules take effect in mode share, which audit is not."""
-    if "audit-or-run" in words:
-        return ["run" if word == "audit-or-run" else word for word in words]
+    """With the verbs that there are."""
     if words[:2] == ["gpushare", "audit"] and not is_verb(build, "audit"):
         return ["gpushare", "run", "--mode", "audit", *words[2:]]
     return words
@@ -170,17 +171,25 @@ def shown(variables, words):
     return "$ " + (set_first + " " if set_first else "") + " ".join(words)
 
 
+def real(text, machine):
+    """A word of the page as it is on this machine."""
+    return re.sub(r"^(build|logs)/", lambda m: {"build": f"{machine.build}/", "logs": f"{machine.place}/logs/"}[m[1]], text)
+
+
 def transcript(build, run):
     """A console block, or None where this machine does not allow it."""
     variables, words, remark = command_of(run)
     words = words_for(build, words)
     with Machine(build) as machine:
+        os.mkdir(machine.place + "/logs")
         if run == "record-invalid":
             machine.damage()
-        real = {name: value.replace("build/", str(build) + "/") for name, value in variables.items()}
-        text, status = machine.run(words, real)
+        text, status = machine.run(words, {name: real(value, machine) for name, value in variables.items()})
         if status == SKIPPED:
             return None
+        if variables is RULES:
+            report = ["gpushare", "report", "logs"]
+            text += shown({}, report) + "\n" + machine.run([*report[:2], machine.place + "/logs"])[0]
         text = normalised(text, machine)
     return (f"({remark})\n\n" if remark else "") + f"```console\n{shown(variables, words)}\n{text}```\n"
 
@@ -191,7 +200,9 @@ def log_lines(build, run):
         directory = pathlib.Path(machine.place, "logs")
         directory.mkdir()
         machine.run(["misuse", run], {
-            "LD_PRELOAD": f"{build}/libgpushare.so", "GPUSHARE_MODE": "audit",
+            "LD_PRELOAD": f"{build}/libgpushare.so",
+            "GPUSHARE_MODE": "share" if run.startswith("share-") else "audit",
+            "GPUSHARE_CONFIG": str(ROOT / "tests/apps/misuse/share.conf"),
             "GPUSHARE_LOG": f"{directory}/%p", "GPUSHARE_LOG_FORMAT": "jsonl"})
         return [line for path in directory.iterdir() for line in path.read_text().splitlines()]
 
