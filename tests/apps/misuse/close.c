@@ -5,19 +5,16 @@
 
 #include <stddef.h>
 
-/* Exports memory, and frees it when the importer is through. */
-static void owner(void) {
-    void *p = allocate(0x21);
-    send_export(p);
-    send_bytes(&p, sizeof(p));
+static void free_when_told(void *p) {
     wait_for_peer();
     MUST(cudaFree(p));
 }
 
-static void *exporters_pointer(void) {
-    void *pointer = NULL;
-    take_bytes(&pointer, sizeof(pointer));
-    return pointer;
+/* Exports memory, and frees it when the importer is through. */
+static void owner(void) {
+    void *p = allocate(0x21);
+    send_export(p);
+    free_when_told(p);
 }
 
 static void close_again(void *q, int expected) {
@@ -26,9 +23,16 @@ static void close_again(void *q, int expected) {
 
 /* --- close-unopened: the importer closes the exporter's address instead of its own --- */
 
+static void close_unopened_exporter(void) {
+    void *p = allocate(0x23);
+    send_export(p);
+    send_bytes(&p, sizeof(p)); /* "it is at ..." */
+    free_when_told(p);
+}
+
 static void close_unopened_importer(void) {
-    void *q = open_received();
-    void *p = exporters_pointer();
+    void *q = open_received(), *p = NULL;
+    take_bytes(&p, sizeof(p));
     if (!right())
         CHECK(cudaErrorInvalidValue, cudaIpcCloseMemHandle(p));
     CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
@@ -65,7 +69,7 @@ static void close_own(void) {
 }
 
 const struct scenario close_scenarios[] = {
-    {"close-unopened", owner, close_unopened_importer, false},
+    {"close-unopened", close_unopened_exporter, close_unopened_importer, false},
     {"double-close", owner, double_close_importer, false},
     {"close-interior", owner, close_interior_importer, false},
     {"close-own", close_own, NULL, false},
