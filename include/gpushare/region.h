@@ -4,10 +4,12 @@
  * Everything that gpushare processes tell each other stands in files of fixed width:
  *
  *   <root>/<namespace>/procs/<pid ns>.<pid>.<start>.<nonce>   gps_proc_header, then gps_slot[]
- *   <root>/<namespace>/regions/<id as 32 hex digits>          gps_region_record
+ *   <root>/<namespace>/regions/<id as 32 hex digits>          gps_region_record, and perhaps
+ *                                                             gps_region_traces
  *   <root>/<namespace>/regions/<id>.taken                     empty; made by the first importer of
- * a result (state FINAL) <root>/<namespace>/names/<name>                           symlink:
- * "../regions/<id>", or, while its owner still allocates,
+ *                                                             a result (state FINAL)
+ *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while
+ *                                                             its owner still allocates,
  *                                                             "../procs/<its file>" (a claim)
  *   <root>/<namespace>/lock                                   empty; who removes another's orphaned
  *                                                             record or name locks one byte of it
@@ -102,6 +104,32 @@ struct gps_region_record {
     struct gps_region_status status;
 };
 
+/* What was done to a region, and where: the stacks that its owner kept (mode = audit). They follow
+ * the record in its file, in the same page, once the owner has written them; the allocation's and
+ * the export's at first, the free's when it comes. */
+enum gps_deed { GPS_DEED_ALLOCATED = 0, GPS_DEED_EXPORTED, GPS_DEED_FREED, GPS_REGION_DEEDS };
+
+#define GPS_TRACE_FRAMES    16u  /* of a stack, innermost first; the rest is not published */
+#define GPS_TRACE_MODULES   12u  /* of the three stacks together */
+#define GPS_TRACE_NO_MODULE 255u /* code in none of them; its offset is an address */
+#define GPS_BUILD_ID_BYTES  20u
+
+struct gps_trace_module {
+    char path[104]; /* its end if longer; terminated */
+    uint8_t build_id[GPS_BUILD_ID_BYTES];
+    uint32_t build_id_bytes; /* 0: it has none */
+};
+
+struct gps_region_traces {
+    uint32_t count[GPS_REGION_DEEDS]; /* frames, by enum gps_deed */
+    uint32_t module_count;
+    uint64_t offset[GPS_REGION_DEEDS][GPS_TRACE_FRAMES]; /* return address - load address */
+    uint8_t module[GPS_REGION_DEEDS][GPS_TRACE_FRAMES];
+    uint8_t reserved[56];
+    struct gps_trace_module modules[GPS_TRACE_MODULES];
+    uint64_t checksum; /* of the bytes before it, seeded with the record's own checksum */
+};
+
 /* The first bytes of a procs/ file. The file is locked (an open file description lock on its whole
  * length) for as long as the process lives: whoever can see no lock there knows that it is dead. */
 struct gps_proc_header {
@@ -123,10 +151,11 @@ enum gps_slot_state {
 enum gps_slot_via {
     GPS_VIA_PROGRAM = 1, /* the program's own cudaIpcOpenMemHandle */
     GPS_VIA_RULE = 2,    /* a rule turned its cudaMalloc into an import */
+    GPS_VIA_EVENT = 3,   /* an event: the id is the hash of its handle, which has no record */
 };
 
-/* One open region of one process: written before the driver's open and cleared after its last
- * close. */
+/* One open region, or event, of one process: written before the driver's open and cleared after its
+ * last close. */
 struct gps_slot {
     struct gps_id region;
     uint64_t address; /* where it lies in the importer; 0 in an intent */
@@ -167,6 +196,16 @@ static_assert(offsetof(struct gps_region_record, owner) == 160, "layout");
 static_assert(offsetof(struct gps_region_record, name) == 224, "layout");
 static_assert(offsetof(struct gps_region_record, checksum) == 440, "layout");
 static_assert(offsetof(struct gps_region_record, status) == 448, "layout");
+
+static_assert(sizeof(struct gps_trace_module) == 128, "layout");
+static_assert(offsetof(struct gps_trace_module, build_id) == 104, "layout");
+static_assert(offsetof(struct gps_trace_module, build_id_bytes) == 124, "layout");
+static_assert(sizeof(struct gps_region_traces) == 2048, "layout");
+static_assert(offsetof(struct gps_region_traces, module_count) == 12, "layout");
+static_assert(offsetof(struct gps_region_traces, offset) == 16, "layout");
+static_assert(offsetof(struct gps_region_traces, module) == 400, "layout");
+static_assert(offsetof(struct gps_region_traces, modules) == 504, "layout");
+static_assert(offsetof(struct gps_region_traces, checksum) == 2040, "layout");
 
 static_assert(sizeof(struct gps_proc_header) == 256, "layout");
 static_assert(offsetof(struct gps_proc_header, owner) == 16, "layout");

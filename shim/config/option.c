@@ -94,6 +94,20 @@ static void show_depth(const struct gps_key *key, const void *field, struct gps_
     gps_text_dec(text, *depth);
 }
 
+static const char *set_size(const struct gps_key *key, void *target, void *field,
+                            const char *text) {
+    (void)key;
+    (void)target;
+    return gps_value_size(text, field);
+}
+
+static void show_size(const struct gps_key *key, const void *field, struct gps_text *text) {
+    const uint64_t *bytes = field;
+
+    (void)key;
+    gps_value_size_text(*bytes, text);
+}
+
 static const char *set_glob(const struct gps_key *key, void *target, void *field,
                             const char *text) {
     const char *wrong = gps_glob_check(text);
@@ -150,6 +164,7 @@ static const struct gps_key_type CHOICE = {true, set_choice, show_choice};
 static const struct gps_key_type DURATION = {false, set_duration, show_duration};
 static const struct gps_key_type LOG = {false, set_log, show_log};
 static const struct gps_key_type DEPTH = {false, set_depth, show_depth};
+static const struct gps_key_type SIZE = {false, set_size, show_size};
 static const struct gps_key_type GLOB = {false, set_glob, NULL};
 static const struct gps_key_type RANGE = {false, set_range, NULL};
 static const struct gps_key_type INDEX = {false, set_index, NULL};

@@ -146,6 +146,18 @@ const char *gps_value_size(const char *text, uint64_t *bytes) {
     return wrong;
 }
 
+void gps_value_size_text(uint64_t bytes, struct gps_text *text) {
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+
+    while (unit < 4 && bytes != 0 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    gps_text_dec(text, bytes);
+    gps_text_str(text, units[unit]);
+}
+
 struct bounds {
     uint64_t min, max;
 };

@@ -19,6 +19,8 @@ const char *gps_value_number(const char *text, uint64_t max, uint64_t *value);
 
 /* More than 0. B, KiB to TiB, K to T, in any case, are powers of 1024; no unit is bytes. */
 const char *gps_value_size(const char *text, uint64_t *bytes);
+/* The shortest text that parses to exactly this: "64MiB", "1000". */
+void gps_value_size_text(uint64_t bytes, struct gps_text *text);
 
 /* "*", "64MiB", ">=1GiB" (<= > <), "1MiB..2MiB", as inclusive bounds with 1 <= min <= max. */
 const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max);

@@ -7,13 +7,17 @@
 #include <string.h>
 
 #include "defer.h"
+#include "gone.h"
 #include "life.h"
 #include "ops.h"
+#include "origin.h"
 #include "policy.h"
 #include "report.h"
+#include "text.h"
+#include "trace.h"
 #include "waiting.h"
 
-enum { TOMBSTONES = 1024, SHOWN_USERS = 16 };
+enum { TOMBSTONES = 1024, SHOWN_USERS = 16, BLOCK = 2 << 20 /* the driver's */ };
 
 static struct {
     pthread_mutex_t lock;
@@ -33,6 +37,8 @@ static struct gps_export *make(const struct gps_alloc *alloc,
         return NULL;
     region->pointer = alloc->pointer;
     region->context = alloc->context;
+    region->allocated = alloc->trace;
+    region->exported = gps_trace_kept();
     struct gps_region_record *record = &region->record;
     record->id = gps_id_of_handle(handle);
     record->generation = atomic_fetch_add(&state.generation, 1) + 1;
@@ -61,7 +67,12 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
+    gps_origin_publish(region, GPS_NO_TRACE);
     return region->published;
+}
+
+bool gps_export_publishes(void) {
+    return gps_life_lease() && !atomic_load(&state.unusable);
 }
 
 /* An address inside an allocation, or memory that came by a way we do not hook: the driver knows.
@@ -74,7 +85,8 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
         return false;
     if (gps_registry_find(base, alloc))
         return true;
-    *alloc = (struct gps_alloc){.pointer = base, .size = size, .epoch = gps_registry_now()};
+    *alloc = (struct gps_alloc){
+        .pointer = base, .size = size, .epoch = gps_registry_now(), .trace = GPS_NO_TRACE};
     int device;
     if (gps_ops->home(base, &alloc->context, &device) != GPS_OK)
         return false;
@@ -96,16 +108,62 @@ static void publish_first(const struct gps_alloc *seen, struct gps_export *regio
         free(region);
 }
 
+/* --- what is worth a word about an export --- */
+
+static void note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known known,
+                 const char *detail) {
+    const struct gps_question question = {
+        .ask = GPS_ASK_NOTED_EXPORT, .known = known, .mode = gps_life_config()->options.mode};
+    struct gps_report report = gps_report_new(gps_policy(&question).finding);
+    report.pointer = pointer;
+    report.size = alloc->size;
+    report.context = alloc->context;
+    report.detail = detail;
+    gps_ops->device(&report.device);
+    gps_report_prior(&report, "allocated", alloc->trace);
+    gps_report_send(&report);
+}
+
+static void note_interior(const struct gps_alloc *alloc, uint64_t pointer) {
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    gps_text_str(&text, "the pointer lies ");
+    gps_text_dec(&text, pointer - alloc->pointer);
+    gps_text_str(&text, " bytes behind the beginning of the allocation, ");
+    gps_text_hex(&text, alloc->pointer);
+    note(alloc, pointer, GPS_KNOWN_INTERIOR, detail);
+}
+
+static void note_neighbours(const struct gps_alloc *alloc) {
+    char detail[160];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_alloc other;
+    const unsigned count =
+        alloc->size % BLOCK ? gps_registry_neighbours(alloc->pointer, &other) : 0;
+    if (!count)
+        return;
+    gps_text_dec(&text, count);
+    gps_text_str(&text, count == 1 ? " other allocation lies in it: " : " others lie in it; one: ");
+    gps_text_size(&text, other.size);
+    gps_text_str(&text, " at ");
+    gps_text_hex(&text, other.pointer);
+    note(alloc, alloc->pointer, GPS_KNOWN_BLOCK, detail);
+}
+
 void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_alloc alloc;
+    struct gps_scope scope;
     if (gps_registry_find(pointer, &alloc) && alloc.kind != GPS_ALLOC_PLAIN)
         return; /* the common case: every export of it but the first */
-    if (atomic_load(&state.unusable))
-        return;
-    struct gps_scope scope;
     gps_scope_enter(&scope, 0);
-    if (find_base(pointer, &alloc) && alloc.kind == GPS_ALLOC_PLAIN)
-        publish_first(&alloc, make(&alloc, handle));
+    const bool found = find_base(pointer, &alloc);
+    if (found && alloc.kind == GPS_ALLOC_PLAIN) {
+        note_neighbours(&alloc);
+        if (!atomic_load(&state.unusable))
+            publish_first(&alloc, make(&alloc, handle));
+    }
+    if (found && alloc.pointer != pointer)
+        note_interior(&alloc, pointer);
     gps_scope_end(&scope);
 }
 
@@ -182,14 +240,14 @@ void gps_export_remove_tombstones(void) {
     state.tombstone_count = state.next_tombstone = 0;
 }
 
-unsigned gps_export_users(const struct gps_export *region, struct gps_owner *users, unsigned max) {
+unsigned gps_export_users(const struct gps_export *region, struct gps_party *users, unsigned max) {
     struct gps_user found[SHOWN_USERS];
     if (!region->published)
         return 0;
     const int count =
         gps_users_of(gps_life_store(), &region->record.id, gps_life_self(), found, SHOWN_USERS);
     for (unsigned i = 0; i < max && i < SHOWN_USERS && (int)i < count; i++)
-        users[i] = found[i].owner;
+        users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
     return count > 0 ? (unsigned)count : 0;
 }
 
@@ -206,7 +264,7 @@ static struct gps_answer ask(enum gps_known known, bool waited) {
 }
 
 static void report_held(const struct gps_export *region, enum gps_finding finding,
-                        const struct gps_owner *users, unsigned count) {
+                        const struct gps_party *users, unsigned count) {
     struct gps_report report = gps_report_new(finding);
     gps_report_about_export(&report, region);
     report.others = users;
@@ -221,7 +279,7 @@ static void put_back(const struct gps_alloc *alloc, enum gps_state was) {
 
 /* Marks the region closing first and looks for importers then: see import.h for the other half. */
 static struct gps_answer ask_about(struct gps_export *region, bool waited) {
-    struct gps_owner users[SHOWN_USERS];
+    struct gps_party users[SHOWN_USERS];
     if (region->rule && region->rule->ready == GPS_READY_FREE && !region->final)
         return ask(GPS_KNOWN_RESULT, waited);
     if (gps_life_config()->options.mode == GPS_MODE_SHARE)
@@ -251,8 +309,12 @@ static struct gps_answer ask_and_wait(struct gps_export *region, const sigset_t 
 
 static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state was) {
     struct gps_scope scope;
+    const uint32_t freed = gps_trace_kept();
     gps_scope_begin(&scope);
-    gps_registry_note_freed(alloc->pointer); /* until it is allocated again, or put back */
+    /* until it is allocated again, or put back */
+    gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
+                  (struct gps_gone){.born = alloc->trace, .ended = freed, .size = alloc->size});
+    gps_origin_publish(alloc->region, freed);
     const struct gps_answer answer = ask_and_wait(alloc->region, &scope.signals);
     if (answer.verdict == GPS_DENY)
         put_back(alloc, was);

@@ -44,8 +44,11 @@ void gps_export_end(struct gps_export *region);
 void gps_export_leave(struct gps_export *region, bool keep_record);
 void gps_export_remove_tombstones(void);
 
-/* Who holds it now: the number of users, and the first `max` of them. */
-unsigned gps_export_users(const struct gps_export *region, struct gps_owner *users, unsigned max);
+/* Who holds it now and since when: the number of users, and the first `max` of them. */
+unsigned gps_export_users(const struct gps_export *region, struct gps_party *users, unsigned max);
+
+/* Whether what this process exports is published, as far as is known. */
+bool gps_export_publishes(void);
 
 void gps_export_reset(void); /* in a forked child */
 

@@ -2,82 +2,23 @@
 #include "import.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "export.h"
+#include "gone.h"
+#include "holding.h"
 #include "life.h"
 #include "ops.h"
+#include "refusal.h"
 #include "report.h"
+#include "trace.h"
 
-/* Free slot numbers below `used`, as a stack. */
-static struct {
-    pthread_mutex_t lock;
-    unsigned used, free_count, free_size;
-    unsigned *free;
-} slots = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* --- slots --- */
-
-static unsigned slot_new(void) {
-    return slots.free_count ? slots.free[--slots.free_count] : slots.used++;
+static void hold(struct gps_import *import) {
+    import->slot = gps_holding_begin(&import->region, import->via);
 }
 
-static void slot_return(unsigned index) {
-    if (slots.free_count == slots.free_size) {
-        const unsigned size = slots.free_size ? 2 * slots.free_size : 64;
-        unsigned *larger = realloc(slots.free, size * sizeof(*larger));
-        if (!larger)
-            return; /* the number is lost, the file one slot longer */
-        slots.free = larger;
-        slots.free_size = size;
-    }
-    slots.free[slots.free_count++] = index;
-}
-
-static void slot_write(const struct gps_import *import, enum gps_slot_state state) {
-    struct gps_lease *lease = gps_life_lease();
-    struct gps_slot slot = {.region = import->region,
-                            .address = import->pointer,
-                            .since = gps_life_now(),
-                            .state = (uint32_t)state,
-                            .via = (uint32_t)import->via,
-                            .generation = import->generation};
-    if (state == GPS_SLOT_FREE)
-        slot = (struct gps_slot){0};
-    else
-        gps_slot_seal(&slot);
-    const int status = lease ? gps_lease_write(lease, import->slot, &slot) : 0;
-    if (status < 0)
-        gps_report_store(status, "an open handle could not be published");
-}
-
-static void slot_take(struct gps_import *import) {
-    import->slot = GPS_NO_SLOT;
-    if (!gps_life_lease())
-        return;
-    pthread_mutex_lock(&slots.lock);
-    import->slot = slot_new();
-    slot_write(import, GPS_SLOT_INTENT);
-    pthread_mutex_unlock(&slots.lock);
-}
-
-static void slot_commit(const struct gps_import *import) {
-    if (import->slot == GPS_NO_SLOT)
-        return;
-    pthread_mutex_lock(&slots.lock);
-    slot_write(import, GPS_SLOT_OPEN);
-    pthread_mutex_unlock(&slots.lock);
-}
-
-static void slot_clear(const struct gps_import *import) {
-    if (import->slot == GPS_NO_SLOT)
-        return;
-    pthread_mutex_lock(&slots.lock);
-    slot_write(import, GPS_SLOT_FREE);
-    slot_return(import->slot);
-    pthread_mutex_unlock(&slots.lock);
+static void hold_committed(const struct gps_import *import) {
+    gps_holding_commit(import->slot, &import->region, import->via, import->pointer,
+                       import->generation);
 }
 
 /* --- opening --- */
@@ -92,7 +33,7 @@ static void take_record(struct gps_opening *opening) {
     opening->recorded = status == 0;
     if (!opening->recorded)
         return;
-    opening->import.owner = opening->record.owner;
+    opening->import.exporter = (struct gps_party){opening->record.owner, opening->record.created};
     opening->import.generation = opening->record.generation;
     opening->import.size = opening->record.requested;
     memcpy(opening->import.name, opening->record.name, GPS_NAME_BYTES);
@@ -102,10 +43,10 @@ static bool is_over(const struct gps_region_record *record) {
     return record->status.state == GPS_STATE_CLOSING || record->status.state == GPS_STATE_FREED;
 }
 
-static void report_open(const struct gps_opening *opening, enum gps_finding finding) {
-    struct gps_report report = gps_report_new(finding);
+static void report_open(const struct gps_opening *opening) {
+    struct gps_report report = gps_report_new(opening->finding);
     gps_report_about_import(&report, &opening->import);
-    gps_report_send(&report);
+    gps_report_send_with(&report, opening->recorded ? &opening->record : NULL);
 }
 
 static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
@@ -122,7 +63,7 @@ static bool is_stale(const struct gps_opening *opening) {
 
 /* Written intent, then read state: never the other way round. */
 static struct gps_answer ask_first(struct gps_opening *opening) {
-    slot_take(&opening->import);
+    hold(&opening->import);
     take_record(opening);
     return ask(GPS_ASK_OPEN, !opening->recorded  ? GPS_KNOWN_NOTHING
                              : is_stale(opening) ? GPS_KNOWN_STALE
@@ -132,7 +73,8 @@ static struct gps_answer ask_first(struct gps_opening *opening) {
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code) {
     opening->recorded = false;
-    opening->import = (struct gps_import){.slot = GPS_NO_SLOT, .via = GPS_VIA_PROGRAM};
+    opening->import =
+        (struct gps_import){.slot = GPS_NO_SLOT, .via = GPS_VIA_PROGRAM, .device = -1};
     opening->import.region = gps_id_of_handle(handle);
     gps_ops->context(&opening->import.context);
     struct gps_import open_here;
@@ -148,40 +90,26 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
     const struct gps_answer answer = ask_first(opening);
     opening->finding = answer.finding;
     if (answer.verdict == GPS_DENY) {
-        slot_clear(&opening->import);
-        report_open(opening, answer.finding);
+        gps_holding_end(opening->import.slot);
+        report_open(opening);
         *code = answer.code;
     }
     gps_scope_end(&scope);
     return answer.verdict != GPS_DENY;
 }
 
-/* Why the driver refused: only now is it worth asking whether the owner lives. */
-static void explain(struct gps_opening *opening, int code) {
-    enum gps_known known = GPS_KNOWN_NOTHING;
-    if (opening->recorded && code == GPS_INVALID_HANDLE &&
-        gps_lease_probe(gps_life_store(), &opening->import.owner) == GPS_DEAD)
-        known = GPS_KNOWN_DEAD_OWNER;
-    const enum gps_finding finding = ask(GPS_ASK_OPENED, known).finding;
-    if (finding != GPS_NO_FINDING)
-        report_open(opening, finding);
-}
-
-static void commit_first(struct gps_opening *opening, int code) {
+static void commit_first(struct gps_opening *opening) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    if (code != GPS_OK) {
-        slot_clear(&opening->import);
-        explain(opening, code);
-    } else if (opening->import.count == 1) {
+    if (opening->import.count == 1) {
         if (opening->recorded && opening->record.status.state == GPS_STATE_FINAL)
             gps_region_take(gps_life_store(), &opening->import.region);
-        slot_commit(&opening->import);
+        hold_committed(&opening->import);
     } else {
-        slot_clear(&opening->import); /* another thread opened it at the same time */
+        gps_holding_end(opening->import.slot); /* another thread opened it at the same time */
     }
-    if (code == GPS_OK && opening->finding != GPS_NO_FINDING)
-        report_open(opening, opening->finding);
+    if (opening->finding != GPS_NO_FINDING)
+        report_open(opening);
     gps_scope_end(&scope);
 }
 
@@ -190,54 +118,68 @@ static void commit_first(struct gps_opening *opening, int code) {
 static void slot_late(struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    slot_take(import);
-    slot_commit(import);
+    hold(import);
+    hold_committed(import);
     if (!gps_registry_set_slot(import->pointer, import->slot))
-        slot_clear(import); /* closed again already */
+        gps_holding_end(import->slot); /* closed again already */
     gps_scope_end(&scope);
 }
 
-void gps_import_commit(struct gps_opening *opening, int code, uint64_t pointer) {
+void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
     const bool first = import->count == 0;
-    if (code == GPS_OK) {
-        import->pointer = pointer;
+    import->pointer = pointer;
+    if (first) {
         import->epoch = gps_registry_now();
-        gps_registry_open(import);
+        import->trace = gps_trace_kept();
+        gps_ops->device(&import->device);
+        gps_gone_forget(GPS_GONE_IMPORT, pointer);
     }
-    if (!first && code == GPS_OK && import->count == 1)
+    gps_registry_open(import);
+    if (!first && import->count == 1)
         slot_late(import);
-    if (first || (code == GPS_OK && import->count > 1 && !import->reopened))
-        commit_first(opening, code);
+    if (first || (import->count > 1 && !import->reopened))
+        commit_first(opening);
+}
+
+void gps_import_roll_back(struct gps_opening *opening) {
+    struct gps_scope scope;
+    if (opening->import.slot == GPS_NO_SLOT)
+        return;
+    gps_scope_begin(&scope);
+    gps_holding_end(opening->import.slot);
+    gps_scope_end(&scope);
 }
 
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
     struct gps_opening opening = {.finding = GPS_NO_FINDING};
     struct gps_import *import = &opening.import;
-    *import = (struct gps_import){.region = record->id, .via = GPS_VIA_RULE};
+    *import = (struct gps_import){.region = record->id, .via = GPS_VIA_RULE, .device = -1};
     memcpy(import->handle, record->handle, GPS_HANDLE_BYTES);
     gps_ops->context(&import->context);
-    slot_take(import);
+    hold(import);
     take_record(&opening);
     if (!opening.recorded || is_over(&opening.record) ||
         opening.record.generation != record->generation) {
-        slot_clear(import);
+        gps_holding_end(import->slot);
         return -1;
     }
     import->size = size;
     const int code = gps_ops->open_handle(import->handle, &import->pointer);
     if (code != GPS_OK) {
-        slot_clear(import);
+        gps_holding_end(import->slot);
         return code;
     }
     import->epoch = gps_registry_now();
+    import->trace = gps_trace_kept();
+    gps_ops->device(&import->device);
     gps_registry_open(import);
     if (opening.record.status.state == GPS_STATE_FINAL)
         gps_region_take(gps_life_store(), &import->region);
     if (import->count == 1)
-        slot_commit(import);
+        hold_committed(import);
     else
-        slot_clear(import);
+        gps_holding_end(import->slot);
     *pointer = import->pointer;
     return GPS_OK;
 }
@@ -257,30 +199,46 @@ bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
 static void clear_last(const struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    slot_clear(import);
+    gps_holding_end(import->slot);
     gps_scope_end(&scope);
+}
+
+/* After the driver's teardown the close fails, but the program has done its part. */
+static bool is_closed(int code) {
+    return code == GPS_OK || code == GPS_DEINITIALIZED;
 }
 
 static int close_counted(uint64_t pointer, gps_close_fn *close) {
     struct gps_import import;
     if (!gps_registry_close(pointer, &import))
         return close(pointer);
+    if (import.count == 0)
+        gps_gone_note(GPS_GONE_IMPORT, pointer,
+                      (struct gps_gone){
+                          .born = import.trace, .ended = gps_trace_kept(), .size = import.size});
     const int code = close(pointer);
-    if (code != GPS_OK)
+    if (!is_closed(code)) {
+        gps_gone_forget(GPS_GONE_IMPORT, pointer);
         gps_registry_unclose(&import);
-    else if (import.count == 0)
+    } else if (import.count == 0) {
         clear_last(&import);
+    }
     return code;
 }
 
-int gps_import_close(uint64_t pointer, gps_close_fn *close) {
+/* The program believes that it allocated a rule's import: closing that one open is an error. */
+static bool is_all_a_rules(uint64_t pointer) {
     struct gps_import import;
     struct gps_alloc alloc;
-    /* The program believes that it allocated a rule's import: closing that one open is an error. */
-    if (gps_registry_import_at(pointer, &import) && import.count == 1 &&
-        gps_registry_find(pointer, &alloc) && alloc.kind == GPS_ALLOC_IMPORTED)
-        return GPS_INVALID_VALUE;
-    return close_counted(pointer, close);
+    return gps_registry_import_at(pointer, &import) && import.count == 1 &&
+           gps_registry_find(pointer, &alloc) && alloc.kind == GPS_ALLOC_IMPORTED;
+}
+
+int gps_import_close(uint64_t pointer, gps_close_fn *close) {
+    const int code = is_all_a_rules(pointer) ? GPS_INVALID_VALUE : close_counted(pointer, close);
+    if (code != GPS_OK)
+        gps_refusal_close(pointer, code);
+    return code;
 }
 
 int gps_import_free(const struct gps_alloc *alloc) {
@@ -297,15 +255,23 @@ int gps_import_free(const struct gps_alloc *alloc) {
     return code;
 }
 
+struct purge {
+    void (*fn)(void *arg, const struct gps_import *import);
+    void *arg;
+};
+
 static void purge_one(void *arg, const struct gps_import *import) {
-    (void)arg;
-    slot_clear(import);
+    const struct purge *purge = arg;
+    gps_holding_end(import->slot);
+    gps_gone_note(
+        GPS_GONE_IMPORT, import->pointer,
+        (struct gps_gone){.born = import->trace, .size = import->size, .with_context = true});
+    if (purge->fn)
+        purge->fn(purge->arg, import);
 }
 
-void gps_import_purge(uint64_t context, uint32_t epoch) {
-    gps_registry_purge_imports(context, epoch, purge_one, NULL);
-}
-
-void gps_import_reset(void) {
-    memset((void *)&slots, 0, sizeof(slots)); /* the parent's array is lost, not freed: locks */
+void gps_import_purge(uint64_t context, uint32_t epoch,
+                      void (*fn)(void *arg, const struct gps_import *import), void *arg) {
+    struct purge purge = {fn, arg};
+    gps_registry_purge_imports(context, epoch, purge_one, &purge);
 }

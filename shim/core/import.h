@@ -4,7 +4,7 @@
  * An open is prepare, the driver's open, commit; a close likewise. Prepare writes the intent into
  * our procs/ file and only then reads the region's state: its owner marks the region closing and
  * only then reads the intents, so whichever comes second sees the other. Only the first open and
- * the last close of a region in a context are published. Owns the slots of our file and their lock.
+ * the last close of a region in a context are published (holding.h).
  */
 #ifndef GPS_IMPORT_H
 #define GPS_IMPORT_H
@@ -22,7 +22,8 @@ struct gps_opening {
 /* The program opens a handle. True: ask the driver, then commit; false: answer *code. */
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code);
-void gps_import_commit(struct gps_opening *opening, int code, uint64_t pointer);
+void gps_import_commit(struct gps_opening *opening, uint64_t pointer);
+void gps_import_roll_back(struct gps_opening *opening); /* the driver refused */
 
 /* A rule imports a published region into the current context for an allocation of `size`. 0 and the
  * pointer, or the driver's code, or -1 when the region can no longer be opened (its owner is
@@ -38,10 +39,9 @@ typedef int gps_close_fn(uint64_t pointer);
 int gps_import_close(uint64_t pointer, gps_close_fn *close);
 int gps_import_free(const struct gps_alloc *alloc);
 
-/* A context is gone, with every import opened in it before the epoch. */
-void gps_import_purge(uint64_t context, uint32_t epoch);
-
-/* In a forked child. */
-void gps_import_reset(void);
+/* A context is gone, with every import opened in it before the epoch; fn (which may be NULL) gets
+ * each. */
+void gps_import_purge(uint64_t context, uint32_t epoch,
+                      void (*fn)(void *arg, const struct gps_import *import), void *arg);
 
 #endif

@@ -13,14 +13,17 @@
 #include "call.h"
 #include "defer.h"
 #include "export.h"
-#include "import.h"
+#include "holding.h"
 #include "log.h"
 #include "ops.h"
+#include "policy.h"
 #include "registry.h"
 #include "report.h"
 #include "settle.h"
 #include "share.h"
+#include "stack.h"
 #include "text.h"
+#include "trace.h"
 
 static struct gps_life_page before_first_call;
 struct gps_life_page *_Atomic gps_life_page = &before_first_call;
@@ -35,7 +38,9 @@ static struct {
     bool lease_tried;
     bool lease_held;
     _Atomic bool store_ready; /* stays so at the end: other threads may still be asking */
-    bool used; /* this image has begun before: after a fork there is something to forget */
+    struct gps_party
+        parent; /* the process we were forked from, where it had initialised the driver */
+    bool used;  /* this image has begun before: after a fork there is something to forget */
     bool exit_registered; /* atexit handlers survive fork, so once is enough */
     _Atomic bool exiting;
 } life;
@@ -77,7 +82,8 @@ static void forget_parent(void) {
     atomic_store(&life.store_ready, false);
     atomic_store(&life.exiting, false);
     gps_registry_reset();
-    gps_import_reset();
+    gps_holding_reset();
+    gps_trace_reset();
     gps_share_reset();
     gps_defer_reset();
     gps_export_reset();
@@ -117,13 +123,18 @@ static void report_config(struct first_error *error) {
 }
 
 static enum gps_life_state start(void) {
-    if (life.used)
+    if (life.used) {
+        if (life.exit_registered)
+            life.parent = (struct gps_party){.owner = life.self};
         forget_parent();
+    }
     life.used = true;
     gps_owner_self(&life.self);
     struct first_error error = {.count = 0};
     const int status = gps_config_load(&life.config, note_config_error, &error);
     gps_log_open(&life.config.options, &life.self);
+    gps_stack_start();
+    gps_trace_start(life.config.options.stack_depth, life.config.options.mode == GPS_MODE_AUDIT);
     if (status < 0) {
         report_config(&error);
         return GPS_LIFE_OFF;
@@ -206,6 +217,19 @@ struct gps_lease *gps_life_lease(void) {
 }
 
 /* --- the end --- */
+
+void gps_life_not_initialized(void) {
+    struct gps_scope scope;
+    const struct gps_question question = {.ask = GPS_ASK_FORKED, .mode = life.config.options.mode};
+    if (!gps_life_enter() || !life.parent.owner.pid)
+        return;
+    gps_scope_begin(&scope);
+    struct gps_report report = gps_report_new(gps_policy(&question).finding);
+    report.others = &life.parent;
+    report.other_count = 1;
+    gps_report_send(&report);
+    gps_scope_end(&scope);
+}
 
 bool gps_life_exiting(void) {
     return atomic_load_explicit(&life.exiting, memory_order_relaxed);

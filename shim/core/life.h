@@ -51,6 +51,10 @@ static inline bool gps_life_enter(void) {
 /* cuInit succeeded: from now on the process's exit is ours to see, before the driver's teardown. */
 void gps_life_driver_ready(void);
 
+/* A call answered "not initialized", inside of it: reports that where this process was forked from
+ * one that had initialised the driver. */
+void gps_life_not_initialized(void);
+
 /* True from the beginning of the process's exit: nothing is deferred any more. */
 bool gps_life_exiting(void);
 

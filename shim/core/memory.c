@@ -1,16 +1,20 @@
 /* memory.c - see memory.h. */
 #include "memory.h"
 
+#include "gone.h"
 #include "import.h"
+#include "leak.h"
 #include "life.h"
 #include "ops.h"
 #include "policy.h"
-#include "report.h"
+#include "refusal.h"
 #include "settle.h"
+#include "trace.h"
 #include "waiting.h"
 
 void gps_memory_allocated(uint64_t pointer, uint64_t size) {
-    struct gps_alloc alloc = {.pointer = pointer, .size = size, .epoch = gps_registry_now()};
+    struct gps_alloc alloc = {
+        .pointer = pointer, .size = size, .epoch = gps_registry_now(), .trace = gps_trace_kept()};
     gps_ops->context(&alloc.context);
     struct gps_export *lost = gps_registry_add(&alloc);
     if (!lost)
@@ -25,28 +29,24 @@ void gps_memory_allocated(uint64_t pointer, uint64_t size) {
 static int free_unknown(uint64_t pointer, struct gps_release release) {
     const struct gps_question question = {.ask = GPS_ASK_FREE,
                                           .known = gps_waiting_has(pointer) ? GPS_KNOWN_DEFERRED
-                                                   : gps_registry_was_freed(pointer)
-                                                       ? GPS_KNOWN_FREED
-                                                       : GPS_KNOWN_NOTHING,
+                                                                            : GPS_KNOWN_NOTHING,
                                           .mode = gps_life_config()->options.mode};
     const struct gps_answer answer = gps_policy(&question);
     const int code =
         answer.verdict == GPS_DENY ? answer.code : release.call(pointer, release.stream);
-    if (code != GPS_OK && answer.finding != GPS_NO_FINDING) {
-        struct gps_scope scope;
-        gps_scope_begin(&scope);
-        struct gps_report report = gps_report_new(answer.finding);
-        report.pointer = pointer;
-        gps_report_send(&report);
-        gps_scope_end(&scope);
-    }
+    if (code == GPS_DEINITIALIZED)
+        gps_waiting_freed(pointer);
+    else if (code != GPS_OK)
+        gps_refusal_free(pointer, code);
     return code;
 }
 
 /* Out of the registry first: the moment the driver has freed it, another thread can have the
  * address. */
 static int free_private(const struct gps_alloc *alloc, struct gps_release release) {
-    gps_registry_note_freed(alloc->pointer);
+    gps_gone_note(
+        GPS_GONE_MEMORY, alloc->pointer,
+        (struct gps_gone){.born = alloc->trace, .ended = gps_trace_kept(), .size = alloc->size});
     const int code = release.call(alloc->pointer, release.stream);
     if (code != GPS_OK)
         gps_registry_add(alloc);
@@ -77,6 +77,7 @@ static void forget(void *arg, struct gps_alloc *alloc) {
 
 int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, void *arg) {
     struct gps_scope scope;
+    struct gps_reset reset = {.context = context};
     bool gone = false;
     gps_scope_begin(&scope);
     struct gps_export *waiting = gps_settle_context(context, settle, &scope.signals);
@@ -84,10 +85,11 @@ int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, v
     const uint32_t epoch = gps_registry_epoch();
     const int code = destroy(arg, &gone);
     gps_scope_begin(&scope);
-    gps_settle_context_done(waiting, gone);
+    gps_settle_context_done(waiting, gone, &reset);
     if (gone) {
         gps_registry_purge(context, epoch, forget, NULL);
-        gps_import_purge(context, epoch);
+        gps_import_purge(context, epoch, gps_leak_reset_import, &reset);
+        gps_leak_report_reset(&reset);
     }
     gps_scope_end(&scope);
     return code;

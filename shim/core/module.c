@@ -126,12 +126,43 @@ bool gps_module_needs(const struct gps_module *module, const char *soname) {
     return false;
 }
 
+static unsigned find_build_id(const uint8_t *notes, size_t size, const uint8_t **id) {
+    while (size >= sizeof(ElfW(Nhdr))) {
+        const ElfW(Nhdr) *note = (const void *)notes;
+        const size_t name = (note->n_namesz + 3u) & ~3u, data = (note->n_descsz + 3u) & ~3u;
+        const size_t whole = sizeof(*note) + name + data;
+        if (whole > size)
+            return 0;
+        *id = notes + sizeof(*note) + name;
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4)
+            return note->n_descsz;
+        notes += whole;
+        size -= whole;
+    }
+    return 0;
+}
+
+/* The first page of an object holds its ELF header, and the program headers behind it. */
+unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id) {
+    const ElfW(Ehdr) *header = module->start;
+    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > 4096)
+        return 0;
+    const ElfW(Phdr) *segments = (const void *)((const char *)module->start + header->e_phoff);
+    unsigned length = 0;
+    for (unsigned i = 0; i < header->e_phnum && !length; i++)
+        if (segments[i].p_type == PT_NOTE)
+            length = find_build_id((const void *)(module->base + segments[i].p_vaddr),
+                                   segments[i].p_memsz, id);
+    return length;
+}
+
 bool gps_module_of(const void *address, struct gps_module *module) {
     struct dl_find_object found;
     if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
         return false;
     const struct link_map *map = found.dlfo_link_map;
-    *module = (struct gps_module){map->l_addr, map->l_ld, map->l_name};
+    *module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start};
     return true;
 }
 
@@ -143,7 +174,7 @@ struct each {
 static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     const struct each *each = arg;
-    struct gps_module module = {info->dlpi_addr, NULL, info->dlpi_name};
+    struct gps_module module = {info->dlpi_addr, NULL, info->dlpi_name, NULL};
     for (unsigned i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             module.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
@@ -159,7 +190,7 @@ bool gps_module_each(gps_module_fn *fn, void *arg) {
  * dl_iterate_phdr nor anything else is needed. */
 BARE void *gps_libc_symbol(const char *name) {
     for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
-        const struct gps_module module = {map->l_addr, map->l_ld, map->l_name};
+        const struct gps_module module = {map->l_addr, map->l_ld, map->l_name, NULL};
         for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
             struct tables tables;
             if (entry->d_tag == DT_SONAME && read_tables(&module, &tables) &&

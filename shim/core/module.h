@@ -17,6 +17,7 @@ struct gps_module {
     uintptr_t base;            /* load bias */
     const ElfW(Dyn) * dynamic; /* NULL: none */
     const char *path;          /* as the linker has it; "" for the main program */
+    const void *start;         /* where its first segment is mapped; only of gps_module_of */
 };
 
 /* Address of a function or object that the module itself defines (default version), or NULL. Uses
@@ -27,6 +28,9 @@ void *gps_module_symbol(const struct gps_module *module, const char *name);
 bool gps_module_of(const void *address, struct gps_module *module);
 
 /* DT_SONAME, or NULL. */
+/* Its build id, found by its ELF header in memory: the number of bytes, 0 where it has none. */
+unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id);
+
 const char *gps_module_soname(const struct gps_module *module);
 
 /* Every loaded object in load order, until fn returns true; false if none did. Takes the linker's

@@ -20,10 +20,27 @@ enum gps_code {
     GPS_OK = 0,
     GPS_INVALID_VALUE = 1,
     GPS_OUT_OF_MEMORY = 2,
+    GPS_NOT_INITIALIZED = 3,
+    GPS_DEINITIALIZED = 4,
+    GPS_INVALID_CONTEXT = 201,
+    GPS_MAP_FAILED = 205,
+    GPS_PEER_UNSUPPORTED = 217,
     GPS_INVALID_HANDLE = 400,
     GPS_NOT_PERMITTED = 800,
     GPS_CAPTURE_UNSUPPORTED = 900, /* first of the codes that only say "not while capturing" */
     GPS_CAPTURE_LAST = 908,
+};
+
+#define GPS_OPEN_FLAGS 1u /* the only flags with which a handle opens */
+
+/* What a pointer is to the driver. */
+enum gps_memory_kind {
+    GPS_MEMORY_UNKNOWN, /* nothing */
+    GPS_MEMORY_DEVICE,
+    GPS_MEMORY_POOL,
+    GPS_MEMORY_MANAGED,
+    GPS_MEMORY_HOST,
+    GPS_MEMORY_VMM,
 };
 
 struct gps_ops {
@@ -39,6 +56,9 @@ struct gps_ops {
     int (*release)(uint64_t pointer);
     int (*range)(uint64_t pointer, uint64_t *base, uint64_t *size);
     int (*home)(uint64_t pointer, uint64_t *context, int *ordinal);
+    enum gps_memory_kind (*kind)(uint64_t pointer);
+    /* Whether the current device can reach the memory of another: 1, 0, or -1: not known. */
+    int (*reaches)(const uint8_t uuid[GPS_UUID_BYTES]);
 
     int (*get_handle)(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
     int (*open_handle)(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *pointer);

@@ -3,9 +3,10 @@
 
 #include <pthread.h>
 
+#include "gone.h"
 #include "table.h"
 
-enum { SHARDS = 64, FREED = 4096 };
+enum { SHARDS = 64, BLOCK_BITS = 21 /* 2 MiB: what the driver cuts small ones from */ };
 
 struct node {
     struct gps_alloc alloc;
@@ -20,18 +21,13 @@ static struct shard {
     [0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)},
 };
 
-static struct {
-    _Atomic uint32_t epoch;
-    _Atomic uint64_t freed[FREED]; /* by hash: an address freed and not allocated since, or 0 */
-} state;
+static struct { _Atomic uint32_t epoch; } state;
 
+/* By block: the neighbours of an allocation are in its shard. */
 static struct shard *shard_of(uint64_t pointer) {
-    return &shards[gps_table_hash(&pointer, sizeof(pointer)) >> 16 & (SHARDS - 1)];
+    return &shards[(pointer >> BLOCK_BITS) * 0x9e3779b97f4a7c15u >> 58];
 }
-
-static _Atomic uint64_t *freed_slot(uint64_t pointer) {
-    return &state.freed[gps_table_hash(&pointer, sizeof(pointer)) & (FREED - 1)];
-}
+_Static_assert(SHARDS == 1 << 6, "6 bits of the hash");
 
 static struct node *find(struct shard *shard, uint64_t pointer) {
     struct node *node;
@@ -50,8 +46,7 @@ static void insert(struct shard *shard, const struct gps_alloc *alloc) {
 }
 
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
-    uint64_t was_freed = alloc->pointer;
-    atomic_compare_exchange_strong(freed_slot(alloc->pointer), &was_freed, 0);
+    gps_gone_forget(GPS_GONE_MEMORY, alloc->pointer);
     struct shard *shard = shard_of(alloc->pointer);
     pthread_mutex_lock(&shard->lock);
     struct node *node = find(shard, alloc->pointer);
@@ -104,12 +99,16 @@ bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
     return attached;
 }
 
-void gps_registry_note_freed(uint64_t pointer) {
-    atomic_store_explicit(freed_slot(pointer), pointer, memory_order_relaxed);
-}
-
-bool gps_registry_was_freed(uint64_t pointer) {
-    return atomic_load_explicit(freed_slot(pointer), memory_order_relaxed) == pointer;
+unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
+    struct shard *shard = shard_of(pointer);
+    unsigned count = 0;
+    pthread_mutex_lock(&shard->lock);
+    for (const struct node *node = shard->table; node; node = node->hh.next)
+        if (node->alloc.pointer >> BLOCK_BITS == pointer >> BLOCK_BITS &&
+            node->alloc.pointer != pointer && !count++)
+            *one = node->alloc;
+    pthread_mutex_unlock(&shard->lock);
+    return count;
 }
 
 uint32_t gps_registry_now(void) {
@@ -192,6 +191,7 @@ void gps_registry_reset(void) {
         shards[i] =
             (struct shard){.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
     memset((void *)&state, 0, sizeof(state));
+    gps_gone_reset();
     gps_registry_reset_imports();
     gps_registry_reset_events();
 }

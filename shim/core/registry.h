@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "config.h"
+#include "log.h"
 #include "record.h"
 
 /* --- allocations --- */
@@ -33,6 +34,7 @@ struct gps_alloc {
     uint64_t size; /* as asked for */
     uint64_t context;
     uint32_t epoch;            /* see gps_registry_epoch */
+    uint32_t trace;            /* where it was allocated */
     uint8_t kind;              /* enum gps_alloc_kind */
     struct gps_export *region; /* EXPORTED: its region, owned with the allocation */
 };
@@ -49,9 +51,9 @@ bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc);
 /* An allocation gets its region, exactly once: false when it has one or is not there (any more). */
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region);
 
-/* Remembers the newest freed addresses (4,096 of them), until they are allocated again. */
-void gps_registry_note_freed(uint64_t pointer);
-bool gps_registry_was_freed(uint64_t pointer);
+/* Another allocation in the same 2 MiB as this pointer, which the driver may give out in one block:
+ * how many there are, and one of them. */
+unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one);
 
 /* A context is about to go: everything of it recorded before this call goes with it, and what
  * another thread records from now on, at an address that may be the same, does not. */
@@ -73,9 +75,11 @@ struct gps_export {
     struct gps_region_record record; /* our copy of what is published */
     uint64_t pointer;
     uint64_t context;
-    int device;                  /* ordinal */
-    const struct gps_rule *rule; /* NULL: exported by the program itself */
-    bool published;              /* the record is in the directory */
+    int device;                   /* ordinal */
+    const struct gps_rule *rule;  /* NULL: exported by the program itself */
+    bool published;               /* the record is in the directory */
+    uint32_t allocated, exported; /* traces */
+    bool reported; /* that it outlives, or is held beyond, what it should: not to be said again */
 
     /* waiting.h's, once it owns the region */
     bool final;                      /* ready = free: freed by the program */
@@ -94,17 +98,20 @@ struct gps_import {
     uint64_t context;
     struct gps_id region;
     uint64_t count; /* opens without their close */
+    uint64_t opens; /* in all, since it was first opened */
     bool reopened;  /* it was opened while it was open, which is reported once */
-    unsigned slot;  /* in our procs/ file; GPS_NO_SLOT */
+    unsigned slot;  /* holding.h's */
+    uint32_t trace; /* where it was opened */
+    int device;     /* ordinal of the one that was current then */
     uint32_t epoch;
     uint64_t generation;
     enum gps_slot_via via;
-    uint64_t size;             /* VIA_RULE: as the program asked */
+    uint64_t size; /* of the region; VIA_RULE: as the program asked; 0: not known */
+
     char name[GPS_NAME_BYTES]; /* of the region, or empty */
     uint8_t handle[GPS_HANDLE_BYTES];
-    struct gps_owner owner; /* zero when the region is not published */
+    struct gps_party exporter; /* zero when the region is not published */
 };
-#define GPS_NO_SLOT UINT32_MAX
 
 /* Counts one more successful open that gave import->pointer, and sets import->count to the number
  * of opens now. 1: it is the first, and *import is recorded as it is. More: another open came
@@ -119,6 +126,10 @@ bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 bool gps_registry_close(uint64_t pointer, struct gps_import *import);
 /* The driver refused the close: *import is what gps_registry_close gave. */
 void gps_registry_unclose(const struct gps_import *import);
+/* Whether a region is open in any context of this process. */
+bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
+/* Calls fn with a copy of every open import. It must not come back here. */
+void gps_registry_each_import(void (*fn)(void *arg, const struct gps_import *import), void *arg);
 /* Whether a rule's import of this name is open here. */
 bool gps_registry_imports_name(const char *name);
 /* Forgets all imports of a context older than the epoch; fn gets each. */
@@ -127,12 +138,22 @@ void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
 
 /* --- events that other processes may know --- */
 
-enum gps_event_state { GPS_EVENT_UNKNOWN, GPS_EVENT_LIVE, GPS_EVENT_DESTROYED };
+struct gps_event {
+    uint64_t event;
+    struct gps_id id; /* of its handle, once exported or opened; else 0 */
+    bool exported;
+    bool opened;    /* another process's */
+    unsigned slot;  /* OPENED: holding.h's */
+    uint32_t trace; /* where it was created or opened */
+};
 
-void gps_registry_event_created(uint64_t event, bool interprocess);
-/* Before the driver's destroy: what the event is; a LIVE one counts as destroyed from now on. */
-enum gps_event_state gps_registry_event_destroy(uint64_t event);
-void gps_registry_event_restore(uint64_t event);
+/* Recorded as it is, in place of what was recorded at its address. */
+void gps_registry_add_event(const struct gps_event *event);
+bool gps_registry_find_event(uint64_t event, struct gps_event *found);
+/* Removes and returns it. */
+bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
+/* Whether an event of this process's was exported as this handle. */
+bool gps_registry_exports_event(const struct gps_id *id);
 
 /* In a forked child: forgets everything, without touching what the parent's threads had locked. */
 void gps_registry_reset(void);

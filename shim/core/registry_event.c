@@ -1,75 +1,82 @@
 /*
- * registry_event.c - events. See registry.h.
- *
- * Destroying an event twice kills the process in the driver, so what was destroyed is remembered,
- * by address, until an event is created there again. Only events made for other processes and
- * events opened from them are kept; ordinary ones cost one look at a fixed table.
+ * registry_event.c - events that other processes may know. See registry.h.
  */
 #include <pthread.h>
 
 #include "registry.h"
 #include "table.h"
 
-enum { DESTROYED = 1024 };
-
 struct node {
-    uint64_t event;
+    struct gps_event event;
     UT_hash_handle hh;
 };
 
 static struct {
     pthread_mutex_t lock;
-    struct node *live;
+    struct node *events;
     struct gps_slab slab;
-    _Atomic uint64_t destroyed[DESTROYED]; /* by hash */
+    _Atomic bool any; /* ever: programs without one do not take the lock */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
 
-static _Atomic uint64_t *destroyed_slot(uint64_t event) {
-    return &table.destroyed[gps_table_hash(&event, sizeof(event)) & (DESTROYED - 1)];
+static struct node *find(uint64_t event) {
+    struct node *node;
+    HASH_FIND(hh, table.events, &event, sizeof(event), node);
+    return node;
 }
 
-static void add(uint64_t event) {
+static void insert(const struct gps_event *event) {
+    struct node *node = gps_slab_get(&table.slab);
+    if (!node)
+        return;
+    node->event = *event;
+    HASH_ADD(hh, table.events, event.event, sizeof(node->event.event), node);
+    if (!node->hh.tbl)
+        gps_slab_put(&table.slab, node);
+}
+
+void gps_registry_add_event(const struct gps_event *event) {
+    atomic_store(&table.any, true);
     pthread_mutex_lock(&table.lock);
-    struct node *node;
-    HASH_FIND(hh, table.live, &event, sizeof(event), node);
-    if (!node && (node = gps_slab_get(&table.slab)) != NULL) {
-        node->event = event;
-        HASH_ADD(hh, table.live, event, sizeof(event), node);
-        if (!node->hh.tbl)
-            gps_slab_put(&table.slab, node);
-    }
+    struct node *node = find(event->event);
+    if (node)
+        node->event = *event;
+    else
+        insert(event);
     pthread_mutex_unlock(&table.lock);
 }
 
-static bool remove_live(uint64_t event) {
+bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
+    if (!atomic_load(&table.any))
+        return false;
     pthread_mutex_lock(&table.lock);
-    struct node *node;
-    HASH_FIND(hh, table.live, &event, sizeof(event), node);
+    const struct node *node = find(event);
+    if (node)
+        *found = node->event;
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
+    if (!atomic_load(&table.any))
+        return false;
+    pthread_mutex_lock(&table.lock);
+    struct node *node = find(event);
     if (node) {
-        HASH_DELETE(hh, table.live, node);
+        *taken = node->event;
+        HASH_DELETE(hh, table.events, node);
         gps_slab_put(&table.slab, node);
     }
     pthread_mutex_unlock(&table.lock);
     return node != NULL;
 }
 
-void gps_registry_event_created(uint64_t event, bool interprocess) {
-    uint64_t again = event;
-    atomic_compare_exchange_strong(destroyed_slot(event), &again, 0);
-    if (interprocess)
-        add(event);
-}
-
-enum gps_event_state gps_registry_event_destroy(uint64_t event) {
-    if (remove_live(event)) {
-        atomic_store(destroyed_slot(event), event);
-        return GPS_EVENT_LIVE;
-    }
-    return atomic_load(destroyed_slot(event)) == event ? GPS_EVENT_DESTROYED : GPS_EVENT_UNKNOWN;
-}
-
-void gps_registry_event_restore(uint64_t event) {
-    gps_registry_event_created(event, true);
+bool gps_registry_exports_event(const struct gps_id *id) {
+    bool found = false;
+    pthread_mutex_lock(&table.lock);
+    for (const struct node *node = table.events; node && !found; node = node->hh.next)
+        found = node->event.exported && gps_id_equal(&node->event.id, id);
+    pthread_mutex_unlock(&table.lock);
+    return found;
 }
 
 void gps_registry_reset_events(void) {

@@ -55,9 +55,11 @@ void gps_registry_open(struct gps_import *import) {
         node = NULL;
     }
     import->count = node ? node->import.count + 1 : 1;
+    import->opens = node ? node->import.opens + 1 : 1;
     import->reopened = node && node->import.reopened;
     if (node) {
         node->import.count = import->count;
+        node->import.opens = import->opens;
         node->import.reopened = true;
     } else {
         insert(import);
@@ -116,6 +118,25 @@ void gps_registry_unclose(const struct gps_import *import) {
         node->import.count++;
     else
         insert(&first);
+    pthread_mutex_unlock(&table.lock);
+}
+
+bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
+    bool found = false;
+    pthread_mutex_lock(&table.lock);
+    for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next) {
+        found = gps_id_equal(&node->import.region, region);
+        if (found)
+            *import = node->import;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return found;
+}
+
+void gps_registry_each_import(void (*fn)(void *arg, const struct gps_import *import), void *arg) {
+    pthread_mutex_lock(&table.lock);
+    for (struct node *node = table.by_pointer; node; node = node->by_pointer.next)
+        fn(arg, &node->import);
     pthread_mutex_unlock(&table.lock);
 }
 

@@ -3,19 +3,25 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "call.h"
 #include "life.h"
 #include "module.h"
+#include "origin.h"
 #include "stack.h"
 #include "text.h"
+#include "trace.h"
 
 static _Atomic bool store_reported;
 
 struct gps_report gps_report_new(enum gps_finding finding) {
-    const char *api =
-        gps_call.inside ? gps_call.runtime ? gps_call.runtime : gps_call.driver : NULL;
-    return (struct gps_report){.finding = finding, .api = api, .device = -1};
+    return (struct gps_report){.finding = finding, .api = gps_call_name(), .device = -1};
+}
+
+void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace) {
+    if (trace && report->prior_count < GPS_PRIORS)
+        report->prior[report->prior_count++] = (struct gps_prior){.what = what, .trace = trace};
 }
 
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region) {
@@ -24,6 +30,9 @@ void gps_report_about_export(struct gps_report *report, const struct gps_export 
     report->region = &region->record.id;
     report->name = *region->record.name ? region->record.name : NULL;
     report->device = region->device;
+    report->context = region->context;
+    gps_report_prior(report, "allocated", region->allocated);
+    gps_report_prior(report, "exported", region->exported);
 }
 
 void gps_report_about_import(struct gps_report *report, const struct gps_import *import) {
@@ -31,33 +40,92 @@ void gps_report_about_import(struct gps_report *report, const struct gps_import 
     report->size = import->size;
     report->region = &import->region;
     report->name = *import->name ? import->name : NULL;
-    if (import->owner.pid) {
-        report->others = &import->owner;
+    report->device = import->device;
+    report->context = import->context;
+    gps_report_prior(report, "opened", import->trace);
+    if (import->exporter.owner.pid) {
+        report->others = &import->exporter;
         report->other_count = 1;
     }
 }
 
-static uint64_t hash_of(const uintptr_t *addresses, unsigned count) {
-    uint64_t hash = 0xcbf29ce484222325u;
+/* --- sending --- */
+
+/* Too much for a stack of the program's: mapped for the one report. */
+struct workspace {
+    struct gps_frame stack[GPS_STACK_MAX], priors[GPS_PRIORS][GPS_STACK_MAX];
+    struct gps_region_traces traces;
+};
+
+static unsigned fill(uint32_t trace, struct gps_frame *frames) {
+    const uintptr_t *addresses;
+    const unsigned count = gps_trace_addresses(trace, &addresses);
     for (unsigned i = 0; i < count; i++)
-        hash = (hash ^ addresses[i]) * 0x100000001b3u;
-    return hash;
+        gps_stack_frame(addresses[i], &frames[i]);
+    return count;
 }
 
-void gps_report_send(struct gps_report *report) {
-    uintptr_t addresses[GPS_STACK_MAX];
-    /* Without a call of the program's under way (the reaper, the exit) the stack says nothing. */
-    const unsigned depth =
-        report->api ? gps_stack_walk(addresses, gps_life_config()->options.stack_depth) : 0;
-    report->stack_hash = depth ? hash_of(addresses, depth) : 0;
+static void fill_priors(struct gps_report *report, struct workspace *work) {
+    for (unsigned i = 0; i < report->prior_count; i++) {
+        struct gps_prior *prior = &report->prior[i];
+        prior->stack = work->priors[i];
+        prior->stack_count = fill(prior->trace, work->priors[i]);
+    }
+}
+
+static void add_deed(struct gps_report *report, const struct gps_region_record *origin,
+                     enum gps_deed deed, uint64_t time, struct workspace *work) {
+    static const char *const names[] = {"allocated", "exported", "freed"};
+    struct gps_frame *frames = work->priors[report->prior_count];
+    const unsigned count = gps_origin_frames(&work->traces, deed, frames, GPS_STACK_MAX);
+    const bool own = gps_owner_equal(&origin->owner, gps_life_self());
+    const struct gps_owner *owner = own ? NULL : &origin->owner;
+    if (!count && !time)
+        return;
+    report->prior[report->prior_count++] = (struct gps_prior){
+        .what = names[deed], .owner = owner, .time = time, .stack = frames, .stack_count = count};
+}
+
+/* A region's past goes before what this process did with it. */
+static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
+                       struct workspace *work) {
+    const bool freed =
+        origin->status.state == GPS_STATE_CLOSING || origin->status.state == GPS_STATE_FREED;
+    if (!gps_life_store() || report->prior_count + GPS_REGION_DEEDS > GPS_PRIORS)
+        return;
+    if (gps_region_read_traces(gps_life_store(), origin, &work->traces) < 0)
+        work->traces = (struct gps_region_traces){.module_count = 0};
+    add_deed(report, origin, GPS_DEED_ALLOCATED, 0, work);
+    add_deed(report, origin, GPS_DEED_EXPORTED, origin->created, work);
+    if (freed)
+        add_deed(report, origin, GPS_DEED_FREED, origin->status.changed, work);
+}
+
+static void send(struct gps_report *report, uint32_t trace, const struct gps_region_record *origin,
+                 struct workspace *work) {
+    report->stack = work->stack;
+    report->stack_count = fill(trace, work->stack);
+    fill_priors(report, work);
+    if (origin)
+        add_origin(report, origin, work);
+    gps_log_report(report);
+}
+
+void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin) {
+    const uint32_t trace = gps_trace_here();
+    if (!report->stack_hash)
+        report->stack_hash =
+            trace ? gps_trace_hash(trace) : (uint64_t)(uintptr_t)gps_call_site().address;
     if (gps_log_settles(report))
         return;
-    struct gps_frame frames[depth ? depth : 1];
-    for (unsigned i = 0; i < depth; i++)
-        gps_stack_frame(addresses[i], &frames[i]);
-    report->stack = frames;
-    report->stack_count = depth;
-    gps_log_report(report);
+    struct workspace *work =
+        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (work == MAP_FAILED) {
+        gps_log_report(report);
+        return;
+    }
+    send(report, trace, origin, work);
+    munmap(work, sizeof(*work));
 }
 
 void gps_report_store(int status, const char *what) {
@@ -104,13 +172,13 @@ static bool name_if_users(const void *address, char *name, size_t size) {
 }
 
 void gps_report_caller(char *name, size_t size) {
-    uintptr_t addresses[GPS_STACK_MAX];
+    struct gps_step steps[GPS_STACK_MAX];
+    const struct gps_site site = gps_call_site();
     *name = '\0';
-    if (name_if_users(gps_call.runtime ? gps_call.runtime_caller : gps_call.driver_caller, name,
-                      size))
+    if (name_if_users(site.address, name, size))
         return;
-    const unsigned count = gps_stack_walk(addresses, GPS_STACK_MAX);
+    const unsigned count = gps_stack_walk(site, steps, GPS_STACK_MAX);
     for (unsigned i = 0; i < count; i++)
-        if (name_if_users((const void *)addresses[i], name, size))
+        if (name_if_users((const void *)steps[i].address, name, size))
             return;
 }

@@ -86,7 +86,7 @@ static void settle(uint64_t context, const sigset_t *signals) {
 /* --- the end of the process --- */
 
 static void report_at_exit(struct gps_export *region) {
-    struct gps_owner users[SHOWN_USERS];
+    struct gps_party users[SHOWN_USERS];
     const struct gps_question question = {.ask = GPS_ASK_EXIT,
                                           .known = GPS_KNOWN_HELD,
                                           .mode = gps_life_config()->options.mode,
@@ -101,6 +101,7 @@ static void report_at_exit(struct gps_export *region) {
     report.others = users;
     report.other_count = count < SHOWN_USERS ? count : SHOWN_USERS;
     gps_report_send(&report);
+    region->reported = true;
 }
 
 void gps_settle_exit(const sigset_t *signals) {
@@ -125,10 +126,13 @@ void gps_settle_unpublish(bool last) {
     for (; region; region = next) {
         next = region->work;
         gps_waiting_remove(region);
+        if (region->leaving && !region->reported && !region->final)
+            gps_leak_add_export(region);
         gps_export_leave(region, !last && (region->leaving || region->held));
     }
     gps_waiting_done();
     gps_registry_take_exports(0, leave, NULL); /* exported after the exit began */
+    gps_leak_report_end();
     gps_export_remove_tombstones();
 }
 
@@ -153,12 +157,14 @@ static void return_to_registry(struct gps_export *region) {
     gps_registry_add(&alloc);
 }
 
-void gps_settle_context_done(struct gps_export *region, bool gone) {
+void gps_settle_context_done(struct gps_export *region, bool gone, struct gps_reset *reset) {
     struct gps_export *next;
     for (; region; region = next) {
         next = region->work;
         if (gone) {
             gps_waiting_remove(region);
+            if (region->leaving && !region->final)
+                gps_leak_reset_export(reset, region);
             gps_export_end(region);
         } else if (region->leaving && !region->final) {
             return_to_registry(region);

@@ -72,7 +72,8 @@ static void report(const struct attempt *attempt, enum gps_finding finding, cons
     report.name = attempt->name;
     report.device = attempt->device;
     report.detail = detail;
-    report.others = other;
+    const struct gps_party party = {.owner = other ? *other : (struct gps_owner){0}};
+    report.others = &party;
     report.other_count = other != NULL;
     gps_report_send(&report);
 }

@@ -140,6 +140,14 @@ bool gps_waiting_has(uint64_t pointer) {
     return found;
 }
 
+void gps_waiting_freed(uint64_t pointer) {
+    pthread_mutex_lock(&state.lock);
+    for (struct gps_export *region = state.list; region; region = region->next)
+        if (region->pointer == pointer)
+            region->reported = true; /* there is no leak to report */
+    pthread_mutex_unlock(&state.lock);
+}
+
 uint64_t gps_waiting_next_end(void) {
     uint64_t end = UINT64_MAX;
     pthread_mutex_lock(&state.lock);

@@ -32,6 +32,8 @@ void gps_waiting_done(void);                        /* ends the pass */
 bool gps_waiting_any(void);
 /* Whether a pointer that the program has freed is still allocated, here. */
 bool gps_waiting_has(uint64_t pointer);
+/* The program has freed what it leaves behind after all, when the driver no longer could. */
+void gps_waiting_freed(uint64_t pointer);
 /* When the next hand-over ends; UINT64_MAX: none. */
 uint64_t gps_waiting_next_end(void);
 

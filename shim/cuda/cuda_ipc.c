@@ -4,6 +4,7 @@
 #include "export.h"
 #include "hooks.h"
 #include "import.h"
+#include "refusal.h"
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     uint8_t bytes[GPS_HANDLE_BYTES];
@@ -14,6 +15,8 @@ CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     } else if (handle && gps_import_handle(pointer, bytes)) {
         memcpy(handle, bytes, sizeof(bytes));
         return CUDA_SUCCESS;
+    } else if (handle) {
+        gps_refusal_export(pointer, (int)result);
     }
     return result;
 }
@@ -30,7 +33,12 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
     if (!gps_import_prepare(&opening, bytes, &code))
         return (CUresult)code;
     const CUresult result = real(out, handle, flags);
-    gps_import_commit(&opening, (int)result, result == CUDA_SUCCESS ? *out : 0);
+    if (result == CUDA_SUCCESS) {
+        gps_import_commit(&opening, *out);
+    } else {
+        gps_import_roll_back(&opening);
+        gps_refusal_open(&opening, flags, (int)result);
+    }
     return result;
 }
 

@@ -20,6 +20,8 @@ struct gps_real gps_real;
     ROW(cuCtxPushCurrent_v2)                                                                       \
     ROW(cuCtxPopCurrent_v2)                                                                        \
     ROW(cuCtxSynchronize)                                                                          \
+    ROW(cuDeviceCanAccessPeer)                                                                     \
+    ROW(cuDeviceGetCount)                                                                          \
     ROW(cuDeviceGetUuid)                                                                           \
     ROW(cuDeviceGetUuid_v2)                                                                        \
     ROW(cuDevicePrimaryCtxGetState)                                                                \
@@ -215,6 +217,44 @@ static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
     return code;
 }
 
+static bool attribute(uint64_t pointer, CUpointer_attribute which, void *value) {
+    return call.cuPointerGetAttribute &&
+           call.cuPointerGetAttribute(value, which, pointer) == CUDA_SUCCESS;
+}
+
+static enum gps_memory_kind kind(uint64_t pointer) {
+    CUmemorytype type;
+    unsigned managed = 0;
+    CUmemoryPool pool = NULL;
+    CUcontext owner = NULL;
+    if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
+        return GPS_MEMORY_UNKNOWN;
+    if (attribute(pointer, CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed) && managed)
+        return GPS_MEMORY_MANAGED;
+    if (type == CU_MEMORYTYPE_HOST)
+        return GPS_MEMORY_HOST;
+    if (attribute(pointer, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, &pool) && pool)
+        return GPS_MEMORY_POOL;
+    return attribute(pointer, CU_POINTER_ATTRIBUTE_CONTEXT, &owner) && !owner ? GPS_MEMORY_VMM
+                                                                              : GPS_MEMORY_DEVICE;
+}
+
+static int reaches(const uint8_t wanted[GPS_UUID_BYTES]) {
+    uint8_t found[GPS_UUID_BYTES];
+    int here, count = 0, can = 0;
+    if (!call.cuDeviceGetCount || !call.cuDeviceCanAccessPeer || device(&here) != GPS_OK ||
+        call.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+        return -1;
+    for (int there = 0; there < count; there++) {
+        if (uuid(there, found) != GPS_OK || memcmp(found, wanted, GPS_UUID_BYTES) != 0)
+            continue;
+        if (there == here)
+            return 1;
+        return call.cuDeviceCanAccessPeer(&can, here, there) == CUDA_SUCCESS ? can != 0 : -1;
+    }
+    return -1; /* not visible in this process */
+}
+
 static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
     CUipcMemHandle handle;
     int code =
@@ -231,7 +271,7 @@ static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer)
     __typeof__(cuIpcOpenMemHandle_v2) *open = gps_real.cuIpcOpenMemHandle_v2
                                                   ? gps_real.cuIpcOpenMemHandle_v2
                                                   : gps_real.cuIpcOpenMemHandle;
-    int code = open ? (int)open(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) : MISSING;
+    int code = open ? (int)open(&opened, handle, GPS_OPEN_FLAGS) : MISSING;
     if (code == GPS_OK)
         *pointer = opened;
     return code;
@@ -253,10 +293,14 @@ static const struct gps_ops ops = {
     .release = release,
     .range = range,
     .home = home,
+    .kind = kind,
+    .reaches = reaches,
     .get_handle = get_handle,
     .open_handle = open_handle,
     .close_handle = close_handle,
 };
+_Static_assert(GPS_OPEN_FLAGS == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, "the flag is CUDA's");
+_Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events are as wide");
 _Static_assert(sizeof(CUipcMemHandle) == GPS_HANDLE_BYTES, "the handle's width is the format's");
 
 /* Asking must not bring one to life, and the pair of retain and release leaves the count as it was.

@@ -16,8 +16,10 @@ _Thread_local struct gps_call gps_call;
     CUresult gps_hook_##name parameters {                                                          \
         if (!gps_life_enter() || !gps_real.name)                                                   \
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
-        gps_call_enter(#name, __builtin_return_address(0));                                        \
+        gps_call_enter(#name, GPS_SITE_HERE);                                                      \
         const CUresult result = gps_on_##name arguments;                                           \
+        if (__builtin_expect(result == CUDA_ERROR_NOT_INITIALIZED, 0))                             \
+            gps_life_not_initialized();                                                            \
         gps_call_leave();                                                                          \
         return result;                                                                             \
     }                                                                                              \

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "call.h"
+#include "life.h"
 #include "module.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -161,19 +162,28 @@ static void *resolve(const char *name, const void *caller) {
     return found;
 }
 
+/* The runtime can know by itself that it will not work in a forked child. */
+__attribute__((noinline, cold)) static void not_initialized(void) {
+    gps_call.inside++;
+    gps_life_not_initialized();
+    gps_call.inside--;
+}
+
 #define RUNTIME(name, parameters, arguments)                                                       \
     EXPORTED cudaError_t name parameters {                                                         \
-        const void *const caller = __builtin_return_address(0);                                    \
-        __typeof__(name) *const real = (__typeof__(name) *)resolve(#name, caller);                 \
+        const struct gps_site site = GPS_SITE_HERE;                                                \
+        __typeof__(name) *const real = (__typeof__(name) *)resolve(#name, site.address);           \
         if (!real)                                                                                 \
             return cudaErrorInitializationError;                                                   \
         const char *const outer = gps_call.runtime;                                                \
-        const void *const outer_caller = gps_call.runtime_caller;                                  \
+        const struct gps_site outer_site = gps_call.runtime_site;                                  \
         gps_call.runtime = #name;                                                                  \
-        gps_call.runtime_caller = caller;                                                          \
+        gps_call.runtime_site = site;                                                              \
         const cudaError_t result = real arguments;                                                 \
+        if (__builtin_expect(result == cudaErrorInitializationError, 0))                           \
+            not_initialized();                                                                     \
         gps_call.runtime = outer;                                                                  \
-        gps_call.runtime_caller = outer_caller;                                                    \
+        gps_call.runtime_site = outer_site;                                                        \
         return result;                                                                             \
     }
 #include "hooks.def"

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,11 +39,12 @@ static struct {
     _Atomic pid_t pid; /* whose state this is */
     atomic_bool open;
     _Atomic unsigned format, level;
+    uint64_t max; /* bytes */
     struct gps_owner self;
-    _Atomic uint64_t findings, errors, lost;
-    atomic_bool full, summed_up;
+    _Atomic uint64_t findings, errors, lost, written, unwritten;
+    atomic_bool full, full_log, summed_up;
     struct site sites[SITES];
-} state = {.level = GPS_LEVEL_WARNING};
+} state = {.level = GPS_LEVEL_WARNING, .max = UINT64_MAX};
 
 static bool is_ours(void) {
     return atomic_load(&state.pid) == getpid();
@@ -61,7 +63,10 @@ static void forget(void) {
     atomic_store(&state.findings, 0);
     atomic_store(&state.errors, 0);
     atomic_store(&state.lost, 0);
+    atomic_store(&state.written, 0);
+    atomic_store(&state.unwritten, 0);
     atomic_store(&state.full, false);
+    atomic_store(&state.full_log, false);
     atomic_store(&state.summed_up, false);
     memset(state.sites, 0, sizeof(state.sites));
 }
@@ -76,6 +81,7 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
     gps_sink_open(options->log, self->pid, state.self.command);
     atomic_store(&state.format, options->log_format);
     atomic_store(&state.level, options->log_level);
+    state.max = options->log_max != 0 ? options->log_max : UINT64_MAX;
     atomic_store(&state.pid, getpid());
     atomic_store(&state.open, true);
     errno = saved;
@@ -131,6 +137,7 @@ static struct gps_stamp stamp_now(void) {
     return (struct gps_stamp){.time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
                               .pid = (uint32_t)getpid(),
                               .tid = (uint32_t)gettid(),
+                              .pid_ns = state.self.pid_ns,
                               .command = state.self.command[0] != '\0' ? state.self.command : "?"};
 }
 
@@ -144,25 +151,48 @@ static bool is_jsonl(void) {
 }
 
 static bool put(struct gps_text text) {
+    atomic_fetch_add(&state.written, text.length);
     return is_open() ? gps_sink_write(text.bytes, text.length)
                      : gps_sink_write_stderr(text.bytes, text.length);
 }
 
-static bool put_report(const struct gps_report *report) {
-    char buffer[GPS_LOGLINE_BYTES];
+/* Says once that the log is full. */
+static void put_full(void) {
+    char buffer[1024], message[256];
+    struct gps_text said = GPS_TEXT(message);
     struct gps_stamp stamp = stamp_now();
 
-    if (is_jsonl())
-        return put(gps_logline_jsonl(buffer, sizeof(buffer), report, &stamp, 1));
-    return put(gps_logline_text(buffer, sizeof(buffer), report, &stamp));
+    if (atomic_exchange(&state.full_log, true))
+        return;
+    gps_text_str(&said, "the log of this process has reached log_max (");
+    gps_text_size(&said, state.max);
+    gps_text_str(&said, "); further findings are only counted");
+    put(is_jsonl() ? gps_logline_notice_jsonl(buffer, sizeof(buffer), message, &stamp)
+                   : gps_logline_notice_text(buffer, sizeof(buffer), message));
 }
 
-static void count(const struct gps_report *report, bool written) {
+/* Memory for one line: more than a thread's stack should have to bear. With none to be had a small
+ * one on the stack holds what matters most. */
+static bool put_report(const struct gps_report *report) {
+    char small[2048];
+    char *large =
+        mmap(NULL, GPS_LOGLINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *buffer = large != MAP_FAILED ? large : small;
+    const size_t size = large != MAP_FAILED ? GPS_LOGLINE_BYTES : sizeof(small);
+    struct gps_stamp stamp = stamp_now();
+    bool done = put(is_jsonl() ? gps_logline_jsonl(buffer, size, report, &stamp,
+                                                   report->stack_hash != 0 ? key_of(report) : 0)
+                               : gps_logline_text(buffer, size, report, &stamp));
+
+    if (large != MAP_FAILED)
+        munmap(large, GPS_LOGLINE_BYTES);
+    return done;
+}
+
+static void count(const struct gps_report *report) {
     atomic_fetch_add(&state.findings, 1);
     if (gps_finding_level(report->finding) == GPS_LEVEL_ERROR)
         atomic_fetch_add(&state.errors, 1);
-    if (!written)
-        atomic_fetch_add(&state.lost, 1);
 }
 
 static bool is_wanted(enum gps_finding finding) {
@@ -178,13 +208,17 @@ bool gps_log_settles(const struct gps_report *report) {
 bool gps_log_report(const struct gps_report *report) {
     int saved = errno;
     bool ours = is_ours();
-    bool written;
 
     if (!is_wanted(report->finding) || (ours && is_repeat(report, true)))
         return false;
-    written = put_report(report);
     if (ours)
-        count(report, written);
+        count(report);
+    if (ours && atomic_load(&state.written) >= state.max) {
+        put_full();
+        atomic_fetch_add(&state.unwritten, 1);
+    } else if (!put_report(report) && ours) {
+        atomic_fetch_add(&state.lost, 1);
+    }
     errno = saved;
     return true;
 }
@@ -199,13 +233,14 @@ static uint64_t put_repeats(struct site *site) {
                                      .pointer = site->pointer,
                                      .size = site->size,
                                      .device = site->device,
+                                     .count = repeats,
                                      .detail = "further occurrences at the same call site"};
     struct gps_stamp stamp = stamp_now();
 
     if (repeats == 0)
         return 0;
     if (is_jsonl())
-        put(gps_logline_jsonl(buffer, sizeof(buffer), &first, &stamp, repeats));
+        put(gps_logline_jsonl(buffer, sizeof(buffer), &first, &stamp, atomic_load(&site->key)));
     else
         put(gps_logline_repeat_text(buffer, sizeof(buffer), &first, repeats));
     return repeats;
@@ -233,6 +268,7 @@ void gps_log_summary(void) {
         if (atomic_load(&state.sites[i].filled))
             tally.repeated += put_repeats(&state.sites[i]);
     tally.lost = atomic_load(&state.lost);
+    tally.unwritten = atomic_load(&state.unwritten);
     put_summary(&tally);
     errno = saved;
 }

@@ -12,7 +12,9 @@
  * to only while descriptor 2 is what it was when the library was loaded, or is a terminal or opened
  * for writing only: programs that close it can have a socket or a database there. A write that
  * would block on a non-blocking descriptor is dropped and counted. errno is preserved. Safe from
- * any thread. No allocation.
+ * any thread. No malloc.
+ *
+ * A process writes at most log_max bytes; then a notice, and findings are only counted.
  */
 #ifndef GPS_LOG_H
 #define GPS_LOG_H
@@ -26,19 +28,40 @@ struct gps_frame {
     char build_id[41]; /* hex, or empty */
 };
 
+/* Another process that a report is about. */
+struct gps_party {
+    struct gps_owner owner;
+    uint64_t since; /* when it opened, or exported; 0: not known */
+};
+
+/* An earlier event that matters. */
+struct gps_prior {
+    const char *what;              /* "allocated", "freed", ... */
+    const struct gps_owner *owner; /* whose deed; NULL: this process's */
+    uint64_t time;                 /* 0: not known */
+    uint32_t trace;                /* the core's name for its stack, which it fills in below */
+    const struct gps_frame *stack;
+    unsigned stack_count;
+};
+#define GPS_PRIORS 4u
+
 struct gps_report {
     enum gps_finding finding;
     const char *api;  /* the call as the user wrote it: "cudaFree"; NULL: none is under way */
     uint64_t pointer; /* 0: no field of it is written; likewise below */
     uint64_t size;
     const struct gps_id *region;
-    const char *name;   /* of the region */
-    int device;         /* ordinal in this process; -1 */
+    const char *name; /* of the region */
+    int device;       /* ordinal in this process; -1 */
+    uint64_t context;
     const char *detail; /* one sentence with the specifics; what differs, why it was refused */
-    const struct gps_owner *others; /* processes this is about: holders, owner */
+    const struct gps_party *others; /* processes this is about: holders, owner */
     unsigned other_count;
+    uint64_t count; /* occurrences that it stands for; 0 is 1 */
     const struct gps_frame *stack;
     unsigned stack_count;
+    struct gps_prior prior[GPS_PRIORS]; /* oldest first */
+    unsigned prior_count;
     uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
 };
 
@@ -54,8 +77,8 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 bool gps_log_settles(const struct gps_report *report);
 
 /* Writes or counts one report. False when it was a repeat or below log_level. In JSON, "count" is
- * the number of occurrences that a line stands for: 1, or at the end all repeats of one call site.
- */
+ * the number of occurrences that a line stands for, at the end all repeats of one call site; "site"
+ * says which line it repeats. */
 bool gps_log_report(const struct gps_report *report);
 
 /* Once at the end, if anything was reported: the counts of repeated findings and one summary line

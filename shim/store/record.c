@@ -34,6 +34,11 @@ void gps_record_seal_status(const struct gps_region_record *record,
     status->checksum = STATUS_SUM(status, record->checksum);
 }
 
+void gps_record_seal_traces(const struct gps_region_record *record,
+                            struct gps_region_traces *traces) {
+    traces->checksum = STATUS_SUM(traces, record->checksum);
+}
+
 void gps_proc_seal(struct gps_proc_header *header) {
     memcpy(header->magic, GPS_PROC_MAGIC, sizeof header->magic);
     header->version = GPS_FORMAT_VERSION;
@@ -115,7 +120,7 @@ const char *gps_record_check_fixed(const void *bytes, size_t size) {
     struct gps_region_record record;
     const char *why;
 
-    if (size != sizeof record)
+    if (size != sizeof record && size != sizeof record + sizeof(struct gps_region_traces))
         return "size of the file does not match";
     memcpy(&record, bytes, sizeof record);
     why = check_frame(record.magic, GPS_REGION_MAGIC, record.version);
@@ -136,6 +141,37 @@ const char *gps_record_check(const void *bytes, size_t size) {
         return why;
     memcpy(&record, bytes, sizeof record);
     return check_status(&record);
+}
+
+static const char *check_trace(const struct gps_region_traces *traces, unsigned deed) {
+    if (traces->count[deed] > GPS_TRACE_FRAMES)
+        return "a stack has too many frames";
+    for (unsigned i = 0; i < traces->count[deed]; i++)
+        if (traces->module[deed][i] >= traces->module_count &&
+            traces->module[deed][i] != GPS_TRACE_NO_MODULE)
+            return "a frame's module is unknown";
+    return NULL;
+}
+
+static bool trace_module_valid(const struct gps_trace_module *module) {
+    return module->build_id_bytes <= GPS_BUILD_ID_BYTES &&
+           memchr(module->path, '\0', sizeof module->path) != NULL;
+}
+
+const char *gps_record_check_traces(const struct gps_region_record *record,
+                                    const struct gps_region_traces *traces) {
+    const char *why = NULL;
+
+    if (traces->checksum != STATUS_SUM(traces, record->checksum))
+        return "checksum of the stacks does not match";
+    if (traces->module_count > GPS_TRACE_MODULES)
+        return "too many modules";
+    for (unsigned i = 0; i < traces->module_count; i++)
+        if (!trace_module_valid(&traces->modules[i]))
+            return "a module is not valid";
+    for (unsigned deed = 0; why == NULL && deed < GPS_REGION_DEEDS; deed++)
+        why = check_trace(traces, deed);
+    return why;
 }
 
 bool gps_record_foreign(const void *bytes, size_t size) {
@@ -168,7 +204,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state != GPS_SLOT_INTENT && slot->state != GPS_SLOT_OPEN)
         return false;
-    if (slot->via != GPS_VIA_PROGRAM && slot->via != GPS_VIA_RULE)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_EVENT)
         return false;
     return slot->checksum == SUM(slot);
 }

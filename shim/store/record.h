@@ -18,14 +18,20 @@
 void gps_record_seal(struct gps_region_record *record);
 void gps_record_seal_status(const struct gps_region_record *record,
                             struct gps_region_status *status);
+void gps_record_seal_traces(const struct gps_region_record *record,
+                            struct gps_region_traces *traces);
 void gps_proc_seal(struct gps_proc_header *header);
 void gps_slot_seal(struct gps_slot *slot);
 
-/* NULL when `bytes` (of `size` bytes, as read) is a valid record; else what is wrong with it, a
- * phrase for reports ("checksum does not match"). A valid record's id is the hash of its handle. */
+/* NULL when `bytes` (of `size` bytes: the file's, with traces or without) is a valid record; else
+ * what is wrong with it, a phrase for reports ("checksum does not match"). A valid record's id is
+ * the hash of its handle. */
 const char *gps_record_check(const void *bytes, size_t size);
 /* The same without the status, which can be torn while its owner rewrites it. */
 const char *gps_record_check_fixed(const void *bytes, size_t size);
+/* The traces that follow this (valid) record: every index and string in them is in bounds. */
+const char *gps_record_check_traces(const struct gps_region_record *record,
+                                    const struct gps_region_traces *traces);
 /* A record of another version of gpushare: neither good nor bad, and not ours to remove. */
 bool gps_record_foreign(const void *bytes, size_t size);
 

@@ -153,40 +153,84 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/* Writes a status if the file still is the one that this record was written to. */
-static int write_status(int fd, const struct gps_region_record *record,
-                        const struct gps_region_status *status) {
-    const off_t sum_at = offsetof(struct gps_region_record, checksum);
-    const off_t status_at = offsetof(struct gps_region_record, status);
+/* Whether the file still is the one that this record was written to. */
+static int same_record(int fd, const struct gps_region_record *record) {
     uint64_t sum;
-    ssize_t n = gps_file_read(fd, &sum, sizeof sum, sum_at);
+    ssize_t n =
+        gps_file_read(fd, &sum, sizeof sum, (off_t)offsetof(struct gps_region_record, checksum));
 
     if (n < 0)
         return (int)n;
-    if (n != (ssize_t)sizeof sum || sum != record->checksum)
-        return -ENOENT;
-    return gps_file_write(fd, status, sizeof *status, status_at);
+    return n == (ssize_t)sizeof sum && sum == record->checksum ? 0 : -ENOENT;
 }
 
-int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
-                          enum gps_state state, uint64_t until) {
-    struct gps_region_status status = {.state = (uint32_t)state, .changed = now(), .until = until};
+/* Opens the file of a published record: a descriptor or -errno. */
+static int open_record(const struct gps_store *store, const struct gps_region_record *record,
+                       int flags) {
     char path[GPS_FILE_PATH];
     char name[GPS_ID_HEX];
     struct stat st;
     int fd, rc;
 
-    gps_record_seal_status(record, &status);
     gps_id_format(&record->id, name);
     gps_file_path(store, "regions", name, path);
-    fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
+    fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
     if (fd < 0)
         return fd;
-    rc = write_status(fd, record, &status);
+    rc = same_record(fd, record);
+    if (rc == 0)
+        return fd;
     close(fd);
+    return rc;
+}
+
+/* Rewrites a part of a published record in place. */
+static int rewrite(const struct gps_store *store, const struct gps_region_record *record,
+                   const void *bytes, size_t size, size_t offset) {
+    int fd = open_record(store, record, O_RDWR);
+    int rc;
+
+    if (fd < 0)
+        return fd;
+    rc = gps_file_write(fd, bytes, size, (off_t)offset);
+    close(fd);
+    return rc;
+}
+
+int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
+                          enum gps_state state, uint64_t until) {
+    struct gps_region_status status = {.state = (uint32_t)state, .changed = now(), .until = until};
+    int rc;
+
+    gps_record_seal_status(record, &status);
+    rc = rewrite(store, record, &status, sizeof status, offsetof(struct gps_region_record, status));
     if (rc == 0)
         record->status = status;
     return rc;
+}
+
+int gps_region_set_traces(const struct gps_store *store, const struct gps_region_record *record,
+                          struct gps_region_traces *traces) {
+    gps_record_seal_traces(record, traces);
+    return rewrite(store, record, traces, sizeof *traces, sizeof *record);
+}
+
+int gps_region_read_traces(const struct gps_store *store, const struct gps_region_record *record,
+                      struct gps_region_traces *traces) {
+    int fd = open_record(store, record, O_RDONLY);
+    ssize_t n;
+
+    if (fd < 0)
+        return fd;
+    n = gps_file_read(fd, traces, sizeof *traces, sizeof *record);
+    close(fd);
+    if (n < 0)
+        return (int)n;
+    if (n == 0)
+        return -ENOENT;
+    if (n != (ssize_t)sizeof *traces || gps_record_check_traces(record, traces) != NULL)
+        return -EBADMSG;
+    return 0;
 }
 
 static void taken_path(const struct gps_store *store, const struct gps_id *id,

@@ -14,10 +14,9 @@ namespace {
 using Words = std::vector<std::string>;
 
 enum Seen {
-    RUNTIME,  // and reports name the runtime's function
-    DRIVER,   // and reports name the driver's
-    OLD_OPEN, // as DRIVER, by the open function of before 11.0
-    NOT,      // by nature: said here so that nobody promises it
+    RUNTIME, // and reports name the runtime's function
+    DRIVER,  // and reports name the driver's
+    NOT,     // by nature: said here so that nobody promises it
 };
 
 struct Door {
@@ -69,11 +68,9 @@ TEST_P(Doors, EveryKindOfCallIsSeenAndTheProgramCannotTell) {
     expect_marks(bare, false);
     expect_marks(run, door.seen != NOT);
     const bool runtime = door.seen == RUNTIME;
-    EXPECT_EQ(run.has("double-free", runtime ? "cudaFree" : "cuMemFree_v2"), door.seen != NOT)
+    EXPECT_EQ(run.has("double-free", runtime ? "cudaFree" : "cuMemFree"), door.seen != NOT)
         << run.log;
-    EXPECT_EQ(run.has("double-open", runtime                 ? "cudaIpcOpenMemHandle"
-                                     : door.seen == OLD_OPEN ? "cuIpcOpenMemHandle"
-                                                             : "cuIpcOpenMemHandle_v2"),
+    EXPECT_EQ(run.has("double-open", runtime ? "cudaIpcOpenMemHandle" : "cuIpcOpenMemHandle"),
               door.seen != NOT)
         << run.log;
     EXPECT_EQ(run.left, Words()) << "what was published is removed at the end";
@@ -92,7 +89,7 @@ const Door doors[] = {
     {"HandleOfTheProgram", "door-driver", {"self"}, DRIVER},
     {"NextFromTheProgram", "door-driver", {"next"}, DRIVER}, // what comes next is gpushare
     {"GetProcAddressV1", "door", {"get1", "11030"}, DRIVER},
-    {"GetProcAddressV1Old", "door", {"get1", "7000"}, OLD_OPEN},
+    {"GetProcAddressV1Old", "door", {"get1", "7000"}, DRIVER},
     {"GetProcAddressV1PerThread", "door", {"get1", "12000", "2"}, DRIVER},
     {"GetProcAddressV2Default", "door", {"get2", "12000"}, DRIVER},
     {"GetProcAddressV2Legacy", "door", {"get2", "12000", "1"}, DRIVER},
@@ -100,7 +97,7 @@ const Door doors[] = {
     {"GetProcAddressOfItself", "door", {"get2-self", "12000"}, DRIVER},
     {"EntryPoint", "door-runtime", {"entry"}, DRIVER},
     {"EntryPointByVersion", "door-runtime", {"entry", "12040", "2"}, DRIVER},
-    {"EntryPointByOldVersion", "door-runtime", {"entry", "5000"}, OLD_OPEN},
+    {"EntryPointByOldVersion", "door-runtime", {"entry", "5000"}, DRIVER},
     {"EntryPointOfStaticRuntime", "door-static", {"entry", "13000", "1"}, DRIVER},
     {"LocalLibraryWithDriver", "door", {"plugin", "plugin-driver.so"}, DRIVER},
     {"LocalLibraryWithSharedRuntime", "door", {"plugin", "plugin-runtime.so"}, RUNTIME},
@@ -178,9 +175,13 @@ TEST(Reloaded, ALibraryThatLoadedTheRuntimeMayBeUnloadedAndLoadedAgain) {
     const Outcome bare = program.run_bare(), run = program.run();
     EXPECT_EQ(codes_of(run), codes_of(bare));
     EXPECT_EQ(run.status, 0) << run.err;
-    EXPECT_EQ(run.findings, (std::vector<Finding>{{"double-open", "cudaIpcOpenMemHandle"},
-                                                  {"double-free", "cudaFree"},
+    EXPECT_EQ(run.findings, (std::vector<Finding>{{"open-own-handle", "cudaIpcOpenMemHandle"},
                                                   {"double-open", "cudaIpcOpenMemHandle"},
+                                                  {"double-close", "cudaIpcCloseMemHandle"},
+                                                  {"double-free", "cudaFree"},
+                                                  {"open-own-handle", "cudaIpcOpenMemHandle"},
+                                                  {"double-open", "cudaIpcOpenMemHandle"},
+                                                  {"double-close", "cudaIpcCloseMemHandle"},
                                                   {"double-free", "cudaFree"}}))
         << run.log;
 }

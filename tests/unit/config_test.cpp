@@ -140,6 +140,7 @@ const Bad bad_options[] = {
      "and %c the command"},
     {"log_format", "json", "log_format = json: not allowed; one of text, jsonl"},
     {"log_level", "debug", "log_level = debug: not allowed; one of info, warning, error"},
+    {"log_max", "0", "log_max = 0: must be more than 0; a size such as 500KiB, 64MiB or 1GiB"},
     {"stack_depth", "65", "stack_depth = 65: too large; 0 to 64"},
     {"stack_depth", "18446744073709551632",
      "stack_depth = 18446744073709551632: too large; 0 to 64"},
@@ -365,7 +366,7 @@ TEST(ConfigRule, IsNotGivenTwice) {
 
 const char *const option_keys =
     "[gpushare] has mode, on_free, free_timeout, linger, log, log_format, "
-    "log_level, stack_depth";
+    "log_level, log_max, stack_depth";
 const char *const region_keys = "a region has program, size, index, device, caller, role, wait, "
                                 "missing, ready, handover";
 
@@ -801,6 +802,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_FREE_TIMEOUT", "7s"}, {"GPUSHARE_LINGER", "8s"},
         {"GPUSHARE_LOG", "/tmp/%p"},     {"GPUSHARE_LOG_FORMAT", "jsonl"},
         {"GPUSHARE_LOG_LEVEL", "error"}, {"GPUSHARE_STACK_DEPTH", "9"},
+        {"GPUSHARE_LOG_MAX", "3MiB"},
     };
     ASSERT_EQ(gps_keys_of(GPS_SECTION_OPTIONS).count, sizeof variables / sizeof variables[0]);
     for (const auto &each : variables)
@@ -810,6 +812,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     ASSERT_EQ(loaded.status, 0);
     EXPECT_EQ(loaded.config.options.mode, GPS_MODE_AUDIT);
     EXPECT_EQ(loaded.config.options.on_free, GPS_FREE_REFUSE);
+    EXPECT_EQ(loaded.config.options.log_max, 3u << 20);
     EXPECT_EQ(loaded.config.options.free_timeout, UINT64_C(7000000000));
     EXPECT_EQ(loaded.config.options.linger, UINT64_C(8000000000));
     EXPECT_STREQ(loaded.config.options.log, "/tmp/%p");
@@ -937,7 +940,8 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 8u);
+    ASSERT_EQ(listed.size(), 9u);
+    EXPECT_EQ(listed["log_max"].value, "64MiB");
     EXPECT_EQ(listed["mode"].value, "audit");
     EXPECT_EQ(listed["mode"].from, "environment");
     EXPECT_EQ(listed["mode"].allowed, "share, audit, off");

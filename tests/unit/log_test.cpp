@@ -198,16 +198,19 @@ TEST(Catalogue, LevelsHaveNames) {
 struct Full {
     gps_id id = {{0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc,
                   0xdd, 0xee, 0xff}};
-    gps_owner others[2] = {};
+    gps_party others[2] = {};
     gps_frame stack[3] = {};
     gps_report report = {};
-    gps_stamp stamp = {UINT64_C(1795228445123456789), 1234, 1235, "producer"};
+    gps_frame earlier[1] = {};
+    gps_stamp stamp = {UINT64_C(1795228445123456789), 1234, 1235, 77, "producer"};
 
     Full() {
-        others[0].pid = 4242;
-        strcpy(others[0].command, "consumer");
-        others[1].pid = 4243;
-        strcpy(others[1].command, "viewer");
+        others[0].owner.pid = 4242;
+        strcpy(others[0].owner.command, "consumer");
+        others[1].owner.pid = 4243;
+        others[1].owner.pid_ns = 78;
+        others[1].since = UINT64_C(1795228400000000000);
+        strcpy(others[1].owner.command, "viewer");
         stack[0].offset = 0x1b2c;
         strcpy(stack[0].module, "/opt/app/libframes.so");
         strcpy(stack[0].build_id, "00ff");
@@ -226,6 +229,12 @@ struct Full {
         report.other_count = 2;
         report.stack = stack;
         report.stack_count = 3;
+        report.context = 0xc0;
+        earlier[0].offset = 0x99;
+        strcpy(earlier[0].module, "/opt/app/producer");
+        report.prior[0] = {"allocated", nullptr, 0, 0, earlier, 1};
+        report.prior[1] = {"freed", &others[1].owner, UINT64_C(1795228400000000000), 0, nullptr, 0};
+        report.prior_count = 2;
     }
 };
 
@@ -238,15 +247,20 @@ TEST(TextReport, LooksLikeThis) {
     EXPECT_STREQ(buffer,
                  "========= GPUSHARE ERROR: double-free in cudaFree, by producer (pid 1234)\n"
                  "=========     memory that is freed already was freed again\n"
-                 "=========     at 0x7f1200000000, 64 MiB (67108864 bytes), GPU 0\n"
+                 "=========     at 0x7f1200000000, 64 MiB (67108864 bytes), GPU 0, context 0xc0\n"
                  "=========     region frames (id 00112233445566778899aabbccddeeff)\n"
                  "=========     it was freed by another thread\n"
                  "=========     other process: consumer (pid 4242)\n"
-                 "=========     other process: viewer (pid 4243)\n"
+                 "=========     other process: viewer (pid 4243 in pid namespace 78), since "
+                 "2026-11-21T02:33:20.000000Z\n"
                  "=========     Host frames:\n"
                  "=========         #0 0x1b2c in /opt/app/libframes.so\n"
                  "=========         #1 0x40 in /opt/app/producer\n"
                  "=========         #2 0x7f0000001000 in ?\n"
+                 "=========     Allocated at:\n"
+                 "=========         #0 0x99 in /opt/app/producer\n"
+                 "=========     Freed by viewer (pid 4243 in pid namespace 78), "
+                 "2026-11-21T02:33:20.000000Z\n"
                  "=========     Hint: free each allocation once; clear the pointer after cudaFree\n"
                  "=========\n");
 }
@@ -307,7 +321,7 @@ TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
 
-    strcpy(full.others[0].command, "\x1b[2J\nx");
+    strcpy(full.others[0].owner.command, "\x1b[2J\nx");
     full.report.detail = "a\nb\x1b";
     strcpy(full.stack[0].module, "/tmp/\x1b[31m");
     gps_logline_text(buffer, sizeof buffer, &full.report, &full.stamp);
@@ -316,20 +330,22 @@ TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
     EXPECT_NE(std::string(buffer).find("=========     a?b?\n"), std::string::npos);
 }
 
-const Strings json_keys = {"ts",    "pid",   "tid",    "command", "level",  "finding", "api",
-                           "ptr",   "size",  "region", "name",    "device", "message", "hint",
-                           "count", "stack", "prior",  "detail",  "others"};
+const Strings json_keys = {"ts",      "pid",     "pid_ns",  "tid",   "command", "level",
+                           "finding", "api",     "ptr",     "size",  "region",  "name",
+                           "device",  "context", "message", "hint",  "count",   "site",
+                           "stack",   "prior",   "detail",  "others"};
 
 TEST(JsonReport, HasEveryField) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
-    gps_text text = gps_logline_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 1);
+    gps_text text = gps_logline_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0xa1);
     Json json = json_of(std::string(buffer, text.length)).at(0);
 
     EXPECT_EQ(json.keys(), json_keys);
     EXPECT_EQ(json["ts"].text, "2026-11-21T02:34:05.123456Z");
     EXPECT_EQ(json["pid"].text, "1234");
     EXPECT_EQ(json["pid"].kind, Json::Number);
+    EXPECT_EQ(json["pid_ns"].text, "77");
     EXPECT_EQ(json["tid"].text, "1235");
     EXPECT_EQ(json["command"].text, "producer");
     EXPECT_EQ(json["level"].text, "error");
@@ -346,7 +362,8 @@ TEST(JsonReport, HasEveryField) {
     EXPECT_EQ(json["message"].text, "memory that is freed already was freed again");
     EXPECT_EQ(json["hint"].text, "free each allocation once; clear the pointer after cudaFree");
     EXPECT_EQ(json["count"].text, "1");
-    EXPECT_TRUE(json["prior"].is_null());
+    EXPECT_EQ(json["context"].text, "0xc0");
+    EXPECT_EQ(json["site"].text, "00000000000000a1");
     EXPECT_EQ(json["detail"].text, "it was freed by another thread");
 
     const Json &stack = json["stack"];
@@ -361,26 +378,60 @@ TEST(JsonReport, HasEveryField) {
 
     const Json &others = json["others"];
     ASSERT_EQ(others.items.size(), 2u);
-    EXPECT_EQ(others.items[0].keys(), (Strings{"pid", "command"}));
+    EXPECT_EQ(others.items[0].keys(), (Strings{"pid", "pid_ns", "command", "since"}));
+    EXPECT_TRUE(others.items[0]["since"].is_null());
+    EXPECT_EQ(others.items[1]["since"].text, "2026-11-21T02:33:20.000000Z");
+    EXPECT_EQ(others.items[1]["pid_ns"].text, "78");
     EXPECT_EQ(others.items[0]["pid"].text, "4242");
     EXPECT_EQ(others.items[0]["command"].text, "consumer");
     EXPECT_EQ(others.items[1]["command"].text, "viewer");
+
+    const Json &prior = json["prior"];
+    ASSERT_EQ(prior.items.size(), 2u);
+    EXPECT_EQ(prior.items[0].keys(), (Strings{"pid", "pid_ns", "command", "what", "ts", "stack"}));
+    EXPECT_EQ(prior.items[0]["what"].text, "allocated");
+    EXPECT_EQ(prior.items[0]["pid"].text, "1234"); // its own
+    EXPECT_TRUE(prior.items[0]["ts"].is_null());
+    EXPECT_EQ(prior.items[0]["stack"].items.at(0)["offset"].text, "0x99");
+    EXPECT_EQ(prior.items[1]["what"].text, "freed");
+    EXPECT_EQ(prior.items[1]["pid"].text, "4243");
+    EXPECT_EQ(prior.items[1]["ts"].text, "2026-11-21T02:33:20.000000Z");
+    EXPECT_TRUE(prior.items[1]["stack"].items.empty());
+}
+
+TEST(JsonReport, NamesTheCallAsItStandsInAProgram) {
+    const struct {
+        const char *abi, *name;
+    } cases[] = {{"cuMemFree_v2", "cuMemFree"},
+                 {"cuMemFreeAsync_ptsz", "cuMemFreeAsync"},
+                 {"cudaMalloc3D", "cudaMalloc3D"}};
+    for (const auto &each : cases) {
+        Full full;
+        char buffer[GPS_LOGLINE_BYTES];
+        full.report.api = each.abi;
+        gps_logline_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0);
+        EXPECT_EQ(json_of(buffer).at(0)["api"].text, each.name);
+    }
 }
 
 TEST(JsonReport, WhatIsNotKnownIsNull) {
     gps_report report = report_of(GPS_CONFIG_ERROR);
-    gps_stamp stamp = {1, 1, 1, "x"};
+    gps_stamp stamp = {1, 1, 1, 0, "x"};
     char buffer[GPS_LOGLINE_BYTES];
 
-    gps_logline_jsonl(buffer, sizeof buffer, &report, &stamp, 1);
+    gps_logline_jsonl(buffer, sizeof buffer, &report, &stamp, 0);
     Json json = json_of(buffer).at(0);
     EXPECT_EQ(json.keys(), json_keys);
-    for (const char *key : {"api", "ptr", "size", "region", "name", "device", "prior", "detail"})
+    for (const char *key :
+         {"pid_ns", "api", "ptr", "size", "region", "name", "device", "context", "site", "detail"})
         EXPECT_TRUE(json[key].is_null()) << key;
     EXPECT_EQ(json["stack"].kind, Json::Array);
     EXPECT_TRUE(json["stack"].items.empty());
     EXPECT_EQ(json["others"].kind, Json::Array);
     EXPECT_TRUE(json["others"].items.empty());
+    EXPECT_EQ(json["prior"].kind, Json::Array);
+    EXPECT_TRUE(json["prior"].items.empty());
+    EXPECT_EQ(json["count"].text, "1");
 }
 
 TEST(JsonReport, QuotesWhatItIsGiven) {
@@ -397,6 +448,8 @@ TEST(JsonReport, QuotesWhatItIsGiven) {
     EXPECT_EQ(json["stack"].items[0]["module"].text, "/tmp/\"x\"");
 }
 
+constexpr size_t SMALL = 8192;
+
 // Frames whose modules take six bytes a character as JSON.
 struct Huge : Full {
     std::vector<gps_frame> frames;
@@ -408,17 +461,20 @@ struct Huge : Full {
         }
         report.stack = frames.data();
         report.stack_count = GPS_STACK_MAX;
+        report.prior[0] = {"allocated", nullptr, 0, 0, frames.data(), GPS_STACK_MAX};
+        report.prior[1] = {"freed", &others[1].owner, 1, 0, frames.data(), GPS_STACK_MAX};
     }
 };
 
 TEST(JsonReport, DropsFramesFromTheEndWhenItIsTooLong) {
     Huge huge;
-    char buffer[GPS_LOGLINE_BYTES];
+    char buffer[SMALL];
     gps_text text = gps_logline_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
     Json json = json_of(std::string(buffer, text.length)).at(0);
     const Json &stack = json["stack"];
 
     EXPECT_FALSE(text.cut);
+    EXPECT_TRUE(json["prior"].items.empty()); // they went first
     EXPECT_GE(stack.items.size(), 5u);
     EXPECT_LT(stack.items.size(), GPS_STACK_MAX);
     for (size_t i = 0; i < stack.items.size(); i++)
@@ -430,8 +486,8 @@ TEST(JsonReport, DropsFramesFromTheEndWhenItIsTooLong) {
 
 TEST(JsonReport, DropsTheDetailWhenFramesDoNotSuffice) {
     Huge huge;
-    std::string detail(GPS_LOGLINE_BYTES, 'x');
-    char buffer[GPS_LOGLINE_BYTES];
+    std::string detail(SMALL, 'x');
+    char buffer[SMALL];
 
     huge.report.detail = detail.c_str();
     gps_logline_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
@@ -447,8 +503,8 @@ TEST(JsonReport, IsValidAtEveryLength) {
         for (size_t length = 0; length < 9000; length += 700) {
             Huge huge;
             std::string detail(length, '"');
-            std::vector<gps_owner> others(frames * 10, huge.others[0]);
-            char buffer[GPS_LOGLINE_BYTES];
+            std::vector<gps_party> others(frames * 10, huge.others[0]);
+            char buffer[SMALL];
             huge.report.stack_count = frames;
             huge.report.detail = detail.c_str();
             huge.report.others = others.data();
@@ -462,7 +518,7 @@ TEST(JsonReport, IsValidAtEveryLength) {
 
 TEST(TextReport, SaysHowManyFramesItLeftOut) {
     Huge huge;
-    char buffer[GPS_LOGLINE_BYTES];
+    char buffer[SMALL];
 
     for (gps_frame &frame : huge.frames)
         memset(frame.module, 'm', sizeof frame.module - 1);
@@ -1122,10 +1178,10 @@ TEST(LogConcurrency, ReportsOfProcessesStayWholeOnOnePipe) {
     });
     Strings lines = lines_of(run.err);
 
-    ASSERT_EQ(lines.size(), static_cast<size_t>(writers * reports_each * 13));
-    for (size_t i = 0; i < lines.size(); i += 13) {
+    ASSERT_EQ(lines.size(), static_cast<size_t>(writers * reports_each * 16));
+    for (size_t i = 0; i < lines.size(); i += 16) {
         ASSERT_EQ(lines[i].find("========= GPUSHARE ERROR: double-free"), 0u) << lines[i];
-        ASSERT_EQ(lines[i + 12], "=========");
+        ASSERT_EQ(lines[i + 15], "=========");
     }
 }
 

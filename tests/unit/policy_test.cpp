@@ -1,6 +1,7 @@
 /* policy_test.cpp - every question there is, against a table that says the answer in words. */
 #include <gtest/gtest.h>
 
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,7 +13,6 @@ extern "C" {
 
 namespace {
 
-const gps_ask asks[] = {GPS_ASK_FREE, GPS_ASK_OPEN, GPS_ASK_OPENED, GPS_ASK_DESTROY, GPS_ASK_EXIT};
 const gps_mode modes[] = {GPS_MODE_SHARE, GPS_MODE_AUDIT, GPS_MODE_OFF};
 const gps_on_free on_frees[] = {GPS_FREE_DEFER, GPS_FREE_WAIT, GPS_FREE_REFUSE, GPS_FREE_ALLOW};
 
@@ -28,6 +28,9 @@ struct Row {
 
 const int NOT_OFF = -2;
 constexpr gps_finding NONE = static_cast<gps_finding>(GPS_NO_FINDING);
+
+#define NAMED(ask, known, finding)                                                                 \
+    { GPS_ASK_##ask, GPS_KNOWN_##known, NOT_OFF, ANY, ANY, ANY, ANY, GPS_FORWARD, 0, GPS_##finding }
 
 const Row table[] = {
     /* off: not a word */
@@ -61,7 +64,6 @@ const Row table[] = {
     {GPS_ASK_FREE, GPS_KNOWN_RESULT, NOT_OFF, ANY, ANY, false, ANY, GPS_HAND_OVER, 0, NONE},
     {GPS_ASK_FREE, GPS_KNOWN_RESULT, NOT_OFF, ANY, ANY, true, ANY, GPS_FORWARD, 0, NONE},
     {GPS_ASK_FREE, GPS_KNOWN_DEFERRED, NOT_OFF, ANY, ANY, ANY, ANY, GPS_DENY, 1, GPS_DOUBLE_FREE},
-    {GPS_ASK_FREE, GPS_KNOWN_FREED, NOT_OFF, ANY, ANY, ANY, ANY, GPS_FORWARD, 0, GPS_DOUBLE_FREE},
 
     /* opens */
     {GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE, NOT_OFF, ANY, ANY, ANY, ANY, GPS_FORWARD, 0,
@@ -70,11 +72,50 @@ const Row table[] = {
      GPS_OPEN_STALE},
     {GPS_ASK_OPEN, GPS_KNOWN_STALE, GPS_MODE_AUDIT, ANY, ANY, ANY, ANY, GPS_FORWARD, 0,
      GPS_OPEN_STALE},
-    {GPS_ASK_OPENED, GPS_KNOWN_DEAD_OWNER, NOT_OFF, ANY, ANY, ANY, ANY, GPS_FORWARD, 0,
-     GPS_OPEN_DEAD_OWNER},
 
     /* events */
-    {GPS_ASK_DESTROY, GPS_KNOWN_DESTROYED, GPS_MODE_SHARE, ANY, ANY, ANY, ANY, GPS_DENY, 400, NONE},
+    {GPS_ASK_DESTROY, GPS_KNOWN_GONE, GPS_MODE_SHARE, ANY, ANY, ANY, ANY, GPS_DENY, 400,
+     GPS_EVENT_DOUBLE_DESTROY},
+    {GPS_ASK_DESTROY, GPS_KNOWN_GONE, GPS_MODE_AUDIT, ANY, ANY, ANY, ANY, GPS_FORWARD, 0,
+     GPS_EVENT_DOUBLE_DESTROY},
+
+    /* what the driver refused */
+    NAMED(FREED, GONE, DOUBLE_FREE),
+    NAMED(FREED, INTERIOR, FREE_INTERIOR),
+    NAMED(FREED, OPEN_HERE, FREE_IMPORTED),
+    NAMED(OPENED, NO_CONTEXT, OPEN_NO_CONTEXT),
+    NAMED(OPENED, FLAGS, OPEN_BAD_FLAGS),
+    NAMED(OPENED, STALE, OPEN_STALE),
+    NAMED(OPENED, DEAD_OWNER, OPEN_DEAD_OWNER),
+    NAMED(OPENED, OWN, OPEN_OWN_HANDLE),
+    NAMED(OPENED, OPEN_THERE, OPEN_SECOND_CONTEXT),
+    NAMED(OPENED, NAMESPACE, OPEN_OTHER_NAMESPACE),
+    NAMED(OPENED, UNREACHABLE, OPEN_PEER_DENIED),
+    NAMED(OPENED, NOTHING, OPEN_UNKNOWN),
+    NAMED(CLOSED, NO_CONTEXT, OPEN_NO_CONTEXT),
+    NAMED(CLOSED, GONE, DOUBLE_CLOSE),
+    NAMED(CLOSED, INTERIOR, CLOSE_INTERIOR),
+    NAMED(CLOSED, OWN, CLOSE_OWN),
+    NAMED(CLOSED, NOTHING, CLOSE_UNOPENED),
+    NAMED(EXPORTED, NO_CONTEXT, OPEN_NO_CONTEXT),
+    NAMED(EXPORTED, NOTHING, EXPORT_NOT_CAPABLE),
+    NAMED(EVENT_SHARED, NO_CONTEXT, OPEN_NO_CONTEXT),
+    NAMED(EVENT_SHARED, FLAGS, EVENT_NOT_INTERPROCESS),
+    NAMED(EVENT_OPENED, NO_CONTEXT, OPEN_NO_CONTEXT),
+    NAMED(EVENT_OPENED, OWN, EVENT_OPEN_OWN),
+    NAMED(EVENT_OPENED, NAMESPACE, OPEN_OTHER_NAMESPACE),
+    NAMED(FORKED, NOTHING, FORK_WITH_CONTEXT),
+
+    /* what is worth a word */
+    NAMED(NOTED_EXPORT, INTERIOR, EXPORT_INTERIOR),
+    NAMED(NOTED_EXPORT, BLOCK, EXPORT_SHARED_BLOCK),
+    NAMED(NOTED_DESTROY, HELD, EVENT_DESTROYED_WHILE_OPEN),
+    NAMED(NOTED_RESET, OPEN, RESET_WITH_SHARED),
+    NAMED(NOTED_RESET, HELD, RESET_WITH_SHARED),
+    NAMED(NOTED_RESET, EXPORTED, LEAK_EXPORT),
+    NAMED(NOTED_END, OPEN, LEAK_OPEN),
+    NAMED(NOTED_END, UNBALANCED, UNBALANCED_OPEN),
+    NAMED(NOTED_END, EXPORTED, LEAK_EXPORT),
 
     /* the end: a result is waited for, others where linger says so, and then reported */
     {GPS_ASK_EXIT, GPS_KNOWN_RESULT, GPS_MODE_SHARE, ANY, false, ANY, ANY, GPS_WAIT, 0, NONE},
@@ -109,13 +150,13 @@ std::string text(const gps_question &q) {
 
 std::vector<gps_question> all_questions() {
     std::vector<gps_question> all;
-    for (gps_ask ask : asks)
+    for (int ask = 0; ask < GPS_ASK_COUNT; ask++)
         for (int known = 0; known < GPS_KNOWN_COUNT; known++)
             for (gps_mode mode : modes)
                 for (gps_on_free on_free : on_frees)
                     for (int flags = 0; flags < 8; flags++) {
                         gps_question q = {};
-                        q.ask = ask;
+                        q.ask = static_cast<gps_ask>(ask);
                         q.known = static_cast<gps_known>(known);
                         q.mode = mode;
                         q.on_free = on_free;
@@ -137,7 +178,7 @@ TEST(Policy, AnswersEveryQuestionAsTheTableSays) {
         EXPECT_EQ(answer.code, row.code) << text(q);
         count++;
     }
-    EXPECT_EQ(count, 5u * GPS_KNOWN_COUNT * 3 * 4 * 8);
+    EXPECT_EQ(count, 1u * GPS_ASK_COUNT * GPS_KNOWN_COUNT * 3 * 4 * 8);
 }
 
 TEST(Policy, EveryRowIsReached) {
@@ -162,6 +203,15 @@ TEST(Policy, NoWaitFollowsAWait) {
     for (gps_question q : all_questions()) {
         EXPECT_FALSE(q.waited && gps_policy(&q).verdict == GPS_WAIT) << text(q);
     }
+}
+
+TEST(Policy, NamesEveryFindingOfAProgram) {
+    std::set<int> named;
+    for (gps_question q : all_questions())
+        named.insert(gps_policy(&q).finding);
+    for (int finding = 0; finding < GPS_SHARE_MISMATCH;
+         finding++) // the rest is about gpushare itself
+        EXPECT_TRUE(named.count(finding)) << finding;
 }
 
 TEST(Policy, ADenialHasACode) {

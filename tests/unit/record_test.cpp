@@ -296,7 +296,8 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_FALSE(slot_with([](gps_slot &s) { s.state = 3; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROGRAM; }));
     EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 0; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 3; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_EVENT; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 4; }));
 }
 
 TEST(Slot, AllZeroIsFree) {

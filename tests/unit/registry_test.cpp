@@ -13,6 +13,8 @@
 #include <vector>
 
 extern "C" {
+#include "gone.h"
+#include "holding.h"
 #include "registry.h"
 }
 
@@ -124,25 +126,64 @@ TEST_F(Registry, ExportsAreTakenAndOtherAllocationsStay) {
     EXPECT_EQ(gps_registry_count(), 100u);
 }
 
-/* --- freed addresses --- */
+/* --- what is gone --- */
+
+bool was_freed(uint64_t pointer) {
+    gps_gone gone;
+    return gps_gone_find(GPS_GONE_MEMORY, pointer, &gone);
+}
 
 TEST_F(Registry, AFreedAddressIsRememberedUntilItIsAllocatedAgain) {
-    EXPECT_FALSE(gps_registry_was_freed(0x1000));
-    gps_registry_note_freed(0x1000);
-    EXPECT_TRUE(gps_registry_was_freed(0x1000));
-    EXPECT_FALSE(gps_registry_was_freed(0x1200));
+    EXPECT_FALSE(was_freed(0x1000));
+    gps_gone_note(GPS_GONE_MEMORY, 0x1000, {3, 5, 7, false});
+    gps_gone gone;
+    ASSERT_TRUE(gps_gone_find(GPS_GONE_MEMORY, 0x1000, &gone));
+    EXPECT_EQ(gone.born, 3u);
+    EXPECT_EQ(gone.ended, 5u);
+    EXPECT_EQ(gone.size, 7u);
+    EXPECT_FALSE(gone.with_context);
+    EXPECT_FALSE(was_freed(0x1200));
     add(0x1000);
-    EXPECT_FALSE(gps_registry_was_freed(0x1000));
+    EXPECT_FALSE(was_freed(0x1000));
+}
+
+TEST_F(Registry, ThingsOfOneAddressAreGoneEachForItself) {
+    gps_gone gone;
+    gps_gone_note(GPS_GONE_IMPORT, 0x1000, {1, 0, 0, true});
+    EXPECT_FALSE(was_freed(0x1000));
+    EXPECT_FALSE(gps_gone_find(GPS_GONE_EVENT, 0x1000, &gone));
+    ASSERT_TRUE(gps_gone_find(GPS_GONE_IMPORT, 0x1000, &gone));
+    EXPECT_TRUE(gone.with_context);
+    EXPECT_EQ(gone.born, 1u);
+    EXPECT_EQ(gone.ended, 0u);
+    gps_gone_forget(GPS_GONE_MEMORY, 0x1000);
+    EXPECT_TRUE(gps_gone_find(GPS_GONE_IMPORT, 0x1000, &gone));
+    gps_gone_forget(GPS_GONE_IMPORT, 0x1000);
+    EXPECT_FALSE(gps_gone_find(GPS_GONE_IMPORT, 0x1000, &gone));
 }
 
 TEST_F(Registry, ManyFreedAddressesAreRemembered) {
     for (uint64_t i = 1; i <= 1000; i++)
-        gps_registry_note_freed(i << 21);
+        gps_gone_note(GPS_GONE_MEMORY, i << 21, {0, 0, 0, false});
     size_t known = 0;
     for (uint64_t i = 1; i <= 1000; i++)
-        known += gps_registry_was_freed(i << 21);
+        known += was_freed(i << 21);
     EXPECT_GT(known, 750u); /* of 4,096 places by hash */
-    EXPECT_TRUE(gps_registry_was_freed(1000ull << 21));
+    EXPECT_TRUE(was_freed(1000ull << 21));
+}
+
+TEST_F(Registry, KnowsWhoLiesInTheSameBlock) {
+    gps_alloc other;
+    const uint64_t block = 7ull << 21;
+    add(block);
+    EXPECT_EQ(gps_registry_neighbours(block, &other), 0u);
+    add(block + 0x400);
+    add(block + (1 << 21)); // the next one
+    add(block - 0x400);     // the one before
+    EXPECT_EQ(gps_registry_neighbours(block, &other), 1u);
+    EXPECT_EQ(other.pointer, block + 0x400);
+    EXPECT_EQ(gps_registry_neighbours(block + 0x400, &other), 1u);
+    EXPECT_EQ(other.pointer, block);
 }
 
 /* --- contexts that go --- */
@@ -276,15 +317,24 @@ TEST_F(Registry, AMillionEntriesCostLittleMoreThanAThousand) {
     }
 }
 
+void add_event(uint64_t address, uint8_t seed = 0) {
+    gps_event event = {};
+    event.event = address;
+    event.exported = seed != 0;
+    memset(event.id.bytes, seed, sizeof(event.id.bytes));
+    gps_registry_add_event(&event);
+}
+
 TEST_F(Registry, AResetForgetsEverything) {
     add(0x1000);
-    gps_registry_note_freed(0x2000);
-    gps_registry_event_created(0x3000, true);
+    gps_gone_note(GPS_GONE_MEMORY, 0x2000, {1, 1, 0, false});
+    add_event(0x3000);
     gps_registry_epoch();
     gps_registry_reset();
     EXPECT_EQ(gps_registry_count(), 0u);
-    EXPECT_FALSE(gps_registry_was_freed(0x2000));
-    EXPECT_EQ(gps_registry_event_destroy(0x3000), GPS_EVENT_UNKNOWN);
+    EXPECT_FALSE(was_freed(0x2000));
+    gps_event event;
+    EXPECT_FALSE(gps_registry_find_event(0x3000, &event));
     EXPECT_EQ(gps_registry_now(), 0u);
     add(0x1000);
     EXPECT_TRUE(has(0x1000));
@@ -429,28 +479,34 @@ TEST_F(Registry, ImportsAreExactUnderThreads) {
 
 /* --- events --- */
 
-TEST_F(Registry, ADestroyedEventIsKnownUntilItsAddressIsCreatedAgain) {
-    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_UNKNOWN);
-    gps_registry_event_created(0x10, true);
-    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_LIVE);
-    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_DESTROYED);
-    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_DESTROYED);
-    gps_registry_event_created(0x10, false); /* an ordinary one at this address */
-    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_UNKNOWN);
+TEST_F(Registry, AnEventIsThereUntilItIsTaken) {
+    gps_event event;
+    EXPECT_FALSE(gps_registry_take_event(0x10, &event));
+    add_event(0x10, 3);
+    add_event(0x20, 4);
+    ASSERT_TRUE(gps_registry_find_event(0x10, &event));
+    EXPECT_TRUE(event.exported);
+    ASSERT_TRUE(gps_registry_take_event(0x10, &event));
+    EXPECT_EQ(event.event, 0x10u);
+    EXPECT_FALSE(gps_registry_find_event(0x10, &event));
+    EXPECT_TRUE(gps_registry_find_event(0x20, &event));
 }
 
-TEST_F(Registry, AnEventThatTheDriverKeptLives) {
-    gps_registry_event_created(0x10, true);
-    gps_registry_event_destroy(0x10);
-    gps_registry_event_restore(0x10);
-    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_LIVE);
+TEST_F(Registry, AnEventAddedTwiceIsOneAndTheNewer) {
+    gps_event event;
+    add_event(0x10);
+    add_event(0x10, 3);
+    ASSERT_TRUE(gps_registry_take_event(0x10, &event));
+    EXPECT_TRUE(event.exported);
+    EXPECT_FALSE(gps_registry_take_event(0x10, &event));
 }
 
-TEST_F(Registry, AnEventCreatedTwiceIsOne) {
-    gps_registry_event_created(0x10, true);
-    gps_registry_event_created(0x10, true);
-    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_LIVE);
-    EXPECT_EQ(gps_registry_event_destroy(0x10), GPS_EVENT_DESTROYED);
+TEST_F(Registry, KnowsWhichHandlesOfEventsAreItsOwn) {
+    const gps_id three = id_of(3), four = id_of(4);
+    EXPECT_FALSE(gps_registry_exports_event(&three));
+    add_event(0x10, 3);
+    EXPECT_TRUE(gps_registry_exports_event(&three));
+    EXPECT_FALSE(gps_registry_exports_event(&four));
 }
 
 } // namespace

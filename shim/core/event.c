@@ -1,0 +1,115 @@
+/* event.c - see event.h. */
+#include "event.h"
+
+#include "gone.h"
+#include "holding.h"
+#include "life.h"
+#include "ops.h"
+#include "policy.h"
+#include "report.h"
+#include "trace.h"
+
+enum { SHOWN_USERS = 16 };
+
+void gps_event_created(uint64_t event, bool interprocess) {
+    gps_gone_forget(GPS_GONE_EVENT, event);
+    if (interprocess)
+        gps_registry_add_event(
+            &(struct gps_event){.event = event, .slot = GPS_NO_SLOT, .trace = gps_trace_kept()});
+}
+
+void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct gps_event known = {.event = event, .slot = GPS_NO_SLOT};
+    if (gps_registry_find_event(event, &known) && (known.exported || known.opened))
+        return;
+    known.exported = true;
+    known.id = gps_id_of_handle(handle);
+    gps_registry_add_event(&known);
+}
+
+void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct gps_scope scope;
+    struct gps_event opened = {
+        .event = event, .id = gps_id_of_handle(handle), .opened = true, .trace = gps_trace_kept()};
+    gps_gone_forget(GPS_GONE_EVENT, event);
+    gps_scope_begin(&scope);
+    opened.slot = gps_holding_begin(&opened.id, GPS_VIA_EVENT);
+    gps_holding_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0);
+    gps_registry_add_event(&opened);
+    gps_scope_end(&scope);
+}
+
+/* --- destroying --- */
+
+static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
+    return gps_policy(&(struct gps_question){
+        .ask = what, .known = known, .mode = gps_life_config()->options.mode});
+}
+
+static unsigned users_of(const struct gps_event *event, struct gps_party *users) {
+    struct gps_user found[SHOWN_USERS];
+    if (!event->exported || !gps_life_store())
+        return 0;
+    const int count =
+        gps_users_of(gps_life_store(), &event->id, gps_life_self(), found, SHOWN_USERS);
+    for (int i = 0; i < count && i < SHOWN_USERS; i++)
+        users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
+    return count <= 0 ? 0 : count < SHOWN_USERS ? (unsigned)count : SHOWN_USERS;
+}
+
+static void report(enum gps_finding finding, uint64_t event, struct gps_gone gone,
+                   const struct gps_party *users, unsigned count) {
+    struct gps_report said = gps_report_new(finding);
+    said.pointer = event;
+    said.others = users;
+    said.other_count = count;
+    gps_report_prior(&said, "created", gone.born);
+    gps_report_prior(&said, "destroyed", gone.ended);
+    gps_report_send(&said);
+}
+
+/* The report comes first: the driver may not return. */
+static int destroy_again(uint64_t event, struct gps_gone gone, gps_event_fn *destroy) {
+    const struct gps_answer answer = ask(GPS_ASK_DESTROY, GPS_KNOWN_GONE);
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    report(answer.finding, event, gone, NULL, 0);
+    gps_scope_end(&scope);
+    return answer.verdict == GPS_DENY ? answer.code : destroy(event);
+}
+
+/* One that other processes know, or are known by. */
+static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) {
+    struct gps_party users[SHOWN_USERS];
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    const unsigned count = users_of(event, users);
+    gps_scope_end(&scope);
+    const int code = destroy(event->event);
+    gps_scope_begin(&scope);
+    if (code != GPS_OK)
+        gps_registry_add_event(event);
+    else if (event->opened)
+        gps_holding_end(event->slot);
+    if (code == GPS_OK && count)
+        report(ask(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD).finding, event->event,
+               (struct gps_gone){.born = event->trace}, users, count);
+    gps_scope_end(&scope);
+    return code;
+}
+
+int gps_event_destroy(uint64_t event, gps_event_fn *destroy) {
+    struct gps_event known = {.trace = GPS_NO_TRACE};
+    struct gps_gone gone;
+    if (!event)
+        return destroy(event);
+    if (gps_gone_find(GPS_GONE_EVENT, event, &gone))
+        return destroy_again(event, gone, destroy);
+    const bool shared = gps_registry_take_event(event, &known);
+    gps_gone_note(GPS_GONE_EVENT, event,
+                  (struct gps_gone){.born = known.trace, .ended = gps_trace_kept()});
+    const int code = shared ? destroy_shared(&known, destroy) : destroy(event);
+    if (code != GPS_OK)
+        gps_gone_forget(GPS_GONE_EVENT, event);
+    return code;
+}
