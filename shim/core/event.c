@@ -48,7 +48,7 @@ static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
 
 static unsigned users_of(const struct gps_event *event, struct gps_party *users) {
     struct gps_user found[SHOWN_USERS];
-    if (!event->exported || !gps_life_store())
+    if (!event->exported || !gps_life_lease())
         return 0;
     const int count =
         gps_users_of(gps_life_store(), &event->id, gps_life_self(), found, SHOWN_USERS);

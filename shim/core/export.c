@@ -312,8 +312,10 @@ static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state w
     const uint32_t freed = gps_trace_kept();
     gps_scope_begin(&scope);
     /* until it is allocated again, or put back */
-    gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
-                  (struct gps_gone){.born = alloc->trace, .ended = freed, .size = alloc->size});
+    gps_gone_note(
+        GPS_GONE_MEMORY, alloc->pointer,
+        (struct gps_gone){
+            .born = alloc->trace, .ended = freed, .context = alloc->context, .size = alloc->size});
     gps_origin_publish(alloc->region, freed);
     const struct gps_answer answer = ask_and_wait(alloc->region, &scope.signals);
     if (answer.verdict == GPS_DENY)

@@ -9,7 +9,7 @@ enum { PLACES = 4096, WRITING = 1 /* no address: they are even */ };
 static struct place {
     _Atomic uint64_t address;
     _Atomic uint64_t traces; /* born, ended << 32, WITH_CONTEXT */
-    _Atomic uint64_t size;
+    _Atomic uint64_t context, size;
 } places[GPS_GONE_KINDS][PLACES];
 
 #define WITH_CONTEXT (UINT64_C(1) << 63)
@@ -28,6 +28,7 @@ void gps_gone_note(enum gps_gone_kind kind, uint64_t address, struct gps_gone go
                           gone.born | (uint64_t)gone.ended << 32 |
                               (gone.with_context ? WITH_CONTEXT : 0),
                           memory_order_relaxed);
+    atomic_store_explicit(&place->context, gone.context, memory_order_relaxed);
     atomic_store_explicit(&place->size, gone.size, memory_order_relaxed);
     atomic_store_explicit(&place->address, address, memory_order_release);
 }
@@ -44,10 +45,12 @@ bool gps_gone_find(enum gps_gone_kind kind, uint64_t address, struct gps_gone *g
     if (atomic_load_explicit(&place->address, memory_order_acquire) != address)
         return false;
     const uint64_t traces = atomic_load_explicit(&place->traces, memory_order_acquire);
-    *gone = (struct gps_gone){.born = (uint32_t)traces,
-                              .ended = (uint32_t)(traces >> 32 & INT32_MAX),
-                              .size = atomic_load_explicit(&place->size, memory_order_acquire),
-                              .with_context = (traces & WITH_CONTEXT) != 0};
+    *gone =
+        (struct gps_gone){.born = (uint32_t)traces,
+                          .ended = (uint32_t)(traces >> 32 & INT32_MAX),
+                          .context = atomic_load_explicit(&place->context, memory_order_acquire),
+                          .size = atomic_load_explicit(&place->size, memory_order_acquire),
+                          .with_context = (traces & WITH_CONTEXT) != 0};
     return atomic_load_explicit(&place->address, memory_order_acquire) == address;
 }
 

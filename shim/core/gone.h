@@ -15,7 +15,8 @@ enum gps_gone_kind { GPS_GONE_MEMORY, GPS_GONE_IMPORT, GPS_GONE_EVENT, GPS_GONE_
 
 struct gps_gone {
     uint32_t born,
-        ended;         /* traces: allocated and freed, opened and closed, created and destroyed */
+        ended; /* traces: allocated and freed, opened and closed, created and destroyed */
+    uint64_t context;
     uint64_t size;     /* bytes; 0: not known */
     bool with_context; /* it ended with its context */
 };

@@ -45,7 +45,10 @@ static bool is_over(const struct gps_region_record *record) {
 
 static void report_open(const struct gps_opening *opening) {
     struct gps_report report = gps_report_new(opening->finding);
-    gps_report_about_import(&report, &opening->import);
+    struct gps_import import = opening->import;
+    if (import.count == 1)
+        import.trace = GPS_NO_TRACE; /* it is this very call's */
+    gps_report_about_import(&report, &import);
     gps_report_send_with(&report, opening->recorded ? &opening->record : NULL);
 }
 
@@ -214,8 +217,10 @@ static int close_counted(uint64_t pointer, gps_close_fn *close) {
         return close(pointer);
     if (import.count == 0)
         gps_gone_note(GPS_GONE_IMPORT, pointer,
-                      (struct gps_gone){
-                          .born = import.trace, .ended = gps_trace_kept(), .size = import.size});
+                      (struct gps_gone){.born = import.trace,
+                                        .ended = gps_trace_kept(),
+                                        .context = import.context,
+                                        .size = import.size});
     const int code = close(pointer);
     if (!is_closed(code)) {
         gps_gone_forget(GPS_GONE_IMPORT, pointer);
@@ -263,9 +268,11 @@ struct purge {
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
     gps_holding_end(import->slot);
-    gps_gone_note(
-        GPS_GONE_IMPORT, import->pointer,
-        (struct gps_gone){.born = import->trace, .size = import->size, .with_context = true});
+    gps_gone_note(GPS_GONE_IMPORT, import->pointer,
+                  (struct gps_gone){.born = import->trace,
+                                    .context = import->context,
+                                    .size = import->size,
+                                    .with_context = true});
     if (purge->fn)
         purge->fn(purge->arg, import);
 }

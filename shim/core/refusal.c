@@ -49,6 +49,15 @@ static void find(uint64_t pointer, struct subject *subject) {
     }
 }
 
+static int device_of(uint64_t context) {
+    int device = -1;
+    if (gps_ops->enter(context) == GPS_OK) {
+        gps_ops->device(&device);
+        gps_ops->leave();
+    }
+    return device;
+}
+
 static void describe(struct gps_report *report, uint64_t pointer, const struct subject *subject) {
     if (subject->is_import) {
         gps_report_about_import(report, &subject->import);
@@ -58,7 +67,12 @@ static void describe(struct gps_report *report, uint64_t pointer, const struct s
         gps_report_prior(report, "allocated", subject->alloc.trace);
     }
     report->pointer = pointer;
-    report->size = report->size ? report->size : subject->gone.size;
+    if (!report->size)
+        report->size = subject->gone.size;
+    if (!report->context)
+        report->context = subject->gone.context;
+    if (report->device < 0 && report->context)
+        report->device = device_of(report->context);
 }
 
 /* "it lies 4 KiB (4096 bytes) behind the beginning, 0x7f..." */

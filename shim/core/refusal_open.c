@@ -178,6 +178,7 @@ static void say_flags(struct open *open) {
 
 static void report_open(struct open *open) {
     struct gps_import import = open->opening->import;
+    gps_ops->device(&import.device);
     open->recorded = gps_life_store() &&
                      gps_region_read(gps_life_store(), &import.region, &open->record, NULL) == 0;
     const enum gps_known known = known_of(open);

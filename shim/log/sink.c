@@ -20,8 +20,8 @@
 
 #define PATH_BYTES (PATH_MAX + 16u) /* what is cut here is too long for open as well */
 
-/* How often a write that has begun is continued on a full pipe, and how long it waits for room each
- * time: half a report helps nobody, but neither may the program stand still. */
+/* How often a write that has begun is continued on a pipe that stays full, and how long it waits for
+ * room each time: half a report helps nobody, but neither may the program stand still. */
 #define PATIENCE    5
 #define PATIENCE_MS 10
 
@@ -81,6 +81,7 @@ static int write_all(int fd, const char *bytes, size_t count) {
 
         if (wrote > 0) {
             done += (size_t)wrote;
+            patience = PATIENCE;
         } else if (wrote < 0 && errno == EINTR && patience-- > 0) {
             continue;
         } else if (wrote < 0 && errno == EAGAIN && done > 0 && patience-- > 0) {
