@@ -34,6 +34,7 @@ is told nothing. Where an importer and an exporter take part, it starts both.
 """
 BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
+    "open-unknown": ["open-unknown-exited"],
     "export-not-capable": ["export-not-capable-managed", "export-not-capable-host"],
     "event-not-interprocess": ["event-not-interprocess-timing"],
     "reset-with-shared": ["reset-with-shared-exporter"],

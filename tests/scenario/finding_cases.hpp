@@ -47,7 +47,7 @@ const Case cases[] = {
      "allocated* exported* freed*", true, "", ""},
     {"open-dead-owner", "open-dead-owner", "cudaIpcOpenMemHandle", MAIN, "srd",
      "allocated* exported*", true, "", ""},
-    {"open-dead-owner-exited", "open-unknown", "cudaIpcOpenMemHandle", MAIN, "r", "", false,
+    {"open-unknown-exited", "open-unknown", "cudaIpcOpenMemHandle", MAIN, "r", "", false,
      "has ended", "leak-export"},
     {"open-unknown", "open-unknown", "cudaIpcOpenMemHandle", OTHER, "r", "", false, "", ""},
     {"open-bad-flags", "open-bad-flags", "cudaIpcOpenMemHandle", OTHER, "srd",

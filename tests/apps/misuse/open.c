@@ -118,7 +118,28 @@ static void open_dead_owner_importer(void) {
     tell();
 }
 
-/* The same of one that ended as programs do, without freeing. */
+/* --- open-unknown: sent as if it were a text, the handle ends at its first zero byte --- */
+
+static void open_unknown_importer(void) {
+    void *q = NULL;
+    cudaIpcMemHandle_t handle = take_handle();
+    if (!right()) {
+        cudaIpcMemHandle_t arrived = {0};
+        strncpy(arrived.reserved, handle.reserved, sizeof(arrived.reserved) - 1);
+        handle = arrived;
+    }
+    const cudaError_t code = cudaIpcOpenMemHandle(&q, handle, LAZY);
+    /* of zeros it is 1; which of the checks sees what is left of it first is not recorded */
+    const cudaError_t refused =
+        code == cudaErrorInvalidResourceHandle ? code : cudaErrorInvalidValue;
+    check_code((int)code, (int)(right() ? cudaSuccess : refused), "cudaIpcOpenMemHandle");
+    if (right())
+        CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    tell();
+}
+
+/* --- open-unknown-exited: the exporter ended as programs do, and left nothing that tells of it ---
+ */
 static void open_exited_owner_exporter(void) {
     void *p = allocate(0x37);
     send_export(p);
@@ -141,26 +162,6 @@ static void open_exited_owner_importer(void) {
     tell();
 }
 
-/* --- open-unknown: sent as if it were a text, the handle ends at its first zero byte --- */
-
-static void open_unknown_importer(void) {
-    void *q = NULL;
-    cudaIpcMemHandle_t handle = take_handle();
-    if (!right()) {
-        cudaIpcMemHandle_t arrived = {0};
-        strncpy(arrived.reserved, handle.reserved, sizeof(arrived.reserved) - 1);
-        handle = arrived;
-    }
-    const cudaError_t code = cudaIpcOpenMemHandle(&q, handle, LAZY);
-    /* of zeros it is 1; which of the checks sees what is left of it first is not recorded */
-    const cudaError_t refused =
-        code == cudaErrorInvalidResourceHandle ? code : cudaErrorInvalidValue;
-    check_code((int)code, (int)(right() ? cudaSuccess : refused), "cudaIpcOpenMemHandle");
-    if (right())
-        CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
-    tell();
-}
-
 /* --- open-bad-flags: 0 looks like "no flags", but there is only one value --- */
 
 static void open_bad_flags_importer(void) {
@@ -179,7 +180,7 @@ const struct scenario open_scenarios[] = {
     {"open-stale", open_stale_exporter, open_stale_importer, false},
     {"open-stale-reused", open_stale_reused_exporter, open_stale_reused_importer, false},
     {"open-dead-owner", open_dead_owner_exporter, open_dead_owner_importer, true},
-    {"open-dead-owner-exited", open_exited_owner_exporter, open_exited_owner_importer, true},
+    {"open-unknown-exited", open_exited_owner_exporter, open_exited_owner_importer, true},
     {"open-unknown", owner, open_unknown_importer, false},
     {"open-bad-flags", owner, open_bad_flags_importer, false},
     {0}};
