@@ -26,7 +26,7 @@ struct gps_call {
     struct gps_site driver_site;
     unsigned inside;
 };
-extern _Thread_local struct gps_call gps_call;
+extern __thread struct gps_call gps_call;
 
 static inline void gps_call_enter(const char *driver, struct gps_site site) {
     gps_call.driver = driver;

@@ -10,6 +10,7 @@
 #include "ops.h"
 #include "refusal.h"
 #include "report.h"
+#include "share.h"
 #include "trace.h"
 
 static void hold(struct gps_import *import) {
@@ -75,18 +76,20 @@ static struct gps_answer ask_first(struct gps_opening *opening) {
 
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code) {
+    const struct gps_id region = gps_id_of_handle(handle);
+    uint64_t context = 0;
     opening->recorded = false;
-    opening->import =
-        (struct gps_import){.slot = GPS_NO_SLOT, .via = GPS_VIA_PROGRAM, .device = -1};
-    opening->import.region = gps_id_of_handle(handle);
-    gps_ops->context(&opening->import.context);
-    struct gps_import open_here;
-    if (gps_registry_opened(&opening->import.region, opening->import.context, &open_here)) {
-        opening->import = open_here;
+    gps_ops->context(&context);
+    if (gps_registry_opened(&region, context, &opening->import)) {
         opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
         opening->finding = ask(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
         return true;
     }
+    opening->import = (struct gps_import){.region = region,
+                                          .context = context,
+                                          .slot = GPS_NO_SLOT,
+                                          .via = GPS_VIA_PROGRAM,
+                                          .device = -1};
     struct gps_scope scope;
     gps_scope_begin(&scope);
     memcpy(opening->import.handle, handle, GPS_HANDLE_BYTES);
@@ -235,7 +238,7 @@ static int close_counted(uint64_t pointer, gps_close_fn *close) {
 static bool is_all_a_rules(uint64_t pointer) {
     struct gps_import import;
     struct gps_alloc alloc;
-    return gps_registry_import_at(pointer, &import) && import.count == 1 &&
+    return gps_share_active && gps_registry_import_at(pointer, &import) && import.count == 1 &&
            gps_registry_find(pointer, &alloc) && alloc.kind == GPS_ALLOC_IMPORTED;
 }
 

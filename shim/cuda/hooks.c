@@ -10,8 +10,6 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-_Thread_local struct gps_call gps_call;
-
 #define DRIVER(kind, name, parameters, arguments)                                                  \
     CUresult gps_hook_##name parameters {                                                          \
         if (!gps_life_enter() || !gps_real.name)                                                   \

@@ -1,0 +1,4 @@
+/* call.c - see call.h. */
+#include "call.h"
+
+__thread struct gps_call gps_call;

@@ -1,0 +1,206 @@
+/* trace_test.cpp - stacks are taken once, told apart, and recognised. */
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+extern "C" {
+#include "call.h"
+#include "stack.h"
+#include "trace.h"
+}
+
+namespace {
+
+#define APART __attribute__((noinline, noclone, optimize("no-optimize-sibling-calls")))
+#ifdef __clang__
+#undef APART
+#define APART __attribute__((noinline, disable_tail_calls))
+#endif
+
+thread_local std::vector<uintptr_t> walked;
+
+/* A wrapper, as hooks.c has them. */
+APART uint32_t hooked() {
+    gps_call_enter("cuMemAlloc_v2", GPS_SITE_HERE);
+    const uint32_t trace = gps_trace_here();
+    gps_step steps[16];
+    walked.clear();
+    for (unsigned i = 0, n = gps_stack_walk(gps_call_site(), steps, 16); i < n; i++)
+        walked.push_back(steps[i].address);
+    gps_call_leave();
+    return trace;
+}
+
+volatile int sink;
+
+APART uint32_t inner() {
+    const uint32_t trace = hooked();
+    sink = 1;
+    return trace;
+}
+
+APART uint32_t one() {
+    const uint32_t trace = inner();
+    sink = 2;
+    return trace;
+}
+
+APART uint32_t other() {
+    const uint32_t trace = inner();
+    sink = 3;
+    return trace;
+}
+
+APART uint32_t deep(int levels) {
+    const uint32_t trace = levels ? deep(levels - 1) : inner();
+    sink = levels;
+    return trace;
+}
+
+std::vector<uintptr_t> addresses_of(uint32_t trace) {
+    const uintptr_t *addresses = nullptr;
+    const unsigned count = gps_trace_addresses(trace, &addresses);
+    return {addresses, addresses + count};
+}
+
+class Trace : public testing::Test {
+  protected:
+    Trace() {
+        gps_stack_start();
+        gps_trace_start(16, true);
+    }
+    ~Trace() override {
+        gps_trace_start(0, false);
+    }
+};
+
+TEST_F(Trace, EqualStacksAreOne) {
+    uint32_t first = 0;
+    for (int i = 0; i < 100; i++) {
+        const uint32_t trace = one();
+        ASSERT_NE(trace, GPS_NO_TRACE);
+        first = first ? first : trace;
+        EXPECT_EQ(trace, first);
+    }
+}
+
+TEST_F(Trace, StacksThatDifferFurtherOutDiffer) {
+    for (int i = 0; i < 100; i++) {
+        const uint32_t a = one(), b = other();
+        EXPECT_NE(a, b);
+        EXPECT_EQ(addresses_of(a)[0], addresses_of(b)[0]); /* in inner() */
+        EXPECT_NE(addresses_of(a)[1], addresses_of(b)[1]);
+        EXPECT_NE(gps_trace_hash(a), gps_trace_hash(b));
+    }
+}
+
+/* The frames of the innermost calls stand at one place with the same addresses in both; only a look
+ * further out tells them apart. */
+TEST_F(Trace, AnEqualBeginningIsNotEnough) {
+    std::vector<uint32_t> traces;
+    for (int round = 0; round < 3; round++)
+        for (int levels = 0; levels < 20; levels++)
+            traces.push_back(deep(levels));
+    for (int levels = 0; levels < 20; levels++) {
+        EXPECT_EQ(traces[levels], traces[20 + levels]);
+        EXPECT_EQ(traces[levels], traces[40 + levels]);
+        for (int more = levels + 1; more < 10; more++)
+            EXPECT_NE(traces[levels], traces[more]);
+    }
+}
+
+TEST_F(Trace, ARecognisedStackIsTheOneThatAWalkFinds) {
+    const uint32_t seen = one();
+    EXPECT_EQ(one(), seen);
+    const std::vector<uintptr_t> addresses = addresses_of(seen);
+    EXPECT_EQ(addresses, walked);
+    ASSERT_GE(addresses.size(), 4u);
+    for (uintptr_t address : addresses) {
+        gps_frame frame;
+        gps_stack_frame(address, &frame);
+        EXPECT_EQ(frame.address, address);
+        EXPECT_NE(frame.module[0], '\0');
+        EXPECT_LT(frame.offset, address);
+    }
+}
+
+TEST_F(Trace, IsAsDeepAsConfigured) {
+    gps_trace_start(3, true);
+    EXPECT_EQ(addresses_of(deep(10)).size(), 3u);
+    gps_trace_start(64, true);
+    EXPECT_GT(addresses_of(deep(50)).size(), 50u);
+    gps_trace_start(0, true);
+    EXPECT_EQ(one(), GPS_NO_TRACE);
+}
+
+TEST_F(Trace, IsKeptOnlyWhereItIsWanted) {
+    gps_trace_start(16, false);
+    gps_call_enter("cuMemAlloc_v2", GPS_SITE_HERE);
+    EXPECT_EQ(gps_trace_kept(), GPS_NO_TRACE);
+    EXPECT_NE(gps_trace_here(), GPS_NO_TRACE);
+    gps_call_leave();
+}
+
+TEST_F(Trace, WithoutACallThereIsNone) {
+    EXPECT_EQ(gps_trace_here(), GPS_NO_TRACE);
+    const uintptr_t *addresses;
+    EXPECT_EQ(gps_trace_addresses(GPS_NO_TRACE, &addresses), 0u);
+    EXPECT_EQ(gps_trace_hash(GPS_NO_TRACE), 0u);
+}
+
+/* The user's call, not what the runtime makes of it. */
+APART uint32_t runtime_call() {
+    gps_call.runtime = "cudaMalloc";
+    gps_call.runtime_site = GPS_SITE_HERE;
+    const uint32_t trace = inner();
+    gps_call.runtime = nullptr;
+    return trace;
+}
+
+APART uint32_t user() {
+    const uint32_t trace = runtime_call();
+    sink = 4;
+    return trace;
+}
+
+TEST_F(Trace, BeginsAtTheCallThatTheUserWrote) {
+    const uint32_t through = user(), direct = inner();
+    EXPECT_NE(addresses_of(through)[0], addresses_of(direct)[0]);
+    const auto all = addresses_of(through);
+    EXPECT_EQ(std::count(all.begin(), all.end(), addresses_of(direct)[0]), 0);
+}
+
+TEST_F(Trace, ManyThreadsAgree) {
+    std::vector<std::thread> threads;
+    std::vector<std::vector<uint32_t>> got(8);
+    for (auto &mine : got)
+        threads.emplace_back([&mine] {
+            for (int i = 0; i < 2000; i++)
+                mine.push_back(i % 2 ? one() : deep(i % 7));
+        });
+    for (std::thread &thread : threads)
+        thread.join();
+    for (const auto &mine : got)
+        for (size_t i = 0; i < mine.size(); i++) {
+            ASSERT_NE(mine[i], GPS_NO_TRACE);
+            EXPECT_EQ(mine[i], mine[i % 14]) << i; /* both counts begin again */
+        }
+}
+
+TEST_F(Trace, AChildGoesOnWithWhatWasStored) {
+    const uint32_t before = one();
+    const pid_t child = fork();
+    if (child == 0) {
+        gps_trace_reset();
+        _exit(addresses_of(before).size() > 2 && deep(3) != GPS_NO_TRACE ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+} // namespace
