@@ -108,7 +108,8 @@ if has findings; then
     for program in "$build/tests/apps/misuse" "$build/tests/gpu/misuse_static"; do
         log=$results/$(basename "$program").log
         tests/gpu/misuse.sh "$build" "$program" >"$log" 2>&1
-        row "each misuse, bare and audited: $(basename "$program")" $? "$(tail -1 "$log")"
+        status=$?
+        row "each misuse, bare and audited: $(basename "$program")" $status "$(tail -1 "$log")"
         grep '^wrong' "$log" | head -20
     done
     GPUSHARE_LOG="$scratch/five.%p" GPUSHARE_LOG_FORMAT=jsonl timeout 60 \
