@@ -30,7 +30,7 @@ C_FLAGS := -std=gnu11 -D_GNU_SOURCE= $(CFLAGS) $(COMMON)
 CXX_FLAGS := -std=gnu++17 $(CFLAGS) $(COMMON)
 
 .DEFAULT_GOAL := all
-.PHONY: all bench demo test check fuzz-run check-gpu gpu-programs install uninstall clean
+.PHONY: all bench demo docs test check fuzz-run check-gpu gpu-programs install uninstall clean
 all: $(BUILD)/libgpushare.so $(BUILD)/gpushare
 
 # --- the library -----------------------------------------------------------------------------------
@@ -134,6 +134,10 @@ $(BUILD)/demo/gpu/consumer: tests/demo/consumer.c
 check:
 	tests/check $(BUILD)
 
+# docs/findings.md, from what the programs of tests/apps/misuse are really told.
+docs: all sim apps
+	tests/findings.py $(BUILD)
+
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
 FUZZ_TIME ?= 15
 fuzz-run: fuzz
@@ -146,7 +150,8 @@ fuzz-run: fuzz
 # On a machine with an NVIDIA GPU: the scenarios, kernels of two programs on one buffer, PyTorch, numba,
 # CuPy, and the recorded truth about the driver, with a table at the end.
 GPU_PROGRAMS := $(foreach program,writer reader,$(BUILD)/gpu/$(program)_shared $(BUILD)/gpu/$(program)_static)
-gpu-programs: $(GPU_PROGRAMS) $(BUILD)/demo/gpu/producer $(BUILD)/demo/gpu/consumer
+gpu-programs: $(GPU_PROGRAMS) $(BUILD)/demo/gpu/producer $(BUILD)/demo/gpu/consumer \
+	$(BUILD)/tests/gpu/puppet_static $(BUILD)/tests/gpu/misuse_static
 check-gpu: all sim tests conformance gpu-programs
 	tests/gpu/check.sh $(BUILD)
 $(BUILD)/gpu/%_shared: tests/gpu/%.cu

@@ -48,7 +48,8 @@ APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) -isystem $(CUD
 SIM_LIBS := $(BUILD)/sim
 CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a))
 
-apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver $(TESTS)/apps/where
+apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
+	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/where
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -70,6 +71,22 @@ $(TESTS)/apps/where: tests/apps/where.cpp
 $(TESTS)/gpu/puppet_static: tests/apps/puppet.c $(CUDART_STATIC)
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $< -o $@ $(CUDART_STATIC) -ldl -lrt
+
+# Programs that misuse CUDA on purpose; their calls are to be found again in stacks, so at -O0.
+MISUSE := $(wildcard tests/apps/misuse/*.c)
+MISUSE_FLAGS = $(APP_FLAGS) -O0
+$(TESTS)/apps/misuse: $(MISUSE) tests/apps/misuse/misuse.h $(SIM_LIBS)/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $(MISUSE) -o $@ -L$(SIM_LIBS) -lcudart -ldl
+$(TESTS)/apps/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(SIM_LIBS)/libcudart_static.a
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $(MISUSE) -o $@ $(SIM_LIBS)/libcudart_static.a -ldl
+$(TESTS)/gpu/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(CUDART_STATIC)
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $(MISUSE) -o $@ $(CUDART_STATIC) -ldl -lrt
+$(TESTS)/apps/five: tests/apps/five.c $(SIM_LIBS)/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
 
 # --- fuzzers ---------------------------------------------------------------------------------------
 

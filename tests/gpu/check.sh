@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Everything that needs a real GPU, with a short table at the end. Usage: check.sh [BUILD_DIR] [PART...]
-# `make check-gpu` builds what it needs first. Parts: demo kernels python scenario conformance. Details of
-# every part go to BUILD_DIR/gpu-results.
+# `make check-gpu` builds what it needs first. Parts: demo kernels python findings scenario conformance.
+# Details of every part go to BUILD_DIR/gpu-results.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-build}")
 shift || true
-parts=${*:-demo kernels python scenario conformance}
+parts=${*:-demo kernels python findings scenario conformance}
 results=$build/gpu-results
 rm -rf "$results"
 mkdir -p "$results"
@@ -102,8 +102,34 @@ if has python; then
     unmodified numba python3 tests/gpu/numba_share.py
     unmodified cupy python3 tests/gpu/cupy_share.py
 fi
+# The findings' tests start hundreds of short programs: eight at a time.
+findings='*Misuse*:Findings.*:Namespaces.*:Configured.*:*Rules.ThatF*:*Rules.ThatC*'
+if has findings; then
+    for program in "$build/tests/apps/misuse" "$build/tests/gpu/misuse_static"; do
+        log=$results/$(basename "$program").log
+        tests/gpu/misuse.sh "$build" "$program" >"$log" 2>&1
+        status=$?
+        row "each misuse, bare and audited: $(basename "$program")" $status "$(tail -1 "$log")"
+        grep '^wrong' "$log" | head -20
+    done
+    GPUSHARE_LOG="$scratch/five.%p" GPUSHARE_LOG_FORMAT=jsonl timeout 60 \
+        "$build/gpushare" run --mode audit -- "$build/tests/apps/five" >"$results/five.log" 2>&1
+    row "a program with five bugs: it runs as before" $?
+    found=$(cat "$scratch"/five.* | tee -a "$results/five.log" | grep -o '"finding":"[^"]*"' | cut -d'"' -f4 | sort | tr '\n' ' ')
+    [ "$found" = "close-interior double-free event-not-interprocess leak-open open-stale " ]
+    row "a program with five bugs: each is found, none invented" $? "$found"
+    for shard in 0 1 2 3 4 5 6 7; do
+        GTEST_TOTAL_SHARDS=8 GTEST_SHARD_INDEX=$shard GPUSHARE_TEST_DRIVER=gpu timeout 200 \
+            "$build/tests/scenario" --gtest_filter="$findings" >"$results/findings-$shard.log" 2>&1 &
+        shards[shard]=$!
+    done
+    status=0
+    for shard in 0 1 2 3 4 5 6 7; do wait "${shards[shard]}" || status=1; done
+    row "tests of the findings on the GPU" $status "$(cat "$results"/findings-?.log | grep -cE '^\[       OK') passed, $(cat "$results"/findings-?.log | grep -cE '^\[  SKIPPED .*ms\)') skipped"
+    grep -hE '^\[  FAILED' "$results"/findings-?.log | sort -u | head -20
+fi
 if has scenario && [ -x "$build/tests/scenario" ]; then
-    GPUSHARE_TEST_DRIVER=gpu timeout 400 "$build/tests/scenario" >"$results/scenario.log" 2>&1
+    GPUSHARE_TEST_DRIVER=gpu timeout 400 "$build/tests/scenario" --gtest_filter="-$findings" >"$results/scenario.log" 2>&1
     row "scenarios of tests/scenario on the GPU" $? "$(grep -E '^\[  (PASSED|FAILED|SKIPPED)' "$results/scenario.log" | head -3 | tr -s ' \n' ' ')"
     grep -E '^\[  FAILED' "$results/scenario.log" | sort -u | head -20
 fi

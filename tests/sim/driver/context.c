@@ -391,6 +391,8 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
         return CUDA_ERROR_INVALID_CONTEXT;
     if (peer->card == context->card)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_reaches(context->card, peer->card))
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     if (context->peers & 1u << peer->card)
         return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     context->peers |= 1u << peer->card;

@@ -86,6 +86,11 @@ uint32_t device_card(CUdevice device) {
     return visible.cards[device];
 }
 
+bool device_reaches(uint32_t card, uint32_t other) {
+    const char *peers = getenv("GPUSHARE_SIM_PEERS");
+    return card == other || !peers || strcmp(peers, "0");
+}
+
 static CUresult check(CUdevice device, const void *out) {
     CUresult result = state_check();
     if (result)
@@ -186,7 +191,7 @@ CUresult CUDAAPI cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
     if (!result && !device_valid(peer))
         result = CUDA_ERROR_INVALID_DEVICE;
     if (!result)
-        *can = device != peer;
+        *can = device != peer && device_reaches(device_card(device), device_card(peer));
     return result;
 }
 

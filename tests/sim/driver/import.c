@@ -3,6 +3,7 @@
 
 #include "block.h"
 #include "context.h"
+#include "device.h"
 #include "link.h"
 #include "space.h"
 #include "state.h"
@@ -64,9 +65,13 @@ static CUresult ask_daemon(CUcontext context, const struct handle *handle, struc
     CUresult result = link_call(&request, &reply);
     if (result)
         return result;
-    if (handle->pages != reply.c >> HANDLE_PAGE_SHIFT) {
+    if (handle->pages != reply.c >> HANDLE_PAGE_SHIFT)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else if (!device_reaches(context->card, reply.device))
+        result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    if (result) {
         close_at_daemon(reply.a);
-        return CUDA_ERROR_INVALID_VALUE;
+        return result;
     }
     /* Open already, under a handle that differs in what does not matter: held once is enough. */
     *out = find(context->card, NULL, reply.a);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static struct {
     pthread_mutex_t lock, init_lock;
@@ -49,7 +50,19 @@ static bool watch_fork(void) {
     return !pthread_atfork(NULL, NULL, in_child);
 }
 
+/* The real one wants a /proc of its own pid namespace. */
+static bool proc_is_ours(void) {
+    char link[32];
+    const ssize_t length = readlink("/proc/self", link, sizeof link - 1);
+    if (length <= 0)
+        return false;
+    link[length] = '\0';
+    return atoi(link) == (int)getpid();
+}
+
 static CUresult initialize(void) {
+    if (!proc_is_ours())
+        return CUDA_ERROR_OPERATING_SYSTEM;
     CUresult result = link_open();
     if (result)
         return result;

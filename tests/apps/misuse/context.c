@@ -1,0 +1,156 @@
+/*
+ * context.c - opening in the wrong place: a second context, a thread without one, a device that
+ * cannot reach the memory, a mount namespace with a /dev/shm of its own.
+ */
+#include "misuse.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+/* Exports memory, and frees it when the importer is through. */
+static void owner(void) {
+    void *p = allocate(0x41);
+    send_export(p);
+    wait_for_peer();
+    MUST(cudaFree(p));
+}
+
+/* The driver's type of the same 64 bytes. */
+static CUipcMemHandle drivers(const cudaIpcMemHandle_t *bytes) {
+    CUipcMemHandle handle;
+    memcpy(&handle, bytes, sizeof(handle));
+    return handle;
+}
+
+/* --- open-second-context: a plug-in with a context of its own opens what the program has open ---
+ */
+
+static void plugin(void *q, const cudaIpcMemHandle_t *handle) {
+    CUcontext own = NULL;
+    CUdeviceptr pointer = 0;
+    if (!right()) {
+        MUST(CU(cuCtxCreate)(&own, NULL, 0, 0));
+        CHECK(CUDA_ERROR_INVALID_HANDLE, CU(cuIpcOpenMemHandle)(&pointer, drivers(handle), LAZY));
+        MUST(CU(cuCtxDestroy)(own));
+    }
+    check_byte(q, 0x41);
+}
+
+static void open_second_context_importer(void) {
+    void *q = NULL;
+    const cudaIpcMemHandle_t handle = take_handle();
+    MUST(cudaIpcOpenMemHandle(&q, handle, LAZY));
+    plugin(q, &handle);
+    CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    tell();
+}
+
+/* --- open-no-context: the driver's call in a thread that nobody gave a context --- */
+
+static void *worker(void *argument) {
+    CUdeviceptr q = 0;
+    if (right())
+        MUST(cudaSetDevice(0));
+    CHECK(right() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT,
+          CU(cuIpcOpenMemHandle)(&q, drivers(argument), LAZY));
+    if (right())
+        CHECK(CUDA_SUCCESS, CU(cuIpcCloseMemHandle)(q));
+    return NULL;
+}
+
+static void open_no_context_importer(void) {
+    pthread_t thread;
+    cudaIpcMemHandle_t handle = take_handle();
+    MUST(cudaFree(NULL)); /* the program's other threads use CUDA all the time */
+    MUST(pthread_create(&thread, NULL, worker, &handle));
+    pthread_join(thread, NULL);
+    tell();
+}
+
+/* --- open-peer-denied: the device that is current there has no way to the exporter's --- */
+
+static bool unreachable(int device) {
+    int devices = 0, can = 1;
+    MUST(cudaGetDeviceCount(&devices));
+    if (devices > device)
+        MUST(cudaDeviceCanAccessPeer(&can, device, 0));
+    return !can;
+}
+
+static void open_peer_denied_importer(void) {
+    void *q = NULL;
+    const cudaIpcMemHandle_t handle = take_handle();
+    if (!right() && !unreachable(1)) {
+        tell();
+        skip("it takes two devices without peer access");
+    }
+    MUST(cudaSetDevice(right() ? 0 : 1));
+    CHECK(right() ? cudaSuccess : cudaErrorPeerAccessUnsupported,
+          cudaIpcOpenMemHandle(&q, handle, LAZY));
+    if (right())
+        CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    tell();
+}
+
+/* --- open-other-namespace: in a container with a /dev/shm of its own, an event is not found --- */
+
+static bool put(const char *path, const char *text) {
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    const bool good = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* A mount namespace of our own, in a user namespace (with our own ids in it) where we are not root.
+ */
+static bool leave_mounts(void) {
+    const unsigned uid = geteuid(), gid = getegid();
+    char users[64], groups[64];
+    if (unshare(CLONE_NEWNS) == 0)
+        return true;
+    snprintf(users, sizeof(users), "%u %u 1", uid, uid);
+    snprintf(groups, sizeof(groups), "%u %u 1", gid, gid);
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && put("/proc/self/uid_map", users) &&
+           put("/proc/self/setgroups", "deny") && put("/proc/self/gid_map", groups);
+}
+
+static bool private_shm(void) {
+    return leave_mounts() && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", "/dev/shm", "tmpfs", 0, "mode=1777") == 0;
+}
+
+static void open_other_namespace_exporter(void) {
+    cudaEvent_t event = NULL;
+    cudaIpcEventHandle_t handle;
+    MUST(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
+    MUST(cudaIpcGetEventHandle(&handle, event));
+    send_bytes(&handle, sizeof(handle));
+    wait_for_peer();
+    MUST(cudaEventDestroy(event));
+}
+
+static void open_other_namespace_importer(void) {
+    cudaEvent_t event = NULL;
+    cudaIpcEventHandle_t handle;
+    if (!right() && !private_shm())
+        skip("it takes a mount namespace, and this user may not have one");
+    take_bytes(&handle, sizeof(handle));
+    CHECK(right() ? cudaSuccess : cudaErrorMapBufferObjectFailed,
+          cudaIpcOpenEventHandle(&event, handle));
+    if (right())
+        CHECK(cudaSuccess, cudaEventDestroy(event));
+    tell();
+}
+
+const struct scenario context_scenarios[] = {
+    {"open-second-context", owner, open_second_context_importer, false},
+    {"open-no-context", owner, open_no_context_importer, false},
+    {"open-peer-denied", owner, open_peer_denied_importer, false},
+    {"open-other-namespace", open_other_namespace_exporter, open_other_namespace_importer, false},
+    {0}};

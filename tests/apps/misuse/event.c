@@ -1,0 +1,118 @@
+/*
+ * event.c - events between processes.
+ */
+#include "misuse.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { SHARED = cudaEventInterprocess | cudaEventDisableTiming };
+
+static cudaEvent_t create(void) {
+    cudaEvent_t event = NULL;
+    MUST(cudaEventCreateWithFlags(&event, SHARED));
+    return event;
+}
+
+static void send_event(cudaEvent_t event) {
+    cudaIpcEventHandle_t handle;
+    MUST(cudaIpcGetEventHandle(&handle, event));
+    send_bytes(&handle, sizeof(handle));
+}
+
+/* --- event-not-interprocess: made without the flags, or with only one of the two --- */
+
+static void event_not_interprocess(void) {
+    cudaEvent_t event = NULL;
+    cudaIpcEventHandle_t handle;
+    MUST(cudaEventCreateWithFlags(&event, right() ? SHARED : cudaEventDisableTiming));
+    CHECK(right() ? cudaSuccess : cudaErrorInvalidResourceHandle,
+          cudaIpcGetEventHandle(&handle, event));
+    MUST(cudaEventDestroy(event));
+}
+
+static void event_with_timing(void) {
+    cudaEvent_t event = NULL;
+    CHECK(right() ? cudaSuccess : cudaErrorInvalidValue,
+          cudaEventCreateWithFlags(&event, right() ? SHARED : cudaEventInterprocess));
+    if (right())
+        MUST(cudaEventDestroy(event));
+}
+
+/* --- event-double-destroy: the driver dies of it, and the program with it --- */
+
+static void destroy(cudaEvent_t event) {
+    CHECK(cudaSuccess, cudaEventDestroy(event));
+}
+
+static void victim(void) {
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    cudaEvent_t event = create();
+    destroy(event);
+    if (!right())
+        destroy(event);
+    exit(0);
+}
+
+/* In a process of its own, for someone has to tell. */
+static void event_double_destroy(void) {
+    const pid_t pid = fork();
+    if (pid == 0)
+        victim();
+    const int status = status_of(pid);
+    if (right())
+        note(status == 0, "the program has ended with status %d", status);
+    else
+        note(status == 128 + SIGSEGV, "the program was ended: %s",
+             status > 128 ? strsignal(status - 128) : "by itself");
+}
+
+/* --- event-destroyed-while-open --- */
+
+static void event_destroyed_exporter(void) {
+    cudaEvent_t event = create();
+    send_event(event);
+    wait_for_peer(); /* it has opened; or, rightly, destroyed its own */
+    CHECK(cudaSuccess, cudaEventDestroy(event));
+    tell();
+}
+
+static void event_destroyed_importer(void) {
+    cudaEvent_t event = NULL;
+    cudaIpcEventHandle_t handle;
+    take_bytes(&handle, sizeof(handle));
+    CHECK(cudaSuccess, cudaIpcOpenEventHandle(&event, handle));
+    if (right())
+        CHECK(cudaSuccess, cudaEventDestroy(event));
+    tell();
+    wait_for_peer(); /* it has destroyed it */
+    if (right())
+        return;
+    CHECK(cudaSuccess, cudaEventQuery(event));
+    CHECK(cudaSuccess, cudaEventDestroy(event));
+}
+
+/* --- event-open-own --- */
+
+static void event_open_own(void) {
+    cudaEvent_t event = create(), opened = event;
+    cudaIpcEventHandle_t handle;
+    MUST(cudaIpcGetEventHandle(&handle, event));
+    if (!right())
+        CHECK(cudaErrorDeviceUninitialized, cudaIpcOpenEventHandle(&opened, handle));
+    CHECK(cudaSuccess, cudaEventRecord(event, NULL));
+    CHECK(cudaSuccess, cudaEventSynchronize(event));
+    CHECK(cudaSuccess, cudaEventDestroy(event));
+}
+
+const struct scenario event_scenarios[] = {
+    {"event-not-interprocess", event_not_interprocess, NULL, false},
+    {"event-not-interprocess-timing", event_with_timing, NULL, false},
+    {"event-double-destroy", event_double_destroy, NULL, false},
+    {"event-destroyed-while-open", event_destroyed_exporter, event_destroyed_importer, false},
+    {"event-open-own", event_open_own, NULL, false},
+    {0}};

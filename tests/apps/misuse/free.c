@@ -1,0 +1,97 @@
+/*
+ * free.c - memory that is freed too early, twice, or by who does not own it.
+ */
+#include "misuse.h"
+
+/* --- free-while-open: the exporter frees what the importer still works on --- */
+
+static void free_while_open_exporter(void) {
+    void *p = allocate(0x11);
+    send_export(p);
+    wait_for_peer(); /* it has opened; or, rightly, closed */
+    CHECK(cudaSuccess, cudaFree(p));
+    tell();
+}
+
+static void free_while_open_importer(void) {
+    void *q = open_received();
+    if (right())
+        CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    tell();
+    wait_for_peer(); /* it has freed */
+    if (right())
+        return;
+    check_byte(q, 0x11); /* the driver keeps it: by luck, as CUDA promises nothing */
+    CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+}
+
+/* --- exit-while-open: the exporter is done and ends; nobody told it of the importer --- */
+
+static void exit_while_open_exporter(void) {
+    void *p = allocate(0x12);
+    send_export(p);
+    wait_for_peer(); /* it has opened; or, rightly, closed */
+    if (right())
+        CHECK(cudaSuccess, cudaFree(p));
+}
+
+static void exit_while_open_importer(void) {
+    void *q = open_received();
+    if (right())
+        CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    tell();
+    wait_for_end();
+    if (right())
+        return;
+    check_byte(q, 0x12);
+    CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+}
+
+/* --- double-free --- */
+
+static void release(void *p, int expected) {
+    CHECK(expected, cudaFree(p));
+}
+
+static void double_free(void) {
+    void *p = allocate(0x13);
+    release(p, cudaSuccess);
+    if (!right())
+        release(p, cudaErrorInvalidValue);
+}
+
+/* --- free-interior: a pointer that walked through the buffer is freed instead of its start --- */
+
+static void free_interior(void) {
+    void *p = allocate(0x14);
+    if (!right())
+        CHECK(cudaErrorInvalidValue, cudaFree(inside(p)));
+    CHECK(cudaSuccess, cudaFree(p));
+}
+
+/* --- free-imported: the importer frees what it should close --- */
+
+static void owner(void) {
+    void *p = allocate(0x15);
+    send_export(p);
+    wait_for_peer();
+    MUST(cudaFree(p));
+}
+
+static void free_imported_importer(void) {
+    void *q = open_received();
+    if (!right()) {
+        CHECK(cudaErrorInvalidValue, cudaFree(q));
+        check_byte(q, 0x15); /* it is open still */
+    }
+    CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    tell();
+}
+
+const struct scenario free_scenarios[] = {
+    {"free-while-open", free_while_open_exporter, free_while_open_importer, false},
+    {"exit-while-open", exit_while_open_exporter, exit_while_open_importer, true},
+    {"double-free", double_free, NULL, false},
+    {"free-interior", free_interior, NULL, false},
+    {"free-imported", owner, free_imported_importer, false},
+    {0}};

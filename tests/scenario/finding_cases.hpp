@@ -1,0 +1,91 @@
+// finding_cases.hpp - what each program of misuse is to be told: the table behind finding_test.cpp.
+#pragma once
+
+#include <ostream>
+
+namespace {
+
+enum Who { MAIN, OTHER }; // the program's first process, or the one it started
+
+struct Case {
+    const char *run; // misuse's ID
+    const char *id;  // of the finding
+    const char *api; // the call under way; "" none
+    Who who;
+    const char *facts;  // p ptr, s size, r region, d device
+    const char *priors; // in this order, others may be between; * by another process
+    bool other;         // the other process is named
+    const char *detail; // a part of it
+    const char *sides;  // other true findings
+};
+
+inline std::ostream &operator<<(std::ostream &out, const Case &one) {
+    return out << one.run;
+}
+
+// Where an exporter has ended as programs do, its record is gone: the driver's word remains. Each
+// open of unbalanced-open beyond the first is a double-open, too.
+const Case cases[] = {
+    {"free-while-open", "free-while-open", "cudaFree", MAIN, "psrd", "allocated exported", true, "",
+     ""},
+    {"exit-while-open", "exit-while-open", "", OTHER, "psrd", "allocated exported", true, "", ""},
+    {"double-free", "double-free", "cudaFree", MAIN, "psd", "allocated freed", false, "", ""},
+    {"free-interior", "free-interior", "cudaFree", MAIN, "psd", "allocated", false, "4096", ""},
+    {"free-imported", "free-imported", "cudaFree", OTHER, "psrd", "opened", true, "", ""},
+    {"close-unopened", "close-unopened", "cudaIpcCloseMemHandle", OTHER, "p", "", false, "", ""},
+    {"double-close", "double-close", "cudaIpcCloseMemHandle", OTHER, "psd", "opened closed", false,
+     "", ""},
+    {"close-interior", "close-interior", "cudaIpcCloseMemHandle", OTHER, "psrd", "opened", false,
+     "4096", ""},
+    {"close-own", "close-own", "cudaIpcCloseMemHandle", MAIN, "psd", "allocated", false, "", ""},
+    {"double-open", "double-open", "cudaIpcOpenMemHandle", OTHER, "psrd", "opened", true, "", ""},
+    {"open-own-handle", "open-own-handle", "cudaIpcOpenMemHandle", MAIN, "srd",
+     "allocated exported", false, "", ""},
+    {"open-stale", "open-stale", "cudaIpcOpenMemHandle", OTHER, "srd",
+     "allocated* exported* freed*", true, "", ""},
+    {"open-stale-reused", "open-stale", "cudaIpcOpenMemHandle", OTHER, "psrd",
+     "allocated* exported* freed*", true, "", ""},
+    {"open-dead-owner", "open-dead-owner", "cudaIpcOpenMemHandle", MAIN, "srd",
+     "allocated* exported*", true, "", ""},
+    {"open-unknown-exited", "open-unknown", "cudaIpcOpenMemHandle", MAIN, "r", "", false,
+     "has ended", "leak-export"},
+    {"open-unknown", "open-unknown", "cudaIpcOpenMemHandle", OTHER, "r", "", false, "", ""},
+    {"open-bad-flags", "open-bad-flags", "cudaIpcOpenMemHandle", OTHER, "srd",
+     "allocated* exported*", true, "0", ""},
+    {"open-second-context", "open-second-context", "cuIpcOpenMemHandle", OTHER, "srd", "opened",
+     true, "", ""},
+    {"open-no-context", "open-no-context", "cuIpcOpenMemHandle", OTHER, "", "", false, "", ""},
+    {"open-peer-denied", "open-peer-denied", "cudaIpcOpenMemHandle", OTHER, "srd", "", true, "",
+     ""},
+    {"open-other-namespace", "open-other-namespace", "cudaIpcOpenEventHandle", OTHER, "", "", false,
+     "/dev/shm", ""},
+    {"export-not-capable", "export-not-capable", "cudaIpcGetMemHandle", MAIN, "p", "", false,
+     "pool", ""},
+    {"export-not-capable-managed", "export-not-capable", "cudaIpcGetMemHandle", MAIN, "p", "",
+     false, "managed", ""},
+    {"export-not-capable-host", "export-not-capable", "cudaIpcGetMemHandle", MAIN, "p", "", false,
+     "host", ""},
+    {"export-interior", "export-interior", "cudaIpcGetMemHandle", MAIN, "psd", "allocated", false,
+     "1048576", ""},
+    {"export-shared-block", "export-shared-block", "cudaIpcGetMemHandle", MAIN, "psd", "allocated",
+     false, "", ""},
+    {"event-not-interprocess", "event-not-interprocess", "cudaIpcGetEventHandle", MAIN, "p", "",
+     false, "", ""},
+    {"event-not-interprocess-timing", "event-not-interprocess", "cudaEventCreateWithFlags", MAIN,
+     "", "", false, "", ""},
+    {"event-double-destroy", "event-double-destroy", "cudaEventDestroy", OTHER, "p",
+     "created destroyed", false, "", ""},
+    {"event-destroyed-while-open", "event-destroyed-while-open", "cudaEventDestroy", MAIN, "p",
+     "created", true, "", ""},
+    {"event-open-own", "event-open-own", "cudaIpcOpenEventHandle", MAIN, "", "", false, "", ""},
+    {"leak-open", "leak-open", "", OTHER, "psrd", "opened", true, "", ""},
+    {"unbalanced-open", "unbalanced-open", "", OTHER, "psrd", "opened", true, "", "double-open"},
+    {"leak-export", "leak-export", "", MAIN, "psrd", "allocated exported", false, "", ""},
+    {"reset-with-shared", "reset-with-shared", "cudaDeviceReset", OTHER, "psrd", "opened", true, "",
+     ""},
+    {"reset-with-shared-exporter", "reset-with-shared", "cudaDeviceReset", MAIN, "psrd",
+     "allocated exported", true, "", ""},
+    {"fork-with-context", "fork-with-context", "cudaMalloc", OTHER, "", "", false, "", ""},
+};
+
+} // namespace

@@ -1,0 +1,200 @@
+// namespace_test.cpp - processes in containers: other pids, another /dev/shm, another directory.
+//
+// The namespaces are real (unshare). What the driver does in them is in the simulator as it was
+// recorded on an H200: memory handles cross them, unless both processes have one pid; events need
+// one /dev/shm; a foreign /proc stops cuInit.
+#include <sys/stat.h>
+
+#include "scenario/audit.hpp"
+
+namespace {
+
+const std::vector<std::string> container = {"unshare", "--pid", "--fork", "--kill-child",
+                                            "--mount-proc"};
+
+bool may(std::vector<std::string> wrap) {
+    wrap.push_back("true");
+    return command(wrap).status == 0;
+}
+
+#define NEEDS(wrap)                                                                                \
+    if (!may(wrap))                                                                                \
+    GTEST_SKIP() << "this user may not make such namespaces"
+
+// In a container as its process 1, or behind a shell as its process 2.
+How contained(How how, int pid) {
+    how.wrap = container;
+    if (pid == 2)
+        for (const char *word : {"sh", "-c", "\"$0\" \"$@\"; exit $?"})
+            how.wrap.push_back(word);
+    return how;
+}
+
+// The last process that this one started, by the pids out here.
+pid_t innermost(pid_t pid) {
+    for (;;) {
+        const std::string id = std::to_string(pid);
+        const std::string child = read_file("/proc/" + id + "/task/" + id + "/children");
+        if (child.empty())
+            return pid;
+        pid = std::stoi(child);
+    }
+}
+
+uint32_t pid_namespace_of(const Puppet &puppet) {
+    struct stat status = {};
+    stat(("/proc/" + std::to_string(innermost(puppet.pid)) + "/ns/pid").c_str(), &status);
+    return static_cast<uint32_t>(status.st_ino);
+}
+
+struct Audited : World {
+    Audited() {
+        environment["GPUSHARE_MODE"] = "audit";
+        environment["GPUSHARE_LOG_LEVEL"] = "info";
+        used(); // a simulated driver that was started in a container would end with it
+    }
+    std::vector<Event> events() const {
+        return events_of(logs());
+    }
+    Event only() const { // the one finding there is
+        const std::vector<Event> all = events();
+        if (all.size() != 1)
+            throw std::runtime_error("not one finding: " + logs());
+        return all[0];
+    }
+};
+
+std::string exports(Puppet &a) {
+    a.must("malloc p 4194304");
+    a.must("fill p 0x5c 4096");
+    a.must("sync");
+    return a.must("get p");
+}
+
+TEST(Namespaces, TheOneThatHasTheMemoryOpenIsNamedAmongEqualPids) {
+    NEEDS(container);
+    Audited world;
+    Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 2)),
+        c(world, contained(consumer(), 2));
+    ASSERT_EQ(a.must("pid"), "1");
+    ASSERT_EQ(b.must("pid") + c.must("pid"), "22");
+    const std::string handle = exports(a);
+    b.must("open q " + handle);
+    c.must("malloc own 4096");
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(b.must("read q 0 1"), "5c");
+    const Event found = world.only();
+    EXPECT_EQ(found.id, "free-while-open");
+    EXPECT_EQ(found.pid, 1u);
+    EXPECT_EQ(found.json["pid_ns"].number, pid_namespace_of(a));
+    ASSERT_EQ(found.json["others"].size(), 1u);
+    EXPECT_EQ(found.json["others"][0]["pid"].number, 2);
+    EXPECT_EQ(found.json["others"][0]["pid_ns"].number, pid_namespace_of(b));
+    EXPECT_NE(pid_namespace_of(b), pid_namespace_of(c));
+    b.must("close q");
+}
+
+TEST(Namespaces, AreToldApartByTheTool) {
+    NEEDS(container);
+    Audited world;
+    Puppet a(world, contained(producer(), 2)), b(world, contained(consumer(), 1)),
+        c(world, contained(producer(), 2));
+    b.must("open q " + exports(a));
+    exports(c);
+    const std::string theirs = std::to_string(pid_namespace_of(a));
+    const Json all = world.ls();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0]["owner"]["pid"].number, 2);
+    EXPECT_EQ(all[1]["owner"]["pid"].number, 2);
+    const Result both = world.tool({"show", "2"}), one = world.tool({"show", "2@" + theirs});
+    EXPECT_EQ(both.status, 0) << both.err;
+    EXPECT_EQ(one.status, 0) << one.err;
+    const std::string other = std::to_string(pid_namespace_of(c));
+    EXPECT_TRUE(contains(both.out, theirs) && contains(both.out, other)) << both.out;
+    EXPECT_TRUE(contains(one.out, theirs) && !contains(one.out, other)) << one.out;
+    EXPECT_NE(world.tool({"show", "2@1"}).status, 0);
+    b.must("close q");
+    a.must("free p");
+    c.must("free p");
+    EXPECT_EQ(world.events().size(), 0u) << world.logs();
+}
+
+// The driver knows its own handles by the pid alone, and so refuses that of another 1.
+TEST(Namespaces, OneEqualPidMakesTheDriverRefuseAHandle) {
+    NEEDS(container);
+    Audited world;
+    Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
+    const std::string handle = exports(a);
+    EXPECT_EQ(b.code("open q " + handle), 201);
+    const Event found = world.only();
+    EXPECT_EQ(found.id, "open-other-namespace");
+    EXPECT_EQ(found.api, "cudaIpcOpenMemHandle");
+    EXPECT_EQ(found.json["command"].text, "consumer");
+    EXPECT_TRUE(contains(found.detail, "pid")) << found.detail;
+    ASSERT_EQ(found.json["others"].size(), 1u);
+    EXPECT_EQ(found.json["others"][0]["pid"].number, 1);
+    EXPECT_EQ(found.json["others"][0]["pid_ns"].number, pid_namespace_of(a));
+    a.must("free p");
+}
+
+TEST(Namespaces, AnEventDoesNotGetIntoAnotherShmButMemoryDoes) {
+    const std::vector<std::string> shm = {
+        "unshare", "--mount", "sh", "-c",
+        "mount -t tmpfs -o mode=1777 none /dev/shm && exec \"$0\" \"$@\""};
+    NEEDS(shm);
+    Audited world;
+    world.environment["GPUSHARE_DIR"] = world.path("pub"); // seen by both
+    How inside = consumer();
+    inside.wrap = shm;
+    Puppet a(world, producer()), b(world, inside);
+    const std::string handle = exports(a);
+    a.must("evcreate e 6");
+    const std::string event = a.must("evget e");
+    b.must("open q " + handle);
+    EXPECT_EQ(b.must("read q 0 1"), "5c");
+    b.must("close q");
+    EXPECT_EQ(world.events().size(), 0u) << world.logs();
+    EXPECT_EQ(b.code("evopen f " + event), 205);
+    const Event found = world.only();
+    EXPECT_EQ(found.id, "open-other-namespace");
+    EXPECT_EQ(found.api, "cudaIpcOpenEventHandle");
+    EXPECT_TRUE(contains(found.detail, "/dev/shm")) << found.detail;
+    a.must("evdestroy e");
+    a.must("free p");
+}
+
+// Each in a directory of its own, they cannot know of each other; but that can be said.
+TEST(Namespaces, OfTheDirectoryKeepProcessesFromSeeingEachOther) {
+    Audited world;
+    How elsewhere = consumer();
+    elsewhere.environment["GPUSHARE_DIR"] = world.path("elsewhere");
+    Puppet a(world, producer()), b(world, elsewhere);
+    const std::string handle = exports(a);
+    b.must("open q " + handle);
+    b.must("close q");
+    EXPECT_EQ(world.events().size(), 0u) << world.logs();
+    a.must("free p");
+    EXPECT_EQ(b.code("open q " + handle), 1);
+    const Event found = world.only();
+    EXPECT_EQ(found.id, "open-unknown");
+    EXPECT_EQ(found.json["command"].text, "consumer");
+    EXPECT_TRUE(contains(found.detail, world.path("elsewhere"))) << found.detail;
+}
+
+TEST(Namespaces, AForeignProcStopsTheDriverAndNothingOfOurs) {
+    const std::vector<std::string> foreign = {"unshare", "--pid", "--fork", "--kill-child"};
+    NEEDS(foreign);
+    Audited world;
+    for (bool shim : {false, true}) {
+        How how = consumer();
+        how.wrap = foreign;
+        how.shim = shim;
+        Puppet b(world, how);
+        EXPECT_EQ(b.code("malloc p 4096"), 304);
+        EXPECT_EQ(b.quit("exit 3"), 3);
+        EXPECT_EQ(b.errors(), "");
+    }
+    EXPECT_EQ(world.events().size(), 0u) << world.logs();
+}
+
+} // namespace
