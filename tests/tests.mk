@@ -109,6 +109,6 @@ $(TESTS)/fuzz/parts.a: $(FUZZ_OBJECTS)
 	$(AR) rcs $@ $^
 $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 	@mkdir -p $(@D); echo "  FUZZ  $@"
-	clang $(FUZZ_FLAGS) -Itools -fsanitize=fuzzer $^ -o $@ $(INIH) -l:libjansson.a
+	clang $(FUZZ_FLAGS) -Itools -fsanitize=fuzzer $(filter %.c %.a,$^) -o $@ $(INIH) -l:libjansson.a
 
 -include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)

@@ -94,8 +94,7 @@ static struct story_group *new_group(struct story *story, const struct log_line 
 /* A line without a stack stands for repeats, or for a first where stacks are switched off. */
 static struct story_group *group_of(struct teller *teller, const struct log_line *line) {
     char *site = site_key(line), *kind = kind_key(line);
-    bool repeats = line->site != NULL || line->stack.count == 0;
-    struct story_group *group = repeats ? index_get(teller->sites, site) : NULL;
+    struct story_group *group = line->stack.count == 0 ? index_get(teller->sites, site) : NULL;
     if (group == NULL)
         group = index_get(teller->kinds, kind);
     if (group == NULL) {
