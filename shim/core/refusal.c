@@ -40,22 +40,13 @@ static bool find_at(uint64_t base, struct subject *subject) {
 /* Exactly there, or somewhere inside what the driver says begins before it. */
 static void find(uint64_t pointer, struct subject *subject) {
     uint64_t base, size;
-    *subject = (struct subject){.base = 0};
+    *subject = (struct subject){.gone.device = -1};
     if (!pointer || find_at(pointer, subject))
         return;
     if (gps_ops->range(pointer, &base, &size) == GPS_OK && base != pointer) {
         find_at(base, subject);
         subject->base = base;
     }
-}
-
-static int device_of(uint64_t context) {
-    int device = -1;
-    if (gps_ops->enter(context) == GPS_OK) {
-        gps_ops->device(&device);
-        gps_ops->leave();
-    }
-    return device;
 }
 
 static void describe(struct gps_report *report, uint64_t pointer, const struct subject *subject) {
@@ -71,8 +62,8 @@ static void describe(struct gps_report *report, uint64_t pointer, const struct s
         report->size = subject->gone.size;
     if (!report->context)
         report->context = subject->gone.context;
-    if (report->device < 0 && report->context)
-        report->device = device_of(report->context);
+    if (report->device < 0)
+        report->device = subject->is_alloc ? subject->alloc.device : subject->gone.device;
 }
 
 /* "it lies 4 KiB (4096 bytes) behind the beginning, 0x7f..." */
@@ -145,7 +136,7 @@ static const char *detail_of_close(uint64_t pointer, const struct subject *subje
 }
 
 static void report_close(uint64_t pointer, int code) {
-    struct subject subject = {.base = 0};
+    struct subject subject = {.gone.device = -1};
     uint64_t context = 0;
     char detail[128];
     struct gps_text text = GPS_TEXT(detail);
@@ -197,7 +188,7 @@ static const char *kind_of(uint64_t pointer, struct subject *subject) {
 }
 
 static void report_export(uint64_t pointer, int code) {
-    struct subject subject = {.base = 0};
+    struct subject subject = {.gone.device = -1};
     uint64_t context = 0;
     gps_ops->context(&context);
     if (code == GPS_INVALID_CONTEXT && context)
