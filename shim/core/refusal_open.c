@@ -247,8 +247,9 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
     uint64_t context = 0;
     gps_ops->context(&context);
     if (code == GPS_MAP_FAILED) {
-        *detail = "an event lives in /dev/shm, and the process that created it has another one: "
-                  "give both containers one (--ipc, or a common mount)";
+        *detail = "an event lives in a file of /dev/shm that this process cannot map: the process "
+                  "that created it has another /dev/shm (give both containers one: --ipc, or a "
+                  "common mount) or is another user's";
         return GPS_KNOWN_NAMESPACE;
     }
     if (code != GPS_INVALID_CONTEXT)
