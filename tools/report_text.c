@@ -9,8 +9,8 @@
 #include "term.h"
 #include "text.h"
 
-#define NAMED_MAX 8 /* processes in one list: a farm of workers makes one mistake in all of them   \
-                     */
+/* Processes that one list names: a farm of workers makes one mistake in all of them. */
+#define NAMED_MAX 8
 
 /* --- the parts of a finding --- */
 
