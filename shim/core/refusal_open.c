@@ -117,8 +117,10 @@ static bool find_in_siblings(struct open *open) {
     return found;
 }
 
+/* One that could have exported: `gpushare audit` only sits in the directory. */
 static bool is_live_other(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_life_self());
+    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_life_self()) &&
+                     strcmp(proc->header.owner.command, "gpushare") != 0;
     return !*(bool *)found;
 }
 
