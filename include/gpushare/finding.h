@@ -85,7 +85,7 @@
     ROW(EVENT_DOUBLE_DESTROY, "event-double-destroy", ERROR,                                       \
         "an event that is destroyed already was destroyed again; the driver crashes of it",        \
         "destroy each event once; clear the variable after cudaEventDestroy")                      \
-    ROW(EVENT_DESTROYED_WHILE_OPEN, "event-destroyed-while-open", WARNING,                         \
+    ROW(EVENT_DESTROYED_WHILE_OPEN, "event-destroyed-while-open", INFO,                            \
         "an event was destroyed while another process has it open",                                \
         "destroy an exported event last: CUDA leaves undefined what the others' calls then do")    \
     ROW(EVENT_OPEN_OWN, "event-open-own", ERROR, "a process opened an event handle of its own",    \

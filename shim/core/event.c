@@ -11,17 +11,52 @@
 
 enum { SHOWN_USERS = 16 };
 
-void gps_event_created(uint64_t event, bool interprocess) {
+static struct gps_event made(uint64_t address) {
+    struct gps_event event = {.event = address,
+                              .slot = GPS_NO_SLOT,
+                              .epoch = gps_registry_now(),
+                              .trace = gps_trace_kept()};
+    gps_ops->context(&event.context);
+    return event;
+}
+
+static void end_holding(const struct gps_event *event) {
+    struct gps_scope scope;
+    if (event->slot == GPS_NO_SLOT)
+        return;
+    gps_scope_begin(&scope);
+    gps_holding_end(event->slot);
+    gps_scope_end(&scope);
+}
+
+/* One that is recorded at its address went by a way that we do not see. */
+static void forget(uint64_t event) {
+    struct gps_event stale;
     gps_gone_forget(GPS_GONE_EVENT, event);
-    if (interprocess)
-        gps_registry_add_event(
-            &(struct gps_event){.event = event, .slot = GPS_NO_SLOT, .trace = gps_trace_kept()});
+    if (gps_registry_take_event(event, &stale))
+        end_holding(&stale);
+}
+
+void gps_event_created(uint64_t address, bool interprocess) {
+    forget(address);
+    if (!interprocess)
+        return;
+    const struct gps_event event = made(address);
+    gps_registry_add_event(&event);
+}
+
+void gps_event_purge(uint64_t context, uint32_t epoch) {
+    gps_registry_purge_events(context, epoch, end_holding);
 }
 
 void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
-    struct gps_event known = {.event = event, .slot = GPS_NO_SLOT};
-    if (gps_registry_find_event(event, &known) && (known.exported || known.opened))
+    struct gps_event known;
+    if (!gps_registry_find_event(event, &known)) {
+        known = made(event);
+        known.trace = GPS_NO_TRACE; /* this is not where it was created */
+    } else if (known.exported || known.opened) {
         return;
+    }
     known.exported = true;
     known.exported_at = gps_trace_kept();
     known.id = gps_id_of_handle(handle);
@@ -30,9 +65,10 @@ void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) 
 
 void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_scope scope;
-    struct gps_event opened = {
-        .event = event, .id = gps_id_of_handle(handle), .opened = true, .trace = gps_trace_kept()};
-    gps_gone_forget(GPS_GONE_EVENT, event);
+    struct gps_event opened = made(event);
+    opened.id = gps_id_of_handle(handle);
+    opened.opened = true;
+    forget(event);
     gps_scope_begin(&scope);
     opened.slot = gps_holding_begin(&opened.id, GPS_VIA_EVENT);
     gps_holding_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0);

@@ -15,6 +15,9 @@ void gps_event_created(uint64_t event, bool interprocess);
 void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]);
 void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]);
 
+/* A context is gone, with every event made in it before the epoch. */
+void gps_event_purge(uint64_t context, uint32_t epoch);
+
 /* The program destroys an event with the driver's `destroy`. Returns the code for the program. */
 typedef int gps_event_fn(uint64_t event);
 int gps_event_destroy(uint64_t event, gps_event_fn *destroy);

@@ -71,10 +71,6 @@ static bool publish(struct gps_export *region) {
     return region->published;
 }
 
-bool gps_export_publishes(void) {
-    return gps_life_lease() && !atomic_load(&state.unusable);
-}
-
 /* An address inside an allocation, or memory that came by a way we do not hook: the driver knows.
  */
 static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
@@ -140,7 +136,9 @@ static void note_neighbours(const struct gps_alloc *alloc) {
     struct gps_text text = GPS_TEXT(detail);
     struct gps_alloc other;
     const unsigned count =
-        alloc->size % BLOCK ? gps_registry_neighbours(alloc->pointer, &other) : 0;
+        alloc->size % BLOCK && gps_life_config()->options.log_level == GPS_LEVEL_INFO
+            ? gps_registry_neighbours(alloc->pointer, &other)
+            : 0;
     if (!count)
         return;
     gps_text_dec(&text, count);

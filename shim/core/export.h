@@ -47,9 +47,6 @@ void gps_export_remove_tombstones(void);
 /* Who holds it now and since when: the number of users, and the first `max` of them. */
 unsigned gps_export_users(const struct gps_export *region, struct gps_party *users, unsigned max);
 
-/* Whether what this process exports is published, as far as is known. */
-bool gps_export_publishes(void);
-
 void gps_export_reset(void); /* in a forked child */
 
 #endif

@@ -254,6 +254,11 @@ int gps_import_free(const struct gps_alloc *alloc) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
+        gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
+                      (struct gps_gone){.ended = gps_trace_kept(),
+                                        .context = alloc->context,
+                                        .size = alloc->size,
+                                        .device = alloc->device});
         gps_ops
             ->synchronize(); /* as a free does; the close reports what is wrong with the context */
         code = close_counted(alloc->pointer, gps_ops->close_handle);

@@ -60,7 +60,8 @@ static void report_group(const struct group *group) {
     }
     report.detail = detail;
     report.count = group->count;
-    report.stack_hash = gps_trace_hash(group->trace);
+    if (group->trace) /* the same site, of another exporter, is not the same leak */
+        report.stack_hash = gps_trace_hash(group->trace) ^ group->import.exporter.owner.nonce;
     gps_report_send(&report);
 }
 
@@ -92,8 +93,7 @@ void gps_leak_add_export(const struct gps_export *region) {
     group->bytes += region->record.requested;
 }
 
-static void add_import(void *arg, const struct gps_import *import) {
-    (void)arg;
+static void add_import(const struct gps_import *import) {
     if (import->via != GPS_VIA_PROGRAM)
         return; /* a rule's: to the program it is memory like any other */
     struct group *group =
@@ -107,7 +107,9 @@ static void add_import(void *arg, const struct gps_import *import) {
 }
 
 void gps_leak_report_end(void) {
-    gps_registry_each_import(add_import, NULL);
+    struct gps_import import;
+    while (gps_registry_take_import(&import))
+        add_import(&import);
     report_groups();
 }
 

@@ -14,6 +14,7 @@
 #include "defer.h"
 #include "export.h"
 #include "holding.h"
+#include "leak.h"
 #include "log.h"
 #include "ops.h"
 #include "policy.h"
@@ -239,8 +240,13 @@ static bool is_on(void) {
     return atomic_load(&atomic_load(&gps_life_page)->state) == GPS_LIFE_ON;
 }
 
+/* A signal handler that ends the process may have interrupted a wrapper of ours, locks and all. */
+static bool is_interrupted(void) {
+    return gps_call.inside != 0;
+}
+
 static void on_exit_handler(void) {
-    if (!is_on() || atomic_exchange(&life.exiting, true))
+    if (!is_on() || is_interrupted() || atomic_exchange(&life.exiting, true))
         return;
     struct gps_scope scope;
     gps_scope_begin(&scope);
@@ -269,8 +275,10 @@ static bool is_last_process(void) {
 /* What others may still ask about stays until the last process leaves; then the directory is empty.
  */
 static void unpublish(void) {
-    if (!life.lease_held)
+    if (!life.lease_held) {
+        gps_leak_report_end();
         return;
+    }
     gps_settle_unpublish(is_last_process());
     gps_lease_drop(&life.lease);
     life.lease_held = false;
@@ -280,7 +288,7 @@ static void unpublish(void) {
 }
 
 __attribute__((destructor)) static void on_unload(void) {
-    if (!is_on())
+    if (!is_on() || is_interrupted())
         return;
     struct gps_scope scope;
     gps_scope_begin(&scope);
@@ -299,10 +307,8 @@ static bool in_crash_handler(void) {
 }
 
 void gps_life_end(void) {
-    /* A child made by vfork borrows this memory: its _exit is not the end of this process. And a
-     * signal handler that ends the process may have interrupted a wrapper of ours, locks and all.
-     */
-    if (!is_on() || gps_call.inside || life.self.pid != (uint32_t)getpid() || in_crash_handler())
+    /* A child made by vfork borrows this memory: its _exit is not the end of this process. */
+    if (!is_on() || is_interrupted() || life.self.pid != (uint32_t)getpid() || in_crash_handler())
         return;
     on_exit_handler();
     on_unload();

@@ -1,6 +1,7 @@
 /* memory.c - see memory.h. */
 #include "memory.h"
 
+#include "event.h"
 #include "gone.h"
 #include "import.h"
 #include "leak.h"
@@ -76,10 +77,13 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
     }
 }
 
-static void forget(void *arg, struct gps_alloc *alloc) {
-    (void)arg;
-    if (alloc->region)
-        gps_export_end(alloc->region);
+/* Regions that nobody brought together before: the context was not known to end. */
+static void forget(void *reset, struct gps_alloc *alloc) {
+    if (!alloc->region)
+        return;
+    alloc->region->held = gps_export_users(alloc->region, NULL, 0) != 0;
+    gps_leak_reset_export(reset, alloc->region);
+    gps_export_end(alloc->region);
 }
 
 int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, void *arg) {
@@ -94,8 +98,9 @@ int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, v
     gps_scope_begin(&scope);
     gps_settle_context_done(waiting, gone, &reset);
     if (gone) {
-        gps_registry_purge(context, epoch, forget, NULL);
+        gps_registry_purge(context, epoch, forget, &reset);
         gps_import_purge(context, epoch, gps_leak_reset_import, &reset);
+        gps_event_purge(context, epoch);
         gps_leak_report_reset(&reset);
     }
     gps_scope_end(&scope);

@@ -5,7 +5,6 @@
 
 #include "digits.h"
 #include "life.h"
-#include "stack.h"
 #include "trace.h"
 
 /* --- out --- */
@@ -36,16 +35,13 @@ static struct gps_trace_module module_of(const struct gps_frame *frame) {
 }
 
 static void add(struct gps_region_traces *traces, enum gps_deed deed, uint32_t trace) {
-    const uintptr_t *addresses;
-    const unsigned known = gps_trace_addresses(trace, &addresses);
-    const unsigned count = known < GPS_TRACE_FRAMES ? known : GPS_TRACE_FRAMES;
+    struct gps_frame frames[GPS_TRACE_FRAMES];
+    const unsigned count = gps_trace_frames(trace, frames, GPS_TRACE_FRAMES);
     for (unsigned i = 0; i < count; i++) {
-        struct gps_frame frame;
-        gps_stack_frame(addresses[i], &frame);
-        const struct gps_trace_module module = module_of(&frame);
+        const struct gps_trace_module module = module_of(&frames[i]);
         traces->module[deed][i] = place_of(traces, &module);
         traces->offset[deed][i] =
-            traces->module[deed][i] == GPS_TRACE_NO_MODULE ? addresses[i] : frame.offset;
+            traces->module[deed][i] == GPS_TRACE_NO_MODULE ? frames[i].address : frames[i].offset;
     }
     traces->count[deed] = count;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export.h"
+#include "gone.h"
 #include "life.h"
 #include "ops.h"
 #include "refusal.h"
@@ -35,11 +35,29 @@ static bool is_own(const struct gps_region_record *record) {
 
 /* --- reasons --- */
 
+static bool is_namesake(void *found, const struct gps_proc *proc) {
+    const struct gps_owner *other = &proc->header.owner, *self = gps_life_self();
+    *(bool *)found = proc->alive && other->pid == self->pid && other->pid_ns != self->pid_ns;
+    return !*(bool *)found;
+}
+
+/* Whether another live process is seen that has our pid in its own pid namespace. */
+static bool has_namesake(void) {
+    bool found = false;
+    return gps_life_store() && gps_proc_each(gps_life_store(), is_namesake, &found) == 0 && found;
+}
+
 /* The driver compares pids alone: it took the handle for this process's own. */
 static enum gps_known taken_for_own(struct open *open) {
     struct gps_text text = detail_of(open);
-    if (open->recorded ? is_own(&open->record) : !gps_export_publishes())
+    if (open->recorded && is_own(&open->record))
         return GPS_KNOWN_OWN;
+    if (!open->recorded && !has_namesake()) {
+        gps_text_str(&text,
+                     "the driver takes it for this process's own: it is, or its exporter has "
+                     "the same pid in another pid namespace");
+        return GPS_KNOWN_NOTHING;
+    }
     gps_text_str(&text, "the driver tells processes apart by their pid alone, and the exporter is "
                         "process ");
     gps_text_dec(&text, gps_life_self()->pid);
@@ -228,6 +246,14 @@ static void report_event(enum gps_ask ask, enum gps_known known, const struct gp
     gps_report_send(&report);
 }
 
+/* It was made for other processes, or is destroyed: then the flags are not what is wrong. */
+static bool is_other_trouble(uint64_t event) {
+    struct gps_event known;
+    struct gps_gone gone;
+    return event &&
+           (gps_registry_find_event(event, &known) || gps_gone_find(GPS_GONE_EVENT, event, &gone));
+}
+
 void gps_refusal_share_event(uint64_t event, int code) {
     struct gps_scope scope;
     uint64_t context = 0;
@@ -236,7 +262,7 @@ void gps_refusal_share_event(uint64_t event, int code) {
     gps_ops->context(&context);
     if (code == GPS_INVALID_CONTEXT && !context)
         known = GPS_KNOWN_NO_CONTEXT;
-    else if (code == (event ? GPS_INVALID_HANDLE : GPS_INVALID_VALUE))
+    else if (code == (event ? GPS_INVALID_HANDLE : GPS_INVALID_VALUE) && !is_other_trouble(event))
         known = GPS_KNOWN_FLAGS;
     report_event(GPS_ASK_EVENT_SHARED, known, &(struct gps_event){.event = event},
                  event ? NULL : "cudaEventInterprocess was given without cudaEventDisableTiming");
@@ -260,6 +286,8 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
         return GPS_KNOWN_NO_CONTEXT;
     if (gps_registry_exported_event(&id, own))
         return GPS_KNOWN_OWN;
+    if (!has_namesake())
+        return GPS_KNOWN_NOTHING; /* it may be an event of ours that is destroyed by now */
     *detail = "the driver tells processes apart by their pid alone, and the process that created "
               "the event has the same one in another pid namespace";
     return GPS_KNOWN_NAMESPACE;

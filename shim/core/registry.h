@@ -129,8 +129,8 @@ bool gps_registry_close(uint64_t pointer, struct gps_import *import);
 void gps_registry_unclose(const struct gps_import *import);
 /* Whether a region is open in any context of this process. */
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
-/* Calls fn with a copy of every open import. It must not come back here. */
-void gps_registry_each_import(void (*fn)(void *arg, const struct gps_import *import), void *arg);
+/* Removes and returns any one; false: nothing is open. */
+bool gps_registry_take_import(struct gps_import *import);
 /* Whether a rule's import of this name is open here. */
 bool gps_registry_imports_name(const char *name);
 /* Forgets all imports of a context older than the epoch; fn gets each. */
@@ -143,8 +143,10 @@ struct gps_event {
     uint64_t event;
     struct gps_id id; /* of its handle, once exported or opened; else 0 */
     bool exported;
-    bool opened;    /* another process's */
-    unsigned slot;  /* OPENED: holding.h's */
+    bool opened;   /* another process's */
+    unsigned slot; /* OPENED: holding.h's */
+    uint64_t context;
+    uint32_t epoch;
     uint32_t trace; /* where it was created or opened */
     uint32_t exported_at;
 };
@@ -154,6 +156,9 @@ void gps_registry_add_event(const struct gps_event *event);
 bool gps_registry_find_event(uint64_t event, struct gps_event *found);
 /* Removes and returns it. */
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
+/* Forgets all events of a context older than the epoch; fn gets each. */
+void gps_registry_purge_events(uint64_t context, uint32_t epoch,
+                               void (*fn)(const struct gps_event *event));
 /* The event of this process's that was exported as this handle. */
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found);
 

@@ -82,6 +82,28 @@ bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *foun
     return node != NULL;
 }
 
+static bool take_of(uint64_t context, uint32_t epoch, struct gps_event *taken) {
+    struct node *node;
+    pthread_mutex_lock(&table.lock);
+    for (node = table.events; node; node = node->hh.next)
+        if (node->event.context == context && (int32_t)(node->event.epoch - epoch) < 0)
+            break;
+    if (node) {
+        *taken = node->event;
+        HASH_DELETE(hh, table.events, node);
+        gps_slab_put(&table.slab, node);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+void gps_registry_purge_events(uint64_t context, uint32_t epoch,
+                               void (*fn)(const struct gps_event *event)) {
+    struct gps_event event;
+    while (take_of(context, epoch, &event))
+        fn(&event);
+}
+
 void gps_registry_reset_events(void) {
     memset((void *)&table, 0, sizeof(table));
     table.slab.size = sizeof(struct node);

@@ -133,11 +133,15 @@ bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import
     return found;
 }
 
-void gps_registry_each_import(void (*fn)(void *arg, const struct gps_import *import), void *arg) {
+bool gps_registry_take_import(struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    for (struct node *node = table.by_pointer; node; node = node->by_pointer.next)
-        fn(arg, &node->import);
+    struct node *node = table.by_pointer;
+    if (node) {
+        *import = node->import;
+        drop(node);
+    }
     pthread_mutex_unlock(&table.lock);
+    return node != NULL;
 }
 
 bool gps_registry_imports_name(const char *name) {

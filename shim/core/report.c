@@ -57,19 +57,11 @@ struct workspace {
     struct gps_region_traces traces;
 };
 
-static unsigned fill(uint32_t trace, struct gps_frame *frames) {
-    const uintptr_t *addresses;
-    const unsigned count = gps_trace_addresses(trace, &addresses);
-    for (unsigned i = 0; i < count; i++)
-        gps_stack_frame(addresses[i], &frames[i]);
-    return count;
-}
-
 static void fill_priors(struct gps_report *report, struct workspace *work) {
     for (unsigned i = 0; i < report->prior_count; i++) {
         struct gps_prior *prior = &report->prior[i];
         prior->stack = work->priors[i];
-        prior->stack_count = fill(prior->trace, work->priors[i]);
+        prior->stack_count = gps_trace_frames(prior->trace, work->priors[i], GPS_STACK_MAX);
     }
 }
 
@@ -109,7 +101,7 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
 static void send(struct gps_report *report, uint32_t trace, const struct gps_region_record *origin,
                  struct workspace *work) {
     report->stack = work->stack;
-    report->stack_count = fill(trace, work->stack);
+    report->stack_count = gps_trace_frames(trace, work->stack, GPS_STACK_MAX);
     fill_priors(report, work);
     if (origin)
         add_origin(report, origin, work);

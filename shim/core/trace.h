@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "log.h"
+
 #define GPS_NO_TRACE 0u
 
 /* At the first CUDA call: how many frames a stack has at most (0: no stack is ever taken), and
@@ -28,6 +30,8 @@ uint32_t gps_trace_kept(void);
 
 /* Its return addresses, innermost first: their number. They stay where they are. */
 unsigned gps_trace_addresses(uint32_t trace, const uintptr_t **addresses);
+/* Its frames, with the modules as they were then: their number, at most `max`. */
+unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max);
 /* Equal for equal stacks; 0: no trace. */
 uint64_t gps_trace_hash(uint32_t trace);
 

@@ -15,6 +15,13 @@ CUresult gps_on_cuEventCreate(CUevent *out, unsigned int flags) {
     return result;
 }
 
+CUresult gps_on_cuEventCreateFromEGLSync(CUevent *out, void *sync, unsigned int flags) {
+    const CUresult result = gps_real.cuEventCreateFromEGLSync(out, sync, flags);
+    if (result == CUDA_SUCCESS)
+        gps_event_created((uintptr_t)*out, false);
+    return result;
+}
+
 CUresult gps_on_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
     uint8_t bytes[sizeof(*handle)];
     const CUresult result = gps_real.cuIpcGetEventHandle(handle, event);

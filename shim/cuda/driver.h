@@ -13,6 +13,9 @@
 #include <cuda.h>
 #include <stdbool.h>
 
+/* cudaEGL.h has it, but needs EGL's headers; an EGLSyncKHR is a void pointer. */
+CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned int flags);
+
 /* The hooked functions' real addresses; NULL: this driver does not have it. */
 struct gps_real {
 #define DRIVER(kind, name, parameters, arguments) __typeof__(name) *name;

@@ -5,14 +5,14 @@
  * compute-sanitizer, JSON lines) and the count of repeats: the same finding from the same stack is
  * written once and counted, and the counts come with the summary at the end.
  *
- * A report is formatted on the stack and written with one write, so that lines of processes and
- * threads never mix; a log file is opened (O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, mode 0600)
- * for each report and closed again, so no descriptor stays with the program. SIGPIPE and SIGXFSZ
- * are blocked around the write, and one that our own write raised is taken back. stderr is written
- * to only while descriptor 2 is what it was when the library was loaded, or is a terminal or opened
- * for writing only: programs that close it can have a socket or a database there. A write that
- * would block on a non-blocking descriptor is dropped and counted. errno is preserved. Safe from
- * any thread. No malloc.
+ * A report is formatted in memory of its own and written with one write, so that lines of processes
+ * and threads never mix; a log file is opened (O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, mode
+ * 0600) for each report and closed again, so no descriptor stays with the program. SIGPIPE and
+ * SIGXFSZ are blocked around the write, and one that our own write raised is taken back. stderr is
+ * written to only while descriptor 2 is what it was when the library was loaded, or is a terminal
+ * or opened for writing only: programs that close it can have a socket or a database there. A write
+ * that would block on a non-blocking descriptor is dropped and counted. errno is preserved. Safe
+ * from any thread. No malloc.
  *
  * A process writes at most log_max bytes; then a notice, and findings are only counted.
  */

@@ -10,6 +10,8 @@
 #endif
 #pragma GCC visibility push(default)
 #include <cuda.h>
+/* Of cudaEGL.h, which needs EGL's own headers. */
+CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned int flags);
 #pragma GCC visibility pop
 
 #include <stdbool.h>

@@ -94,6 +94,14 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
+/* What a card without EGL says. */
+CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *out, void *sync, unsigned int flags) {
+    (void)out;
+    (void)sync;
+    (void)flags;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
     CUresult result = check(event);
     if (result)
