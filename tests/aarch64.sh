@@ -158,12 +158,12 @@ expect "it exports the table and the two doors" "$(printf '%s\n' $exported dlsym
 codes='alloc=0 export=0 own=201 open=0,0 same=1 close=0,0,1 free=0,1'
 
 door() { # names in reports: the runtime's or the driver's; program, arguments
-    local free=cuMemFree_v2 open=cuIpcOpenMemHandle_v2 layer=$1
+    local free=cuMemFree open=cuIpcOpenMemHandle close=cuIpcCloseMemHandle layer=$1
     shift
-    [ "$layer" = driver ] || free=cudaFree open=cudaIpcOpenMemHandle
+    [ "$layer" = driver ] || free=cudaFree open=cudaIpcOpenMemHandle close=cudaIpcCloseMemHandle
     expect "door $*" "$codes
 published=1 held=1 left=0" "$(with "$apps/$1" "${@:2}")"
-    expect "reports of $*" "double-open $open,double-free $free," "$(findings)"
+    expect "reports of $*" "open-own-handle $open,double-open $open,double-close $close,double-free $free," "$(findings)"
 }
 
 expect "door-runtime, bare" "$codes
