@@ -310,7 +310,11 @@ TEST_F(Registry, AMillionEntriesCostLittleMoreThanAThousand) {
         /* 300 ns and 5 ms are what is asked for; machines that run tests are busy, or instrumented
          */
         EXPECT_LT(look_up, 1500);
+#ifdef __SANITIZE_THREAD__
+        EXPECT_LT(slowest, 200000000);
+#else
         EXPECT_LT(slowest, 20000000);
+#endif
         size_t taken = 0;
         for (uint64_t i = 0; i < count; i++)
             taken += take(pointer(i));
