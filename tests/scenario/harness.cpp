@@ -23,6 +23,12 @@ bool on_gpu() {
     return driver && std::string(driver) == "gpu";
 }
 
+size_t cards() {
+    std::error_code none;
+    const fs::directory_iterator all("/proc/driver/nvidia/gpus", none);
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
 std::string build_directory() {
     const char *given = getenv("GPUSHARE_TEST_BUILD");
     return given ? fs::absolute(given)
