@@ -24,9 +24,12 @@ bool on_gpu() {
 }
 
 size_t cards() {
-    std::error_code none;
-    const fs::directory_iterator all("/proc/driver/nvidia/gpus", none);
-    return static_cast<size_t>(std::distance(begin(all), end(all)));
+    size_t count = 0;
+    for (const auto &file : fs::directory_iterator("/dev")) {
+        const std::string name = file.path().filename();
+        count += name.rfind("nvidia", 0) == 0 && name.size() > 6 && isdigit(name[6]);
+    }
+    return count;
 }
 
 std::string build_directory() {
