@@ -149,16 +149,7 @@ fuzz-run: fuzz
 
 include tests/gpu/gpu.mk
 
-# What gpushare costs, in pairs with bare CUDA; on the simulated driver unless there is a GPU.
-bench: all sim $(BUILD)/bench/calls $(BUILD)/bench/empty.so
-	LD_LIBRARY_PATH=$(if $(filter gpu,$(DEMO_DRIVER)),$(CUDART_DIR),$(BUILD)/sim) \
-		python3 tests/bench/bench.py $(BUILD) $(ROUNDS)
-$(BUILD)/bench/calls: tests/bench/calls.c $(BUILD)/sim/libcudart.so
-	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) -std=gnu11 $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcudart
-$(BUILD)/bench/empty.so:
-	@mkdir -p $(@D)
-	echo | $(CC) -x c -shared -fPIC - -o $@
+include tests/bench/bench.mk
 
 # --- the simulated driver, the tests ---------------------------------------------------------------
 
