@@ -70,13 +70,21 @@ static cudaError_t ensure_context(void) {
     return error ? error : (cudaError_t)runtime.legacy.cuCtxSetCurrent(primary);
 }
 
-/* Once, like the real one: a hooked cuInit in each call would be a cost that no card has. */
+static _Atomic bool initialised;
+
+static void forget_in_child(void) {
+    initialised = false;
+}
+
+/* Once in a process, like the real one: a hooked cuInit in each call would be a cost that no card
+ * has. */
 static cudaError_t initialise(void) {
-    static _Atomic bool done;
-    if (done)
+    if (initialised)
         return cudaSuccess;
     cudaError_t error = (cudaError_t)runtime.legacy.cuInit(0);
-    done = !error;
+    if (!error)
+        pthread_atfork(NULL, NULL, forget_in_child);
+    initialised = !error;
     return error;
 }
 
