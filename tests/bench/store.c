@@ -6,6 +6,7 @@
  * usage: store DIRECTORY
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -22,6 +23,16 @@ static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void print_median(const char *what, unsigned count, double samples[SAMPLES]) {
+    qsort(samples, SAMPLES, sizeof(*samples), by_value);
+    printf("%s, %u there\t%.0f\n", what, count, samples[SAMPLES / 2]);
 }
 
 static int publish(unsigned number) {
@@ -43,7 +54,7 @@ static int publish(unsigned number) {
 /* With `count` there: publishes some more and takes them away again, and reads some that there are.
  */
 static int measure(unsigned count) {
-    double publishing = 0, finding = 0;
+    double publishing[SAMPLES], finding[SAMPLES];
     int failed = 0;
     for (unsigned i = 0; i < SAMPLES; i++) {
         struct gps_region_record record;
@@ -51,12 +62,12 @@ static int measure(unsigned count) {
         failed |= publish(count + i % 10);
         const double middle = now();
         failed |= gps_region_read(&store, &ids[i * 37 % count], &record, NULL);
-        finding += now() - middle;
-        publishing += middle - start;
+        finding[i] = now() - middle;
+        publishing[i] = middle - start;
         failed |= gps_region_remove(&store, &ids[count + i % 10]);
     }
-    printf("publish, %u there\t%.0f\n", count, publishing / SAMPLES);
-    printf("find, %u there\t%.0f\n", count, finding / SAMPLES);
+    print_median("publish", count, publishing);
+    print_median("find", count, finding);
     return failed;
 }
 

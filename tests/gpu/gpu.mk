@@ -4,7 +4,9 @@
 # make check-gpu      builds and runs all of it (tests/gpu/check.sh says what, and its parts)
 # make gpu-programs   only builds; nvcc is needed, a GPU is not
 # make gpu-rehearsal  the same parts on the simulated driver: does the script itself work?
-.PHONY: check-gpu gpu-programs gpu-rehearsal
+# make gpu-pack       $(BUILD)-gpu: only what check.sh needs, small enough to carry to a machine with a GPU
+#                     where nothing can be built; there: tests/gpu/check.sh $(BUILD)-gpu
+.PHONY: check-gpu gpu-programs gpu-rehearsal gpu-pack
 
 GPU_NAMES := writer reader stage hello simple_ipc
 GPU_PROGRAMS := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu/$(name)_shared $(BUILD)/gpu/$(name)_static) \
@@ -44,3 +46,17 @@ $(BUILD)/gpu/driver_only $(BUILD)/gpu-sim/driver_only: tests/gpu/programs/driver
 $(BUILD)/gpu/expected-2.txt: $(BUILD)/tests/conformance tests/gpu/expected.sh | sim
 	@echo "  PLAY  $@"
 	tests/gpu/expected.sh $(BUILD)
+
+# The applications keep their debug information, which the findings' tests look at. libdw is the one library
+# that the tool needs and that a machine may not have.
+GPU_PACK := $(BUILD)-gpu
+gpu-pack: all sim tests conformance gpu-programs bench-programs
+	rm -rf $(GPU_PACK)
+	mkdir -p $(GPU_PACK)/lib $(GPU_PACK)/tests $(GPU_PACK)/demo $(GPU_PACK)/bench
+	cp -a $(BUILD)/gpushare $(BUILD)/libgpushare.so $(BUILD)/gpu $(GPU_PACK)
+	cp -a $(BUILD)/demo/gpu $(GPU_PACK)/demo
+	cp -a $(addprefix $(BUILD)/bench/,calls empty.so registry store) $(GPU_PACK)/bench
+	cp -a $(addprefix $(TESTS)/,apps gpu scenario conformance soak-worker) $(GPU_PACK)/tests
+	strip -g $(GPU_PACK)/tests/scenario
+	cp -L $$(ldd $(BUILD)/gpushare | awk '/lib(dw|elf)\.so/ { print $$3 }') $(GPU_PACK)/lib
+	du -sh $(GPU_PACK)

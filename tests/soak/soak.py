@@ -77,7 +77,7 @@ class Soak:
             self.failures.append(f"worker {worker.pid} hangs")
             worker.kill()
             status = worker.wait()
-        if number == signal.SIGKILL:
+        if status in (-signal.SIGKILL, -signal.SIGTERM):  # TERM: it had not come to its main yet
             self.killed += 1
             for advert in (self.place / "adverts").glob(f"*{worker.pid}*"):
                 if advert.name.lstrip(".").split(".")[0] == str(worker.pid):
