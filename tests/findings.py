@@ -34,7 +34,7 @@ is told nothing. Where an importer and an exporter take part, it starts both.
 """
 BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
-    "open-unknown": ["open-unknown-exited"],
+    "open-dead-owner": ["open-unknown-exited"],
     "export-not-capable": ["export-not-capable-managed", "export-not-capable-host"],
     "event-not-interprocess": ["event-not-interprocess-timing"],
     "reset-with-shared": ["reset-with-shared-exporter"],
@@ -116,7 +116,10 @@ def command_of(run):
     if run == "open-peer-denied":
         peers = {"GPUSHARE_SIM_DEVICES": "2", "GPUSHARE_SIM_PEERS": "0"}
         return peers, ["gpushare", "audit", "--", "misuse", run], "two devices that are no peers"
-    return {}, ["gpushare", "audit", "--", "misuse", run], ""
+    remark = ""
+    if run == "open-unknown-exited":
+        remark = "what an exporter that has ended leaves is kept by the audit; without, this is open-unknown"
+    return {}, ["gpushare", "audit", "--", "misuse", run], remark
 
 
 def is_verb(build, verb):

@@ -12,6 +12,7 @@
 #include "auditlog.h"
 #include "launch.h"
 #include "offspring.h"
+#include "presence.h"
 #include "report.h"
 #include "tool.h"
 
@@ -136,16 +137,22 @@ static int tell(struct audit *audit, const struct offspring *offspring) {
     return status;
 }
 
-static int watch(struct audit *audit) {
+static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
     struct offspring offspring;
+    struct presence presence;
+    presence_begin(&presence);
+    int error = offspring_run(command, GRACE, &offspring);
+    presence_end(&presence);
+    return error == 0 ? tell(audit, &offspring) : launch_failed(command[0], -error);
+}
+
+static int watch(struct audit *audit) {
     if (!auditlog_open(&audit->log, audit->args->values[OPTION_LOG]))
         return TOOL_RUN_FAILED;
     int status = TOOL_RUN_FAILED;
-    if (prepare(audit)) {
-        int error = offspring_run(command, GRACE, &offspring);
-        status = error == 0 ? tell(audit, &offspring) : launch_failed(command[0], -error);
-    }
+    if (prepare(audit))
+        status = run_command(audit);
     auditlog_close(&audit->log);
     return status;
 }

@@ -56,7 +56,7 @@ struct log_line {
     struct log_process process;
     enum gps_level level;
     const char *finding; /* NULL: no finding, but a notice or a summary */
-    const char *api, *ptr, *region, *name, *message, *hint, *site, *detail;
+    const char *api, *ptr, *context, *region, *name, *message, *hint, *site, *detail;
     int64_t size, device, count;
     struct log_stack stack;
     struct log_events prior, others;

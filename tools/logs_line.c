@@ -103,6 +103,7 @@ static void fill(struct log_line *line, json_t *json) {
                               .finding = string_of(json, "finding"),
                               .api = string_of(json, "api"),
                               .ptr = string_of(json, "ptr"),
+                              .context = string_of(json, "context"),
                               .region = string_of(json, "region"),
                               .name = string_of(json, "name"),
                               .message = string_of(json, "message"),

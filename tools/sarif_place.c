@@ -73,8 +73,8 @@ static void set_module(json_t *location, const struct log_frame *frame) {
 }
 
 json_t *sarif_location(const struct log_line *line, struct symbols *symbols) {
-    const struct symbol_place *place = trace_user_place(&line->stack, symbols);
-    const struct log_frame *frame = trace_user_frame(&line->stack);
+    const struct symbol_place *place = trace_user_place(story_stack(line), symbols);
+    const struct log_frame *frame = trace_user_frame(story_stack(line));
     if (place == NULL && frame != NULL)
         place = &symbol_find(symbols, frame)->places[0];
     json_t *location = place != NULL ? place_location(place) : tree_object();

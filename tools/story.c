@@ -22,6 +22,13 @@ const char *story_base(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
+const struct log_stack *story_stack(const struct log_line *line) {
+    for (size_t i = line->prior.count; line->stack.count == 0 && i > 0; i--)
+        if (line->prior.events[i - 1].stack.count > 0)
+            return &line->prior.events[i - 1].stack;
+    return &line->stack;
+}
+
 /* --- names for what is equal --- */
 
 /* Text of any length: what is written between the two is the result, malloc'ed. */
@@ -70,11 +77,12 @@ static char *site_key(const struct log_line *line) {
 }
 
 static char *kind_key(const struct log_line *line) {
+    const struct log_stack *stack = story_stack(line);
     struct key key;
     begin_key(&key);
     fprintf(key.file, "%s %s\n", line->finding, or_none(line->api));
-    for (size_t i = 0; i < line->stack.count; i++) {
-        const struct log_frame *frame = &line->stack.frames[i];
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct log_frame *frame = &stack->frames[i];
         const char *module = frame->build_id != NULL ? frame->build_id : frame->module;
         fprintf(key.file, "%s %" PRIx64 "\n", story_base(or_none(module)), frame->offset);
     }

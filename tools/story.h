@@ -3,8 +3,9 @@
  *
  * Findings are equal that have the id, the call and the stack in common; frames are compared by
  * build id, else by the module's file name, and by offset, so processes and their address spaces do
- * not matter, nor do earlier events. A group stands in the place of its first occurrence, and that
- * one's facts are its facts. What a process counted as repeats of a site belongs to the group of
+ * not matter, nor do earlier events; but what has no stack of its own, as a leak, has that of the
+ * last of them. A group stands in the place of its first occurrence, and that one's facts are its
+ * facts. What a process counted as repeats of a site belongs to the group of
  * that site. Strings and lines are those of the logs, which must live as long.
  */
 #ifndef GPS_TOOL_STORY_H
@@ -40,6 +41,9 @@ struct story_sums {
 void story_make(struct story *story, const struct logs *logs, enum gps_level level);
 void story_free(struct story *story);
 struct story_sums story_sums(const struct story *story);
+
+/* The stack that tells the finding from others of its kind; may be an empty one. */
+const struct log_stack *story_stack(const struct log_line *line);
 
 /* The file name of a path. */
 const char *story_base(const char *path);

@@ -23,7 +23,7 @@ static void print_glob(FILE *out, const char *key, const char *name) {
 
 static void print_section(FILE *out, const struct story_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
-    const struct log_frame *frame = trace_user_frame(&line->stack);
+    const struct log_frame *frame = trace_user_frame(story_stack(line));
     bool known = suppress_knows(line->finding);
     fprintf(out, "[suppress %.24s-%08x]\n", known ? line->finding : "unknown",
             (unsigned)trace_hash(line, symbols));

@@ -45,6 +45,23 @@ const struct symbol_place *trace_user_place(const struct log_stack *stack,
     return NULL;
 }
 
+/* The program's entry, and what libc calls before main; with libc stripped, any of it that lies
+ * there has no name. */
+static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
+    static const char libc[] = "libc.so", start[] = "__libc_start";
+    const char *function = symbol_find(symbols, frame)->places[0].function;
+    if (function != NULL)
+        return strcmp(function, "_start") == 0 || strncmp(function, start, sizeof(start) - 1) == 0;
+    return frame->module != NULL && strncmp(story_base(frame->module), libc, sizeof(libc) - 1) == 0;
+}
+
+size_t trace_told(const struct log_stack *stack, struct symbols *symbols) {
+    size_t count = stack->count;
+    while (count > 0 && is_start(&stack->frames[count - 1], symbols))
+        count--;
+    return count > 0 ? count : stack->count;
+}
+
 /* "app main" where the function is known, else "app 1b2c". */
 static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct symbols *symbols) {
     const char *module = frame->module != NULL ? story_base(frame->module) : "";
@@ -56,6 +73,7 @@ static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct
 }
 
 uint64_t trace_hash(const struct log_line *line, struct symbols *symbols) {
+    const struct log_stack *stack = story_stack(line);
     XXH3_state_t *state = XXH3_createState();
     if (state == NULL)
         tool_no_memory();
@@ -63,8 +81,8 @@ uint64_t trace_hash(const struct log_line *line, struct symbols *symbols) {
     XXH3_64bits_update(state, line->finding, strlen(line->finding) + 1);
     if (line->api != NULL)
         XXH3_64bits_update(state, line->api, strlen(line->api));
-    for (size_t i = 0; i < line->stack.count; i++)
-        mix_frame(state, &line->stack.frames[i], symbols);
+    for (size_t i = 0; i < stack->count; i++)
+        mix_frame(state, &stack->frames[i], symbols);
     uint64_t hash = XXH3_64bits_digest(state);
     XXH3_freeState(state);
     return hash;

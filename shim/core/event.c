@@ -23,6 +23,7 @@ void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) 
     if (gps_registry_find_event(event, &known) && (known.exported || known.opened))
         return;
     known.exported = true;
+    known.exported_at = gps_trace_kept();
     known.id = gps_id_of_handle(handle);
     gps_registry_add_event(&known);
 }
@@ -57,15 +58,23 @@ static unsigned users_of(const struct gps_event *event, struct gps_party *users)
     return count <= 0 ? 0 : count < SHOWN_USERS ? (unsigned)count : SHOWN_USERS;
 }
 
-static void report(enum gps_finding finding, uint64_t event, struct gps_gone gone,
-                   const struct gps_party *users, unsigned count) {
-    struct gps_report said = gps_report_new(finding);
-    said.pointer = event;
-    said.others = users;
-    said.other_count = count;
-    gps_report_prior(&said, "created", gone.born);
-    gps_report_prior(&said, "destroyed", gone.ended);
-    gps_report_send(&said);
+static void report_again(enum gps_finding finding, uint64_t event, const struct gps_gone *gone) {
+    struct gps_report report = gps_report_new(finding);
+    report.pointer = event;
+    gps_report_prior(&report, "created", gone->born);
+    gps_report_prior(&report, "destroyed", gone->ended);
+    gps_report_send(&report);
+}
+
+static void report_held(const struct gps_event *event, const struct gps_party *users,
+                        unsigned count) {
+    struct gps_report report = gps_report_new(ask(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD).finding);
+    report.pointer = event->event;
+    report.others = users;
+    report.other_count = count;
+    gps_report_prior(&report, "created", event->trace);
+    gps_report_prior(&report, "exported", event->exported_at);
+    gps_report_send(&report);
 }
 
 /* The report comes first: the driver may not return. */
@@ -73,7 +82,7 @@ static int destroy_again(uint64_t event, struct gps_gone gone, gps_event_fn *des
     const struct gps_answer answer = ask(GPS_ASK_DESTROY, GPS_KNOWN_GONE);
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    report(answer.finding, event, gone, NULL, 0);
+    report_again(answer.finding, event, &gone);
     gps_scope_end(&scope);
     return answer.verdict == GPS_DENY ? answer.code : destroy(event);
 }
@@ -92,8 +101,7 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
     else if (event->opened)
         gps_holding_end(event->slot);
     if (code == GPS_OK && count)
-        report(ask(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD).finding, event->event,
-               (struct gps_gone){.born = event->trace}, users, count);
+        report_held(event, users, count);
     gps_scope_end(&scope);
     return code;
 }

@@ -90,6 +90,7 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     int device;
     if (gps_ops->home(base, &alloc->context, &device) != GPS_OK)
         return false;
+    alloc->device = (int16_t)device;
     gps_registry_add(alloc);
     return true;
 }
@@ -118,8 +119,8 @@ static void note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known
     report.pointer = pointer;
     report.size = alloc->size;
     report.context = alloc->context;
+    report.device = alloc->device;
     report.detail = detail;
-    gps_ops->device(&report.device);
     gps_report_prior(&report, "allocated", alloc->trace);
     gps_report_send(&report);
 }
@@ -312,10 +313,12 @@ static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state w
     const uint32_t freed = gps_trace_kept();
     gps_scope_begin(&scope);
     /* until it is allocated again, or put back */
-    gps_gone_note(
-        GPS_GONE_MEMORY, alloc->pointer,
-        (struct gps_gone){
-            .born = alloc->trace, .ended = freed, .context = alloc->context, .size = alloc->size});
+    gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
+                  (struct gps_gone){.born = alloc->trace,
+                                    .ended = freed,
+                                    .context = alloc->context,
+                                    .size = alloc->size,
+                                    .device = alloc->device});
     gps_origin_publish(alloc->region, freed);
     const struct gps_answer answer = ask_and_wait(alloc->region, &scope.signals);
     if (answer.verdict == GPS_DENY)

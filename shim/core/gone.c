@@ -10,6 +10,7 @@ static struct place {
     _Atomic uint64_t address;
     _Atomic uint64_t traces; /* born, ended << 32, WITH_CONTEXT */
     _Atomic uint64_t context, size;
+    _Atomic int device;
 } places[GPS_GONE_KINDS][PLACES];
 
 #define WITH_CONTEXT (UINT64_C(1) << 63)
@@ -29,6 +30,7 @@ void gps_gone_note(enum gps_gone_kind kind, uint64_t address, struct gps_gone go
                               (gone.with_context ? WITH_CONTEXT : 0),
                           memory_order_relaxed);
     atomic_store_explicit(&place->context, gone.context, memory_order_relaxed);
+    atomic_store_explicit(&place->device, gone.device, memory_order_relaxed);
     atomic_store_explicit(&place->size, gone.size, memory_order_relaxed);
     atomic_store_explicit(&place->address, address, memory_order_release);
 }
@@ -49,6 +51,7 @@ bool gps_gone_find(enum gps_gone_kind kind, uint64_t address, struct gps_gone *g
         (struct gps_gone){.born = (uint32_t)traces,
                           .ended = (uint32_t)(traces >> 32 & INT32_MAX),
                           .context = atomic_load_explicit(&place->context, memory_order_acquire),
+                          .device = atomic_load_explicit(&place->device, memory_order_acquire),
                           .size = atomic_load_explicit(&place->size, memory_order_acquire),
                           .with_context = (traces & WITH_CONTEXT) != 0};
     return atomic_load_explicit(&place->address, memory_order_acquire) == address;

@@ -18,6 +18,7 @@ struct gps_gone {
         ended; /* traces: allocated and freed, opened and closed, created and destroyed */
     uint64_t context;
     uint64_t size;     /* bytes; 0: not known */
+    int device;        /* ordinal; -1: not known */
     bool with_context; /* it ended with its context */
 };
 

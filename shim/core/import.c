@@ -223,7 +223,8 @@ static int close_counted(uint64_t pointer, gps_close_fn *close) {
                       (struct gps_gone){.born = import.trace,
                                         .ended = gps_trace_kept(),
                                         .context = import.context,
-                                        .size = import.size});
+                                        .size = import.size,
+                                        .device = import.device});
     const int code = close(pointer);
     if (!is_closed(code)) {
         gps_gone_forget(GPS_GONE_IMPORT, pointer);
@@ -275,6 +276,7 @@ static void purge_one(void *arg, const struct gps_import *import) {
                   (struct gps_gone){.born = import->trace,
                                     .context = import->context,
                                     .size = import->size,
+                                    .device = import->device,
                                     .with_context = true});
     if (purge->fn)
         purge->fn(purge->arg, import);

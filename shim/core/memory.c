@@ -15,7 +15,11 @@
 void gps_memory_allocated(uint64_t pointer, uint64_t size) {
     struct gps_alloc alloc = {
         .pointer = pointer, .size = size, .epoch = gps_registry_now(), .trace = gps_trace_kept()};
+    int device = -1;
     gps_ops->context(&alloc.context);
+    if (alloc.trace)
+        gps_ops->device(&device);
+    alloc.device = (int16_t)device;
     struct gps_export *lost = gps_registry_add(&alloc);
     if (!lost)
         return;
@@ -48,7 +52,8 @@ static int free_private(const struct gps_alloc *alloc, struct gps_release releas
                   (struct gps_gone){.born = alloc->trace,
                                     .ended = gps_trace_kept(),
                                     .context = alloc->context,
-                                    .size = alloc->size});
+                                    .size = alloc->size,
+                                    .device = alloc->device});
     const int code = release.call(alloc->pointer, release.stream);
     if (code != GPS_OK)
         gps_registry_add(alloc);

@@ -40,22 +40,18 @@ static bool find_at(uint64_t base, struct subject *subject) {
 /* Exactly there, or somewhere inside what the driver says begins before it. */
 static void find(uint64_t pointer, struct subject *subject) {
     uint64_t base, size;
-    *subject = (struct subject){.base = 0};
+    *subject = (struct subject){.gone.device = -1};
     if (!pointer || find_at(pointer, subject))
         return;
-    if (gps_ops->range(pointer, &base, &size) == GPS_OK && base != pointer) {
+    if (gps_ops->range(pointer, &base, &size) == GPS_OK) {
         find_at(base, subject);
         subject->base = base;
     }
 }
 
-static int device_of(uint64_t context) {
-    int device = -1;
-    if (gps_ops->enter(context) == GPS_OK) {
-        gps_ops->device(&device);
-        gps_ops->leave();
-    }
-    return device;
+/* Gone, and nothing else has come to its address by a way that we do not see. */
+static bool was_gone(enum gps_gone_kind kind, uint64_t pointer, struct subject *subject) {
+    return !subject->base && gps_gone_find(kind, pointer, &subject->gone);
 }
 
 static void describe(struct gps_report *report, uint64_t pointer, const struct subject *subject) {
@@ -71,8 +67,8 @@ static void describe(struct gps_report *report, uint64_t pointer, const struct s
         report->size = subject->gone.size;
     if (!report->context)
         report->context = subject->gone.context;
-    if (report->device < 0 && report->context)
-        report->device = device_of(report->context);
+    if (report->device < 0)
+        report->device = subject->is_alloc ? subject->alloc.device : subject->gone.device;
 }
 
 /* "it lies 4 KiB (4096 bytes) behind the beginning, 0x7f..." */
@@ -91,7 +87,7 @@ static enum gps_known known_of_free(uint64_t pointer, struct subject *subject) {
         return GPS_KNOWN_OPEN_HERE;
     if (subject->base && subject->base != pointer)
         return GPS_KNOWN_INTERIOR;
-    return gps_waiting_has(pointer) || gps_gone_find(GPS_GONE_MEMORY, pointer, &subject->gone)
+    return gps_waiting_has(pointer) || was_gone(GPS_GONE_MEMORY, pointer, subject)
                ? GPS_KNOWN_GONE
                : GPS_KNOWN_NOTHING;
 }
@@ -128,9 +124,9 @@ static enum gps_known known_of_close(uint64_t pointer, struct subject *subject) 
         return GPS_KNOWN_INTERIOR;
     if (subject->is_import)
         return subject->import.via == GPS_VIA_RULE ? GPS_KNOWN_OWN : GPS_KNOWN_LIVE;
-    if (gps_gone_find(GPS_GONE_IMPORT, pointer, &subject->gone))
+    if (was_gone(GPS_GONE_IMPORT, pointer, subject))
         return GPS_KNOWN_GONE;
-    return GPS_KNOWN_NOTHING;
+    return subject->base ? GPS_KNOWN_OWN : GPS_KNOWN_NOTHING;
 }
 
 static const char *detail_of_close(uint64_t pointer, const struct subject *subject,
@@ -145,7 +141,7 @@ static const char *detail_of_close(uint64_t pointer, const struct subject *subje
 }
 
 static void report_close(uint64_t pointer, int code) {
-    struct subject subject = {.base = 0};
+    struct subject subject = {.gone.device = -1};
     uint64_t context = 0;
     char detail[128];
     struct gps_text text = GPS_TEXT(detail);
@@ -191,13 +187,13 @@ static const char *kind_of(uint64_t pointer, struct subject *subject) {
     find(pointer, subject);
     if (subject->is_import)
         return "it is memory of another process: pass on the handle that was opened";
-    if (gps_gone_find(GPS_GONE_MEMORY, pointer, &subject->gone))
+    if (was_gone(GPS_GONE_MEMORY, pointer, subject))
         return "the memory was freed before";
     return kinds[gps_ops->kind(pointer)];
 }
 
 static void report_export(uint64_t pointer, int code) {
-    struct subject subject = {.base = 0};
+    struct subject subject = {.gone.device = -1};
     uint64_t context = 0;
     gps_ops->context(&context);
     if (code == GPS_INVALID_CONTEXT && context)

@@ -117,8 +117,10 @@ static bool find_in_siblings(struct open *open) {
     return found;
 }
 
+/* One that could have exported: `gpushare audit` only sits in the directory. */
 static bool is_live_other(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_life_self());
+    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_life_self()) &&
+                     strcmp(proc->header.owner.command, "gpushare") != 0;
     return !*(bool *)found;
 }
 
@@ -192,7 +194,7 @@ static void report_open(struct open *open) {
     if (known == GPS_KNOWN_FLAGS)
         say_flags(open);
     struct gps_report report = gps_report_new(finding);
-    if (known == GPS_KNOWN_OWN || known == GPS_KNOWN_NO_CONTEXT)
+    if (known == GPS_KNOWN_OWN)
         import.exporter.owner.pid = 0; /* no other process has a part in it */
     gps_report_about_import(&report, &import);
     if (known == GPS_KNOWN_OPEN_THERE)
@@ -211,7 +213,7 @@ void gps_refusal_open(const struct gps_opening *opening, unsigned flags, int cod
 
 /* --- events --- */
 
-static void report_event(enum gps_ask ask, enum gps_known known, uint64_t event,
+static void report_event(enum gps_ask ask, enum gps_known known, const struct gps_event *event,
                          const char *detail) {
     struct gps_report report = gps_report_new(
         gps_policy(&(struct gps_question){
@@ -219,8 +221,10 @@ static void report_event(enum gps_ask ask, enum gps_known known, uint64_t event,
             .finding);
     if (report.finding == GPS_NO_FINDING)
         return;
-    report.pointer = event;
+    report.pointer = event->event;
     report.detail = detail;
+    gps_report_prior(&report, "created", event->trace);
+    gps_report_prior(&report, "exported", event->exported_at);
     gps_report_send(&report);
 }
 
@@ -234,26 +238,27 @@ void gps_refusal_share_event(uint64_t event, int code) {
         known = GPS_KNOWN_NO_CONTEXT;
     else if (code == (event ? GPS_INVALID_HANDLE : GPS_INVALID_VALUE))
         known = GPS_KNOWN_FLAGS;
-    report_event(GPS_ASK_EVENT_SHARED, known, event,
+    report_event(GPS_ASK_EVENT_SHARED, known, &(struct gps_event){.event = event},
                  event ? NULL : "cudaEventInterprocess was given without cudaEventDisableTiming");
     gps_scope_end(&scope);
 }
 
 static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int code,
-                                     const char **detail) {
+                                     struct gps_event *own, const char **detail) {
     const struct gps_id id = gps_id_of_handle(handle);
     uint64_t context = 0;
     gps_ops->context(&context);
     if (code == GPS_MAP_FAILED) {
-        *detail = "an event lives in /dev/shm, and the process that created it has another one: "
-                  "give both containers one (--ipc, or a common mount)";
+        *detail = "an event lives in a file of /dev/shm that this process cannot map: the process "
+                  "that created it has another /dev/shm (give both containers one: --ipc, or a "
+                  "common mount) or is another user's";
         return GPS_KNOWN_NAMESPACE;
     }
     if (code != GPS_INVALID_CONTEXT)
         return GPS_KNOWN_NOTHING;
     if (!context)
         return GPS_KNOWN_NO_CONTEXT;
-    if (gps_registry_exports_event(&id))
+    if (gps_registry_exported_event(&id, own))
         return GPS_KNOWN_OWN;
     *detail = "the driver tells processes apart by their pid alone, and the process that created "
               "the event has the same one in another pid namespace";
@@ -263,8 +268,9 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
 void gps_refusal_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     struct gps_scope scope;
     const char *detail = NULL;
+    struct gps_event own = {.event = 0};
     gps_scope_enter(&scope, 0);
-    const enum gps_known known = known_of_event(handle, code, &detail);
-    report_event(GPS_ASK_EVENT_OPENED, known, 0, detail);
+    const enum gps_known known = known_of_event(handle, code, &own, &detail);
+    report_event(GPS_ASK_EVENT_OPENED, known, &own, detail);
     gps_scope_end(&scope);
 }

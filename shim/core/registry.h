@@ -35,6 +35,7 @@ struct gps_alloc {
     uint64_t context;
     uint32_t epoch;            /* see gps_registry_epoch */
     uint32_t trace;            /* where it was allocated */
+    int16_t device;            /* ordinal; -1: not known */
     uint8_t kind;              /* enum gps_alloc_kind */
     struct gps_export *region; /* EXPORTED: its region, owned with the allocation */
 };
@@ -145,6 +146,7 @@ struct gps_event {
     bool opened;    /* another process's */
     unsigned slot;  /* OPENED: holding.h's */
     uint32_t trace; /* where it was created or opened */
+    uint32_t exported_at;
 };
 
 /* Recorded as it is, in place of what was recorded at its address. */
@@ -152,8 +154,8 @@ void gps_registry_add_event(const struct gps_event *event);
 bool gps_registry_find_event(uint64_t event, struct gps_event *found);
 /* Removes and returns it. */
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
-/* Whether an event of this process's was exported as this handle. */
-bool gps_registry_exports_event(const struct gps_id *id);
+/* The event of this process's that was exported as this handle. */
+bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found);
 
 /* In a forked child: forgets everything, without touching what the parent's threads had locked. */
 void gps_registry_reset(void);

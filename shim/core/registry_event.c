@@ -70,13 +70,16 @@ bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
     return node != NULL;
 }
 
-bool gps_registry_exports_event(const struct gps_id *id) {
-    bool found = false;
+bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found) {
+    const struct node *node;
     pthread_mutex_lock(&table.lock);
-    for (const struct node *node = table.events; node && !found; node = node->hh.next)
-        found = node->event.exported && gps_id_equal(&node->event.id, id);
+    for (node = table.events; node; node = node->hh.next)
+        if (node->event.exported && gps_id_equal(&node->event.id, id))
+            break;
+    if (node)
+        *found = node->event;
     pthread_mutex_unlock(&table.lock);
-    return found;
+    return node != NULL;
 }
 
 void gps_registry_reset_events(void) {

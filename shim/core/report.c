@@ -73,16 +73,20 @@ static void fill_priors(struct gps_report *report, struct workspace *work) {
     }
 }
 
+/* `own`: how many priors of this process's come behind it. */
 static void add_deed(struct gps_report *report, const struct gps_region_record *origin,
-                     enum gps_deed deed, uint64_t time, struct workspace *work) {
+                     enum gps_deed deed, uint64_t time, struct workspace *work, unsigned own) {
     static const char *const names[] = {"allocated", "exported", "freed"};
     struct gps_frame *frames = work->priors[report->prior_count];
     const unsigned count = gps_origin_frames(&work->traces, deed, frames, GPS_STACK_MAX);
-    const bool own = gps_owner_equal(&origin->owner, gps_life_self());
-    const struct gps_owner *owner = own ? NULL : &origin->owner;
+    const bool ours = gps_owner_equal(&origin->owner, gps_life_self());
+    const struct gps_owner *owner = ours ? NULL : &origin->owner;
+    struct gps_prior *place = &report->prior[report->prior_count - own];
     if (!count && !time)
         return;
-    report->prior[report->prior_count++] = (struct gps_prior){
+    memmove(place + 1, place, own * sizeof(*place));
+    report->prior_count++;
+    *place = (struct gps_prior){
         .what = names[deed], .owner = owner, .time = time, .stack = frames, .stack_count = count};
 }
 
@@ -91,14 +95,15 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
                        struct workspace *work) {
     const bool freed =
         origin->status.state == GPS_STATE_CLOSING || origin->status.state == GPS_STATE_FREED;
+    const unsigned own = report->prior_count;
     if (!gps_life_store() || report->prior_count + GPS_REGION_DEEDS > GPS_PRIORS)
         return;
     if (gps_region_read_traces(gps_life_store(), origin, &work->traces) < 0)
         work->traces = (struct gps_region_traces){.module_count = 0};
-    add_deed(report, origin, GPS_DEED_ALLOCATED, 0, work);
-    add_deed(report, origin, GPS_DEED_EXPORTED, origin->created, work);
+    add_deed(report, origin, GPS_DEED_ALLOCATED, 0, work, own);
+    add_deed(report, origin, GPS_DEED_EXPORTED, origin->created, work, own);
     if (freed)
-        add_deed(report, origin, GPS_DEED_FREED, origin->status.changed, work);
+        add_deed(report, origin, GPS_DEED_FREED, origin->status.changed, work, own);
 }
 
 static void send(struct gps_report *report, uint32_t trace, const struct gps_region_record *origin,
@@ -145,7 +150,13 @@ void gps_report_store(int status, const char *what) {
     gps_report_send(&report);
 }
 
+/* Whoever waits for a region looks at its record again and again. */
 void gps_report_record(const struct gps_id *region, const char *why) {
+    static _Atomic uint64_t last;
+    uint64_t this;
+    memcpy(&this, region, sizeof(this));
+    if (atomic_exchange(&last, this) == this)
+        return;
     struct gps_report report = gps_report_new(GPS_RECORD_INVALID);
     report.region = region;
     report.detail = why;

@@ -150,6 +150,8 @@ static void return_to_registry(struct gps_export *region) {
                                     .size = region->record.requested,
                                     .context = region->context,
                                     .epoch = gps_registry_now(),
+                                    .trace = region->allocated,
+                                    .device = (int16_t)region->device,
                                     .kind = GPS_ALLOC_EXPORTED,
                                     .region = region};
     region->leaving = false;

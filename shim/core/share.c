@@ -94,8 +94,10 @@ static uint64_t round_up(uint64_t size) {
 
 static enum outcome export_claimed(const struct attempt *attempt, uint64_t *pointer) {
     uint8_t handle[GPS_HANDLE_BYTES];
-    struct gps_alloc alloc = {
-        .size = attempt->size, .context = attempt->context, .epoch = gps_registry_now()};
+    struct gps_alloc alloc = {.size = attempt->size,
+                              .context = attempt->context,
+                              .epoch = gps_registry_now(),
+                              .device = (int16_t)attempt->device};
     const uint64_t allocated = round_up(attempt->size);
     int code = gps_ops->allocate(allocated, &alloc.pointer);
     if (code == GPS_OUT_OF_MEMORY && gps_defer_relieve())
@@ -212,6 +214,7 @@ static void record_import(const struct attempt *attempt, uint64_t pointer) {
                                          .size = attempt->size,
                                          .context = attempt->context,
                                          .epoch = gps_registry_now(),
+                                         .device = (int16_t)attempt->device,
                                          .kind = GPS_ALLOC_IMPORTED});
 }
 

@@ -16,7 +16,7 @@
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
         const CUresult result = gps_on_##name arguments;                                           \
-        if (__builtin_expect(result == CUDA_ERROR_NOT_INITIALIZED, 0))                             \
+        if (__builtin_expect(result == CUDA_ERROR_NOT_INITIALIZED && !gps_call.runtime, 0))        \
             gps_life_not_initialized();                                                            \
         gps_call_leave();                                                                          \
         return result;                                                                             \

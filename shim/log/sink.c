@@ -20,8 +20,8 @@
 
 #define PATH_BYTES (PATH_MAX + 16u) /* what is cut here is too long for open as well */
 
-/* How often a write that has begun is continued on a pipe that stays full, and how long it waits for
- * room each time: half a report helps nobody, but neither may the program stand still. */
+/* How often a write that has begun is continued on a pipe that stays full, and how long it waits
+ * for room each time: half a report helps nobody, but neither may the program stand still. */
 #define PATIENCE    5
 #define PATIENCE_MS 10
 

@@ -216,7 +216,7 @@ int gps_region_set_traces(const struct gps_store *store, const struct gps_region
 }
 
 int gps_region_read_traces(const struct gps_store *store, const struct gps_region_record *record,
-                      struct gps_region_traces *traces) {
+                           struct gps_region_traces *traces) {
     int fd = open_record(store, record, O_RDONLY);
     ssize_t n;
 

@@ -64,7 +64,7 @@ int gps_region_set_traces(const struct gps_store *store, const struct gps_region
                           struct gps_region_traces *traces);
 /* The traces of this record. -ENOENT: it has none; -EBADMSG: they do not pass. */
 int gps_region_read_traces(const struct gps_store *store, const struct gps_region_record *record,
-                      struct gps_region_traces *traces);
+                           struct gps_region_traces *traces);
 
 /* Reads and checks regions/<id>. -ENOENT; -EBADMSG when it does not pass, *why says what is wrong
  * (may be NULL). Looks again a few times before that: it may have met the owner's pwrite of a

@@ -53,6 +53,24 @@ static void fuzz_record(const uint8_t *data, size_t size, bool seal) {
     require_owner(&record.owner);
 }
 
+static void fuzz_traces(const uint8_t *data, size_t size, bool seal) {
+    struct gps_region_record record = {.checksum = 7};
+    struct gps_region_traces traces;
+
+    if (size != sizeof traces)
+        return;
+    memcpy(&traces, data, sizeof traces);
+    if (seal)
+        gps_record_seal_traces(&record, &traces);
+    if (gps_record_check_traces(&record, &traces) != NULL)
+        return;
+    for (unsigned deed = 0; deed < GPS_REGION_DEEDS; deed++)
+        for (unsigned i = 0; i < traces.count[deed]; i++)
+            REQUIRE(traces.module[deed][i] == GPS_TRACE_NO_MODULE ||
+                    memchr(traces.modules[traces.module[deed][i]].path, '\0',
+                           sizeof traces.modules[0].path) != NULL);
+}
+
 static void fuzz_proc(const uint8_t *data, size_t size, bool seal) {
     struct gps_proc_header header;
 
@@ -107,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     if (size == 0)
         return 0;
-    mode = data[0] & 7;
+    mode = data[0] % 10;
     data++;
     size--;
     switch (mode >> 1) {
@@ -119,6 +137,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         break;
     case 2:
         fuzz_slot(data, size, mode & 1);
+        break;
+    case 3:
+        fuzz_traces(data, size, mode & 1);
         break;
     default:
         fuzz_text(data, size);

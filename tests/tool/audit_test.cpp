@@ -220,6 +220,53 @@ TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
         << result.err;
 }
 
+// Without an audit around it the last process empties the directory, and nothing is known.
+TEST_F(Audit, WhatAnExporterThatHasEndedLeftIsKept) {
+    const std::string misuse = fs::path(puppet).parent_path() / "misuse";
+    Environment watched = environment;
+    watched["GPUSHARE_LOG"] = place.path + "/log";
+    const Result alone =
+        tool({"run", "--mode", "audit", "--", misuse, "open-unknown-exited"}, watched);
+    EXPECT_EQ(alone.status, 0) << alone.err;
+    EXPECT_TRUE(contains(read_file(place.path + "/log"), "ERROR: open-unknown in"));
+    const Result result = audit({misuse, "open-unknown-exited"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "ERROR: open-dead-owner in")) << result.err;
+    EXPECT_FALSE(contains(result.err, "open-unknown in")) << result.err;
+    for (const char *left : {"procs", "regions", "names"})
+        EXPECT_TRUE(fs::is_empty(shared.path + "/pub/default/" + left)) << left;
+}
+
+TEST_F(Audit, ItsPlaceInTheDirectoryIsNotTheCommands) {
+    const std::string procs = shared.path + "/pub/default/procs";
+    const Result result =
+        audit({"sh", "-c", "ls " + procs + " | wc -l; ls -l /proc/self/fd /proc/self/map_files"});
+    EXPECT_EQ(result.out.substr(0, 2), "1\n");
+    EXPECT_FALSE(contains(result.out, procs)) << result.out;
+    EXPECT_TRUE(fs::is_empty(procs));
+}
+
+TEST_F(Audit, WithoutAPlaceInTheDirectoryItGoesOn) {
+    const Result result = audit({"echo", "ran"}, {{"GPUSHARE_DIR", "/proc/no"}});
+    EXPECT_EQ(result.out, "ran\n");
+    EXPECT_EQ(result.err, "========= GPUSHARE SUMMARY: 0 findings\n");
+}
+
+TEST_F(Audit, IsNobodyWhoMayHaveExportedAHandle) {
+    const Result result = audit(
+        {"sh", "-c", "printf 'malloc a 4096\\nget a\\nopen c %0128d\\nexit 0\\n' 0 | " + puppet});
+    EXPECT_TRUE(contains(result.err, "no other process is seen in")) << result.out << result.err;
+}
+
+// The frames of a program's start tell nobody anything; scripts get them all the same.
+TEST_F(Audit, OnlyJsonHasTheFramesOfTheStart) {
+    const std::string json = place.path + "/a.json";
+    const Result result = misused({"--json", json});
+    EXPECT_TRUE(contains(result.err, " main at tests/apps/puppet.c:")) << result.err;
+    EXPECT_FALSE(contains(result.err, "_start")) << result.err;
+    EXPECT_TRUE(contains(read_file(json), "\"_start\""));
+}
+
 TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusiness) {
     const Result result =
         audit({"sh", "-c", "kill -INT $PPID; kill -QUIT $PPID; sleep 0.1; exit 5"});

@@ -28,9 +28,7 @@ TEST(LogSchema, HandWrittenLinesOfOtherTestsFollowIt) {
     EXPECT_EQ(validate({place.file("b", line.text())}).status, 1) << "or nothing is checked";
 }
 
-// Disabled until the library writes the keys that the schema added: pid_ns, context, site, the
-// list of earlier events, since.
-TEST(LogSchema, DISABLED_LinesOfRealProgramsFollowIt) {
+TEST(LogSchema, LinesOfRealProgramsFollowIt) {
     Temporary place, shared("/dev/shm");
     const fs::path build = fs::absolute(tool_path()).parent_path();
     const std::string script =

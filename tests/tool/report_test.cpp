@@ -63,13 +63,13 @@ TEST_F(Report, LooksAsTheLibrarysOwn) {
     EXPECT_EQ(result.out,
               "========= GPUSHARE ERROR: double-free in cudaFree, by app (pid 100)\n"
               "=========     what happened\n"
-              "=========     at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0\n"
+              "=========     at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55d0\n"
               "=========     region frames\n"
               "=========     the specifics\n"
               "=========     other process: viewer (pid 7), since 2026-11-21T02:33:00.000000Z\n"
               "=========     Host frames:\n"
               "=========         #0 0x100 in /no/such/app (file is gone)\n"
-              "=========     Allocated at:\n"
+              "=========     Allocated 2026-11-21T02:33:00.000000Z, at:\n"
               "=========         #0 0x90 in /no/such/app (file is gone)\n"
               "=========     Freed by producer (pid 8), 2026-11-21T02:33:00.000000Z\n"
               "=========     Hint: what to change\n"
@@ -117,6 +117,56 @@ TEST_F(Report, EqualFindingsOfAllProcessesAreOne) {
         << text;
     EXPECT_EQ(last_line(text),
               "========= GPUSHARE SUMMARY: 2 findings (2 errors), 3 occurrences, 2 processes\n");
+}
+
+TEST_F(Report, LongListsOfProcessesAreCutShort) {
+    std::vector<LogLine> lines;
+    for (int pid = 100; pid < 132; pid++)
+        lines.push_back(at(pid - 99, "0x100", pid));
+    for (int pid = 200; pid < 209; pid++)
+        lines[0].others += std::string(pid > 200 ? "," : "") + "{\"pid\":" + std::to_string(pid) +
+                           ",\"pid_ns\":null,\"command\":\"viewer\",\"since\":null}";
+    const std::string path = log("a", lines), text = report({path}).out;
+    EXPECT_TRUE(contains(text, ", by 32 processes: app (pid 100), ")) << text;
+    EXPECT_TRUE(contains(text, ", app (pid 107) (and 24 more)\n")) << text;
+    EXPECT_TRUE(contains(text, "other process: viewer (pid 207)\n=========     (and 1 more)\n"))
+        << text;
+    EXPECT_EQ(json({path})[0]["processes"].size(), 32u);
+    EXPECT_EQ(json({path})[0]["others"].size(), 9u);
+}
+
+TEST_F(Report, MoreThanThreeFindingsHaveATableOfContents) {
+    LogLine leak = at(4, "0x400"), bare = at(5);
+    leak.finding = "leak-open";
+    leak.level = "warning";
+    leak.api = leak.stack = "";
+    leak.prior = prior("opened", 100, "app", frame("/no/lib.so", "0x90"));
+    bare.finding = "brand-new";
+    bare.stack = bare.site = "";
+    EXPECT_FALSE(contains(report({log("a", {at(1), at(2, "0x200"), leak})}).out, "CONTENTS"));
+    const std::string text = report({log("a", {at(1), at(2), at(3, "0x200"), leak, bare})}).out;
+    EXPECT_EQ(text.find("========= GPUSHARE CONTENTS: 4 findings\n"
+                        "=========     2x error    double-free  cudaFree  app+0x100\n"
+                        "=========     1x error    double-free  cudaFree  app+0x200\n"
+                        "=========     1x warning  leak-open    -         lib.so+0x90\n"
+                        "=========     1x error    brand-new    cudaFree  in app\n"
+                        "=========\n"
+                        "========= GPUSHARE ERROR: double-free in cudaFree, by app (pid 100)\n"),
+              0u)
+        << text;
+}
+
+TEST_F(Report, LeaksAreToldApartByTheirLastEvent) {
+    LogLine here = at(1), there = at(2), again = at(3, "0x100", 101);
+    here.stack = there.stack = again.stack = "";
+    here.site = again.site = "1111111111111111";
+    here.prior = again.prior = prior("opened", 100, "app", frame("/a/app", "0x90"));
+    there.prior = prior("allocated", 100, "app", frame("/a/app", "0x90")) + "," +
+                  prior("opened", 100, "app", frame("/a/app", "0x91"));
+    const Json groups = json({log("a", {here, there, again})});
+    ASSERT_EQ(groups.size(), 2u);
+    EXPECT_EQ(groups[0]["count"].number, 2);
+    EXPECT_EQ(groups[1]["count"].number, 1);
 }
 
 TEST_F(Report, WithoutABuildIdTheFileNameCounts) {

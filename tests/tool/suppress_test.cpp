@@ -126,6 +126,20 @@ TEST_F(Suppress, GeneratedOnesSuppressWhatTheyWereMadeOf) {
     EXPECT_EQ(tool({"report", "--gen-suppressions", "-s", place.file("s.conf"), log}).out, "");
 }
 
+TEST_F(Suppress, WithoutAStackGeneratedOnesNameTheLastEventsPlace) {
+    LogLine line;
+    line.finding = "leak-open";
+    line.prior = prior("opened", 100, "app",
+                       frame("/no/libcudart.so.13", "0x1") + "," + frame(app, offset)) +
+                 "," + prior("closed", 100, "app", "");
+    log = place.file("log", line.text());
+    const Result made = tool({"report", "--gen-suppressions", log});
+    EXPECT_TRUE(contains(made.out, "]\nfinding = leak-open\nmodule = where\n"
+                                   "function = shop::drop(int)\n"))
+        << made.out;
+    EXPECT_EQ(with(made.out).out, "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
+}
+
 TEST_F(Suppress, GeneratedOnesHoldNamesThatAnIniFileWouldNot) {
     LogLine line;
     line.finding = "odd]\\nx";

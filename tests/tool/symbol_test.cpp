@@ -23,7 +23,7 @@ class Symbol : public testing::Test {
         app = place.path + "/where";
         fs::copy_file(original, app);
         std::istringstream printed(command({app}).out);
-        ASSERT_TRUE(printed >> inlined >> rust);
+        ASSERT_TRUE(printed >> inlined >> rust >> member >> call >> less >> sort);
         const std::string notes = command({"readelf", "-n", app}).out;
         const size_t at = notes.find("Build ID: ");
         ASSERT_NE(at, std::string::npos);
@@ -56,8 +56,15 @@ class Symbol : public testing::Test {
                at_line("// outer") + " in " + app + "\n";
     }
 
+    // The frame's function, as the text has it.
+    std::string function(const std::string &offset) {
+        const std::string text = frames(frame(app, offset, build_id));
+        const size_t start = text.find("0x"), end = text.find(" at tests/apps/where.cpp:");
+        return text.substr(start, end - start).substr(offset.size() + 1);
+    }
+
     Temporary place;
-    std::string app, inlined, rust, build_id;
+    std::string app, inlined, rust, member, call, less, sort, build_id;
 };
 
 } // namespace
@@ -99,6 +106,29 @@ TEST_F(Symbol, NamesOfRustAreReadable) {
     EXPECT_EQ(frames(frame(app, rust, build_id)).find("#0 " + rust + " shop::buffer::release at "),
               0u)
         << frames(frame(app, rust, build_id));
+}
+
+TEST_F(Symbol, LongNamesOfTemplatesAreCutInTextAlone) {
+    EXPECT_EQ(function(member), "int shop::Shelf<...>::call<...>(...)");
+    EXPECT_EQ(function(call), "shop::Shelf<...>::operator()(...)");
+    EXPECT_EQ(function(less), "int shop::operator< <...>(...)");
+    EXPECT_EQ(function(sort), "sort<...>") << "without a linkage name";
+    LogLine line;
+    line.stack = frame(app, member, build_id);
+    const std::string path = place.file("log", line.text());
+    EXPECT_TRUE(contains(tool({"report", "--json", path}).out,
+                         "int shop::Shelf<shop::Buffer, shop::Shelf<shop::Buffer, shop::Buffer>"));
+    EXPECT_TRUE(contains(tool({"report", "--sarif", path}).out, "<shop::Buffer, shop::Shelf<"));
+    EXPECT_TRUE(contains(tool({"report", "--gen-suppressions", path}).out,
+                         "function = int shop::Shelf<shop::Buffer, shop::Shelf<"));
+}
+
+TEST_F(Symbol, FramesOfTheStartAreLeftOut) {
+    const std::string stack = frame(app, rust, build_id) + "," + frame("/no/libc.so.6", "0x1");
+    EXPECT_FALSE(contains(frames(stack), "#1 ")) << frames(stack);
+    EXPECT_TRUE(contains(frames(stack + "," + frame(app, rust, build_id)), "#1 0x1 in /no/libc"));
+    EXPECT_EQ(frames(frame("/no/libc.so.6", "0x1")), "#0 0x1 in /no/libc.so.6 (file is gone)\n")
+        << "rather than nothing";
 }
 
 TEST_F(Symbol, WithoutDebugInformationThereIsTheSymbolTable) {

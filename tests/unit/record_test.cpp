@@ -128,6 +128,67 @@ TEST(Record, OnlyItsExactSizePasses) {
         EXPECT_STREQ("size of the file does not match", gps_record_check(records, size)) << size;
 }
 
+TEST(Record, PassesWithTracesBehindIt) {
+    struct {
+        gps_region_record record;
+        gps_region_traces traces;
+    } file = {valid_record(), {}};
+
+    EXPECT_STREQ(nullptr, gps_record_check(&file, sizeof file));
+}
+
+gps_region_traces valid_traces() {
+    gps_region_traces traces = {};
+
+    strcpy(traces.modules[0].path, "/usr/bin/producer");
+    traces.modules[0].build_id_bytes = 20;
+    traces.module_count = 1;
+    traces.count[GPS_DEED_FREED] = 2;
+    traces.offset[GPS_DEED_FREED][0] = 0x1234;
+    traces.module[GPS_DEED_FREED][1] = GPS_TRACE_NO_MODULE;
+    return traces;
+}
+
+const char *check_traces(const std::function<void(gps_region_traces &)> &change) {
+    const gps_region_record record = valid_record();
+    gps_region_traces traces = valid_traces();
+
+    change(traces);
+    gps_record_seal_traces(&record, &traces);
+    return gps_record_check_traces(&record, &traces);
+}
+
+TEST(Traces, EachBoundIsChecked) {
+    EXPECT_STREQ(nullptr, check_traces([](gps_region_traces &) {}));
+    EXPECT_STREQ("a stack has too many frames",
+                 check_traces([](gps_region_traces &t) { t.count[0] = GPS_TRACE_FRAMES + 1; }));
+    EXPECT_STREQ("too many modules", check_traces([](gps_region_traces &t) {
+                     t.module_count = GPS_TRACE_MODULES + 1;
+                 }));
+    EXPECT_STREQ("a frame's module is unknown",
+                 check_traces([](gps_region_traces &t) { t.module[GPS_DEED_FREED][0] = 1; }));
+    EXPECT_STREQ("a module is not valid",
+                 check_traces([](gps_region_traces &t) { t.modules[0].build_id_bytes = 21; }));
+    EXPECT_STREQ("a module is not valid", check_traces([](gps_region_traces &t) {
+                     memset(t.modules[0].path, 'x', sizeof t.modules[0].path);
+                 }));
+}
+
+TEST(Traces, AnyFlippedByteIsRejectedAndSoAreAnotherRecords) {
+    gps_region_record record = valid_record();
+    gps_region_traces traces = valid_traces();
+
+    gps_record_seal_traces(&record, &traces);
+    for (size_t i = 0; i < sizeof traces; i++) {
+        gps_region_traces bad = traces;
+        reinterpret_cast<uint8_t *>(&bad)[i] ^= 1;
+        EXPECT_STRNE(nullptr, gps_record_check_traces(&record, &bad)) << i;
+    }
+    record.checksum ^= 1;
+    EXPECT_STREQ("checksum of the stacks does not match",
+                 gps_record_check_traces(&record, &traces));
+}
+
 TEST(Record, CheckNeverReadsPastTheSize) {
     const gps_region_record record = valid_record();
 

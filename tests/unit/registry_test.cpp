@@ -135,13 +135,14 @@ bool was_freed(uint64_t pointer) {
 
 TEST_F(Registry, AFreedAddressIsRememberedUntilItIsAllocatedAgain) {
     EXPECT_FALSE(was_freed(0x1000));
-    gps_gone_note(GPS_GONE_MEMORY, 0x1000, {3, 5, 9, 7, false});
+    gps_gone_note(GPS_GONE_MEMORY, 0x1000, {3, 5, 9, 7, 1, false});
     gps_gone gone;
     ASSERT_TRUE(gps_gone_find(GPS_GONE_MEMORY, 0x1000, &gone));
     EXPECT_EQ(gone.born, 3u);
     EXPECT_EQ(gone.ended, 5u);
     EXPECT_EQ(gone.context, 9u);
     EXPECT_EQ(gone.size, 7u);
+    EXPECT_EQ(gone.device, 1);
     EXPECT_FALSE(gone.with_context);
     EXPECT_FALSE(was_freed(0x1200));
     add(0x1000);
@@ -150,7 +151,7 @@ TEST_F(Registry, AFreedAddressIsRememberedUntilItIsAllocatedAgain) {
 
 TEST_F(Registry, ThingsOfOneAddressAreGoneEachForItself) {
     gps_gone gone;
-    gps_gone_note(GPS_GONE_IMPORT, 0x1000, {1, 0, 0, 0, true});
+    gps_gone_note(GPS_GONE_IMPORT, 0x1000, {1, 0, 0, 0, -1, true});
     EXPECT_FALSE(was_freed(0x1000));
     EXPECT_FALSE(gps_gone_find(GPS_GONE_EVENT, 0x1000, &gone));
     ASSERT_TRUE(gps_gone_find(GPS_GONE_IMPORT, 0x1000, &gone));
@@ -165,7 +166,7 @@ TEST_F(Registry, ThingsOfOneAddressAreGoneEachForItself) {
 
 TEST_F(Registry, ManyFreedAddressesAreRemembered) {
     for (uint64_t i = 1; i <= 1000; i++)
-        gps_gone_note(GPS_GONE_MEMORY, i << 21, {0, 0, 0, 0, false});
+        gps_gone_note(GPS_GONE_MEMORY, i << 21, {0, 0, 0, 0, -1, false});
     size_t known = 0;
     for (uint64_t i = 1; i <= 1000; i++)
         known += was_freed(i << 21);
@@ -328,7 +329,7 @@ void add_event(uint64_t address, uint8_t seed = 0) {
 
 TEST_F(Registry, AResetForgetsEverything) {
     add(0x1000);
-    gps_gone_note(GPS_GONE_MEMORY, 0x2000, {1, 1, 0, 0, false});
+    gps_gone_note(GPS_GONE_MEMORY, 0x2000, {1, 1, 0, 0, -1, false});
     add_event(0x3000);
     gps_registry_epoch();
     gps_registry_reset();
@@ -504,10 +505,12 @@ TEST_F(Registry, AnEventAddedTwiceIsOneAndTheNewer) {
 
 TEST_F(Registry, KnowsWhichHandlesOfEventsAreItsOwn) {
     const gps_id three = id_of(3), four = id_of(4);
-    EXPECT_FALSE(gps_registry_exports_event(&three));
+    gps_event event;
+    EXPECT_FALSE(gps_registry_exported_event(&three, &event));
     add_event(0x10, 3);
-    EXPECT_TRUE(gps_registry_exports_event(&three));
-    EXPECT_FALSE(gps_registry_exports_event(&four));
+    ASSERT_TRUE(gps_registry_exported_event(&three, &event));
+    EXPECT_EQ(event.event, 0x10u);
+    EXPECT_FALSE(gps_registry_exported_event(&four, &event));
 }
 
 } // namespace

@@ -369,6 +369,27 @@ TEST_F(RegionTest, StatusIsRewrittenInPlace) {
     EXPECT_EQ(0, memcmp(&record, &found, sizeof record)) << "the owner's copy differs";
 }
 
+TEST_F(RegionTest, TracesAreWrittenBehindTheRecordAndReadAgain) {
+    struct gps_region_traces traces = {}, read_back;
+
+    ASSERT_EQ(0, gps_region_publish(&store, &record));
+    EXPECT_EQ(-ENOENT, gps_region_read_traces(&store, &record, &read_back));
+    traces.count[GPS_DEED_FREED] = 1;
+    traces.module[GPS_DEED_FREED][0] = GPS_TRACE_NO_MODULE;
+    traces.offset[GPS_DEED_FREED][0] = 0x1234;
+    ASSERT_EQ(0, gps_region_set_traces(&store, &record, &traces));
+    ASSERT_EQ(0, gps_region_read_traces(&store, &record, &read_back));
+    EXPECT_EQ(0, memcmp(&traces, &read_back, sizeof traces));
+    ASSERT_EQ(0, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
+    ASSERT_EQ(0, read()) << "the record is as good as without";
+    ASSERT_EQ(0, gps_region_read_traces(&store, &record, &read_back));
+
+    ASSERT_EQ(0, truncate(path.c_str(), sizeof record + 100));
+    EXPECT_EQ(-EBADMSG, gps_region_read_traces(&store, &record, &read_back));
+    ASSERT_EQ(0, gps_region_remove(&store, &record.id));
+    EXPECT_EQ(-ENOENT, gps_region_set_traces(&store, &record, &traces));
+}
+
 TEST_F(RegionTest, StatusOfAReplacedRecordIsNotTouched) {
     gps_region_record newer = record;
 

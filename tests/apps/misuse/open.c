@@ -138,8 +138,9 @@ static void open_unknown_importer(void) {
     tell();
 }
 
-/* --- open-unknown-exited: the exporter ended as programs do, and left nothing that tells of it ---
- */
+/* --- open-unknown-exited: the exporter ended as programs do. It leaves nothing that tells of it,
+ * unless somebody else is there: then this is open-dead-owner --- */
+
 static void open_exited_owner_exporter(void) {
     void *p = allocate(0x37);
     send_export(p);

@@ -266,7 +266,9 @@ CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
     CUresult result = state_check();
     if (result)
         return result;
-    return context_known(context) ? push(context) : CUDA_ERROR_INVALID_VALUE;
+    if (!context_known(context))
+        abort(); /* as a driver does of one that was destroyed: "free(): invalid pointer" */
+    return push(context);
 }
 
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
