@@ -147,30 +147,9 @@ fuzz-run: fuzz
 			$(BUILD)/fuzz-$$fuzzer $(wildcard tests/fuzz/corpus) || exit 1; \
 	done
 
-# On a machine with an NVIDIA GPU: the scenarios, kernels of two programs on one buffer, PyTorch, numba,
-# CuPy, and the recorded truth about the driver, with a table at the end.
-GPU_PROGRAMS := $(foreach program,writer reader,$(BUILD)/gpu/$(program)_shared $(BUILD)/gpu/$(program)_static)
-gpu-programs: $(GPU_PROGRAMS) $(BUILD)/demo/gpu/producer $(BUILD)/demo/gpu/consumer \
-	$(BUILD)/tests/gpu/puppet_static $(BUILD)/tests/gpu/misuse_static
-check-gpu: all sim tests conformance gpu-programs
-	tests/gpu/check.sh $(BUILD)
-$(BUILD)/gpu/%_shared: tests/gpu/%.cu
-	@mkdir -p $(@D); echo "  NVCC  $@"
-	$(NVCC) -O2 -cudart shared $< -o $@
-$(BUILD)/gpu/%_static: tests/gpu/%.cu
-	@mkdir -p $(@D); echo "  NVCC  $@"
-	$(NVCC) -O2 -cudart static $< -o $@
+include tests/gpu/gpu.mk
 
-# What gpushare costs, in pairs with bare CUDA; on the simulated driver unless there is a GPU.
-bench: all sim $(BUILD)/bench/calls $(BUILD)/bench/empty.so
-	LD_LIBRARY_PATH=$(if $(filter gpu,$(DEMO_DRIVER)),$(CUDART_DIR),$(BUILD)/sim) \
-		python3 tests/bench/bench.py $(BUILD) $(ROUNDS)
-$(BUILD)/bench/calls: tests/bench/calls.c $(BUILD)/sim/libcudart.so
-	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) -std=gnu11 $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcudart
-$(BUILD)/bench/empty.so:
-	@mkdir -p $(@D)
-	echo | $(CC) -x c -shared -fPIC - -o $@
+include tests/bench/bench.mk
 
 # --- the simulated driver, the tests ---------------------------------------------------------------
 

@@ -49,7 +49,7 @@ SIM_LIBS := $(BUILD)/sim
 CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a))
 
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
-	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/where
+	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/where $(TESTS)/soak-worker
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -61,6 +61,10 @@ $(TESTS)/apps/puppet_static: tests/apps/puppet.c $(SIM_LIBS)/libcudart_static.a
 $(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
+
+$(TESTS)/soak-worker: tests/soak/worker.c $(SIM_LIBS)/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
 
 # Knows nothing of CUDA: its debug information is what is wanted.
 $(TESTS)/apps/where: tests/apps/where.cpp

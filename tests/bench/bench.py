@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""The cost of gpushare: calls.c bare and preloaded in turn, pair by pair, as a table.
+"""What gpushare costs, against the budgets: a table, and BUILD_DIR/bench/result.json.
 
-usage: bench.py BUILD_DIR [ROUNDS]   (make bench)
+usage: bench.py BUILD_DIR [--driver sim|gpu] [--rounds N] [--seconds N]   (make bench)
 
-Every figure is the median over the rounds of the difference between a preloaded run and the bare run
-just before it; machines drift, so only these differences and ratios mean something. Budgets are those of
-the design for what gpushare may add to a call; two calls in a row have twice the budget.
+A figure of a row is the median over the rounds of the difference between a preloaded run and the bare run
+just before it, in brackets the ratio of the medians; low and high are its quartiles. Machines drift, so
+only such differences and ratios mean something. With --seconds the pairs end after that time.
 """
+import argparse
+import datetime
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -17,64 +20,207 @@ import time
 
 MODES = {
     "share": {"GPUSHARE_MODE": "share"},
+    "share, no stacks": {"GPUSHARE_MODE": "share", "GPUSHARE_STACK_DEPTH": "0"},
     "audit": {"GPUSHARE_MODE": "audit"},
     "audit, no stacks": {"GPUSHARE_MODE": "audit", "GPUSHARE_STACK_DEPTH": "0"},
 }
-BUDGET = {  # nanoseconds
-    "malloc+free 1 KiB": 300, "malloc+free 2 MiB": 300, "malloc+free 64 MiB": 300,
-    "malloc+free 1 GiB": 300, "malloc+export+free 2 MiB": 100000, "get handle again": 50,
-    "open+close 64 MiB": 10000, "open+close, open already": 150, "/bin/true": 25000,
+# Nanoseconds on top. Two numbers: without and with stacks, which only mode = audit keeps of each call.
+BUDGET = {
+    "malloc+free 1 KiB": (300, 1000), "malloc+free 2 MiB": (300, 1000), "malloc+free 64 MiB": (300, 1000),
+    "malloc+free 1 GiB": (300, 1000), "malloc+free, 16 deep": (300, 1000), "malloc+free, new path": (300, 15000),
+    "first export": (50000, 50000), "free of an export": (50000, 50000), "get handle again": (50, 50),
+    "open+close 64 MiB": (10000, 10000), "open+close 4 GiB": (10000, 10000),
+    "open+close, open already": (150, 150), "memcpy 4 KiB": (0, 0), "memset 4 KiB": (0, 0),
+    "kernel launch": (0, 0), "/bin/true": (25000, 25000), "import torch": (None, None),
 }
+MANY = 1000000
 
 
-def run_calls(build, extra):
-    env = dict(os.environ, **extra)
-    out = subprocess.run([f"{build}/bench/calls"], env=env, check=True, stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, text=True).stdout
-    return {name: float(value) for name, value in (line.split("\t") for line in out.splitlines())}
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.build = pathlib.Path(options.build).resolve()
+        self.library = f"{self.build}/libgpushare.so"
+        self.directory = tempfile.TemporaryDirectory(dir="/dev/shm", prefix="gpushare-bench-")
+        self.environment = {**os.environ, "GPUSHARE_DIR": self.directory.name + "/d", "GPUSHARE_CONFIG": "/dev/null"}
+        if options.driver == "sim":
+            self.environment |= {"LD_LIBRARY_PATH": f"{self.build}/sim", "GPUSHARE_SIM_MEMORY": "64GiB",
+                                 "GPUSHARE_SIM_ROOT": "@" + self.directory.name}
+        else:
+            cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+            self.environment["LD_LIBRARY_PATH"] = f"{cuda}/lib64:" + os.environ.get("LD_LIBRARY_PATH", "")
+        self.bare, self.added = {}, {mode: {} for mode in MODES}
+        self.singles = []
+
+    def run(self, words, mode=None):
+        extra = {"LD_PRELOAD": self.library, **MODES[mode]} if mode else {}
+        done = subprocess.run([f"{self.build}/bench/{words[0]}", *words[1:]], env={**self.environment, **extra},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise SystemExit(f"bench: {words} in mode {mode} ended with {done.returncode}: {done.stderr}")
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+    def keep(self, mode, row, bare, preloaded):
+        self.bare.setdefault(row, []).append(bare)
+        self.added[mode].setdefault(row, []).append(preloaded - bare)
+
+    def calls(self):
+        until = time.monotonic() + self.options.seconds
+        for number in range(self.options.rounds):
+            for mode in MODES:
+                alone, preloaded = (dict(self.run(["calls"], which)) for which in (None, mode))
+                for row, value in alone.items():
+                    self.keep(mode, row, float(value), float(preloaded[row]))
+            if time.monotonic() > until:
+                return number + 1
+        return self.options.rounds
+
+    def start_up(self, words, preload, count):
+        environment = {**self.environment, "LD_PRELOAD": preload} if preload else self.environment
+        times = []
+        for _ in range(count):
+            start = time.perf_counter_ns()
+            process = os.posix_spawnp(words[0], words, environment, file_actions=[
+                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+            status = os.waitpid(process, 0)[1]
+            times.append(time.perf_counter_ns() - start)
+            if status:
+                return None
+        return statistics.median(times)
+
+    def starts(self):
+        """Over an empty preloaded library; PyTorch, where it is, over nothing."""
+        for _ in range(self.options.rounds):
+            empty = self.start_up(["/bin/true"], f"{self.build}/bench/empty.so", 100)
+            self.keep("share", "/bin/true", empty, self.start_up(["/bin/true"], self.library, 100))
+        torch = ["python3", "-c", "import torch"]
+        if subprocess.run(torch, stderr=subprocess.DEVNULL, env=self.environment).returncode == 0:
+            for _ in range(min(self.options.rounds, 5)):
+                bare = self.start_up(torch, None, 1)
+                preloaded = self.start_up(torch, self.library, 1)
+                if preloaded is None:
+                    raise SystemExit("bench: import torch fails when preloaded")
+                self.keep("share", "import torch", bare, preloaded)
+
+    def single(self, row, unit, value, budget=None):
+        self.singles.append({"row": row, "unit": unit, "value": value, "budget": budget,
+                             "met": None if budget is None else value <= budget})
+
+    def live(self):
+        """Many live allocations: in a real process, and in the library's tables alone."""
+        table = {row: float(value) for row, value in self.run(["registry"])}
+        name = f"{MANY:,} live, tables alone: "
+        self.single(name + "look-up", "ns", table["look-up"], 300)
+        self.single(name + "removal", "ns", table["removal"])
+        self.single(name + "slowest insert", "ns", table["insert, slowest"], 5e6)
+        self.single(name + "bytes each", "bytes", table["bytes each"], 128)
+        grown = {mode or "bare": [[float(x) for x in line] for line in self.run(["calls", "live", str(MANY), "20"], mode)]
+                 for mode in (None, "share", "audit")}
+        bare = grown["bare"][-1]
+        for mode in ("share", "audit"):
+            last = grown[mode][-1]
+            name = f"{int(last[0]):,} live, mode = {mode}: "
+            self.single(name + "malloc + free, more than bare", "ns", last[1] - bare[1], 300 if mode == "share" else 1000)
+            self.single(name + "get a handle, more than bare", "ns", last[2] - bare[2], 300)
+            self.single(name + "slowest cudaMalloc", "ns", last[3], 5e6 + bare[3])
+            self.single(name + "bytes each, more than bare", "bytes", last[4] / last[0] - bare[4] / bare[0], 128)
+        return grown
+
+    def regions(self):
+        """10,000 regions in a directory of their own."""
+        environment = {**self.environment, "GPUSHARE_DIR": self.directory.name + "/many"}
+        with subprocess.Popen([f"{self.build}/bench/store", environment["GPUSHARE_DIR"]], env=environment, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as store:
+            table = {}
+            for line in store.stdout:
+                if line == "ready\n":
+                    break
+                row, value = line.split("\t")
+                table[row] = float(value)
+            times = []
+            for words in 5 * [["ls"]] + 5 * [["ls", "--json"]]:
+                start = time.perf_counter_ns()
+                subprocess.run([f"{self.build}/gpushare", *words], env=environment, check=True, stdout=subprocess.DEVNULL)
+                times.append(time.perf_counter_ns() - start)
+            store.stdin.close()
+        self.single("10,000 regions: gpushare ls", "ns", statistics.median(times[:5]), 100e6)
+        self.single("10,000 regions: gpushare ls --json", "ns", statistics.median(times[5:]), 100e6)
+        for what in ("publish", "find"):
+            few, many = table[f"{what}, 10 there"], table[f"{what}, 10000 there"]
+            self.single(f"{what} a region, 10 there", "ns", few)
+            self.single(f"{what} a region, 10,000 there", "ns", many, 1.5 * few)
+
+    def sweep(self):
+        return {mode or "bare": [[float(x) for x in line] for line in self.run(["calls", "sweep"], mode)]
+                for mode in (None, "share", "audit")}
+
+    def rows(self):
+        for row, values in self.bare.items():
+            base, added = statistics.median(values), {}
+            for mode in MODES:
+                more = sorted(self.added[mode].get(row, []))
+                if more:
+                    budget = BUDGET[row][mode == "audit"]
+                    low, middle, high = more[len(more) // 4], statistics.median(more), more[-1 - len(more) // 4]
+                    # What is not hooked costs nothing, but the noise is there all the same.
+                    met = None if budget is None else (low if budget == 0 else middle) <= budget
+                    added[mode] = {"median": middle, "low": low, "high": high, "ratio": 1 + middle / base,
+                                   "budget": budget, "met": met}
+            yield {"row": row, "bare": base, "added": added}
 
 
-def start_up(library, count=100):
-    env = dict(os.environ, LD_PRELOAD=library)
-    times = []
-    for _ in range(count):
-        start = time.perf_counter_ns()
-        os.waitpid(os.posix_spawn("/bin/true", ["true"], env), 0)
-        times.append(time.perf_counter_ns() - start)
-    return statistics.median(times)
+def machine(options):
+    if options.driver == "sim":
+        return {"gpu": "the simulated driver", "driver": "", "cards": 1}
+    lines = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                           stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    name, driver = lines[0].split(", ")
+    return {"gpu": name, "driver": driver, "cards": len(lines)}
+
+
+def word(met):
+    return "" if met is None else "met" if met else "MISSED"
+
+
+def show(result):
+    print(f"{'nanoseconds, medians of ' + str(result['rounds']) + ' pairs':28}{'bare':>12}" +
+          "".join(f"{'+ ' + mode:>20}" for mode in MODES) + "  budget (with stacks)")
+    for row in result["rows"]:
+        missed = [mode for mode, added in row["added"].items() if added["met"] is False]
+        print(f"{row['row']:28}{row['bare']:12.0f}" + "".join(
+            f"{row['added'][mode]['median']:>+12.0f} ({row['added'][mode]['ratio']:.3f})" if mode in row["added"]
+            else f"{'':20}" for mode in MODES) + f"  {BUDGET[row['row']][0]} ({BUDGET[row['row']][1]})"
+            + (f"  MISSED: {'; '.join(missed)}" if missed else ""))
+    print()
+    for one in result["single"]:
+        print(f"{one['row']:68}{one['value']:>14,.1f} {one['unit']:6}"
+              + (f"{one['budget']:>14,.0f}  {word(one['met'])}" if one["budget"] is not None else ""))
 
 
 def main():
-    build = os.path.realpath(sys.argv[1])
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 7
-    library = f"{build}/libgpushare.so"
-    bare, added = {}, {mode: {} for mode in MODES}
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        os.chmod(directory, 0o700)
-        for _ in range(rounds):
-            for mode, extra in MODES.items():
-                alone = run_calls(build, {})
-                shim = run_calls(build, {"LD_PRELOAD": library, "GPUSHARE_DIR": directory, **extra})
-                for name, value in alone.items():
-                    bare.setdefault(name, []).append(value)
-                    added[mode].setdefault(name, []).append(shim[name] - value)
-        for _ in range(rounds):
-            empty = start_up(f"{build}/bench/empty.so")
-            bare.setdefault("/bin/true", []).append(empty)
-            added["share"].setdefault("/bin/true", []).append(start_up(library) - empty)
-    print(f"{'nanoseconds, medians of ' + str(rounds) + ' pairs':28}{'bare':>12}" +
-          "".join(f"{'+ ' + mode:>20}" for mode in MODES) + f"{'budget':>10}")
-    result = []
-    for name, values in bare.items():
-        base = statistics.median(values)
-        more = {mode: statistics.median(added[mode][name]) for mode in MODES if name in added[mode]}
-        print(f"{name:28}{base:12.0f}" + "".join(
-            f"{more[mode]:>+12.0f} ({1 + more[mode] / base:.3f})" if mode in more else f"{'':20}"
-            for mode in MODES) + f"{BUDGET[name]:>10}")
-        result.append({"row": name, "bare": base, "added": more, "budget": BUDGET[name]})
-    with open(f"{build}/bench/result.json", "w", encoding="utf-8") as file:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build")
+    parser.add_argument("--driver", choices=["sim", "gpu"], default="sim")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=240)
+    options = parser.parse_args()
+    bench = Bench(options)
+    with bench.directory:
+        rounds = bench.calls()
+        bench.starts()
+        result = {"when": datetime.date.today().isoformat(), "machine": machine(options),
+                  "command": f"make bench ROUNDS={options.rounds}", "rounds": rounds,
+                  "live": bench.live(), "sweep": bench.sweep()}
+        bench.regions()
+        result["rows"], result["single"] = list(bench.rows()), bench.singles
+    show(result)
+    with open(f"{bench.build}/bench/result.json", "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
+    figures = [added["met"] for row in result["rows"] for added in row["added"].values()]
+    figures += [one["met"] for one in result["single"]]
+    print(f"\n{figures.count(True)} of {figures.count(True) + figures.count(False)} budgets met")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

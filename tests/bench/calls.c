@@ -2,137 +2,173 @@
  * calls.c - what CUDA's memory and IPC calls cost in this process. One line a row: name,
  * nanoseconds.
  *
- * Each figure is the median of batches. Run bare and preloaded in turn by bench.py; says nothing
- * alone. "calls export MiB" is the other process of the rows that open: it exports, and waits for
- * its input to close.
+ * usage: calls                 the rows
+ *        calls list            their names
+ *        calls only ROW COUNT  makes the calls of one row, for counting instructions
+ *        calls sweep           open and close against the region's size
+ *        calls live MOST SECONDS
+ *        calls exporter        the other process of the rows that open
  */
-#include <cuda_runtime_api.h>
+#include "measure.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { BATCHES = 15, MIB = 1 << 20 };
+static struct exporter exporter;
+static cudaIpcMemHandle_t handle, first; /* the other process's, our own newest */
+static void *mine, *held, *pointer;
+static char host[4096];
 
-static void check(cudaError_t error, const char *call) {
-    if (error == cudaSuccess)
-        return;
-    fprintf(stderr, "calls: %s: %s\n", call, cudaGetErrorName(error));
-    exit(1);
+static void allocate(void) {
+    check(cudaMalloc(&pointer, size), "cudaMalloc");
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+static void release(void) {
+    check(cudaFree(pointer), "cudaFree");
 }
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static cudaIpcMemHandle_t handle; /* of the other process's memory */
-static void *mine, *held;
-static size_t size;
 
 static void malloc_free(void) {
-    void *pointer;
-    check(cudaMalloc(&pointer, size), "cudaMalloc");
-    check(cudaFree(pointer), "cudaFree");
+    allocate();
+    release();
 }
 
-static void export_free(void) {
-    cudaIpcMemHandle_t first;
-    void *pointer;
-    check(cudaMalloc(&pointer, size), "cudaMalloc");
+static void export(void) {
     check(cudaIpcGetMemHandle(&first, pointer), "cudaIpcGetMemHandle");
-    check(cudaFree(pointer), "cudaFree");
+}
+
+static void allocate_and_export(void) {
+    allocate();
+    export();
 }
 
 static void get_again(void) {
-    cudaIpcMemHandle_t again;
-    check(cudaIpcGetMemHandle(&again, mine), "cudaIpcGetMemHandle");
+    check(cudaIpcGetMemHandle(&first, mine), "cudaIpcGetMemHandle");
 }
 
-static void open_close(void) {
-    void *pointer;
+static void open_it(void) {
     check(cudaIpcOpenMemHandle(&pointer, handle, cudaIpcMemLazyEnablePeerAccess),
           "cudaIpcOpenMemHandle");
+}
+
+static void close_it(void) {
     check(cudaIpcCloseMemHandle(pointer), "cudaIpcCloseMemHandle");
 }
 
-static void open_again(void) {
-    void *pointer;
-    check(cudaIpcOpenMemHandle(&pointer, handle, cudaIpcMemLazyEnablePeerAccess),
+static void open_close(void) {
+    open_it();
+    close_it();
+}
+
+static void memcpy_small(void) {
+    check(cudaMemcpy(mine, host, sizeof(host), cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+
+static void memset_small(void) {
+    check(cudaMemsetAsync(mine, 0, sizeof(host), NULL), "cudaMemsetAsync");
+}
+
+#define KIB ((size_t)1 << 10)
+#define GIB ((size_t)1 << 30)
+
+static const struct row local[] = {
+    {.name = "malloc+free 1 KiB", .size = KIB, .call = malloc_free, .repeats = 200},
+    {.name = "malloc+free 2 MiB", .size = 2 * MIB, .call = malloc_free, .repeats = 100},
+    {.name = "malloc+free 64 MiB", .size = 64 * MIB, .call = malloc_free, .repeats = 20},
+    {.name = "malloc+free 1 GiB", .size = GIB, .call = malloc_free, .repeats = 4},
+    {.name = "malloc+free, 16 deep", .size = KIB, .call = paths_known, .repeats = 200},
+    {.name = "malloc+free, new path", .size = KIB, .call = paths_new, .repeats = 200},
+    {"first export", 2 * MIB, allocate, export, release, 50, NULL},
+    {"free of an export", 2 * MIB, allocate_and_export, release, NULL, 50, NULL},
+    {.name = "get handle again", .call = get_again, .repeats = 10000},
+    {.name = "memcpy 4 KiB", .call = memcpy_small, .repeats = 200},
+    {.name = "memset 4 KiB", .call = memset_small, .repeats = 200},
+    {.name = "kernel launch", .call = launch_empty, .repeats = 1000, .available = launch_available},
+};
+static const struct row opening[] = {
+    {.name = "open+close 64 MiB", .size = 64 * MIB, .call = open_close, .repeats = 50},
+    {.name = "open+close 4 GiB", .size = 4 * GIB, .call = open_close, .repeats = 20},
+};
+static const struct row again = {
+    .name = "open+close, open already", .size = 64 * MIB, .call = open_close, .repeats = 2000};
+
+enum { LOCAL = sizeof(local) / sizeof(*local), OPENING = sizeof(opening) / sizeof(*opening) };
+
+static void hold(void) {
+    handle = exporter_offer(&exporter, again.size);
+    check(cudaIpcOpenMemHandle(&held, handle, cudaIpcMemLazyEnablePeerAccess),
           "cudaIpcOpenMemHandle");
-    check(cudaIpcCloseMemHandle(held), "cudaIpcCloseMemHandle");
 }
 
-static void row(const char *name, void call(void), int repeats) {
-    double batches[BATCHES];
-    call();
-    for (int batch = 0; batch < BATCHES; batch++) {
-        const double start = now();
-        for (int i = 0; i < repeats; i++)
-            call();
-        batches[batch] = (now() - start) / repeats;
+static void rows(void) {
+    for (size_t i = 0; i < LOCAL; i++)
+        row_print(&local[i]);
+    for (size_t i = 0; i < OPENING; i++) {
+        handle = exporter_offer(&exporter, opening[i].size);
+        row_print(&opening[i]);
     }
-    qsort(batches, BATCHES, sizeof(batches[0]), by_value);
-    printf("%s\t%.1f\n", name, batches[BATCHES / 2]);
+    hold();
+    row_print(&again);
 }
 
-static int export_and_wait(size_t bytes) {
-    void *pointer;
-    check(cudaMalloc(&pointer, bytes), "cudaMalloc");
-    check(cudaIpcGetMemHandle(&handle, pointer), "cudaIpcGetMemHandle");
-    if (fwrite(&handle, sizeof(handle), 1, stdout) != 1 || fflush(stdout) != 0)
-        return 1;
-    while (getchar() != EOF)
-        continue;
-    return 0;
-}
-
-/* Before this process has touched CUDA: a driver does not survive fork. */
-static FILE *start_exporter(const char *self, const char *mib) {
-    int in[2], out[2];
-    if (pipe(in) != 0 || pipe(out) != 0)
-        return NULL;
-    if (fork() == 0) {
-        dup2(in[0], 0);
-        dup2(out[1], 1);
-        close(in[1]);
-        close(out[0]);
-        execl(self, self, "export", mib, (char *)NULL);
-        _exit(127);
+static int only(const char *name, long count) {
+    for (size_t i = 0; i < LOCAL; i++)
+        if (strcmp(name, local[i].name) == 0)
+            return row_repeat(&local[i], count), 0;
+    for (size_t i = 0; i < OPENING; i++) {
+        if (strcmp(name, opening[i].name) == 0) {
+            handle = exporter_offer(&exporter, opening[i].size);
+            return row_repeat(&opening[i], count), 0;
+        }
     }
-    close(in[0]);
-    close(out[1]);
-    return fdopen(out[0], "r"); /* in[1] stays open until we end */
+    hold();
+    row_repeat(&again, count);
+    return strcmp(name, again.name) != 0;
+}
+
+static void list(void) {
+    for (size_t i = 0; i < LOCAL; i++)
+        puts(local[i].name);
+    for (size_t i = 0; i < OPENING; i++)
+        puts(opening[i].name);
+    puts(again.name);
+}
+
+/* Up to a quarter of the card, in MiB: a line of size, open, close. */
+static void sweep(void) {
+    size_t left, total;
+    check(cudaMemGetInfo(&left, &total), "cudaMemGetInfo");
+    for (size_t bytes = 2 * MIB; bytes <= 16 * GIB && bytes <= left / 4; bytes *= 2) {
+        double opens[BATCHES], closes[BATCHES];
+        handle = exporter_offer(&exporter, bytes);
+        open_close();
+        for (size_t i = 0; i < BATCHES; i++) {
+            const double start = now();
+            open_it();
+            const double middle = now();
+            close_it();
+            opens[i] = middle - start;
+            closes[i] = now() - middle;
+        }
+        printf("%zu\t%.1f\t%.1f\n", bytes / MIB, median_of(opens, BATCHES),
+               median_of(closes, BATCHES));
+    }
 }
 
 int main(int argc, char **argv) {
-    if (argc == 3 && strcmp(argv[1], "export") == 0)
-        return export_and_wait((size_t)atoi(argv[2]) * MIB);
-    FILE *exporter = start_exporter("/proc/self/exe", "64");
-    if (!exporter || fread(&handle, sizeof(handle), 1, exporter) != 1)
-        return 1;
+    const char *what = argc > 1 ? argv[1] : "rows";
+    if (strcmp(what, "exporter") == 0)
+        return exporter_main();
+    if (strcmp(what, "list") == 0)
+        return list(), 0;
+    if (strcmp(what, "live") == 0 && argc == 4)
+        return live_main(atol(argv[2]), atof(argv[3]));
+    exporter_start(&exporter);
     check(cudaMalloc(&mine, 2 * MIB), "cudaMalloc");
-    size = 1024;
-    row("malloc+free 1 KiB", malloc_free, 200);
-    size = 2 * MIB;
-    row("malloc+free 2 MiB", malloc_free, 100);
-    row("malloc+export+free 2 MiB", export_free, 50);
-    size = 64 * MIB;
-    row("malloc+free 64 MiB", malloc_free, 20);
-    size = 1024 * (size_t)MIB;
-    row("malloc+free 1 GiB", malloc_free, 4);
-    check(cudaIpcGetMemHandle(&(cudaIpcMemHandle_t){0}, mine), "cudaIpcGetMemHandle");
-    row("get handle again", get_again, 10000);
-    row("open+close 64 MiB", open_close, 50);
-    check(cudaIpcOpenMemHandle(&held, handle, cudaIpcMemLazyEnablePeerAccess),
-          "cudaIpcOpenMemHandle");
-    row("open+close, open already", open_again, 2000);
-    return 0;
+    check(cudaIpcGetMemHandle(&first, mine), "cudaIpcGetMemHandle");
+    if (strcmp(what, "only") == 0 && argc == 4)
+        return only(argv[2], atol(argv[3]));
+    if (strcmp(what, "sweep") == 0)
+        return sweep(), 0;
+    return rows(), 0;
 }

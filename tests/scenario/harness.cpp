@@ -23,6 +23,15 @@ bool on_gpu() {
     return driver && std::string(driver) == "gpu";
 }
 
+size_t cards() {
+    size_t count = 0;
+    for (const auto &file : fs::directory_iterator("/dev")) {
+        const std::string name = file.path().filename();
+        count += name.rfind("nvidia", 0) == 0 && name.size() > 6 && isdigit(name[6]);
+    }
+    return count;
+}
+
 std::string build_directory() {
     const char *given = getenv("GPUSHARE_TEST_BUILD");
     return given ? fs::absolute(given)

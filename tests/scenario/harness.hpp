@@ -25,6 +25,7 @@
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 
 bool on_gpu();
+size_t cards(); // of the machine
 std::string build_directory();
 // What a test of device memory allocates: on a GPU that others use, too, it must stand out.
 uint64_t big();
@@ -164,4 +165,11 @@ std::string hex_bytes(const std::string &byte, size_t count); // "5a" 4 -> "5a5a
     do {                                                                                           \
         if (on_gpu())                                                                              \
             GTEST_SKIP() << "simulator only: " << why;                                             \
+    } while (0)
+
+// The test wants two cards: the simulator has as many as it is told to.
+#define TWO_CARDS()                                                                                \
+    do {                                                                                           \
+        if (on_gpu() && cards() < 2)                                                               \
+            GTEST_SKIP() << "this machine has one card";                                           \
     } while (0)

@@ -221,7 +221,7 @@ TEST(Rule, CallerIsTheModuleThatAllocates) {
 }
 
 TEST(Rule, DeviceIsAnOrdinalOrAUuidAndGoesIntoTheName) {
-    SIM_ONLY("two devices");
+    TWO_CARDS();
     World world;
     world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     world.config(rule("on{device}", "producer", "export", "device = 1\n"));
@@ -241,7 +241,7 @@ TEST(Rule, DeviceIsAnOrdinalOrAUuidAndGoesIntoTheName) {
 }
 
 TEST(Rule, AnotherDeviceDoesNotFit) {
-    SIM_ONLY("two devices");
+    TWO_CARDS();
     World world;
     world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     world.config(FRAMES);
@@ -255,7 +255,7 @@ TEST(Rule, AnotherDeviceDoesNotFit) {
 }
 
 TEST(Rule, ADeviceIsKnownByItsUuidNotItsNumber) {
-    SIM_ONLY("two devices");
+    TWO_CARDS();
     World world;
     world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     world.config(FRAMES);

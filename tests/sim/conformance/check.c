@@ -25,6 +25,10 @@ void check_skip(const char *why) {
     printf("%-4s | %-58s | %8s | %8s | skipped\n", table.row, why, "", "");
 }
 
+void check_note(const char *what) {
+    printf("%-4s | %-58s | %8s | %8s | note\n", table.row, what, "", "");
+}
+
 int check_differences(void) {
     printf("%d steps, %d differ\n", table.steps, table.differences);
     return table.differences;

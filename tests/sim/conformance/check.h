@@ -9,11 +9,16 @@ void check_row(const char *row);
 /* One step: what was expected, what came. Returns whether they agree. */
 int check(const char *what, int64_t expected, int64_t got);
 void check_skip(const char *why);
+/* Something worth reading that may be otherwise each time. */
+void check_note(const char *what);
 /* How many steps disagreed. */
 int check_differences(void);
 
 void memory_rows(void);
 void life_rows(void);
 void event_rows(void);
+void load_rows(void);
+void device_rows(void);
+void vmm_rows(void);
 
 #endif

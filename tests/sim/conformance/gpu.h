@@ -26,6 +26,7 @@
     X(cuMemGetInfo_v2)                                                                             \
     X(cuMemGetAddressRange_v2)                                                                     \
     X(cuMemsetD8_v2)                                                                               \
+    X(cuMemsetD8Async)                                                                             \
     X(cuMemcpyDtoH_v2)                                                                             \
     X(cuPointerGetAttribute)                                                                       \
     X(cuIpcGetMemHandle)                                                                           \
@@ -40,6 +41,7 @@
     X(cuEventDestroy_v2)                                                                           \
     X(cuStreamCreate)                                                                              \
     X(cuStreamSynchronize)                                                                         \
+    X(cuStreamDestroy_v2)                                                                          \
     X(cuStreamBeginCapture_v2)                                                                     \
     X(cuStreamEndCapture)                                                                          \
     X(cuThreadExchangeStreamCaptureMode)                                                           \
@@ -47,9 +49,21 @@
     X(cuGraphDestroy)                                                                              \
     X(cuGetProcAddress_v2)
 
+/* Not in the simulator: NULL where they are not there. */
+#define GPU_CALLS_PERHAPS(X)                                                                       \
+    X(cuMemCreate)                                                                                 \
+    X(cuMemRelease)                                                                                \
+    X(cuMemAddressReserve)                                                                         \
+    X(cuMemAddressFree)                                                                            \
+    X(cuMemMap)                                                                                    \
+    X(cuMemUnmap)                                                                                  \
+    X(cuMemSetAccess)                                                                              \
+    X(cuMemExportToShareableHandle)
+
 struct gpu {
 #define X(name) __typeof__(name) *name;
     GPU_CALLS(X)
+    GPU_CALLS_PERHAPS(X)
 #undef X
 };
 

@@ -1,4 +1,4 @@
-/* Rows 26 to 39 of the memory table: fork, contexts, devices, waiting, exit. */
+/* Rows 26 to 32 and 34 to 39 of the memory table: fork, contexts, devices, waiting, exit. */
 #include "gpu.h"
 #include "step.h"
 
@@ -84,31 +84,7 @@ static void row_29(void) {
     check("opened again with device 0 current", 0, open_code(&b, h));
     check("another address", 1, b.last.n[0] != q);
     peer_do(&a, OP_DEVICE, 1, 0, 0);
-    check_row("3");
-    check("own handle from another device", 201, open_code(&a, h));
-    peer_end(&a, 0);
-    peer_end(&b, 0);
-}
-
-static void row_33(void) {
-    enum { MANY = 200 };
-    static struct bytes handles[MANY];
-    static uint64_t at[MANY];
-    struct peer a, b;
-    int failed = 0, same = 0;
-    peer_start(&a, 1);
-    peer_start(&b, 1);
-    for (int i = 0; i < MANY; i++)
-        handles[i] = get(&a, alloc(&a, 2 * MIB));
-    for (int i = 0; i < MANY; i++) {
-        at[i] = open_at(&b, handles[i]);
-        failed += !at[i];
-        for (int k = 0; k < i; k++)
-            same += at[k] == at[i];
-    }
-    check_row("33");
-    check("200 of 2 MiB open at once: failed", 0, failed);
-    check("not distinct", 0, same);
+    check("own handle from another device, as row 3", 201, open_code(&a, h));
     peer_end(&a, 0);
     peer_end(&b, 0);
 }
@@ -246,7 +222,6 @@ void life_rows(void) {
     rows_26_and_28();
     row_27();
     row_29();
-    row_33();
     row_34(0);
     row_34(1);
     rows_35_and_36();

@@ -61,20 +61,26 @@ void peer_start(struct peer *peer, int started) {
     }
 }
 
-static int transact(struct peer *peer) {
+void peer_tell(struct peer *peer, enum op op, uint64_t a, uint64_t b, uint64_t c) {
     struct message *message = &peer->last;
-    if (write(peer->to, message, sizeof *message) != sizeof *message ||
-        read(peer->from, message, sizeof *message) != sizeof *message)
+    message->op = (int32_t)op;
+    message->n[0] = a;
+    message->n[1] = b;
+    message->n[2] = c;
+    if (write(peer->to, message, sizeof *message) != sizeof *message)
+        message->op = OPS; /* it is gone, and the answer will say so */
+}
+
+int peer_answer(struct peer *peer) {
+    struct message *message = &peer->last;
+    if (message->op == OPS || read(peer->from, message, sizeof *message) != sizeof *message)
         return GONE;
     return message->code;
 }
 
 int peer_do(struct peer *peer, enum op op, uint64_t a, uint64_t b, uint64_t c) {
-    peer->last.op = (int32_t)op;
-    peer->last.n[0] = a;
-    peer->last.n[1] = b;
-    peer->last.n[2] = c;
-    return transact(peer);
+    peer_tell(peer, op, a, b, c);
+    return peer_answer(peer);
 }
 
 int peer_open(struct peer *peer, enum op op, const char handle[64], uint64_t flags) {

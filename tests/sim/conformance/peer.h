@@ -6,6 +6,7 @@
 #ifndef CONFORMANCE_PEER_H
 #define CONFORMANCE_PEER_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -43,13 +44,20 @@ enum op {
     OP_CUDA_CLOSE,
     OP_CUDA_MALLOC,
     OP_CUDA_RESET,
-    OP_EXIT, /* as a program ends, by exit */
+    OP_THREADS, /* n[0] threads of n[1] rounds: work, open bytes, close -> n[0]: calls that failed
+                 */
+    OP_CHURN,   /* n[0] rounds: exports into peer_latest, and frees -> n[0]: calls that failed */
+    OP_CATCH,   /* opens what is in peer_latest until that ends -> n: see load.c */
+    OP_VMM,     /* what of enum vmm n[0] says -> n[0] */
+    OP_EXIT,    /* as a program ends, by exit */
     OPS,
 };
 
 enum kind { KIND_PLAIN, KIND_PITCH, KIND_POOL, KIND_MANAGED, KIND_HOST };
 
-enum { GONE = -1, NO_RUNTIME = 255 };
+enum vmm { VMM_MAP, VMM_READ_ONLY, VMM_READ_WRITE, VMM_EXPORT, VMM_UNMAP };
+
+enum { GONE = -1, NO_RUNTIME = 255, NOT_SIMULATED = 254 };
 
 struct message {
     int32_t op, code;
@@ -65,6 +73,9 @@ struct peer {
 
 /* A peer with its first context; `started` 0: before cuInit. */
 void peer_start(struct peer *peer, int started);
+/* The halves of peer_do, to have two peers work at once. */
+void peer_tell(struct peer *peer, enum op op, uint64_t a, uint64_t b, uint64_t c);
+int peer_answer(struct peer *peer);
 /* Its code, or GONE if it died; the whole answer is in peer->last. */
 int peer_do(struct peer *peer, enum op op, uint64_t a, uint64_t b, uint64_t c);
 /* The same for ops that take a handle. */
@@ -74,5 +85,20 @@ int peer_end(struct peer *peer, int signal);
 
 /* In the peer. */
 void peer_serve(int from, int to);
+/* crowd.c: ops of many threads, or of two peers against each other; vmm.c. */
+int crowd_threads(struct message *m);
+int crowd_churn(struct message *m);
+int crowd_catch(struct message *m);
+int vmm_do(struct message *m);
+
+/* Handles from one peer to another without the parent between them, in memory that is shared: made
+ * before peers are started. Handle number i lies in ring[i % PEER_RING]. */
+enum { PEER_RING = 256 };
+struct peer_latest {
+    _Atomic uint64_t count;
+    _Atomic int over;
+    char ring[PEER_RING][64];
+};
+extern struct peer_latest *peer_latest;
 
 #endif

@@ -327,6 +327,24 @@ static CUresult cuda_reset(struct message *m) {
     return (CUresult)(call ? call() : NO_RUNTIME);
 }
 
+/* --- crowd.c and vmm.c --- */
+
+static CUresult threads(struct message *m) {
+    return (CUresult)crowd_threads(m);
+}
+
+static CUresult churn(struct message *m) {
+    return (CUresult)crowd_churn(m);
+}
+
+static CUresult catch (struct message *m) {
+    return (CUresult)crowd_catch(m);
+}
+
+static CUresult vmm(struct message *m) {
+    return (CUresult)vmm_do(m);
+}
+
 static CUresult (*const actions[OPS])(struct message *) = {
     [OP_START] = start,
     [OP_ALLOC] = allocate,
@@ -361,6 +379,10 @@ static CUresult (*const actions[OPS])(struct message *) = {
     [OP_CUDA_CLOSE] = cuda_close,
     [OP_CUDA_MALLOC] = cuda_malloc,
     [OP_CUDA_RESET] = cuda_reset,
+    [OP_THREADS] = threads,
+    [OP_CHURN] = churn,
+    [OP_CATCH] = catch,
+    [OP_VMM] = vmm,
 };
 
 void peer_serve(int from, int to) {

@@ -70,13 +70,31 @@ static cudaError_t ensure_context(void) {
     return error ? error : (cudaError_t)runtime.legacy.cuCtxSetCurrent(primary);
 }
 
+static _Atomic bool initialised;
+
+static void forget_in_child(void) {
+    initialised = false;
+}
+
+/* Once in a process, like the real one: a hooked cuInit in each call would be a cost that no card
+ * has. */
+static cudaError_t initialise(void) {
+    if (initialised)
+        return cudaSuccess;
+    cudaError_t error = (cudaError_t)runtime.legacy.cuInit(0);
+    if (!error)
+        pthread_atfork(NULL, NULL, forget_in_child);
+    initialised = !error;
+    return error;
+}
+
 cudaError_t runtime_begin(enum need need, bool per_thread, const struct driver **driver) {
     cudaError_t error = cudaSuccess;
     pthread_once(&runtime.once, load);
     if (!runtime.loaded)
         return cudaErrorInsufficientDriver;
     if (need >= NEED_DRIVER)
-        error = (cudaError_t)runtime.legacy.cuInit(0);
+        error = initialise();
     if (!error && need >= NEED_CONTEXT)
         error = ensure_context();
     if (!error)

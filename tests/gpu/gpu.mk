@@ -1,0 +1,62 @@
+# What runs on a machine with an NVIDIA GPU: built here or elsewhere, carried there as build/. Included by the
+# top Makefile.
+#
+# make check-gpu      builds and runs all of it (tests/gpu/check.sh says what, and its parts)
+# make gpu-programs   only builds; nvcc is needed, a GPU is not
+# make gpu-rehearsal  the same parts on the simulated driver: does the script itself work?
+# make gpu-pack       $(BUILD)-gpu: only what check.sh needs, small enough to carry to a machine with a GPU
+#                     where nothing can be built; there: tests/gpu/check.sh $(BUILD)-gpu
+.PHONY: check-gpu gpu-programs gpu-rehearsal gpu-pack
+
+GPU_NAMES := writer reader stage hello simple_ipc
+GPU_PROGRAMS := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu/$(name)_shared $(BUILD)/gpu/$(name)_static) \
+	$(BUILD)/gpu/driver_only
+GPU_REHEARSED := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu-sim/$(name)_shared $(BUILD)/gpu-sim/$(name)_static) \
+	$(BUILD)/gpu-sim/driver_only
+
+gpu-programs: $(GPU_PROGRAMS) $(BUILD)/demo/gpu/producer $(BUILD)/demo/gpu/consumer apps \
+	$(BUILD)/tests/gpu/puppet_static $(BUILD)/tests/gpu/misuse_static $(BUILD)/gpu/expected-2.txt
+check-gpu: all sim tests conformance gpu-programs bench-programs
+	tests/gpu/check.sh $(BUILD)
+gpu-rehearsal: all sim conformance apps $(GPU_REHEARSED) $(BUILD)/gpu/expected-2.txt bench-programs
+	DRIVER=sim tests/gpu/check.sh $(BUILD)
+
+# Code for Ampere and Hopper, and what newer ones can compile at their start.
+GPU_FLAGS := -O2 -std=c++17 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
+$(BUILD)/gpu/%_shared: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp
+	@mkdir -p $(@D); echo "  NVCC  $@"
+	$(NVCC) $(GPU_FLAGS) -cudart shared $< -o $@
+$(BUILD)/gpu/%_static: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp
+	@mkdir -p $(@D); echo "  NVCC  $@"
+	$(NVCC) $(GPU_FLAGS) -cudart static $< -o $@
+
+# The same sources without kernels.
+$(BUILD)/gpu-sim/%_shared: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp $(BUILD)/sim/libcudart.so
+	@mkdir -p $(@D); echo "  CXX   $@"
+	$(CXX) -x c++ -std=gnu++17 $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcudart -pthread
+$(BUILD)/gpu-sim/%_static: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp $(BUILD)/sim/libcudart_static.a
+	@mkdir -p $(@D); echo "  CXX   $@"
+	$(CXX) -x c++ -std=gnu++17 $(DEMO_FLAGS) $< -x none $(BUILD)/sim/libcudart_static.a -o $@ -ldl -pthread
+
+# One binary for both: it asks for libcuda.so.1 and nothing else.
+$(BUILD)/gpu/driver_only $(BUILD)/gpu-sim/driver_only: tests/gpu/programs/driver_only.c $(BUILD)/sim/libcuda.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) -std=gnu11 -D_GNU_SOURCE= $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcuda
+
+$(BUILD)/gpu/expected-2.txt: $(BUILD)/tests/conformance tests/gpu/expected.sh | sim
+	@echo "  PLAY  $@"
+	tests/gpu/expected.sh $(BUILD)
+
+# The applications keep their debug information, which the findings' tests look at. libdw is the one library
+# that the tool needs and that a machine may not have.
+GPU_PACK := $(BUILD)-gpu
+gpu-pack: all sim tests conformance gpu-programs bench-programs
+	rm -rf $(GPU_PACK)
+	mkdir -p $(GPU_PACK)/lib $(GPU_PACK)/tests $(GPU_PACK)/demo $(GPU_PACK)/bench
+	cp -a $(BUILD)/gpushare $(BUILD)/libgpushare.so $(BUILD)/gpu $(GPU_PACK)
+	cp -a $(BUILD)/demo/gpu $(GPU_PACK)/demo
+	cp -a $(addprefix $(BUILD)/bench/,calls empty.so registry store) $(GPU_PACK)/bench
+	cp -a $(addprefix $(TESTS)/,apps gpu scenario conformance soak-worker) $(GPU_PACK)/tests
+	strip -g $(GPU_PACK)/tests/scenario
+	cp -L $$(ldd $(BUILD)/gpushare | awk '/lib(dw|elf)\.so/ { print $$3 }') $(GPU_PACK)/lib
+	du -sh $(GPU_PACK)

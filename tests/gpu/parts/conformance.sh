@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# What this driver answers, bare and audited, against the record and step by step against the simulator's
+# answers, which were taken down where the program was built. Two minutes.
+# shellcheck disable=SC2154 # check.sh's variables
+expected=$build/gpu/expected-$((cards < 2 ? 1 : 2)).txt
+judge() { # judge NAME LOG
+    row "conformance: $1, against the record" "$(grep -qE ', 0 differ$' "$2" && echo 0 || echo 1)" "$(tail -1 "$2")"
+    grep DIFFERS "$2" | head -20
+    if [ -f "$expected" ]; then
+        tests/gpu/compare.py "$expected" "$2" >"$2.compared"
+        row "conformance: $1, against the simulator" $? "$(tail -1 "$2.compared")"
+        sed '$d' "$2.compared" | head -20
+    else
+        skip "conformance: $1, against the simulator" "no $expected"
+    fi
+}
+timeout 200 "$build/tests/conformance" >"$results/conformance.log" 2>"$results/conformance.err"
+judge bare "$results/conformance.log"
+GPUSHARE_LOG="$scratch/conformance.%p" GPUSHARE_LOG_FORMAT=jsonl timeout 200 "$build/gpushare" run --mode audit -- \
+    "$build/tests/conformance" >"$results/conformance-audit.log" 2>"$results/conformance-audit.err"
+judge "mode audit" "$results/conformance-audit.log"
