@@ -92,6 +92,15 @@ static void read_environment(struct gps_session *session) {
         read_variable(session, &keys.first[i]);
 }
 
+/* Who audits wants to know, and who shares wants to hear only of trouble. */
+static void tell_all_in_audit(struct gps_config *config) {
+    const size_t place = gps_key_place(gps_key_find(GPS_SECTION_OPTIONS, "log_level"));
+    const bool chosen = (config->from_file | config->from_environment) >> place & 1;
+
+    if (config->options.mode == GPS_MODE_AUDIT && !chosen)
+        config->options.log_level = GPS_LEVEL_INFO;
+}
+
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg) {
     struct gps_session session = gps_session_begin(config, fn, arg);
     const char *path = variable("GPUSHARE_CONFIG");
@@ -101,6 +110,7 @@ int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *ar
     else if (!read_home(&session))
         (void)read_path(&session, "/etc/gpushare.conf");
     read_environment(&session);
+    tell_all_in_audit(config);
     return gps_session_end(&session);
 }
 

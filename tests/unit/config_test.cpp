@@ -795,6 +795,16 @@ TEST_F(ConfigOwner, AFileThatMayNotBeReadIsAnErrorAndAHomeThatMayNotBeSeenIsNot)
 
 // --- the environment ---
 
+TEST_F(ConfigLoad, AnAuditTellsEverythingUnlessALevelIsChosen) {
+    setenv("GPUSHARE_MODE", "audit", 1);
+    EXPECT_EQ(Loaded().config.options.log_level, GPS_LEVEL_INFO);
+    setenv("GPUSHARE_LOG_LEVEL", "warning", 1);
+    EXPECT_EQ(Loaded().config.options.log_level, GPS_LEVEL_WARNING);
+    setenv("GPUSHARE_MODE", "share", 1);
+    unsetenv("GPUSHARE_LOG_LEVEL");
+    EXPECT_EQ(Loaded().config.options.log_level, GPS_LEVEL_WARNING);
+}
+
 TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     const std::pair<const char *, const char *> variables[] = {
         {"GPUSHARE_MODE", "audit"},      {"GPUSHARE_ON_FREE", "refuse"},

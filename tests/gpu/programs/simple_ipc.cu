@@ -62,6 +62,7 @@ static int child(Board *board, int me) {
         everybody(board);
     }
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    everybody(board); /* the last to add to ours is another one */
     const uint32_t added = (uint32_t)(ROUNDS * board->children);
     const size_t seen = count_words(buffers[me], COUNT, 7, added);
     for (int i = 0; i < board->children; i++) {
