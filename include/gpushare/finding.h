@@ -90,7 +90,7 @@
         "destroy an exported event last: CUDA leaves undefined what the others' calls then do")    \
     ROW(EVENT_OPEN_OWN, "event-open-own", ERROR, "a process opened an event handle of its own",    \
         "use the event itself in the process that created it")                                     \
-    ROW(LEAK_OPEN, "leak-open", INFO, "memory of another process was opened and never closed",  \
+    ROW(LEAK_OPEN, "leak-open", INFO, "memory of another process was opened and never closed",     \
         "call cudaIpcCloseMemHandle when done: until then it stays allocated, even if its "        \
         "exporter frees")                                                                          \
     ROW(UNBALANCED_OPEN, "unbalanced-open", WARNING,                                               \
