@@ -22,9 +22,7 @@ bool view_hidden(const struct view_region *region) {
 }
 
 bool view_pinned(const struct view_region *region) {
-    const uint32_t state = region->record.status.state;
-    return region->hold_count > 0 &&
-           (!region->owner_alive || state == GPS_STATE_CLOSING || state == GPS_STATE_FREED);
+    return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
 }
 
 const char *view_state(const struct view_region *region) {

@@ -78,20 +78,10 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
 
 /* --- destroying --- */
 
-static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
-    return gps_policy(&(struct gps_question){
-        .ask = what, .known = known, .mode = gps_life_config()->options.mode});
-}
-
 static unsigned users_of(const struct gps_event *event, struct gps_party *users) {
-    struct gps_user found[SHOWN_USERS];
-    if (!event->exported || !gps_life_lease())
-        return 0;
-    const int count =
-        gps_users_of(gps_life_store(), &event->id, gps_life_self(), found, SHOWN_USERS);
-    for (int i = 0; i < count && i < SHOWN_USERS; i++)
-        users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
-    return count <= 0 ? 0 : count < SHOWN_USERS ? (unsigned)count : SHOWN_USERS;
+    const unsigned count =
+        event->exported && gps_life_lease() ? gps_holding_users(&event->id, users, SHOWN_USERS) : 0;
+    return count < SHOWN_USERS ? count : SHOWN_USERS;
 }
 
 static void report_again(enum gps_finding finding, uint64_t event, const struct gps_gone *gone) {
@@ -104,7 +94,7 @@ static void report_again(enum gps_finding finding, uint64_t event, const struct 
 
 static void report_held(const struct gps_event *event, const struct gps_party *users,
                         unsigned count) {
-    struct gps_report report = gps_report_new(ask(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD).finding);
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD);
     report.pointer = event->event;
     report.others = users;
     report.other_count = count;
@@ -115,7 +105,9 @@ static void report_held(const struct gps_event *event, const struct gps_party *u
 
 /* The report comes first: the driver may not return. */
 static int destroy_again(uint64_t event, struct gps_gone gone, gps_event_fn *destroy) {
-    const struct gps_answer answer = ask(GPS_ASK_DESTROY, GPS_KNOWN_GONE);
+    const struct gps_question question = {
+        .ask = GPS_ASK_DESTROY, .known = GPS_KNOWN_GONE, .mode = gps_life_config()->options.mode};
+    const struct gps_answer answer = gps_policy(&question);
     struct gps_scope scope;
     gps_scope_begin(&scope);
     report_again(answer.finding, event, &gone);

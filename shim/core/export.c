@@ -8,6 +8,7 @@
 
 #include "defer.h"
 #include "gone.h"
+#include "holding.h"
 #include "life.h"
 #include "ops.h"
 #include "origin.h"
@@ -109,9 +110,7 @@ static void publish_first(const struct gps_alloc *seen, struct gps_export *regio
 
 static void note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known known,
                  const char *detail) {
-    const struct gps_question question = {
-        .ask = GPS_ASK_NOTED_EXPORT, .known = known, .mode = gps_life_config()->options.mode};
-    struct gps_report report = gps_report_new(gps_policy(&question).finding);
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_EXPORT, known);
     report.pointer = pointer;
     report.size = alloc->size;
     report.context = alloc->context;
@@ -240,14 +239,7 @@ void gps_export_remove_tombstones(void) {
 }
 
 unsigned gps_export_users(const struct gps_export *region, struct gps_party *users, unsigned max) {
-    struct gps_user found[SHOWN_USERS];
-    if (!region->published)
-        return 0;
-    const int count =
-        gps_users_of(gps_life_store(), &region->record.id, gps_life_self(), found, SHOWN_USERS);
-    for (unsigned i = 0; i < max && i < SHOWN_USERS && (int)i < count; i++)
-        users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
-    return count > 0 ? (unsigned)count : 0;
+    return region->published ? gps_holding_users(&region->record.id, users, max) : 0;
 }
 
 /* --- freeing --- */

@@ -8,6 +8,8 @@
 #include "life.h"
 #include "report.h"
 
+enum { SHOWN_USERS = 16 };
+
 /* Free slot numbers below `used`, as a stack. */
 static struct {
     pthread_mutex_t lock;
@@ -74,6 +76,14 @@ void gps_holding_end(unsigned index) {
     write_slot(index, &(struct gps_slot){0});
     return_number(index);
     pthread_mutex_unlock(&slots.lock);
+}
+
+unsigned gps_holding_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
+    struct gps_user found[SHOWN_USERS];
+    const int count = gps_users_of(gps_life_store(), id, gps_life_self(), found, SHOWN_USERS);
+    for (unsigned i = 0; i < max && i < SHOWN_USERS && (int)i < count; i++)
+        users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
+    return count > 0 ? (unsigned)count : 0;
 }
 
 void gps_holding_reset(void) {

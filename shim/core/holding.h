@@ -8,6 +8,7 @@
 #ifndef GPS_HOLDING_H
 #define GPS_HOLDING_H
 
+#include "log.h"
 #include "record.h"
 
 #define GPS_NO_SLOT UINT32_MAX
@@ -18,6 +19,10 @@ void gps_holding_commit(unsigned slot, const struct gps_id *id, enum gps_slot_vi
                         uint64_t address, uint64_t generation);
 /* Closed, or never opened. */
 void gps_holding_end(unsigned slot);
+
+/* Which other processes hold a region (or event) now and since when: their number, and the first
+ * `max` of them. */
+unsigned gps_holding_users(const struct gps_id *id, struct gps_party *users, unsigned max);
 
 void gps_holding_reset(void); /* in a forked child */
 

@@ -40,10 +40,6 @@ static void take_record(struct gps_opening *opening) {
     memcpy(opening->import.name, opening->record.name, GPS_NAME_BYTES);
 }
 
-static bool is_over(const struct gps_region_record *record) {
-    return record->status.state == GPS_STATE_CLOSING || record->status.state == GPS_STATE_FREED;
-}
-
 static void report_open(const struct gps_opening *opening) {
     struct gps_report report = gps_report_new(opening->finding);
     struct gps_import import = opening->import;
@@ -61,7 +57,7 @@ static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
 /* Without a context, or of one's own, the driver has other codes; those are the program's to get.
  */
 static bool is_stale(const struct gps_opening *opening) {
-    return is_over(&opening->record) && opening->import.context &&
+    return gps_record_over(&opening->record) && opening->import.context &&
            !gps_owner_equal(&opening->record.owner, gps_life_self());
 }
 
@@ -165,7 +161,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     gps_ops->context(&import->context);
     hold(import);
     take_record(&opening);
-    if (!opening.recorded || is_over(&opening.record) ||
+    if (!opening.recorded || gps_record_over(&opening.record) ||
         opening.record.generation != record->generation) {
         gps_holding_end(import->slot);
         return -1;

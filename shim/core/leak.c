@@ -3,7 +3,6 @@
 
 #include "export.h"
 #include "life.h"
-#include "policy.h"
 #include "report.h"
 #include "text.h"
 #include "trace.h"
@@ -24,12 +23,6 @@ static struct {
     unsigned count;
 } state;
 
-static struct gps_report report_on(enum gps_ask ask, enum gps_known known) {
-    const struct gps_question question = {
-        .ask = ask, .known = known, .mode = gps_life_config()->options.mode};
-    return gps_report_new(gps_policy(&question).finding);
-}
-
 /* --- the end of the process --- */
 
 static void say_sum(struct gps_text *text, uint64_t count, uint64_t bytes, const char *what) {
@@ -46,7 +39,7 @@ static void say_sum(struct gps_text *text, uint64_t count, uint64_t bytes, const
 static void report_group(const struct group *group) {
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
-    struct gps_report report = report_on(GPS_ASK_NOTED_END, group->known);
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_END, group->known);
     if (group->known == GPS_KNOWN_EXPORTED)
         gps_report_about_export(&report, &group->export);
     else
@@ -140,7 +133,7 @@ static void report_shared(const struct gps_reset *reset) {
     struct gps_text text = GPS_TEXT(detail);
     struct gps_party users[SHOWN_USERS];
     struct gps_report report =
-        report_on(GPS_ASK_NOTED_RESET, reset->opens ? GPS_KNOWN_OPEN : GPS_KNOWN_HELD);
+        gps_report_on(GPS_ASK_NOTED_RESET, reset->opens ? GPS_KNOWN_OPEN : GPS_KNOWN_HELD);
     if (reset->opens) {
         gps_report_about_import(&report, &reset->import);
         say_sum(&text, reset->opens, reset->open_bytes, " region");
@@ -168,7 +161,7 @@ void gps_leak_report_reset(const struct gps_reset *reset) {
         report_shared(reset);
     if (!reset->exports)
         return;
-    struct gps_report report = report_on(GPS_ASK_NOTED_RESET, GPS_KNOWN_EXPORTED);
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_RESET, GPS_KNOWN_EXPORTED);
     gps_report_about_export(&report, &reset->export);
     say_sum(&text, reset->exports, reset->export_bytes, " region");
     gps_text_str(&text, "; the end of its context freed it");

@@ -17,7 +17,6 @@
 #include "leak.h"
 #include "log.h"
 #include "ops.h"
-#include "policy.h"
 #include "registry.h"
 #include "report.h"
 #include "settle.h"
@@ -221,11 +220,10 @@ struct gps_lease *gps_life_lease(void) {
 
 void gps_life_not_initialized(void) {
     struct gps_scope scope;
-    const struct gps_question question = {.ask = GPS_ASK_FORKED, .mode = life.config.options.mode};
     if (!gps_life_enter() || !life.parent.owner.pid)
         return;
     gps_scope_begin(&scope);
-    struct gps_report report = gps_report_new(gps_policy(&question).finding);
+    struct gps_report report = gps_report_on(GPS_ASK_FORKED, GPS_KNOWN_NOTHING);
     report.others = &life.parent;
     report.other_count = 1;
     gps_report_send(&report);

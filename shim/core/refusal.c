@@ -18,12 +18,6 @@ struct subject {
     bool is_alloc, is_import;
 };
 
-static struct gps_report report_on(enum gps_ask ask, enum gps_known known) {
-    const struct gps_question question = {
-        .ask = ask, .known = known, .mode = gps_life_config()->options.mode};
-    return gps_report_new(gps_policy(&question).finding);
-}
-
 static bool is_named(const struct gps_report *report) {
     return report->finding != GPS_NO_FINDING;
 }
@@ -100,7 +94,7 @@ void gps_refusal_free(uint64_t pointer, int code) {
     if (code != GPS_INVALID_VALUE)
         return;
     gps_scope_enter(&scope, 0);
-    struct gps_report report = report_on(GPS_ASK_FREED, known_of_free(pointer, &subject));
+    struct gps_report report = gps_report_on(GPS_ASK_FREED, known_of_free(pointer, &subject));
     if (is_named(&report)) {
         describe(&report, pointer, &subject);
         gps_report_prior(&report, "allocated", subject.gone.born);
@@ -149,7 +143,7 @@ static void report_close(uint64_t pointer, int code) {
     const enum gps_known known = code == GPS_INVALID_CONTEXT
                                      ? context ? GPS_KNOWN_LIVE : GPS_KNOWN_NO_CONTEXT
                                      : known_of_close(pointer, &subject);
-    struct gps_report report = report_on(GPS_ASK_CLOSED, known);
+    struct gps_report report = gps_report_on(GPS_ASK_CLOSED, known);
     if (!is_named(&report))
         return;
     describe(&report, pointer, &subject);
@@ -198,7 +192,7 @@ static void report_export(uint64_t pointer, int code) {
     gps_ops->context(&context);
     if (code == GPS_INVALID_CONTEXT && context)
         return;
-    struct gps_report report = report_on(
+    struct gps_report report = gps_report_on(
         GPS_ASK_EXPORTED, code == GPS_INVALID_CONTEXT ? GPS_KNOWN_NO_CONTEXT : GPS_KNOWN_NOTHING);
     if (code == GPS_INVALID_VALUE)
         report.detail = kind_of(pointer, &subject);

@@ -25,10 +25,6 @@ static struct gps_text detail_of(struct open *open) {
     return gps_text_on(open->detail, sizeof(open->detail));
 }
 
-static bool is_over(const struct gps_region_record *record) {
-    return record->status.state == GPS_STATE_CLOSING || record->status.state == GPS_STATE_FREED;
-}
-
 static bool is_own(const struct gps_region_record *record) {
     return gps_owner_equal(&record->owner, gps_life_self());
 }
@@ -50,8 +46,6 @@ static bool has_namesake(void) {
 /* The driver compares pids alone: it took the handle for this process's own. */
 static enum gps_known taken_for_own(struct open *open) {
     struct gps_text text = detail_of(open);
-    if (open->recorded && is_own(&open->record))
-        return GPS_KNOWN_OWN;
     if (!open->recorded && !has_namesake()) {
         gps_text_str(&text,
                      "the driver takes it for this process's own: it is, or its exporter has "
@@ -174,7 +168,7 @@ static enum gps_known known_of(struct open *open) {
         return GPS_KNOWN_FLAGS;
     if (open->code == GPS_INVALID_CONTEXT && open->recorded && is_own(&open->record))
         return GPS_KNOWN_OWN;
-    if (open->recorded && is_over(&open->record))
+    if (open->recorded && gps_record_over(&open->record))
         return GPS_KNOWN_STALE;
     if (open->code == GPS_INVALID_HANDLE &&
         gps_registry_opened_anywhere(&import->region, &open->elsewhere) &&
@@ -202,16 +196,11 @@ static void report_open(struct open *open) {
     open->recorded = gps_life_store() &&
                      gps_region_read(gps_life_store(), &import.region, &open->record, NULL) == 0;
     const enum gps_known known = known_of(open);
-    const enum gps_finding finding =
-        gps_policy(&(struct gps_question){.ask = GPS_ASK_OPENED,
-                                          .known = known,
-                                          .mode = gps_life_config()->options.mode})
-            .finding;
-    if (finding == GPS_NO_FINDING)
+    struct gps_report report = gps_report_on(GPS_ASK_OPENED, known);
+    if (report.finding == GPS_NO_FINDING)
         return;
     if (known == GPS_KNOWN_FLAGS)
         say_flags(open);
-    struct gps_report report = gps_report_new(finding);
     if (known == GPS_KNOWN_OWN)
         import.exporter.owner.pid = 0; /* no other process has a part in it */
     gps_report_about_import(&report, &import);
@@ -233,10 +222,7 @@ void gps_refusal_open(const struct gps_opening *opening, unsigned flags, int cod
 
 static void report_event(enum gps_ask ask, enum gps_known known, const struct gps_event *event,
                          const char *detail) {
-    struct gps_report report = gps_report_new(
-        gps_policy(&(struct gps_question){
-                       .ask = ask, .known = known, .mode = gps_life_config()->options.mode})
-            .finding);
+    struct gps_report report = gps_report_on(ask, known);
     if (report.finding == GPS_NO_FINDING)
         return;
     report.pointer = event->event;

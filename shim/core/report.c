@@ -19,6 +19,12 @@ struct gps_report gps_report_new(enum gps_finding finding) {
     return (struct gps_report){.finding = finding, .api = gps_call_name(), .device = -1};
 }
 
+struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known) {
+    const struct gps_question question = {
+        .ask = ask, .known = known, .mode = gps_life_config()->options.mode};
+    return gps_report_new(gps_policy(&question).finding);
+}
+
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace) {
     if (trace && report->prior_count < GPS_PRIORS)
         report->prior[report->prior_count++] = (struct gps_prior){.what = what, .trace = trace};
@@ -85,8 +91,6 @@ static void add_deed(struct gps_report *report, const struct gps_region_record *
 /* A region's past goes before what this process did with it. */
 static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
                        struct workspace *work) {
-    const bool freed =
-        origin->status.state == GPS_STATE_CLOSING || origin->status.state == GPS_STATE_FREED;
     const unsigned own = report->prior_count;
     if (!gps_life_store() || report->prior_count + GPS_REGION_DEEDS > GPS_PRIORS)
         return;
@@ -94,7 +98,7 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
         work->traces = (struct gps_region_traces){.module_count = 0};
     add_deed(report, origin, GPS_DEED_ALLOCATED, 0, work, own);
     add_deed(report, origin, GPS_DEED_EXPORTED, origin->created, work, own);
-    if (freed)
+    if (gps_record_over(origin))
         add_deed(report, origin, GPS_DEED_FREED, origin->status.changed, work, own);
 }
 

@@ -289,6 +289,10 @@ bool gps_owner_equal(const struct gps_owner *a, const struct gps_owner *b) {
            a->nonce == b->nonce;
 }
 
+bool gps_record_over(const struct gps_region_record *record) {
+    return record->status.state == GPS_STATE_CLOSING || record->status.state == GPS_STATE_FREED;
+}
+
 const char *gps_state_name(uint32_t state) {
     static const char *const names[] = {
         [GPS_STATE_WRITING] = "exporting", [GPS_STATE_READY] = "ready", [GPS_STATE_FINAL] = "final",

@@ -57,6 +57,9 @@ bool gps_owner_parse(const char *text, struct gps_owner *owner);
 /* The same process image: pid_ns, pid, start and nonce agree. */
 bool gps_owner_equal(const struct gps_owner *a, const struct gps_owner *b);
 
+/* Its owner has freed it: no new opens. */
+bool gps_record_over(const struct gps_region_record *record);
+
 /* "exporting", "ready", ... : what `ls` and reports call a state. */
 const char *gps_state_name(uint32_t state);
 
