@@ -11,8 +11,12 @@
  *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while
  *                                                             its owner still allocates,
  *                                                             "../procs/<its file>" (a claim)
- *   <root>/<namespace>/lock                                   empty; who removes another's orphaned
- *                                                             record or name locks one byte of it
+ *   <root>/<namespace>/regions/<id>.hashes                    gps_region_hashes: what an uploaded
+ *                                                             region holds; written by its creator
+ *   <root>/<namespace>/keeper                                 the keeper's socket;
+ * gpushare/keeper.h <root>/<namespace>/keeper.lock                            locked by the keeper
+ * while it lives <root>/<namespace>/lock                                   empty; who removes
+ * another's orphaned record or name locks one byte of it
  *
  * Beside them lie temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
  *
@@ -71,6 +75,21 @@ enum gps_state {
 
 enum gps_backing {
     GPS_BACKING_IPC = 1, /* cudaIpcMemHandle_t of ordinary device memory */
+    GPS_BACKING_VMM =
+        2, /* cuMemCreate: the handle bytes are a token, the keeper has a descriptor */
+};
+
+/* VMM: how long the keeper keeps it. */
+enum gps_keep {
+    GPS_KEEP_OWNER = 0,   /* while the process that created it lives and has not freed it */
+    GPS_KEEP_USERS = 1,   /* while anybody holds it */
+    GPS_KEEP_FOREVER = 2, /* until it is dropped */
+    GPS_KEEP_FOR = 3,     /* keep_for after the last holder has let go */
+};
+
+enum gps_region_flag {
+    GPS_REGION_READ_ONLY = 1, /* importers map it read-only */
+    GPS_REGION_UPLOAD = 2,    /* its creator uploads it once: READY when all of it is written */
 };
 
 /* The part of a record that changes: rewritten in place by one pwrite, valid on its own. */
@@ -79,7 +98,8 @@ struct gps_region_status {
     uint32_t reserved0; /* 0 */
     uint64_t changed;   /* when this state began */
     uint64_t until;     /* FINAL: when the hand-over ends; else 0 */
-    uint8_t reserved1[32];
+    uint64_t written;   /* GPS_REGION_UPLOAD, READY: so much of it, from its beginning, is final */
+    uint8_t reserved1[24];
     uint64_t checksum; /* of the bytes before it, seeded with the record's own checksum */
 };
 
@@ -99,8 +119,13 @@ struct gps_region_record {
     uint8_t handle[GPS_HANDLE_BYTES];
     struct gps_owner owner;
     char name[GPS_NAME_BYTES]; /* empty: exported by the program itself, without a rule */
-    uint8_t reserved1[88];
-    uint64_t checksum; /* of the bytes before it */
+    /* VMM only, else 0. The record's owner is then the keeper, whose lease it is. */
+    struct gps_owner creator; /* the process whose allocation it is, or was */
+    uint32_t keep;            /* enum gps_keep */
+    uint32_t flags;           /* of enum gps_region_flag */
+    uint64_t keep_for;
+    uint64_t reserved1; /* 0 */
+    uint64_t checksum;  /* of the bytes before it */
     struct gps_region_status status;
 };
 
@@ -130,6 +155,22 @@ struct gps_region_traces {
     uint64_t checksum; /* of the bytes before it, seeded with the record's own checksum */
 };
 
+/* What a region of upload = once holds (flag GPS_REGION_UPLOAD), so that who is about to upload the
+ * same can tell: XXH3 (64 bits) of every GPS_HASH_CHUNK bytes, the last one shorter. Written before
+ * the region becomes READY, then never changed. */
+#define GPS_HASHES_MAGIC "GPSHASH"
+#define GPS_HASH_CHUNK   (UINT64_C(1) << 20)
+
+struct gps_region_hashes {
+    char magic[8]; /* GPS_HASHES_MAGIC */
+    uint32_t version;
+    uint32_t size; /* sizeof(struct gps_region_hashes) */
+    struct gps_id id;
+    uint64_t written;  /* bytes that they are of; the count follows from it */
+    uint64_t sum;      /* XXH3 of the hashes */
+    uint64_t checksum; /* of the bytes before it; the hashes follow, 8 bytes each */
+};
+
 /* The first bytes of a procs/ file. The file is locked (an open file description lock on its whole
  * length) for as long as the process lives: whoever can see no lock there knows that it is dead. */
 struct gps_proc_header {
@@ -152,6 +193,7 @@ enum gps_slot_via {
     GPS_VIA_PROGRAM = 1, /* the program's own cudaIpcOpenMemHandle */
     GPS_VIA_RULE = 2,    /* a rule turned its cudaMalloc into an import */
     GPS_VIA_EVENT = 3,   /* an event: the id is the hash of its handle, which has no record */
+    GPS_VIA_CREATOR = 4, /* VMM: the process that created the region has it, still */
 };
 
 /* One open region, or event, of one process: written before the driver's open and cleared after its
@@ -178,6 +220,7 @@ static_assert(offsetof(struct gps_owner, command) == 32, "layout");
 static_assert(sizeof(struct gps_region_status) == 64, "layout");
 static_assert(offsetof(struct gps_region_status, changed) == 8, "layout");
 static_assert(offsetof(struct gps_region_status, until) == 16, "layout");
+static_assert(offsetof(struct gps_region_status, written) == 24, "layout");
 static_assert(offsetof(struct gps_region_status, checksum) == 56, "layout");
 
 static_assert(sizeof(struct gps_region_record) == 512, "layout");
@@ -194,6 +237,9 @@ static_assert(offsetof(struct gps_region_record, device) == 80, "layout");
 static_assert(offsetof(struct gps_region_record, handle) == 96, "layout");
 static_assert(offsetof(struct gps_region_record, owner) == 160, "layout");
 static_assert(offsetof(struct gps_region_record, name) == 224, "layout");
+static_assert(offsetof(struct gps_region_record, creator) == 352, "layout");
+static_assert(offsetof(struct gps_region_record, keep) == 416, "layout");
+static_assert(offsetof(struct gps_region_record, keep_for) == 424, "layout");
 static_assert(offsetof(struct gps_region_record, checksum) == 440, "layout");
 static_assert(offsetof(struct gps_region_record, status) == 448, "layout");
 
@@ -206,6 +252,9 @@ static_assert(offsetof(struct gps_region_traces, offset) == 16, "layout");
 static_assert(offsetof(struct gps_region_traces, module) == 400, "layout");
 static_assert(offsetof(struct gps_region_traces, modules) == 504, "layout");
 static_assert(offsetof(struct gps_region_traces, checksum) == 2040, "layout");
+
+static_assert(sizeof(struct gps_region_hashes) == 56, "layout");
+static_assert(offsetof(struct gps_region_hashes, written) == 32, "layout");
 
 static_assert(sizeof(struct gps_proc_header) == 256, "layout");
 static_assert(offsetof(struct gps_proc_header, owner) == 16, "layout");

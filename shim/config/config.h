@@ -23,7 +23,11 @@ enum gps_on_free { GPS_FREE_DEFER, GPS_FREE_WAIT, GPS_FREE_REFUSE, GPS_FREE_ALLO
 enum gps_log_format { GPS_LOG_TEXT, GPS_LOG_JSONL };
 enum gps_role { GPS_ROLE_EXPORT, GPS_ROLE_IMPORT, GPS_ROLE_AUTO };
 enum gps_missing { GPS_MISSING_PRIVATE, GPS_MISSING_FAIL };
-enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE };
+enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE, GPS_READY_WRITTEN };
+enum gps_backing_key { GPS_RULE_LEGACY, GPS_RULE_VMM };
+enum gps_access { GPS_ACCESS_RW, GPS_ACCESS_RO };
+enum gps_upload_key { GPS_UPLOAD_EACH, GPS_UPLOAD_ONCE };
+enum gps_verify { GPS_VERIFY_HASH, GPS_VERIFY_OFF };
 
 #define GPS_CONFIG_PATH   1024u
 #define GPS_GLOB_BYTES    128u
@@ -63,6 +67,12 @@ struct gps_rule {
     enum gps_missing missing;
     enum gps_ready ready;
     uint64_t handover;
+    enum gps_backing_key backing;
+    enum gps_keep keep;
+    uint64_t keep_for;      /* GPS_KEEP_FOR */
+    enum gps_access access; /* of importers; see gps_rule_read_only */
+    enum gps_upload_key upload;
+    enum gps_verify verify;
 };
 
 struct gps_config {
@@ -104,6 +114,8 @@ struct gps_alloc_facts {
 /* Whether a rule fits but for index and caller. */
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts);
 bool gps_rule_needs_caller(const struct gps_rule *rule);
+/* Whether importers get it read-only: as asked, and always with upload = once. */
+bool gps_rule_read_only(const struct gps_rule *rule);
 /* fnmatch's * ? [] on a file name, without its locale, allocation or '/' rules. */
 bool gps_glob_match(const char *pattern, const char *string);
 /* The name with {n} and {device} (ordinal) replaced. False when it would be longer than 127. */

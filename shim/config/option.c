@@ -140,6 +140,24 @@ static const char *set_index(const struct gps_key *key, void *target, void *fiel
     return NULL;
 }
 
+static const char *set_keep(const struct gps_key *key, void *target, void *field,
+                            const char *text) {
+    struct gps_rule *rule = target;
+    unsigned place = 0;
+
+    (void)key;
+    (void)field;
+    rule->keep_for = 0;
+    if (gps_value_choice(text, "owner, users, forever", &place) == NULL) {
+        rule->keep = (enum gps_keep)place;
+        return NULL;
+    }
+    const char *wrong = gps_value_duration(text, &rule->keep_for);
+    if (wrong == NULL)
+        rule->keep = GPS_KEEP_FOR;
+    return wrong;
+}
+
 static const char *set_device(const struct gps_key *key, void *target, void *field,
                               const char *text) {
     struct gps_rule *rule = target;
@@ -168,6 +186,7 @@ static const struct gps_key_type SIZE = {false, set_size, show_size};
 static const struct gps_key_type GLOB = {false, set_glob, NULL};
 static const struct gps_key_type RANGE = {false, set_range, NULL};
 static const struct gps_key_type INDEX = {false, set_index, NULL};
+static const struct gps_key_type KEEP = {false, set_keep, NULL};
 static const struct gps_key_type DEVICE = {false, set_device, NULL};
 
 /* --- the table --- */

@@ -183,12 +183,30 @@ bool gps_rule_needs_caller(const struct gps_rule *rule) {
     return rule->caller[strspn(rule->caller, "*")] != '\0';
 }
 
+bool gps_rule_read_only(const struct gps_rule *rule) {
+    return rule->access == GPS_ACCESS_RO || rule->upload == GPS_UPLOAD_ONCE;
+}
+
+static const char *check_backing(const struct gps_rule *rule) {
+    if (rule->backing == GPS_RULE_VMM)
+        return rule->ready == GPS_READY_FREE ? "ready = free is for backing = legacy; with vmm, "
+                                               "keep says what outlives its owner"
+                                             : NULL;
+    if (rule->keep != GPS_KEEP_OWNER)
+        return "keep is for backing = vmm: legacy memory ends with its owner";
+    if (rule->access == GPS_ACCESS_RO)
+        return "access = ro is for backing = vmm: legacy memory is always writable";
+    if (rule->upload == GPS_UPLOAD_ONCE || rule->ready == GPS_READY_WRITTEN)
+        return "upload = once and ready = written are for backing = vmm";
+    return NULL;
+}
+
 const char *gps_rule_check(const struct gps_rule *rule) {
     if (rule->index == GPS_INDEX_ANY && strstr(rule->name, name_n) == NULL)
         return "index = * gives many allocations one name; put {n} into the name";
     if (rule->ready == GPS_READY_FREE && rule->handover == 0)
         return "ready = free with handover = 0 hands nothing over; give handover a time";
-    return NULL;
+    return check_backing(rule);
 }
 
 bool gps_rule_repeats(const struct gps_rule *a, const struct gps_rule *b) {

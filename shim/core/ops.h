@@ -63,6 +63,23 @@ struct gps_ops {
     int (*get_handle)(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
     int (*open_handle)(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *pointer);
     int (*close_handle)(uint64_t pointer);
+
+    /* VMM memory: blocks by the driver's handle, mapped at addresses that are reserved first. Sizes
+     * are multiples of the device's granularity. */
+    int (*granularity)(int device, uint64_t *bytes);
+    int (*block_create)(int device, uint64_t size, uint64_t *block);
+    int (*block_release)(uint64_t block);
+    int (*block_export)(uint64_t block, int *descriptor); /* close-on-exec, the caller's */
+    int (*block_import)(int descriptor, uint64_t *block); /* it stays the caller's */
+    int (*reserve)(uint64_t size, uint64_t *pointer);
+    int (*unreserve)(uint64_t pointer, uint64_t size);
+    int (*map)(uint64_t pointer, uint64_t size, uint64_t block); /* its first `size` bytes */
+    int (*unmap)(uint64_t pointer, uint64_t size);
+    int (*allow)(uint64_t pointer, uint64_t size, int device, bool write);
+
+    /* Copies that have ended when they return. */
+    int (*copy)(uint64_t to, uint64_t from, uint64_t size);
+    int (*copy_out)(void *to, uint64_t from, uint64_t size);
 };
 
 /* Set by the front end when gps_ops_attach first succeeds; constant from then on. */

@@ -26,7 +26,18 @@ struct gps_real gps_real;
     ROW(cuDeviceGetUuid_v2)                                                                        \
     ROW(cuDevicePrimaryCtxGetState)                                                                \
     ROW(cuDevicePrimaryCtxRetain)                                                                  \
+    ROW(cuMemAddressFree)                                                                          \
+    ROW(cuMemAddressReserve)                                                                       \
+    ROW(cuMemCreate)                                                                               \
+    ROW(cuMemExportToShareableHandle)                                                              \
     ROW(cuMemGetAddressRange_v2)                                                                   \
+    ROW(cuMemGetAllocationGranularity)                                                             \
+    ROW(cuMemImportFromShareableHandle)                                                            \
+    ROW(cuMemMap)                                                                                  \
+    ROW(cuMemRelease)                                                                              \
+    ROW(cuMemSetAccess)                                                                            \
+    ROW(cuMemUnmap)                                                                                \
+    ROW(cuDeviceGetAttribute)                                                                      \
     ROW(cuPointerGetAttribute)                                                                     \
     ROW(cuThreadExchangeStreamCaptureMode)
 

@@ -80,14 +80,23 @@ static const char *check_frame(const char *magic, const char *expected, uint32_t
     return NULL;
 }
 
+static const char *check_kept(const struct gps_region_record *record) {
+    if (record->keep > GPS_KEEP_FOR)
+        return "keep is unknown";
+    if ((record->flags & ~(uint32_t)(GPS_REGION_READ_ONLY | GPS_REGION_UPLOAD)) != 0)
+        return "a flag is unknown";
+    return check_owner(&record->creator);
+}
+
 static const char *check_region(const struct gps_region_record *record) {
     struct gps_id id = gps_id_of_handle(record->handle);
+    const char *why;
 
     if (!gps_id_equal(&id, &record->id))
         return "id is not the hash of the handle";
     if (record->generation == 0)
         return "generation is 0";
-    if (record->backing != GPS_BACKING_IPC)
+    if (record->backing != GPS_BACKING_IPC && record->backing != GPS_BACKING_VMM)
         return "backing is unknown";
     if (record->reserved0 != 0)
         return "reserved bytes are not 0";
@@ -99,7 +108,8 @@ static const char *check_region(const struct gps_region_record *record) {
         return "name is not terminated";
     if (record->name[0] != '\0' && !gps_name_valid(record->name))
         return "name is not valid";
-    return check_owner(&record->owner);
+    why = record->backing == GPS_BACKING_VMM ? check_kept(record) : NULL;
+    return why != NULL ? why : check_owner(&record->owner);
 }
 
 static const char *check_status(const struct gps_region_record *record) {
@@ -111,6 +121,8 @@ static const char *check_status(const struct gps_region_record *record) {
         return "state is unknown";
     if (status->reserved0 != 0)
         return "reserved bytes of the status are not 0";
+    if (status->written > record->extent)
+        return "more is written than there is";
     if (status->until != 0 && status->state != GPS_STATE_FINAL)
         return "a hand-over time in a state that has none";
     return NULL;
@@ -204,7 +216,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state != GPS_SLOT_INTENT && slot->state != GPS_SLOT_OPEN)
         return false;
-    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_EVENT)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_CREATOR)
         return false;
     return slot->checksum == SUM(slot);
 }
@@ -287,6 +299,10 @@ bool gps_owner_parse(const char *text, struct gps_owner *owner) {
 bool gps_owner_equal(const struct gps_owner *a, const struct gps_owner *b) {
     return a->pid_ns == b->pid_ns && a->pid == b->pid && a->start == b->start &&
            a->nonce == b->nonce;
+}
+
+const struct gps_owner *gps_record_creator(const struct gps_region_record *record) {
+    return record->backing == GPS_BACKING_VMM ? &record->creator : &record->owner;
 }
 
 bool gps_record_over(const struct gps_region_record *record) {

@@ -57,6 +57,9 @@ bool gps_owner_parse(const char *text, struct gps_owner *owner);
 /* The same process image: pid_ns, pid, start and nonce agree. */
 bool gps_owner_equal(const struct gps_owner *a, const struct gps_owner *b);
 
+/* The process whose allocation it is: the record's owner, but for VMM, where that is the keeper. */
+const struct gps_owner *gps_record_creator(const struct gps_region_record *record);
+
 /* Its owner has freed it: no new opens. */
 bool gps_record_over(const struct gps_region_record *record);
 
