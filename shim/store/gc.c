@@ -96,23 +96,34 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
         sweep->counts->temps += remove_entry(sweep, name);
 }
 
-static void remove_mark(struct sweep *sweep, const char *record) {
-    char mark[GPS_ID_HEX + sizeof GPS_TAKEN_SUFFIX];
+static const char *const beside[] = {GPS_TAKEN_SUFFIX, GPS_HASHES_SUFFIX};
+enum { BESIDE = sizeof beside / sizeof *beside, SUFFIX = 8 /* room for any */ };
 
-    memcpy(mark, record, GPS_ID_HEX - 1);
-    memcpy(mark + GPS_ID_HEX - 1, GPS_TAKEN_SUFFIX, sizeof GPS_TAKEN_SUFFIX);
-    if (!sweep->dry_run)
-        unlinkat(sweep->at, mark, 0);
+static void remove_beside(struct sweep *sweep, const char *record) {
+    char name[GPS_ID_HEX + SUFFIX];
+
+    memcpy(name, record, GPS_ID_HEX - 1);
+    for (unsigned i = 0; i < BESIDE && !sweep->dry_run; i++) {
+        memcpy(name + GPS_ID_HEX - 1, beside[i], strlen(beside[i]) + 1);
+        unlinkat(sweep->at, name, 0);
+    }
 }
 
-/* A mark that a result was taken, without the record beside it. */
-static void sweep_lone_mark(struct sweep *sweep, const char *name) {
+static bool stands_beside(const char *name) {
+    for (unsigned i = 0; i < BESIDE; i++)
+        if (strlen(name) == GPS_ID_HEX - 1 + strlen(beside[i]) &&
+            strcmp(name + GPS_ID_HEX - 1, beside[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What stood beside a record that is gone. */
+static void sweep_lone(struct sweep *sweep, const char *name) {
     char record[GPS_ID_HEX];
     struct gps_id id;
     struct stat st;
 
-    if (strlen(name) != GPS_ID_HEX - 1 + strlen(GPS_TAKEN_SUFFIX) ||
-        strcmp(name + GPS_ID_HEX - 1, GPS_TAKEN_SUFFIX) != 0)
+    if (!stands_beside(name))
         return;
     memcpy(record, name, GPS_ID_HEX - 1);
     record[GPS_ID_HEX - 1] = '\0';
@@ -126,7 +137,7 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     int users;
 
     if (!gps_id_parse(name, &id)) {
-        sweep_lone_mark(sweep, name);
+        sweep_lone(sweep, name);
         sweep_dead_temp(sweep, name);
         return;
     }
@@ -138,7 +149,7 @@ static void sweep_region(struct sweep *sweep, const char *name) {
         sweep->counts->kept++;
     else if (users == 0 && remove_if_orphan(sweep, name, gps_region_tenure)) {
         sweep->counts->regions++;
-        remove_mark(sweep, name);
+        remove_beside(sweep, name);
     }
 }
 

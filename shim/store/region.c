@@ -233,20 +233,20 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
     return 0;
 }
 
-static void taken_path(const struct gps_store *store, const struct gps_id *id,
-                       char path[GPS_FILE_PATH]) {
-    char name[GPS_ID_HEX + sizeof GPS_TAKEN_SUFFIX];
+static void path_beside(const struct gps_store *store, const struct gps_id *id, const char *suffix,
+                        char path[GPS_FILE_PATH]) {
+    char name[GPS_ID_HEX];
 
     gps_id_format(id, name);
-    memcpy(name + GPS_ID_HEX - 1, GPS_TAKEN_SUFFIX, sizeof GPS_TAKEN_SUFFIX);
     gps_file_path(store, "regions", name, path);
+    strcat(path, suffix); /* a path has room for names far longer */
 }
 
 int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     int fd;
 
-    taken_path(store, id, path);
+    path_beside(store, id, GPS_TAKEN_SUFFIX, path);
     fd = gps_file_create(AT_FDCWD, path);
     if (fd < 0)
         return fd == -EEXIST ? 0 : fd;
@@ -257,7 +257,7 @@ int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
 bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
 
-    taken_path(store, id, path);
+    path_beside(store, id, GPS_TAKEN_SUFFIX, path);
     return access(path, F_OK) == 0;
 }
 
@@ -265,7 +265,9 @@ int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     char name[GPS_ID_HEX];
 
-    taken_path(store, id, path);
+    path_beside(store, id, GPS_TAKEN_SUFFIX, path);
+    unlink(path);
+    path_beside(store, id, GPS_HASHES_SUFFIX, path);
     unlink(path);
     gps_id_format(id, name);
     gps_file_path(store, "regions", name, path);

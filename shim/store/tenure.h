@@ -17,7 +17,9 @@
 
 #include "store.h"
 
-#define GPS_TAKEN_SUFFIX ".taken" /* of the mark beside a record; see gps_region_take */
+/* Of what stands beside a record and goes with it: */
+#define GPS_TAKEN_SUFFIX  ".taken"  /* a mark; see gps_region_take */
+#define GPS_HASHES_SUFFIX ".hashes" /* see hashes.h */
 
 #define GPS_TENURE_TRIES                                                                           \
     64 /* looks at an entry that others fight over, a sched_yield between them */
