@@ -53,7 +53,7 @@ $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 # The exports are exactly the rows of hooks.def, and the two doors of trampoline.S.
 $(BUILD)/exports.map: shim/hooks.def
 	@mkdir -p $(@D)
-	sed -nE 's/^(DRIVER\([a-z]+, *|RUNTIME\(|EXIT\()([A-Za-z0-9_]+).*/\2/p' $< | \
+	sed -nE 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE\(|EXIT\()([A-Za-z0-9_]+).*/\2/p' $< | \
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect: what loading costs a program that never uses CUDA.

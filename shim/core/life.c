@@ -24,6 +24,7 @@
 #include "stack.h"
 #include "text.h"
 #include "trace.h"
+#include "write.h"
 
 static struct gps_life_page before_first_call;
 struct gps_life_page *_Atomic gps_life_page = &before_first_call;
@@ -85,6 +86,7 @@ static void forget_parent(void) {
     gps_holding_reset();
     gps_trace_reset();
     gps_share_reset();
+    gps_write_reset();
     gps_defer_reset();
     gps_export_reset();
     gps_config_free(&life.config);
@@ -142,6 +144,7 @@ static enum gps_life_state start(void) {
     if (life.config.options.mode == GPS_MODE_OFF)
         return GPS_LIFE_OFF;
     gps_share_start(&life.config, &life.self);
+    gps_write_start(&life.config, &life.self);
     return GPS_LIFE_ON;
 }
 

@@ -5,10 +5,13 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "driver_stream.h"
 #include "hooks.h"
+#include "life.h"
 #include "module.h"
 #include "ops.h"
 #include "resolver.h"
+#include "write.h"
 
 struct gps_real gps_real;
 
@@ -56,9 +59,12 @@ static const struct row {
     void **real;
     void *wrapper;
     const void *exported;
+    bool writes;
 } rows[] = {
 #define DRIVER(kind, name, parameters, arguments)                                                  \
-    {#name, (void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name},
+    {#name, (void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name, false},
+#define WRITE(name, parameters, arguments, what)                                                   \
+    {#name, (void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name, true},
 #include "hooks.def"
 };
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
@@ -115,6 +121,11 @@ bool gps_ops_attach(void) {
     return state.attached || (gps_module_each(find_libcuda, &libcuda) && attach_to(&libcuda));
 }
 
+/* Whoever looks a copy up has found the driver: the configuration is read now if it was not. */
+static bool asks_for_writes(void) {
+    return gps_life_enter() && gps_write_seen;
+}
+
 void *gps_driver_substitute(void *address) {
     struct gps_module module;
     if (!state.attached &&
@@ -122,7 +133,7 @@ void *gps_driver_substitute(void *address) {
         return address;
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (*rows[i].real == address)
-            return rows[i].wrapper;
+            return rows[i].writes && !asks_for_writes() ? address : rows[i].wrapper;
     return address;
 }
 
@@ -300,6 +311,8 @@ static const struct gps_ops ops = {
     .leave = leave,
     .relax = relax,
     .synchronize = synchronize,
+    .capturing = gps_stream_op_capturing,
+    .stream_wait = gps_stream_op_wait,
     .allocate = allocate,
     .release = release,
     .range = range,

@@ -37,6 +37,8 @@
     ROW(cuMemcpyDtoD_v2)                                                                           \
     ROW(cuMemcpyDtoH_v2)                                                                           \
     ROW(cuPointerGetAttribute)                                                                     \
+    ROW(cuStreamIsCapturing)                                                                       \
+    ROW(cuStreamSynchronize)                                                                       \
     ROW(cuThreadExchangeStreamCaptureMode)
 
 struct gps_calls {
