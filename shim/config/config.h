@@ -114,6 +114,8 @@ struct gps_alloc_facts {
 /* Whether a rule fits but for index and caller. */
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts);
 bool gps_rule_needs_caller(const struct gps_rule *rule);
+/* Whether importers get it only when all of it is written: as asked, and with upload = once. */
+bool gps_rule_written(const struct gps_rule *rule);
 /* Whether importers get it read-only: as asked, and always with upload = once. */
 bool gps_rule_read_only(const struct gps_rule *rule);
 /* fnmatch's * ? [] on a file name, without its locale, allocation or '/' rules. */

@@ -187,6 +187,10 @@ bool gps_rule_read_only(const struct gps_rule *rule) {
     return rule->access == GPS_ACCESS_RO || rule->upload == GPS_UPLOAD_ONCE;
 }
 
+bool gps_rule_written(const struct gps_rule *rule) {
+    return rule->ready == GPS_READY_WRITTEN || rule->upload == GPS_UPLOAD_ONCE;
+}
+
 static const char *check_backing(const struct gps_rule *rule) {
     if (rule->backing == GPS_RULE_VMM)
         return rule->ready == GPS_READY_FREE ? "ready = free is for backing = legacy; with vmm, "

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -24,10 +25,10 @@ static const uint8_t token_magic[16] = "GPSTOKEN";
 
 static struct {
     pthread_mutex_t lock;
-    pthread_mutex_t depositing; /* held by the thread while it uses the driver */
+    pthread_mutex_t driver; /* the thread's while it uses the driver: the end waits for that */
     bool watching, stop;
-    uint64_t socket; /* inode of the keeper's that has all of ours */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .depositing = PTHREAD_MUTEX_INITIALIZER};
+    _Atomic uint64_t socket; /* inode of the keeper's that has all of ours */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .driver = PTHREAD_MUTEX_INITIALIZER};
 
 bool gps_kept_is_token(const uint8_t handle[GPS_HANDLE_BYTES]) {
     return memcmp(handle, token_magic, sizeof(token_magic)) == 0;
@@ -59,12 +60,23 @@ bool gps_kept_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
 
 /* --- another keeper --- */
 
+static bool stopped(void) {
+    pthread_mutex_lock(&state.lock);
+    const bool stop = state.stop;
+    pthread_mutex_unlock(&state.lock);
+    return stop;
+}
+
 static void deposit_again(void *unused, const struct gps_vmm *vmm) {
     struct gps_region_record record;
     int descriptor;
     (void)unused;
-    if (gps_life_exiting() || gps_region_read(gps_life_store(), &vmm->region, &record, NULL) < 0 ||
-        gps_vmm_descriptor(vmm->pointer, &descriptor) != GPS_OK)
+    if (gps_region_read(gps_life_store(), &vmm->region, &record, NULL) < 0)
+        return;
+    pthread_mutex_lock(&state.driver);
+    const bool has = !stopped() && gps_vmm_descriptor(vmm->pointer, &descriptor) == GPS_OK;
+    pthread_mutex_unlock(&state.driver);
+    if (!has)
         return;
     gps_keeper_deposit(gps_life_store(), &record, gps_life_self(), descriptor, PATIENCE);
     close(descriptor);
@@ -73,24 +85,17 @@ static void deposit_again(void *unused, const struct gps_vmm *vmm) {
 /* Deposits all that this process has when the socket is another one than before. */
 static void look(void) {
     const uint64_t socket = gps_keeper_socket(gps_life_store());
-    pthread_mutex_lock(&state.depositing);
-    if (socket && socket != state.socket && !state.stop) {
+    if (socket && socket != atomic_load(&state.socket)) {
         gps_vmm_each(deposit_again, NULL);
-        state.socket = socket;
+        atomic_store(&state.socket, socket);
     }
-    pthread_mutex_unlock(&state.depositing);
 }
 
 static void *watch_keeper(void *unused) {
     struct gps_watch watch;
     prctl(PR_SET_NAME, "gpushare-keep");
     gps_watch_open(&watch, gps_life_store(), GPS_WATCH_ROOT);
-    for (;;) {
-        pthread_mutex_lock(&state.lock);
-        const bool stop = state.stop;
-        pthread_mutex_unlock(&state.lock);
-        if (stop)
-            break;
+    while (!stopped()) {
         look();
         gps_watch_wait(&watch, UINT64_MAX, NULL);
     }
@@ -105,7 +110,7 @@ static void start_watching(void) {
     pthread_t thread;
     pthread_mutex_lock(&state.lock);
     if (!state.watching && !state.stop && pthread_attr_init(&attributes) == 0) {
-        state.socket = gps_keeper_socket(gps_life_store());
+        atomic_store(&state.socket, gps_keeper_socket(gps_life_store()));
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
         pthread_attr_setstacksize(&attributes, 256 * 1024);
         state.watching = pthread_create(&thread, &attributes, watch_keeper, NULL) == 0;
@@ -118,8 +123,8 @@ void gps_kept_stop(void) {
     pthread_mutex_lock(&state.lock);
     state.stop = true;
     pthread_mutex_unlock(&state.lock);
-    pthread_mutex_lock(&state.depositing); /* after what is under way */
-    pthread_mutex_unlock(&state.depositing);
+    pthread_mutex_lock(&state.driver); /* after what is under way */
+    pthread_mutex_unlock(&state.driver);
 }
 
 void gps_kept_reset(void) {
@@ -150,7 +155,7 @@ int gps_kept_publish(struct gps_export *region) {
         status = gps_name_point(gps_life_store(), record->name, &record->id);
     if (status < 0) {
         gps_holding_end(region->slot);
-        gps_keeper_released(gps_life_store(), &record->id, gps_life_self(), PATIENCE);
+        gps_keeper_drop(gps_life_store(), NULL, &record->id, gps_life_self(), PATIENCE);
         return status;
     }
     gps_vmm_name(region->pointer, &record->id);

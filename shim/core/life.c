@@ -14,6 +14,7 @@
 #include "defer.h"
 #include "export.h"
 #include "holding.h"
+#include "kept.h"
 #include "leak.h"
 #include "log.h"
 #include "ops.h"
@@ -24,6 +25,7 @@
 #include "stack.h"
 #include "text.h"
 #include "trace.h"
+#include "vmm.h"
 #include "write.h"
 
 static struct gps_life_page before_first_call;
@@ -89,6 +91,8 @@ static void forget_parent(void) {
     gps_write_reset();
     gps_defer_reset();
     gps_export_reset();
+    gps_kept_reset();
+    gps_vmm_reset();
     gps_config_free(&life.config);
 }
 

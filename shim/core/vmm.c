@@ -8,6 +8,7 @@
 
 #include "export.h"
 #include "ops.h"
+#include "record.h"
 
 enum { DEVICES = 64 };
 
@@ -104,7 +105,16 @@ void gps_vmm_name(uint64_t pointer, const struct gps_id *region) {
     pthread_mutex_unlock(&state.lock);
 }
 
-/* By copies, a few at a time: fn may be slow, and may change the table. */
+bool gps_vmm_has(const struct gps_id *region) {
+    bool found = false;
+    pthread_mutex_lock(&state.lock);
+    for (size_t i = 0; !found && i < state.count; i++)
+        found = state.list[i].created && gps_id_equal(&state.list[i].region, region);
+    pthread_mutex_unlock(&state.lock);
+    return found;
+}
+
+/* By copies, one at a time: fn may be slow, and may change the table. */
 void gps_vmm_each(void (*fn)(void *arg, const struct gps_vmm *vmm), void *arg) {
     struct gps_vmm vmm = {.pointer = 0};
     for (bool more = true; more;) {
