@@ -8,6 +8,8 @@
 
 #include "digest.h"
 #include "hashes.h"
+#include "holding.h"
+#include "kept.h"
 #include "life.h"
 #include "ops.h"
 #include "report.h"
@@ -250,6 +252,16 @@ static void report(const struct look *look) {
     gps_report_send(&said);
 }
 
+/* The region is held no longer; the import stays in the registry, for its close. */
+static void let_go(const struct gps_upload *upload) {
+    struct gps_import import;
+    if (!gps_registry_import_at(upload->pointer, &import) || import.slot == GPS_NO_SLOT)
+        return;
+    gps_registry_set_slot(upload->pointer, GPS_NO_SLOT);
+    gps_holding_end(import.slot);
+    gps_kept_released(&upload->region);
+}
+
 /* Once: a thread that comes second finds it done. */
 static int make_private(const struct look *look) {
     struct gps_upload *upload = look->upload;
@@ -259,6 +271,8 @@ static int make_private(const struct look *look) {
     if (upload->phase != GPS_UPLOAD_PRIVATE) {
         gps_upload_unlock();
         code = gps_vmm_privatise(upload->pointer);
+        if (code == GPS_OK)
+            let_go(upload);
         report(look);
         gps_upload_lock();
         if (code == GPS_OK)
