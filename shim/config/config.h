@@ -28,7 +28,6 @@ enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE };
 #define GPS_CONFIG_PATH   1024u
 #define GPS_GLOB_BYTES    128u
 #define GPS_SECTION_BYTES 43u /* a region's name in a section header: at most 42 characters */
-#define GPS_INDEX_ANY     UINT64_MAX
 #define GPS_STACK_MAX     64u
 
 /* Section [gpushare]. Times in nanoseconds. */
@@ -52,8 +51,8 @@ struct gps_rule {
     char name[GPS_SECTION_BYTES]; /* as written, with {n} and {device} */
     unsigned line;                /* of the section header */
     char program[GPS_GLOB_BYTES];
-    uint64_t size_min, size_max; /* both inclusive; bytes; "*" is 1 to UINT64_MAX */
-    uint64_t index;              /* GPS_INDEX_ANY, or counted from 0 */
+    uint64_t size_min, size_max;   /* both inclusive; bytes; "*" is 1 to UINT64_MAX */
+    uint64_t index_min, index_max; /* both inclusive, counted from 0; "*" is 0 to UINT64_MAX */
     enum gps_device_kind device_kind;
     unsigned device_ordinal;
     uint8_t device_uuid[GPS_UUID_BYTES];
@@ -101,8 +100,12 @@ struct gps_alloc_facts {
     const uint8_t *device_uuid; /* GPS_UUID_BYTES */
 };
 
-/* Whether a rule fits but for index and caller. */
+/* Whether a rule fits but for index and caller. The index is that of the allocation among those of
+ * the process that the rule fits and no rule before it took; {n} is the same number. */
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts);
+static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
+    return rule->index_min <= index && index <= rule->index_max;
+}
 bool gps_rule_needs_caller(const struct gps_rule *rule);
 /* fnmatch's * ? [] on a file name, without its locale, allocation or '/' rules. */
 bool gps_glob_match(const char *pattern, const char *string);

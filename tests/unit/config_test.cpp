@@ -179,7 +179,8 @@ TEST(ConfigRule, HasDefaults) {
     EXPECT_STREQ(rule.program, "*");
     EXPECT_EQ(rule.size_min, 1u);
     EXPECT_EQ(rule.size_max, UINT64_MAX);
-    EXPECT_EQ(rule.index, 0u);
+    EXPECT_EQ(rule.index_min, 0u);
+    EXPECT_EQ(rule.index_max, 0u);
     EXPECT_EQ(rule.device_kind, GPS_DEVICE_ANY);
     EXPECT_STREQ(rule.caller, "*");
     EXPECT_EQ(rule.role, GPS_ROLE_EXPORT);
@@ -213,9 +214,14 @@ TEST(ConfigRule, TakesEachAllowedValue) {
     EXPECT_EQ(importer("size = 1MiB..2MiB").size_max, 2u << 20);
     EXPECT_EQ(importer("size = >=1GiB").size_max, UINT64_MAX);
     EXPECT_EQ(importer("size = *").size_min, 1u);
-    EXPECT_EQ(importer("index = 7").index, 7u);
-    EXPECT_EQ(importer("index = *").index, GPS_INDEX_ANY);
-    EXPECT_EQ(importer("index = 18446744073709551614").index, UINT64_MAX - 1);
+    EXPECT_EQ(importer("index = 7").index_min, 7u);
+    EXPECT_EQ(importer("index = 7").index_max, 7u);
+    EXPECT_EQ(importer("index = *").index_min, 0u);
+    EXPECT_EQ(importer("index = *").index_max, UINT64_MAX);
+    EXPECT_EQ(importer("index = 2..9").index_min, 2u);
+    EXPECT_EQ(importer("index = 2..9").index_max, 9u);
+    EXPECT_EQ(importer("index = >=4").index_min, 4u);
+    EXPECT_EQ(importer("index = >=4").index_max, UINT64_MAX);
     EXPECT_EQ(importer("device = *").device_kind, GPS_DEVICE_ANY);
     EXPECT_EQ(importer("device = 3").device_kind, GPS_DEVICE_ORDINAL);
     EXPECT_EQ(importer("device = 3").device_ordinal, 3u);
@@ -242,7 +248,8 @@ TEST(ConfigRule, TakesDeviceUuids) {
 
 const char *const glob_help = "; a glob (* ? [abc]) on a file name, at most 127 characters";
 const char *const size_help = "; a size (64MiB), a range (1MiB..2MiB, >=1GiB, <1MiB) or *";
-const char *const index_help = "; a number from 0, or * (then the name needs {n})";
+const char *const index_help =
+    "; a number from 0, or a range (0..9, >=4) or * (then the name needs {n})";
 const char *const device_help = "; an ordinal (0), a UUID (GPU-... or MIG-...) or *";
 const char *const time_help = "; a time such as 500ms, 30s, 2min or 1h";
 
@@ -260,7 +267,10 @@ TEST(ConfigRule, SaysWhatIsWrongWithAValue) {
         {"size", "2MiB..1MiB", std::string("the range ends before it begins") + size_help},
         {"size", "99999999TiB", std::string("too large") + size_help},
         {"index", "-1", std::string("not a number") + index_help},
-        {"index", "18446744073709551615", std::string("too large") + index_help},
+        {"index", "18446744073709551616", std::string("too large") + index_help},
+        {"index", "9..0", std::string("the range ends before it begins") + index_help},
+        {"index", "<0", std::string("no index is that") + index_help},
+        {"index", "1MiB", std::string("not a number or a range") + index_help},
         {"device", "cuda:0", std::string("not a device") + device_help},
         {"device", "4294967296", std::string("not a device") + device_help},
         {"device", "GPU-0123", std::string("not a device") + device_help},
@@ -310,9 +320,11 @@ TEST(ConfigRule, MayHaveANameOf42Characters) {
 }
 
 TEST(ConfigRule, RefusesContradictions) {
-    EXPECT_EQ(
-        error_of("[region r]\nrole = auto\nindex = *\n"),
-        "t.conf:1: [region r] index = * gives many allocations one name; put {n} into the name");
+    for (const char *index : {"*", "0..9", ">=4"})
+        EXPECT_EQ(error_of(std::string("[region r]\nrole = auto\nindex = ") + index + "\n"),
+                  "t.conf:1: [region r] index = * or a range gives many allocations one name; put "
+                  "{n} into the name");
+    EXPECT_EQ(rule_of("role = auto\nindex = 4..4", "r").index_max, 4u);
     EXPECT_EQ(
         error_of("[region r]\nrole = export\nready = free\nhandover = 0\n"),
         "t.conf:1: [region r] ready = free with handover = 0 hands nothing over; give handover "
@@ -337,7 +349,7 @@ TEST(ConfigRule, RulesKeepTheirOrder) {
     ASSERT_EQ(parsed.config.rule_count, 100u);
     for (size_t i = 0; i < 100; i++) {
         EXPECT_EQ(parsed.config.rules[i].name, "r" + std::to_string(i));
-        EXPECT_EQ(parsed.config.rules[i].index, i);
+        EXPECT_EQ(parsed.config.rules[i].index_min, i);
         EXPECT_EQ(parsed.config.rules[i].line, 3 * i + 1);
     }
 }
