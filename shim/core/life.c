@@ -16,6 +16,7 @@
 #include "holding.h"
 #include "kept.h"
 #include "leak.h"
+#include "listing.h"
 #include "log.h"
 #include "ops.h"
 #include "registry.h"
@@ -149,6 +150,7 @@ static enum gps_life_state start(void) {
         return GPS_LIFE_OFF;
     gps_share_start(&life.config, &life.self);
     gps_write_start(&life.config, &life.self);
+    gps_listing_start(&life.config.options);
     return GPS_LIFE_ON;
 }
 
