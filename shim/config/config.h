@@ -110,6 +110,7 @@ struct gps_alloc_facts {
     uint64_t size;
     unsigned device_ordinal;
     const uint8_t *device_uuid; /* GPS_UUID_BYTES */
+    bool pool;                  /* cudaMallocAsync: for rules with backing = vmm only */
 };
 
 /* Whether a rule fits but for index and caller. The index is that of the allocation among those of

@@ -169,6 +169,8 @@ bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
 /* --- rules --- */
 
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
+    if (facts->pool && rule->backing != GPS_RULE_VMM)
+        return false;
     if (facts->size < rule->size_min || facts->size > rule->size_max)
         return false;
     if (rule->device_kind == GPS_DEVICE_ORDINAL && rule->device_ordinal != facts->device_ordinal)

@@ -33,6 +33,7 @@ static struct {
 struct attempt {
     const struct gps_rule *rule;
     uint64_t size;
+    bool pool;
     uint64_t context;
     int device;
     uint8_t uuid[GPS_UUID_BYTES];
@@ -354,7 +355,8 @@ static const struct gps_rule *match_here(uint64_t size, struct attempt *attempt,
     const struct gps_alloc_facts facts = {.program = gps_life_self()->command,
                                           .size = size,
                                           .device_ordinal = (unsigned)attempt->device,
-                                          .device_uuid = attempt->uuid};
+                                          .device_uuid = attempt->uuid,
+                                          .pool = attempt->pool};
     return match(&facts, number);
 }
 
@@ -369,9 +371,9 @@ static enum outcome follow(struct attempt *attempt, uint64_t number, uint64_t *p
     return import_region(attempt, attempt->rule->role == GPS_ROLE_AUTO, pointer, code);
 }
 
-bool gps_share_allocate(uint64_t size, uint64_t *pointer, int *code) {
+bool gps_share_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) {
     struct gps_scope scope;
-    struct attempt attempt = {.size = size};
+    struct attempt attempt = {.size = size, .pool = pool};
     uint64_t number;
     if (!size)
         return false;

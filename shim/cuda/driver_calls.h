@@ -36,6 +36,7 @@
     ROW(cuMemUnmap)                                                                                \
     ROW(cuMemcpyDtoD_v2)                                                                           \
     ROW(cuMemcpyDtoH_v2)                                                                           \
+    ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuPointerGetAttribute)                                                                     \
     ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuStreamSynchronize)                                                                       \
