@@ -38,7 +38,6 @@
     ROW(cuMemcpyDtoH_v2)                                                                           \
     ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuPointerGetAttribute)                                                                     \
-    ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuStreamSynchronize)                                                                       \
     ROW(cuThreadExchangeStreamCaptureMode)
 

@@ -13,7 +13,7 @@
 #include "file.h"
 #include "parcel.h"
 #include "request.h"
-#include "spawn.h"
+#include "launch.h"
 #include "text.h"
 
 #define MS          UINT64_C(1000000)

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "spawn.h"
+#include "launch.h"
 
 #include <dlfcn.h>
 #include <errno.h>
