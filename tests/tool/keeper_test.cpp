@@ -753,3 +753,45 @@ TEST_F(Keeper, DropSaysWhatCanBeDropped) {
     EXPECT_EQ(shared.tool({"drop", "frames"}).status, 0);
     EXPECT_FALSE(recorded(made.id));
 }
+
+// --- what the tool says of it
+// ----------------------------------------------------------------------
+
+TEST_F(Keeper, LsNamesTheCreatorAndCountsTheOthers) {
+    Actor creator(*store, "camera"), user(*store, "viewer");
+    auto made = creator.record(1, GPS_KEEP_FOR, "frames");
+    made.keep_for = 600 * SECOND;
+    gps_record_seal(&made);
+    ASSERT_EQ(0, creator.create(made));
+    user.hold(made.id, GPS_VIA_RULE);
+    std::string text = shared.tool({"ls"}).out;
+    EXPECT_TRUE(contains(text, "camera " + pid_text(creator.self) + "  ")) << text;
+    EXPECT_TRUE(contains(text, "1: viewer")) << text;
+    Json region = Json::parse(shared.tool({"ls", "--json"}).out)[0];
+    EXPECT_EQ(region["backing"].text, "vmm");
+    EXPECT_EQ(region["owner"]["command"].text, "camera");
+    EXPECT_EQ(region["keeper"]["command"].text, "gpushare");
+    EXPECT_EQ(region["keep"].text, "10min");
+    text = shared.tool({"show", "frames"}).out;
+    EXPECT_TRUE(contains(text, "keep       10min after its last user\n")) << text;
+    EXPECT_TRUE(contains(text, "access     write\n")) << text;
+    EXPECT_TRUE(contains(text, "keeper     gpushare " + std::to_string(keeper()) + ", alive\n"));
+    creator.die();
+    text = shared.tool({"ls"}).out;
+    EXPECT_TRUE(contains(text, "camera " + pid_text(creator.self) + " (ended)  ")) << text;
+    EXPECT_TRUE(contains(text, "ready")) << text;
+}
+
+TEST_F(Keeper, DoctorSaysWhetherOneLivesOrCanBeStarted) {
+    auto doctor = [&](const Environment &more) {
+        return shared.tool({"doctor", "-t", "1ms"}, false, more).out;
+    };
+    std::string text = doctor({});
+    EXPECT_TRUE(contains(text, "keeper       none now; programs that need one start")) << text;
+    text = doctor({{"GPUSHARE_KEEPER", "/nonexistent"}});
+    EXPECT_TRUE(contains(text, "warn  keeper       programs cannot start one")) << text;
+    Actor creator(*store);
+    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+    text = doctor({});
+    EXPECT_TRUE(contains(text, "pid " + std::to_string(keeper()) + ", keeps 1 region\n")) << text;
+}
