@@ -10,7 +10,7 @@
 #include "doctor.h"
 #include "keeper.h"
 #include "lease.h"
-#include "spawn.h"
+#include "keeper_start.h"
 #include "view.h"
 
 #define PATIENCE (UINT64_C(2) * 1000000000)
