@@ -4,7 +4,8 @@
  * A client sends one request and waits for one reply, each a single SOCK_SEQPACKET message of a
  * fixed size. All fields are fixed-width and little-endian, with no padding, so that a client of
  * another architecture (qemu-user) understands a native daemon. The first request is HELLO; its
- * reply carries the descriptors: the shared event page, then one memory file a device.
+ * reply carries the descriptors: the shared event page, then one memory file a device. See
+ * message.h for how.
  */
 #ifndef GPUSIM_PROTOCOL_H
 #define GPUSIM_PROTOCOL_H
@@ -23,7 +24,7 @@
 #endif
 
 enum {
-    SIM_PROTOCOL = 1,
+    SIM_PROTOCOL = 2,
     SIM_MAX_DEVICES = 16,
     SIM_MAX_EVENTS = 65536,
     /* The unit in which device memory is handed out, as on the H200. */
@@ -38,7 +39,10 @@ enum sim_op {
     SIM_FREE,         /* a: block */
     SIM_EXPORT,       /* a: block: its handle may be opened from now on */
     SIM_OPEN,         /* a: client id, b: address -> device, a: block, b: offset, c: size */
-    SIM_CLOSE,        /* a: block */
+    SIM_CLOSE,        /* a: block: one hold of it less */
+    SIM_CREATE,       /* device, a: size -> as ALLOC: a block that no handle names */
+    SIM_SHARE,        /* a: block -> with a descriptor that holds it, see daemon/descriptor.h */
+    SIM_IMPORT,       /* with such a descriptor -> device, a: block, b: offset, c: size */
     SIM_MEMINFO,      /* device -> a: free, b: total */
     SIM_EVENT_CREATE, /* -> a: slot */
     SIM_EVENT_OPEN,   /* a: client id, b: slot */

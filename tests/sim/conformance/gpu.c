@@ -20,8 +20,5 @@ int gpu_load(void) {
     }
     GPU_CALLS(X)
 #undef X
-#define X(name) *(void **)(void *)&gpu.name = dlsym(library, #name);
-    GPU_CALLS_PERHAPS(X)
-#undef X
     return 1;
 }

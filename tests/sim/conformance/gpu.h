@@ -47,23 +47,23 @@
     X(cuThreadExchangeStreamCaptureMode)                                                           \
     X(cuLaunchHostFunc)                                                                            \
     X(cuGraphDestroy)                                                                              \
-    X(cuGetProcAddress_v2)
-
-/* Not in the simulator: NULL where they are not there. */
-#define GPU_CALLS_PERHAPS(X)                                                                       \
+    X(cuMemGetAllocationGranularity)                                                               \
     X(cuMemCreate)                                                                                 \
     X(cuMemRelease)                                                                                \
+    X(cuMemRetainAllocationHandle)                                                                 \
     X(cuMemAddressReserve)                                                                         \
     X(cuMemAddressFree)                                                                            \
     X(cuMemMap)                                                                                    \
     X(cuMemUnmap)                                                                                  \
     X(cuMemSetAccess)                                                                              \
-    X(cuMemExportToShareableHandle)
+    X(cuMemGetAccess)                                                                              \
+    X(cuMemExportToShareableHandle)                                                                \
+    X(cuMemImportFromShareableHandle)                                                              \
+    X(cuGetProcAddress_v2)
 
 struct gpu {
 #define X(name) __typeof__(name) *name;
     GPU_CALLS(X)
-    GPU_CALLS_PERHAPS(X)
 #undef X
 };
 

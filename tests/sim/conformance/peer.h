@@ -48,16 +48,30 @@ enum op {
                  */
     OP_CHURN,   /* n[0] rounds: exports into peer_latest, and frees -> n[0]: calls that failed */
     OP_CATCH,   /* opens what is in peer_latest until that ends -> n: see load.c */
-    OP_VMM,     /* what of enum vmm n[0] says -> n[0] */
+    OP_VMM,     /* what of enum vmm n[0] says */
     OP_EXIT,    /* as a program ends, by exit */
     OPS,
 };
 
 enum kind { KIND_PLAIN, KIND_PITCH, KIND_POOL, KIND_MANAGED, KIND_HOST };
 
-enum vmm { VMM_MAP, VMM_READ_ONLY, VMM_READ_WRITE, VMM_EXPORT, VMM_UNMAP };
+/* A peer has two blocks of VMM memory and two places to map them, by number. */
+enum vmm {
+    VMM_GRANULARITY, /* n[1]: which -> n[0] */
+    VMM_CREATE,      /* n[1] block, n[2] bytes */
+    VMM_RELEASE,     /* n[1] block */
+    VMM_RESERVE,     /* n[1] place -> n[0] */
+    VMM_GIVE_BACK,   /* n[1] place */
+    VMM_MAP,         /* n[1] place, n[2] block */
+    VMM_UNMAP,       /* n[1] place */
+    VMM_ALLOW,       /* n[1] place, n[2] access */
+    VMM_ALLOWED,     /* n[1] place -> n[0] */
+    VMM_RETAIN,      /* n[1] place, n[2] block -> n[0]: whether that is there */
+    VMM_SEND,        /* n[1] block: its descriptor, to the parent */
+    VMM_TAKE,        /* n[1] block: imports what the parent sent */
+};
 
-enum { GONE = -1, NO_RUNTIME = 255, NOT_SIMULATED = 254 };
+enum { GONE = -1, NO_RUNTIME = 255 };
 
 struct message {
     int32_t op, code;

@@ -125,35 +125,49 @@ static struct block_view view_of(const struct block *block) {
     return (struct block_view){block->id, block->offset, block->size, block->device};
 }
 
-unsigned block_allocate(struct party *owner, struct memory *memory, uint32_t device, uint64_t size,
-                        uint64_t address, struct block_view *view) {
+/* Takes the memory and makes the block, which nobody holds or owns yet; NULL if either is out. */
+static struct block *make(struct memory *memory, uint32_t device, uint64_t size) {
     if (!size || size > memory->total)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return NULL;
     size = (size + SIM_BLOCK - 1) & ~(SIM_BLOCK - 1);
     struct block *block = calloc(1, sizeof *block);
-    if (!block)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    if (memory_take(memory, size, &block->offset)) {
+    if (!block || memory_take(memory, size, &block->offset)) {
         free(block);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return NULL;
     }
     block->id = ++blocks.next_id;
     block->size = size;
-    block->owner = owner->id;
-    block->address = address;
     block->memory = memory;
     block->device = device;
     block->next_id = *id_chain(block->id);
     *id_chain(block->id) = block;
-    block->next_name = *name_chain(owner->id, address);
-    *name_chain(owner->id, address) = block;
     blocks.count++;
-    if (!hold_add(block, owner)) {
-        disown(block);
+    return block;
+}
+
+unsigned block_create(struct party *creator, struct memory *memory, uint32_t device, uint64_t size,
+                      struct block_view *view) {
+    struct block *block = make(memory, device, size);
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!hold_add(block, creator)) {
         destroy(block);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *view = view_of(block);
+    return CUDA_SUCCESS;
+}
+
+unsigned block_allocate(struct party *owner, struct memory *memory, uint32_t device, uint64_t size,
+                        uint64_t address, struct block_view *view) {
+    unsigned code = block_create(owner, memory, device, size, view);
+    if (code)
+        return code;
+    struct block *block = find_id(view->id);
+    block->owner = owner->id;
+    block->address = address;
+    block->next_name = *name_chain(owner->id, address);
+    *name_chain(owner->id, address) = block;
     return CUDA_SUCCESS;
 }
 
@@ -180,6 +194,21 @@ unsigned block_open(struct party *user, uint64_t owner, uint64_t address, struct
         return CUDA_ERROR_INVALID_VALUE;
     if (!block->exported)
         return CUDA_ERROR_NOT_PERMITTED;
+    if (!hold_add(block, user))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *view = view_of(block);
+    return CUDA_SUCCESS;
+}
+
+bool block_held(const struct party *user, uint64_t id) {
+    const struct block *block = find_id(id);
+    return block && find_hold(block, user);
+}
+
+unsigned block_hold(struct party *user, uint64_t id, struct block_view *view) {
+    struct block *block = find_id(id);
+    if (!block)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!hold_add(block, user))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *view = view_of(block);

@@ -4,7 +4,8 @@
  * A block has an owner, who allocated it, until that frees it or dies; and holders, owner and
  * importers alike, each counted once an ALLOC or OPEN. It lives until its last hold is gone. A
  * handle names a block by its owner's id and the owner's address of it, which is what makes a
- * stale handle mean the next allocation at that address, as it does on the real driver.
+ * stale handle mean the next allocation at that address, as it does on the real driver. VMM memory
+ * (cuMemCreate) has holders only: no owner, no name.
  */
 #ifndef GPUSIM_BLOCK_H
 #define GPUSIM_BLOCK_H
@@ -31,10 +32,16 @@ struct block_view {
 /* All return a CUresult; views are set only on success. */
 unsigned block_allocate(struct party *owner, struct memory *memory, uint32_t device, uint64_t size,
                         uint64_t address, struct block_view *view);
+/* Without an owner; the creator holds it once. */
+unsigned block_create(struct party *creator, struct memory *memory, uint32_t device, uint64_t size,
+                      struct block_view *view);
 unsigned block_free(struct party *owner, uint64_t id);
 unsigned block_export(const struct party *owner, uint64_t id);
 /* The caller has made sure that the owner lives. */
 unsigned block_open(struct party *user, uint64_t owner, uint64_t address, struct block_view *view);
+bool block_held(const struct party *user, uint64_t id);
+/* One hold more, whoever else has it; one less. */
+unsigned block_hold(struct party *user, uint64_t id, struct block_view *view);
 unsigned block_close(struct party *user, uint64_t id);
 /* Drops all that a client held. */
 void block_release_all(struct party *party);

@@ -2,9 +2,11 @@
  * gpusimd plays the kernel driver and the cards: it owns the memory and knows who holds what.
  *
  * One a user and $GPUSHARE_SIM_ROOT. The first client starts it; whoever binds the abstract socket
- * name is it, and later ones leave. It ends by itself a while after its last client is gone.
+ * name is it, and later ones leave. It ends by itself a while after its last client is gone, and
+ * the last descriptor that holds memory.
  * A single thread and no blocking call: nothing that a client does or leaves undone stops it.
  */
+#include "descriptor.h"
 #include "serve.h"
 
 #include "../protocol.h"
@@ -17,6 +19,8 @@
 #include <time.h>
 
 enum { MAX_CLIENTS = 4096, DEFAULT_LINGER_MS = 2000 };
+/* What is watched beside clients: who wants to be one, and descriptors. */
+enum { LISTENER, HANG_UPS, OTHERS };
 
 static const char usage[] =
     "usage: gpusimd [--foreground]\n"
@@ -74,17 +78,19 @@ static int64_t now_ms(void) {
 }
 
 static struct {
-    struct pollfd fds[1 + 2 * MAX_CLIENTS]; /* listener; then socket and pidfd of each client */
+    struct pollfd fds[OTHERS + 2 * MAX_CLIENTS]; /* then socket and pidfd of each client */
     struct client *clients[MAX_CLIENTS];
     nfds_t count;
 } watch;
 
 static void watch_all(int listener) {
-    watch.fds[0] = (struct pollfd){.fd = listener, .events = POLLIN};
+    watch.fds[LISTENER] = (struct pollfd){.fd = listener, .events = POLLIN};
+    watch.fds[HANG_UPS] = (struct pollfd){.fd = descriptor_watch(), .events = POLLIN};
     watch.count = 0;
     for (struct client *c = client_first(); c && watch.count < MAX_CLIENTS; c = c->next) {
-        watch.fds[1 + 2 * watch.count] = (struct pollfd){.fd = c->socket, .events = POLLIN};
-        watch.fds[2 + 2 * watch.count] = (struct pollfd){.fd = c->pidfd, .events = POLLIN};
+        struct pollfd *pair = &watch.fds[OTHERS + 2 * watch.count];
+        pair[0] = (struct pollfd){.fd = c->socket, .events = POLLIN};
+        pair[1] = (struct pollfd){.fd = c->pidfd, .events = POLLIN};
         watch.clients[watch.count++] = c;
     }
 }
@@ -95,7 +101,8 @@ static void watch_all(int listener) {
  */
 static void bury_dead(void) {
     for (nfds_t i = 0; i < watch.count; i++) {
-        if (watch.fds[2 + 2 * i].revents || watch.fds[1 + 2 * i].revents & (POLLHUP | POLLERR)) {
+        const struct pollfd *pair = &watch.fds[OTHERS + 2 * i];
+        if (pair[1].revents || pair[0].revents & (POLLHUP | POLLERR)) {
             client_remove(watch.clients[i]);
             watch.clients[i] = NULL;
         }
@@ -104,7 +111,7 @@ static void bury_dead(void) {
 
 static void serve_living(void) {
     for (nfds_t i = 0; i < watch.count; i++)
-        if (watch.clients[i] && watch.fds[1 + 2 * i].revents && !serve(watch.clients[i]))
+        if (watch.clients[i] && watch.fds[OTHERS + 2 * i].revents && !serve(watch.clients[i]))
             client_remove(watch.clients[i]);
 }
 
@@ -120,16 +127,18 @@ static void run(int listener, int64_t linger) {
     int64_t idle_since = now_ms();
     for (;;) {
         int64_t left = idle_since + linger - now_ms();
-        bool idle = !client_first();
+        bool idle = !client_first() && !descriptor_count();
         if (idle && linger >= 0 && left <= 0)
             return;
         watch_all(listener);
         int wait = idle && linger >= 0 ? (int)left : -1;
-        if (poll(watch.fds, 1 + 2 * watch.count, wait) < 0)
+        if (poll(watch.fds, OTHERS + 2 * watch.count, wait) < 0)
             continue;
         bury_dead();
+        if (watch.fds[HANG_UPS].revents)
+            descriptor_bury();
         serve_living();
-        if (watch.fds[0].revents)
+        if (watch.fds[LISTENER].revents)
             accept_new(listener);
         if (!idle)
             idle_since = now_ms();

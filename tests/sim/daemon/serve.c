@@ -1,9 +1,10 @@
 /* Answers one request of one client; see serve.h. Never blocks: a stopped client hangs nobody. */
 #include "serve.h"
 
+#include "descriptor.h"
 #include "event.h"
 
-#include "../protocol.h"
+#include "../message.h"
 
 #include <cuda.h>
 #include <errno.h>
@@ -21,30 +22,15 @@ int serve_start(uint32_t devices, uint64_t bytes) {
         if (error)
             return error;
     }
-    return event_page_create(&card.event_page);
+    int error = descriptor_start();
+    return error ? error : event_page_create(&card.event_page);
 }
 
-static bool send_reply(const struct client *client, const struct sim_reply *reply, bool hello) {
-    struct iovec part = {.iov_base = (void *)(uintptr_t)reply, .iov_len = sizeof *reply};
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE((SIM_MAX_DEVICES + 1) * sizeof(int))];
-    } control = {0};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (hello) {
-        int fds[SIM_MAX_DEVICES + 1] = {card.event_page};
-        size_t size = (card.count + 1) * sizeof *fds;
-        for (uint32_t i = 0; i < card.count; i++)
-            fds[i + 1] = card.devices[i].fd;
-        message.msg_control = control.room;
-        message.msg_controllen = CMSG_SPACE(size);
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(size);
-        memcpy(CMSG_DATA(header), fds, size);
-    }
-    return sendmsg(client->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof *reply;
+/* The descriptors of a greeting stay ours. */
+static void fill_greeting(struct parcel *parcel) {
+    parcel->fds[parcel->count++] = card.event_page;
+    for (uint32_t i = 0; i < card.count; i++)
+        parcel->fds[parcel->count++] = card.devices[i].fd;
 }
 
 static void answer_block(struct sim_reply *reply, const struct block_view *view) {
@@ -83,6 +69,27 @@ static void open_block(struct client *client, const struct sim_request *request,
     answer_block(reply, &view);
 }
 
+static void create(struct client *client, const struct sim_request *request,
+                   struct sim_reply *reply) {
+    struct block_view view = {0};
+    reply->code = block_create(&client->party, &card.devices[request->device], request->device,
+                               request->a, &view);
+    answer_block(reply, &view);
+}
+
+static void share(struct client *client, const struct sim_request *request, struct sim_reply *reply,
+                  struct parcel *parcel) {
+    reply->code = descriptor_make(&client->party, request->a, &parcel->fds[0]);
+    parcel->count = reply->code == CUDA_SUCCESS;
+}
+
+static void import(struct client *client, const struct parcel *parcel, struct sim_reply *reply) {
+    struct block_view view = {0};
+    reply->code = parcel->count == 1 ? descriptor_import(&client->party, parcel->fds[0], &view)
+                                     : CUDA_ERROR_INVALID_VALUE;
+    answer_block(reply, &view);
+}
+
 static void answer_stats(struct sim_reply *reply) {
     reply->a = client_count();
     reply->b = block_count();
@@ -91,8 +98,9 @@ static void answer_stats(struct sim_reply *reply) {
     reply->d = event_count();
 }
 
+/* `parcel`: what came with the request. */
 static void answer(struct client *client, const struct sim_request *request,
-                   struct sim_reply *reply) {
+                   const struct parcel *parcel, struct sim_reply *reply) {
     struct memory *memory = &card.devices[request->device];
     switch ((enum sim_op)request->op) {
     case SIM_HELLO:
@@ -113,6 +121,12 @@ static void answer(struct client *client, const struct sim_request *request,
     case SIM_CLOSE:
         reply->code = block_close(&client->party, request->a);
         break;
+    case SIM_CREATE:
+        create(client, request, reply);
+        break;
+    case SIM_IMPORT:
+        import(client, parcel, reply);
+        break;
     case SIM_MEMINFO:
         reply->a = memory->total - memory->used;
         reply->b = memory->total;
@@ -131,16 +145,32 @@ static void answer(struct client *client, const struct sim_request *request,
     }
 }
 
+/* Two requests are answered with descriptors: those of a greeting are ours, a shared one is not. */
+static bool reply_to(struct client *client, const struct sim_request *request,
+                     const struct parcel *came) {
+    struct sim_reply reply = {0};
+    struct parcel parcel = {.count = 0};
+    if (request->op == SIM_SHARE)
+        share(client, request, &reply, &parcel);
+    else
+        answer(client, request, came, &reply);
+    if (request->op == SIM_HELLO && reply.code == CUDA_SUCCESS)
+        fill_greeting(&parcel);
+    bool sent = sim_send(client->socket, &reply, sizeof reply, &parcel, MSG_DONTWAIT);
+    if (request->op == SIM_SHARE)
+        sim_discard(&parcel);
+    return sent;
+}
+
 bool serve(struct client *client) {
     struct sim_request request;
-    struct sim_reply reply = {0};
-    ssize_t got = recv(client->socket, &request, sizeof request, MSG_DONTWAIT | MSG_TRUNC);
+    struct parcel parcel;
+    ssize_t got = sim_receive(client->socket, &request, sizeof request, &parcel, MSG_DONTWAIT);
     if (got < 0)
-        return errno == EAGAIN || errno == EINTR;
-    if (got != sizeof request || request.device >= card.count)
-        return false;
-    if (!client->party.id && request.op != SIM_HELLO)
-        return false;
-    answer(client, &request, &reply);
-    return send_reply(client, &reply, request.op == SIM_HELLO && reply.code == CUDA_SUCCESS);
+        return errno == EAGAIN;
+    bool good = got == sizeof request && request.device < card.count &&
+                (client->party.id || request.op == SIM_HELLO);
+    good = good && reply_to(client, &request, &parcel);
+    sim_discard(&parcel);
+    return good;
 }

@@ -140,7 +140,7 @@ CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, 
 
 CUresult block_free(CUdeviceptr base) {
     struct span span;
-    if (!block_find(base, &span) || span.base != base || span.block->kind == BLOCK_IMPORT)
+    if (!block_find(base, &span) || span.base != base || span.block->kind >= BLOCK_OWN_KINDS)
         return CUDA_ERROR_INVALID_VALUE;
     struct block *block = span.block;
     if (block->small) {

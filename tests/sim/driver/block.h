@@ -1,15 +1,23 @@
 /*
  * The device memory that this process holds: blocks, each its own allocation, a block shared by
  * small allocations, or one opened from another process. All of it belongs to a context and ends
- * with it. Under the state lock.
+ * with it; but for VMM memory, which as a block is one mapping (see mapping.h) and has no context.
+ * Under the state lock.
  */
 #ifndef SIM_BLOCK_H
 #define SIM_BLOCK_H
 
 #include "abi.h"
 
-enum block_kind { BLOCK_PLAIN, BLOCK_POOL, BLOCK_IMPORT, BLOCK_OWN_KINDS = BLOCK_IMPORT };
+enum block_kind {
+    BLOCK_PLAIN,
+    BLOCK_POOL,
+    BLOCK_IMPORT,
+    BLOCK_MAPPED,
+    BLOCK_OWN_KINDS = BLOCK_IMPORT, /* those that cuMemFree frees */
+};
 
+struct mapping;
 struct small;
 struct opening;
 
@@ -22,6 +30,7 @@ struct block {
     enum block_kind kind;
     bool exported;
     CUcontext context;
+    struct mapping *mapping; /* of VMM memory */
     struct small *small;
     struct opening *openings;           /* of an import */
     uint32_t owner, memory, counter;    /* of an import: what its handle says */

@@ -4,14 +4,16 @@
 #include "block.h"
 #include "host.h"
 #include "link.h"
+#include "mapping.h"
 #include "space.h"
 #include "state.h"
 
-static CUresult locate(uint64_t address, uint64_t size, enum side side, struct place *place) {
+static CUresult locate(uint64_t address, uint64_t size, struct asker asker, struct place *place) {
     struct span span;
     *place = (struct place){.address = address};
-    if (side != SIDE_HOST && block_find(address, &span)) {
-        if (size > span.size - (address - span.base))
+    if (asker.side != SIDE_HOST && block_find(address, &span)) {
+        if (size > span.size - (address - span.base) ||
+            !mapping_allows(span.block, asker.card, asker.writes))
             return CUDA_ERROR_INVALID_VALUE;
         place->device = true;
         place->card = span.block->card;
@@ -23,14 +25,14 @@ static CUresult locate(uint64_t address, uint64_t size, enum side side, struct p
         return CUDA_ERROR_INVALID_VALUE;
     place->pageable = !range;
     /* An address that only a card could have is no host memory either. */
-    if (!range && (side == SIDE_DEVICE || space_owns(address)))
+    if (!range && (asker.side == SIDE_DEVICE || space_owns(address)))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
-CUresult copy_locate(uint64_t address, uint64_t size, enum side side, struct place *place) {
+CUresult copy_locate(uint64_t address, uint64_t size, struct asker asker, struct place *place) {
     state_lock();
-    CUresult result = locate(address, size, side, place);
+    CUresult result = locate(address, size, asker, place);
     state_unlock();
     return result;
 }

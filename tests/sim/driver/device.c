@@ -43,11 +43,11 @@ static int find_card(const char *word, size_t length) {
     return -1;
 }
 
-static bool is_visible(uint32_t card) {
+CUdevice device_of_card(uint32_t card) {
     for (int i = 0; i < visible.count; i++)
         if (visible.cards[i] == card)
-            return true;
-    return false;
+            return i;
+    return -1;
 }
 
 CUresult device_discover(void) {
@@ -64,7 +64,7 @@ CUresult device_discover(void) {
         /* As the real one does: the list ends where it stops making sense; twice is none. */
         if (card < 0)
             break;
-        if (is_visible((uint32_t)card)) {
+        if (device_of_card((uint32_t)card) >= 0) {
             visible.count = 0;
             break;
         }
@@ -225,6 +225,9 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
         {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
         {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
         {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1},
     };
     CUresult result = check(device, value);
     if (result)

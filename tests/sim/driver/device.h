@@ -12,6 +12,8 @@ CUresult device_discover(void);
 int device_count(void);
 bool device_valid(CUdevice device);
 uint32_t device_card(CUdevice device);
+/* The ordinal of a card, or -1 where it is not visible. */
+CUdevice device_of_card(uint32_t card);
 /* Whether one card can map another one's memory: all can, unless GPUSHARE_SIM_PEERS is 0. */
 bool device_reaches(uint32_t card, uint32_t other);
 CUuuid device_uuid_of_card(uint32_t card);

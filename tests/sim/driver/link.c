@@ -3,7 +3,8 @@
 
 #include "spawn.h"
 
-#include <errno.h>
+#include "../message.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -37,17 +38,12 @@ static int move_high(int fd) {
     return high;
 }
 
-static bool take_descriptors(struct msghdr *message, int *event_page) {
-    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+static bool take_descriptors(const struct parcel *parcel) {
     uint32_t count = (uint32_t)line.hello.b;
-    int fds[SIM_MAX_DEVICES + 1];
-    if (!header || header->cmsg_type != SCM_RIGHTS || count > SIM_MAX_DEVICES ||
-        header->cmsg_len != CMSG_LEN((count + 1) * sizeof *fds))
+    if (count > SIM_MAX_DEVICES || parcel->count != count + 1)
         return false;
-    memcpy(fds, CMSG_DATA(header), (count + 1) * sizeof *fds);
-    *event_page = fds[0];
     for (uint32_t i = 0; i < count; i++)
-        line.memory[i] = move_high(fds[i + 1]);
+        line.memory[i] = move_high(parcel->fds[i + 1]);
     return true;
 }
 
@@ -62,24 +58,12 @@ static bool map_events(int fd) {
 /* -EAGAIN: the daemon was about to end; try again. */
 static int greet(int fd) {
     struct sim_request request = {.op = SIM_HELLO, .a = SIM_PROTOCOL};
-    struct iovec part = {&line.hello, sizeof line.hello};
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE((SIM_MAX_DEVICES + 1) * sizeof(int))];
-    } control;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.room,
-                             .msg_controllen = sizeof control.room};
-    int event_page;
-    ssize_t got;
-    if (send(fd, &request, sizeof request, MSG_NOSIGNAL) != sizeof request)
+    struct parcel parcel = {.count = 0};
+    if (!sim_send(fd, &request, sizeof request, &parcel, 0))
         return -EAGAIN;
-    while ((got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-        ;
-    if (got != sizeof line.hello)
+    if (sim_receive(fd, &line.hello, sizeof line.hello, &parcel, 0) != sizeof line.hello)
         return -EAGAIN;
-    if (line.hello.code || !take_descriptors(&message, &event_page) || !map_events(event_page))
+    if (line.hello.code || !take_descriptors(&parcel) || !map_events(parcel.fds[0]))
         return -EPROTO;
     return 0;
 }
@@ -132,25 +116,31 @@ void link_close(void) {
     pthread_mutex_unlock(&line.lock);
 }
 
-static bool transfer(const struct sim_request *request, struct sim_reply *reply) {
-    ssize_t got;
-    while ((got = send(line.socket, request, sizeof *request, MSG_NOSIGNAL)) < 0 && errno == EINTR)
-        ;
-    if (got != sizeof *request)
-        return false;
-    while ((got = recv(line.socket, reply, sizeof *reply, 0)) < 0 && errno == EINTR)
-        ;
-    return got == sizeof *reply;
+/* `parcel` goes with the request, and is then what came with the reply. */
+static bool transfer(const struct sim_request *request, struct sim_reply *reply,
+                     struct parcel *parcel) {
+    return sim_send(line.socket, request, sizeof *request, parcel, 0) &&
+           sim_receive(line.socket, reply, sizeof *reply, parcel, 0) == sizeof *reply;
+}
+
+CUresult link_pass(const struct sim_request *request, struct sim_reply *reply, int give,
+                   int *taken) {
+    struct parcel parcel = {.fds = {give}, .count = give >= 0};
+    pthread_mutex_lock(&line.lock);
+    if (line.socket < 0 || !transfer(request, reply, &parcel)) {
+        *reply = (struct sim_reply){.code = CUDA_ERROR_UNKNOWN};
+        parcel.count = 0;
+    }
+    pthread_mutex_unlock(&line.lock);
+    if (taken && parcel.count)
+        *taken = parcel.fds[--parcel.count];
+    sim_discard(&parcel);
+    return (CUresult)reply->code;
 }
 
 CUresult link_call(const struct sim_request *request, struct sim_reply *reply) {
     struct sim_reply unused = {0};
-    reply = reply ? reply : &unused;
-    pthread_mutex_lock(&line.lock);
-    if (line.socket < 0 || !transfer(request, reply))
-        *reply = (struct sim_reply){.code = CUDA_ERROR_UNKNOWN};
-    pthread_mutex_unlock(&line.lock);
-    return (CUresult)reply->code;
+    return link_pass(request, reply ? reply : &unused, -1, NULL);
 }
 
 uint32_t link_client(void) {

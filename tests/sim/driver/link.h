@@ -16,6 +16,10 @@ void link_close(void);
 void link_forget(void);
 /* Sends the request and fills the reply (zeros on failure); its code, or 999 without a daemon. */
 CUresult link_call(const struct sim_request *request, struct sim_reply *reply);
+/* The same with a descriptor that goes along (-1: none, and stays the caller's), and one that comes
+ * back (NULL: none; set only on success). */
+CUresult link_pass(const struct sim_request *request, struct sim_reply *reply, int give,
+                   int *taken);
 
 uint32_t link_client(void);
 uint32_t link_devices(void);

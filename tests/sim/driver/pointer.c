@@ -3,6 +3,7 @@
 #include "context.h"
 #include "device.h"
 #include "host.h"
+#include "mapping.h"
 #include "state.h"
 
 /* A pointer as attributes see it, whatever kind of memory it leads to. */
@@ -10,8 +11,18 @@ struct seen {
     uint64_t base, size, mapping, mapping_size, serial;
     CUcontext context;
     CUdevice device;
-    bool on_host, managed, pool, imported, known;
+    unsigned handle_types, access; /* of VMM memory; access: the current device's */
+    bool on_host, managed, pool, imported, mapped, known;
 };
+
+/* VMM memory has no context, and may be closed to the device that asks. */
+static void look_at_mapping(struct seen *seen, const struct block *block) {
+    CUcontext current = context_top();
+    seen->device = device_of_card(block->card);
+    seen->handle_types = mapping_handle_types(block);
+    seen->access = mapping_access(block, current ? current->card : block->card);
+    seen->mapped = true;
+}
 
 static struct seen look(uint64_t pointer) {
     struct span span;
@@ -26,10 +37,14 @@ static struct seen look(uint64_t pointer) {
                              .mapping_size = block->size,
                              .serial = block->serial,
                              .context = block->context,
-                             .device = block->context->device,
+                             .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
                              .pool = block->kind == BLOCK_POOL,
                              .imported = block->kind == BLOCK_IMPORT,
                              .known = true};
+        if (block->mapping)
+            look_at_mapping(&seen, block);
+        else
+            seen.device = block->context->device;
     } else if (range) {
         seen = (struct seen){.base = range->base,
                              .size = range->size,
@@ -38,6 +53,7 @@ static struct seen look(uint64_t pointer) {
                              .serial = range->serial,
                              .context = range->context,
                              .device = range->context->device,
+                             .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
                              .on_host = true,
                              .managed = range->managed,
                              .known = true};
@@ -111,7 +127,7 @@ static bool value_of(const struct seen *seen, uint64_t pointer, CUpointer_attrib
         *value = (uint64_t)seen->device;
         break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *value = !seen->on_host && !seen->pool && !seen->imported;
+        *value = !seen->on_host && !seen->pool && !seen->imported && !seen->mapped;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *value = seen->base;
@@ -123,7 +139,10 @@ static bool value_of(const struct seen *seen, uint64_t pointer, CUpointer_attrib
         *value = 1;
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        *value = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        *value = seen->access;
+        break;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        *value = seen->handle_types;
         break;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         *value = seen->mapping_size;

@@ -24,6 +24,10 @@ static struct {
     struct range last[2], retired; /* last: of larger ranges, of single blocks */
 } space;
 
+/* What fills slots that are taken and lead nowhere; nobody looks into it. */
+static char nothing;
+#define NOTHING ((struct block *)(void *)&nothing)
+
 static struct area *find_area(uint64_t address) {
     size_t low = 0, high = space.count;
     while (low < high) {
@@ -65,11 +69,25 @@ static uint64_t reserve(uint64_t size) {
     return base;
 }
 
-static bool add_area(uint64_t slots, bool single) {
+static uint64_t reserve_exactly(uint64_t base, uint64_t size) {
+    void *at = mmap((void *)(uintptr_t)base, size, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at == MAP_FAILED)
+        return 0;
+    if (at == (void *)(uintptr_t)base)
+        return base;
+    munmap(at, size); /* a kernel that does not know the flag */
+    return 0;
+}
+
+/* Where reserve says, or at `exact` if that is not 0. */
+static bool add_area(uint64_t slots, bool single, uint64_t exact) {
     struct area *grown = realloc(space.areas, (space.count + 1) * sizeof *grown);
     struct block **at = calloc(slots, sizeof(struct block *));
+    uint64_t size = slots << SIM_BLOCK_SHIFT, base = 0;
     space.areas = grown ? grown : space.areas;
-    uint64_t base = grown && at ? reserve(slots << SIM_BLOCK_SHIFT) : 0;
+    if (grown && at)
+        base = exact ? reserve_exactly(exact, size) : reserve(size);
     if (!base) {
         free(at);
         // cppcheck-suppress memleak ; it is space.areas now
@@ -82,40 +100,56 @@ static bool add_area(uint64_t slots, bool single) {
     return true;
 }
 
-static uint64_t search(const struct area *area, uint64_t count, uint64_t avoid) {
+static uint64_t search(const struct area *area, uint64_t count, uint64_t avoid,
+                       uint64_t alignment) {
     uint64_t run = 0;
     for (uint64_t i = 0; i < area->slots; i++) {
         run = area->at[i] ? 0 : run + 1;
         uint64_t start = area->base + ((i + 1 - count) << SIM_BLOCK_SHIFT);
-        if (run >= count && start != avoid)
+        if (run >= count && start != avoid && start % alignment == 0)
             return start;
     }
     return 0;
 }
 
-static bool last_fits(uint64_t size, uint64_t avoid) {
-    const struct range *last = &space.last[size == SIM_BLOCK];
-    struct block **slot = last->size == size ? slot_of(last->address) : NULL;
-    if (!slot || last->address == avoid)
+/* Whether the whole range lies in one area and is free. */
+static bool is_free(uint64_t address, uint64_t size) {
+    const struct area *area = find_area(address);
+    if (!area || size > area->base + (area->slots << SIM_BLOCK_SHIFT) - address)
         return false;
+    const struct block *const *slot =
+        (const struct block *const *)&area->at[(address - area->base) >> SIM_BLOCK_SHIFT];
     for (uint64_t i = 0; i < size >> SIM_BLOCK_SHIFT; i++)
         if (slot[i])
             return false;
     return true;
 }
 
-uint64_t space_take(uint64_t size, uint64_t avoid, struct block *block) {
+static bool last_fits(uint64_t size, uint64_t avoid) {
+    const struct range *last = &space.last[size == SIM_BLOCK];
+    return last->size == size && last->address != avoid && is_free(last->address, size);
+}
+
+/* The lowest range that is free, in a new area if need be; 0 if there is none. */
+static uint64_t find_room(uint64_t size, uint64_t avoid, uint64_t alignment) {
     uint64_t count = size >> SIM_BLOCK_SHIFT, address = 0;
-    struct range retired = space.retired;
     bool single = size == SIM_BLOCK;
-    if (last_fits(size, avoid))
-        address = space.last[single].address;
     for (size_t i = 0; i < space.count && !address; i++)
         if (space.areas[i].single == single)
-            address = search(&space.areas[i], count, avoid);
+            address = search(&space.areas[i], count, avoid, alignment);
+    if (address)
+        return address;
     /* One more than asked for, in case the first is the one to avoid. */
-    if (!address && add_area(count + 1 > AREA_SLOTS ? count + 1 : AREA_SLOTS, single))
-        return space_take(size, avoid, block);
+    uint64_t slots = count + (alignment >> SIM_BLOCK_SHIFT);
+    if (!add_area(slots > AREA_SLOTS ? slots : AREA_SLOTS, single, 0))
+        return 0;
+    return find_room(size, avoid, alignment);
+}
+
+uint64_t space_take(uint64_t size, uint64_t avoid, struct block *block) {
+    struct range retired = space.retired;
+    uint64_t address = last_fits(size, avoid) ? space.last[size == SIM_BLOCK].address
+                                              : find_room(size, avoid, SIM_BLOCK);
     if (!address)
         return 0;
     fill(address, size, block);
@@ -126,24 +160,41 @@ uint64_t space_take(uint64_t size, uint64_t avoid, struct block *block) {
     return address;
 }
 
+static bool fits_at(uint64_t hint, uint64_t size, uint64_t alignment) {
+    if (!hint || hint % alignment)
+        return false;
+    return is_free(hint, size) ||
+           (!find_area(hint) && add_area(size >> SIM_BLOCK_SHIFT, size == SIM_BLOCK, hint));
+}
+
+uint64_t space_reserve(uint64_t size, uint64_t alignment, uint64_t hint) {
+    if (alignment < SIM_BLOCK)
+        alignment = SIM_BLOCK;
+    uint64_t address = fits_at(hint, size, alignment) ? hint : find_room(size, 0, alignment);
+    if (address)
+        fill(address, size, NOTHING);
+    return address;
+}
+
+void space_put(uint64_t address, uint64_t size, struct block *block) {
+    fill(address, size, block ? block : NOTHING);
+}
+
 void space_give(uint64_t address, uint64_t size) {
     fill(address, size, NULL);
     space.last[size == SIM_BLOCK] = (struct range){address, size};
 }
 
 void space_retire(uint64_t address, uint64_t size) {
-    /* Any mark that is not null and that nobody looks up keeps the range taken. */
-    static char taken;
     if (space.retired.size)
         fill(space.retired.address, space.retired.size, NULL);
-    fill(address, size, (struct block *)(void *)&taken);
+    fill(address, size, NOTHING);
     space.retired = (struct range){address, size};
 }
 
 struct block *space_block(uint64_t address) {
     struct block **slot = slot_of(address);
-    bool retired = space.retired.size && address - space.retired.address < space.retired.size;
-    return slot && !retired ? *slot : NULL;
+    return slot && *slot != NOTHING ? *slot : NULL;
 }
 
 bool space_owns(uint64_t address) {

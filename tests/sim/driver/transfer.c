@@ -88,9 +88,10 @@ static CUresult copy(uint64_t to, enum side to_side, uint64_t from, enum side fr
     if (!manner.async && !manner.per_thread)
         result = capture_implicit(context);
     if (!result)
-        result = copy_locate(to, size, to_side, &task.to);
+        result = copy_locate(to, size, (struct asker){context->card, true, to_side}, &task.to);
     if (!result)
-        result = copy_locate(from, size, from_side, &task.from);
+        result =
+            copy_locate(from, size, (struct asker){context->card, false, from_side}, &task.from);
     return result ? result : perform(manner, &task);
 }
 
@@ -106,7 +107,8 @@ static CUresult fill(uint64_t to, uint64_t count, uint32_t value, unsigned width
     if (!manner.async && !manner.per_thread)
         result = capture_implicit(context);
     if (!result)
-        result = copy_locate(to, task.size, SIDE_DEVICE, &task.to);
+        result =
+            copy_locate(to, task.size, (struct asker){context->card, true, SIDE_DEVICE}, &task.to);
     return result ? result : perform(manner, &task);
 }
 

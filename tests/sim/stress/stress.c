@@ -70,7 +70,7 @@ static void *one_thread(void *argument) {
         size_t size = (size_t)(rand_r(&seed) % 4 ? 1 + rand_r(&seed) % 65536 : 3 << 20);
         if (gpu.cuMemAlloc_v2(&at, size) || gpu.cuMemsetD8_v2(at, byte, size) ||
             gpu.cuIpcGetMemHandle(&handle, at) || gpu.cuMemcpyDtoH_v2(&back, at + size - 1, 1) ||
-            back != byte || gpu.cuMemFree_v2(at) || !gpu.cuMemFree_v2(at + size))
+            back != byte || gpu.cuMemFree_v2(at) || !gpu.cuMemFree_v2(at + 1))
             return argument;
     }
     return NULL;

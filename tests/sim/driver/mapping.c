@@ -1,0 +1,153 @@
+/* Where VMM memory lies; see mapping.h. */
+#include "mapping.h"
+
+#include "block.h"
+#include "physical.h"
+#include "space.h"
+#include "state.h"
+
+#include "../protocol.h"
+
+struct reservation {
+    uint64_t base, size;
+    struct reservation *next;
+};
+
+struct mapping {
+    struct block block;
+    struct physical *memory;
+    unsigned char access[SIM_MAX_DEVICES]; /* by card */
+};
+
+static struct reservation *reservations;
+
+static bool whole(uint64_t address, uint64_t size) {
+    return size && address % SIM_BLOCK == 0 && size % SIM_BLOCK == 0 &&
+           size <= UINT64_MAX - address;
+}
+
+CUresult mapping_reserve(uint64_t size, uint64_t alignment, uint64_t hint, CUdeviceptr *out) {
+    if (!whole(0, size) || alignment & (alignment - 1))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct reservation *made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->base = size >> 47 ? 0 : space_reserve(size, alignment, hint);
+    if (!made->base) {
+        free(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    made->size = size;
+    made->next = reservations;
+    reservations = made;
+    *out = made->base;
+    return CUDA_SUCCESS;
+}
+
+/* Whether nothing is mapped anywhere in the range. */
+static bool is_empty(uint64_t base, uint64_t size) {
+    for (uint64_t done = 0; done < size; done += SIM_BLOCK)
+        if (space_block(base + done))
+            return false;
+    return true;
+}
+
+CUresult mapping_give_back(uint64_t base, uint64_t size) {
+    struct reservation **link = &reservations;
+    while (*link && (*link)->base != base)
+        link = &(*link)->next;
+    struct reservation *given = *link;
+    if (!given || given->size != size || !is_empty(base, size))
+        return CUDA_ERROR_INVALID_VALUE;
+    *link = given->next;
+    free(given);
+    space_give(base, size);
+    return CUDA_SUCCESS;
+}
+
+static bool is_reserved(uint64_t address, uint64_t size) {
+    for (const struct reservation *r = reservations; r; r = r->next)
+        if (address >= r->base && address - r->base < r->size)
+            return size <= r->size - (address - r->base);
+    return false;
+}
+
+CUresult mapping_map(uint64_t address, uint64_t size, struct physical *memory) {
+    if (!whole(address, size) || size != memory->size || !is_reserved(address, size) ||
+        !is_empty(address, size))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct mapping *mapping = calloc(1, sizeof *mapping);
+    if (!mapping)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    mapping->memory = memory;
+    mapping->block = (struct block){.id = memory->id,
+                                    .address = address,
+                                    .size = size,
+                                    .offset = memory->offset,
+                                    .requested = size,
+                                    .serial = state_serial(),
+                                    .card = memory->card,
+                                    .kind = BLOCK_MAPPED,
+                                    .mapping = mapping};
+    memory->mappings++;
+    space_put(address, size, &mapping->block);
+    return CUDA_SUCCESS;
+}
+
+/* The mapping that begins there, or NULL. */
+static struct mapping *starting_at(uint64_t address) {
+    struct block *block = space_block(address);
+    return block && block->mapping && block->address == address ? block->mapping : NULL;
+}
+
+/* Whether mappings fill the range, from its first byte to its last. */
+static bool is_filled(uint64_t address, uint64_t size) {
+    const struct mapping *mapping;
+    uint64_t done = 0;
+    while (done < size && (mapping = starting_at(address + done)))
+        done += mapping->block.size;
+    return done == size;
+}
+
+CUresult mapping_unmap(uint64_t address, uint64_t size) {
+    if (!whole(address, size) || !is_filled(address, size))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (uint64_t done = 0; done < size;) {
+        struct mapping *mapping = starting_at(address + done);
+        done += mapping->block.size;
+        space_put(mapping->block.address, mapping->block.size, NULL);
+        mapping->memory->mappings--;
+        physical_settle(mapping->memory);
+        free(mapping);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access) {
+    if (!whole(address, size) || !is_filled(address, size))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (uint64_t done = 0; done < size;) {
+        struct mapping *mapping = starting_at(address + done);
+        mapping->access[card] = (unsigned char)access;
+        done += mapping->block.size;
+    }
+    return CUDA_SUCCESS;
+}
+
+struct physical *mapping_memory(uint64_t address) {
+    const struct block *block = space_block(address);
+    return block && block->mapping ? block->mapping->memory : NULL;
+}
+
+unsigned mapping_access(const struct block *block, uint32_t card) {
+    return block->mapping ? block->mapping->access[card] : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+bool mapping_allows(const struct block *block, uint32_t card, bool writes) {
+    const unsigned access = mapping_access(block, card);
+    return writes ? access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE : access != 0;
+}
+
+unsigned mapping_handle_types(const struct block *block) {
+    return block->mapping->memory->properties.requestedHandleTypes;
+}

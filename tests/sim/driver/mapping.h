@@ -1,0 +1,31 @@
+/*
+ * Where VMM memory lies: reserved addresses, what is mapped there, and which cards may use it. A
+ * mapping is a struct block of its own, so that copies and pointer attributes find it as they find
+ * any memory. Under the state lock.
+ */
+#ifndef SIM_MAPPING_H
+#define SIM_MAPPING_H
+
+#include "abi.h"
+
+struct block;
+struct physical;
+
+/* All CUresult; outputs only on success. Sizes and addresses are in whole blocks, or refused. */
+CUresult mapping_reserve(uint64_t size, uint64_t alignment, uint64_t hint, CUdeviceptr *out);
+/* Of a whole reservation in which nothing is mapped. */
+CUresult mapping_give_back(uint64_t base, uint64_t size);
+CUresult mapping_map(uint64_t address, uint64_t size, struct physical *memory);
+/* Both want a range of whole mappings, one behind the other. `access`: CUmemAccess_flags. */
+CUresult mapping_unmap(uint64_t address, uint64_t size);
+CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access);
+/* The memory that is mapped around an address, or NULL. */
+struct physical *mapping_memory(uint64_t address);
+
+/* Any block may be asked; all but mappings are open to everybody. */
+unsigned mapping_access(const struct block *block, uint32_t card);
+bool mapping_allows(const struct block *block, uint32_t card, bool writes);
+/* Which kinds of shareable handles it may have, a CUmemAllocationHandleType. */
+unsigned mapping_handle_types(const struct block *block);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * Memory of cuMemCreate; see physical.h. A handle is a place in a table and, above that, a number
+ * which no other handle has: what is used after its end is found out.
+ */
+#include "physical.h"
+
+#include "device.h"
+#include "link.h"
+#include "state.h"
+
+enum { SLOT_BITS = 24 };
+
+#define SLOT_MASK (((uint64_t)1 << SLOT_BITS) - 1)
+
+static struct {
+    struct physical **at;
+    size_t count;
+} table;
+
+/* An empty place, in a table that grows; SLOT_MASK if there is none. */
+static size_t find_slot(void) {
+    size_t slot = 0;
+    while (slot < table.count && table.at[slot])
+        slot++;
+    if (slot < table.count || slot == SLOT_MASK)
+        return slot;
+    size_t room = table.count ? 2 * table.count : 64;
+    struct physical **grown = realloc(table.at, room * sizeof *grown);
+    if (!grown)
+        return SLOT_MASK;
+    memset(grown + table.count, 0, (room - table.count) * sizeof *grown);
+    table.at = grown;
+    table.count = room;
+    return slot;
+}
+
+static void close_at_daemon(uint64_t id) {
+    struct sim_request request = {.op = SIM_CLOSE, .a = id};
+    link_call(&request, NULL);
+}
+
+/* What the daemon gave becomes a handle; or goes back to it. */
+static CUresult adopt(const struct sim_reply *reply, const CUmemAllocationProp *properties,
+                      CUmemGenericAllocationHandle *out) {
+    struct physical *memory = calloc(1, sizeof *memory);
+    size_t slot = memory ? find_slot() : SLOT_MASK;
+    if (slot == SLOT_MASK) {
+        free(memory);
+        close_at_daemon(reply->a);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *memory = (struct physical){.handle = state_serial() << SLOT_BITS | slot,
+                                .id = reply->a,
+                                .offset = reply->b,
+                                .size = reply->c,
+                                .card = reply->device,
+                                .properties = *properties,
+                                .references = 1};
+    table.at[slot] = memory;
+    *out = memory->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult physical_create(uint64_t size, const CUmemAllocationProp *properties,
+                         CUmemGenericAllocationHandle *out) {
+    struct sim_request request = {
+        .op = SIM_CREATE, .device = device_card(properties->location.id), .a = size};
+    struct sim_reply reply;
+    CUresult result = link_call(&request, &reply);
+    return result ? result : adopt(&reply, properties, out);
+}
+
+CUresult physical_export(const struct physical *memory, int *fd) {
+    struct sim_request request = {.op = SIM_SHARE, .a = memory->id};
+    struct sim_reply reply;
+    int taken = -1;
+    CUresult result = link_pass(&request, &reply, -1, &taken);
+    /* None came along: this process may not have more of them. */
+    if (!result && taken < 0)
+        result = CUDA_ERROR_OPERATING_SYSTEM;
+    if (!result)
+        *fd = taken;
+    return result;
+}
+
+CUresult physical_import(int fd, CUmemGenericAllocationHandle *out) {
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .requestedHandleTypes =
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+    struct sim_request request = {.op = SIM_IMPORT};
+    struct sim_reply reply;
+    CUresult result = link_pass(&request, &reply, fd, NULL);
+    if (result)
+        return result;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device_of_card(reply.device);
+    if (properties.location.id < 0) {
+        close_at_daemon(reply.a);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return adopt(&reply, &properties, out);
+}
+
+struct physical *physical_find(CUmemGenericAllocationHandle handle) {
+    size_t slot = handle & SLOT_MASK;
+    struct physical *memory = slot < table.count ? table.at[slot] : NULL;
+    return memory && memory->handle == handle && memory->references ? memory : NULL;
+}
+
+void physical_settle(struct physical *memory) {
+    if (memory->references || memory->mappings)
+        return;
+    table.at[memory->handle & SLOT_MASK] = NULL;
+    close_at_daemon(memory->id);
+    free(memory);
+}

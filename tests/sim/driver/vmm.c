@@ -1,0 +1,234 @@
+/*
+ * The cuMem* calls of virtual memory management: what they check, over physical memory and its
+ * mappings. None of them needs a context.
+ */
+#include "device.h"
+#include "link.h"
+#include "mapping.h"
+#include "physical.h"
+#include "state.h"
+#include "stream.h"
+
+#include <fcntl.h>
+
+static CUresult check_location(const CUmemLocation *location) {
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    return device_valid(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* Fabric handles want a machine of their own; the other kinds are another system's. */
+static CUresult check_properties(const CUmemAllocationProp *properties) {
+    if (!properties || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        properties->win32HandleMetaData)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (properties->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    return check_location(&properties->location);
+}
+
+CUresult CUDAAPI cuMemGetAllocationGranularity(size_t *granularity,
+                                               const CUmemAllocationProp *properties,
+                                               CUmemAllocationGranularity_flags option) {
+    CUresult result = state_check();
+    if (!result && (!granularity || option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        result = check_properties(properties);
+    if (!result)
+        *granularity = SIM_BLOCK;
+    return result;
+}
+
+CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
+                             const CUmemAllocationProp *properties, unsigned long long flags) {
+    CUresult result = state_check();
+    if (!result && (!out || flags || !size || size % SIM_BLOCK))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        result = check_properties(properties);
+    if (result)
+        return result;
+    state_lock();
+    result = physical_create(size, properties, out);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    state_lock();
+    struct physical *memory = physical_find(handle);
+    if (memory) {
+        memory->references--;
+        physical_settle(memory);
+    }
+    state_unlock();
+    return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *address) {
+    CUresult result = state_check();
+    if (result || !out)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    struct physical *memory = mapping_memory((uint64_t)(uintptr_t)address);
+    if (memory) {
+        memory->references++;
+        *out = memory->handle;
+    }
+    state_unlock();
+    return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
+                                                        CUmemGenericAllocationHandle handle) {
+    CUresult result = state_check();
+    if (result || !out)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    const struct physical *memory = physical_find(handle);
+    if (memory)
+        *out = memory->properties;
+    state_unlock();
+    return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* --- between processes --- */
+
+CUresult CUDAAPI cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                              CUmemAllocationHandleType type,
+                                              unsigned long long flags) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    const struct physical *memory = physical_find(handle);
+    result = memory && memory->properties.requestedHandleTypes & type ? physical_export(memory, out)
+                                                                      : CUDA_ERROR_INVALID_VALUE;
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
+                                                CUmemAllocationHandleType type) {
+    CUresult result = state_check();
+    int fd = (int)(intptr_t)shared;
+    if (result)
+        return result;
+    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fcntl(fd, F_GETFD) < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    result = physical_import(fd, out);
+    state_unlock();
+    return result;
+}
+
+/* --- addresses --- */
+
+CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t alignment,
+                                     CUdeviceptr hint, unsigned long long flags) {
+    CUresult result = state_check();
+    if (result || !out || flags)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    result = mapping_reserve(size, alignment, hint, out);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemAddressFree(CUdeviceptr base, size_t size) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    state_lock();
+    result = mapping_give_back(base, size);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+                          CUmemGenericAllocationHandle handle, unsigned long long flags) {
+    CUresult result = state_check();
+    if (result || offset || flags)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    struct physical *memory = physical_find(handle);
+    result = memory ? mapping_map(address, size, memory) : CUDA_ERROR_INVALID_VALUE;
+    state_unlock();
+    return result;
+}
+
+/* Work that was asked for before still finds the memory as it was then. */
+static void wait_for_cards(void) {
+    for (uint32_t card = 0; card < link_devices(); card++)
+        stream_wait_card(card);
+}
+
+CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    wait_for_cards();
+    state_lock();
+    result = mapping_unmap(address, size);
+    state_unlock();
+    return result;
+}
+
+/* --- access --- */
+
+static CUresult check_access(CUdeviceptr address, const CUmemAccessDesc *access) {
+    if (access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+        access->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+        access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = check_location(&access->location);
+    const struct physical *memory = mapping_memory(address);
+    if (!result && !memory)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && !device_reaches(device_card(access->location.id), memory->card))
+        result = CUDA_ERROR_INVALID_DEVICE;
+    return result;
+}
+
+CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
+                                size_t count) {
+    CUresult result = state_check();
+    if (result || !access || !count)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    wait_for_cards();
+    state_lock();
+    for (size_t i = 0; i < count && !result; i++)
+        result = check_access(address, &access[i]);
+    for (size_t i = 0; i < count && !result; i++)
+        result =
+            mapping_set_access(address, size, device_card(access[i].location.id), access[i].flags);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+                                CUdeviceptr address) {
+    struct span span;
+    CUresult result = state_check();
+    if (!result && (!flags || !location))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        result = check_location(location);
+    if (result)
+        return result;
+    state_lock();
+    if (block_find(address, &span) && span.block->mapping)
+        *flags = mapping_access(span.block, device_card(location->id));
+    else
+        result = CUDA_ERROR_INVALID_VALUE;
+    state_unlock();
+    return result;
+}
