@@ -8,7 +8,7 @@
 #                     where nothing can be built; there: tests/gpu/check.sh $(BUILD)-gpu
 .PHONY: check-gpu gpu-programs gpu-rehearsal gpu-pack
 
-GPU_NAMES := writer reader stage hello simple_ipc
+GPU_NAMES := writer reader stage hello simple_ipc weights
 GPU_PROGRAMS := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu/$(name)_shared $(BUILD)/gpu/$(name)_static) \
 	$(BUILD)/gpu/driver_only
 GPU_REHEARSED := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu-sim/$(name)_shared $(BUILD)/gpu-sim/$(name)_static) \
