@@ -81,17 +81,17 @@ def main():
         token = pairs.config("token", RULES.format(size="64MiB") + RULES.format(size="4GiB"))
         places = [("", {})] if cards < 2 else [
             (", the importer's card", {}), (", another card than the importer's", {"EXPORTER_DEVICE": "1"})]
-        runs = [("token against legacy handle, " + row + place, [row], token, both) for place, both in places for row in OPENS]
-        runs += [("beside rules: " + row, [row], token, {}) for row in BESIDE]
-        runs.append(("beside a rule with upload = once: memcpy 4 KiB", ["memcpy 4 KiB"], pairs.config("upload", UPLOAD), {}))
+        runs = [(f"token against legacy handle{place}: ", OPENS, token, both) for place, both in places]
+        runs += [("beside rules: ", BESIDE, token, {}),
+                 ("beside a rule with upload = once: ", ["memcpy 4 KiB"], pairs.config("upload", UPLOAD), {})]
         for name, rows, shim, both in runs:
             try:
-                for bare, preloaded, more, ratio in pairs.pairs(rows, rounds, shim, both).values():
-                    report(True, name, f"{bare / 1e3:.2f} us bare, {preloaded / 1e3:.2f} us, {more:+.0f} ns, ratio {ratio:.3f}")
-                    figures.append({"what": name, "without": f"{bare / 1e3:.2f} us",
+                for row, (bare, preloaded, more, ratio) in pairs.pairs(rows, rounds, shim, both).items():
+                    report(True, name + row, f"{bare / 1e3:.2f} us bare, {preloaded / 1e3:.2f} us, {more:+.0f} ns, ratio {ratio:.3f}")
+                    figures.append({"what": name + row, "without": f"{bare / 1e3:.2f} us",
                                     "with": f"{preloaded / 1e3:.2f} us ({ratio:.3f})"})
             except (RuntimeError, OSError, subprocess.SubprocessError, KeyError) as error:
-                report(False, name, f"{error}"[:300].replace("\n", " "))
+                report(False, name + ", ".join(rows), f"{error}"[:300].replace("\n", " "))
     path = pathlib.Path(build, "gpu-results", "replicas-tokens.json")
     path.write_text(json.dumps({"weights": 0, "driver": driver, "figures": figures}, indent=1), encoding="utf-8")
 

@@ -184,7 +184,7 @@ class Replica:
         stem = fleet.results / f"replicas-{fleet.name}-{name}"
         self.name, self.log, self.output = name, pathlib.Path(f"{stem}.jsonl"), open(f"{stem}.out", "w", encoding="utf-8")
         self.began, self.load, self.whole = time.monotonic(), None, None
-        self.lines = queue.Queue()
+        self.lines, self.said = queue.Queue(), "nothing"
         self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.output, env=fleet.environment(config, self.log), text=True, bufsize=1)
         threading.Thread(target=self.read, daemon=True).start()
@@ -201,7 +201,8 @@ class Replica:
         except queue.Empty:
             raise Failed(f"{self.name} says nothing for {timeout} s") from None
         if text is None:
-            raise Failed(f"{self.name} has ended with {self.process.wait()}")
+            raise Failed(f"{self.name} has ended with {self.process.wait()}; the last that it said: {self.said}")
+        self.said = text
         return when, text
 
     def ready(self, timeout=60):
