@@ -48,6 +48,13 @@ struct log_events {
     size_t count;
 };
 
+/* What list_allocations adds to a line; number 0: nothing. */
+struct log_allocation {
+    int64_t number; /* in its process, from 1 */
+    const char *process, *kind;
+    const char *caller; /* NULL: in no module */
+};
+
 /* Of strings NULL, of numbers 0, of the device -1 says: not known. */
 struct log_line {
     json_t *json;
@@ -60,6 +67,7 @@ struct log_line {
     int64_t size, device, count;
     struct log_stack stack;
     struct log_events prior, others;
+    struct log_allocation allocation;
 };
 
 struct logs {

@@ -60,6 +60,14 @@ static struct log_events events_of(const json_t *object, const char *key, const 
     return list;
 }
 
+static struct log_allocation allocation_of(const json_t *json) {
+    const json_t *object = json_object_get(json, "allocation");
+    return (struct log_allocation){.number = number_of(object, "number"),
+                                   .process = string_of(object, "process"),
+                                   .kind = string_of(object, "kind"),
+                                   .caller = string_of(object, "caller")};
+}
+
 /* The line's own word goes before the catalogue's: it may be of a newer version. */
 static enum gps_level level_of(const json_t *json) {
     const char *level = string_of(json, "level");
@@ -115,7 +123,8 @@ static void fill(struct log_line *line, json_t *json) {
                               .count = number_of(json, "count"),
                               .stack = stack_of(json),
                               .prior = events_of(json, "prior", "ts"),
-                              .others = events_of(json, "others", "since")};
+                              .others = events_of(json, "others", "since"),
+                              .allocation = allocation_of(json)};
 }
 
 struct log_line *logs_line_parse(const char *bytes, size_t count, const char **wrong) {

@@ -33,4 +33,10 @@ void report_text(FILE *out, const struct report *report);
 void report_json(FILE *out, const struct report *report);
 void report_sarif(FILE *out, const struct report *report);
 
+/* At most `max` frames from the innermost on, a line each behind the margin, without those of a
+ * program's start; and as JSON, all of them. */
+void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
+                  struct symbols *symbols);
+json_t *report_stack_tree(const struct log_stack *stack, struct symbols *symbols);
+
 #endif

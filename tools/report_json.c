@@ -36,7 +36,7 @@ static json_t *frame_tree(const struct log_frame *frame, struct symbols *symbols
     return object;
 }
 
-static json_t *stack_tree(const struct log_stack *stack, struct symbols *symbols) {
+json_t *report_stack_tree(const struct log_stack *stack, struct symbols *symbols) {
     json_t *array = tree_array();
     for (size_t i = 0; i < stack->count; i++)
         tree_append(array, frame_tree(&stack->frames[i], symbols));
@@ -60,7 +60,7 @@ static json_t *prior_tree(const struct log_events *prior, struct symbols *symbol
         json_t *object = process_tree(&event->process);
         tree_set_string(object, "what", event->what);
         tree_set_string(object, "ts", event->ts);
-        tree_set(object, "stack", stack_tree(&event->stack, symbols));
+        tree_set(object, "stack", report_stack_tree(&event->stack, symbols));
         tree_append(array, object);
     }
     return array;
@@ -105,7 +105,7 @@ static json_t *group_tree(const struct story_group *group, struct symbols *symbo
     tree_set_string(object, "last", group->last);
     tree_set(object, "processes", processes_tree(group));
     tree_set(object, "others", others_tree(&line->others));
-    tree_set(object, "stack", stack_tree(&line->stack, symbols));
+    tree_set(object, "stack", report_stack_tree(&line->stack, symbols));
     tree_set(object, "prior", prior_tree(&line->prior, symbols));
     return object;
 }

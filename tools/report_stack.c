@@ -9,39 +9,45 @@
 #include "trace.h"
 
 /* "main at app.c:42": what of it is known, with a blank behind it. */
-static void print_place(const struct printer *to, const struct symbol_place *place) {
+static void print_place(FILE *out, const struct symbol_place *place) {
     if (place->function != NULL) {
         char *function = brief_function(place->function);
-        term_plain(to->out, function);
-        fputs(" ", to->out);
+        term_plain(out, function);
+        fputs(" ", out);
         free(function);
     }
     if (place->file == NULL)
         return;
-    fputs("at ", to->out);
-    term_plain(to->out, place->file);
+    fputs("at ", out);
+    term_plain(out, place->file);
     if (place->line > 0)
-        fprintf(to->out, ":%u", place->line);
-    fputs(" ", to->out);
+        fprintf(out, ":%u", place->line);
+    fputs(" ", out);
 }
 
 /* "#0 0x1b2c main at app.c:42 in /path/app"; a call that was inlined has a line of its own. */
-static void print_frame(const struct printer *to, size_t number, const struct log_frame *frame) {
-    const struct symbol *symbol = symbol_find(to->report->symbols, frame);
+static void print_frame(FILE *out, const char *margin, size_t number, const struct log_frame *frame,
+                        struct symbols *symbols) {
+    const struct symbol *symbol = symbol_find(symbols, frame);
     for (size_t i = 0; i < symbol->count; i++) {
-        fprintf(to->out, TEXT_INDENT "    #%zu 0x%" PRIx64 " ", number, frame->offset);
-        print_place(to, &symbol->places[i]);
+        fprintf(out, "%s#%zu 0x%" PRIx64 " ", margin, number, frame->offset);
+        print_place(out, &symbol->places[i]);
         if (i + 1 < symbol->count)
-            fputs("(inlined)\n", to->out);
+            fputs("(inlined)\n", out);
     }
-    fputs("in ", to->out);
-    term_plain(to->out, frame->module);
-    fprintf(to->out, symbol->note != NULL ? " (%s)\n" : "%s\n",
+    fputs("in ", out);
+    term_plain(out, frame->module);
+    fprintf(out, symbol->note != NULL ? " (%s)\n" : "%s\n",
             symbol->note != NULL ? symbol->note : "");
 }
 
+void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
+                  struct symbols *symbols) {
+    const size_t told = trace_told(stack, symbols);
+    for (size_t i = 0; i < told && i < max; i++)
+        print_frame(out, margin, i, &stack->frames[i], symbols);
+}
+
 void text_stack(const struct printer *to, const struct log_stack *stack) {
-    const size_t count = trace_told(stack, to->report->symbols);
-    for (size_t i = 0; i < count; i++)
-        print_frame(to, i, &stack->frames[i]);
+    report_stack(to->out, TEXT_INDENT "    ", stack, stack->count, to->report->symbols);
 }

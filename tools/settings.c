@@ -8,6 +8,7 @@
 
 #include "term.h"
 #include "text.h"
+#include "value.h"
 
 #define SETTINGS_TEXT 64
 
@@ -58,8 +59,14 @@ static void print_size(const struct gps_rule *rule) {
 
 static void print_index(const struct gps_rule *rule) {
     char value[SETTINGS_TEXT];
-    snprintf(value, sizeof(value), "%" PRIu64, rule->index);
-    print_key("index", rule->index == GPS_INDEX_ANY ? "every one" : value);
+    struct gps_text text = GPS_TEXT(value);
+    if (rule->index_max != UINT64_MAX)
+        gps_value_indices_text(rule->index_min, rule->index_max, &text);
+    else if (rule->index_min == 0)
+        gps_text_str(&text, "every one");
+    else
+        snprintf(value, sizeof(value), "%" PRIu64 " and after", rule->index_min);
+    print_key("index", value);
 }
 
 static void print_device(const struct gps_rule *rule) {

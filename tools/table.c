@@ -36,19 +36,20 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
     table->cells[table->cell_count++] = clean_cell(text, colour);
 }
 
-static void print_cell(const struct table *table, size_t column, const size_t *widths,
+static void print_cell(FILE *out, const struct table *table, size_t column, const size_t *widths,
                        const struct table_cell *cell) {
     int padding = (int)(widths[column] - cell->width);
     int right = table->columns[column].right;
     int last = column + 1 == table->column_count;
     if (column > 0)
-        fputs(TABLE_GAP, stdout);
+        fputs(TABLE_GAP, out);
     if (right)
-        printf("%*s", padding, "");
-    const char *start = cell->colour == TERM_PLAIN ? "" : term_colour(cell->colour);
-    printf("%s%s%s", start, cell->text, start[0] ? term_colour(TERM_PLAIN) : "");
+        fprintf(out, "%*s", padding, "");
+    const char *start =
+        cell->colour == TERM_PLAIN || out != stdout ? "" : term_colour(cell->colour);
+    fprintf(out, "%s%s%s", start, cell->text, start[0] ? term_colour(TERM_PLAIN) : "");
     if (!right && !last)
-        printf("%*s", padding, "");
+        fprintf(out, "%*s", padding, "");
 }
 
 static void measure(const struct table *table, size_t *widths) {
@@ -61,30 +62,37 @@ static void measure(const struct table *table, size_t *widths) {
     }
 }
 
-static void print_titles(const struct table *table, const size_t *widths, int indent) {
-    printf("%*s", indent, "");
+static void print_titles(FILE *out, const struct table *table, const size_t *widths,
+                         const char *margin) {
+    fputs(margin, out);
     for (size_t i = 0; i < table->column_count; i++) {
         char title[32];
         snprintf(title, sizeof(title), "%s", table->columns[i].title);
-        print_cell(table, i, widths, &(struct table_cell){title, strlen(title), TERM_BOLD});
+        print_cell(out, table, i, widths, &(struct table_cell){title, strlen(title), TERM_BOLD});
     }
-    putchar('\n');
+    putc('\n', out);
 }
 
-void table_print(struct table *table, int indent) {
+void table_write(FILE *out, struct table *table, const char *margin) {
     size_t widths[TABLE_COLUMNS_MAX];
     measure(table, widths);
-    print_titles(table, widths, indent);
+    print_titles(out, table, widths, margin);
     for (size_t i = 0; i < table->cell_count; i++) {
         size_t column = i % table->column_count;
         if (column == 0)
-            printf("%*s", indent, "");
-        print_cell(table, column, widths, &table->cells[i]);
+            fputs(margin, out);
+        print_cell(out, table, column, widths, &table->cells[i]);
         free(table->cells[i].text);
         if (column + 1 == table->column_count)
-            putchar('\n');
+            putc('\n', out);
     }
     free(table->cells);
     table->cells = NULL;
     table->cell_count = 0;
+}
+
+void table_print(struct table *table, int indent) {
+    char margin[32];
+    snprintf(margin, sizeof(margin), "%*s", indent, "");
+    table_write(stdout, table, margin);
 }

@@ -21,6 +21,7 @@
 enum gps_mode { GPS_MODE_SHARE, GPS_MODE_AUDIT, GPS_MODE_OFF };
 enum gps_on_free { GPS_FREE_DEFER, GPS_FREE_WAIT, GPS_FREE_REFUSE, GPS_FREE_ALLOW };
 enum gps_log_format { GPS_LOG_TEXT, GPS_LOG_JSONL };
+enum gps_list { GPS_LIST_NO, GPS_LIST_YES };
 enum gps_role { GPS_ROLE_EXPORT, GPS_ROLE_IMPORT, GPS_ROLE_AUTO };
 enum gps_missing { GPS_MISSING_PRIVATE, GPS_MISSING_FAIL };
 enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE, GPS_READY_WRITTEN };
@@ -32,7 +33,6 @@ enum gps_verify { GPS_VERIFY_HASH, GPS_VERIFY_OFF };
 #define GPS_CONFIG_PATH   1024u
 #define GPS_GLOB_BYTES    128u
 #define GPS_SECTION_BYTES 43u /* a region's name in a section header: at most 42 characters */
-#define GPS_INDEX_ANY     UINT64_MAX
 #define GPS_STACK_MAX     64u
 
 /* Section [gpushare]. Times in nanoseconds. */
@@ -46,6 +46,7 @@ struct gps_options {
     enum gps_level log_level;
     uint64_t log_max;     /* bytes a process */
     unsigned stack_depth; /* 0 to GPS_STACK_MAX */
+    enum gps_list list_allocations;
 };
 
 enum gps_device_kind { GPS_DEVICE_ANY, GPS_DEVICE_ORDINAL, GPS_DEVICE_UUID };
@@ -56,8 +57,8 @@ struct gps_rule {
     char name[GPS_SECTION_BYTES]; /* as written, with {n} and {device} */
     unsigned line;                /* of the section header */
     char program[GPS_GLOB_BYTES];
-    uint64_t size_min, size_max; /* both inclusive; bytes; "*" is 1 to UINT64_MAX */
-    uint64_t index;              /* GPS_INDEX_ANY, or counted from 0 */
+    uint64_t size_min, size_max;   /* both inclusive; bytes; "*" is 1 to UINT64_MAX */
+    uint64_t index_min, index_max; /* both inclusive, counted from 0; "*" is 0 to UINT64_MAX */
     enum gps_device_kind device_kind;
     unsigned device_ordinal;
     uint8_t device_uuid[GPS_UUID_BYTES];
@@ -111,8 +112,12 @@ struct gps_alloc_facts {
     const uint8_t *device_uuid; /* GPS_UUID_BYTES */
 };
 
-/* Whether a rule fits but for index and caller. */
+/* Whether a rule fits but for index and caller. The index is that of the allocation among those of
+ * the process that the rule fits and no rule before it took; {n} is the same number. */
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts);
+static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
+    return rule->index_min <= index && index <= rule->index_max;
+}
 bool gps_rule_needs_caller(const struct gps_rule *rule);
 /* Whether importers get it read-only: as asked, and always with upload = once. */
 bool gps_rule_read_only(const struct gps_rule *rule);

@@ -130,14 +130,11 @@ static const char *set_range(const struct gps_key *key, void *target, void *fiel
 
 static const char *set_index(const struct gps_key *key, void *target, void *field,
                              const char *text) {
-    uint64_t *index = field;
+    struct gps_rule *rule = target;
 
     (void)key;
-    (void)target;
-    if (strcmp(text, "*") != 0)
-        return gps_value_number(text, GPS_INDEX_ANY - 1, index);
-    *index = GPS_INDEX_ANY;
-    return NULL;
+    (void)field;
+    return gps_value_indices(text, &rule->index_min, &rule->index_max);
 }
 
 static const char *set_keep(const struct gps_key *key, void *target, void *field,

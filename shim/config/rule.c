@@ -202,8 +202,8 @@ static const char *check_backing(const struct gps_rule *rule) {
 }
 
 const char *gps_rule_check(const struct gps_rule *rule) {
-    if (rule->index == GPS_INDEX_ANY && strstr(rule->name, name_n) == NULL)
-        return "index = * gives many allocations one name; put {n} into the name";
+    if (rule->index_min != rule->index_max && strstr(rule->name, name_n) == NULL)
+        return "index = * or a range gives many allocations one name; put {n} into the name";
     if (rule->ready == GPS_READY_FREE && rule->handover == 0)
         return "ready = free with handover = 0 hands nothing over; give handover a time";
     return check_backing(rule);

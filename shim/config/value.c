@@ -158,33 +158,43 @@ void gps_value_size_text(uint64_t bytes, struct gps_text *text) {
     gps_text_str(text, units[unit]);
 }
 
+/* What ranges are of. */
+struct scale {
+    const char *(*read)(const char **cursor, uint64_t *value);
+    uint64_t least, most;
+    const char *none, *wrong;
+};
+
 struct bounds {
     uint64_t min, max;
 };
 
-/* One of < <= > >= and a size. */
-static const char *read_comparison(const char **cursor, struct bounds *bounds) {
+/* One of < <= > >= and a value. */
+static const char *read_comparison(const char **cursor, const struct scale *scale,
+                                   struct bounds *bounds) {
     bool less = **cursor == '<';
     bool equal = (*cursor)[1] == '=';
-    uint64_t size = 0;
+    uint64_t value;
     const char *wrong;
 
     *cursor += equal ? 2 : 1;
-    wrong = read_size(cursor, &size);
+    wrong = scale->read(cursor, &bounds->min);
     if (wrong != NULL)
         return wrong;
-    if (!equal && size == (less ? 1 : UINT64_MAX))
-        return "no size is that";
+    value = bounds->min;
+    if (!equal && value == (less ? scale->least : scale->most))
+        return scale->none;
     if (less)
-        *bounds = (struct bounds){1, equal ? size : size - 1};
+        *bounds = (struct bounds){scale->least, equal ? value : value - 1};
     else
-        *bounds = (struct bounds){equal ? size : size + 1, UINT64_MAX};
+        *bounds = (struct bounds){equal ? value : value + 1, scale->most};
     return NULL;
 }
 
-/* A size, or two with ".." between them. */
-static const char *read_span(const char **cursor, struct bounds *bounds) {
-    const char *wrong = read_size(cursor, &bounds->min);
+/* A value, or two with ".." between them. */
+static const char *read_span(const char **cursor, const struct scale *scale,
+                             struct bounds *bounds) {
+    const char *wrong = scale->read(cursor, &bounds->min);
 
     bounds->max = bounds->min;
     if (wrong != NULL)
@@ -193,29 +203,63 @@ static const char *read_span(const char **cursor, struct bounds *bounds) {
     if (strncmp(*cursor, "..", 2) != 0)
         return NULL;
     *cursor += 2;
-    wrong = read_size(cursor, &bounds->max);
+    wrong = scale->read(cursor, &bounds->max);
     if (wrong == NULL && bounds->min > bounds->max)
         wrong = "the range ends before it begins";
     return wrong;
 }
 
-const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max) {
-    struct bounds bounds = {1, UINT64_MAX};
+static const char *read_range(const char *text, const struct scale *scale, uint64_t *min,
+                              uint64_t *max) {
+    struct bounds bounds = {scale->least, scale->most};
     const char *wrong = NULL;
 
     if (*text == '*')
         text++;
     else if (*text == '<' || *text == '>')
-        wrong = read_comparison(&text, &bounds);
+        wrong = read_comparison(&text, scale, &bounds);
     else
-        wrong = read_span(&text, &bounds);
+        wrong = read_span(&text, scale, &bounds);
     if (wrong == NULL && *text != '\0')
-        wrong = "not a size or a range";
+        wrong = scale->wrong;
     if (wrong != NULL)
         return wrong;
     *min = bounds.min;
     *max = bounds.max;
     return NULL;
+}
+
+const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max) {
+    static const struct scale sizes = {read_size, 1, UINT64_MAX, "no size is that",
+                                       "not a size or a range"};
+
+    return read_range(text, &sizes, min, max);
+}
+
+static const char *read_index(const char **cursor, uint64_t *index) {
+    *cursor = skip_spaces(*cursor);
+    return read_number(cursor, index);
+}
+
+const char *gps_value_indices(const char *text, uint64_t *min, uint64_t *max) {
+    static const struct scale indices = {read_index, 0, UINT64_MAX, "no index is that",
+                                         "not a number or a range"};
+
+    return read_range(text, &indices, min, max);
+}
+
+/* A range without a last is written as one that begins. */
+void gps_value_indices_text(uint64_t min, uint64_t max, struct gps_text *text) {
+    if (min == 0 && max == UINT64_MAX) {
+        gps_text_str(text, "*");
+        return;
+    }
+    gps_text_str(text, max == UINT64_MAX && min != max ? ">=" : "");
+    gps_text_dec(text, min);
+    if (max == UINT64_MAX || min == max)
+        return;
+    gps_text_str(text, "..");
+    gps_text_dec(text, max);
 }
 
 const char *gps_value_duration(const char *text, uint64_t *nanos) {

@@ -25,6 +25,10 @@ void gps_value_size_text(uint64_t bytes, struct gps_text *text);
 /* "*", "64MiB", ">=1GiB" (<= > <), "1MiB..2MiB", as inclusive bounds with 1 <= min <= max. */
 const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max);
 
+/* "*", "3", "0..9", ">=4" (<= > <), as inclusive bounds; and back. */
+const char *gps_value_indices(const char *text, uint64_t *min, uint64_t *max);
+void gps_value_indices_text(uint64_t min, uint64_t max, struct gps_text *text);
+
 /* ns us ms s m min h, at most GPS_DURATION_MAX; only 0 may do without a unit. */
 const char *gps_value_duration(const char *text, uint64_t *nanos);
 /* The shortest text that parses to exactly this: "30s", "0s". */

@@ -15,6 +15,7 @@
 #include "export.h"
 #include "holding.h"
 #include "leak.h"
+#include "listing.h"
 #include "log.h"
 #include "ops.h"
 #include "registry.h"
@@ -142,6 +143,7 @@ static enum gps_life_state start(void) {
     if (life.config.options.mode == GPS_MODE_OFF)
         return GPS_LIFE_OFF;
     gps_share_start(&life.config, &life.self);
+    gps_listing_start(&life.config.options);
     return GPS_LIFE_ON;
 }
 

@@ -284,7 +284,7 @@ static bool matches_caller(const struct gps_rule *rule, char *caller, size_t siz
     return gps_glob_match(rule->caller, caller);
 }
 
-/* The first rule that fits and whose index this is. Every fitting rule passed on the way has
+/* The first rule that fits and takes this index. Every fitting rule passed on the way has
  * counted the allocation as one of its own. */
 static const struct gps_rule *match(const struct gps_alloc_facts *facts, uint64_t *number) {
     char caller[GPS_GLOB_BYTES] = "";
@@ -293,7 +293,7 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts, uint64_
         if (!gps_rule_fits(rule, facts) || !matches_caller(rule, caller, sizeof(caller)))
             continue;
         *number = atomic_fetch_add(&state.rules[i].matches, 1);
-        if (rule->index == GPS_INDEX_ANY || rule->index == *number)
+        if (gps_rule_takes(rule, *number))
             return rule;
     }
     return NULL;

@@ -1,10 +1,16 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
 #include "defer.h"
 #include "hooks.h"
+#include "listing.h"
 #include "memory.h"
 #include "share.h"
 
 /* --- allocation --- */
+
+static void list(uint64_t pointer, uint64_t size, enum gps_listed kind) {
+    if (__builtin_expect(gps_listing_active, 0))
+        gps_listing_add(pointer, size, kind);
+}
 
 CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     uint64_t pointer;
@@ -17,8 +23,10 @@ CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     CUresult result = gps_real.cuMemAlloc_v2(out, size);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_defer_relieve())
         result = gps_real.cuMemAlloc_v2(out, size);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         gps_memory_allocated(*out, size);
+        list(*out, size, GPS_LISTED_PLAIN);
+    }
     return result;
 }
 
@@ -62,8 +70,10 @@ CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
     result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_defer_relieve())
         result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         gps_memory_allocated(*out, *pitch * height);
+        list(*out, *pitch * height, GPS_LISTED_PLAIN);
+    }
     return result;
 }
 
@@ -72,6 +82,21 @@ CUresult gps_on_cuMemAllocPitch(CUdeviceptr_v1 *out, unsigned int *pitch, unsign
     const CUresult result = gps_real.cuMemAllocPitch(out, pitch, width, height, element);
     if (result == CUDA_SUCCESS)
         gps_memory_allocated(*out, (uint64_t)*pitch * height);
+    return result;
+}
+
+/* Memory of a pool: only listed. */
+CUresult gps_on_cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
+    const CUresult result = gps_real.cuMemAllocAsync(out, size, stream);
+    if (result == CUDA_SUCCESS)
+        list(*out, size, GPS_LISTED_POOL);
+    return result;
+}
+
+CUresult gps_on_cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t size, CUstream stream) {
+    const CUresult result = gps_real.cuMemAllocAsync_ptsz(out, size, stream);
+    if (result == CUDA_SUCCESS)
+        list(*out, size, GPS_LISTED_POOL);
     return result;
 }
 

@@ -189,6 +189,21 @@ static bool put_report(const struct gps_report *report) {
     return done;
 }
 
+void gps_log_allocation(const struct gps_listed_line *line) {
+    int saved = errno;
+    const size_t size = line->stack_count != 0 ? GPS_LOGLINE_BYTES : 2048;
+    char *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct gps_stamp stamp = stamp_now();
+
+    if (buffer != MAP_FAILED && is_jsonl() && atomic_load(&state.written) < state.max)
+        put(gps_logline_allocation(buffer, size, line, &stamp));
+    else if (is_jsonl())
+        put_full();
+    if (buffer != MAP_FAILED)
+        munmap(buffer, size);
+    errno = saved;
+}
+
 static void count(const struct gps_report *report) {
     atomic_fetch_add(&state.findings, 1);
     if (gps_finding_level(report->finding) == GPS_LEVEL_ERROR)

@@ -65,6 +65,20 @@ struct gps_report {
     uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
 };
 
+/* One allocation, for listing.h. */
+struct gps_listed_line {
+    uint64_t process; /* tells processes apart that have one pid, as before and after an exec */
+    uint64_t number;  /* of it among those of the process, from 1 */
+    const char *api;
+    uint64_t pointer, size, context;
+    int device;                    /* -1: not known */
+    const char *kind;              /* "plain", or "pool" */
+    const char *caller;            /* as the rules' glob sees it; "": in no module */
+    uint64_t site;                 /* of its stack; 0: none */
+    const struct gps_frame *stack; /* with the first line of a site only */
+    unsigned stack_count;
+};
+
 /* At library load: remembers what descriptor 2 is. */
 void gps_log_start(void);
 /* At the first CUDA call, with the options that hold from now on; by one thread, before others
@@ -80,6 +94,9 @@ bool gps_log_settles(const struct gps_report *report);
  * the number of occurrences that a line stands for, at the end all repeats of one call site; "site"
  * says which line it repeats. */
 bool gps_log_report(const struct gps_report *report);
+
+/* Writes it, if the log is one of JSON lines. Counts as no finding. */
+void gps_log_allocation(const struct gps_listed_line *line);
 
 /* Once at the end, if anything was reported: the counts of repeated findings and one summary line
  * ("========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated"; in JSON, a line of the same keys

@@ -38,6 +38,10 @@ struct gps_text gps_logline_text(char *buffer, size_t size, const struct gps_rep
 struct gps_text gps_logline_jsonl(char *buffer, size_t size, const struct gps_report *report,
                                   const struct gps_stamp *stamp, uint64_t site);
 
+struct gps_text gps_logline_allocation(char *buffer, size_t size,
+                                       const struct gps_listed_line *line,
+                                       const struct gps_stamp *stamp);
+
 /* A line that is no finding: what `message` says of the log itself. */
 struct gps_text gps_logline_notice_text(char *buffer, size_t size, const char *message);
 struct gps_text gps_logline_notice_jsonl(char *buffer, size_t size, const char *message,

@@ -185,6 +185,44 @@ struct gps_text gps_logline_jsonl(char *buffer, size_t size, const struct gps_re
     return text;
 }
 
+/* The number after the keys of a report, and what rules go by. */
+static void write_allocation(struct gps_text *text, const struct gps_listed_line *line,
+                             const struct gps_stamp *stamp, unsigned stack_count) {
+    const struct gps_report facts = {.pointer = line->pointer,
+                                     .size = line->size,
+                                     .device = line->device,
+                                     .context = line->context};
+    char hex[GPS_HEX64];
+
+    gps_hex64_format(line->process, hex);
+    add_stamp(text, stamp);
+    gps_text_str(text, ",\"level\":\"info\",\"finding\":null");
+    add_api(text, line->api);
+    add_subject(text, &facts);
+    gps_text_str(text, ",\"message\":\"allocated\",\"hint\":null,\"count\":1");
+    add_site(text, line->site);
+    add_stack(text, line->stack, stack_count);
+    gps_text_str(text, ",\"prior\":[],\"detail\":null,\"others\":[],\"allocation\":{\"number\":");
+    gps_text_dec(text, line->number);
+    add_string(text, "process", hex);
+    add_string(text, "kind", line->kind);
+    add_string(text, "caller", line->caller);
+    gps_text_str(text, "}}\n");
+}
+
+struct gps_text gps_logline_allocation(char *buffer, size_t size,
+                                       const struct gps_listed_line *line,
+                                       const struct gps_stamp *stamp) {
+    unsigned stack_count = line->stack_count;
+    struct gps_text text;
+
+    do {
+        text = gps_text_on(buffer, size);
+        write_allocation(&text, line, stamp, stack_count);
+    } while (text.cut && stack_count-- > 0);
+    return text;
+}
+
 /* The keys of a report, so that one reader does for all lines; no finding. */
 struct gps_text gps_logline_notice_jsonl(char *buffer, size_t size, const char *message,
                                          const struct gps_stamp *stamp) {

@@ -33,7 +33,8 @@ uint64_t big();
 // Until `condition` holds; false when it did not in time.
 bool eventually(const std::function<bool()> &condition, int ms = 5000);
 int64_t now_ms();
-// How long what takes `ms` at most may take: on a GPU contexts come and go within a second or two.
+// How long what takes `ms` may take at most: machines that run tests are busy, and on a GPU
+// contexts come and go within a second or two.
 int soon(int ms);
 
 struct Reply {

@@ -197,6 +197,33 @@ TEST(Rule, IndexAnyNumbersEachMatch) {
     }
 }
 
+TEST(Rule, IndexIsARangeOfThoseThatFit) {
+    World world;
+    world.config(rule("f{n}", "producer", "export", "size = 4KiB\nindex = 1..2\n"));
+    Puppet a(world, producer());
+    for (const char *name : {"a", "b", "c", "d"})
+        a.must(std::string("malloc ") + name + " 4096");
+    EXPECT_EQ(world.entries("regions"), 2u);
+    EXPECT_EQ(world.state("f0"), "none");
+    EXPECT_EQ(world.state("f1"), "ready");
+    EXPECT_EQ(world.state("f2"), "ready");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+// What an earlier rule took does not count; what it let pass does.
+TEST(Rule, IndexCountsWhatNoEarlierRuleTook) {
+    World world;
+    world.config(rule("first", "producer", "export", "size = 4KiB\n") +
+                 rule("late{n}", "producer", "export", "size = 4KiB\nindex = >=1\n"));
+    Puppet a(world, producer());
+    for (const char *name : {"a", "b", "c", "d"})
+        a.must(std::string("malloc ") + name + " 4096");
+    EXPECT_EQ(world.entries("regions"), 3u); // a; not b, which is number 0 of the second rule
+    EXPECT_EQ(world.state("first"), "ready");
+    EXPECT_EQ(world.state("late1"), "ready");
+    EXPECT_EQ(world.state("late2"), "ready");
+}
+
 TEST(Rule, ProgramIsAGlobOnTheExecutable) {
     World world;
     world.config(rule("frames", "prod*[rs]", "export"));

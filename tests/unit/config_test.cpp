@@ -80,6 +80,7 @@ void expect_defaults(const gps_config &config) {
     EXPECT_EQ(config.options.log_format, GPS_LOG_TEXT);
     EXPECT_EQ(config.options.log_level, GPS_LEVEL_WARNING);
     EXPECT_EQ(config.options.stack_depth, 16u);
+    EXPECT_EQ(config.options.list_allocations, GPS_LIST_NO);
     EXPECT_EQ(config.rule_count, 0u);
     EXPECT_STREQ(config.source, "");
 }
@@ -120,6 +121,8 @@ TEST(ConfigOptions, TakeEachAllowedValue) {
     EXPECT_EQ(options_of("log_level = error").log_level, GPS_LEVEL_ERROR);
     EXPECT_EQ(options_of("stack_depth = 0").stack_depth, 0u);
     EXPECT_EQ(options_of("stack_depth = 64").stack_depth, 64u);
+    EXPECT_EQ(options_of("list_allocations = no").list_allocations, GPS_LIST_NO);
+    EXPECT_EQ(options_of("list_allocations = yes").list_allocations, GPS_LIST_YES);
 }
 
 struct Bad {
@@ -179,7 +182,8 @@ TEST(ConfigRule, HasDefaults) {
     EXPECT_STREQ(rule.program, "*");
     EXPECT_EQ(rule.size_min, 1u);
     EXPECT_EQ(rule.size_max, UINT64_MAX);
-    EXPECT_EQ(rule.index, 0u);
+    EXPECT_EQ(rule.index_min, 0u);
+    EXPECT_EQ(rule.index_max, 0u);
     EXPECT_EQ(rule.device_kind, GPS_DEVICE_ANY);
     EXPECT_STREQ(rule.caller, "*");
     EXPECT_EQ(rule.role, GPS_ROLE_EXPORT);
@@ -213,9 +217,14 @@ TEST(ConfigRule, TakesEachAllowedValue) {
     EXPECT_EQ(importer("size = 1MiB..2MiB").size_max, 2u << 20);
     EXPECT_EQ(importer("size = >=1GiB").size_max, UINT64_MAX);
     EXPECT_EQ(importer("size = *").size_min, 1u);
-    EXPECT_EQ(importer("index = 7").index, 7u);
-    EXPECT_EQ(importer("index = *").index, GPS_INDEX_ANY);
-    EXPECT_EQ(importer("index = 18446744073709551614").index, UINT64_MAX - 1);
+    EXPECT_EQ(importer("index = 7").index_min, 7u);
+    EXPECT_EQ(importer("index = 7").index_max, 7u);
+    EXPECT_EQ(importer("index = *").index_min, 0u);
+    EXPECT_EQ(importer("index = *").index_max, UINT64_MAX);
+    EXPECT_EQ(importer("index = 2..9").index_min, 2u);
+    EXPECT_EQ(importer("index = 2..9").index_max, 9u);
+    EXPECT_EQ(importer("index = >=4").index_min, 4u);
+    EXPECT_EQ(importer("index = >=4").index_max, UINT64_MAX);
     EXPECT_EQ(importer("device = *").device_kind, GPS_DEVICE_ANY);
     EXPECT_EQ(importer("device = 3").device_kind, GPS_DEVICE_ORDINAL);
     EXPECT_EQ(importer("device = 3").device_ordinal, 3u);
@@ -242,7 +251,8 @@ TEST(ConfigRule, TakesDeviceUuids) {
 
 const char *const glob_help = "; a glob (* ? [abc]) on a file name, at most 127 characters";
 const char *const size_help = "; a size (64MiB), a range (1MiB..2MiB, >=1GiB, <1MiB) or *";
-const char *const index_help = "; a number from 0, or * (then the name needs {n})";
+const char *const index_help =
+    "; a number from 0, or a range (0..9, >=4) or * (then the name needs {n})";
 const char *const device_help = "; an ordinal (0), a UUID (GPU-... or MIG-...) or *";
 const char *const time_help = "; a time such as 500ms, 30s, 2min or 1h";
 
@@ -260,7 +270,10 @@ TEST(ConfigRule, SaysWhatIsWrongWithAValue) {
         {"size", "2MiB..1MiB", std::string("the range ends before it begins") + size_help},
         {"size", "99999999TiB", std::string("too large") + size_help},
         {"index", "-1", std::string("not a number") + index_help},
-        {"index", "18446744073709551615", std::string("too large") + index_help},
+        {"index", "18446744073709551616", std::string("too large") + index_help},
+        {"index", "9..0", std::string("the range ends before it begins") + index_help},
+        {"index", "<0", std::string("no index is that") + index_help},
+        {"index", "1MiB", std::string("not a number or a range") + index_help},
         {"device", "cuda:0", std::string("not a device") + device_help},
         {"device", "4294967296", std::string("not a device") + device_help},
         {"device", "GPU-0123", std::string("not a device") + device_help},
@@ -310,9 +323,11 @@ TEST(ConfigRule, MayHaveANameOf42Characters) {
 }
 
 TEST(ConfigRule, RefusesContradictions) {
-    EXPECT_EQ(
-        error_of("[region r]\nrole = auto\nindex = *\n"),
-        "t.conf:1: [region r] index = * gives many allocations one name; put {n} into the name");
+    for (const char *index : {"*", "0..9", ">=4"})
+        EXPECT_EQ(error_of(std::string("[region r]\nrole = auto\nindex = ") + index + "\n"),
+                  "t.conf:1: [region r] index = * or a range gives many allocations one name; put "
+                  "{n} into the name");
+    EXPECT_EQ(rule_of("role = auto\nindex = 4..4", "r").index_max, 4u);
     EXPECT_EQ(
         error_of("[region r]\nrole = export\nready = free\nhandover = 0\n"),
         "t.conf:1: [region r] ready = free with handover = 0 hands nothing over; give handover "
@@ -337,7 +352,7 @@ TEST(ConfigRule, RulesKeepTheirOrder) {
     ASSERT_EQ(parsed.config.rule_count, 100u);
     for (size_t i = 0; i < 100; i++) {
         EXPECT_EQ(parsed.config.rules[i].name, "r" + std::to_string(i));
-        EXPECT_EQ(parsed.config.rules[i].index, i);
+        EXPECT_EQ(parsed.config.rules[i].index_min, i);
         EXPECT_EQ(parsed.config.rules[i].line, 3 * i + 1);
     }
 }
@@ -365,7 +380,7 @@ TEST(ConfigRule, IsNotGivenTwice) {
 
 const char *const option_keys =
     "[gpushare] has mode, on_free, free_timeout, linger, log, log_format, "
-    "log_level, log_max, stack_depth";
+    "log_level, log_max, stack_depth, list_allocations";
 const char *const region_keys = "a region has program, size, index, device, caller, role, wait, "
                                 "missing, ready, handover";
 
@@ -811,7 +826,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_FREE_TIMEOUT", "7s"}, {"GPUSHARE_LINGER", "8s"},
         {"GPUSHARE_LOG", "/tmp/%p"},     {"GPUSHARE_LOG_FORMAT", "jsonl"},
         {"GPUSHARE_LOG_LEVEL", "error"}, {"GPUSHARE_STACK_DEPTH", "9"},
-        {"GPUSHARE_LOG_MAX", "3MiB"},
+        {"GPUSHARE_LOG_MAX", "3MiB"},    {"GPUSHARE_LIST_ALLOCATIONS", "yes"},
     };
     ASSERT_EQ(gps_keys_of(GPS_SECTION_OPTIONS).count, sizeof variables / sizeof variables[0]);
     for (const auto &each : variables)
@@ -822,6 +837,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     EXPECT_EQ(loaded.config.options.mode, GPS_MODE_AUDIT);
     EXPECT_EQ(loaded.config.options.on_free, GPS_FREE_REFUSE);
     EXPECT_EQ(loaded.config.options.log_max, 3u << 20);
+    EXPECT_EQ(loaded.config.options.list_allocations, GPS_LIST_YES);
     EXPECT_EQ(loaded.config.options.free_timeout, UINT64_C(7000000000));
     EXPECT_EQ(loaded.config.options.linger, UINT64_C(8000000000));
     EXPECT_STREQ(loaded.config.options.log, "/tmp/%p");
@@ -949,7 +965,7 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 9u);
+    ASSERT_EQ(listed.size(), 10u);
     EXPECT_EQ(listed["log_max"].value, "64MiB");
     EXPECT_EQ(listed["mode"].value, "audit");
     EXPECT_EQ(listed["mode"].from, "environment");

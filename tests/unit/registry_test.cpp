@@ -2,12 +2,8 @@
  */
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <ctime>
-#include <functional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -268,57 +264,32 @@ TEST_F(Registry, OneOfManyThreadsTakesAndOneAttaches) {
     }
 }
 
-/* Of this thread alone, in nanoseconds: whoever else is busy on the machine does not count. */
-static double cpu_time() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-}
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint64_t many = 100000;
+#else
+constexpr uint64_t many = 1000000;
+#endif
 
-double nanoseconds_each(uint64_t count, const std::function<void(uint64_t)> &fn) {
-    const double start = cpu_time();
-    for (uint64_t i = 0; i < count; i++)
-        fn(i);
-    return (cpu_time() - start) / static_cast<double>(count);
-}
-
-/* Of the processor: whoever else runs does not count. */
-int64_t thread_time() {
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-TEST_F(Registry, AMillionEntriesCostLittleMoreThanAThousand) {
-    constexpr uint64_t count = 1000000;
+/* What it costs is tests/bench/registry.c's to say. */
+TEST_F(Registry, AMillionEntriesAreFoundAndTaken) {
     const uint64_t steps[] = {512, 2u << 20};
     for (uint64_t step : steps) {
         gps_registry_reset();
         const auto pointer = [step](uint64_t i) { return 0x7f0000000000 + i * step; };
-        int64_t slowest = 0;
-        for (uint64_t i = 0; i < count; i++) {
-            const int64_t start = thread_time();
+        for (uint64_t i = 0; i < many; i++)
             add(pointer(i));
-            slowest = std::max(slowest, thread_time() - start);
+        EXPECT_EQ(gps_registry_count(), many);
+        size_t found = 0, between = 0;
+        for (uint64_t i = 0; i < many; i++) {
+            found += has(pointer(i * 7919 % many)); /* all of them, far apart */
+            between += has(pointer(i) + step / 2);
         }
-        EXPECT_EQ(gps_registry_count(), count);
-        size_t found = 0;
-        const double look_up = nanoseconds_each(count, [&](uint64_t i) {
-            found += has(pointer(i * 7919 % count)); /* all of them, far apart */
-        });
-        EXPECT_EQ(found, count);
-        /* 300 ns and 5 ms are what is asked for; machines that run tests are busy, or instrumented
-         */
-        EXPECT_LT(look_up, 1500);
-#ifdef __SANITIZE_THREAD__
-        EXPECT_LT(slowest, 200000000);
-#else
-        EXPECT_LT(slowest, 20000000);
-#endif
+        EXPECT_EQ(found, many);
+        EXPECT_EQ(between, 0u);
         size_t taken = 0;
-        for (uint64_t i = 0; i < count; i++)
+        for (uint64_t i = 0; i < many; i++)
             taken += take(pointer(i));
-        EXPECT_EQ(taken, count);
+        EXPECT_EQ(taken, many);
         EXPECT_EQ(gps_registry_count(), 0u);
     }
 }

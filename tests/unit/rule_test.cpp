@@ -229,7 +229,7 @@ TEST(RuleCheck, FindsContradictions) {
 
     rule.handover = 1;
     EXPECT_EQ(gps_rule_check(&rule), nullptr);
-    rule.index = GPS_INDEX_ANY;
+    rule.index_max = 1;
     EXPECT_NE(gps_rule_check(&rule), nullptr);
     strcpy(rule.name, "r{device}");
     EXPECT_NE(gps_rule_check(&rule), nullptr);
@@ -239,6 +239,19 @@ TEST(RuleCheck, FindsContradictions) {
     EXPECT_EQ(gps_rule_check(&rule), nullptr);
     rule.ready = GPS_READY_FREE;
     EXPECT_NE(gps_rule_check(&rule), nullptr);
+}
+
+TEST(RuleTakes, TheIndicesOfItsRangeAlone) {
+    gps_rule rule = rule_of("r{n}");
+
+    rule.index_min = 3;
+    rule.index_max = 5;
+    EXPECT_FALSE(gps_rule_takes(&rule, 2));
+    EXPECT_TRUE(gps_rule_takes(&rule, 3));
+    EXPECT_TRUE(gps_rule_takes(&rule, 5));
+    EXPECT_FALSE(gps_rule_takes(&rule, 6));
+    rule.index_max = UINT64_MAX;
+    EXPECT_TRUE(gps_rule_takes(&rule, UINT64_MAX));
 }
 
 TEST(RuleRepeats, OnlyWithOneNameRoleAndProgram) {

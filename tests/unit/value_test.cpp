@@ -138,6 +138,62 @@ TEST(Range, SaysWhatIsWrong) {
     }
 }
 
+TEST(Indices, ReadEveryForm) {
+    const Ranged cases[] = {
+        {"*", 0, UINT64_MAX},
+        {"0", 0, 0},
+        {"7", 7, 7},
+        {"0..9", 0, 9},
+        {"4 .. 4", 4, 4},
+        {">=4", 4, UINT64_MAX},
+        {">4", 5, UINT64_MAX},
+        {"<=4", 0, 4},
+        {"<4", 0, 3},
+        {"<1", 0, 0},
+        {"18446744073709551615", UINT64_MAX, UINT64_MAX},
+    };
+    for (const Ranged &each : cases) {
+        uint64_t min = 77, max = 77;
+        EXPECT_EQ(gps_value_indices(each.text, &min, &max), nullptr) << each.text;
+        EXPECT_EQ(min, each.min) << each.text;
+        EXPECT_EQ(max, each.max) << each.text;
+    }
+}
+
+TEST(Indices, SayWhatIsWrong) {
+    const std::pair<const char *, const char *> cases[] = {
+        {"", "no value"},
+        {"-1", "not a number"},
+        {"**", "not a number or a range"},
+        {"1,2", "not a number or a range"},
+        {"1KiB", "not a number or a range"},
+        {"9..0", "the range ends before it begins"},
+        {"1..", "no value"},
+        {"..9", "not a number"},
+        {"1...9", "not a number"},
+        {"<0", "no index is that"},
+        {">18446744073709551615", "no index is that"},
+        {"18446744073709551616", "too large"},
+    };
+    for (const auto &each : cases) {
+        uint64_t min = 77, max = 77;
+        EXPECT_STREQ(gps_value_indices(each.first, &min, &max), each.second) << each.first;
+        EXPECT_EQ(min, 77u) << each.first;
+        EXPECT_EQ(max, 77u) << each.first;
+    }
+}
+
+TEST(Indices, AreWrittenSoThatTheyReadBackTheSame) {
+    for (const char *each : {"*", "0", "7", "0..9", ">=4", ">=18446744073709551614"}) {
+        uint64_t min = 0, max = 0;
+        char buffer[64];
+        gps_text text = gps_text_on(buffer, sizeof buffer);
+        ASSERT_EQ(gps_value_indices(each, &min, &max), nullptr) << each;
+        gps_value_indices_text(min, max, &text);
+        EXPECT_STREQ(buffer, each);
+    }
+}
+
 TEST(Duration, ReadsEveryUnit) {
     const Sized cases[] = {
         {"0", 0},
