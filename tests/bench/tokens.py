@@ -52,7 +52,8 @@ class Pairs:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             raise RuntimeError(f"calls ends with {done.returncode}: {done.stdout.strip()[-200:]}")
-        return {line.split("\t")[0]: float(line.split("\t")[1]) for line in done.stdout.splitlines()}
+        lines = [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
+        return {row: float(value) for row, value in lines}
 
     def pairs(self, rows, rounds, shim, both):
         """For each row the medians of the bare and of the preloaded runs, of the differences and of the ratios."""
