@@ -93,12 +93,13 @@ void tool_help_options(const struct tool_verb *verb) {
     char text[64];
     int width = option_text(&help, text, sizeof(text));
     for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
-        int length = option_text(option, text, sizeof(text));
+        int length = option->help != NULL ? option_text(option, text, sizeof(text)) : 0;
         width = length > width ? length : width;
     }
     for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
         option_text(option, text, sizeof(text));
-        printf("  %-*s  %s\n", width, text, option->help);
+        if (option->help != NULL)
+            printf("  %-*s  %s\n", width, text, option->help);
     }
     option_text(&help, text, sizeof(text));
     printf("  %-*s  %s\n", width, text, help.help);
@@ -118,7 +119,8 @@ void tool_help(const struct tool_verb *verb) {
 static void list_options(const struct tool_verb *verb, char *text, size_t size) {
     size_t length = 0;
     for (const struct tool_option *option = verb->options; option->name != NULL; option++)
-        length += (size_t)snprintf(text + length, size - length, "--%s, ", option->name);
+        if (option->help != NULL)
+            length += (size_t)snprintf(text + length, size - length, "--%s, ", option->name);
     snprintf(text + length, size - length, "--help");
 }
 

@@ -22,6 +22,8 @@
     ROW(show)                                                                                      \
     ROW(report)                                                                                    \
     ROW(check)                                                                                     \
+    ROW(keeper)                                                                                    \
+    ROW(drop)                                                                                      \
     ROW(gc)                                                                                        \
     ROW(doctor)                                                                                    \
     ROW(help)
@@ -41,7 +43,7 @@ struct tool_option {
     const char *name;     /* without its dashes; NULL ends the list */
     char letter;          /* 0: none */
     const char *argument; /* what it takes, for the help; NULL: nothing */
-    const char *help;
+    const char *help;     /* NULL: not for people, and not listed */
 };
 
 struct tool_args {

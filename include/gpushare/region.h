@@ -13,10 +13,10 @@
  *                                                             "../procs/<its file>" (a claim)
  *   <root>/<namespace>/regions/<id>.hashes                    gps_region_hashes: what an uploaded
  *                                                             region holds; written by its creator
- *   <root>/<namespace>/keeper                                 the keeper's socket;
- * gpushare/keeper.h <root>/<namespace>/keeper.lock                            locked by the keeper
- * while it lives <root>/<namespace>/lock                                   empty; who removes
- * another's orphaned record or name locks one byte of it
+ *   <root>/<namespace>/keeper             the keeper's socket; gpushare/keeper.h
+ *   <root>/<namespace>/keeper.lock        locked by the keeper while it lives
+ *   <root>/<namespace>/lock               empty; who removes another's orphaned record or name
+ *                                         locks one byte of it
  *
  * Beside them lie temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
  *

@@ -110,6 +110,7 @@ struct gps_alloc_facts {
     uint64_t size;
     unsigned device_ordinal;
     const uint8_t *device_uuid; /* GPS_UUID_BYTES */
+    bool pool;                  /* cudaMallocAsync: for rules with backing = vmm only */
 };
 
 /* Whether a rule fits but for index and caller. The index is that of the allocation among those of
@@ -119,6 +120,8 @@ static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
     return rule->index_min <= index && index <= rule->index_max;
 }
 bool gps_rule_needs_caller(const struct gps_rule *rule);
+/* Whether importers get it only when all of it is written: as asked, and with upload = once. */
+bool gps_rule_written(const struct gps_rule *rule);
 /* Whether importers get it read-only: as asked, and always with upload = once. */
 bool gps_rule_read_only(const struct gps_rule *rule);
 /* fnmatch's * ? [] on a file name, without its locale, allocation or '/' rules. */

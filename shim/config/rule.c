@@ -169,6 +169,8 @@ bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
 /* --- rules --- */
 
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
+    if (facts->pool && rule->backing != GPS_RULE_VMM)
+        return false;
     if (facts->size < rule->size_min || facts->size > rule->size_max)
         return false;
     if (rule->device_kind == GPS_DEVICE_ORDINAL && rule->device_ordinal != facts->device_ordinal)
@@ -185,6 +187,10 @@ bool gps_rule_needs_caller(const struct gps_rule *rule) {
 
 bool gps_rule_read_only(const struct gps_rule *rule) {
     return rule->access == GPS_ACCESS_RO || rule->upload == GPS_UPLOAD_ONCE;
+}
+
+bool gps_rule_written(const struct gps_rule *rule) {
+    return rule->ready == GPS_READY_WRITTEN || rule->upload == GPS_UPLOAD_ONCE;
 }
 
 static const char *check_backing(const struct gps_rule *rule) {

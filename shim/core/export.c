@@ -9,6 +9,7 @@
 #include "defer.h"
 #include "gone.h"
 #include "holding.h"
+#include "kept.h"
 #include "life.h"
 #include "ops.h"
 #include "origin.h"
@@ -16,6 +17,7 @@
 #include "report.h"
 #include "text.h"
 #include "trace.h"
+#include "vmm.h"
 #include "waiting.h"
 
 enum { TOMBSTONES = 1024, SHOWN_USERS = 16, BLOCK = 2 << 20 /* the driver's */ };
@@ -189,6 +191,48 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     return true;
 }
 
+static void describe_kept(struct gps_export *region, uint64_t extent, const struct gps_rule *rule,
+                          const char *name) {
+    struct gps_region_record *record = &region->record;
+    region->rule = rule;
+    region->kept = true;
+    region->device = -1;
+    if (gps_ops->device(&region->device) == GPS_OK)
+        gps_ops->uuid(region->device, record->device);
+    record->backing = GPS_BACKING_VMM;
+    record->extent = extent;
+    record->creator = *gps_life_self();
+    record->keep = (uint32_t)rule->keep;
+    record->keep_for = rule->keep_for;
+    record->flags = (gps_rule_read_only(rule) ? GPS_REGION_READ_ONLY : 0u) |
+                    (gps_rule_written(rule) ? GPS_REGION_UPLOAD : 0u);
+    if (gps_rule_written(rule))
+        record->status.state = GPS_STATE_WRITING;
+    memcpy(record->name, name, strlen(name) + 1);
+}
+
+const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
+                                 const struct gps_rule *rule, const char *name) {
+    uint8_t token[GPS_HANDLE_BYTES];
+    gps_kept_make_token(token);
+    struct gps_export *region = make(alloc, token);
+    if (!region)
+        return "there is no memory for its record";
+    describe_kept(region, extent, rule, name);
+    const int status = gps_kept_publish(region);
+    if (status < 0) {
+        free(region);
+        return status == -ENOTSUP  ? "the driver gives no descriptor of it"
+               : status == -ENOSPC ? "the published directory is full"
+                                   : "the keeper could not be started, or does not answer";
+    }
+    struct gps_alloc exported = *alloc;
+    exported.kind = GPS_ALLOC_EXPORTED;
+    exported.region = region;
+    gps_registry_add(&exported);
+    return NULL;
+}
+
 /* --- state and end --- */
 
 void gps_export_set_state(struct gps_export *region, enum gps_state to, uint64_t until) {
@@ -211,6 +255,11 @@ static void rename_back(struct gps_export *region) {
 }
 
 void gps_export_end(struct gps_export *region) {
+    if (region->kept) {
+        gps_kept_end(region);
+        free(region);
+        return;
+    }
     gps_export_unname(region);
     gps_export_set_state(region, GPS_STATE_FREED, 0);
     pthread_mutex_lock(&state.lock);
@@ -352,7 +401,29 @@ static int put_off(const struct gps_alloc *alloc, enum gps_state was, bool resul
     return code;
 }
 
+/* Nobody else loses anything by this: the memory lives while anyone has it mapped. */
+static int free_kept(const struct gps_alloc *alloc) {
+    struct gps_scope scope;
+    int code = gps_scope_enter(&scope, alloc->context);
+    if (code == GPS_OK) {
+        gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
+                      (struct gps_gone){.ended = gps_trace_kept(),
+                                        .context = alloc->context,
+                                        .size = alloc->size,
+                                        .device = alloc->device});
+        code = gps_vmm_close(alloc->pointer);
+    }
+    if (code == GPS_OK)
+        gps_export_end(alloc->region);
+    else
+        gps_registry_add(alloc);
+    gps_scope_end(&scope);
+    return code;
+}
+
 int gps_export_free(const struct gps_alloc *alloc, struct gps_release release) {
+    if (alloc->region->kept)
+        return free_kept(alloc);
     const enum gps_state was = (enum gps_state)alloc->region->record.status.state;
     const struct gps_answer answer = prepare(alloc, was);
     switch (answer.verdict) {

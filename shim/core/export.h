@@ -27,6 +27,11 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
                         const char *name);
 
+/* The same for memory of gps_vmm_create, which the keeper gets. NULL, or a phrase that says why it
+ * could not be published. */
+const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
+                                 const struct gps_rule *rule, const char *name);
+
 /* The program frees an exported allocation, which the caller has taken from the registry. Asks
  * policy, and frees with `release` if and when that is the answer. */
 int gps_export_free(const struct gps_alloc *alloc, struct gps_release release);

@@ -6,12 +6,14 @@
 
 #include "gone.h"
 #include "holding.h"
+#include "kept.h"
 #include "life.h"
 #include "ops.h"
 #include "refusal.h"
 #include "report.h"
 #include "share.h"
 #include "trace.h"
+#include "vmm.h"
 
 static void hold(struct gps_import *import) {
     import->slot = gps_holding_begin(&import->region, import->via);
@@ -34,9 +36,11 @@ static void take_record(struct gps_opening *opening) {
     opening->recorded = status == 0;
     if (!opening->recorded)
         return;
-    opening->import.exporter = (struct gps_party){opening->record.owner, opening->record.created};
+    opening->import.exporter =
+        (struct gps_party){*gps_record_creator(&opening->record), opening->record.created};
     opening->import.generation = opening->record.generation;
     opening->import.size = opening->record.requested;
+    opening->import.kept = opening->record.backing == GPS_BACKING_VMM;
     memcpy(opening->import.name, opening->record.name, GPS_NAME_BYTES);
 }
 
@@ -167,7 +171,8 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
         return -1;
     }
     import->size = size;
-    const int code = gps_ops->open_handle(import->handle, &import->pointer);
+    const int code = import->kept ? gps_kept_open(&opening.record, size, &import->pointer)
+                                  : gps_ops->open_handle(import->handle, &import->pointer);
     if (code != GPS_OK) {
         gps_holding_end(import->slot);
         return code;
@@ -186,6 +191,30 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     return GPS_OK;
 }
 
+/* --- tokens: what the driver does with a handle, done here --- */
+
+static int open_kept(struct gps_opening *opening, uint64_t *pointer) {
+    struct gps_scope scope;
+    gps_scope_enter(&scope, 0);
+    const int code = gps_kept_open(&opening->record, opening->record.requested, pointer);
+    gps_scope_end(&scope);
+    return code < 0 ? GPS_INVALID_VALUE : code;
+}
+
+int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer) {
+    if (flags != GPS_OPEN_FLAGS)
+        return GPS_INVALID_VALUE;
+    if (!opening->import.context)
+        return GPS_INVALID_CONTEXT;
+    if (opening->import.count) { /* it is open here: the same address again */
+        *pointer = opening->import.pointer;
+        return GPS_OK;
+    }
+    if (!opening->recorded || !opening->import.kept)
+        return GPS_INVALID_VALUE;
+    return open_kept(opening, pointer);
+}
+
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_alloc alloc;
     struct gps_import import;
@@ -202,12 +231,29 @@ static void clear_last(const struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     gps_holding_end(import->slot);
+    if (import->kept)
+        gps_kept_released(&import->region);
     gps_scope_end(&scope);
 }
 
 /* After the driver's teardown the close fails, but the program has done its part. */
 static bool is_closed(int code) {
     return code == GPS_OK || code == GPS_DEINITIALIZED;
+}
+
+/* The driver counts what it opened; a mapping of ours ends with the last close. */
+static int close_kept(const struct gps_import *import) {
+    struct gps_scope scope;
+    uint64_t current = 0;
+    if (import->count)
+        return GPS_OK;
+    if (gps_ops->context(&current) != GPS_OK || !current)
+        return GPS_INVALID_CONTEXT;
+    int code = gps_scope_enter(&scope, import->context);
+    if (code == GPS_OK)
+        code = gps_vmm_close(import->pointer);
+    gps_scope_end(&scope);
+    return code;
 }
 
 static int close_counted(uint64_t pointer, gps_close_fn *close) {
@@ -221,7 +267,7 @@ static int close_counted(uint64_t pointer, gps_close_fn *close) {
                                         .context = import.context,
                                         .size = import.size,
                                         .device = import.device});
-    const int code = close(pointer);
+    const int code = import.kept ? close_kept(&import) : close(pointer);
     if (!is_closed(code)) {
         gps_gone_forget(GPS_GONE_IMPORT, pointer);
         gps_registry_unclose(&import);
@@ -272,6 +318,8 @@ struct purge {
 
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
+    if (import->kept)
+        gps_vmm_close(import->pointer); /* it would outlive its context */
     gps_holding_end(import->slot);
     gps_gone_note(GPS_GONE_IMPORT, import->pointer,
                   (struct gps_gone){.born = import->trace,

@@ -22,6 +22,8 @@ struct gps_opening {
 /* The program opens a handle. True: ask the driver, then commit; false: answer *code. */
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code);
+/* In place of the driver's open where the handle is a token: its code. */
+int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer);
 void gps_import_commit(struct gps_opening *opening, uint64_t pointer);
 void gps_import_roll_back(struct gps_opening *opening); /* the driver refused */
 

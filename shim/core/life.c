@@ -14,6 +14,7 @@
 #include "defer.h"
 #include "export.h"
 #include "holding.h"
+#include "kept.h"
 #include "leak.h"
 #include "listing.h"
 #include "log.h"
@@ -25,6 +26,7 @@
 #include "stack.h"
 #include "text.h"
 #include "trace.h"
+#include "vmm.h"
 
 static struct gps_life_page before_first_call;
 struct gps_life_page *_Atomic gps_life_page = &before_first_call;
@@ -88,6 +90,8 @@ static void forget_parent(void) {
     gps_share_reset();
     gps_defer_reset();
     gps_export_reset();
+    gps_kept_reset();
+    gps_vmm_reset();
     gps_config_free(&life.config);
 }
 

@@ -78,7 +78,9 @@ struct gps_export {
     uint64_t context;
     int device;                   /* ordinal */
     const struct gps_rule *rule;  /* NULL: exported by the program itself */
-    bool published;               /* the record is in the directory */
+    bool published;               /* the record is in the directory, and ours */
+    bool kept;                    /* VMM: kept.h's; the record is the keeper's */
+    unsigned slot;                /* KEPT: that this process has it; holding.h's */
     uint32_t allocated, exported; /* traces */
     bool reported; /* that it outlives, or is held beyond, what it should: not to be said again */
 
@@ -107,6 +109,7 @@ struct gps_import {
     uint32_t epoch;
     uint64_t generation;
     enum gps_slot_via via;
+    bool kept;     /* VMM: mapped by us, not opened by the driver */
     uint64_t size; /* of the region; VIA_RULE: as the program asked; 0: not known */
 
     char name[GPS_NAME_BYTES]; /* of the region, or empty */

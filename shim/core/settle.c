@@ -3,6 +3,7 @@
 
 #include "defer.h"
 #include "export.h"
+#include "kept.h"
 #include "life.h"
 #include "ops.h"
 #include "policy.h"
@@ -106,6 +107,7 @@ static void report_at_exit(struct gps_export *region) {
 
 void gps_settle_exit(const sigset_t *signals) {
     gps_defer_stop();
+    gps_kept_stop();
     settle(0, signals);
     struct gps_export *region = gps_waiting_take(0, GPS_PATIENT), *next;
     for (; region; region = next) {

@@ -9,10 +9,13 @@
 #include "defer.h"
 #include "export.h"
 #include "import.h"
+#include "kept.h"
 #include "life.h"
 #include "ops.h"
 #include "report.h"
 #include "text.h"
+#include "trace.h"
+#include "vmm.h"
 #include "watch.h"
 
 bool gps_share_active;
@@ -29,6 +32,7 @@ static struct {
 struct attempt {
     const struct gps_rule *rule;
     uint64_t size;
+    bool pool;
     uint64_t context;
     int device;
     uint8_t uuid[GPS_UUID_BYTES];
@@ -92,6 +96,29 @@ static uint64_t round_up(uint64_t size) {
     return (size + block - 1) / block * block;
 }
 
+static enum outcome export_vmm(const struct attempt *attempt, uint64_t *pointer) {
+    struct gps_alloc alloc = {.size = attempt->size,
+                              .context = attempt->context,
+                              .epoch = gps_registry_now(),
+                              .device = (int16_t)attempt->device,
+                              .trace = gps_trace_kept()};
+    uint64_t extent;
+    int code = gps_vmm_create(attempt->size, &alloc.pointer, &extent);
+    if (code == GPS_OUT_OF_MEMORY && gps_defer_relieve())
+        code = gps_vmm_create(attempt->size, &alloc.pointer, &extent);
+    if (code == GPS_OUT_OF_MEMORY)
+        return PRIVATE; /* the program's own call says what is wrong */
+    if (code != GPS_OK)
+        return stay_private(attempt, "this device or driver has no VMM memory to share", NULL);
+    const char *why = gps_export_to_keeper(&alloc, extent, attempt->rule, attempt->name);
+    if (why) {
+        gps_vmm_close(alloc.pointer);
+        return stay_private(attempt, why, NULL);
+    }
+    *pointer = alloc.pointer;
+    return DONE;
+}
+
 static enum outcome export_claimed(const struct attempt *attempt, uint64_t *pointer) {
     uint8_t handle[GPS_HANDLE_BYTES];
     struct gps_alloc alloc = {.size = attempt->size,
@@ -114,7 +141,9 @@ static enum outcome export_claimed(const struct attempt *attempt, uint64_t *poin
 }
 
 static enum outcome export_region(const struct attempt *attempt, uint64_t *pointer) {
-    const enum outcome outcome = export_claimed(attempt, pointer);
+    const enum outcome outcome = attempt->rule->backing == GPS_RULE_VMM
+                                     ? export_vmm(attempt, pointer)
+                                     : export_claimed(attempt, pointer);
     if (outcome == PRIVATE)
         gps_name_release(gps_life_store(), attempt->name, gps_life_self(), NULL);
     return outcome;
@@ -145,6 +174,19 @@ static enum outcome role_export(const struct attempt *attempt, uint64_t *pointer
 
 enum found { ABSENT, NOT_YET, FITS, MISFITS };
 
+static enum found fit(const struct attempt *attempt, const struct gps_region_record *record) {
+    return attempt->size <= record->requested &&
+                   memcmp(attempt->uuid, record->device, GPS_UUID_BYTES) == 0
+               ? FITS
+               : MISFITS;
+}
+
+/* Legacy memory dies with its owner. A keeper is replaced: asking for the region starts another. */
+static bool is_orphan(const struct gps_region_record *record) {
+    return record->backing != GPS_BACKING_VMM &&
+           gps_lease_probe(gps_life_store(), &record->owner) == GPS_DEAD;
+}
+
 /* What is under the name now. A region of a dead owner is as good as none: its handle is, too. */
 static enum found look_up(const struct attempt *attempt, struct gps_region_record *record,
                           struct gps_owner *holder) {
@@ -159,15 +201,15 @@ static enum found look_up(const struct attempt *attempt, struct gps_region_recor
     const int status = gps_region_read(gps_life_store(), &target.region, record, &why);
     if (status == -EBADMSG)
         gps_report_record(&target.region, why);
-    if (status < 0 || gps_lease_probe(gps_life_store(), &record->owner) == GPS_DEAD)
+    if (status < 0 || is_orphan(record))
         return ABSENT;
-    *holder = record->owner;
+    *holder = *gps_record_creator(record);
+    if (record->status.state == GPS_STATE_WRITING && attempt->rule->upload == GPS_UPLOAD_ONCE &&
+        record->flags & GPS_REGION_UPLOAD)
+        return fit(attempt, record); /* what is still to be written it waits for when it copies */
     if (record->status.state != GPS_STATE_READY && record->status.state != GPS_STATE_FINAL)
         return record->status.state == GPS_STATE_WRITING ? NOT_YET : ABSENT;
-    return attempt->size <= record->requested &&
-                   memcmp(attempt->uuid, record->device, GPS_UUID_BYTES) == 0
-               ? FITS
-               : MISFITS;
+    return fit(attempt, record);
 }
 
 static enum outcome misfit(const struct attempt *attempt, const struct gps_region_record *record) {
@@ -228,7 +270,8 @@ static bool try_import(const struct attempt *attempt, uint64_t *pointer, int *la
         *outcome = misfit(attempt, &record);
         return true;
     }
-    if (holder->pid && is_self(holder)) {
+    if (holder->pid && is_self(holder) &&
+        (found != FITS || record.backing != GPS_BACKING_VMM || gps_vmm_has(&record.id))) {
         *outcome =
             stay_private(attempt, "this process itself has a live region of this name", NULL);
         return true;
@@ -307,7 +350,8 @@ static const struct gps_rule *match_here(uint64_t size, struct attempt *attempt,
     const struct gps_alloc_facts facts = {.program = gps_life_self()->command,
                                           .size = size,
                                           .device_ordinal = (unsigned)attempt->device,
-                                          .device_uuid = attempt->uuid};
+                                          .device_uuid = attempt->uuid,
+                                          .pool = attempt->pool};
     return match(&facts, number);
 }
 
@@ -322,9 +366,9 @@ static enum outcome follow(struct attempt *attempt, uint64_t number, uint64_t *p
     return import_region(attempt, attempt->rule->role == GPS_ROLE_AUTO, pointer, code);
 }
 
-bool gps_share_allocate(uint64_t size, uint64_t *pointer, int *code) {
+bool gps_share_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) {
     struct gps_scope scope;
-    struct attempt attempt = {.size = size};
+    struct attempt attempt = {.size = size, .pool = pool};
     uint64_t number;
     if (!size)
         return false;

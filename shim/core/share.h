@@ -18,10 +18,11 @@ extern bool gps_share_active;
 /* Whether a rule may fit `height` rows of at least `width` bytes, whatever the pitch. */
 bool gps_share_may_fit(uint64_t width, uint64_t height);
 
-/* Allocates `size` bytes in the current context by the first rule that matches. True: *code is the
- * answer and, if it is 0, *pointer the memory, recorded in the registry. False: no rule matches, or
- * the allocation is to be private: allocate as if there were no rule. */
-bool gps_share_allocate(uint64_t size, uint64_t *pointer, int *code);
+/* Allocates `size` bytes (`pool`: by cudaMallocAsync) in the current context by the first rule that
+ * matches. True: *code is the answer and, if it is 0, *pointer the memory, recorded in the
+ * registry. False: no rule matches, or the allocation is to be private: allocate as if there were
+ * no rule. */
+bool gps_share_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
 void gps_share_reset(void); /* in a forked child */
 

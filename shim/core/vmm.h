@@ -54,6 +54,9 @@ int gps_vmm_privatise(uint64_t pointer);
 /* The program lets the current context's device reach the memory of `device`. */
 void gps_vmm_enable_peer(int device);
 
+/* Whether this process has the region that it created. No scope needed. */
+bool gps_vmm_has(const struct gps_id *region);
+
 /* fn gets a copy of each. No scope needed. */
 void gps_vmm_each(void (*fn)(void *arg, const struct gps_vmm *vmm), void *arg);
 

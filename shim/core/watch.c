@@ -36,6 +36,8 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
         add(watch, store, "/regions");
     if (what & GPS_WATCH_NAMES)
         add(watch, store, "/names");
+    if (what & GPS_WATCH_ROOT)
+        add(watch, store, "");
 }
 
 static void forget_if_lost(struct gps_watch *watch) {

@@ -25,6 +25,7 @@ enum gps_watch_what {
     GPS_WATCH_PROCS = 1,   /* importers come, close, and die */
     GPS_WATCH_REGIONS = 2, /* records appear and change state */
     GPS_WATCH_NAMES = 4,
+    GPS_WATCH_ROOT = 8, /* a keeper comes */
 };
 
 void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsigned what);

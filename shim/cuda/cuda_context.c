@@ -2,11 +2,31 @@
 #include "hooks.h"
 #include "life.h"
 #include "memory.h"
+#include "ops.h"
+#include "share.h"
+#include "vmm.h"
 
 CUresult gps_on_cuInit(unsigned int flags) {
     const CUresult result = gps_real.cuInit(flags);
     if (result == CUDA_SUCCESS)
         gps_life_driver_ready();
+    return result;
+}
+
+/* The driver maps what cudaMalloc gave; memory of ours is mapped by us. */
+CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+    const CUresult result = gps_real.cuCtxEnablePeerAccess(peer, flags);
+    struct gps_scope scope;
+    int device;
+    if (result != CUDA_SUCCESS || !gps_share_active)
+        return result;
+    int code = gps_scope_enter(&scope, (uintptr_t)peer);
+    code = code == GPS_OK ? gps_ops->device(&device) : code;
+    gps_scope_end(&scope);
+    gps_scope_enter(&scope, 0);
+    if (code == GPS_OK)
+        gps_vmm_enable_peer(device);
+    gps_scope_end(&scope);
     return result;
 }
 

@@ -4,10 +4,16 @@
 #include "export.h"
 #include "hooks.h"
 #include "import.h"
+#include "kept.h"
+#include "ops.h"
 #include "refusal.h"
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     uint8_t bytes[GPS_HANDLE_BYTES];
+    if (handle && gps_kept_token(pointer, bytes)) {
+        memcpy(handle, bytes, sizeof(bytes));
+        return CUDA_SUCCESS;
+    }
     const CUresult result = gps_real.cuIpcGetMemHandle(handle, pointer);
     if (result == CUDA_SUCCESS) {
         memcpy(bytes, handle, sizeof(bytes));
@@ -21,6 +27,15 @@ CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     return result;
 }
 
+/* Writes *out as the driver does: only with success. */
+static CUresult open_token(struct gps_opening *opening, CUdeviceptr *out, unsigned int flags) {
+    uint64_t pointer;
+    const int code = gps_import_token(opening, flags, &pointer);
+    if (code == GPS_OK)
+        *out = pointer;
+    return (CUresult)code;
+}
+
 typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
 
 static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
@@ -32,7 +47,8 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
     memcpy(bytes, &handle, sizeof(bytes));
     if (!gps_import_prepare(&opening, bytes, &code))
         return (CUresult)code;
-    const CUresult result = real(out, handle, flags);
+    const CUresult result =
+        gps_kept_is_token(bytes) ? open_token(&opening, out, flags) : real(out, handle, flags);
     if (result == CUDA_SUCCESS) {
         gps_import_commit(&opening, *out);
     } else {

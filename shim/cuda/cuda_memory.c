@@ -1,5 +1,6 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
 #include "defer.h"
+#include "driver_calls.h"
 #include "hooks.h"
 #include "listing.h"
 #include "memory.h"
@@ -15,7 +16,7 @@ static void list(uint64_t pointer, uint64_t size, enum gps_listed kind) {
 CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     uint64_t pointer;
     int code;
-    if (gps_share_active && out && gps_share_allocate(size, &pointer, &code)) {
+    if (gps_share_active && out && gps_share_allocate(size, false, &pointer, &code)) {
         if (code == CUDA_SUCCESS)
             *out = pointer;
         return (CUresult)code;
@@ -51,7 +52,7 @@ static bool share_pitched(CUdeviceptr *out, size_t *pitch, size_t width, size_t 
         gps_real.cuMemAllocPitch_v2(&row, &bytes, width, 1, element) != CUDA_SUCCESS)
         return false;
     gps_real.cuMemFree_v2(row);
-    if (height > SIZE_MAX / bytes || !gps_share_allocate(bytes * height, &pointer, &code))
+    if (height > SIZE_MAX / bytes || !gps_share_allocate(bytes * height, false, &pointer, &code))
         return false;
     *result = (CUresult)code;
     if (code == CUDA_SUCCESS) {
@@ -85,8 +86,26 @@ CUresult gps_on_cuMemAllocPitch(CUdeviceptr_v1 *out, unsigned int *pitch, unsign
     return result;
 }
 
-/* Memory of a pool: only listed. */
+/* In a capture it is a node of a graph, which no rule takes. */
+static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresult *result) {
+    CUstreamCaptureStatus status;
+    uint64_t pointer;
+    int code;
+    if (!out || !gps_calls.cuStreamIsCapturing ||
+        gps_calls.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+        status != CU_STREAM_CAPTURE_STATUS_NONE || !gps_share_allocate(size, true, &pointer, &code))
+        return false;
+    *result = (CUresult)code;
+    if (code == CUDA_SUCCESS)
+        *out = pointer;
+    return true;
+}
+
+/* Other memory of a pool is only listed: CUDA's handles cannot name it. */
 CUresult gps_on_cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
+    CUresult shared;
+    if (gps_share_active && share_pooled(out, size, stream, &shared))
+        return shared;
     const CUresult result = gps_real.cuMemAllocAsync(out, size, stream);
     if (result == CUDA_SUCCESS)
         list(*out, size, GPS_LISTED_POOL);
@@ -94,6 +113,10 @@ CUresult gps_on_cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) 
 }
 
 CUresult gps_on_cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t size, CUstream stream) {
+    CUresult shared;
+    if (gps_share_active &&
+        share_pooled(out, size, stream ? stream : CU_STREAM_PER_THREAD, &shared))
+        return shared;
     const CUresult result = gps_real.cuMemAllocAsync_ptsz(out, size, stream);
     if (result == CUDA_SUCCESS)
         list(*out, size, GPS_LISTED_POOL);

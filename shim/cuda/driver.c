@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "driver_calls.h"
+#include "driver_vmm.h"
 #include "hooks.h"
 #include "module.h"
 #include "ops.h"
@@ -12,39 +14,7 @@
 
 struct gps_real gps_real;
 
-/* What we call but do not hook. */
-#define CALLS(ROW)                                                                                 \
-    ROW(cuCtxGetApiVersion)                                                                        \
-    ROW(cuCtxGetCurrent)                                                                           \
-    ROW(cuCtxGetDevice)                                                                            \
-    ROW(cuCtxPushCurrent_v2)                                                                       \
-    ROW(cuCtxPopCurrent_v2)                                                                        \
-    ROW(cuCtxSynchronize)                                                                          \
-    ROW(cuDeviceCanAccessPeer)                                                                     \
-    ROW(cuDeviceGetCount)                                                                          \
-    ROW(cuDeviceGetUuid)                                                                           \
-    ROW(cuDeviceGetUuid_v2)                                                                        \
-    ROW(cuDevicePrimaryCtxGetState)                                                                \
-    ROW(cuDevicePrimaryCtxRetain)                                                                  \
-    ROW(cuMemAddressFree)                                                                          \
-    ROW(cuMemAddressReserve)                                                                       \
-    ROW(cuMemCreate)                                                                               \
-    ROW(cuMemExportToShareableHandle)                                                              \
-    ROW(cuMemGetAddressRange_v2)                                                                   \
-    ROW(cuMemGetAllocationGranularity)                                                             \
-    ROW(cuMemImportFromShareableHandle)                                                            \
-    ROW(cuMemMap)                                                                                  \
-    ROW(cuMemRelease)                                                                              \
-    ROW(cuMemSetAccess)                                                                            \
-    ROW(cuMemUnmap)                                                                                \
-    ROW(cuDeviceGetAttribute)                                                                      \
-    ROW(cuPointerGetAttribute)                                                                     \
-    ROW(cuThreadExchangeStreamCaptureMode)
-
-static struct {
-#define CALL_SLOT(name) __typeof__(name) *name;
-    CALLS(CALL_SLOT)
-} call;
+struct gps_calls gps_calls;
 
 static struct {
     pthread_mutex_t lock;
@@ -67,8 +37,8 @@ static const struct {
     const char *name;
     void **slot;
 } calls[] = {
-#define CALL_ROW(name) {#name, (void **)&call.name},
-    CALLS(CALL_ROW)};
+#define CALL_ROW(name) {#name, (void **)&gps_calls.name},
+    GPS_CALLS(CALL_ROW)};
 
 /* --- attaching --- */
 
@@ -139,7 +109,7 @@ bool gps_driver_is_ours(const void *address) {
 
 static int context(uint64_t *out) {
     CUcontext current = NULL;
-    int code = call.cuCtxGetCurrent ? (int)call.cuCtxGetCurrent(&current) : MISSING;
+    int code = gps_calls.cuCtxGetCurrent ? (int)gps_calls.cuCtxGetCurrent(&current) : MISSING;
     if (code == GPS_OK)
         *out = (uintptr_t)current;
     return code;
@@ -147,7 +117,7 @@ static int context(uint64_t *out) {
 
 static int device(int *ordinal) {
     CUdevice current;
-    int code = call.cuCtxGetDevice ? (int)call.cuCtxGetDevice(&current) : MISSING;
+    int code = gps_calls.cuCtxGetDevice ? (int)gps_calls.cuCtxGetDevice(&current) : MISSING;
     if (code == GPS_OK)
         *ordinal = current;
     return code;
@@ -156,27 +126,28 @@ static int device(int *ordinal) {
 /* _v2 tells the instances of a MIG device apart; drivers before 11.4 have only the other. */
 static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
     CUuuid found;
-    int code = call.cuDeviceGetUuid_v2 ? (int)call.cuDeviceGetUuid_v2(&found, ordinal)
-               : call.cuDeviceGetUuid  ? (int)call.cuDeviceGetUuid(&found, ordinal)
-                                       : MISSING;
+    int code = gps_calls.cuDeviceGetUuid_v2 ? (int)gps_calls.cuDeviceGetUuid_v2(&found, ordinal)
+               : gps_calls.cuDeviceGetUuid  ? (int)gps_calls.cuDeviceGetUuid(&found, ordinal)
+                                            : MISSING;
     if (code == GPS_OK)
         memcpy(out, found.bytes, GPS_UUID_BYTES);
     return code;
 }
 
 static int enter(uint64_t which) {
-    return call.cuCtxPushCurrent_v2 ? (int)call.cuCtxPushCurrent_v2((CUcontext)which) : MISSING;
+    return gps_calls.cuCtxPushCurrent_v2 ? (int)gps_calls.cuCtxPushCurrent_v2((CUcontext)which)
+                                         : MISSING;
 }
 
 static void leave(void) {
     CUcontext popped;
-    call.cuCtxPopCurrent_v2(&popped);
+    gps_calls.cuCtxPopCurrent_v2(&popped);
 }
 
 static int relax(int *mode) {
     CUstreamCaptureMode exchanged = (CUstreamCaptureMode)*mode;
-    int code = call.cuThreadExchangeStreamCaptureMode
-                   ? (int)call.cuThreadExchangeStreamCaptureMode(&exchanged)
+    int code = gps_calls.cuThreadExchangeStreamCaptureMode
+                   ? (int)gps_calls.cuThreadExchangeStreamCaptureMode(&exchanged)
                    : MISSING;
     if (code == GPS_OK)
         *mode = (int)exchanged;
@@ -184,7 +155,7 @@ static int relax(int *mode) {
 }
 
 static int synchronize(void) {
-    return call.cuCtxSynchronize ? (int)call.cuCtxSynchronize() : MISSING;
+    return gps_calls.cuCtxSynchronize ? (int)gps_calls.cuCtxSynchronize() : MISSING;
 }
 
 static int allocate(uint64_t size, uint64_t *pointer) {
@@ -202,8 +173,8 @@ static int release(uint64_t pointer) {
 static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
-    int code = call.cuMemGetAddressRange_v2
-                   ? (int)call.cuMemGetAddressRange_v2(&start, &length, pointer)
+    int code = gps_calls.cuMemGetAddressRange_v2
+                   ? (int)gps_calls.cuMemGetAddressRange_v2(&start, &length, pointer)
                    : MISSING;
     if (code == GPS_OK) {
         *base = start;
@@ -215,12 +186,12 @@ static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
 static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
     CUcontext owner = NULL;
     int device_ordinal = -1;
-    if (!call.cuPointerGetAttribute)
+    if (!gps_calls.cuPointerGetAttribute)
         return MISSING;
-    int code = (int)call.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
+    int code = (int)gps_calls.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
     if (code == GPS_OK)
-        code = (int)call.cuPointerGetAttribute(&device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                               pointer);
+        code = (int)gps_calls.cuPointerGetAttribute(&device_ordinal,
+                                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer);
     if (code == GPS_OK) {
         *of = (uintptr_t)owner;
         *ordinal = device_ordinal;
@@ -229,8 +200,8 @@ static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
 }
 
 static bool attribute(uint64_t pointer, CUpointer_attribute which, void *value) {
-    return call.cuPointerGetAttribute &&
-           call.cuPointerGetAttribute(value, which, pointer) == CUDA_SUCCESS;
+    return gps_calls.cuPointerGetAttribute &&
+           gps_calls.cuPointerGetAttribute(value, which, pointer) == CUDA_SUCCESS;
 }
 
 static enum gps_memory_kind kind(uint64_t pointer) {
@@ -253,15 +224,15 @@ static enum gps_memory_kind kind(uint64_t pointer) {
 static int reaches(const uint8_t wanted[GPS_UUID_BYTES]) {
     uint8_t found[GPS_UUID_BYTES];
     int here, count = 0, can = 0;
-    if (!call.cuDeviceGetCount || !call.cuDeviceCanAccessPeer || device(&here) != GPS_OK ||
-        call.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+    if (!gps_calls.cuDeviceGetCount || !gps_calls.cuDeviceCanAccessPeer ||
+        device(&here) != GPS_OK || gps_calls.cuDeviceGetCount(&count) != CUDA_SUCCESS)
         return -1;
     for (int there = 0; there < count; there++) {
         if (uuid(there, found) != GPS_OK || memcmp(found, wanted, GPS_UUID_BYTES) != 0)
             continue;
         if (there == here)
             return 1;
-        return call.cuDeviceCanAccessPeer(&can, here, there) == CUDA_SUCCESS ? can != 0 : -1;
+        return gps_calls.cuDeviceCanAccessPeer(&can, here, there) == CUDA_SUCCESS ? can != 0 : -1;
     }
     return -1; /* not visible in this process */
 }
@@ -309,6 +280,18 @@ static const struct gps_ops ops = {
     .get_handle = get_handle,
     .open_handle = open_handle,
     .close_handle = close_handle,
+    .granularity = gps_vmm_op_granularity,
+    .block_create = gps_vmm_op_create,
+    .block_release = gps_vmm_op_release,
+    .block_export = gps_vmm_op_export,
+    .block_import = gps_vmm_op_import,
+    .reserve = gps_vmm_op_reserve,
+    .unreserve = gps_vmm_op_unreserve,
+    .map = gps_vmm_op_map,
+    .unmap = gps_vmm_op_unmap,
+    .allow = gps_vmm_op_allow,
+    .copy = gps_vmm_op_copy,
+    .copy_out = gps_vmm_op_copy_out,
 };
 _Static_assert(GPS_OPEN_FLAGS == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, "the flag is CUDA's");
 _Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events are as wide");
@@ -320,9 +303,9 @@ CUcontext gps_driver_primary(CUdevice of) {
     unsigned int flags;
     int active = 0;
     CUcontext primary = NULL;
-    if (!call.cuDevicePrimaryCtxGetState || !call.cuDevicePrimaryCtxRetain ||
-        call.cuDevicePrimaryCtxGetState(of, &flags, &active) != CUDA_SUCCESS || !active ||
-        call.cuDevicePrimaryCtxRetain(&primary, of) != CUDA_SUCCESS)
+    if (!gps_calls.cuDevicePrimaryCtxGetState || !gps_calls.cuDevicePrimaryCtxRetain ||
+        gps_calls.cuDevicePrimaryCtxGetState(of, &flags, &active) != CUDA_SUCCESS || !active ||
+        gps_calls.cuDevicePrimaryCtxRetain(&primary, of) != CUDA_SUCCESS)
         return NULL;
     (void)(gps_real.cuDevicePrimaryCtxRelease_v2 ? gps_real.cuDevicePrimaryCtxRelease_v2(of)
                                                  : gps_real.cuDevicePrimaryCtxRelease(of));
@@ -331,5 +314,6 @@ CUcontext gps_driver_primary(CUdevice of) {
 
 bool gps_driver_has_context(CUcontext of) {
     unsigned int version;
-    return call.cuCtxGetApiVersion && call.cuCtxGetApiVersion(of, &version) == CUDA_SUCCESS;
+    return gps_calls.cuCtxGetApiVersion &&
+           gps_calls.cuCtxGetApiVersion(of, &version) == CUDA_SUCCESS;
 }

@@ -15,8 +15,10 @@
 
 #include "dir.h"
 #include "file.h"
+#include "keeping.h"
 #include "lease.h"
 #include "tenure.h"
+#include "text.h"
 
 struct sweep {
     const struct gps_store *store;
@@ -96,23 +98,38 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
         sweep->counts->temps += remove_entry(sweep, name);
 }
 
-static void remove_mark(struct sweep *sweep, const char *record) {
-    char mark[GPS_ID_HEX + sizeof GPS_TAKEN_SUFFIX];
+/* Of the files that lie beside a record. */
+static const char *const suffixes[] = {GPS_TAKEN_SUFFIX, GPS_HASHES_SUFFIX};
+#define SUFFIXES (sizeof suffixes / sizeof *suffixes)
 
-    memcpy(mark, record, GPS_ID_HEX - 1);
-    memcpy(mark + GPS_ID_HEX - 1, GPS_TAKEN_SUFFIX, sizeof GPS_TAKEN_SUFFIX);
-    if (!sweep->dry_run)
-        unlinkat(sweep->at, mark, 0);
+static void remove_beside(struct sweep *sweep, const char *record) {
+    for (size_t i = 0; i < SUFFIXES && !sweep->dry_run; i++) {
+        char name[GPS_ID_HEX + sizeof GPS_HASHES_SUFFIX];
+        struct gps_text out = GPS_TEXT(name);
+
+        gps_text_str(&out, record);
+        gps_text_str(&out, suffixes[i]);
+        unlinkat(sweep->at, name, 0);
+    }
 }
 
-/* A mark that a result was taken, without the record beside it. */
-static void sweep_lone_mark(struct sweep *sweep, const char *name) {
+static bool lies_beside(const char *name) {
+    bool found = false;
+
+    if (strlen(name) < GPS_ID_HEX)
+        return false;
+    for (size_t i = 0; i < SUFFIXES; i++)
+        found |= strcmp(name + GPS_ID_HEX - 1, suffixes[i]) == 0;
+    return found;
+}
+
+/* What lies beside a record, without the record. */
+static void sweep_lone(struct sweep *sweep, const char *name) {
     char record[GPS_ID_HEX];
     struct gps_id id;
     struct stat st;
 
-    if (strlen(name) != GPS_ID_HEX - 1 + strlen(GPS_TAKEN_SUFFIX) ||
-        strcmp(name + GPS_ID_HEX - 1, GPS_TAKEN_SUFFIX) != 0)
+    if (!lies_beside(name))
         return;
     memcpy(record, name, GPS_ID_HEX - 1);
     record[GPS_ID_HEX - 1] = '\0';
@@ -126,11 +143,11 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     int users;
 
     if (!gps_id_parse(name, &id)) {
-        sweep_lone_mark(sweep, name);
+        sweep_lone(sweep, name);
         sweep_dead_temp(sweep, name);
         return;
     }
-    if (!is_orphan(sweep, name, gps_region_tenure))
+    if (!is_orphan(sweep, name, gps_region_keeper_tenure))
         return;
     users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
     note(sweep, users);
@@ -138,7 +155,7 @@ static void sweep_region(struct sweep *sweep, const char *name) {
         sweep->counts->kept++;
     else if (users == 0 && remove_if_orphan(sweep, name, gps_region_tenure)) {
         sweep->counts->regions++;
-        remove_mark(sweep, name);
+        remove_beside(sweep, name);
     }
 }
 
@@ -147,6 +164,19 @@ static void sweep_name(struct sweep *sweep, const char *name) {
         sweep_dead_temp(sweep, name);
     else if (is_orphan(sweep, name, gps_name_tenure))
         sweep->counts->names += remove_if_orphan(sweep, name, gps_name_tenure);
+}
+
+/* The namespace itself: sockets that a keeper was about to put in place. */
+static void sweep_top(struct sweep *sweep, const char *name) {
+    sweep_dead_temp(sweep, name);
+}
+
+static void sweep_keeper(struct sweep *sweep) {
+    int removed = gps_keeping_clear(sweep->store, sweep->dry_run);
+
+    note(sweep, removed);
+    if (removed > 0)
+        sweep->counts->temps += (unsigned)removed;
 }
 
 static int sweep_directory(struct sweep *sweep, const char *directory,
@@ -172,6 +202,10 @@ int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_coun
         rc = sweep_directory(&sweep, "names", sweep_name);
     if (rc == 0)
         rc = sweep_directory(&sweep, "regions", sweep_region);
+    if (rc == 0)
+        rc = sweep_directory(&sweep, ".", sweep_top);
+    if (rc == 0)
+        sweep_keeper(&sweep);
     if (rc == 0 && !dry_run && sweep.alive == 0)
         gps_tenure_end(store);
     return rc < 0 ? rc : sweep.error;

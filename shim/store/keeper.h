@@ -28,6 +28,9 @@ int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
 /* By name, or by id where name is NULL. */
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
                     const struct gps_owner *self, uint64_t patience);
+/* The inode of the keeper's socket, which each keeper makes anew; 0: there is none. */
+uint64_t gps_keeper_socket(const struct gps_store *store);
+
 /* Who keeps; never starts one. -ENOENT: nobody. */
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
                     struct gps_owner *keeper, uint64_t *regions);

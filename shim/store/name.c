@@ -78,7 +78,7 @@ int gps_name_resolve(const struct gps_store *store, const char *name,
 }
 
 /* A name that points to a region is held by the region's owner, while the region bears that name
- * and is not freed. */
+ * and is not freed. Those who hold a VMM region stand in for a keeper that died. */
 static int region_tenure(const struct gps_store *store, const char *name, const struct gps_id *id,
                          struct gps_owner *holder) {
     struct gps_region_record record;
@@ -98,7 +98,12 @@ static int region_tenure(const struct gps_store *store, const char *name, const 
     if (record.status.state == GPS_STATE_FREED || strcmp(record.name, name) != 0)
         return GPS_TENURE_ORPHAN;
     *holder = record.owner;
-    return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+    if (gps_lease_probe(store, holder) == GPS_ALIVE)
+        return GPS_TENURE_HELD;
+    rc = gps_region_awaited(store, &record);
+    if (rc < 0)
+        return rc;
+    return rc != 0 ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
 }
 
 int gps_name_tenure(const struct gps_store *store, int at, const char *name,
@@ -187,9 +192,11 @@ int gps_name_point(const struct gps_store *store, const char *name, const struct
     if (at < 0)
         return at;
     rc = check_held_by(store, at, name, &record.owner);
+    if (rc == -EEXIST)
+        rc = check_held_by(store, at, name, gps_record_creator(&record));
     if (rc != 0)
         goto close_directory;
-    gps_temp_format(&record.owner, temp);
+    gps_temp_format(gps_record_creator(&record), temp);
     link_to_region(region, text);
     rc = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;
     if (rc != 0)

@@ -62,7 +62,7 @@ static bool command_valid(const char command[GPS_COMM_BYTES]) {
     return true;
 }
 
-static const char *check_owner(const struct gps_owner *owner) {
+const char *gps_owner_check(const struct gps_owner *owner) {
     if (owner->pid == 0 || owner->pid > INT32_MAX)
         return "owner's pid is out of range";
     if (owner->nonce == 0)
@@ -85,7 +85,7 @@ static const char *check_kept(const struct gps_region_record *record) {
         return "keep is unknown";
     if ((record->flags & ~(uint32_t)(GPS_REGION_READ_ONLY | GPS_REGION_UPLOAD)) != 0)
         return "a flag is unknown";
-    return check_owner(&record->creator);
+    return gps_owner_check(&record->creator);
 }
 
 static const char *check_region(const struct gps_region_record *record) {
@@ -109,7 +109,7 @@ static const char *check_region(const struct gps_region_record *record) {
     if (record->name[0] != '\0' && !gps_name_valid(record->name))
         return "name is not valid";
     why = record->backing == GPS_BACKING_VMM ? check_kept(record) : NULL;
-    return why != NULL ? why : check_owner(&record->owner);
+    return why != NULL ? why : gps_owner_check(&record->owner);
 }
 
 static const char *check_status(const struct gps_region_record *record) {
@@ -210,7 +210,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
         return "size field does not match";
     if (header.checksum != SUM(&header))
         return "checksum does not match";
-    return check_owner(&header.owner);
+    return gps_owner_check(&header.owner);
 }
 
 bool gps_slot_valid(const struct gps_slot *slot) {

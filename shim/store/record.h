@@ -56,6 +56,8 @@ void gps_owner_format(const struct gps_owner *owner, char text[GPS_PROC_NAME]);
 bool gps_owner_parse(const char *text, struct gps_owner *owner);
 /* The same process image: pid_ns, pid, start and nonce agree. */
 bool gps_owner_equal(const struct gps_owner *a, const struct gps_owner *b);
+/* NULL when it can be a process, and its command is fit for a terminal; else what is wrong. */
+const char *gps_owner_check(const struct gps_owner *owner);
 
 /* The process whose allocation it is: the record's owner, but for VMM, where that is the keeper. */
 const struct gps_owner *gps_record_creator(const struct gps_region_record *record);

@@ -13,6 +13,7 @@
 #include "file.h"
 #include "lease.h"
 #include "tenure.h"
+#include "text.h"
 
 #define READ_TRIES 3 /* a status that is torn three times in a row is not one being written */
 
@@ -75,29 +76,61 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
 }
 
 /* Only what a record's checksum covers tells its owner: a status may be torn, and a file of another
- * version belongs to somebody whom we cannot ask. */
-int gps_region_tenure(const struct gps_store *store, int at, const char *name,
-                      struct gps_owner *holder) {
-    struct gps_region_record copy;
+ * version belongs to somebody whom we cannot ask. `copy` is valid unless the holder is all 0. */
+static int owner_tenure(const struct gps_store *store, int at, const char *name,
+                        struct gps_owner *holder, struct gps_region_record *copy) {
     size_t size;
-    int rc = load(at, name, &copy, &size, NULL);
+    int rc = load(at, name, copy, &size, NULL);
 
     memset(holder, 0, sizeof *holder);
     if (rc == -ENOENT)
         return GPS_TENURE_NONE;
     if (rc != 0)
         return rc == -EBADMSG ? GPS_TENURE_ORPHAN : rc;
-    if (gps_record_foreign(&copy, size))
+    if (gps_record_foreign(copy, size))
         return GPS_TENURE_HELD;
-    if (gps_record_check_fixed(&copy, size) != NULL)
+    if (gps_record_check_fixed(copy, size) != NULL)
         return GPS_TENURE_ORPHAN;
-    *holder = copy.owner;
+    *holder = copy->owner;
     return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
 }
 
-/* Puts the finished file in its place, over our own record or an orphan but no one else's. */
+int gps_region_keeper_tenure(const struct gps_store *store, int at, const char *name,
+                             struct gps_owner *holder) {
+    struct gps_region_record copy;
+
+    return owner_tenure(store, at, name, holder, &copy);
+}
+
+int gps_region_awaited(const struct gps_store *store, const struct gps_region_record *record) {
+    int users;
+
+    if (record->backing != GPS_BACKING_VMM)
+        return 0;
+    users = gps_users_of(store, &record->id, NULL, NULL, 0);
+    return users > 0 ? 1 : users;
+}
+
+int gps_region_tenure(const struct gps_store *store, int at, const char *name,
+                      struct gps_owner *holder) {
+    struct gps_region_record copy;
+    int rc = owner_tenure(store, at, name, holder, &copy);
+    int awaited;
+
+    if (rc != GPS_TENURE_ORPHAN || holder->pid == 0)
+        return rc;
+    awaited = gps_region_awaited(store, &copy);
+    if (awaited < 0)
+        return awaited;
+    return awaited != 0 ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+}
+
+/* Puts the finished file in its place, over our own record or an orphan but no one else's. Nobody
+ * ever sees a region without its record that is adopted. */
 static int install(const struct gps_store *store, int at, const char *temp,
                    const struct gps_region_record *record) {
+    gps_tenure_fn *judge =
+        record->backing == GPS_BACKING_VMM ? gps_region_keeper_tenure : gps_region_tenure;
     char name[GPS_ID_HEX];
     struct gps_owner holder;
 
@@ -107,12 +140,14 @@ static int install(const struct gps_store *store, int at, const char *temp,
 
         if (rc != -EEXIST)
             return rc;
-        rc = gps_region_tenure(store, at, name, &holder);
+        rc = judge(store, at, name, &holder);
         if (rc == GPS_TENURE_HELD && gps_owner_equal(&holder, &record->owner))
             return gps_file_rename(at, temp, name);
         if (rc < 0 || rc == GPS_TENURE_HELD)
             return rc < 0 ? rc : -EEXIST;
-        rc = gps_tenure_clear(store, at, name, gps_region_tenure);
+        rc = gps_tenure_succeed(store, at, temp, name, judge);
+        if (rc == 1)
+            return 0;
         if (rc < 0 && rc != -EAGAIN)
             return rc;
         if (rc == -EAGAIN)
@@ -197,16 +232,32 @@ static int rewrite(const struct gps_store *store, const struct gps_region_record
     return rc;
 }
 
-int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
-                          enum gps_state state, uint64_t until) {
-    struct gps_region_status status = {.state = (uint32_t)state, .changed = now(), .until = until};
+static int set_status(const struct gps_store *store, struct gps_region_record *record,
+                      struct gps_region_status status) {
     int rc;
 
+    status.changed = now();
     gps_record_seal_status(record, &status);
     rc = rewrite(store, record, &status, sizeof status, offsetof(struct gps_region_record, status));
     if (rc == 0)
         record->status = status;
     return rc;
+}
+
+int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
+                          enum gps_state state, uint64_t until) {
+    return set_status(store, record,
+                      (struct gps_region_status){.state = (uint32_t)state,
+                                                 .until = until,
+                                                 .written = record->status.written});
+}
+
+int gps_region_set_written(const struct gps_store *store, struct gps_region_record *record,
+                           enum gps_state state, uint64_t written) {
+    if (written > record->extent)
+        return -EINVAL;
+    return set_status(store, record,
+                      (struct gps_region_status){.state = (uint32_t)state, .written = written});
 }
 
 int gps_region_set_traces(const struct gps_store *store, const struct gps_region_record *record,
@@ -233,12 +284,15 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
     return 0;
 }
 
-static void taken_path(const struct gps_store *store, const struct gps_id *id,
-                       char path[GPS_FILE_PATH]) {
-    char name[GPS_ID_HEX + sizeof GPS_TAKEN_SUFFIX];
+/* Of what lies beside the record. */
+static void beside_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
+                        char path[GPS_FILE_PATH]) {
+    char name[GPS_ID_HEX + sizeof GPS_HASHES_SUFFIX];
+    struct gps_text out;
 
     gps_id_format(id, name);
-    memcpy(name + GPS_ID_HEX - 1, GPS_TAKEN_SUFFIX, sizeof GPS_TAKEN_SUFFIX);
+    out = gps_text_on(name + GPS_ID_HEX - 1, sizeof GPS_HASHES_SUFFIX);
+    gps_text_str(&out, suffix);
     gps_file_path(store, "regions", name, path);
 }
 
@@ -246,7 +300,7 @@ int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     int fd;
 
-    taken_path(store, id, path);
+    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
     fd = gps_file_create(AT_FDCWD, path);
     if (fd < 0)
         return fd == -EEXIST ? 0 : fd;
@@ -257,7 +311,7 @@ int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
 bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
 
-    taken_path(store, id, path);
+    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
     return access(path, F_OK) == 0;
 }
 
@@ -265,7 +319,9 @@ int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     char name[GPS_ID_HEX];
 
-    taken_path(store, id, path);
+    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    unlink(path);
+    beside_path(store, id, GPS_HASHES_SUFFIX, path);
     unlink(path);
     gps_id_format(id, name);
     gps_file_path(store, "regions", name, path);

@@ -49,7 +49,8 @@ void gps_store_default_root(char *path, size_t size);
  * owner's lease must be held. Replaces the owner's own record, a dead owner's and an invalid one;
  * -EEXIST: a live process has published this handle (two containers with equal pids can have equal
  * handles). -ENOSPC also when less than GPS_STORE_RESERVE would be left on the file system: better
- * no record than a full /dev/shm for the program. */
+ * no record than a full /dev/shm for the program. A VMM record of a dead keeper is replaced, too,
+ * by the next one. */
 int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record);
 
 /* Rewrites the status of a published record in place (one pwrite of 64 bytes). `record` is the
@@ -57,6 +58,10 @@ int gps_region_publish(const struct gps_store *store, const struct gps_region_re
  * record any more. */
 int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
                           enum gps_state state, uint64_t until);
+
+/* The same, with what is written of an upload (GPS_REGION_UPLOAD). -EINVAL: more than there is. */
+int gps_region_set_written(const struct gps_store *store, struct gps_region_record *record,
+                           enum gps_state state, uint64_t written);
 
 /* Writes (or rewrites) the traces behind a published record: seals them, one pwrite. Errors as
  * gps_region_set_status. */
@@ -72,7 +77,12 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why);
 
+/* And what lies beside it. */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
+
+/* Whether live processes hold this VMM region, and so wait for the next keeper when its own is
+ * dead: 1, 0 or -errno. */
+int gps_region_awaited(const struct gps_store *store, const struct gps_region_record *record);
 
 /* A result (FINAL) has been opened by an importer: regions/<id>.taken, an empty file that the
  * importer makes and the owner looks for. An importer can be quicker than any scan for its slot.
@@ -105,18 +115,19 @@ int gps_name_resolve(const struct gps_store *store, const char *name,
 /* Takes a name for this process before it has a region (names/<name> -> ../procs/<self>). Its lease
  * must be held. -EEXIST: a live process has it, ourselves included (*holder, may be NULL, says
  * which; pid 0: one that is taking it this moment). A claim is held while its process lives; a name
- * of a region while the region bears that name, is not freed and its owner lives. Any other is an
- * orphan and taken over. Waits for nobody. */
+ * of a region while the region bears that name, is not freed and its owner lives; of a VMM region
+ * also while its keeper is dead, but live processes hold it. Any other is an orphan and taken over.
+ * Waits for nobody. */
 int gps_name_claim(const struct gps_store *store, const char *name, const struct gps_owner *self,
                    struct gps_owner *holder);
 
 /* Our claim becomes the name of our region (atomic rename). The region is published and bears the
  * name, else -ENOENT or -EINVAL. -ENOENT too when the claim is gone; -EEXIST: the name is not held
- * by the region's owner. */
+ * by the region's owner or, of a VMM region, its creator. */
 int gps_name_point(const struct gps_store *store, const char *name, const struct gps_id *region);
 
 /* Removes the name if it still is our claim or one of our regions (`region` may be NULL for a
- * claim). 0 also when it was not ours any more. */
+ * claim). 0 also when it was not ours any more. The name of a VMM region is its keeper's. */
 int gps_name_release(const struct gps_store *store, const char *name, const struct gps_owner *self,
                      const struct gps_id *region);
 
@@ -130,7 +141,7 @@ struct gps_gc_counts {
     unsigned procs;   /* files of dead processes removed */
     unsigned regions; /* records of dead owners that nobody holds, and invalid records, removed */
     unsigned names;   /* names of dead owners or of nothing removed */
-    unsigned temps;   /* temporary files of dead writers removed */
+    unsigned temps;   /* temporary files of dead writers, and what a dead keeper listened on */
     unsigned kept;    /* regions of dead owners that a live process still holds */
 };
 

@@ -69,8 +69,9 @@ void gps_tenure_end(const struct gps_store *store) {
     unlock(fd);
 }
 
-int gps_tenure_clear(const struct gps_store *store, int at, const char *name,
-                     gps_tenure_fn *judge) {
+/* What is to become of an orphan: `temp` takes its place, or (NULL) nothing does. */
+static int end_orphan(const struct gps_store *store, int at, const char *temp, const char *name,
+                      gps_tenure_fn *judge) {
     struct gps_owner holder;
     int fd = lock(store, name);
     int rc;
@@ -78,10 +79,27 @@ int gps_tenure_clear(const struct gps_store *store, int at, const char *name,
     if (fd < 0)
         return fd;
     rc = judge(store, at, name, &holder);
-    if (rc == GPS_TENURE_ORPHAN)
-        rc = unlinkat(at, name, 0) == 0 ? 1 : -errno;
-    else if (rc > 0)
+    if (rc == GPS_TENURE_ORPHAN) {
+        if (temp != NULL)
+            rc = gps_file_rename(at, temp, name);
+        else
+            rc = unlinkat(at, name, 0) == 0 ? 0 : -errno;
+        rc = rc == 0 ? 1 : rc;
+    } else if (rc > 0) {
         rc = 0;
+    }
     unlock(fd);
+    return rc;
+}
+
+int gps_tenure_clear(const struct gps_store *store, int at, const char *name,
+                     gps_tenure_fn *judge) {
+    int rc = end_orphan(store, at, NULL, name, judge);
+
     return rc == -ENOENT ? 0 : rc;
+}
+
+int gps_tenure_succeed(const struct gps_store *store, int at, const char *temp, const char *name,
+                       gps_tenure_fn *judge) {
+    return end_orphan(store, at, temp, name, judge);
 }

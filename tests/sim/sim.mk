@@ -62,7 +62,8 @@ $(BUILD)/tests/conformance: $(wildcard $(SIM)/conformance/*.c) $(wildcard $(SIM)
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(filter %.c,$^) -o $@ -ldl
 
-$(BUILD)/tests/sim-stress: $(SIM)/stress/stress.c $(SIM)/conformance/gpu.c $(SIM)/protocol.h
+$(BUILD)/tests/sim-stress: $(SIM)/stress/stress.c $(SIM)/conformance/gpu.c $(SIM)/conformance/lane.c \
+		$(SIM)/protocol.h
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(filter %.c,$^) -o $@ -ldl
 

@@ -191,6 +191,11 @@ TEST(ConfigRule, HasDefaults) {
     EXPECT_EQ(rule.missing, GPS_MISSING_PRIVATE);
     EXPECT_EQ(rule.ready, GPS_READY_ALLOC);
     EXPECT_EQ(rule.handover, UINT64_C(60000000000));
+    EXPECT_EQ(rule.backing, GPS_RULE_LEGACY);
+    EXPECT_EQ(rule.keep, GPS_KEEP_OWNER);
+    EXPECT_EQ(rule.access, GPS_ACCESS_RW);
+    EXPECT_EQ(rule.upload, GPS_UPLOAD_EACH);
+    EXPECT_EQ(rule.verify, GPS_VERIFY_HASH);
 }
 
 gps_rule rule_of(const std::string &lines, const std::string &name = "r{n}") {
@@ -236,6 +241,23 @@ TEST(ConfigRule, TakesEachAllowedValue) {
     EXPECT_EQ(importer("ready = free").ready, GPS_READY_FREE);
     EXPECT_EQ(importer("handover = 5s").handover, UINT64_C(5000000000));
     EXPECT_EQ(importer("handover = 0").handover, 0u);
+    EXPECT_EQ(importer("backing = vmm").backing, GPS_RULE_VMM);
+    EXPECT_EQ(importer("backing = vmm\nready = written").ready, GPS_READY_WRITTEN);
+    EXPECT_EQ(importer("backing = vmm\nkeep = users").keep, GPS_KEEP_USERS);
+    EXPECT_EQ(importer("backing = vmm\nkeep = forever").keep, GPS_KEEP_FOREVER);
+    EXPECT_EQ(importer("backing = vmm\nkeep = 10m").keep, GPS_KEEP_FOR);
+    EXPECT_EQ(importer("backing = vmm\nkeep = 10m").keep_for, UINT64_C(600000000000));
+    EXPECT_EQ(importer("backing = vmm\naccess = ro").access, GPS_ACCESS_RO);
+    EXPECT_EQ(importer("backing = vmm\nupload = once").upload, GPS_UPLOAD_ONCE);
+    EXPECT_EQ(importer("verify = off").verify, GPS_VERIFY_OFF);
+}
+
+TEST(ConfigRule, WhoUploadsOnceReadsOnlyWhatIsWritten) {
+    const gps_rule once = importer("backing = vmm\nupload = once"), plain = importer("");
+    EXPECT_TRUE(gps_rule_read_only(&once));
+    EXPECT_TRUE(gps_rule_written(&once));
+    EXPECT_FALSE(gps_rule_read_only(&plain));
+    EXPECT_FALSE(gps_rule_written(&plain));
 }
 
 TEST(ConfigRule, TakesDeviceUuids) {
@@ -279,7 +301,12 @@ TEST(ConfigRule, SaysWhatIsWrongWithAValue) {
         {"device", "GPU-0123", std::string("not a device") + device_help},
         {"wait", "10", std::string("no unit") + time_help},
         {"missing", "retry", "not allowed; one of private, fail"},
-        {"ready", "now", "not allowed; one of alloc, free"},
+        {"ready", "now", "not allowed; one of alloc, free, written"},
+        {"backing", "cuda", "not allowed; one of legacy, vmm"},
+        {"keep", "always", "not a number; owner, users, forever, or a time such as 10m"},
+        {"access", "r", "not allowed; one of rw, ro"},
+        {"upload", "twice", "not allowed; one of each, once"},
+        {"verify", "on", "not allowed; one of hash, off"},
         {"handover", "1d", std::string("not a unit of time") + time_help},
     };
     for (const auto &each : cases)
@@ -332,6 +359,17 @@ TEST(ConfigRule, RefusesContradictions) {
         error_of("[region r]\nrole = export\nready = free\nhandover = 0\n"),
         "t.conf:1: [region r] ready = free with handover = 0 hands nothing over; give handover "
         "a time");
+    const std::pair<const char *, const char *> vmm_only[] = {
+        {"keep = users", "keep is for backing = vmm: legacy memory ends with its owner"},
+        {"access = ro", "access = ro is for backing = vmm: legacy memory is always writable"},
+        {"upload = once", "upload = once and ready = written are for backing = vmm"},
+        {"ready = written", "upload = once and ready = written are for backing = vmm"},
+        {"backing = vmm\nready = free",
+         "ready = free is for backing = legacy; with vmm, keep says what outlives its owner"},
+    };
+    for (const auto &each : vmm_only)
+        EXPECT_EQ(error_of("[region r]\nrole = auto\n" + std::string(each.first) + "\n"),
+                  "t.conf:1: [region r] " + std::string(each.second));
 }
 
 TEST(ConfigRule, KeysOfTheOtherSideAreLegal) {

@@ -1,9 +1,11 @@
 /*
  * The simulator under load: threads, a million allocations, ten thousand shared ones, clients that
- * are killed or stopped at any moment. In the end nothing may be left, the daemon included.
- * Runs only on the simulator; a card has no accounting that goes back to zero.
+ * are killed or stopped at any moment, memory that only a descriptor holds. In the end nothing may
+ * be left, the daemon included. Runs only on the simulator; a card has no accounting that goes back
+ * to zero.
  */
 #include "../conformance/gpu.h"
+#include "../conformance/lane.h"
 #include "../protocol.h"
 
 #include <pthread.h>
@@ -14,6 +16,7 @@
 #include <time.h>
 
 enum { THREADS = 16, ROUNDS = 2000, MILLION = 1000000, SHARED = 10000, CLIENTS = 8, TABLE = 64 };
+enum { VMM_BLOCK = 4 << 20 };
 
 static int failures;
 
@@ -157,6 +160,43 @@ static struct table {
     volatile unsigned filled;
 } * table;
 
+static bool create(CUmemGenericAllocationHandle *block, int *descriptor) {
+    CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                  .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR};
+    wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return !gpu.cuMemCreate(block, VMM_BLOCK, &wanted, 0) &&
+           !gpu.cuMemExportToShareableHandle(descriptor, *block,
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+static bool import(CUmemGenericAllocationHandle *block, int descriptor) {
+    return !gpu.cuMemImportFromShareableHandle(block, (void *)(intptr_t)descriptor,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+static bool map(CUmemGenericAllocationHandle block, CUdeviceptr *at) {
+    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    return !gpu.cuMemAddressReserve(at, VMM_BLOCK, 0, 0, 0) &&
+           !gpu.cuMemMap(*at, VMM_BLOCK, 0, block, 0) &&
+           !gpu.cuMemSetAccess(*at, VMM_BLOCK, &access, 1);
+}
+
+/* One life of a block with a descriptor: made, imported by its maker, mapped, and let go. */
+static void live_vmm(void) {
+    CUmemGenericAllocationHandle block, again = 0;
+    CUdeviceptr at;
+    int descriptor;
+    if (!create(&block, &descriptor))
+        return;
+    gpu.cuMemRelease(block);
+    if (import(&again, descriptor) && map(again, &at) && !gpu.cuMemsetD8_v2(at, 1, VMM_BLOCK) &&
+        !gpu.cuMemUnmap(at, VMM_BLOCK))
+        gpu.cuMemAddressFree(at, VMM_BLOCK);
+    gpu.cuMemRelease(again);
+    close(descriptor);
+}
+
 static void live(unsigned seed) {
     CUdeviceptr own[TABLE] = {0}, opened[TABLE] = {0};
     CUcontext context;
@@ -176,6 +216,8 @@ static void live(unsigned seed) {
         } else {
             gpu.cuIpcOpenMemHandle_v2(&opened[i], table->handles[i], 1);
         }
+        if (i % 8 == 0)
+            live_vmm();
     }
 }
 
@@ -210,6 +252,42 @@ static bool killed(void) {
     return apart(nothing_used);
 }
 
+/* --- memory that nobody but a descriptor holds --- */
+
+static bool leave(void) {
+    CUcontext context;
+    CUmemGenericAllocationHandle block;
+    CUdeviceptr at;
+    int descriptor;
+    start(&context);
+    return create(&block, &descriptor) && map(block, &at) &&
+           !gpu.cuMemsetD8_v2(at, 77, VMM_BLOCK) && lane_send(LANE_PEER, descriptor);
+}
+
+static int left; /* the descriptor, in the process that has no context, and in its children */
+
+static bool find_left(void) {
+    CUcontext context;
+    CUmemGenericAllocationHandle block;
+    CUdeviceptr at;
+    unsigned char byte = 0;
+    start(&context);
+    return import(&block, left) && map(block, &at) && !gpu.cuMemcpyDtoH_v2(&byte, at, 1) &&
+           byte == 77 && !nothing_used();
+}
+
+static bool held(void) {
+    struct timespec nap = {.tv_sec = 3}; /* longer than the daemon stays for nobody */
+    if (!lane_open() || !apart(leave))
+        return false;
+    left = lane_receive(LANE_PARENT);
+    nanosleep(&nap, NULL);
+    bool good = apart(find_left) && apart(find_left);
+    close(left);
+    lane_close();
+    return good && apart(nothing_used);
+}
+
 static bool daemon_gone(void) {
     struct sockaddr_un address;
     socklen_t size = sim_address(&address);
@@ -233,6 +311,7 @@ int main(void) {
     expect("a million live allocations of 1 KiB", apart(million));
     expect("10,000 allocations of 2 MiB open in another process", shared());
     expect("clients killed and stopped at random: nothing is left", killed());
+    expect("what only a descriptor holds stays until that is closed", held());
     expect("the daemon is gone", daemon_gone());
     return failures ? 1 : 0;
 }

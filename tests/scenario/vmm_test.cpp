@@ -1,0 +1,299 @@
+// vmm_test.cpp - regions of VMM memory: the same rules and verbs, and memory that outlives its
+// owner.
+#include "scenario/harness.hpp"
+
+#include <signal.h>
+
+namespace {
+
+std::string vmm_rules(const std::string &more = "", const std::string &wait = "5s") {
+    return rule("frames", "producer", "export", "backing = vmm\n" + more) +
+           rule("frames", "consumer*", "import", "backing = vmm\nwait = " + wait + "\n");
+}
+
+const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
+
+struct Vmm : testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(Vmm, BytesAreSharedBothWays) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer(builds[GetParam().first])),
+        b(world, consumer(builds[GetParam().second]));
+    a.must("malloc p 4194304");
+    a.must("fill p 0x11 4194304");
+    a.must("sync");
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("read q 4190000 4"), "11111111");
+    b.must("write q 100 deadbeef");
+    EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
+    const Json region = world.region("frames");
+    EXPECT_EQ(region["owner"]["pid"].number, a.pid);
+    EXPECT_EQ(region["backing"].text, "vmm");
+    ASSERT_EQ(region["users"].size(), 1u);
+    EXPECT_EQ(region["users"][0]["pid"].number, b.pid);
+    b.must("free q");
+    EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
+    a.must("free p");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info) {
+    return std::string(builds[info.param.first]) + "_to_" + builds[info.param.second];
+}
+
+INSTANTIATE_TEST_SUITE_P(Backing, Vmm,
+                         testing::Values(std::pair(0, 0), std::pair(0, 1), std::pair(1, 2),
+                                         std::pair(2, 0)),
+                         pair_name);
+
+TEST(Vmm, OneCopyOfTheMemoryServesAllAndThenNothingIsLeft) {
+    World world;
+    world.config(vmm_rules());
+    uint64_t before;
+    {
+        Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
+        for (Puppet *puppet : {&a, &b, &c})
+            puppet->must("info"); // contexts cost memory, too
+        before = world.used();
+        a.must("malloc p " + std::to_string(big()));
+        b.must("malloc q " + std::to_string(big()));
+        c.must("malloc q " + std::to_string(big()));
+        EXPECT_TRUE(world.used_becomes(before + big()));
+        EXPECT_EQ(world.region("frames")["users"].size(), 2u);
+        b.must("free q");
+        c.must("free q");
+        EXPECT_EQ(c.code("free q"), 1);
+        a.must("free p");
+        EXPECT_EQ(a.code("free p"), 1);
+        EXPECT_TRUE(world.used_becomes(before));
+        for (Puppet *puppet : {&a, &b, &c})
+            EXPECT_EQ(puppet->quit("return"), 0);
+    }
+    EXPECT_TRUE(eventually(
+        [&] {
+            return world.entries("procs") + world.entries("regions") + world.entries("names") == 0;
+        },
+        8000));
+}
+
+TEST(Vmm, AnOrdinaryAllocationToTheProgram) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world, bare());
+    a.must("malloc p 1000");
+    b.must("malloc p 1000");
+    EXPECT_EQ(a("ordinal p").text, b("ordinal p").text);
+    EXPECT_EQ(a.code("freeat 0x10"), b.code("freeat 0x10"));
+    a.must("pitch q 1000 100");
+    a.must("free p");
+    EXPECT_EQ(a.code("read p 0 4"), b.code("free p") + 1);
+}
+
+TEST(Vmm, MemoryOutlivesItsKilledOwner) {
+    World world;
+    world.config(vmm_rules("keep = users\n"));
+    Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x21 4194304");
+    a.must("sync");
+    b.must("malloc q 4194304");
+    a.kill();
+    EXPECT_EQ(b.must("read q 4194300 4"), "21212121");
+    c.must("malloc q 4194304");
+    EXPECT_EQ(c.must("read q 0 4"), "21212121");
+    b.must("free q");
+    EXPECT_EQ(c.must("read q 0 4"), "21212121");
+    c.must("free q");
+    EXPECT_TRUE(eventually([&] { return world.state("frames") == "none"; }));
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Vmm, WhatItsOwnerKeepsEndsWithTheFree) {
+    World world;
+    world.config(vmm_rules("", "300ms"));
+    Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x22 4194304");
+    a.must("sync");
+    b.must("malloc q 4194304");
+    a.must("free p");
+    EXPECT_EQ(b.must("read q 0 4"), "22222222");
+    EXPECT_EQ(world.findings("free-while-open").size(), 0u); // nothing is taken from b
+    c.must("malloc q 4194304");                              // private
+    c.must("fill q 0x33 4194304");
+    EXPECT_EQ(b.must("read q 0 4"), "22222222");
+    EXPECT_EQ(world.findings("share-timeout").size(), 1u);
+}
+
+TEST(Vmm, ForeverIsUntilItIsDropped) {
+    World world;
+    world.config(vmm_rules("keep = forever\n"));
+    {
+        Puppet a(world, producer());
+        a.must("malloc p 4194304");
+        a.must("fill p 0x23 4194304");
+        a.must("sync");
+        EXPECT_EQ(a.quit("return"), 0);
+    }
+    Puppet b(world, consumer());
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("read q 0 4"), "23232323");
+    b.must("free q");
+    usleep(1500000);
+    EXPECT_EQ(world.state("frames"), "ready");
+    const Result dropped = world.tool({"drop", "frames"});
+    EXPECT_EQ(dropped.status, 0) << dropped.err;
+    EXPECT_EQ(world.state("frames"), "none");
+}
+
+TEST(Vmm, AnImporterThatOnlyReads) {
+    World world;
+    world.config(vmm_rules("access = ro\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x24 4194304");
+    a.must("sync");
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("read q 0 4"), "24242424");
+    EXPECT_EQ(b.code("write q 0 00"), 1);
+    EXPECT_EQ(b.code("fill q 0x25 4194304"), 1);
+    EXPECT_EQ(a.must("read p 0 4"), "24242424");
+    a.must("fill p 0x26 4194304");
+    a.must("sync");
+    EXPECT_EQ(b.must("read q 0 4"), "26262626");
+}
+
+/* --- the legacy verbs --- */
+
+TEST(Token, OpensCountsAndClosesAsAHandleDoes) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world);
+    a.must("malloc p 4194304");
+    a.must("fill p 0x31 4194304");
+    a.must("sync");
+    const std::string token = a.must("get p"), interior = a.must("get p 4096");
+    EXPECT_EQ(token, interior);
+    EXPECT_EQ(b.code("open q " + token + " 0"), 1);
+    const std::string first = b.must("open q " + token), second = b.must("open r " + token);
+    EXPECT_EQ(b.must("value q"), b.must("value r"));
+    b.must("close q");
+    EXPECT_EQ(b.must("read r 0 4"), "31313131");
+    b.must("close r");
+    EXPECT_EQ(b.code("read r 0 4"), 1);
+    EXPECT_EQ(b.code("close r"), 1);
+    b.must("open q " + token);
+    a.must("free p");
+    EXPECT_EQ(b.must("read q 0 4"), "31313131");
+    Puppet c(world);
+    c.must("info");
+    EXPECT_EQ(c.code("open q " + token), 1); // freed by its owner
+}
+
+TEST(Token, OpensInItsOwnProcessAndInASecondContext) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer());
+    a.must("malloc p 4194304");
+    const std::string token = a.must("get p");
+    a.must("open q " + token);
+    EXPECT_NE(a.must("value q"), a.must("value p"));
+    a.must("fill q 0x41 4194304");
+    EXPECT_EQ(a.must("read p 0 4"), "41414141");
+    a.must("ctxcreate other");
+    a.must("open r " + token);
+    EXPECT_NE(a.must("value r"), a.must("value q"));
+    EXPECT_EQ(a.must("read r 0 4"), "41414141");
+    a.must("close r");
+    a.must("ctxpop");
+    a.must("close q");
+    a.must("free p");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Token, IsPassedOnByAnImporter) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world), c(world);
+    a.must("malloc p 4194304");
+    a.must("fill p 0x51 4194304");
+    a.must("sync");
+    b.must("open q " + a.must("get p"));
+    c.must("open r " + b.must("get q"));
+    EXPECT_EQ(c.must("read r 0 4"), "51515151");
+}
+
+TEST(Token, MeansNothingToAProcessWithoutTheShim) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world, bare());
+    a.must("malloc p 4194304");
+    b.must("info");
+    EXPECT_NE(b.code("open q " + a.must("get p")), 0);
+}
+
+TEST(Token, EndsWithItsContext) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world);
+    a.must("info");
+    b.must("info");
+    const uint64_t before = world.used();
+    a.must("malloc p " + std::to_string(big()));
+    b.must("open q " + a.must("get p"));
+    b.must("reset");
+    EXPECT_NE(b.code("read q 0 4"), 0);
+    a.must("reset");
+    EXPECT_NE(a.code("read p 0 4"), 0);
+    EXPECT_TRUE(world.used_becomes(before));
+}
+
+/* --- the keeper's end --- */
+
+pid_t keeper_of(const World &world) {
+    return static_cast<pid_t>(world.region("frames")["keeper"]["pid"].number);
+}
+
+TEST(Keeper, IsReplacedAndGetsEverythingAgain) {
+    World world;
+    world.config(vmm_rules("keep = users\n"));
+    Puppet a(world, producer()), b(world, consumer()), c(world, consumer()), d(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x61 4194304");
+    a.must("sync");
+    b.must("malloc q 4194304");
+    ASSERT_EQ(::kill(keeper_of(world), SIGKILL), 0);
+    EXPECT_EQ(b.must("read q 0 4"), "61616161");
+    c.must("malloc q 4194304");
+    EXPECT_EQ(c.must("read q 0 4"), "61616161");
+    a.kill();
+    b.must("free q");
+    ASSERT_EQ(::kill(keeper_of(world), SIGKILL), 0);
+    d.must("malloc q 4194304"); // of c, which opened it
+    EXPECT_EQ(d.must("read q 0 4"), "61616161");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Keeper, ThatCannotStartLeavesTheMemoryPrivate) {
+    World world;
+    world.config(vmm_rules());
+    world.environment["GPUSHARE_KEEPER"] = "/nonexistent";
+    Puppet a(world, producer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x71 4194304");
+    EXPECT_EQ(world.findings("share-fallback").size(), 1u);
+    a.must("free p");
+}
+
+TEST(Keeper, IsUnseenByTheProgram) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world, bare());
+    a.must("info");
+    b.must("info");
+    EXPECT_EQ(a("errno malloc p 4194304")[2], b("errno malloc p 4194304")[2]);
+    EXPECT_EQ(command({"pgrep", "-P", std::to_string(a.pid)}).out, ""); // no child to wait for
+}
+
+} // namespace
