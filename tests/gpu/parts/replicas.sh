@@ -32,6 +32,8 @@ keeper_abuse() { # keeper_abuse start|end; beside the steps that measure no time
     seconds=${KEEPER_SECONDS:-$([ "$driver" = sim ] && echo 10 || echo 60)}
     if ! grep -qs '^keeper-abuse:' Makefile tests/*.mk tests/*/*.mk; then
         [ "$1" = end ] || skip "replicas: the keeper under abuse" "there is no such test"
+    elif [ ! -d "$build/shim" ]; then
+        [ "$1" = end ] || skip "replicas: the keeper under abuse" "a pack cannot build it; it needs no card"
     elif [ "$1" = start ]; then
         KEEPER_SECONDS=$seconds timeout -k 5 $((seconds + 60)) make -s BUILD="$build" keeper-abuse >"$log" 2>&1 &
         abuse=$!
