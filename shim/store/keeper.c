@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "keeper_start.h"
 #include "parcel.h"
 #include "request.h"
-#include "keeper_start.h"
 #include "text.h"
 
 #define MS          UINT64_C(1000000)
