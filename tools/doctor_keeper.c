@@ -9,8 +9,8 @@
 
 #include "doctor.h"
 #include "keeper.h"
-#include "lease.h"
 #include "keeper_start.h"
+#include "lease.h"
 #include "view.h"
 
 #define PATIENCE (UINT64_C(2) * 1000000000)
