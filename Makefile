@@ -97,7 +97,8 @@ install: all
 	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare README.md config/gpushare.conf \
 		docs/log.schema.json
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare/examples config/examples/*.conf
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare/examples config/examples/*.conf \
+		config/gpushare-keeper.service
 uninstall:
 	rm -f $(DESTDIR)$(LIBDIR)/libgpushare.so $(DESTDIR)$(PREFIX)/bin/gpushare \
 		$(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
@@ -141,7 +142,7 @@ docs: all sim apps
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
 FUZZ_TIME ?= 15
 fuzz-run: fuzz
-	for fuzzer in config record report suppress; do \
+	for fuzzer in config keeper record report suppress; do \
 		mkdir -p $(BUILD)/fuzz-$$fuzzer; \
 		$(BUILD)/tests/fuzz/fuzz_$$fuzzer -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
 			$(BUILD)/fuzz-$$fuzzer $(wildcard tests/fuzz/corpus) || exit 1; \

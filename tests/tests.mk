@@ -49,7 +49,7 @@ SIM_LIBS := $(BUILD)/sim
 CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a))
 
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
-	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/server $(TESTS)/apps/where $(TESTS)/soak-worker
+	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/server $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -65,6 +65,15 @@ $(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
 $(TESTS)/soak-worker: tests/soak/worker.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
+
+# The keeper's minute among enemies; a table.
+KEEPER_ABUSE_SECONDS ?= 60
+.PHONY: keeper-abuse
+keeper-abuse: $(TESTS)/keeper-abuse all
+	$< $(BUILD)/gpushare $(KEEPER_ABUSE_SECONDS)
+$(TESTS)/keeper-abuse: tests/soak/keeper_abuse.c $(BUILD)/libgpushare_parts.a
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(C_FLAGS) $^ -o $@
 
 # Knows nothing of CUDA: its debug information is what is wanted.
 $(TESTS)/apps/where: tests/apps/where.cpp

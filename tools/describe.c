@@ -93,12 +93,28 @@ static void state_lines(const struct view *view, const struct view_region *regio
     line("until", "%s; then its owner frees it, importer or not", when);
 }
 
+/* Of a region that the keeper keeps. */
+static void kept_lines(const struct view *view, const struct view_region *region) {
+    const struct gps_region_record *record = &region->record;
+    char keep[VIEW_TEXT], pid[VIEW_TEXT];
+    view_keep(region, keep);
+    view_pid(view, &record->owner, pid);
+    if (record->keep == GPS_KEEP_FOR)
+        line("keep", "%s after its last user", keep);
+    else
+        line("keep", "%s", keep);
+    line("access", "%s", (record->flags & GPS_REGION_READ_ONLY) != 0 ? "read" : "write");
+    line("keeper", "%s %s, %s", record->owner.command, pid,
+         region->owner_alive ? "alive" : "dead; the next one adopts the region");
+}
+
 void describe_region(const struct view *view, const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
     char id[GPS_ID_HEX], device[41], pid[VIEW_TEXT];
     gps_id_format(&record->id, id);
     gps_format_uuid(record->device, device);
-    view_pid(view, &record->owner, pid);
+    const struct gps_owner *owner = gps_record_creator(record);
+    view_pid(view, owner, pid);
     title("Region", record->name[0] != 0 ? record->name : id);
     line("name", "%s",
          record->name[0] != 0 ? record->name : "none, the program itself exported it");
@@ -111,8 +127,10 @@ void describe_region(const struct view *view, const struct view_region *region) 
     line("backing", "%s", view_backing(record->backing));
     line_time(view, "created", record->created);
     line("export", "number %" PRIu64 " of its owner", record->generation);
-    line("owner", "%s %s, %s", record->owner.command, pid, region->owner_alive ? "alive" : "dead");
-    process_lines(view, &record->owner);
+    line("owner", "%s %s, %s", owner->command, pid, region->creator_alive ? "alive" : "dead");
+    process_lines(view, owner);
+    if (view_kept(region))
+        kept_lines(view, region);
     line("users", "%zu", region->user_count);
     users_table(view, region);
 }
@@ -148,7 +166,7 @@ static void describe_exports(const struct view *view, const struct gps_owner *ow
     uint64_t bytes = 0;
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
-        if (!gps_owner_equal(&region->record.owner, owner) || view_hidden(region))
+        if (!gps_owner_equal(gps_record_creator(&region->record), owner) || view_hidden(region))
             continue;
         bytes += region->record.extent;
         region_cells(region, &region->record.id, &table);
@@ -175,8 +193,9 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
         region_cells(region, &slot->region, &table);
         view_age(view, slot->since, age);
         if (region != NULL)
-            view_pid(view, &region->record.owner, pid);
-        table_cell(&table, TERM_PLAIN, "%s %s", region ? region->record.owner.command : "?", pid);
+            view_pid(view, gps_record_creator(&region->record), pid);
+        table_cell(&table, TERM_PLAIN, "%s %s",
+                   region ? gps_record_creator(&region->record)->command : "?", pid);
         address_cell(slot, &table);
         table_cell(&table, TERM_PLAIN, "%s", age);
     }

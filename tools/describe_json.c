@@ -38,8 +38,12 @@ void describe_region_json(const struct view *view, const struct view_region *reg
     json_text(json, "recorded_state", gps_state_name(record->status.state));
     json_seconds(json, "created_at", record->created);
     json_seconds(json, "state_since", record->status.changed);
+    if (view_kept(region)) {
+        json_text(json, "access", (record->flags & GPS_REGION_READ_ONLY) != 0 ? "read" : "write");
+        json_bool(json, "keeper_alive", region->owner_alive);
+    }
     json_open(json, "owner_process", '{');
-    json_owner_facts(view, &record->owner, region->owner_alive, json);
+    json_owner_facts(view, gps_record_creator(record), region->creator_alive, json);
     json_close(json, '}');
     json_open(json, "holds", '[');
     for (size_t i = 0; i < region->hold_count; i++) {
@@ -58,7 +62,7 @@ static void json_exports(const struct view *view, const struct gps_owner *owner,
     json_open(json, "exports", '[');
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
-        if (!gps_owner_equal(&region->record.owner, owner) || view_hidden(region))
+        if (!gps_owner_equal(gps_record_creator(&region->record), owner) || view_hidden(region))
             continue;
         bytes += region->record.extent;
         json_open(json, NULL, '{');

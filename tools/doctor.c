@@ -46,8 +46,8 @@ void doctor_remedy(struct doctor *doctor, const char *format, ...) {
 
 static void examine(struct doctor *doctor) {
     static void (*const checks[])(struct doctor *) = {
-        doctor_library,   doctor_preload, doctor_driver,        doctor_platform,
-        doctor_directory, doctor_limits,  doctor_configuration, doctor_command,
+        doctor_library, doctor_preload, doctor_driver,        doctor_platform, doctor_directory,
+        doctor_keeper,  doctor_limits,  doctor_configuration, doctor_command,
     };
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
         checks[i](doctor);

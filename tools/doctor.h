@@ -37,6 +37,7 @@ void doctor_preload(struct doctor *doctor);
 void doctor_driver(struct doctor *doctor);
 void doctor_platform(struct doctor *doctor);
 void doctor_directory(struct doctor *doctor);
+void doctor_keeper(struct doctor *doctor);
 void doctor_limits(struct doctor *doctor);
 void doctor_configuration(struct doctor *doctor);
 void doctor_command(struct doctor *doctor);

@@ -172,10 +172,10 @@ static void go_round(struct rounds *rounds) {
     if (ready >= 0)
         answer(rounds, wait, clients);
     sweep(rounds);
-    if (!is_idle(keeper) || ready > 0)
+    if (keeper->kept.count > 0)
         rounds->idle_since = keeper->now;
-    else if (rounds->idle != KEEPER_NEVER && keeper->now - rounds->idle_since >= rounds->idle)
-        rounds->ending = true;
+    rounds->ending |= is_idle(keeper) && rounds->idle != KEEPER_NEVER &&
+                      keeper->now - rounds->idle_since >= rounds->idle;
 }
 
 /* --- the verb --- */

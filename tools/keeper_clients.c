@@ -72,8 +72,11 @@ static int released(struct keeper *keeper, const struct gps_keeper_request *requ
     struct kept *kept = kept_find(&keeper->kept, &request->record.id);
     if (kept == NULL)
         return -ENOENT;
-    if (gps_owner_equal(&request->sender, &kept->record.creator))
+    const bool creator = gps_owner_equal(&request->sender, &kept->record.creator);
+    if (creator)
         kept->since = 0; /* no grace for who says so itself */
+    if (creator && kept->record.keep == GPS_KEEP_OWNER)
+        kept_drop(&keeper->kept, kept); /* before the reply: a free is over when it returns */
     keeper_sweep_by(keeper, keeper->now);
     return 0;
 }

@@ -15,7 +15,8 @@ struct kept {
     bool published;     /* by us */
     uint64_t since;     /* when it came to us (CLOCK_MONOTONIC) */
     uint64_t last_held; /* GPS_KEEP_FOR: when somebody last held it */
-    bool creator_holds; /* as of the last sweep, like the next two */
+    bool held;          /* by anybody, as of the last sweep */
+    bool creator_holds; /* the same, like the next two */
     unsigned users;     /* others that have it open */
     unsigned intents;   /* and that are about to */
 };

@@ -77,8 +77,9 @@ static bool is_to_be_kept(const struct kept_list *list, struct kept *kept, uint6
     if (record->status.state == GPS_STATE_WRITING && (record->flags & GPS_REGION_UPLOAD) != 0 &&
         !creator)
         return false; /* nobody can complete it */
-    if (held)
+    if (held || kept->held)
         kept->last_held = now;
+    kept->held = held;
     switch (record->keep) {
     case GPS_KEEP_OWNER:
         return creator;

@@ -97,7 +97,9 @@ static void put_rule(FILE *out, const struct listing *listing, const struct list
     else if (group->first->allocation.caller == NULL)
         fputs("# No rule can take it: its caller is code in no module.\n", out);
     else
-        fputs("# Memory of a pool: only a rule with backing = vmm takes it, and counts it with the others.\n", out);
+        fputs("# Memory of a pool: only a rule with backing = vmm takes it, and counts it with the "
+              "others.\n",
+              out);
 }
 
 void listing_text(FILE *out, const struct listing *listing, struct symbols *symbols) {

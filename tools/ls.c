@@ -39,7 +39,8 @@ static void add_row(const struct view *view, const struct view_region *region,
     gps_id_format(&record->id, id);
     gps_format_uuid(record->device, device);
     view_size(record->requested, size);
-    view_pid(view, &record->owner, pid);
+    const struct gps_owner *owner = gps_record_creator(record);
+    view_pid(view, owner, pid);
     view_age(view, record->created, age);
     users_text(view, region, users, sizeof(users));
     table_cell(table, plain, "%s", view_name(region));
@@ -47,7 +48,8 @@ static void add_row(const struct view *view, const struct view_region *region,
     table_cell(table, plain, "%s", size);
     table_cell(table, plain, "%.12s", device);
     table_cell(table, view_state_colour(region), "%s", view_state(region));
-    table_cell(table, plain, "%s %s", record->owner.command, pid);
+    table_cell(table, plain, "%s %s%s", owner->command, pid,
+               view_kept(region) && !region->creator_alive ? " (ended)" : "");
     table_cell(table, plain, "%s", age);
     table_cell(table, plain, "%s", users);
 }

@@ -124,6 +124,9 @@ static int by_process(const void *left, const void *right) {
 static int by_hold(const void *left, const void *right) {
     const struct view_hold *a = left, *b = right;
     int order = memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region));
+    /* what its creator has of it comes last */
+    order = order != 0 ? order
+                       : compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
     order = order != 0 ? order : by_owner(&a->owner, &b->owner);
     return order != 0 ? order : compare(a->slot.since, b->slot.since);
 }
@@ -148,8 +151,12 @@ static void sort(void *array, size_t count, size_t size, int (*order)(const void
 /* An owner whose file is gone is dead, but `show` must find it all the same. */
 static void sort_processes(struct view *view) {
     size_t kept = 0;
-    for (size_t i = 0; i < view->region_count; i++)
-        add_process(view, &(struct view_process){.owner = view->regions[i].record.owner});
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct gps_region_record *record = &view->regions[i].record;
+        add_process(view, &(struct view_process){.owner = record->owner});
+        if (view_kept(&view->regions[i]))
+            add_process(view, &(struct view_process){.owner = record->creator});
+    }
     sort(view->processes, view->process_count, sizeof(*view->processes), by_process);
     for (size_t i = 0; i < view->process_count; i++)
         if (kept == 0 || by_owner(&view->processes[kept - 1].owner, &view->processes[i].owner) != 0)
@@ -192,15 +199,25 @@ static size_t first_hold(const struct view *view, const struct gps_id *region) {
     return low;
 }
 
+static bool is_alive(const struct view *view, const struct gps_owner *owner) {
+    const struct view_process *process = view_process_find(view, owner);
+    return process != NULL && process->alive;
+}
+
 static void join(const struct view *view, struct view_region *region) {
-    const struct view_process *owner = view_process_find(view, &region->record.owner);
     size_t first = first_hold(view, &region->record.id), end = first;
     for (;
          end < view->hold_count && gps_id_equal(&view->holds[end].slot.region, &region->record.id);
-         end++)
+         end++) {
+        if (view->holds[end].slot.via == GPS_VIA_CREATOR) {
+            region->creator_holds = true;
+            break;
+        }
         if (end == first || by_owner(&view->holds[end].owner, &view->holds[end - 1].owner) != 0)
             region->user_count++;
-    region->owner_alive = owner != NULL && owner->alive;
+    }
+    region->owner_alive = is_alive(view, &region->record.owner);
+    region->creator_alive = is_alive(view, gps_record_creator(&region->record));
     region->holds = view->holds + first;
     region->hold_count = end - first;
 }
@@ -262,7 +279,7 @@ struct view_pins view_pins(const struct view *view, const struct gps_owner *hold
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
         if (!view_pinned(region) || !holds(region, holder) ||
-            (owner != NULL && !gps_owner_equal(&region->record.owner, owner)))
+            (owner != NULL && !gps_owner_equal(gps_record_creator(&region->record), owner)))
             continue;
         pins.count++;
         pins.bytes += region->record.extent;

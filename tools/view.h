@@ -29,8 +29,10 @@ struct view_region {
     struct gps_region_record record;
     const struct view_hold *holds; /* those of one process are neighbours */
     size_t hold_count;
-    size_t user_count; /* processes */
-    bool owner_alive;
+    size_t user_count;  /* processes */
+    bool owner_alive;   /* the record's: of a kept region the keeper */
+    bool creator_alive; /* whose allocation it is; the same process, but for kept regions */
+    bool creator_holds; /* a kept region; its holds and users are the others */
 };
 
 struct view {
@@ -108,10 +110,14 @@ uint64_t view_nanos_since(const struct view *view, uint64_t since);
 uint64_t view_start_time(const struct view *view, uint64_t ticks);
 const char *view_name(const struct view_region *region); /* "-" where it has none */
 const char *view_backing(uint32_t backing);
+bool view_kept(const struct view_region *region); /* by the keeper */
+/* "owner", "users", "forever", or a time: "10min". */
+void view_keep(const struct view_region *region, char text[VIEW_TEXT]);
 
 /* --- JSON --- */
 
-/* The members every listing gives: id name size device state backing owner users age. */
+/* The members every listing gives: id name size device state backing owner users age, and of a kept
+ * region keeper and keep. */
 void view_json_region(const struct view *view, const struct view_region *region, struct json *json);
 void view_json_owner(const struct gps_owner *owner, struct json *json); /* its members only */
 

@@ -13,7 +13,7 @@
 #define SECOND 1000000000u
 
 bool view_dead(const struct view_region *region) {
-    return !region->owner_alive && region->hold_count == 0;
+    return !region->owner_alive && region->hold_count == 0 && !region->creator_holds;
 }
 
 bool view_hidden(const struct view_region *region) {
@@ -100,7 +100,26 @@ const char *view_name(const struct view_region *region) {
 }
 
 const char *view_backing(uint32_t backing) {
-    return backing == GPS_BACKING_IPC ? "ipc" : "unknown";
+    return backing == GPS_BACKING_IPC ? "ipc" : backing == GPS_BACKING_VMM ? "vmm" : "unknown";
+}
+
+bool view_kept(const struct view_region *region) {
+    return region->record.backing == GPS_BACKING_VMM;
+}
+
+void view_keep(const struct view_region *region, char text[VIEW_TEXT]) {
+    static const char *const words[] = {
+        [GPS_KEEP_OWNER] = "owner", [GPS_KEEP_USERS] = "users", [GPS_KEEP_FOREVER] = "forever"};
+    char time[VIEW_TEXT];
+    struct gps_text out = GPS_TEXT(time);
+    if (region->record.keep != GPS_KEEP_FOR) {
+        snprintf(text, VIEW_TEXT, "%s", words[region->record.keep]);
+        return;
+    }
+    gps_text_duration(&out, region->record.keep_for);
+    size_t number = strcspn(time, " "); /* as one writes it in a configuration */
+    snprintf(text, VIEW_TEXT, "%.*s%s", (int)number, time,
+             time[number] == ' ' ? time + number + 1 : "");
 }
 
 /* --- JSON --- */
@@ -124,6 +143,15 @@ static void json_users(const struct view_region *region, struct json *json) {
     json_close(json, ']');
 }
 
+static void json_kept(const struct view_region *region, struct json *json) {
+    char keep[VIEW_TEXT];
+    view_keep(region, keep);
+    json_open(json, "keeper", '{');
+    view_json_owner(&region->record.owner, json);
+    json_close(json, '}');
+    json_text(json, "keep", keep);
+}
+
 void view_json_region(const struct view *view, const struct view_region *region,
                       struct json *json) {
     const struct gps_region_record *record = &region->record;
@@ -137,8 +165,10 @@ void view_json_region(const struct view *view, const struct view_region *region,
     json_text(json, "state", view_state(region));
     json_text(json, "backing", view_backing(record->backing));
     json_open(json, "owner", '{');
-    view_json_owner(&record->owner, json);
+    view_json_owner(gps_record_creator(record), json);
     json_close(json, '}');
+    if (view_kept(region))
+        json_kept(region, json);
     json_users(region, json);
     json_seconds(json, "age", view_nanos_since(view, record->created));
 }

@@ -6,14 +6,15 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "keeper_start.h"
 #include "parcel.h"
 #include "request.h"
-#include "launch.h"
 #include "text.h"
 
 #define MS          UINT64_C(1000000)
@@ -325,4 +326,13 @@ int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self,
         *regions = talk.reply.regions;
     }
     return not_kept(rc);
+}
+
+uint64_t gps_keeper_socket(const struct gps_store *store) {
+    char path[GPS_STORE_PATH + 16];
+    struct gps_text text = GPS_TEXT(path);
+    struct stat found;
+    gps_text_str(&text, store->path);
+    gps_text_str(&text, "/" GPS_KEEPER_SOCKET);
+    return stat(path, &found) == 0 ? found.st_ino : 0;
 }

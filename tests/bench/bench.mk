@@ -4,11 +4,13 @@
 # make bench                ROUNDS=n pairs, 7; a table, and build/bench/result.json
 # make bench-instructions   instructions a call on the simulated driver: what noise hides
 # make bench-docs           docs/measured.md and its plots from RESULT (build/bench/result.json)
-.PHONY: bench bench-programs bench-instructions bench-docs
+# make replicas-docs        the table of docs/replicas.md from RESULTS (build/gpu-results)
+.PHONY: bench bench-programs bench-instructions bench-docs replicas-docs
 
 BENCH := $(BUILD)/bench
 ROUNDS ?= 7
 RESULT ?= $(BENCH)/result.json
+RESULTS ?= $(BUILD)/gpu-results
 INSTRUCTIONS ?= $(BENCH)/instructions.json
 bench-programs: $(BENCH)/calls $(BENCH)/empty.so $(BENCH)/registry $(BENCH)/store
 
@@ -19,6 +21,8 @@ bench-instructions: all sim bench-programs
 bench-docs:
 	tests/bench/tables.py $(RESULT) $(wildcard $(INSTRUCTIONS)) >docs/measured.md
 	tests/bench/plot.py $(RESULT) docs
+replicas-docs:
+	tests/bench/replicas_table.py $(RESULTS) docs/replicas.md
 
 CALLS := $(patsubst %,tests/bench/%.c,calls measure exporter paths launch live)
 $(BENCH)/calls: $(CALLS) tests/bench/measure.h $(BUILD)/sim/libcudart.so

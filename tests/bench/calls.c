@@ -4,6 +4,7 @@
  *
  * usage: calls                 the rows
  *        calls list            their names
+ *        calls pick ROW...     these rows alone; whether what was opened was a gpushare token
  *        calls only ROW COUNT  makes the calls of one row, for counting instructions
  *        calls sweep           open and close against the region's size
  *        calls live MOST SECONDS
@@ -100,15 +101,29 @@ static void hold(void) {
           "cudaIpcOpenMemHandle");
 }
 
+static void print_opening(size_t i) {
+    handle = exporter_offer(&exporter, opening[i].size);
+    row_print(&opening[i]);
+}
+
 static void rows(void) {
     for (size_t i = 0; i < LOCAL; i++)
         row_print(&local[i]);
-    for (size_t i = 0; i < OPENING; i++) {
-        handle = exporter_offer(&exporter, opening[i].size);
-        row_print(&opening[i]);
-    }
+    for (size_t i = 0; i < OPENING; i++)
+        print_opening(i);
     hold();
     row_print(&again);
+}
+
+static void pick(const char *name) {
+    for (size_t i = 0; i < LOCAL; i++)
+        if (strcmp(name, local[i].name) == 0)
+            row_print(&local[i]);
+    for (size_t i = 0; i < OPENING; i++)
+        if (strcmp(name, opening[i].name) == 0) {
+            print_opening(i);
+            printf("%s, token\t%d\n", name, memcmp(&handle, "GPSTOKEN", 8) == 0);
+        }
 }
 
 static int only(const char *name, long count) {
@@ -170,5 +185,9 @@ int main(int argc, char **argv) {
         return only(argv[2], atol(argv[3]));
     if (strcmp(what, "sweep") == 0)
         return sweep(), 0;
-    return rows(), 0;
+    if (strcmp(what, "pick") != 0)
+        return rows(), 0;
+    for (int i = 2; i < argc; i++)
+        pick(argv[i]);
+    return 0;
 }

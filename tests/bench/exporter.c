@@ -1,4 +1,5 @@
-/* The other process of the rows that open: it reads sizes, and answers handles. See measure.h. */
+/* The other process of the rows that open: it reads sizes, and answers handles, of memory on the
+ * card EXPORTER_DEVICE (0). See measure.h. */
 #include "measure.h"
 
 #include <stdio.h>
@@ -8,6 +9,9 @@
 int exporter_main(void) {
     void *pointer = NULL;
     size_t bytes;
+    const char *device = getenv("EXPORTER_DEVICE");
+    if (device)
+        check(cudaSetDevice(atoi(device)), "cudaSetDevice");
     while (read(0, &bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes)) {
         cudaIpcMemHandle_t handle;
         check(cudaFree(pointer), "cudaFree");

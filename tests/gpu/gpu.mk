@@ -8,11 +8,11 @@
 #                     where nothing can be built; there: tests/gpu/check.sh $(BUILD)-gpu
 .PHONY: check-gpu gpu-programs gpu-rehearsal gpu-pack
 
-GPU_NAMES := writer reader stage hello simple_ipc
+GPU_NAMES := writer reader stage hello simple_ipc weights
 GPU_PROGRAMS := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu/$(name)_shared $(BUILD)/gpu/$(name)_static) \
-	$(BUILD)/gpu/driver_only
+	$(BUILD)/gpu/driver_only $(BUILD)/gpu/vmm_probe
 GPU_REHEARSED := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu-sim/$(name)_shared $(BUILD)/gpu-sim/$(name)_static) \
-	$(BUILD)/gpu-sim/driver_only
+	$(BUILD)/gpu-sim/driver_only $(BUILD)/gpu-sim/vmm_probe
 
 gpu-programs: $(GPU_PROGRAMS) $(BUILD)/demo/gpu/producer $(BUILD)/demo/gpu/consumer apps \
 	$(BUILD)/tests/gpu/puppet_static $(BUILD)/tests/gpu/misuse_static $(BUILD)/gpu/expected-2.txt
@@ -38,10 +38,12 @@ $(BUILD)/gpu-sim/%_static: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hp
 	@mkdir -p $(@D); echo "  CXX   $@"
 	$(CXX) -x c++ -std=gnu++17 $(DEMO_FLAGS) $< -x none $(BUILD)/sim/libcudart_static.a -o $@ -ldl -pthread
 
-# One binary for both: it asks for libcuda.so.1 and nothing else.
-$(BUILD)/gpu/driver_only $(BUILD)/gpu-sim/driver_only: tests/gpu/programs/driver_only.c $(BUILD)/sim/libcuda.so
+# One binary for both: they ask for libcuda.so.1 and nothing else.
+DRIVER_ALONE := $(foreach name,driver_only vmm_probe,$(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name))
+$(DRIVER_ALONE): $(BUILD)/sim/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) -std=gnu11 -D_GNU_SOURCE= $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcuda
+	$(CC) -std=gnu11 -D_GNU_SOURCE= $(DEMO_FLAGS) tests/gpu/programs/$(@F).c -o $@ -L$(BUILD)/sim -lcuda -ldl
+$(foreach name,driver_only vmm_probe,$(eval $(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name): tests/gpu/programs/$(name).c))
 
 $(BUILD)/gpu/expected-2.txt: $(BUILD)/tests/conformance tests/gpu/expected.sh | sim
 	@echo "  PLAY  $@"

@@ -101,7 +101,9 @@ TEST(Listing, TellsThePlaceTheCallAndTheIndices) {
           "\n[region server-3-{n}]\nprogram = server\nsize = 4MiB\nindex = 4..5\n",
           "\n[region server-4-{n}]\nprogram = server\nsize = 1000000\nindex = 0..2\n",
           "caller = server\nrole = auto\n", "# 2: 1 of 4MiB, by load_vocabulary at ",
-          "\n# Memory of a pool: only a rule with backing = vmm takes it, and counts it with the others.\n", "#     #0 0x"})
+          "\n# Memory of a pool: only a rule with backing = vmm takes it, and counts it with the "
+          "others.\n",
+          "#     #0 0x"})
         EXPECT_TRUE(contains(text, rule)) << rule << text;
     const Json groups = json_list(world, {server()});
     ASSERT_EQ(groups.size(), 5u);

@@ -15,10 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "harness.hpp"
@@ -171,10 +173,14 @@ class Keeper : public ::testing::Test {
         before = descriptors_of(getpid());
     }
     void TearDown() override {
-        stop();
-        gps_gc_counts counts;
-        gps_store_gc(store, false, &counts);
-        EXPECT_TRUE(left().empty()) << "left: " << left();
+        /* one that lost an election may still be there, and succeed the one that is stopped */
+        EXPECT_TRUE(eventually([&] {
+            gps_gc_counts counts;
+            stop();
+            gps_store_gc(store, false, &counts);
+            return left().empty();
+        })) << "left: "
+            << left();
         EXPECT_EQ(before, descriptors_of(getpid())) << "a descriptor leaked";
     }
     /* The keeper's pid; 0: there is none. */
@@ -193,8 +199,17 @@ class Keeper : public ::testing::Test {
         uint64_t count = 0;
         return keeper(&count) == 0 ? 0 : count;
     }
-    bool gone(pid_t pid) {
-        return eventually([&] { return kill(pid, 0) != 0; });
+    /* Init may take its time to reap it. */
+    static bool gone(pid_t pid) {
+        return eventually([&] {
+            std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+            return stat.empty() || stat.find(") Z ") != std::string::npos;
+        });
+    }
+    /* Its descriptors when it has nothing to do: it answers first, and hangs up then. */
+    static size_t at_rest(pid_t pid) {
+        usleep(50000);
+        return descriptors_of(pid);
     }
     void stop(int signal = SIGTERM) {
         pid_t pid = keeper();
@@ -211,6 +226,82 @@ class Keeper : public ::testing::Test {
             if (!entry.is_directory())
                 names += entry.path().string().substr(strlen(store->path)) + " ";
         return names;
+    }
+    std::string entries_of(const std::string &directory) const {
+        std::vector<std::string> names;
+        std::string text;
+
+        for (const auto &entry : fs::directory_iterator(store->path + ("/" + directory)))
+            names.push_back(entry.path().filename());
+        std::sort(names.begin(), names.end());
+        for (const auto &name : names)
+            text += name + " ";
+        return text;
+    }
+    /* Live processes with this directory's lock open. */
+    size_t keepers() const {
+        size_t count = 0;
+
+        for (const auto &entry : fs::directory_iterator(store->path + std::string("/procs")))
+            count += gps_live_keeper(entry.path());
+        return count;
+    }
+    static bool gps_live_keeper(const fs::path &file) {
+        gps_proc_header header = {};
+        int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+        ssize_t n = read(fd, &header, sizeof header);
+
+        close(fd);
+        return n == sizeof header && strcmp(header.owner.command, "gpushare") == 0;
+    }
+    int dial() const {
+        sockaddr_un address = {};
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        address.sun_family = AF_UNIX;
+        strncpy(address.sun_path, (std::string(store->path) + "/keeper").c_str(),
+                sizeof address.sun_path - 1);
+        if (connect(fd, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0)
+            return fd;
+        close(fd);
+        return -1;
+    }
+    /* The length of what the keeper answers; 0: it hangs up. Closes. */
+    static ssize_t hear(int fd) {
+        char bytes[512];
+        pollfd wait = {fd, POLLIN, 0};
+        int descriptor = -1;
+        ssize_t n = poll(&wait, 1, 10000) == 1
+                        ? gps_parcel_receive(fd, bytes, sizeof bytes, &descriptor)
+                        : -ETIMEDOUT;
+
+        if (descriptor >= 0)
+            close(descriptor);
+        close(fd);
+        return n == -ECONNRESET ? 0 : n;
+    }
+    ssize_t talk(const void *bytes, size_t size, const int *fds, size_t count) const {
+        int fd = dial();
+        std::vector<char> control(CMSG_SPACE(count * sizeof(int)));
+        iovec part = {const_cast<void *>(bytes), size};
+        msghdr message = {};
+
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        if (count > 0) {
+            message.msg_control = control.data();
+            message.msg_controllen = control.size();
+            cmsghdr *header = CMSG_FIRSTHDR(&message);
+            header->cmsg_level = SOL_SOCKET;
+            header->cmsg_type = SCM_RIGHTS;
+            header->cmsg_len = CMSG_LEN(count * sizeof(int));
+            memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+        }
+        if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0) {
+            close(fd);
+            return -errno;
+        }
+        return hear(fd);
     }
     bool recorded(const gps_id &id) const {
         gps_region_record record;
@@ -241,4 +332,466 @@ TEST_F(Keeper, ADepositStartsOneAndOthersGetTheDescriptor) {
     importer.hold(made.id, GPS_VIA_RULE, GPS_SLOT_INTENT);
     EXPECT_EQ("the weights", importer.get(made.id));
     EXPECT_EQ(1u, regions());
+}
+
+TEST_F(Keeper, HowLongARegionIsKept) {
+    struct {
+        gps_keep keep;
+        bool creator, user, kept;
+    } const cases[] = {
+        {GPS_KEEP_OWNER, true, false, true},   {GPS_KEEP_OWNER, true, true, true},
+        {GPS_KEEP_OWNER, false, true, false},  {GPS_KEEP_OWNER, false, false, false},
+        {GPS_KEEP_USERS, true, false, true},   {GPS_KEEP_USERS, false, true, true},
+        {GPS_KEEP_USERS, false, false, false}, {GPS_KEEP_FOREVER, false, false, true},
+        {GPS_KEEP_FOREVER, false, true, true},
+    };
+    unsigned seed = 0;
+    for (const auto &each : cases) {
+        SCOPED_TRACE(seed);
+        Actor creator(*store), user(*store);
+        auto made = creator.record(++seed, each.keep);
+        ASSERT_EQ(0, creator.create(made));
+        if (each.user)
+            user.hold(made.id, GPS_VIA_RULE, GPS_SLOT_INTENT);
+        if (!each.creator) {
+            creator.let_go();
+            EXPECT_EQ(0, gps_keeper_released(store, &made.id, &creator.self, SECOND));
+        }
+        if (each.kept) {
+            usleep(100000);
+            EXPECT_EQ("bytes", user.get(made.id));
+        } else {
+            EXPECT_TRUE(dropped(made.id));
+            EXPECT_EQ("-2", user.get(made.id));
+        }
+        if (recorded(made.id)) {
+            EXPECT_EQ(0, gps_keeper_drop(store, nullptr, &made.id, &creator.self, SECOND));
+        }
+        EXPECT_FALSE(recorded(made.id));
+    }
+}
+
+TEST_F(Keeper, ARegionGoesWithWhoeverHoldsItWithoutAWord) {
+    Actor creator(*store), user(*store);
+    auto owned = creator.record(1, GPS_KEEP_OWNER, "a"), used = creator.record(2, GPS_KEEP_USERS);
+    ASSERT_EQ(0, creator.create(owned));
+    ASSERT_EQ(0, gps_keeper_deposit(store, &used, &creator.self, 0, SECOND));
+    user.hold(used.id, GPS_VIA_RULE);
+    creator.die();
+    EXPECT_TRUE(dropped(owned.id));
+    EXPECT_EQ(entries_of("names"), "") << "its name went with it";
+    EXPECT_TRUE(recorded(used.id));
+    user.let_go();
+    EXPECT_TRUE(dropped(used.id));
+}
+
+TEST_F(Keeper, KeepsForATimeAfterTheLastHolder) {
+    Actor creator(*store), user(*store);
+    auto made = creator.record(1, GPS_KEEP_FOR);
+    made.keep_for = SECOND * 6 / 10;
+    gps_record_seal(&made);
+    ASSERT_EQ(0, creator.create(made));
+    user.hold(made.id, GPS_VIA_RULE);
+    creator.die();
+    usleep(900000);
+    EXPECT_TRUE(recorded(made.id)) << "somebody holds it";
+    user.let_go();
+    auto begin = Clock::now();
+    EXPECT_TRUE(dropped(made.id));
+    EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(500));
+    EXPECT_LE(Clock::now() - begin, std::chrono::milliseconds(1500));
+}
+
+TEST_F(Keeper, AnUploadThatNobodyCanCompleteGoes) {
+    Actor creator(*store), user(*store);
+    auto made = creator.record(1, GPS_KEEP_FOREVER);
+    made.flags = GPS_REGION_UPLOAD;
+    made.status.state = GPS_STATE_WRITING;
+    gps_record_seal(&made);
+    ASSERT_EQ(0, creator.create(made));
+    user.hold(made.id, GPS_VIA_RULE);
+    write_file(shared.regions() + id_text(made.id) + ".hashes", "x");
+    creator.die();
+    EXPECT_TRUE(dropped(made.id));
+    EXPECT_TRUE(eventually([&] { return left().find("hashes") == std::string::npos; }));
+}
+
+TEST_F(Keeper, ItsCreatorSetsItsState) {
+    Actor creator(*store), other(*store);
+    auto made = creator.record(1, GPS_KEEP_OWNER);
+    gps_region_record record;
+    ASSERT_EQ(0, creator.create(made));
+    EXPECT_EQ(-EPERM,
+              gps_keeper_set_state(store, &made.id, &other.self, GPS_STATE_CLOSING, 0, SECOND));
+    EXPECT_EQ(-EINVAL, gps_keeper_set_state(store, &made.id, &creator.self, GPS_STATE_READY,
+                                            3 << 20, SECOND));
+    EXPECT_EQ(0, gps_keeper_set_state(store, &made.id, &creator.self, GPS_STATE_READY, 77, SECOND));
+    ASSERT_EQ(0, gps_region_read(store, &made.id, &record, nullptr));
+    EXPECT_EQ(77u, record.status.written);
+    EXPECT_EQ(0, gps_keeper_set_state(store, &made.id, &creator.self, GPS_STATE_FREED, 0, SECOND));
+    EXPECT_FALSE(recorded(made.id));
+    EXPECT_EQ(-ENOENT,
+              gps_keeper_set_state(store, &made.id, &creator.self, GPS_STATE_READY, 0, SECOND));
+}
+
+TEST_F(Keeper, OnlyItsCreatorMakesARegion) {
+    Actor creator(*store), other(*store);
+    auto made = creator.record(1, GPS_KEEP_OWNER);
+    EXPECT_EQ(-EPERM, gps_keeper_deposit(store, &made, &other.self, 0, 5 * SECOND));
+    EXPECT_FALSE(recorded(made.id));
+    ASSERT_EQ(0, creator.create(made, "first"));
+    EXPECT_EQ(0, creator.create(made, "second")) << "that it has it already is as good";
+    EXPECT_EQ("first", other.get(made.id));
+}
+
+TEST_F(Keeper, TheNamePointsAtTheRegionEvenIfItsCreatorDiesBeforeSayingSo) {
+    Actor creator(*store), user(*store);
+    auto made = creator.record(1, GPS_KEEP_FOREVER, "frames");
+    gps_name_target target;
+    ASSERT_EQ(0, gps_name_claim(store, "frames", &creator.self, nullptr));
+    ASSERT_EQ(0, gps_keeper_deposit(store, &made, &creator.self, 0, 5 * SECOND));
+    creator.die();
+    usleep(100000);
+    ASSERT_EQ(0, gps_name_resolve(store, "frames", &target));
+    EXPECT_EQ(GPS_NAME_REGION, target.kind);
+    EXPECT_EQ(-EEXIST, gps_name_claim(store, "frames", &user.self, nullptr));
+    EXPECT_EQ(0, gps_name_release(store, "frames", &user.self, &made.id));
+    EXPECT_EQ(0, gps_name_resolve(store, "frames", &target)) << "its keeper's, not anybody's";
+    EXPECT_EQ(0, gps_keeper_drop(store, "frames", nullptr, &user.self, SECOND));
+    EXPECT_EQ(-ENOENT, gps_name_resolve(store, "frames", &target));
+}
+
+// --- death
+// -----------------------------------------------------------------------------------------
+
+TEST_F(Keeper, TheNextOneAdoptsWhatIsHeldAndWaitsForItsDescriptor) {
+    Actor creator(*store), user(*store), late(*store);
+    auto made = creator.record(1, GPS_KEEP_USERS, "frames"),
+         lone = creator.record(2, GPS_KEEP_FOREVER);
+    gps_gc_counts counts;
+    ASSERT_EQ(0, creator.create(made, "before"));
+    ASSERT_EQ(0, gps_keeper_deposit(store, &lone, &creator.self, 0, SECOND));
+    user.hold(made.id, GPS_VIA_RULE);
+    creator.die();
+    stop(SIGKILL);
+    gps_gc_counts before_next;
+    ASSERT_EQ(0, gps_store_gc(store, false, &before_next));
+    EXPECT_EQ(1u, before_next.kept);
+    EXPECT_EQ(1u, before_next.regions) << "the one that nobody holds";
+    EXPECT_EQ(-EEXIST, gps_name_claim(store, "frames", &late.self, nullptr));
+
+    EXPECT_EQ(std::to_string(-ETIMEDOUT), late.get(made.id, SECOND / 2))
+        << "it started the next one";
+    EXPECT_EQ(1u, regions());
+    int fd = memory("again");
+    EXPECT_EQ(0, gps_keeper_deposit(store, &made, &user.self, fd, SECOND));
+    close(fd);
+    EXPECT_EQ("again", late.get(made.id));
+    EXPECT_EQ(0, gps_store_gc(store, false, &counts));
+    EXPECT_EQ(0u, counts.regions + counts.names);
+    user.let_go();
+    EXPECT_TRUE(dropped(made.id));
+    EXPECT_EQ(entries_of("names"), "");
+}
+
+TEST_F(Keeper, WhatIsAdoptedGoesWithItsHoldersTooWhateverItsKeep) {
+    Actor creator(*store), user(*store);
+    auto made = creator.record(1, GPS_KEEP_FOREVER);
+    ASSERT_EQ(0, creator.create(made));
+    stop(SIGKILL);
+    EXPECT_EQ(std::to_string(-ETIMEDOUT), user.get(made.id, SECOND / 2));
+    creator.die();
+    EXPECT_TRUE(dropped(made.id)) << "nobody has a descriptor any more";
+    EXPECT_EQ("-2", user.get(made.id));
+}
+
+TEST_F(Keeper, EndsWhenThereIsNothingToKeepAndLeavesNothing) {
+    pid_t pid;
+    {
+        Actor creator(*store);
+        ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER, "frames")));
+        pid = keeper();
+        creator.die();
+    }
+    EXPECT_TRUE(gone(pid));
+    EXPECT_EQ("", left());
+}
+
+TEST_F(Keeper, ATermRemovesTheRecords) {
+    Actor creator(*store);
+    auto other = creator.record(1, GPS_KEEP_OWNER);
+    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_FOREVER, "frames")));
+    stop(SIGTERM);
+    EXPECT_EQ(entries_of("regions") + entries_of("names"), "");
+    EXPECT_EQ(-ENOENT, gps_keeper_released(store, &other.id, &creator.self, 0));
+    EXPECT_EQ(0, keeper()) << "nothing but a deposit and an adoption starts one";
+}
+
+TEST_F(Keeper, OfTwentyThatStartOneAtOnceAllFindTheSame) {
+    std::vector<pid_t> children;
+    std::vector<std::unique_ptr<Actor>> actors;
+    for (unsigned i = 0; i < 20; i++)
+        actors.push_back(std::make_unique<Actor>(*store));
+    for (unsigned i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            auto made = actors[i]->record(i + 1, GPS_KEEP_OWNER);
+            _exit(gps_keeper_deposit(store, &made, &actors[i]->self, 0, 10 * SECOND) == 0 ? 0 : 1);
+        }
+        children.push_back(child);
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        int status = -1;
+        waitpid(children[i], &status, 0);
+        EXPECT_EQ(0, status);
+        actors[i]->hold(actors[i]->record(i + 1, GPS_KEEP_OWNER).id, GPS_VIA_CREATOR);
+    }
+    EXPECT_EQ(20u, regions());
+    EXPECT_EQ(keepers(), 1u);
+}
+
+TEST_F(Keeper, ASecondOneSaysWhoKeeps) {
+    Actor creator(*store);
+    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+    Result second = shared.tool({"keeper"});
+    EXPECT_EQ(1, second.status);
+    EXPECT_EQ(second.err, "gpushare: keeper: " + std::string(store->path) +
+                              " has a keeper already: gpushare, pid " + std::to_string(keeper()) +
+                              "\n");
+    EXPECT_EQ(0, shared.tool({"keeper", "--on-demand"}).status);
+}
+
+TEST_F(Keeper, TheProgramThatStartsOneSeesNoChild) {
+    Actor creator(*store);
+    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+    EXPECT_EQ(-1, waitpid(-1, nullptr, WNOHANG | __WALL));
+    EXPECT_EQ(ECHILD, errno);
+    std::string proc = "/proc/" + std::to_string(keeper());
+    EXPECT_EQ("/dev/null", fs::read_symlink(proc + "/fd/1"));
+    EXPECT_EQ(read_file(proc + "/environ").find("GTEST"), std::string::npos);
+    EXPECT_LE(descriptors_of(keeper()), 12u);
+}
+
+TEST_F(Keeper, APathThatIsTooLongForASocketIsNone) {
+    std::string deep = shared.root.path + "/" + std::string(150, 'd');
+    gps_store far;
+    ASSERT_EQ(0, gps_store_init(&far, deep.c_str(), "default", true));
+    gps_owner who;
+    uint64_t count;
+    {
+        Actor creator(far);
+        auto made = creator.record(1, GPS_KEEP_OWNER);
+        ASSERT_EQ(0, creator.create(made, "far"));
+        EXPECT_EQ("far", creator.get(made.id));
+        ASSERT_EQ(0, gps_keeper_ping(&far, &creator.self, SECOND, &who, &count));
+    }
+    kill(static_cast<pid_t>(who.pid), SIGTERM);
+    EXPECT_TRUE(gone(static_cast<pid_t>(who.pid)));
+}
+
+TEST_F(Keeper, WithoutAnExecutableADepositSaysSo) {
+    Actor creator(*store);
+    setenv("GPUSHARE_KEEPER", "/nonexistent/gpushare", 1);
+    EXPECT_EQ(-ENOENT, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+    setenv("GPUSHARE_KEEPER", shared.root.file("text", "no program").c_str(), 1);
+    EXPECT_EQ(-EACCES, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+}
+
+// --- clients
+// ---------------------------------------------------------------------------------------
+
+TEST_F(Keeper, GarbageEndsTheConnectionAndLeavesNothingOpen) {
+    Actor creator(*store);
+    auto made = creator.record(1, GPS_KEEP_OWNER);
+    ASSERT_EQ(0, creator.create(made));
+    pid_t pid = keeper();
+    size_t open = at_rest(pid);
+    int fds[200];
+    std::fill(std::begin(fds), std::end(fds), 0);
+    for (size_t size : {0u, 1u, 599u, 600u, 601u, 4096u, 100000u})
+        for (size_t count : {0u, 1u, 2u, 3u, 200u}) {
+            std::string bytes(size, '\x5a');
+            EXPECT_EQ(0, talk(bytes.data(), size, fds, count)) << size << " " << count;
+        }
+    gps_keeper_request request = {};
+    request.ask = GPS_KEEPER_GET;
+    request.sender = creator.self;
+    request.record.id = made.id;
+    gps_request_seal(&request);
+    EXPECT_EQ(96, talk(&request, sizeof request, fds, 0));
+    EXPECT_EQ(0, talk(&request, sizeof request, fds, 1)) << "a descriptor where none belongs";
+    request.ask = GPS_KEEPER_DEPOSIT;
+    request.record = made;
+    gps_request_seal(&request);
+    EXPECT_EQ(0, talk(&request, sizeof request, fds, 0));
+    EXPECT_EQ(0, talk(&request, sizeof request, fds, 2));
+    EXPECT_EQ(96, talk(&request, sizeof request, fds, 1));
+    EXPECT_EQ(pid, keeper());
+    EXPECT_TRUE(eventually([&] { return descriptors_of(pid) == open; })) << descriptors_of(pid);
+}
+
+TEST_F(Keeper, WhoSaysNothingDelaysNobody) {
+    Actor creator(*store);
+    auto made = creator.record(1, GPS_KEEP_OWNER);
+    ASSERT_EQ(0, creator.create(made));
+    pid_t pid = keeper();
+    size_t open = at_rest(pid);
+    std::vector<int> silent;
+    for (int i = 0; i < 600; i++)
+        silent.push_back(dial());
+    auto begin = Clock::now();
+    EXPECT_EQ("bytes", creator.get(made.id));
+    EXPECT_LE(Clock::now() - begin, std::chrono::milliseconds(2000));
+    EXPECT_TRUE(eventually([&] { return descriptors_of(pid) == open; }, 8000));
+    for (int fd : silent)
+        close(fd);
+}
+
+TEST_F(Keeper, TwoThousandAtOnceAreAllAnswered) {
+    Actor creator(*store);
+    auto made = creator.record(1, GPS_KEEP_OWNER);
+    ASSERT_EQ(0, creator.create(made));
+    pid_t pid = keeper();
+    size_t open = at_rest(pid), answered = 0;
+    std::vector<int> waiting;
+    gps_keeper_request request = {};
+    request.ask = GPS_KEEPER_GET;
+    request.sender = creator.self;
+    request.record.id = made.id;
+    gps_request_seal(&request);
+    kill(pid, SIGSTOP);
+    for (int i = 0; i < 2000; i++) {
+        waiting.push_back(dial());
+        ASSERT_EQ(0, gps_parcel_send(waiting.back(), &request, sizeof request, -1));
+    }
+    kill(pid, SIGCONT);
+    for (int fd : waiting)
+        answered += hear(fd) == 96;
+    EXPECT_EQ(2000u, answered);
+    EXPECT_TRUE(eventually([&] { return descriptors_of(pid) == open; }));
+}
+
+TEST_F(Keeper, AnotherUserIsRefused) {
+    if (geteuid() != 0)
+        GTEST_SKIP() << "needs root to be another user";
+    Actor creator(*store);
+    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        gps_keeper_request request = {};
+        request.ask = GPS_KEEPER_PING;
+        request.sender = creator.self;
+        gps_request_seal(&request);
+        int at = open(store->path, O_PATH | O_DIRECTORY);
+        /* as if the directory were open to it */
+        if (chmod(store->path, 0755) != 0 || chmod(shared.root.path.c_str(), 0755) != 0 ||
+            chmod((std::string(store->path) + "/keeper").c_str(), 0666) != 0 || at < 0)
+            _exit(90);
+        chmod(fs::path(store->path).parent_path().c_str(), 0755);
+        if (setuid(65534) != 0)
+            _exit(91);
+        int fd = dial();
+        gps_parcel_send(fd, &request, sizeof request, -1);
+        _exit(fd < 0 ? 92 : hear(fd) > 0 ? 1 : 0);
+    }
+    waitpid(child, &status, 0);
+    chmod(store->path, 0700);
+    chmod(fs::path(store->path).parent_path().c_str(), 0700);
+    EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
+TEST_F(Keeper, KilledAtAnyMomentItLosesNothing) {
+    std::vector<std::unique_ptr<Actor>> creators;
+    std::vector<gps_region_record> made;
+    for (unsigned i = 0; i < 8; i++) {
+        creators.push_back(std::make_unique<Actor>(*store));
+        made.push_back(creators[i]->record(i + 1, GPS_KEEP_USERS, "r" + std::to_string(i)));
+        ASSERT_EQ(0, creators[i]->create(made[i], std::to_string(i)));
+    }
+    Actor user(*store);
+    for (unsigned round = 0; round < 30; round++) {
+        pid_t pid = keeper();
+        std::thread killer([&] {
+            usleep(round * 300);
+            if (pid > 0)
+                kill(pid, SIGKILL);
+        });
+        for (unsigned i = 0; i < 8; i++) {
+            int fd = memory(std::to_string(i));
+            ASSERT_EQ(0, gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND))
+                << round;
+            close(fd);
+        }
+        killer.join();
+        for (unsigned i = 0; i < 8; i++) {
+            int fd = memory(std::to_string(i));
+            ASSERT_EQ(0, gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND))
+                << round;
+            close(fd);
+            ASSERT_EQ(std::to_string(i), user.get(made[i].id)) << round;
+        }
+    }
+    EXPECT_EQ(8u, regions());
+    EXPECT_EQ("r0 r1 r2 r3 r4 r5 r6 r7 ", entries_of("names"));
+}
+
+TEST_F(Keeper, DropSaysWhatCanBeDropped) {
+    Actor creator(*store, "camera");
+    EXPECT_EQ(shared.tool({"drop", "frames"}).err,
+              "gpushare: drop: nothing that is kept is called 'frames'; nothing is kept in " +
+                  std::string(store->path) + "\n");
+    auto made = creator.record(1, GPS_KEEP_FOREVER, "frames");
+    ASSERT_EQ(0, creator.create(made));
+    shared.region(creator.self, "legacy", 9);
+    EXPECT_EQ(shared.tool({"drop", "x"}).err, "gpushare: drop: nothing that is kept is called 'x'; "
+                                              "there is: frames (see: gpushare ls)\n");
+    Result legacy = shared.tool({"drop", "legacy"});
+    EXPECT_EQ(legacy.status, 1);
+    EXPECT_TRUE(contains(legacy.err, "'legacy' is memory of camera")) << legacy.err;
+    EXPECT_EQ(shared.tool({"drop"}).status, 2);
+    EXPECT_EQ(shared.tool({"drop", "frames"}).status, 0);
+    EXPECT_FALSE(recorded(made.id));
+}
+
+// --- what the tool says of it
+// ----------------------------------------------------------------------
+
+TEST_F(Keeper, LsNamesTheCreatorAndCountsTheOthers) {
+    Actor creator(*store, "camera"), user(*store, "viewer");
+    auto made = creator.record(1, GPS_KEEP_FOR, "frames");
+    made.keep_for = 600 * SECOND;
+    gps_record_seal(&made);
+    ASSERT_EQ(0, creator.create(made));
+    user.hold(made.id, GPS_VIA_RULE);
+    std::string text = shared.tool({"ls"}).out;
+    EXPECT_TRUE(contains(text, "camera " + pid_text(creator.self) + "  ")) << text;
+    EXPECT_TRUE(contains(text, "1: viewer")) << text;
+    Json region = Json::parse(shared.tool({"ls", "--json"}).out)[0];
+    EXPECT_EQ(region["backing"].text, "vmm");
+    EXPECT_EQ(region["owner"]["command"].text, "camera");
+    EXPECT_EQ(region["keeper"]["command"].text, "gpushare");
+    EXPECT_EQ(region["keep"].text, "10min");
+    text = shared.tool({"show", "frames"}).out;
+    EXPECT_TRUE(contains(text, "keep       10min after its last user\n")) << text;
+    EXPECT_TRUE(contains(text, "access     write\n")) << text;
+    EXPECT_TRUE(contains(text, "keeper     gpushare " + std::to_string(keeper()) + ", alive\n"));
+    creator.die();
+    text = shared.tool({"ls"}).out;
+    EXPECT_TRUE(contains(text, "camera " + pid_text(creator.self) + " (ended)  ")) << text;
+    EXPECT_TRUE(contains(text, "ready")) << text;
+}
+
+TEST_F(Keeper, DoctorSaysWhetherOneLivesOrCanBeStarted) {
+    auto doctor = [&](const Environment &more) {
+        return shared.tool({"doctor", "-t", "1ms"}, false, more).out;
+    };
+    std::string text = doctor({});
+    EXPECT_TRUE(contains(text, "keeper       none now; programs that need one start")) << text;
+    text = doctor({{"GPUSHARE_KEEPER", "/nonexistent"}});
+    EXPECT_TRUE(contains(text, "warn  keeper       programs cannot start one")) << text;
+    Actor creator(*store);
+    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+    text = doctor({});
+    EXPECT_TRUE(contains(text, "pid " + std::to_string(keeper()) + ", keeps 1 region\n")) << text;
 }

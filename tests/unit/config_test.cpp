@@ -420,7 +420,7 @@ const char *const option_keys =
     "[gpushare] has mode, on_free, free_timeout, linger, log, log_format, "
     "log_level, log_max, stack_depth, list_allocations";
 const char *const region_keys = "a region has program, size, index, device, caller, role, wait, "
-                                "missing, ready, handover";
+                                "missing, ready, handover, backing, keep, access, upload, verify";
 
 TEST(ConfigFile, NamesUnknownKeysAndTheNearest) {
     EXPECT_EQ(error_of("[gpushare]\nmdoe = off\n"),

@@ -51,6 +51,13 @@ __global__ static void count_kernel(const uint32_t *in, size_t count, uint32_t s
     atomicAdd(hits, mine);
 }
 
+__global__ static void sum_kernel(const uint32_t *in, size_t count, unsigned long long *sum) {
+    unsigned long long mine = 0;
+    for (EACH(i, count))
+        mine += (i + 1) * in[i];
+    atomicAdd(sum, mine);
+}
+
 static inline void fill(uint32_t *out, size_t count, uint32_t seed, cudaStream_t stream = 0) {
     fill_kernel<<<1024, 256, 0, stream>>>(out, count, seed);
     check(cudaGetLastError(), "fill");
@@ -69,6 +76,17 @@ static inline size_t count_words(const uint32_t *in, size_t count, uint32_t seed
     count_kernel<<<1024, 256>>>(in, count, seed, plus, hits);
     check(cudaMemcpy(&seen, hits, sizeof(seen), cudaMemcpyDeviceToHost), "count_words");
     check(cudaFree(hits), "cudaFree");
+    return seen;
+}
+
+// A sum in which each word's place counts, too.
+static inline uint64_t sum_words(const uint32_t *in, size_t count) {
+    unsigned long long *sum, seen = 0;
+    check(cudaMalloc(&sum, sizeof(*sum)), "cudaMalloc");
+    check(cudaMemset(sum, 0, sizeof(*sum)), "cudaMemset");
+    sum_kernel<<<1024, 256>>>(in, count, sum);
+    check(cudaMemcpy(&seen, sum, sizeof(seen), cudaMemcpyDeviceToHost), "sum_words");
+    check(cudaFree(sum), "cudaFree");
     return seen;
 }
 #else
@@ -106,6 +124,14 @@ static inline size_t count_words(const uint32_t *in, size_t count, uint32_t seed
     for (size_t i = 0; i < count; i++)
         seen += copy[i] == word_at(i, seed) + plus;
     return seen;
+}
+
+static inline uint64_t sum_words(const uint32_t *in, size_t count) {
+    const std::vector<uint32_t> copy = copy_of(in, count);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (i + 1) * copy[i];
+    return sum;
 }
 #endif
 

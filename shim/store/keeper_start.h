@@ -1,12 +1,12 @@
 /*
- * launch.h - starts the keeper, from inside a program that is not to notice.
+ * keeper_start.h - starts the keeper, from inside a program that is not to notice.
  *
  * No SIGCHLD, nothing for the program's wait() to find, none of its descriptors, environment or
  * memory: the child runs on a stack of its own in the program's memory, as after vfork, until it
  * has become `gpushare keeper`; and it is init's child, in a session of its own.
  */
-#ifndef GPS_LAUNCH_H
-#define GPS_LAUNCH_H
+#ifndef GPS_KEEPER_START_H
+#define GPS_KEEPER_START_H
 
 #include <stdbool.h>
 #include <stddef.h>

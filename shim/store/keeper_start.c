@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "launch.h"
+#include "keeper_start.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,0 +1,252 @@
+"""The replicas that replicas.py starts: processes that serve, bare or preloaded, on one card.
+
+Owns the machine's side of it: the environment, the card's memory in use (NVML, which nvidia-smi reads; on the
+simulator a program that asks), the published directory, and that every process is ended. What went wrong is an
+exception `Failed`, with what the process said.
+"""
+import ctypes
+import os
+import pathlib
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+class Failed(Exception):
+    pass
+
+
+class Nvml:
+    """The card's memory in use, in bytes."""
+
+    class Memory(ctypes.Structure):
+        _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+    def __init__(self, card):
+        self.library, self.device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+        if self.library.nvmlInit_v2() or self.library.nvmlDeviceGetHandleByIndex_v2(card, ctypes.byref(self.device)):
+            raise OSError("NVML does not start")
+
+    def used(self):
+        memory = self.Memory()
+        if self.library.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(memory)):
+            raise Failed("NVML does not say how much memory is in use")
+        return memory.used
+
+
+class Fleet:
+    """All that one step starts. Leaving the `with` ends it."""
+
+    def __init__(self, build, driver, name):
+        self.build, self.driver, self.name = pathlib.Path(build).resolve(), driver, name
+        self.programs = self.build / ("gpu" if driver == "gpu" else "gpu-sim")
+        if not (self.build / "libgpushare.so").exists():
+            sys.exit(f"{self.build}/libgpushare.so is not built") # the loader would go on without it
+        self.results = self.build / "gpu-results"
+        self.results.mkdir(exist_ok=True)
+        for old in self.results.glob(f"replicas-{name}-*"):
+            old.unlink()
+        shm = os.environ.get("GPUSHARE_DIR", "/dev/shm")
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="replicas-", dir=shm))
+        self.scratch = None
+        self.members = []
+        self.card = 0
+        self.nvml = None
+        if driver == "gpu":
+            try:
+                self.nvml = Nvml(self.card)
+            except OSError:
+                pass # nvidia-smi, then
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for member in self.members:
+            member.kill()
+        for pid in self.keepers():
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.directory, ignore_errors=True)
+        if self.scratch:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def room_for(self, size):
+        """A folder for files: memory where there is enough of it, so that no disk is measured."""
+        shm = shutil.disk_usage("/dev/shm").free > 2 * size
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-weights-", dir="/dev/shm" if shm else None))
+        return self.scratch
+
+    def environment(self, config, log=None):
+        words = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE_") or "_SIM_" in key}
+        if config:
+            words |= {"LD_PRELOAD": f"{self.build}/libgpushare.so", "GPUSHARE_CONFIG": str(config),
+                      "GPUSHARE_DIR": str(self.directory), "GPUSHARE_LOG": str(log), "GPUSHARE_LOG_FORMAT": "jsonl"}
+        return words
+
+    def config(self, name, text):
+        path = self.results / f"replicas-{self.name}-{name}.conf"
+        path.write_text(text, encoding="utf-8")
+        self.tool("check", path)
+        return path
+
+    def tool(self, *words):
+        done = subprocess.run([f"{self.build}/gpushare", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              env={**os.environ, "GPUSHARE_DIR": str(self.directory)}, text=True, timeout=30)
+        if done.returncode:
+            raise Failed(f"gpushare {words[0]} ends with {done.returncode}: {done.stdout.strip()[-300:]}")
+        return done.stdout
+
+    def once(self, *words, timeout=60):
+        """A bare program that ends by itself: what it prints."""
+        done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env=self.environment(None), timeout=timeout)
+        if done.returncode:
+            raise Failed(f"{pathlib.Path(words[0]).name} {words[1]} ends with {done.returncode}: {done.stdout[-300:]}")
+        return done.stdout
+
+    def start(self, name, words, config=None):
+        member = Replica(self, name, words, config)
+        self.members.append(member)
+        return member
+
+    def used(self):
+        if self.nvml:
+            return self.nvml.used()
+        if self.driver == "gpu":
+            return self.smi()
+        return int(self.once(self.programs / "weights_shared", "used"))
+
+    def smi(self):
+        if self.driver != "gpu":
+            return self.used()
+        return int(self.once("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", self.card)) * MIB
+
+    def settled(self, most, patience=10):
+        """The memory in use, once it is at most so much, or what it is at last: ended processes take a while."""
+        until = time.monotonic() + patience
+        while (used := self.used()) > most and time.monotonic() < until:
+            time.sleep(0.1)
+        return used
+
+    def left(self, patience=10):
+        """What is in the published directory that means something, once nothing is, or at last."""
+        until = time.monotonic() + patience
+        while True:
+            files = [path for path in self.directory.rglob("*")
+                     if not path.is_dir() and path.name not in ("lock", "keeper.lock")]
+            if not files or time.monotonic() > until:
+                return files
+            time.sleep(0.1)
+
+    def keepers(self):
+        """Processes that keep this directory, by their words and environment."""
+        found, mine = [], str(self.directory).encode()
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_bytes()
+                if b"\0keeper\0" in words and mine in words + (process / "environ").read_bytes():
+                    found.append(int(process.name))
+            except OSError:
+                continue
+        return found
+
+
+class Peak:
+    """The most memory that was in use within the `with`."""
+
+    def __init__(self, fleet):
+        self.fleet, self.most, self.samples, self.ending = fleet, 0, 0, threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+
+    def watch(self):
+        while not self.ending.wait(0.01):
+            self.most = max(self.most, self.fleet.used())
+            self.samples += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.thread.join()
+
+
+class Replica:
+    """A process that says "ready ...", and answers a line with a line."""
+
+    def __init__(self, fleet, name, words, config):
+        stem = fleet.results / f"replicas-{fleet.name}-{name}"
+        self.name, self.log, self.output = name, pathlib.Path(f"{stem}.jsonl"), open(f"{stem}.out", "w", encoding="utf-8")
+        self.began, self.load, self.whole = time.monotonic(), None, None
+        self.lines, self.said = queue.Queue(), "nothing"
+        self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.output, env=fleet.environment(config, self.log), text=True, bufsize=1)
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.put((time.monotonic(), line.strip()))
+            print(line, end="", file=self.output, flush=True)
+        self.lines.put((time.monotonic(), None))
+
+    def line(self, timeout):
+        try:
+            when, text = self.lines.get(timeout=timeout)
+        except queue.Empty:
+            raise Failed(f"{self.name} says nothing for {timeout} s") from None
+        if text is None:
+            raise Failed(f"{self.name} has ended with {self.process.wait()}; the last that it said: {self.said}")
+        self.said = text
+        return when, text
+
+    def ready(self, timeout=60):
+        """Waits until it serves: seconds that it loaded, and since it was started."""
+        while True:
+            when, text = self.line(timeout)
+            if text.startswith("ready "):
+                self.load, self.whole = float(text.split()[2]), when - self.began
+                return self
+
+    def ask(self, question, timeout=30):
+        try:
+            self.process.stdin.write(question + "\n")
+        except OSError:
+            raise Failed(f"{self.name} has gone") from None
+        return self.line(timeout)[1].split(" ", 1)[1]
+
+    def end(self, timeout=30):
+        """As it ends by itself; its status."""
+        try:
+            self.process.stdin.write("end\n")
+            self.process.stdin.close()
+            return self.process.wait(timeout)
+        except (OSError, subprocess.TimeoutExpired):
+            self.kill()
+            return "not at all"
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        return self.process.wait()
+
+    def findings(self):
+        """Names of what it has reported, counted."""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        names = [part.split('"', 1)[0] for part in text.split('"finding":"')[1:]]
+        return {name: names.count(name) for name in sorted(set(names))}
+
+
+def gib(value):
+    return f"{value / GIB:.2f} GiB" if abs(value) >= GIB // 4 else f"{value / MIB:.0f} MiB"
+
+
+if __name__ == "__main__":
+    sys.exit("fleet.py is a part of replicas.py")
