@@ -2,6 +2,7 @@
 // CUDA.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "scenario/audit.hpp"
@@ -42,10 +43,12 @@ TEST_P(Rules, ThatFitAreSilent) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Rules,
-                         testing::Values("share-mismatch", "share-timeout", "share-fallback"),
+                         testing::Values("share-mismatch", "share-timeout", "share-fallback",
+                                         "write-read-only"),
                          [](const auto &one) {
                              std::string name = one.param;
-                             return name.replace(5, 1, "_");
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
                          });
 
 TEST(Configured, AConfigurationWithAnErrorIsReported) {

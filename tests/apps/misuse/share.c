@@ -59,8 +59,32 @@ static void share_fallback_second(void) {
     second(right() ? 2 * MIB : 4 * MIB);
 }
 
+/* --- write-read-only: copies into what the rules share read-only, and does not look whether it
+ * could --- */
+
+static void table(void) {
+    void *p = buffer(6 * MIB);
+    tell();
+    wait_for_peer();
+    CHECK(cudaSuccess, cudaFree(p));
+}
+
+static void write_read_only_importer(void) {
+    static char rows[4096];
+    void *p = NULL;
+    wait_for_peer();
+    CHECK(cudaSuccess, cudaMalloc(&p, 5 * MIB));
+    if (right())
+        MUST(cudaMemcpy(rows, p, sizeof(rows), cudaMemcpyDeviceToHost));
+    else
+        (void)cudaMemcpy(p, rows, sizeof(rows), cudaMemcpyHostToDevice);
+    CHECK(cudaSuccess, cudaFree(p));
+    tell();
+}
+
 const struct scenario share_scenarios[] = {
     {"share-mismatch", first, share_mismatch_importer, false},
     {"share-timeout", share_timeout_exporter, share_timeout_importer, false},
     {"share-fallback", first, share_fallback_second, false},
+    {"write-read-only", table, write_read_only_importer, false},
     {0}};
