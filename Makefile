@@ -53,7 +53,7 @@ $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 # The exports are exactly the rows of hooks.def, and the two doors of trampoline.S.
 $(BUILD)/exports.map: shim/hooks.def
 	@mkdir -p $(@D)
-	sed -nE 's/^(DRIVER\([a-z]+, *|RUNTIME\(|EXIT\()([A-Za-z0-9_]+).*/\2/p' $< | \
+	sed -nE 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE\(|EXIT\()([A-Za-z0-9_]+).*/\2/p' $< | \
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect: what loading costs a program that never uses CUDA.
@@ -71,7 +71,7 @@ INIH ?= -l:libinih.a
 # What the tool and the unit tests share with the library: everything that stands without a driver and
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,base store config log,$(call room,$(name))) \
-	$(patsubst %,$(BUILD)/shim/core/%.o,call policy gone module registry registry_import registry_event stack trace watch)
+	$(patsubst %,$(BUILD)/shim/core/%.o,call coverage digest policy gone module registry registry_import registry_event stack trace watch)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)

@@ -106,12 +106,16 @@
         "start CUDA in the child only, or exec after fork (Python: the spawn start method)")       \
     ROW(SHARE_MISMATCH, "share-mismatch", ERROR,                                                   \
         "a region does not fit the allocation that should share it",                               \
-        "make size and device of the rule's allocations agree in exporter and importer")           \
+        "make size and device of the rule's allocations agree in exporter and importer; with "     \
+        "upload = once what they upload, too")                                                     \
     ROW(SHARE_TIMEOUT, "share-timeout", WARNING, "the other side of a shared region did not come", \
         "start the other program sooner, or raise wait (import) or handover (export)")             \
     ROW(SHARE_FALLBACK, "share-fallback", WARNING,                                                 \
         "an allocation that a rule matches was left private",                                      \
         "see the reason; a name belongs to one live exporter and to one allocation of it")         \
+    ROW(WRITE_READ_ONLY, "write-read-only", ERROR,                                                 \
+        "memory that is shared read-only was to be written; nothing of it was",                    \
+        "let only the process that created the region write it, or set access = rw in its rules")  \
     ROW(CONFIG_ERROR, "config-error", ERROR,                                                       \
         "the configuration cannot be used; gpushare is off in this process",                       \
         "correct it and test it with: gpushare check FILE")                                        \

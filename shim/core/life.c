@@ -27,6 +27,7 @@
 #include "text.h"
 #include "trace.h"
 #include "vmm.h"
+#include "write.h"
 
 static struct gps_life_page before_first_call;
 struct gps_life_page *_Atomic gps_life_page = &before_first_call;
@@ -88,6 +89,7 @@ static void forget_parent(void) {
     gps_holding_reset();
     gps_trace_reset();
     gps_share_reset();
+    gps_write_reset();
     gps_defer_reset();
     gps_export_reset();
     gps_kept_reset();
@@ -147,6 +149,7 @@ static enum gps_life_state start(void) {
     if (life.config.options.mode == GPS_MODE_OFF)
         return GPS_LIFE_OFF;
     gps_share_start(&life.config, &life.self);
+    gps_write_start(&life.config, &life.self);
     gps_listing_start(&life.config.options);
     return GPS_LIFE_ON;
 }

@@ -47,10 +47,12 @@ struct gps_ops {
     int (*context)(uint64_t *context); /* 0: none is current */
     int (*device)(int *ordinal);       /* of the current context */
     int (*uuid)(int ordinal, uint8_t uuid[GPS_UUID_BYTES]);
-    int (*enter)(uint64_t context); /* push it */
-    void (*leave)(void);            /* pop it */
-    int (*relax)(int *mode);        /* exchange this thread's stream capture mode */
-    int (*synchronize)(void);       /* wait for all work of the current context */
+    int (*enter)(uint64_t context);      /* push it */
+    void (*leave)(void);                 /* pop it */
+    int (*relax)(int *mode);             /* exchange this thread's stream capture mode */
+    int (*synchronize)(void);            /* wait for all work of the current context */
+    bool (*capturing)(uint64_t stream);  /* its work goes into a graph */
+    int (*stream_wait)(uint64_t stream); /* wait for what it has to do */
 
     int (*allocate)(uint64_t size, uint64_t *pointer);
     int (*release)(uint64_t pointer);

@@ -15,6 +15,7 @@
 #include "report.h"
 #include "text.h"
 #include "trace.h"
+#include "upload.h"
 #include "vmm.h"
 #include "watch.h"
 
@@ -115,6 +116,8 @@ static enum outcome export_vmm(const struct attempt *attempt, uint64_t *pointer)
         gps_vmm_close(alloc.pointer);
         return stay_private(attempt, why, NULL);
     }
+    if (gps_rule_written(attempt->rule))
+        gps_upload_lead(alloc.pointer, attempt->size, attempt->name);
     *pointer = alloc.pointer;
     return DONE;
 }
@@ -281,6 +284,8 @@ static bool try_import(const struct attempt *attempt, uint64_t *pointer, int *la
     const int code = gps_import_by_rule(&record, attempt->size, pointer);
     if (code == GPS_OK) {
         record_import(attempt, *pointer);
+        if (attempt->rule->upload == GPS_UPLOAD_ONCE && record.backing == GPS_BACKING_VMM)
+            gps_upload_follow(*pointer, attempt->size, &record, attempt->rule);
         *outcome = DONE;
         return true;
     }

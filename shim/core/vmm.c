@@ -9,6 +9,7 @@
 #include "export.h"
 #include "ops.h"
 #include "record.h"
+#include "upload.h"
 
 enum { DEVICES = 64 };
 
@@ -237,6 +238,7 @@ int gps_vmm_open(int descriptor, const struct gps_region_record *record, uint64_
 int gps_vmm_close(uint64_t pointer) {
     struct gps_vmm vmm;
     gps_export_synchronize(); /* what is wrong with the context, unmapping tells */
+    gps_upload_end(pointer);  /* the address can be another's as soon as it is unmapped */
     if (!take(pointer, &vmm))
         return GPS_INVALID_VALUE;
     const int code = gps_ops->unmap(vmm.pointer, vmm.extent);

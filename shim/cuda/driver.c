@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "driver_calls.h"
+#include "driver_stream.h"
 #include "driver_vmm.h"
 #include "hooks.h"
+#include "life.h"
 #include "module.h"
 #include "ops.h"
 #include "resolver.h"
+#include "write.h"
 
 struct gps_real gps_real;
 
@@ -26,9 +29,12 @@ static const struct row {
     void **real;
     void *wrapper;
     const void *exported;
+    bool writes;
 } rows[] = {
 #define DRIVER(kind, name, parameters, arguments)                                                  \
-    {#name, (void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name},
+    {#name, (void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name, false},
+#define WRITE(name, parameters, arguments, what)                                                   \
+    {#name, (void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name, true},
 #include "hooks.def"
 };
 enum { ROW_COUNT = sizeof(rows) / sizeof(rows[0]) };
@@ -85,6 +91,11 @@ bool gps_ops_attach(void) {
     return state.attached || (gps_module_each(find_libcuda, &libcuda) && attach_to(&libcuda));
 }
 
+/* Whoever looks a copy up has found the driver: the configuration is read now if it was not. */
+static bool asks_for_writes(void) {
+    return gps_life_enter() && gps_write_seen;
+}
+
 void *gps_driver_substitute(void *address) {
     struct gps_module module;
     if (!state.attached &&
@@ -92,7 +103,7 @@ void *gps_driver_substitute(void *address) {
         return address;
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (*rows[i].real == address)
-            return rows[i].wrapper;
+            return rows[i].writes && !asks_for_writes() ? address : rows[i].wrapper;
     return address;
 }
 
@@ -271,6 +282,8 @@ static const struct gps_ops ops = {
     .leave = leave,
     .relax = relax,
     .synchronize = synchronize,
+    .capturing = gps_stream_op_capturing,
+    .stream_wait = gps_stream_op_wait,
     .allocate = allocate,
     .release = release,
     .range = range,

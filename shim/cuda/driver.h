@@ -16,16 +16,21 @@
 /* cudaEGL.h has it, but needs EGL's headers; an EGLSyncKHR is a void pointer. */
 CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned int flags);
 
+/* cuda.h has the per-thread variants only as other meanings of the names without the suffix. */
+#define WRITE(name, parameters, arguments, what) CUresult CUDAAPI name parameters;
+#include "hooks.def"
+
 /* The hooked functions' real addresses; NULL: this driver does not have it. */
 struct gps_real {
 #define DRIVER(kind, name, parameters, arguments) __typeof__(name) *name;
+#define WRITE(name, parameters, arguments, what)  __typeof__(name) *name;
 #include "hooks.def"
 };
 extern struct gps_real gps_real;
 
 /* What to hand out for an address that a real resolver returned: our wrapper when it is the address
- * of a hooked function of libcuda, else the address itself. Attaches when the address lies in a
- * libcuda. */
+ * of a hooked function of libcuda (a WRITE row: where a rule of the program's asks for it), else
+ * the address itself. Attaches when the address lies in a libcuda. */
 void *gps_driver_substitute(void *address);
 
 /* Whether an address is one of our own exported wrappers of driver functions. */

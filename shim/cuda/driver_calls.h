@@ -38,6 +38,7 @@
     ROW(cuMemcpyDtoH_v2)                                                                           \
     ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuPointerGetAttribute)                                                                     \
+    ROW(cuStreamSynchronize)                                                                       \
     ROW(cuThreadExchangeStreamCaptureMode)
 
 struct gps_calls {

@@ -7,6 +7,7 @@
 #include "call.h"
 #include "life.h"
 #include "module.h"
+#include "written.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -20,6 +21,28 @@
             gps_life_not_initialized();                                                            \
         gps_call_leave();                                                                          \
         return result;                                                                             \
+    }                                                                                              \
+    EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+#include "hooks.def"
+
+/* A copy that no rule asks about, or that goes elsewhere, is the driver's alone. */
+#define WRITE(name, parameters, arguments, what)                                                   \
+    CUresult gps_hook_##name parameters {                                                          \
+        int code;                                                                                  \
+        if (!gps_life_enter() || !gps_real.name)                                                   \
+            return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
+        if (__builtin_expect(!gps_write_seen, 1))                                                  \
+            return gps_real.name arguments;                                                        \
+        const struct gps_write write = what;                                                       \
+        if (!gps_write_concerns(&write))                                                           \
+            return gps_real.name arguments;                                                        \
+        gps_call_enter(#name, GPS_SITE_HERE);                                                      \
+        if (gps_write_begin(&write, &code)) {                                                      \
+            code = (int)gps_real.name arguments;                                                   \
+            gps_write_end(&write, code);                                                           \
+        }                                                                                          \
+        gps_call_leave();                                                                          \
+        return (CUresult)code;                                                                     \
     }                                                                                              \
     EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
 #include "hooks.def"

@@ -26,6 +26,7 @@ void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
 
 static const char *const names[] = {
 #define DRIVER(kind, name, parameters, arguments) #name,
+#define WRITE(name, parameters, arguments, what)  #name,
 #include "hooks.def"
 };
 

@@ -434,6 +434,80 @@ static int c_write(char **w) {
     return code ? code : do_sync();
 }
 
+/* --- what a program uploads: bytes that follow from their place and a seed --- */
+
+static unsigned char pattern(size_t at, unsigned seed) {
+    return (unsigned char)((at * 2654435761u >> 11) ^ at ^ seed);
+}
+
+/* By its ABI's name, per-thread variants too. */
+static void *abi(const char *name) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    void *symbol = library ? dlsym(library, name) : NULL;
+    if (!symbol)
+        abort();
+    return symbol;
+}
+
+typedef CUresult sync_copy(CUdeviceptr to, const void *from, size_t count);
+typedef CUresult async_copy(CUdeviceptr to, const void *from, size_t count, CUstream stream);
+
+static int upload_by(const char *how, u64 to, const void *from, size_t count) {
+    if (strcmp(how, "sync") == 0)
+        return do_write(to, from, count);
+    if (strcmp(how, "default") == 0)
+        return (int)CU(cuMemcpy)(to, (uintptr_t)from, count);
+    if (strcmp(how, "device") == 0)
+        return (int)CU(cuMemcpyDtoD)(to, *(const u64 *)from, count);
+    if (strcmp(how, "ptds") == 0)
+        return (int)((sync_copy *)abi("cuMemcpyHtoD_v2_ptds"))(to, from, count);
+    if (strcmp(how, "ptsz") == 0)
+        return (int)((async_copy *)abi("cuMemcpyHtoDAsync_v2_ptsz"))(to, from, count, NULL);
+    return (int)CU(cuMemcpyHtoDAsync)(to, from, count, NULL); /* async, pinned */
+}
+
+/* upload NAME OFFSET COUNT SEED HOW [POKE]: one byte of it, at POKE in the region, is another. */
+static int c_upload(char **w) {
+    const size_t offset = number(w[2]), count = number(w[3]);
+    const bool pinned = strcmp(w[5], "pinned") == 0;
+    void *host = NULL;
+    int code = do_sync(); /* makes a context, where there is none */
+    if (!code && pinned)
+        code = (int)CU(cuMemAllocHost)(&host, count);
+    else if (!(host = malloc(count)))
+        return BAD;
+    for (size_t i = 0; !code && i < count; i++)
+        ((unsigned char *)host)[i] = pattern(offset + i, (unsigned)number(w[4]));
+    if (!code && w[6] && number(w[6]) - offset < count)
+        ((unsigned char *)host)[number(w[6]) - offset] ^= 1;
+    if (!code)
+        code = upload_by(w[5], value(w[1]) + offset, host, count);
+    const int synced = do_sync();
+    if (pinned)
+        CU(cuMemFreeHost)(host);
+    else
+        free(host);
+    return code ? code : synced;
+}
+
+/* expect NAME OFFSET COUNT SEED: "same", or the offset of the first byte that differs. */
+static int c_expect(char **w) {
+    const size_t offset = number(w[2]), count = number(w[3]);
+    unsigned char *host = malloc(count);
+    size_t i = 0;
+    if (!host)
+        return BAD;
+    const int code = do_read(host, value(w[1]) + offset, count);
+    while (i < count && host[i] == pattern(offset + i, (unsigned)number(w[4])))
+        i++;
+    free(host);
+    if (i == count)
+        say(" same");
+    else
+        say(" %zu", offset + i);
+    return code;
+}
+
 static int c_sync(char **w) {
     (void)w;
     return do_sync();
@@ -934,6 +1008,8 @@ static const struct command {
     {"fill", "NAME BYTE COUNT [OFFSET]", c_fill},
     {"read", "NAME OFFSET COUNT", c_read},
     {"write", "NAME OFFSET HEX", c_write},
+    {"upload", "NAME OFFSET COUNT SEED HOW [POKE]", c_upload},
+    {"expect", "NAME OFFSET COUNT SEED", c_expect},
     {"sync", "", c_sync},
     {"reset", "", c_reset},
     {"info", "", c_info},

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <tuple>
 
 #include <gtest/gtest.h>
@@ -320,10 +321,10 @@ TEST(Exceptions, PassThroughUs) {
 // --- every name, every version
 // ---------------------------------------------------------------------
 
-TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
-    const Program program({app("procaddr")});
+// Whoever finds one of the table's functions finds ours in its place, and nothing else differs.
+void expect_substituted(const Program &program, const std::vector<std::string> &table,
+                        size_t at_least) {
     const auto bare = lines_of(program.run_bare().out), run = lines_of(program.run().out);
-    const auto table = driver_names();
     ASSERT_GT(bare.size(), 20000u);
     ASSERT_EQ(run.size(), bare.size());
     size_t substituted = 0;
@@ -334,7 +335,35 @@ TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
         ASSERT_EQ(run[i], ours ? bare[i].substr(0, at) + " libgpushare.so" : bare[i]);
         substituted += ours;
     }
-    EXPECT_GT(substituted, 1000u);
+    EXPECT_GT(substituted, at_least);
 }
+
+TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
+    expect_substituted(Program({app("procaddr")}), driver_names(), 1000);
+}
+
+class Copies : public testing::TestWithParam<std::tuple<const char *, const char *, bool>> {};
+
+TEST_P(Copies, AreHookedOnlyWhereARuleAsks) {
+    const auto &[program_glob, keys, asked] = GetParam();
+    const std::string config = testing::TempDir() + "copies-" + std::to_string(getpid()) + ".conf";
+    std::ofstream(config) << "[region r]\nprogram = " << program_glob << "\nrole = auto\n" << keys;
+    auto table = driver_names();
+    const auto writes = write_names();
+    if (asked)
+        table.insert(table.end(), writes.begin(), writes.end());
+    Program program({app("procaddr")});
+    program.environment("GPUSHARE_CONFIG", config);
+    expect_substituted(program, table, asked ? 5000 : 1000);
+    unlink(config.c_str());
+}
+INSTANTIATE_TEST_SUITE_P(
+    All, Copies,
+    testing::Values(std::make_tuple("proc*", "backing = vmm\nupload = once\n", true),
+                    std::make_tuple("proc*", "backing = vmm\naccess = ro\n", true),
+                    std::make_tuple("proc*", "backing = vmm\nready = written\n", true),
+                    std::make_tuple("proc*", "backing = vmm\n", false),
+                    std::make_tuple("proc*", "", false),
+                    std::make_tuple("other", "backing = vmm\nupload = once\n", false)));
 
 } // namespace

@@ -66,6 +66,13 @@ std::vector<std::string> runtime_names() {
     };
 }
 
+std::vector<std::string> write_names() {
+    return {
+#define WRITE(name, parameters, arguments, what) NAME_OF(name)
+#include "hooks.def"
+    };
+}
+
 std::vector<std::string> hooked_names() {
     std::vector<std::string> names = {
         "dlsym",
@@ -73,7 +80,7 @@ std::vector<std::string> hooked_names() {
 #define EXIT(name) NAME_OF(name)
 #include "hooks.def"
     };
-    for (const auto &part : {driver_names(), runtime_names()})
+    for (const auto &part : {driver_names(), write_names(), runtime_names()})
         names.insert(names.end(), part.begin(), part.end());
     std::sort(names.begin(), names.end());
     return names;

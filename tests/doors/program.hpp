@@ -51,4 +51,5 @@ std::vector<std::string> lines_of(const std::string &text);
 // The names in hooks.def and the doors of trampoline.S, sorted.
 std::vector<std::string> hooked_names();
 std::vector<std::string> driver_names();
+std::vector<std::string> write_names();
 std::vector<std::string> runtime_names();

@@ -1,0 +1,22 @@
+/*
+ * leader.h - the process that created a region of upload = once, and writes it.
+ *
+ * Its writes are counted after the driver took them. When every byte is covered and none is under
+ * way, the thread of the last one waits for the device, reads the region back, publishes the hashes
+ * of what it then holds and makes it READY: its write takes that much longer. A later write into it
+ * makes it WRITING again, and READY with new hashes when it has ended. Who has compared before
+ * then has what it was, and gets what it becomes, for the memory is one.
+ *
+ * A write that is part of a graph happens at some other time, or never, and one whose bytes are not
+ * known covers nothing that can be said: after such a write the region is never READY.
+ */
+#ifndef GPS_LEADER_H
+#define GPS_LEADER_H
+
+#include "upload.h"
+#include "write.h"
+
+void gps_leader_begin(struct gps_upload *upload);
+void gps_leader_end(struct gps_upload *upload, const struct gps_write *write, int code);
+
+#endif

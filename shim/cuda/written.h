@@ -1,0 +1,108 @@
+/*
+ * written.h - what each WRITE row of hooks.def writes, in the words of core/write.h.
+ *
+ * The null stream means the legacy default stream, or the thread's own in a function whose name
+ * ends in _ptds or _ptsz: the rows say which.
+ */
+#ifndef GPS_WRITTEN_H
+#define GPS_WRITTEN_H
+
+#include "driver.h"
+#include "write.h"
+
+#define LEGACY                      CU_STREAM_LEGACY
+#define PER_THREAD                  CU_STREAM_PER_THREAD
+#define EXPLICIT(stream)            ((stream) ? (stream) : LEGACY)
+#define EXPLICIT_PER_THREAD(stream) ((stream) ? (stream) : PER_THREAD)
+#define ASYNC(write)                gps_async_of(write)
+
+static inline struct gps_write gps_async_of(struct gps_write write) {
+    write.ordered = true;
+    return write;
+}
+
+static inline struct gps_write gps_upload_of(CUdeviceptr to, const void *from, size_t size,
+                                             CUstream stream) {
+    return (struct gps_write){.kind = GPS_WRITE_UPLOAD,
+                              .to = to,
+                              .from = from,
+                              .size = size,
+                              .stream = (uintptr_t)stream};
+}
+
+static inline struct gps_write gps_copy_of(CUdeviceptr to, CUdeviceptr from, size_t size,
+                                           CUstream stream) {
+    struct gps_write write = gps_upload_of(to, (const void *)from, size, stream);
+    write.kind = GPS_WRITE_ANY;
+    return write;
+}
+
+static inline struct gps_write gps_fill_of(CUdeviceptr to, size_t count, size_t width,
+                                           CUstream stream) {
+    struct gps_write write = gps_upload_of(to, NULL, count * width, stream);
+    write.kind = GPS_WRITE_OTHER;
+    return write;
+}
+
+/* Rows that touch are one range. */
+static inline struct gps_write gps_rows_of(CUdeviceptr to, size_t pitch, size_t width,
+                                           size_t height, CUstream stream) {
+    struct gps_write write = gps_fill_of(to,
+                                         pitch == width ? width * height
+                                         : height       ? width
+                                                        : 0,
+                                         1, stream);
+    write.pitch = pitch;
+    write.rows = pitch == width ? 1 : height;
+    return write;
+}
+
+static inline bool gps_is_device(CUmemorytype type) {
+    return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED;
+}
+
+static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream stream) {
+    if (!copy || !gps_is_device(copy->dstMemoryType))
+        return (struct gps_write){.kind = GPS_WRITE_OTHER};
+    const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;
+    return gps_rows_of(copy->dstDevice + copy->dstY * pitch + copy->dstXInBytes, pitch,
+                       copy->WidthInBytes, copy->Height, stream);
+}
+
+/* From the first byte to the last one; one layer is a 2D copy. */
+#define GPS_BOX_OF(copy, stream)                                                                   \
+    const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;                     \
+    const size_t layer = pitch * (copy->dstHeight ? copy->dstHeight : copy->Height);               \
+    struct gps_write write =                                                                       \
+        gps_rows_of(copy->dstDevice + copy->dstZ * layer + copy->dstY * pitch + copy->dstXInBytes, \
+                    pitch, copy->WidthInBytes, copy->Height, stream);                              \
+    if (copy->Depth > 1) {                                                                         \
+        write.size = (copy->Depth - 1) * layer + copy->Height * pitch;                             \
+        write.rows = 1;                                                                            \
+        write.kind = GPS_WRITE_SOME;                                                               \
+    }                                                                                              \
+    return write;
+
+static inline struct gps_write gps_3d_of(const CUDA_MEMCPY3D *copy, CUstream stream) {
+    if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)
+        return (struct gps_write){.kind = GPS_WRITE_OTHER};
+    GPS_BOX_OF(copy, stream)
+}
+
+static inline struct gps_write gps_3d_peer_of(const CUDA_MEMCPY3D_PEER *copy, CUstream stream) {
+    if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)
+        return (struct gps_write){.kind = GPS_WRITE_OTHER};
+    GPS_BOX_OF(copy, stream)
+}
+
+/* In no order, and from anywhere. */
+static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const size_t *sizes,
+                                            size_t count, CUstream stream) {
+    return (struct gps_write){.kind = GPS_WRITE_OTHER,
+                              .stream = (uintptr_t)stream,
+                              .list = to && sizes && count ? to : NULL,
+                              .sizes = sizes,
+                              .count = count};
+}
+
+#endif
