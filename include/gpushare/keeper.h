@@ -30,8 +30,8 @@ enum gps_keeper_ask {
     /* With a descriptor. The record (name or not, creator, keep, flags, state; owner ignored) is
      * published with the keeper as its owner; one of this id that waits for its descriptor is
      * completed by it. 0; -EEXIST: it has it already (which is as good); -ENOSPC and what else
-     * gps_region_publish says. The name, if any, is claimed by the creator before, and pointed at
-     * the region by it after. */
+     * gps_region_publish says. The name, if any, is claimed by the creator before; the keeper
+     * points it at the region. */
     GPS_KEEPER_DEPOSIT = 1,
     /* record.id. 0 with a descriptor; -ENOENT; -EAGAIN: not deposited again yet. The asker has
      * published its intent slot before. */
