@@ -18,12 +18,15 @@
 #include "config.h"
 #include "file.h"
 #include "keeper_process.h"
+#include "keeping.h"
 #include "tool.h"
 #include "view.h"
 
-#define DEBOUNCE    (KEEPER_SECOND / 50) /* changes come in flocks */
-#define SWEEP_SHARE 20                   /* at most one part in so many of the time is sweeping */
-#define DEMAND_IDLE (2 * KEEPER_SECOND)
+#define DEBOUNCE      (KEEPER_SECOND / 50) /* changes come in flocks */
+#define SWEEP_SHARE   20                   /* at most one part in so many of the time is sweeping */
+#define LONGEST_PAUSE (KEEPER_SECOND / 4)
+#define SLOW          (30 * KEEPER_SECOND) /* between sweeps with nothing to keep */
+#define DEMAND_IDLE   (2 * KEEPER_SECOND)
 
 enum { OPTION_IDLE, OPTION_ON_DEMAND };
 enum { FD_LISTENER, FD_SIGNALS, FD_CHANGES, FD_CLIENTS };
@@ -37,6 +40,7 @@ struct rounds {
     uint64_t not_before; /* the next sweep */
     unsigned others;     /* live processes, as of the last sweep */
     bool ending;
+    bool evicted; /* what we keep is no longer there to be found */
 };
 
 uint64_t keeper_clock(void) {
@@ -154,13 +158,18 @@ static void sweep(struct rounds *rounds) {
     if (begin < keeper->sweep_at)
         return;
     keeper->sweep_at = KEEPER_NEVER;
+    rounds->evicted = !gps_keeping_holds(&keeper->store, keeper->lock);
+    if (rounds->evicted)
+        rounds->ending = true;
+    if (rounds->ending)
+        return;
     if (kept_sweep(&keeper->kept, begin, &next, &others) == 0)
         tidy(rounds, others);
     uint64_t end = keeper_clock();
-    rounds->not_before = end + (end - begin) * SWEEP_SHARE;
+    uint64_t pause = (end - begin) * SWEEP_SHARE;
+    rounds->not_before = end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE);
     keeper_sweep_by(keeper, next);
-    if (keeper->kept.count > 0)
-        keeper_sweep_by(keeper, end + KEEPER_SECOND);
+    keeper_sweep_by(keeper, end + (keeper->kept.count > 0 ? KEEPER_SECOND : SLOW));
 }
 
 static void go_round(struct rounds *rounds) {
@@ -220,6 +229,10 @@ static int keep(struct rounds *rounds, bool on_demand) {
     sweep(rounds);
     while (!rounds->ending)
         go_round(rounds);
+    if (rounds->evicted && !on_demand)
+        tool_error("%s was removed, or replaced by another", keeper->store.path);
+    if (rounds->evicted) /* nothing there is ours any more */
+        return on_demand ? TOOL_OK : TOOL_FAILED;
     keeper_home_leave(keeper);
     return TOOL_OK;
 }

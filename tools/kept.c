@@ -67,7 +67,8 @@ static void forget(struct kept_list *list, struct kept *kept) {
 
 int kept_add(struct kept_list *list, const struct gps_region_record *record, int descriptor,
              uint64_t now) {
-    struct kept made = {.record = *record, .since = now, .last_held = now, .published = true};
+    struct kept made = {
+        .record = *record, .since = now, .last_held = now, .held = true, .published = true};
     if (list->count >= list->max)
         return -EMFILE;
     made.descriptor = descriptor;
@@ -92,7 +93,8 @@ struct adoption {
 static bool adopt(void *arg, const struct gps_region_record *record, int status, const char *why) {
     struct adoption *adoption = arg;
     struct kept_list *list = adoption->list;
-    struct kept made = {.descriptor = -1, .since = adoption->now, .last_held = adoption->now};
+    struct kept made = {
+        .descriptor = -1, .since = adoption->now, .last_held = adoption->now, .held = true};
     (void)why;
     if (status != 0 || record->backing != GPS_BACKING_VMM ||
         gps_owner_equal(&record->owner, &list->self))

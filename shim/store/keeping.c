@@ -47,6 +47,14 @@ int gps_keeping_take(const struct gps_store *store, int *fd) {
     return rc;
 }
 
+bool gps_keeping_holds(const struct gps_store *store, int fd) {
+    char path[GPS_FILE_PATH];
+    struct stat st;
+
+    gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
+    return fstat(fd, &st) == 0 && still_there(path, &st);
+}
+
 static int remove_both(const struct gps_store *store) {
     static const char *const names[] = {GPS_KEEPER_SOCKET, GPS_KEEPER_LOCK}; /* the lock last */
     char path[GPS_FILE_PATH];

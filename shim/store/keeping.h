@@ -13,6 +13,10 @@
 /* *fd holds the lock until it is closed. -EAGAIN: another process has it, or is just letting go. */
 int gps_keeping_take(const struct gps_store *store, int *fd);
 
+/* Whether the lock still is the one that others find: not when its directory was removed, or
+ * replaced by another. */
+bool gps_keeping_holds(const struct gps_store *store, int fd);
+
 /* Removes socket and lock, then lets go. */
 void gps_keeping_end(const struct gps_store *store, int fd);
 

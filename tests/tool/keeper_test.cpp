@@ -517,6 +517,26 @@ TEST_F(Keeper, EndsWhenThereIsNothingToKeepAndLeavesNothing) {
     EXPECT_EQ("", left());
 }
 
+TEST_F(Keeper, EndsWhenItsDirectoryIsRemovedOrReplaced) {
+    for (bool replaced : {false, true}) {
+        Temporary place("/dev/shm");
+        gps_store lost;
+        gps_owner who = {};
+        uint64_t count;
+        ASSERT_EQ(0, gps_store_init(&lost, (place.path + "/pub").c_str(), "default", true));
+        Actor creator(lost);
+        ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_FOREVER)));
+        ASSERT_EQ(0, gps_keeper_ping(&lost, &creator.self, SECOND, &who, &count));
+        fs::remove_all(place.path + "/pub");
+        if (replaced) {
+            ASSERT_EQ(0, gps_store_init(&lost, (place.path + "/pub").c_str(), "default", true));
+            write_file(lost.path + std::string("/regions/x"), "another's");
+        }
+        EXPECT_TRUE(gone(static_cast<pid_t>(who.pid)));
+        EXPECT_EQ(replaced, fs::exists(lost.path + std::string("/regions/x")));
+    }
+}
+
 TEST_F(Keeper, ATermRemovesTheRecords) {
     Actor creator(*store);
     auto other = creator.record(1, GPS_KEEP_OWNER);
