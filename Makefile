@@ -81,8 +81,10 @@ $(BUILD)/tools/%.o: tools/%.c
 	@mkdir -p $(@D); echo "  CC    $<"
 	$(CC) $(C_FLAGS) -DGPS_VERSION='"$(VERSION)"' -DGPS_LIBDIR='"$(LIBDIR)"' -c $< -o $@
 
-# libdw reads debug information, libiberty demangles, jansson reads and writes JSON.
-TOOL_LIBS ?= -l:libjansson.a -l:libiberty.a -ldw
+# libdw reads debug information, libiberty demangles, jansson reads and writes JSON. All of it statically:
+# the keeper is this program, too, and starts where nothing was installed. What libdw.a needs differs.
+archives = $(foreach name,$(1),$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(name).a)),-l:lib$(name).a))
+TOOL_LIBS ?= -l:libjansson.a -l:libiberty.a $(call archives,dw elf lzma bz2 zstd z)
 $(BUILD)/gpushare: $(TOOL_OBJECTS) $(BUILD)/libgpushare_parts.a
 	@echo "  LINK  $@"
 	$(CC) $(C_FLAGS) $^ -o $@ $(INIH) $(TOOL_LIBS)

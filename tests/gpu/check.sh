@@ -33,7 +33,6 @@ else
     programs=$build/gpu
     cuda=${CUDA_HOME:-/usr/local/cuda}
     export LD_LIBRARY_PATH=$cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    [ ! -d "$build/lib" ] || LD_LIBRARY_PATH+=:$build/lib # make gpu-pack
     cards=$(nvidia-smi -L | grep -c ^GPU)
     large=65536 importers=64 soak=${SOAK_SECONDS:-600} rounds=${BENCH_ROUNDS:-7}
 fi

@@ -49,16 +49,14 @@ $(BUILD)/gpu/expected-2.txt: $(BUILD)/tests/conformance tests/gpu/expected.sh | 
 	@echo "  PLAY  $@"
 	tests/gpu/expected.sh $(BUILD)
 
-# The applications keep their debug information, which the findings' tests look at. libdw is the one library
-# that the tool needs and that a machine may not have.
+# The applications keep their debug information, which the findings' tests look at.
 GPU_PACK := $(BUILD)-gpu
 gpu-pack: all sim tests conformance gpu-programs bench-programs
 	rm -rf $(GPU_PACK)
-	mkdir -p $(GPU_PACK)/lib $(GPU_PACK)/tests $(GPU_PACK)/demo $(GPU_PACK)/bench
+	mkdir -p $(GPU_PACK)/tests $(GPU_PACK)/demo $(GPU_PACK)/bench
 	cp -a $(BUILD)/gpushare $(BUILD)/libgpushare.so $(BUILD)/gpu $(GPU_PACK)
 	cp -a $(BUILD)/demo/gpu $(GPU_PACK)/demo
 	cp -a $(addprefix $(BUILD)/bench/,calls empty.so registry store) $(GPU_PACK)/bench
 	cp -a $(addprefix $(TESTS)/,apps gpu scenario conformance soak-worker) $(GPU_PACK)/tests
 	strip -g $(GPU_PACK)/tests/scenario
-	cp -L $$(ldd $(BUILD)/gpushare | awk '/lib(dw|elf)\.so/ { print $$3 }') $(GPU_PACK)/lib
 	du -sh $(GPU_PACK)
