@@ -321,6 +321,8 @@ static void purge_one(void *arg, const struct gps_import *import) {
     if (import->kept)
         gps_vmm_close(import->pointer); /* it would outlive its context */
     gps_holding_end(import->slot);
+    if (import->kept)
+        gps_kept_released(&import->region);
     gps_gone_note(GPS_GONE_IMPORT, import->pointer,
                   (struct gps_gone){.born = import->trace,
                                     .context = import->context,

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bag.h"
 #include "file.h"
 #include "holding.h"
 #include "keeper.h"
@@ -74,7 +75,9 @@ static void deposit_again(void *unused, const struct gps_vmm *vmm) {
     if (gps_region_read(gps_life_store(), &vmm->region, &record, NULL) < 0)
         return;
     pthread_mutex_lock(&state.driver);
-    const bool has = !stopped() && gps_vmm_descriptor(vmm->pointer, &descriptor) == GPS_OK;
+    const bool has =
+        !stopped() && (vmm->created ? gps_vmm_descriptor(vmm->pointer, &descriptor) == GPS_OK
+                                    : gps_bag_get(&vmm->region, &descriptor));
     pthread_mutex_unlock(&state.driver);
     if (!has)
         return;
@@ -128,6 +131,7 @@ void gps_kept_stop(void) {
 }
 
 void gps_kept_reset(void) {
+    gps_bag_reset();
     memset((void *)&state, 0, sizeof(state));
 }
 
@@ -171,8 +175,9 @@ void gps_kept_end(struct gps_export *region) {
     gps_keeper_released(gps_life_store(), &region->record.id, gps_life_self(), PATIENCE);
 }
 
+/* The keeper sees by itself that the slot was cleared, and nobody waits for that. */
 void gps_kept_released(const struct gps_id *region) {
-    gps_keeper_released(gps_life_store(), region, gps_life_self(), PATIENCE);
+    gps_bag_drop(region);
 }
 
 int gps_kept_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
@@ -182,8 +187,10 @@ int gps_kept_open(const struct gps_region_record *record, uint64_t size, uint64_
     if (status < 0)
         return status;
     const int code = gps_vmm_open(descriptor, record, size, pointer);
-    close(descriptor);
-    if (code == GPS_OK)
+    if (code == GPS_OK) {
+        gps_bag_put(&record->id, descriptor);
         start_watching();
+    }
+    close(descriptor);
     return code;
 }

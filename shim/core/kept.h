@@ -5,7 +5,8 @@
  * that only preloaded processes understand; the driver refuses it. Its record belongs to the keeper
  * (gpushare/keeper.h), which has a descriptor of its memory; this process publishes a slot for as
  * long as it has the memory, as its creator or as an importer. Should the keeper die and another
- * start, a thread here hands it the descriptors of all that this process has again.
+ * start, a thread here hands it the descriptors of all that this process has again (bag.h: also of
+ * what it imported).
  *
  * Call inside a gps_scope that has entered a context, where not said otherwise.
  */

@@ -305,6 +305,12 @@ static enum outcome import_region(const struct attempt *attempt, bool take_over,
     int last_code = 0;
     if (gps_registry_imports_name(attempt->name))
         return stay_private(attempt, "this process has imported this region already", NULL);
+    /* Closing a watch can take the kernel milliseconds: most find the region at once, or nobody's.
+     */
+    if (try_import(attempt, pointer, &last_code, &holder, &outcome))
+        return outcome;
+    if (take_over && claim(attempt, NULL) == 0)
+        return export_region(attempt, pointer);
     gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS | GPS_WATCH_NAMES);
     while (!try_import(attempt, pointer, &last_code, &holder, &outcome)) {
         if (take_over && claim(attempt, NULL) == 0) {

@@ -224,6 +224,7 @@ static int make_and_send(struct peer *a, uint64_t *p) {
 static void take(struct peer *b, int descriptor, uint64_t access, uint64_t *q) {
     lane_send(LANE_PARENT, descriptor);
     check("  takes it", 0, vmm(b, VMM_TAKE, 0, 0));
+    check("  gives no descriptor of it", 1, vmm(b, VMM_SEND, 0, 0));
     *q = reserve_place(b, 0);
     check("  maps it", 0, put(b, 0, 0, access));
     check("  releases it", 0, vmm(b, VMM_RELEASE, 0, 0));

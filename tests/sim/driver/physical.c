@@ -98,7 +98,10 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *out) {
         close_at_daemon(reply.a);
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    return adopt(&reply, &properties, out);
+    result = adopt(&reply, &properties, out);
+    if (!result)
+        physical_find(*out)->imported = true;
+    return result;
 }
 
 struct physical *physical_find(CUmemGenericAllocationHandle handle) {

@@ -14,6 +14,7 @@ struct physical {
     uint32_t card;
     CUmemAllocationProp properties;
     unsigned references, mappings;
+    bool imported; /* then it cannot be exported again */
 };
 
 /* All CUresult; outputs only on success. The caller has checked the properties. */

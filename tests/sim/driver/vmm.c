@@ -110,8 +110,9 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *out, CUmemGenericAllocationH
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
     const struct physical *memory = physical_find(handle);
-    result = memory && memory->properties.requestedHandleTypes & type ? physical_export(memory, out)
-                                                                      : CUDA_ERROR_INVALID_VALUE;
+    result = memory && !memory->imported && memory->properties.requestedHandleTypes & type
+                 ? physical_export(memory, out)
+                 : CUDA_ERROR_INVALID_VALUE;
     state_unlock();
     return result;
 }
@@ -160,7 +161,12 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     state_lock();
     struct physical *memory = physical_find(handle);
-    result = memory ? mapping_map(address, size, memory) : CUDA_ERROR_INVALID_VALUE;
+    if (!memory)
+        result = CUDA_ERROR_INVALID_VALUE;
+    else if (size && size < memory->size)
+        result = CUDA_ERROR_NOT_SUPPORTED; /* a part of a block: recorded */
+    else
+        result = mapping_map(address, size, memory);
     state_unlock();
     return result;
 }
