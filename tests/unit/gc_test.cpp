@@ -338,7 +338,13 @@ int live_a_life(const gps_store *store, unsigned seed) {
             gps_region_record record = make_record(me, id, "life" + std::to_string(seed));
             gps_slot slot = make_slot(record.id);
 
-            if (gps_name_claim(store, record.name, &me, nullptr) != 0)
+            gps_owner holder;
+            int claimed;
+
+            do /* a gc that was interrupted may be at it */
+                claimed = gps_name_claim(store, record.name, &me, &holder);
+            while (claimed == -EEXIST && holder.pid == 0);
+            if (claimed != 0)
                 return 2;
             if (gps_region_publish(store, &record) != 0)
                 return 3;
