@@ -15,7 +15,7 @@ BUILD ?= build
 SANITIZE ?=
 ifneq ($(SANITIZE),)
 override BUILD := $(BUILD)-$(SANITIZE)
-SANITIZE_FLAGS := -fsanitize=$(SANITIZE) -fno-omit-frame-pointer
+SANITIZE_FLAGS := -fsanitize=$(SANITIZE:address=address,undefined) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
 	/usr/local/cuda/include/cuda.h /opt/cuda/include/cuda.h /usr/lib/cuda/include/cuda.h /usr/include/cuda.h)))
