@@ -133,6 +133,20 @@ static int do_count(int *count) {
     int code = (int)cuInit(0);
     return code ? code : (int)cuDeviceGetCount(count);
 }
+static int do_peer(int device) {
+    CUcontext there;
+    READY();
+    const int code = (int)cuDevicePrimaryCtxRetain(&there, device);
+    return code ? code : (int)cuCtxEnablePeerAccess(there, 0);
+}
+static int do_pool(u64 *p, size_t size) {
+    READY();
+    return (int)cuMemAllocAsync(p, size, NULL);
+}
+static int do_unpool(u64 p) {
+    READY();
+    return (int)cuMemFreeAsync(p, NULL);
+}
 static int do_evcreate(u64 *event, unsigned flags) {
     READY();
     return (int)cuEventCreate((CUevent *)event, flags);
@@ -222,6 +236,18 @@ static int do_info(size_t *left, size_t *total) {
 }
 static int do_device(int device) {
     return (int)cudaSetDevice(device);
+}
+static int do_peer(int device) {
+    return (int)cudaDeviceEnablePeerAccess(device, 0);
+}
+static int do_pool(u64 *p, size_t size) {
+    void *out = NULL;
+    const int code = (int)cudaMallocAsync(&out, size, NULL);
+    *p = (uintptr_t)out;
+    return code;
+}
+static int do_unpool(u64 p) {
+    return (int)cudaFreeAsync(at(p), NULL);
 }
 static int do_count(int *count) {
     return (int)cudaGetDeviceCount(count);
@@ -352,6 +378,10 @@ static int c_device(char **w) {
     return do_device((int)number(w[1]));
 }
 
+static int c_peer(char **w) {
+    return do_peer((int)number(w[1]));
+}
+
 static int c_count(char **w) {
     int count = 0;
     (void)w;
@@ -375,8 +405,17 @@ static int c_pitch(char **w) {
     return code;
 }
 
+static int c_pool(char **w) {
+    u64 pointer = 0;
+    const int code = do_pool(&pointer, number(w[2]));
+    return pointer_reply(w[1], code, pointer);
+}
+
 static int c_free(char **w) {
     return do_free(value(w[1]));
+}
+static int c_unpool(char **w) {
+    return do_unpool(value(w[1]));
 }
 static int c_freeat(char **w) {
     return do_free(hex(w[1]));
@@ -995,9 +1034,12 @@ static const struct command {
 } commands[] = {
     {"help", "", c_help},
     {"device", "ORDINAL", c_device},
+    {"peer", "DEVICE", c_peer},
     {"count", "", c_count},
     {"malloc", "NAME SIZE", c_malloc},
     {"pitch", "NAME WIDTH HEIGHT", c_pitch},
+    {"pool", "NAME SIZE", c_pool},
+    {"unpool", "NAME", c_unpool},
     {"free", "NAME", c_free},
     {"freeat", "HEX", c_freeat},
     {"get", "NAME [OFFSET]", c_get},

@@ -164,6 +164,67 @@ TEST(Vmm, AnImporterThatOnlyReads) {
     EXPECT_EQ(b.must("read q 0 4"), "26262626");
 }
 
+TEST(Vmm, MemoryOfAPoolIsSharedByARule) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world, consumer("puppet_driver")), c(world);
+    a.must("pool p 4194304");
+    a.must("fill p 0x27 4194304");
+    a.must("sync");
+    b.must("pool q 4194304");
+    EXPECT_EQ(b.must("read q 0 4"), "27272727");
+    c.must("open r " + a.must("get p")); // the driver refuses handles of pools
+    EXPECT_EQ(c.must("read r 0 4"), "27272727");
+    b.must("unpool q");
+    a.must("unpool p");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Vmm, LegacyRulesTakeNoMemoryOfAPool) {
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer());
+    a.must("pool p 4194304");
+    EXPECT_EQ(world.entries("regions"), 0u);
+    a.must("malloc q 4194304"); // its index is still 0
+    EXPECT_EQ(world.state("frames"), "ready");
+}
+
+TEST(Vmm, AnotherCardReachesItOnceTheProgramSaysSo) {
+    TWO_CARDS();
+    World world;
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    world.config(vmm_rules("index = *\n", "5s").replace(8, 6, "f{n}"));
+    Puppet a(world, producer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x28 4194304");
+    a.must("sync");
+    a.must("device 1");
+    a.must("peer 0");
+    EXPECT_EQ(a.must("read p 0 4"), "28282828");
+    a.must("device 0");
+    a.must("malloc later 4194304");
+    a.must("fill later 0x29 4194304");
+    a.must("sync");
+    a.must("device 1");
+    EXPECT_EQ(a.must("read later 0 4"), "29292929");
+}
+
+TEST(Token, OpensOnAnotherCard) {
+    TWO_CARDS();
+    World world;
+    world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world);
+    a.must("malloc p 4194304");
+    a.must("fill p 0x2a 4194304");
+    a.must("sync");
+    b.must("device 1");
+    b.must("open q " + a.must("get p"));
+    EXPECT_EQ(b.must("read q 0 4"), "2a2a2a2a");
+    b.must("close q");
+}
+
 /* --- the legacy verbs --- */
 
 TEST(Token, OpensCountsAndClosesAsAHandleDoes) {
