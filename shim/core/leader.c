@@ -12,6 +12,7 @@
 #include "readback.h"
 #include "report.h"
 #include "stage.h"
+#include "stall.h"
 
 #define PATIENCE (UINT64_C(5) * 1000000000) /* with the keeper */
 
@@ -83,6 +84,7 @@ static void unready(const struct gps_upload *upload) {
 void gps_leader_begin(struct gps_upload *upload) {
     gps_upload_lock();
     gps_upload_claim(upload);
+    gps_stall_begin(upload);
     upload->writers++;
     if (upload->phase == GPS_UPLOAD_READY) {
         upload->phase = GPS_UPLOAD_WRITING;
@@ -133,7 +135,8 @@ void gps_leader_end(struct gps_upload *upload, const struct gps_write *write, in
     gps_upload_claim(upload);
     if (upload->writers)
         upload->writers--;
-    if (code == GPS_OK && upload->phase != GPS_UPLOAD_UNSEEN)
+    gps_stall_end(upload);
+    if (code == GPS_OK && upload->phase == GPS_UPLOAD_WRITING)
         why = cover(upload, write, graph);
     if (why)
         upload->phase = GPS_UPLOAD_UNSEEN;

@@ -6,6 +6,7 @@
 #include "ops.h"
 #include "report.h"
 #include "stage.h"
+#include "stall.h"
 #include "text.h"
 #include "upload.h"
 #include "vmm.h"
@@ -26,6 +27,7 @@ void gps_write_reset(void) {
     gps_write_seen = false;
     gps_upload_reset();
     gps_stage_reset();
+    gps_stall_reset();
 }
 
 /* --- the ranges of a write --- */
