@@ -39,3 +39,10 @@ bool gps_coverage_add(struct gps_coverage *coverage, uint64_t begin, uint64_t en
 uint64_t gps_coverage_prefix(const struct gps_coverage *coverage) {
     return coverage->count && coverage->ranges[0].begin == 0 ? coverage->ranges[0].end : 0;
 }
+
+uint64_t gps_coverage_total(const struct gps_coverage *coverage) {
+    uint64_t total = 0;
+    for (unsigned i = 0; i < coverage->count; i++)
+        total += coverage->ranges[i].end - coverage->ranges[i].begin;
+    return total;
+}

@@ -26,4 +26,7 @@ bool gps_coverage_add(struct gps_coverage *coverage, uint64_t begin, uint64_t en
 /* How much is covered from 0 on without a gap. */
 uint64_t gps_coverage_prefix(const struct gps_coverage *coverage);
 
+/* How much is covered in all. */
+uint64_t gps_coverage_total(const struct gps_coverage *coverage);
+
 #endif

@@ -413,10 +413,12 @@ static int free_kept(const struct gps_alloc *alloc) {
                                         .device = alloc->device});
         code = gps_vmm_close(alloc->pointer);
     }
-    if (code == GPS_OK)
+    if (code == GPS_OK) {
+        alloc->region->pointer = 0; /* it can be another's already */
         gps_export_end(alloc->region);
-    else
+    } else {
         gps_registry_add(alloc);
+    }
     gps_scope_end(&scope);
     return code;
 }

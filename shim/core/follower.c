@@ -30,7 +30,8 @@ struct look {
     const struct gps_write *write;
     uint64_t begin, end; /* in the region */
     const sigset_t *signals;
-    struct gps_region_record record; /* when it was READY */
+    struct gps_region_record record; /* as it was read last */
+    bool waited;                     /* this write has met it unready */
     enum gps_finding finding;
     char detail[192];
 };
@@ -62,6 +63,7 @@ static enum readiness ask(struct look *look) {
         return NEVER;
     if (status == 0 && record->status.state == GPS_STATE_READY)
         return READY;
+    look->waited = true;
     return gps_lease_probe(gps_life_store(), &look->upload->creator) == GPS_DEAD ? NEVER : NOT_YET;
 }
 
@@ -72,6 +74,22 @@ static enum verdict timed_out(struct look *look) {
     gps_text_duration(&text, look->upload->wait);
     gps_text_str(&text, "; the allocation is private from now on");
     return DIFFERENT;
+}
+
+/* Without its record it cannot be known whether all of it had been written, unless we waited. */
+static enum verdict never(struct look *look) {
+    const bool dead = gps_lease_probe(gps_life_store(), &look->upload->creator) == GPS_DEAD;
+    return differ(look, GPS_SHARE_FALLBACK,
+                  dead ? look->waited
+                             ? "its creator ended before all of it was written; the allocation is "
+                               "private from now on"
+                             : "its creator ended, and it is kept no longer; the allocation is "
+                               "private from now on"
+                  : look->waited
+                      ? "its creator gave it up before all of it was written; the allocation is "
+                        "private from now on"
+                      : "its creator has freed it, or gave it up before all of it was written; the "
+                        "allocation is private from now on");
 }
 
 static enum verdict wait_ready(struct look *look) {
@@ -89,11 +107,7 @@ static enum verdict wait_ready(struct look *look) {
     }
     if (readiness == READY)
         return EQUAL;
-    return readiness == NOT_YET
-               ? timed_out(look)
-               : differ(look, GPS_SHARE_FALLBACK,
-                        "its creator ended before all of it was written; the allocation is private "
-                        "from now on");
+    return readiness == NOT_YET ? timed_out(look) : never(look);
 }
 
 /* --- comparing --- */

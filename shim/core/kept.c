@@ -15,6 +15,7 @@
 #include "keeper.h"
 #include "life.h"
 #include "ops.h"
+#include "stall.h"
 #include "vmm.h"
 #include "watch.h"
 
@@ -100,6 +101,7 @@ static void *watch_keeper(void *unused) {
     gps_watch_open(&watch, gps_life_store(), GPS_WATCH_ROOT);
     while (!stopped()) {
         look();
+        gps_stall_tick();
         gps_watch_wait(&watch, UINT64_MAX, NULL);
     }
     gps_watch_close(&watch);
@@ -168,8 +170,7 @@ int gps_kept_publish(struct gps_export *region) {
 }
 
 void gps_kept_end(struct gps_export *region) {
-    struct gps_vmm vmm;
-    if (gps_vmm_at(region->pointer, &vmm) && gps_id_equal(&vmm.region, &region->record.id))
+    if (region->pointer)
         gps_vmm_close(region->pointer);
     gps_holding_end(region->slot);
     gps_keeper_released(gps_life_store(), &region->record.id, gps_life_self(), PATIENCE);

@@ -22,7 +22,8 @@ void gps_kept_make_token(uint8_t handle[GPS_HANDLE_BYTES]);
 /* Gives the memory at region->pointer (gps_vmm_create's) to the keeper under region->record, which
  * is complete but for its checksums. 0 or -errno. */
 int gps_kept_publish(struct gps_export *region);
-/* This process has it no longer: unmaps what is still mapped. Needs no context. */
+/* This process has it no longer: unmaps what is still mapped (region->pointer is not 0). Needs no
+ * context. */
 void gps_kept_end(struct gps_export *region);
 
 /* An importer has it no longer. Needs no context. */

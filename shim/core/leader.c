@@ -3,18 +3,18 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "digest.h"
 #include "export.h"
 #include "hashes.h"
 #include "keeper.h"
 #include "life.h"
 #include "ops.h"
+#include "readback.h"
 #include "report.h"
+#include "stage.h"
+#include "stall.h"
 
 #define PATIENCE (UINT64_C(5) * 1000000000) /* with the keeper */
-#define STAGE    (UINT64_C(32) << 20)       /* read back at a time; whole chunks */
 
 static void report(const struct gps_upload *upload, const char *detail) {
     struct gps_report said = gps_report_new(GPS_SHARE_FALLBACK);
@@ -30,24 +30,20 @@ static int set_state(const struct gps_upload *upload, enum gps_state to, uint64_
 
 /* --- becoming READY --- */
 
-static bool hash_through(const struct gps_upload *upload, void *stage, uint64_t *hashes) {
-    for (uint64_t done = 0; done < upload->size; done += STAGE) {
-        const uint64_t left = upload->size - done, part = left < STAGE ? left : STAGE;
-        if (gps_ops->copy_out(stage, upload->pointer + done, part) != GPS_OK ||
-            !gps_digest_make(stage, part, hashes + done / GPS_HASH_CHUNK))
-            return false;
-    }
-    return true;
+static bool read_back(void *arg, void *to, uint64_t at, uint64_t size) {
+    const struct gps_upload *upload = arg;
+    return gps_ops->copy_out(to, upload->pointer + at, size) == GPS_OK;
 }
 
 static bool hash_all(const struct gps_upload *upload, uint64_t *hashes) {
-    const uint64_t room = upload->size < STAGE ? upload->size : STAGE;
-    void *stage =
-        mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (stage == MAP_FAILED)
-        return false;
-    const bool done = hash_through(upload, stage, hashes);
-    munmap(stage, room);
+    const struct gps_readback readback = {.read = read_back,
+                                          .arg = (void *)upload,
+                                          .stage = gps_stage_take(),
+                                          .size = upload->size,
+                                          .hashes = hashes};
+    const bool done = readback.stage && gps_readback_hash(&readback);
+    if (readback.stage)
+        gps_stage_put(readback.stage);
     return done;
 }
 
@@ -88,6 +84,7 @@ static void unready(const struct gps_upload *upload) {
 void gps_leader_begin(struct gps_upload *upload) {
     gps_upload_lock();
     gps_upload_claim(upload);
+    gps_stall_begin(upload);
     upload->writers++;
     if (upload->phase == GPS_UPLOAD_READY) {
         upload->phase = GPS_UPLOAD_WRITING;
@@ -138,7 +135,8 @@ void gps_leader_end(struct gps_upload *upload, const struct gps_write *write, in
     gps_upload_claim(upload);
     if (upload->writers)
         upload->writers--;
-    if (code == GPS_OK && upload->phase != GPS_UPLOAD_UNSEEN)
+    gps_stall_end(upload);
+    if (code == GPS_OK && upload->phase == GPS_UPLOAD_WRITING)
         why = cover(upload, write, graph);
     if (why)
         upload->phase = GPS_UPLOAD_UNSEEN;

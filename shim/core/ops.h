@@ -82,6 +82,9 @@ struct gps_ops {
     /* Copies that have ended when they return. */
     int (*copy)(uint64_t to, uint64_t from, uint64_t size);
     int (*copy_out)(void *to, uint64_t from, uint64_t size);
+
+    /* For all contexts, until the current one goes: copies from and to it are faster. */
+    int (*pin)(void *memory, uint64_t size);
 };
 
 /* Set by the front end when gps_ops_attach first succeeds; constant from then on. */

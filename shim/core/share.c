@@ -117,7 +117,7 @@ static enum outcome export_vmm(const struct attempt *attempt, uint64_t *pointer)
         return stay_private(attempt, why, NULL);
     }
     if (gps_rule_written(attempt->rule))
-        gps_upload_lead(alloc.pointer, attempt->size, attempt->name);
+        gps_upload_lead(alloc.pointer, attempt->size, attempt->name, attempt->rule);
     *pointer = alloc.pointer;
     return DONE;
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops.h"
 #include "report.h"
 #include "vmm.h"
 
@@ -48,13 +47,15 @@ static void add(struct gps_upload *upload) {
     gps_upload_unlock();
 }
 
-void gps_upload_lead(uint64_t pointer, uint64_t size, const char *name) {
+void gps_upload_lead(uint64_t pointer, uint64_t size, const char *name,
+                     const struct gps_rule *rule) {
     struct gps_vmm vmm;
     struct gps_upload *upload = gps_vmm_at(pointer, &vmm) ? make(pointer, size, name) : NULL;
     if (!upload)
         return; /* it never becomes READY; who waits for it says so */
     upload->region = vmm.region;
     upload->leads = true;
+    upload->wait = rule->wait;
     add(upload);
 }
 
@@ -72,8 +73,10 @@ void gps_upload_follow(uint64_t pointer, uint64_t size, const struct gps_region_
 }
 
 void gps_upload_end(uint64_t pointer) {
+    struct gps_upload **at, *upload;
     gps_upload_lock();
-    struct gps_upload **at = find(pointer), *upload = *at;
+    while ((upload = *(at = find(pointer))) && upload->busy)
+        pthread_cond_wait(&state.changed, &state.lock); /* then it may be gone */
     if (upload) {
         *at = upload->next;
         upload->ended = true;
@@ -97,6 +100,20 @@ struct gps_upload *gps_upload_get(uint64_t pointer) {
         upload->users++;
     gps_upload_unlock();
     return upload;
+}
+
+struct gps_upload *gps_upload_find(bool (*is)(void *arg, struct gps_upload *upload), void *arg) {
+    struct gps_upload *found = NULL;
+    gps_upload_lock();
+    for (unsigned i = 0; !found && i < BUCKETS; i++) {
+        found = state.buckets[i];
+        while (found && !is(arg, found))
+            found = found->next;
+    }
+    if (found)
+        found->users++;
+    gps_upload_unlock();
+    return found;
 }
 
 void gps_upload_put(struct gps_upload *upload) {
@@ -131,9 +148,11 @@ void gps_upload_release(struct gps_upload *upload) {
 }
 
 void gps_upload_describe(const struct gps_upload *upload, struct gps_report *report) {
+    struct gps_vmm vmm;
     report->pointer = upload->pointer;
     report->size = upload->size;
     report->region = &upload->region;
     report->name = *upload->name ? upload->name : NULL;
-    gps_ops->device(&report->device);
+    if (gps_vmm_at(upload->pointer, &vmm))
+        report->device = vmm.device;
 }

@@ -16,7 +16,7 @@ enum gps_upload_phase {
     GPS_UPLOAD_WRITING, /* not all of it is written */
     GPS_UPLOAD_READY,
     GPS_UPLOAD_UNSEEN,  /* leader: it is written in ways that cannot be followed; never READY */
-    GPS_UPLOAD_PRIVATE, /* follower: it has memory of its own, and none of this matters any more */
+    GPS_UPLOAD_PRIVATE, /* the memory is this process's own, and none of this matters any more */
 };
 
 struct gps_upload {
@@ -31,22 +31,26 @@ struct gps_upload {
     bool busy, ended;
     unsigned writers;             /* leader: writes under way */
     struct gps_coverage coverage; /* leader */
+    uint64_t wrote;               /* leader: when its last write ended; stall.h */
     uint64_t until;               /* follower: when its patience ends; 0: it has not waited yet */
+    /* Constant: */
+    uint64_t wait; /* the rule's */
     /* Constant, follower: */
     struct gps_owner creator;
-    uint64_t wait;
     bool verify, uploaded; /* uploaded: the region is one of upload = once */
 };
 
 /* The creator's allocation of `size` bytes at `pointer`, VMM memory that has its region's name.
  * Nothing has been written to it. */
-void gps_upload_lead(uint64_t pointer, uint64_t size, const char *name);
+void gps_upload_lead(uint64_t pointer, uint64_t size, const char *name,
+                     const struct gps_rule *rule);
 
 /* A rule with upload = once has imported this region at `pointer`, for `size` bytes. */
 void gps_upload_follow(uint64_t pointer, uint64_t size, const struct gps_region_record *record,
                        const struct gps_rule *rule);
 
-/* The allocation is about to be freed, or closed. Nothing happens where there is none. */
+/* The allocation is about to be freed, or closed: waits until nobody is busy with it. Nothing
+ * happens where there is none. */
 void gps_upload_end(uint64_t pointer);
 
 void gps_upload_reset(void); /* in a forked child */
@@ -55,6 +59,8 @@ void gps_upload_reset(void); /* in a forked child */
 
 /* The object of a mapping by its beginning, or NULL; to be put back. */
 struct gps_upload *gps_upload_get(uint64_t pointer);
+/* One of which `is` says so, with the lock; or NULL. To be put back. */
+struct gps_upload *gps_upload_find(bool (*is)(void *arg, struct gps_upload *upload), void *arg);
 void gps_upload_put(struct gps_upload *upload);
 
 void gps_upload_lock(void);

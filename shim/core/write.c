@@ -5,6 +5,8 @@
 #include "leader.h"
 #include "ops.h"
 #include "report.h"
+#include "stage.h"
+#include "stall.h"
 #include "text.h"
 #include "upload.h"
 #include "vmm.h"
@@ -24,6 +26,8 @@ void gps_write_start(const struct gps_config *config, const struct gps_owner *se
 void gps_write_reset(void) {
     gps_write_seen = false;
     gps_upload_reset();
+    gps_stage_reset();
+    gps_stall_reset();
 }
 
 /* --- the ranges of a write --- */

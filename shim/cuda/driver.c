@@ -305,6 +305,7 @@ static const struct gps_ops ops = {
     .allow = gps_vmm_op_allow,
     .copy = gps_vmm_op_copy,
     .copy_out = gps_vmm_op_copy_out,
+    .pin = gps_vmm_op_pin,
 };
 _Static_assert(GPS_OPEN_FLAGS == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, "the flag is CUDA's");
 _Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events are as wide");

@@ -29,6 +29,7 @@
     ROW(cuMemExportToShareableHandle)                                                              \
     ROW(cuMemGetAddressRange_v2)                                                                   \
     ROW(cuMemGetAllocationGranularity)                                                             \
+    ROW(cuMemHostRegister_v2)                                                                      \
     ROW(cuMemImportFromShareableHandle)                                                            \
     ROW(cuMemMap)                                                                                  \
     ROW(cuMemRelease)                                                                              \

@@ -105,3 +105,7 @@ int gps_vmm_op_copy(uint64_t to, uint64_t from, uint64_t size) {
 int gps_vmm_op_copy_out(void *to, uint64_t from, uint64_t size) {
     return CALL(cuMemcpyDtoH_v2, to, from, size);
 }
+
+int gps_vmm_op_pin(void *memory, uint64_t size) {
+    return CALL(cuMemHostRegister_v2, memory, size, CU_MEMHOSTREGISTER_PORTABLE);
+}

@@ -19,5 +19,6 @@ int gps_vmm_op_unmap(uint64_t pointer, uint64_t size);
 int gps_vmm_op_allow(uint64_t pointer, uint64_t size, int device, bool write);
 int gps_vmm_op_copy(uint64_t to, uint64_t from, uint64_t size);
 int gps_vmm_op_copy_out(void *to, uint64_t from, uint64_t size);
+int gps_vmm_op_pin(void *memory, uint64_t size);
 
 #endif

@@ -3,6 +3,7 @@
 #include "scenario/harness.hpp"
 
 #include <fstream>
+#include <thread>
 
 namespace {
 
@@ -158,6 +159,90 @@ TEST(UploadOnce, ALeaderThatNeverFinishesIsWaitedForOnce) {
     EXPECT_EQ(expect(b, "p", 1), "same");
     EXPECT_EQ(world.count("share-timeout"), 1u) << world.logs();
     EXPECT_EQ(world.findings().size(), 1u);
+}
+
+TEST(UploadOnce, WhatIsNeverWhollyWrittenIsGivenUp) {
+    World world;
+    world.config(once("wait = 10s\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    for (Puppet *puppet : {&a, &b})
+        puppet->must("info");
+    const uint64_t before = world.used();
+    a.must("malloc p 8388608");
+    b.must("malloc p 8388608");
+    a.must(upload("p", 0, 7 * MiB, 1));
+    b.send(upload("p", 0, 7 * MiB, 1));
+    const int64_t began = now_ms();
+    EXPECT_EQ(b.receive(soon(8000)).code, 0);
+    EXPECT_LT(now_ms() - began, 3500);
+    EXPECT_EQ(expect(b, "p", 1, 7 * MiB), "same");
+    EXPECT_TRUE(world.files("regions").empty());
+    EXPECT_TRUE(world.files("names").empty());
+    EXPECT_TRUE(world.used_becomes(before + 2 * SIZE));
+    a.must(upload("p", 7 * MiB, MiB, 1)); // it is plain memory
+    EXPECT_EQ(expect(a, "p", 1), "same");
+    const auto findings = world.findings();
+    ASSERT_EQ(findings.size(), 2u) << world.logs();
+    for (const auto &finding : findings) {
+        EXPECT_EQ(finding.id, "share-fallback");
+        EXPECT_NE(finding.detail.find(finding.pid == (uint32_t)a.pid
+                                          ? "only the first 7340032 of 8388608 bytes"
+                                          : "its creator gave it up"),
+                  std::string::npos)
+            << finding.detail;
+    }
+    a.must("free p");
+    b.must("free p");
+    EXPECT_TRUE(world.used_becomes(before));
+}
+
+TEST(UploadOnce, WhatIsGivenUpGoesWithItsContext) {
+    World world;
+    world.config(once("wait = 10s\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("info");
+    a.must("malloc q 4096");
+    const uint64_t before = world.used();
+    a.must("malloc p 8388608");
+    b.must("malloc p 8388608");
+    a.must(upload("p", MiB, MiB, 1));
+    b.must(upload("p", 0, 7 * MiB, 1));
+    b.must("free p");
+    b.kill();
+    a.must("reset");
+    a.must("malloc q 4096");
+    EXPECT_TRUE(world.used_becomes(before));
+}
+
+TEST(UploadOnce, WithoutAFollowerNothingIsGivenUp) {
+    World world;
+    world.config(once());
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 8388608");
+    a.must(upload("p", 0, 7 * MiB, 1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    EXPECT_EQ(world.state("weights"), "exporting");
+    b.must("malloc p 8388608");
+    a.must(upload("p", 7 * MiB, MiB, 1));
+    b.must(whole("p", 1));
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+}
+
+TEST(UploadOnce, ALeaderThatPausesIsGivenFourTimesAsLong) {
+    World world;
+    world.config(once("wait = 20s\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 8388608");
+    b.must("malloc p 8388608");
+    b.send(whole("p", 1));
+    a.must(upload("p", 0, MiB, 1));
+    for (const int64_t pause : {0, 700, 2400}) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+        a.must(upload("p", pause ? 2 * MiB : MiB, MiB, 1));
+    }
+    a.must(upload("p", 3 * MiB, 5 * MiB, 1));
+    EXPECT_EQ(b.receive().code, 0);
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
 }
 
 TEST(UploadOnce, AnythingButAnUploadMakesAFollowerPrivate) {

@@ -4,11 +4,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 extern "C" {
 #include "digest.h"
 #include "hashes.h"
+#include "readback.h"
 }
 
 namespace {
@@ -27,8 +30,29 @@ std::vector<uint8_t> noise(size_t size) {
 
 std::vector<uint64_t> hashes_of(const std::vector<uint8_t> &bytes) {
     std::vector<uint64_t> hashes(gps_hashes_count(bytes.size()));
-    EXPECT_TRUE(gps_digest_make(bytes.data(), bytes.size(), hashes.data()));
+    for (size_t i = 0; i < hashes.size(); i++)
+        hashes[i] = gps_digest_chunk(&bytes[i * CHUNK],
+                                     std::min<uint64_t>(CHUNK, bytes.size() - i * CHUNK));
     return hashes;
+}
+
+// The vector is what is read; `fails` is the offset whose read fails.
+struct Source {
+    std::vector<uint8_t> bytes;
+    uint64_t fails = UINT64_MAX;
+    static bool read(void *arg, void *to, uint64_t at, uint64_t size) {
+        auto *source = static_cast<Source *>(arg);
+        memcpy(to, &source->bytes[at], size);
+        return at != source->fails;
+    }
+};
+
+bool read_back(Source &source, std::vector<uint64_t> &hashes) {
+    std::vector<uint8_t> stage(GPS_READBACK_STAGE);
+    hashes.assign(gps_hashes_count(source.bytes.size()), 0);
+    const gps_readback readback = {Source::read, &source, stage.data(), source.bytes.size(),
+                                   hashes.data()};
+    return gps_readback_hash(&readback);
 }
 
 TEST(Digest, TheLastChunkMayBeShorter) {
@@ -40,14 +64,27 @@ TEST(Digest, TheLastChunkMayBeShorter) {
     }
 }
 
-TEST(Digest, ManyThreadsHashAsOne) {
+TEST(Digest, ManyThreadsCompareAsOne) {
     const auto bytes = noise(70 * CHUNK + 5);
-    const auto hashes = hashes_of(bytes);
-    for (size_t i = 0; i < hashes.size(); i += 23) {
-        uint64_t one;
-        const uint64_t left = bytes.size() - i * CHUNK;
-        ASSERT_TRUE(gps_digest_make(&bytes[i * CHUNK], left < CHUNK ? left : CHUNK, &one));
-        EXPECT_EQ(one, hashes[i]);
+    EXPECT_EQ(gps_digest_compare(bytes.data(), bytes.size(), hashes_of(bytes).data()),
+              GPS_DIGEST_EQUAL);
+}
+
+TEST(Digest, WhatIsReadBackInPiecesHasTheSameHashes) {
+    for (const uint64_t size : {UINT64_C(1), CHUNK + 1, GPS_READBACK_PIECE, GPS_READBACK_STAGE + 1,
+                                3 * GPS_READBACK_STAGE + GPS_READBACK_PIECE + 7}) {
+        Source source{noise(size)};
+        std::vector<uint64_t> hashes;
+        EXPECT_TRUE(read_back(source, hashes));
+        EXPECT_EQ(hashes, hashes_of(source.bytes)) << size;
+    }
+}
+
+TEST(Digest, AReadThatFailsIsAnAnswer) {
+    for (const uint64_t fails : {UINT64_C(0), 5 * GPS_READBACK_PIECE}) {
+        Source source{noise(GPS_READBACK_STAGE + 2 * GPS_READBACK_PIECE), fails};
+        std::vector<uint64_t> hashes;
+        EXPECT_FALSE(read_back(source, hashes));
     }
 }
 
@@ -71,7 +108,7 @@ TEST(Digest, MemoryThatIsNotThereIsAnAnswer) {
     uint64_t hashes[4] = {};
     EXPECT_TRUE(gps_digest_readable(at + 1, 2 * CHUNK - 1));
     EXPECT_FALSE(gps_digest_readable(at, size));
-    EXPECT_FALSE(gps_digest_make(at, size, hashes));
+    EXPECT_EQ(gps_digest_compare(at, size, hashes), GPS_DIGEST_UNREADABLE);
     EXPECT_FALSE(gps_digest_readable(reinterpret_cast<void *>(UINTPTR_MAX - 10), 100));
     munmap(at, 2 * CHUNK);
 }
@@ -83,8 +120,7 @@ TEST(Digest, AFileThatEndsBeforeItsMappingIsAnAnswer) {
     ASSERT_NE(at, MAP_FAILED);
     if (madvise(at, CHUNK, 22) != 0)
         GTEST_SKIP() << "the kernel does not tell";
-    uint64_t hashes[2] = {};
-    EXPECT_TRUE(gps_digest_make(at, CHUNK, hashes));
+    const uint64_t hashes[2] = {gps_digest_chunk(at, CHUNK)};
     EXPECT_EQ(gps_digest_compare(at, 2 * CHUNK, hashes), GPS_DIGEST_UNREADABLE);
     munmap(at, 2 * CHUNK);
     close(fd);

@@ -1,0 +1,28 @@
+/*
+ * stall.h - regions of upload = once that are never wholly written.
+ *
+ * An allocator's segment of 16 MiB whose tensors take 14.7 never becomes READY. When its creator
+ * has not written to it for a while and another process holds it, it is given up: the keeper drops
+ * it, that is reported once, and the memory stays the creator's alone. Who waits for it sees that
+ * it is gone and goes on with memory of its own.
+ *
+ * A while is a second, or, for a program that loads slowly, four times the longest pause that it
+ * has made between two writes to the same region, but not longer than its rule waits. A region that
+ * nobody else holds is left: it may still be completed. Nor is one given up that was never written
+ * by copies or fills.
+ */
+#ifndef GPS_STALL_H
+#define GPS_STALL_H
+
+#include "upload.h"
+
+/* With the upload's lock: a write to it begins, has ended. */
+void gps_stall_begin(const struct gps_upload *upload);
+void gps_stall_end(struct gps_upload *upload);
+
+/* About once a second; by a thread of ours. Calls no driver. */
+void gps_stall_tick(void);
+
+void gps_stall_reset(void); /* in a forked child */
+
+#endif
