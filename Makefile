@@ -143,12 +143,13 @@ docs: all sim apps
 
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
 FUZZ_TIME ?= 15
-fuzz-run: fuzz
-	for fuzzer in config keeper record report suppress; do \
-		mkdir -p $(BUILD)/fuzz-$$fuzzer; \
-		$(BUILD)/tests/fuzz/fuzz_$$fuzzer -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
-			$(BUILD)/fuzz-$$fuzzer $(wildcard tests/fuzz/corpus) || exit 1; \
-	done
+FUZZERS := config keeper record report suppress
+.PHONY: $(FUZZERS:%=fuzz-run-%)
+fuzz-run: $(FUZZERS:%=fuzz-run-%)
+$(FUZZERS:%=fuzz-run-%): fuzz-run-%: fuzz
+	mkdir -p $(BUILD)/fuzz-$*
+	$(BUILD)/tests/fuzz/fuzz_$* -max_total_time=$(FUZZ_TIME) -print_final_stats=1 \
+		$(BUILD)/fuzz-$* $(wildcard tests/fuzz/corpus)
 
 include tests/gpu/gpu.mk
 
