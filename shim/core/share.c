@@ -177,8 +177,15 @@ static enum outcome role_export(const struct attempt *attempt, uint64_t *pointer
 
 enum found { ABSENT, NOT_YET, FITS, MISFITS };
 
+/* With role = auto a program does the same whoever is first, and whoever was may have written. */
+static bool expects_writable(const struct attempt *attempt,
+                             const struct gps_region_record *record) {
+    return record->flags & GPS_REGION_READ_ONLY && attempt->rule->role == GPS_ROLE_AUTO &&
+           !gps_rule_read_only(attempt->rule);
+}
+
 static enum found fit(const struct attempt *attempt, const struct gps_region_record *record) {
-    return attempt->size <= record->requested &&
+    return attempt->size <= record->requested && !expects_writable(attempt, record) &&
                    memcmp(attempt->uuid, record->device, GPS_UUID_BYTES) == 0
                ? FITS
                : MISFITS;
@@ -224,6 +231,9 @@ static enum outcome misfit(const struct attempt *attempt, const struct gps_regio
         gps_text_str(&text, ", more than the ");
         gps_text_size(&text, record->requested);
         gps_text_str(&text, " that were exported");
+    } else if (expects_writable(attempt, record)) {
+        gps_text_str(&text, "the region is shared read-only, and this rule says neither access = "
+                            "ro nor upload = once");
     } else {
         char theirs[41];
         gps_format_uuid(record->device, theirs);

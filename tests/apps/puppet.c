@@ -529,6 +529,41 @@ static int c_upload(char **w) {
     return code ? code : synced;
 }
 
+struct half {
+    u64 to;
+    const unsigned char *from;
+    size_t count;
+    int code;
+};
+
+static void *upload_half(void *arg) {
+    enum { PIECE = 300007 };
+    struct half *half = arg;
+    for (size_t at = 0; !half->code && at < half->count; at += PIECE)
+        half->code = do_write(half->to + at, half->from + at,
+                              half->count - at < PIECE ? half->count - at : PIECE);
+    return NULL;
+}
+
+/* halves NAME COUNT SEED: two threads upload half of it each, in pieces. */
+static int c_halves(char **w) {
+    const size_t count = number(w[2]), middle = count / 2;
+    unsigned char *host = malloc(count);
+    pthread_t other;
+    if (!host || do_sync() != 0)
+        return BAD;
+    for (size_t i = 0; i < count; i++)
+        host[i] = pattern(i, (unsigned)number(w[3]));
+    struct half low = {value(w[1]), host, middle, 0};
+    struct half high = {value(w[1]) + middle, host + middle, count - middle, 0};
+    if (pthread_create(&other, NULL, upload_half, &high) != 0)
+        return BAD;
+    upload_half(&low);
+    pthread_join(other, NULL);
+    free(host);
+    return low.code ? low.code : high.code;
+}
+
 /* expect NAME OFFSET COUNT SEED: "same", or the offset of the first byte that differs. */
 static int c_expect(char **w) {
     const size_t offset = number(w[2]), count = number(w[3]);
@@ -1051,6 +1086,7 @@ static const struct command {
     {"read", "NAME OFFSET COUNT", c_read},
     {"write", "NAME OFFSET HEX", c_write},
     {"upload", "NAME OFFSET COUNT SEED HOW [POKE]", c_upload},
+    {"halves", "NAME COUNT SEED", c_halves},
     {"expect", "NAME OFFSET COUNT SEED", c_expect},
     {"sync", "", c_sync},
     {"reset", "", c_reset},

@@ -291,6 +291,98 @@ TEST(UploadOnce, WhatTheLeaderWritesLaterIsComparedToo) {
     EXPECT_EQ(b.must("expect p 4000000 100 2"), "same") << "it is one memory";
 }
 
+TEST(UploadOnce, ARegionThatIsFreedIsNotSaidToHaveEndedHalfWritten) {
+    World world;
+    world.config(once());
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 8388608");
+    b.must("malloc p 8388608");
+    a.must(whole("p", 1));
+    a.must("free p");
+    b.must(whole("p", 1));
+    EXPECT_EQ(expect(b, "p", 1), "same");
+    const auto findings = world.findings();
+    ASSERT_EQ(findings.size(), 1u) << world.logs();
+    EXPECT_EQ(findings[0].id, "share-fallback");
+    EXPECT_NE(findings[0].detail.find("has freed it"), std::string::npos) << findings[0].detail;
+}
+
+TEST(UploadOnce, TwoThreadsUploadHalfOfItEach) {
+    for (const char *build : {"puppet", "puppet_driver"}) {
+        World world;
+        world.config(once());
+        Puppet a(world, producer(build)), b(world, consumer(build));
+        a.must("malloc p 8388608");
+        b.must("malloc p 8388608");
+        a.must("halves p 8388608 5");
+        EXPECT_EQ(world.state("weights"), "ready");
+        b.must("halves p 8388608 5");
+        EXPECT_EQ(expect(b, "p", 5), "same");
+        b.must("halves p 8388608 6");
+        EXPECT_EQ(expect(b, "p", 6), "same");
+        EXPECT_EQ(expect(a, "p", 5), "same");
+        EXPECT_EQ(world.count("share-mismatch"), 1u) << world.logs();
+    }
+}
+
+TEST(UploadOnce, AFollowerThatForks) {
+    World world;
+    world.config(once());
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 8388608");
+    b.must("malloc p 8388608");
+    a.must(upload("p", 0, SIZE / 2, 1));
+    b("fork get p"); // whatever it says
+    a.must(upload("p", SIZE / 2, SIZE / 2, 1));
+    b.must(upload("p", 0, SIZE / 2, 1));
+    b("fork free p");
+    b.must(upload("p", SIZE / 2, SIZE / 2, 1));
+    EXPECT_EQ(expect(b, "p", 1), "same");
+    EXPECT_EQ(world.count("share-fallback") + world.count("share-mismatch"), 0u) << world.logs();
+    b.must(upload("p", 0, 100, 1, "sync", 50));
+    EXPECT_EQ(world.count("share-mismatch"), 1u);
+    EXPECT_EQ(expect(b, "p", 1), "50");
+    EXPECT_EQ(expect(a, "p", 1), "same");
+}
+
+TEST(UploadOnce, OneThatIsOpenedByItsTokenWhileItIsUploaded) {
+    World world;
+    world.config(once());
+    How stranger;
+    Puppet a(world, producer()), b(world, consumer()), c(world, stranger);
+    a.must("malloc p 8388608");
+    b.must("malloc p 8388608");
+    a.must(upload("p", 0, SIZE / 2, 1));
+    c.must("open q " + a.must("get p"));
+    a.must(upload("p", SIZE / 2, SIZE / 2, 1));
+    b.must(whole("p", 1));
+    EXPECT_EQ(expect(c, "q", 1), "same");
+    EXPECT_EQ(c.code(upload("q", 0, 100, 2)), 1) << "it is read-only";
+    b.must(upload("p", 0, 100, 1, "sync", 50));
+    EXPECT_EQ(expect(c, "q", 1), "same");
+    a.must("free p");
+    EXPECT_EQ(expect(c, "q", 1), "same");
+    c.must("close q");
+    EXPECT_EQ(world.count("share-mismatch"), 1u) << world.logs();
+}
+
+TEST(UploadOnce, WithRoleAutoAndWritesOfItsOwnTheRestIsPrivate) {
+    World world;
+    const std::string both = "size = 8MiB\nbacking = vmm\n";
+    world.config(rule("weights", "producer", "auto", both + "upload = once\n") +
+                 rule("weights", "consumer*", "auto", both));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 8388608");
+    a.must(whole("p", 1));
+    b.must("malloc p 8388608");
+    b.must(whole("p", 2));
+    EXPECT_EQ(expect(a, "p", 1), "same");
+    const auto findings = world.findings();
+    ASSERT_EQ(findings.size(), 1u) << world.logs();
+    EXPECT_EQ(findings[0].id, "share-mismatch");
+    EXPECT_NE(findings[0].detail.find("read-only"), std::string::npos) << findings[0].detail;
+}
+
 TEST(UploadOnce, WithoutVerifyNothingIsCompared) {
     World world;
     world.config(once("verify = off\n"));
