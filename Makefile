@@ -66,12 +66,16 @@ $(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(BUILD)/exports.map
 
 INIH ?= -l:libinih.a
 
+ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
+$(BUILD)/shim/core/digest_avx2.o: C_FLAGS += -mavx2
+endif
+
 # --- the tool --------------------------------------------------------------------------------------
 
 # What the tool and the unit tests share with the library: everything that stands without a driver and
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,base store config log,$(call room,$(name))) \
-	$(patsubst %,$(BUILD)/shim/core/%.o,call coverage crew digest readback policy gone module registry registry_import registry_event stack trace watch)
+	$(patsubst %,$(BUILD)/shim/core/%.o,call coverage crew digest digest_avx2 readback policy gone module registry registry_import registry_event stack trace watch)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)

@@ -46,6 +46,10 @@ bool gps_digest_readable(const void *bytes, uint64_t size) {
 }
 
 uint64_t gps_digest_chunk(const void *bytes, uint64_t length) {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2"))
+        return gps_digest_chunk_avx2(bytes, length);
+#endif
     return XXH3_64bits(bytes, length);
 }
 

@@ -17,6 +17,7 @@
 /* The hash of one chunk, which begins at `bytes`; the last of a region may be shorter. They must be
  * readable. */
 uint64_t gps_digest_chunk(const void *bytes, uint64_t length);
+uint64_t gps_digest_chunk_avx2(const void *bytes, uint64_t length); /* where the processor has it */
 
 #define GPS_DIGEST_EQUAL      SIZE_MAX
 #define GPS_DIGEST_UNREADABLE (SIZE_MAX - 1)

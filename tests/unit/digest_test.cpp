@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -53,6 +55,15 @@ bool read_back(Source &source, std::vector<uint64_t> &hashes) {
     const gps_readback readback = {Source::read, &source, stage.data(), source.bytes.size(),
                                    hashes.data()};
     return gps_readback_hash(&readback);
+}
+
+TEST(Digest, IsXxh3HoweverItIsComputed) {
+    std::vector<uint8_t> bytes(GPS_HASH_CHUNK + 77);
+    for (size_t i = 0; i < bytes.size(); i++)
+        bytes[i] = static_cast<uint8_t>(i * 31 + i / 251);
+    for (const size_t length : {size_t{0}, size_t{1}, size_t{300}, bytes.size()}) {
+        EXPECT_EQ(gps_digest_chunk(bytes.data(), length), XXH3_64bits(bytes.data(), length));
+    }
 }
 
 TEST(Digest, TheLastChunkMayBeShorter) {
