@@ -24,7 +24,8 @@ CUDA_INC := $(CUDA_HOME)/include
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
 ROOMS := base store config log core cuda
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
-CFLAGS ?= -O2 -g
+# Instrumented, more optimisation mostly takes longer to compile.
+CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
 COMMON := -pthread $(WARNINGS) $(SANITIZE_FLAGS) -Iinclude -Ishim $(ROOMS:%=-Ishim/%) -isystem $(CUDA_INC) -MMD -MP
 C_FLAGS := -std=gnu11 -D_GNU_SOURCE= $(CFLAGS) $(COMMON)
 CXX_FLAGS := -std=gnu++17 $(CFLAGS) $(COMMON)
