@@ -271,7 +271,8 @@ static void let_go(const struct gps_upload *upload) {
     struct gps_import import;
     if (!gps_registry_import_at(upload->pointer, &import) || import.slot == GPS_NO_SLOT)
         return;
-    gps_registry_set_slot(upload->pointer, GPS_NO_SLOT);
+    if (!gps_registry_set_slot(upload->pointer, GPS_NO_SLOT))
+        return; /* closed meanwhile: its slot is whose who closes it */
     gps_holding_end(import.slot);
     gps_kept_released(&upload->region);
 }
