@@ -310,8 +310,8 @@ bool gps_follower_write(struct gps_upload *upload, const struct gps_write *write
     struct gps_scope scope;
     uint64_t context = 0;
     const uint64_t begin = write->to - upload->pointer;
-    struct look look = {
-        .upload = upload, .write = write, .begin = begin, .end = begin + write->size};
+    const uint64_t end = write->size > UINT64_MAX - begin ? UINT64_MAX : begin + write->size;
+    struct look look = {.upload = upload, .write = write, .begin = begin, .end = end};
     if (is_private(upload) || gps_ops->context(&context) != GPS_OK || !context)
         return true;
     gps_scope_enter(&scope, 0);
