@@ -249,11 +249,16 @@ static enum verdict examine(struct look *look) {
         return differ(look, GPS_SHARE_FALLBACK,
                       "what is uploaded could not be waited for; the allocation is private from "
                       "now on");
+    const uint64_t until = gps_life_clock() + look->upload->wait;
     enum verdict verdict;
     do
         verdict = examine_once(look);
-    while (verdict == CHANGED);
-    return verdict;
+    while (verdict == CHANGED && gps_life_clock() < until);
+    return verdict != CHANGED
+               ? verdict
+               : differ(look, GPS_SHARE_TIMEOUT,
+                        "its creator wrote it again and again while it was compared; "
+                        "the allocation is private from now on");
 }
 
 static void report(const struct look *look) {
