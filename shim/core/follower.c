@@ -249,11 +249,16 @@ static enum verdict examine(struct look *look) {
         return differ(look, GPS_SHARE_FALLBACK,
                       "what is uploaded could not be waited for; the allocation is private from "
                       "now on");
+    const uint64_t until = gps_life_clock() + look->upload->wait;
     enum verdict verdict;
     do
         verdict = examine_once(look);
-    while (verdict == CHANGED);
-    return verdict;
+    while (verdict == CHANGED && gps_life_clock() < until);
+    return verdict != CHANGED
+               ? verdict
+               : differ(look, GPS_SHARE_TIMEOUT,
+                        "its creator wrote it again and again while it was compared; "
+                        "the allocation is private from now on");
 }
 
 static void report(const struct look *look) {
@@ -271,7 +276,8 @@ static void let_go(const struct gps_upload *upload) {
     struct gps_import import;
     if (!gps_registry_import_at(upload->pointer, &import) || import.slot == GPS_NO_SLOT)
         return;
-    gps_registry_set_slot(upload->pointer, GPS_NO_SLOT);
+    if (!gps_registry_set_slot(upload->pointer, GPS_NO_SLOT))
+        return; /* closed meanwhile: its slot is whose who closes it */
     gps_holding_end(import.slot);
     gps_kept_released(&upload->region);
 }
@@ -309,8 +315,8 @@ bool gps_follower_write(struct gps_upload *upload, const struct gps_write *write
     struct gps_scope scope;
     uint64_t context = 0;
     const uint64_t begin = write->to - upload->pointer;
-    struct look look = {
-        .upload = upload, .write = write, .begin = begin, .end = begin + write->size};
+    const uint64_t end = write->size > UINT64_MAX - begin ? UINT64_MAX : begin + write->size;
+    struct look look = {.upload = upload, .write = write, .begin = begin, .end = end};
     if (is_private(upload) || gps_ops->context(&context) != GPS_OK || !context)
         return true;
     gps_scope_enter(&scope, 0);

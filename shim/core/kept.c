@@ -69,6 +69,13 @@ static bool stopped(void) {
     return stop;
 }
 
+/* The program may have freed it meanwhile, and have other memory at its address. Ids are never used
+ * again: while it is there, it was all the time. */
+static bool is_there(const struct gps_vmm *vmm) {
+    struct gps_vmm now;
+    return gps_vmm_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
+}
+
 static void deposit_again(void *unused, const struct gps_vmm *vmm) {
     struct gps_region_record record;
     int descriptor;
@@ -82,7 +89,8 @@ static void deposit_again(void *unused, const struct gps_vmm *vmm) {
     pthread_mutex_unlock(&state.driver);
     if (!has)
         return;
-    gps_keeper_deposit(gps_life_store(), &record, gps_life_self(), descriptor, PATIENCE);
+    if (is_there(vmm))
+        gps_keeper_deposit(gps_life_store(), &record, gps_life_self(), descriptor, PATIENCE);
     close(descriptor);
 }
 

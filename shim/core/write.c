@@ -54,7 +54,8 @@ static struct gps_write nth(const struct gps_write *write, uint64_t n) {
 
 bool gps_write_concerns(const struct gps_write *write) {
     struct gps_vmm vmm;
-    for (uint64_t i = 0; i < count_of(write); i++)
+    const uint64_t count = write->list ? write->count : 1; /* rows lie in one allocation */
+    for (uint64_t i = 0; i < count; i++)
         if (gps_vmm_at(nth(write, i).to, &vmm))
             return true;
     return false;

@@ -35,8 +35,8 @@
     ROW(cuMemRelease)                                                                              \
     ROW(cuMemSetAccess)                                                                            \
     ROW(cuMemUnmap)                                                                                \
-    ROW(cuMemcpyDtoD_v2)                                                                           \
-    ROW(cuMemcpyDtoH_v2)                                                                           \
+    ROW(cuMemcpyDtoD_v2_ptds)                                                                      \
+    ROW(cuMemcpyDtoH_v2_ptds)                                                                      \
     ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuPointerGetAttribute)                                                                     \
     ROW(cuStreamSynchronize)                                                                       \

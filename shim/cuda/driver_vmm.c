@@ -98,12 +98,14 @@ int gps_vmm_op_allow(uint64_t pointer, uint64_t size, int device, bool write) {
     return CALL(cuMemSetAccess, pointer, size, &access, 1);
 }
 
+/* On the thread's own stream: the legacy one would end a capture under way in another thread. All
+ * that these copies read is there already. */
 int gps_vmm_op_copy(uint64_t to, uint64_t from, uint64_t size) {
-    return CALL(cuMemcpyDtoD_v2, to, from, size);
+    return CALL(cuMemcpyDtoD_v2_ptds, to, from, size);
 }
 
 int gps_vmm_op_copy_out(void *to, uint64_t from, uint64_t size) {
-    return CALL(cuMemcpyDtoH_v2, to, from, size);
+    return CALL(cuMemcpyDtoH_v2_ptds, to, from, size);
 }
 
 int gps_vmm_op_pin(void *memory, uint64_t size) {

@@ -491,6 +491,21 @@ static void *abi(const char *name) {
 typedef CUresult sync_copy(CUdeviceptr to, const void *from, size_t count);
 typedef CUresult async_copy(CUdeviceptr to, const void *from, size_t count, CUstream stream);
 
+/* On a stream of its own, while another one that the legacy stream waits for is captured. */
+static int upload_beside(u64 to, const void *from, size_t count) {
+    CUstream captured, stream;
+    CUgraph graph;
+    int code = (int)CU(cuStreamCreate)(&captured, CU_STREAM_DEFAULT);
+    if (!code)
+        code = (int)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+    if (!code)
+        code = (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_RELAXED);
+    if (!code)
+        code = (int)CU(cuMemcpyHtoDAsync)(to, from, count, stream);
+    const int ended = (int)CU(cuStreamEndCapture)(captured, &graph);
+    return code ? code : ended;
+}
+
 static int upload_by(const char *how, u64 to, const void *from, size_t count) {
     if (strcmp(how, "sync") == 0)
         return do_write(to, from, count);
@@ -502,6 +517,8 @@ static int upload_by(const char *how, u64 to, const void *from, size_t count) {
         return (int)((sync_copy *)abi("cuMemcpyHtoD_v2_ptds"))(to, from, count);
     if (strcmp(how, "ptsz") == 0)
         return (int)((async_copy *)abi("cuMemcpyHtoDAsync_v2_ptsz"))(to, from, count, NULL);
+    if (strcmp(how, "beside") == 0)
+        return upload_beside(to, from, count);
     return (int)CU(cuMemcpyHtoDAsync)(to, from, count, NULL); /* async, pinned */
 }
 

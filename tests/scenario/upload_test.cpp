@@ -34,7 +34,8 @@ std::string expect(Puppet &puppet, const std::string &name, int seed, uint64_t s
 struct Upload : testing::TestWithParam<const char *> {};
 
 INSTANTIATE_TEST_SUITE_P(Once, Upload,
-                         testing::Values("sync", "default", "async", "pinned", "ptds", "ptsz"));
+                         testing::Values("sync", "default", "async", "pinned", "ptds", "ptsz",
+                                         "beside"));
 
 TEST_P(Upload, EqualBytesAreThereAlready) {
     World world;
