@@ -3,7 +3,8 @@
 
 #include <sched.h>
 
-#define STACK (128u << 10)
+#define STACK                                                                                      \
+    (512u << 10) /* thread-local storage of the program's libraries comes out of it, too */
 
 static size_t at_most(size_t wanted) {
     cpu_set_t allowed;

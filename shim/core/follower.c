@@ -291,9 +291,10 @@ static int make_private(const struct look *look) {
     if (upload->phase != GPS_UPLOAD_PRIVATE) {
         gps_upload_unlock();
         code = gps_vmm_privatise(upload->pointer);
-        if (code == GPS_OK)
+        if (code == GPS_OK) { /* else the program gets the code */
             let_go(upload);
-        report(look);
+            report(look);
+        }
         gps_upload_lock();
         if (code == GPS_OK)
             upload->phase = GPS_UPLOAD_PRIVATE;

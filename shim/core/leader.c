@@ -16,6 +16,9 @@
 
 #define PATIENCE (UINT64_C(5) * 1000000000) /* with the keeper */
 
+/* Each time all of it is read back and hashed. What is written more often is no weights. */
+enum { PUBLISHED_MOST = 8 };
+
 static void report(const struct gps_upload *upload, const char *detail) {
     struct gps_report said = gps_report_new(GPS_SHARE_FALLBACK);
     gps_upload_describe(upload, &said);
@@ -69,7 +72,7 @@ static enum gps_upload_phase publish(const struct gps_upload *upload) {
     if (why)
         report(upload, why);
     gps_scope_end(&scope);
-    return why ? GPS_UPLOAD_WRITING : GPS_UPLOAD_READY; /* a later write tries again */
+    return why ? GPS_UPLOAD_UNSEEN : GPS_UPLOAD_READY;
 }
 
 /* --- around a write --- */
@@ -137,7 +140,9 @@ void gps_leader_end(struct gps_upload *upload, const struct gps_write *write, in
         upload->writers--;
     gps_stall_end(upload);
     if (code == GPS_OK && upload->phase == GPS_UPLOAD_WRITING)
-        why = cover(upload, write, graph);
+        why = upload->published < PUBLISHED_MOST
+                  ? cover(upload, write, graph)
+                  : "it is written again and again after its upload: it becomes ready no more";
     if (why)
         upload->phase = GPS_UPLOAD_UNSEEN;
     if (upload->phase == GPS_UPLOAD_WRITING && !upload->writers &&
@@ -146,6 +151,7 @@ void gps_leader_end(struct gps_upload *upload, const struct gps_write *write, in
         const enum gps_upload_phase phase = publish(upload);
         gps_upload_lock();
         upload->phase = phase;
+        upload->published++;
     }
     gps_upload_release(upload);
     gps_upload_unlock();

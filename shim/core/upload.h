@@ -30,6 +30,7 @@ struct gps_upload {
     unsigned users; /* threads that have it from gps_upload_get */
     bool busy, ended;
     unsigned writers;             /* leader: writes under way */
+    unsigned published;           /* leader: how often it became READY */
     struct gps_coverage coverage; /* leader */
     uint64_t wrote;               /* leader: when its last write ended; stall.h */
     uint64_t until;               /* follower: when its patience ends; 0: it has not waited yet */

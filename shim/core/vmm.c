@@ -276,8 +276,12 @@ static int copy_into(const struct gps_vmm *fresh, uint64_t from, int here) {
     return code;
 }
 
+/* No mapping can be replaced at once: a kernel that another thread launches in between faults. So
+ * what was launched during the copy is waited for, and the gap is as short as it can be. */
 static int replace(const struct gps_vmm *old, const struct gps_vmm *fresh, int here) {
-    int code = gps_ops->unmap(old->pointer, old->extent);
+    int code = gps_export_synchronize();
+    if (code == GPS_OK)
+        code = gps_ops->unmap(old->pointer, old->extent);
     if (code != GPS_OK)
         return code;
     code = map_block(fresh, here);
