@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "digest.h"
 #include "hashes.h"
@@ -194,7 +195,9 @@ static enum verdict compare_with(struct look *look, const uint64_t *hashes) {
 static bool still_ready(const struct look *look) {
     struct gps_region_record now;
     return gps_region_read(gps_life_store(), &look->upload->region, &now, NULL) == 0 &&
-           now.status.state == GPS_STATE_READY && now.status.changed == look->record.status.changed;
+           now.status.state == GPS_STATE_READY &&
+           now.status.changed == look->record.status.changed &&
+           gps_region_has_hashes(gps_life_store(), &look->upload->region);
 }
 
 static enum verdict compare(struct look *look) {
@@ -250,10 +253,10 @@ static enum verdict examine(struct look *look) {
                       "what is uploaded could not be waited for; the allocation is private from "
                       "now on");
     const uint64_t until = gps_life_clock() + look->upload->wait;
+    const struct timespec breath = {.tv_nsec = 1000000};
     enum verdict verdict;
-    do
-        verdict = examine_once(look);
-    while (verdict == CHANGED && gps_life_clock() < until);
+    while ((verdict = examine_once(look)) == CHANGED && gps_life_clock() < until)
+        nanosleep(&breath, NULL);
     return verdict != CHANGED
                ? verdict
                : differ(look, GPS_SHARE_TIMEOUT,

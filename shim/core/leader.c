@@ -80,6 +80,7 @@ static enum gps_upload_phase publish(const struct gps_upload *upload) {
 static void unready(const struct gps_upload *upload) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
+    gps_region_drop_hashes(gps_life_store(), &upload->region);
     set_state(upload, GPS_STATE_WRITING, 0);
     gps_scope_end(&scope);
 }

@@ -131,3 +131,21 @@ int gps_region_read_hashes(const struct gps_store *store, const struct gps_id *i
     close(fd);
     return rc;
 }
+
+void gps_region_drop_hashes(const struct gps_store *store, const struct gps_id *id) {
+    char path[GPS_FILE_PATH];
+    char name[GPS_ID_HEX + sizeof GPS_HASHES_SUFFIX];
+
+    name_of(id, name);
+    gps_file_path(store, "regions", name, path);
+    unlink(path);
+}
+
+bool gps_region_has_hashes(const struct gps_store *store, const struct gps_id *id) {
+    char path[GPS_FILE_PATH];
+    char name[GPS_ID_HEX + sizeof GPS_HASHES_SUFFIX];
+
+    name_of(id, name);
+    gps_file_path(store, "regions", name, path);
+    return access(path, F_OK) == 0;
+}

@@ -30,4 +30,9 @@ int gps_region_set_hashes(const struct gps_store *store, const struct gps_id *id
 int gps_region_read_hashes(const struct gps_store *store, const struct gps_id *id, uint64_t written,
                            uint64_t *hashes);
 
+/* The creator is about to write other bytes: whoever compares must find none, also where the state
+ * cannot be changed because the keeper does not answer. */
+void gps_region_drop_hashes(const struct gps_store *store, const struct gps_id *id);
+bool gps_region_has_hashes(const struct gps_store *store, const struct gps_id *id);
+
 #endif

@@ -292,6 +292,29 @@ TEST(UploadOnce, WhatTheLeaderWritesLaterIsComparedToo) {
     EXPECT_EQ(b.must("expect p 4000000 100 2"), "same") << "it is one memory";
 }
 
+TEST(UploadOnce, WhileTheLeaderRewritesBesideAStoppedKeeperNothingIsBelieved) {
+    World world;
+    world.config(once("wait = 1s\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 8388608");
+    b.must("malloc p 8388608");
+    a.must(whole("p", 1));
+    const pid_t keeper = static_cast<pid_t>(world.region("weights")["keeper"]["pid"].number);
+    ASSERT_EQ(::kill(keeper, SIGSTOP), 0);
+    a.send(whole("p", 2)); // cannot say that it is about to write
+    EXPECT_TRUE(eventually([&] {
+        for (const std::string &file : world.files("regions"))
+            if (file.find(".hashes") != std::string::npos)
+                return false;
+        return true;
+    }));
+    b.must(whole("p", 1));
+    EXPECT_EQ(::kill(keeper, SIGCONT), 0);
+    EXPECT_EQ(a.receive().code, 0);
+    EXPECT_EQ(expect(b, "p", 1), "same");
+    EXPECT_EQ(expect(a, "p", 2), "same");
+}
+
 TEST(UploadOnce, ARegionThatIsFreedIsNotSaidToHaveEndedHalfWritten) {
     World world;
     world.config(once());
