@@ -5,8 +5,6 @@
 
 namespace {
 
-const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
-
 // One exporter with `p` of `size` bytes of 0xa1, and its handle.
 struct Exporter : Puppet {
     explicit Exporter(World &world, const How &how = producer(), uint64_t size = big())

@@ -6,8 +6,6 @@
 
 namespace {
 
-const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
-
 std::string frames(const std::string &handover = "20s", const std::string &wait = "5s") {
     return rule("frames", "producer", "export", "ready = free\nhandover = " + handover + "\n") +
            rule("frames", "consumer*", "import", "wait = " + wait + "\n");

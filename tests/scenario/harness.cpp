@@ -421,6 +421,12 @@ std::string rule(const std::string &name, const std::string &program, const std:
 const char *const FRAMES = "[region frames]\nprogram = producer\nrole = export\n"
                            "[region frames]\nprogram = consumer*\nrole = import\nwait = 5s\n";
 
+const char *const builds[3] = {"puppet", "puppet_static", "puppet_driver"};
+
+std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info) {
+    return std::string(builds[info.param.first]) + "_to_" + builds[info.param.second];
+}
+
 How producer(const std::string &build) {
     How how;
     how.as = "producer";

@@ -156,6 +156,9 @@ class Puppet {
 extern const char *const FRAMES;
 std::string rule(const std::string &name, const std::string &program, const std::string &role,
                  const std::string &more = "");
+extern const char
+    *const builds[3]; // of the puppet: by the shared runtime, the static one, the driver
+std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info); // of two of them
 How producer(const std::string &build = "puppet");
 How consumer(const std::string &build = "puppet");
 How bare();

@@ -11,8 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
-
 // The usual things, by the codes they have on bare CUDA.
 void expect_bare(World &world, const How &how = {}) {
     Puppet a(world, how), b(world, how);

@@ -5,8 +5,6 @@
 
 namespace {
 
-const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
-
 std::string size_of(uint64_t bytes) {
     return std::to_string(bytes);
 }
@@ -34,10 +32,6 @@ TEST_P(Pair, BytesAreSharedBothWays) {
     EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
     a.must("free p");
     EXPECT_EQ(world.findings().size(), 0u);
-}
-
-std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info) {
-    return std::string(builds[info.param.first]) + "_to_" + builds[info.param.second];
 }
 
 INSTANTIATE_TEST_SUITE_P(Sharing, Pair,

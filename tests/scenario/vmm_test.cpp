@@ -11,8 +11,6 @@ std::string vmm_rules(const std::string &more = "", const std::string &wait = "5
            rule("frames", "consumer*", "import", "backing = vmm\nwait = " + wait + "\n");
 }
 
-const char *const builds[] = {"puppet", "puppet_static", "puppet_driver"};
-
 struct Vmm : testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(Vmm, BytesAreSharedBothWays) {
@@ -36,10 +34,6 @@ TEST_P(Vmm, BytesAreSharedBothWays) {
     EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
     a.must("free p");
     EXPECT_EQ(world.findings().size(), 0u);
-}
-
-std::string pair_name(const testing::TestParamInfo<std::pair<int, int>> &info) {
-    return std::string(builds[info.param.first]) + "_to_" + builds[info.param.second];
 }
 
 INSTANTIATE_TEST_SUITE_P(Backing, Vmm,
