@@ -10,6 +10,7 @@
 #include "life.h"
 #include "ops.h"
 #include "report.h"
+#include "thread.h"
 #include "waiting.h"
 #include "watch.h"
 
@@ -103,18 +104,11 @@ static void *reap(void *unused) {
     return unused;
 }
 
-/* The scope has blocked all signals, and the thread inherits that: the program's handlers never run
- * on it. Should it not start, the next deferral tries again. */
+/* Should it not start, the next deferral tries again. */
 static void start_reaper(void) {
-    pthread_attr_t attributes;
-    pthread_t thread;
     pthread_mutex_lock(&state.lock);
-    if (!state.reaping && !state.stop && pthread_attr_init(&attributes) == 0) {
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        pthread_attr_setstacksize(&attributes, 256 * 1024);
-        state.reaping = pthread_create(&thread, &attributes, reap, NULL) == 0;
-        pthread_attr_destroy(&attributes);
-    }
+    if (!state.reaping && !state.stop)
+        state.reaping = gps_thread_start(reap);
     pthread_mutex_unlock(&state.lock);
 }
 

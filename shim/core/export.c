@@ -352,12 +352,7 @@ static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state w
     const uint32_t freed = gps_trace_kept();
     gps_scope_begin(&scope);
     /* until it is allocated again, or put back */
-    gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
-                  (struct gps_gone){.born = alloc->trace,
-                                    .ended = freed,
-                                    .context = alloc->context,
-                                    .size = alloc->size,
-                                    .device = alloc->device});
+    gps_gone_freed(alloc, freed);
     gps_origin_publish(alloc->region, freed);
     const struct gps_answer answer = ask_and_wait(alloc->region, &scope.signals);
     if (answer.verdict == GPS_DENY)
@@ -406,11 +401,7 @@ static int free_kept(const struct gps_alloc *alloc) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
-        gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
-                      (struct gps_gone){.ended = gps_trace_kept(),
-                                        .context = alloc->context,
-                                        .size = alloc->size,
-                                        .device = alloc->device});
+        gps_gone_freed(alloc, gps_trace_kept());
         code = gps_vmm_close(alloc->pointer);
     }
     if (code == GPS_OK) {

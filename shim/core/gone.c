@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "registry.h"
+
 enum { PLACES = 4096, WRITING = 1 /* no address: they are even */ };
 
 static struct place {
@@ -33,6 +35,15 @@ void gps_gone_note(enum gps_gone_kind kind, uint64_t address, struct gps_gone go
     atomic_store_explicit(&place->device, gone.device, memory_order_relaxed);
     atomic_store_explicit(&place->size, gone.size, memory_order_relaxed);
     atomic_store_explicit(&place->address, address, memory_order_release);
+}
+
+void gps_gone_freed(const struct gps_alloc *alloc, uint32_t ended) {
+    gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
+                  (struct gps_gone){.born = alloc->trace,
+                                    .ended = ended,
+                                    .context = alloc->context,
+                                    .size = alloc->size,
+                                    .device = alloc->device});
 }
 
 void gps_gone_forget(enum gps_gone_kind kind, uint64_t address) {

@@ -24,6 +24,9 @@ struct gps_gone {
 
 /* Before the driver's call: as soon as that returns, the address can be another's. */
 void gps_gone_note(enum gps_gone_kind kind, uint64_t address, struct gps_gone gone);
+/* The same for an allocation that the program frees, by a call with this trace. */
+struct gps_alloc;
+void gps_gone_freed(const struct gps_alloc *alloc, uint32_t ended);
 /* The driver gave the address out (again), or refused what was noted. */
 void gps_gone_forget(enum gps_gone_kind kind, uint64_t address);
 /* False: it is none of the gone. */

@@ -296,11 +296,7 @@ int gps_import_free(const struct gps_alloc *alloc) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
-        gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
-                      (struct gps_gone){.ended = gps_trace_kept(),
-                                        .context = alloc->context,
-                                        .size = alloc->size,
-                                        .device = alloc->device});
+        gps_gone_freed(alloc, gps_trace_kept());
         gps_ops
             ->synchronize(); /* as a free does; the close reports what is wrong with the context */
         code = close_counted(alloc->pointer, gps_ops->close_handle);
@@ -318,11 +314,11 @@ struct purge {
 
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
-    if (import->kept)
+    if (import->kept) {
         gps_vmm_close(import->pointer); /* it would outlive its context */
-    gps_holding_end(import->slot);
-    if (import->kept)
         gps_kept_released(&import->region);
+    }
+    gps_holding_end(import->slot);
     gps_gone_note(GPS_GONE_IMPORT, import->pointer,
                   (struct gps_gone){.born = import->trace,
                                     .context = import->context,

@@ -16,11 +16,9 @@
 #include "life.h"
 #include "ops.h"
 #include "stall.h"
+#include "thread.h"
 #include "vmm.h"
 #include "watch.h"
-
-/* A keeper is started within this, or answers. */
-#define PATIENCE (UINT64_C(5) * 1000000000)
 
 /* Where a handle of the driver's has the exporter's pid a token has zeros: nobody's. */
 static const uint8_t token_magic[16] = "GPSTOKEN";
@@ -90,7 +88,7 @@ static void deposit_again(void *unused, const struct gps_vmm *vmm) {
     if (!has)
         return;
     if (is_there(vmm))
-        gps_keeper_deposit(gps_life_store(), &record, gps_life_self(), descriptor, PATIENCE);
+        gps_keeper_deposit(gps_life_store(), &record, gps_life_self(), descriptor, GPS_KEEPER_WAIT);
     close(descriptor);
 }
 
@@ -116,18 +114,12 @@ static void *watch_keeper(void *unused) {
     return unused;
 }
 
-/* The scope has blocked all signals, and the thread inherits that. Should it not start, the next
- * region tries again. */
+/* Should it not start, the next region tries again. */
 static void start_watching(void) {
-    pthread_attr_t attributes;
-    pthread_t thread;
     pthread_mutex_lock(&state.lock);
-    if (!state.watching && !state.stop && pthread_attr_init(&attributes) == 0) {
+    if (!state.watching && !state.stop) {
         atomic_store(&state.socket, gps_keeper_socket(gps_life_store()));
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        pthread_attr_setstacksize(&attributes, 256 * 1024);
-        state.watching = pthread_create(&thread, &attributes, watch_keeper, NULL) == 0;
-        pthread_attr_destroy(&attributes);
+        state.watching = gps_thread_start(watch_keeper);
     }
     pthread_mutex_unlock(&state.lock);
 }
@@ -153,7 +145,7 @@ static int deposit(struct gps_export *region) {
         return -ENOTSUP;
     gps_record_seal(&region->record);
     const int status = gps_keeper_deposit(gps_life_store(), &region->record, gps_life_self(),
-                                          descriptor, PATIENCE);
+                                          descriptor, GPS_KEEPER_WAIT);
     close(descriptor);
     return status;
 }
@@ -169,7 +161,7 @@ int gps_kept_publish(struct gps_export *region) {
         status = gps_name_point(gps_life_store(), record->name, &record->id);
     if (status < 0) {
         gps_holding_end(region->slot);
-        gps_keeper_drop(gps_life_store(), NULL, &record->id, gps_life_self(), PATIENCE);
+        gps_keeper_drop(gps_life_store(), NULL, &record->id, gps_life_self(), GPS_KEEPER_WAIT);
         return status;
     }
     gps_vmm_name(region->pointer, &record->id);
@@ -181,7 +173,7 @@ void gps_kept_end(struct gps_export *region) {
     if (region->pointer)
         gps_vmm_close(region->pointer);
     gps_holding_end(region->slot);
-    gps_keeper_released(gps_life_store(), &region->record.id, gps_life_self(), PATIENCE);
+    gps_keeper_released(gps_life_store(), &region->record.id, gps_life_self(), GPS_KEEPER_WAIT);
 }
 
 /* The keeper sees by itself that the slot was cleared, and nobody waits for that. */
@@ -191,8 +183,8 @@ void gps_kept_released(const struct gps_id *region) {
 
 int gps_kept_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
     int descriptor;
-    const int status =
-        gps_keeper_get(gps_life_store(), &record->id, gps_life_self(), PATIENCE, &descriptor);
+    const int status = gps_keeper_get(gps_life_store(), &record->id, gps_life_self(),
+                                      GPS_KEEPER_WAIT, &descriptor);
     if (status < 0)
         return status;
     const int code = gps_vmm_open(descriptor, record, size, pointer);

@@ -14,8 +14,6 @@
 #include "stage.h"
 #include "stall.h"
 
-#define PATIENCE (UINT64_C(5) * 1000000000) /* with the keeper */
-
 /* Each time all of it is read back and hashed. What is written more often is no weights. */
 enum { PUBLISHED_MOST = 8 };
 
@@ -28,7 +26,7 @@ static void report(const struct gps_upload *upload, const char *detail) {
 
 static int set_state(const struct gps_upload *upload, enum gps_state to, uint64_t written) {
     return gps_keeper_set_state(gps_life_store(), &upload->region, gps_life_self(), to, written,
-                                PATIENCE);
+                                GPS_KEEPER_WAIT);
 }
 
 /* --- becoming READY --- */

@@ -49,12 +49,7 @@ static int free_unknown(uint64_t pointer, struct gps_release release) {
 /* Out of the registry first: the moment the driver has freed it, another thread can have the
  * address. */
 static int free_private(const struct gps_alloc *alloc, struct gps_release release) {
-    gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
-                  (struct gps_gone){.born = alloc->trace,
-                                    .ended = gps_trace_kept(),
-                                    .context = alloc->context,
-                                    .size = alloc->size,
-                                    .device = alloc->device});
+    gps_gone_freed(alloc, gps_trace_kept());
     const int code = release.call(alloc->pointer, release.stream);
     if (code != GPS_OK)
         gps_registry_add(alloc);

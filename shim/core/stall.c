@@ -12,8 +12,7 @@
 #include "text.h"
 #include "vmm.h"
 
-#define SECOND   UINT64_C(1000000000)
-#define PATIENCE (5 * SECOND) /* with the keeper */
+#define SECOND UINT64_C(1000000000)
 
 enum { PAUSES = 4 };
 
@@ -71,7 +70,7 @@ static void let_go(const struct gps_upload *upload) {
 
 static bool drop(const struct gps_upload *upload) {
     const int status =
-        gps_keeper_drop(gps_life_store(), NULL, &upload->region, gps_life_self(), PATIENCE);
+        gps_keeper_drop(gps_life_store(), NULL, &upload->region, gps_life_self(), GPS_KEEPER_WAIT);
     if (status < 0 && status != -ENOENT)
         return false;
     let_go(upload);

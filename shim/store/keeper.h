@@ -15,6 +15,9 @@
 
 #include "store.h"
 
+/* What the shim's calls wait at most: a keeper is started within this, or answers. */
+#define GPS_KEEPER_WAIT (UINT64_C(5) * 1000000000)
+
 /* A record whose creator we are, or one that we hold of a keeper that died; the descriptor stays
  * the caller's. 0 also when the keeper has it already. Its name must be claimed by its creator; the
  * keeper points it at the region (gps_name_point by the creator is then a repetition). -EPERM: the

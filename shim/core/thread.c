@@ -1,0 +1,19 @@
+/* thread.c - see thread.h. */
+#include "thread.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#define STACK (256u << 10)
+
+bool gps_thread_start(void *(*fn)(void *arg)) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK);
+    const bool started = pthread_create(&thread, &attributes, fn, NULL) == 0;
+    pthread_attr_destroy(&attributes);
+    return started;
+}
