@@ -76,7 +76,7 @@ endif
 # What the tool and the unit tests share with the library: everything that stands without a driver and
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,base store config log,$(call room,$(name))) \
-	$(patsubst %,$(BUILD)/shim/core/%.o,call coverage crew digest digest_avx2 readback policy gone module registry registry_import registry_event stack trace watch)
+	$(patsubst %,$(BUILD)/shim/core/%.o,call coverage crew digest digest_avx2 readback policy gone module registry registry_import registry_event stack thread trace watch)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)

@@ -24,7 +24,7 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-enum { WINDOW = 4 /* chunks */, WINDOWS_A_THREAD = 2 /* below that starting one takes longer */ };
+enum { WINDOW = 4 /* chunks */ };
 
 struct work {
     const uint8_t *bytes;
@@ -81,13 +81,12 @@ static void compare_window(struct work *work, size_t first) {
 }
 
 /* Windows behind a difference need no look. */
-static void *run(void *arg) {
+static void run(void *arg) {
     struct work *work = arg;
     size_t chunk;
     while ((chunk = atomic_fetch_add(&work->next, WINDOW)) < work->count &&
            chunk < atomic_load(&work->differs) && !atomic_load(&work->unreadable))
         compare_window(work, chunk);
-    return NULL;
 }
 
 size_t gps_digest_compare(const void *bytes, uint64_t size, const uint64_t *expected) {
@@ -96,9 +95,9 @@ size_t gps_digest_compare(const void *bytes, uint64_t size, const uint64_t *expe
                         .count = (size_t)gps_hashes_count(size),
                         .expected = expected,
                         .differs = GPS_DIGEST_EQUAL};
-    struct gps_crew crew;
-    const size_t threads = work.count / (WINDOW * WINDOWS_A_THREAD);
-    gps_crew_start(&crew, threads ? threads - 1 : 0, run, &work);
+    struct gps_crew crew = {.work = run, .arg = &work};
+    const size_t windows = work.count / WINDOW;
+    gps_crew_call(&crew, windows ? windows - 1 : 0);
     run(&work);
     gps_crew_join(&crew);
     return work.unreadable ? GPS_DIGEST_UNREADABLE : work.differs;

@@ -45,14 +45,13 @@ static bool take_one(struct work *work) {
     return true;
 }
 
-static void *run(void *arg) {
+static void run(void *arg) {
     struct work *work = arg;
     pthread_mutex_lock(&work->lock);
     while (take_one(work) || !work->ended)
         if (work->next == work->filled && !work->ended)
             pthread_cond_wait(&work->filled_more, &work->lock);
     pthread_mutex_unlock(&work->lock);
-    return NULL;
 }
 
 /* The reader hashes, too, while it has nowhere to read to. */
@@ -90,9 +89,9 @@ bool gps_readback_hash(const struct gps_readback *readback) {
                         .lock = PTHREAD_MUTEX_INITIALIZER,
                         .filled_more = PTHREAD_COND_INITIALIZER,
                         .emptied = PTHREAD_COND_INITIALIZER};
-    struct gps_crew crew;
+    struct gps_crew crew = {.work = run, .arg = &work};
     const size_t threads = (size_t)gps_hashes_count(readback->size) / CHUNKS_A_THREAD;
-    gps_crew_start(&crew, threads < THREADS ? threads : THREADS, run, &work);
+    gps_crew_call(&crew, threads < THREADS ? threads : THREADS);
     const bool done = read_all(&work);
     pthread_mutex_lock(&work.lock);
     work.ended = true;

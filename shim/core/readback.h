@@ -1,8 +1,7 @@
 /*
  * readback.h - the hashes of bytes that are read piece by piece into a small stage.
  *
- * While the caller reads the next piece threads hash those before it (crew.h; started once for the
- * whole, they are what a piece of a few milliseconds could not pay for). No state.
+ * While the caller reads the next piece threads hash those before it (crew.h). No state.
  */
 #ifndef GPS_READBACK_H
 #define GPS_READBACK_H

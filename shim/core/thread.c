@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#define STACK (256u << 10)
+#define STACK (512u << 10) /* what the program's libraries keep in each thread comes out of it */
 
 bool gps_thread_start(void *(*fn)(void *arg)) {
     pthread_attr_t attributes;

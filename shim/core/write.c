@@ -1,6 +1,7 @@
 /* write.c - see write.h. */
 #include "write.h"
 
+#include "crew.h"
 #include "follower.h"
 #include "leader.h"
 #include "ops.h"
@@ -25,6 +26,7 @@ void gps_write_start(const struct gps_config *config, const struct gps_owner *se
 
 void gps_write_reset(void) {
     gps_write_seen = false;
+    gps_crew_reset();
     gps_upload_reset();
     gps_stage_reset();
     gps_stall_reset();
