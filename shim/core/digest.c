@@ -15,6 +15,9 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#ifdef __x86_64__
+#include <sys/platform/x86.h>
+#endif
 #include <unistd.h>
 
 #include "crew.h"
@@ -45,9 +48,11 @@ bool gps_digest_readable(const void *bytes, uint64_t size) {
                             (errno != EFAULT && errno != ENOMEM));
 }
 
+/* Not __builtin_cpu_supports: that makes every program ask the processor when we are loaded, which
+ * virtual machines take long to answer. */
 uint64_t gps_digest_chunk(const void *bytes, uint64_t length) {
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2"))
+    if (CPU_FEATURE_ACTIVE(AVX2))
         return gps_digest_chunk_avx2(bytes, length);
 #endif
     return XXH3_64bits(bytes, length);

@@ -75,32 +75,34 @@ class Bench:
                 return number + 1
         return self.options.rounds
 
-    def start_up(self, words, preload, count):
+    def start_up(self, words, preload):
         environment = {**self.environment, "LD_PRELOAD": preload} if preload else self.environment
-        times = []
-        for _ in range(count):
-            start = time.perf_counter_ns()
-            process = os.posix_spawnp(words[0], words, environment, file_actions=[
-                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
-            status = os.waitpid(process, 0)[1]
-            times.append(time.perf_counter_ns() - start)
-            if status:
-                return None
-        return statistics.median(times)
+        start = time.perf_counter_ns()
+        process = os.posix_spawnp(words[0], words, environment, file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+        status = os.waitpid(process, 0)[1]
+        took = time.perf_counter_ns() - start
+        if status:
+            raise SystemExit(f"bench: {' '.join(words)} fails{' preloaded with ' + preload if preload else ''}")
+        return took
+
+    def start_both(self, words, bare, count):
+        """Medians of `count` starts each: preloaded with `bare` or nothing, and with the library. One after the
+        other, and each the first of every second pair: the machine is not the same from one second to the next."""
+        times = {bare: [], self.library: []}
+        for number in range(count):
+            for preload in sorted(times, key=lambda which: which is bare, reverse=number % 2 == 0):
+                times[preload].append(self.start_up(words, preload))
+        return [statistics.median(each) for each in times.values()]
 
     def starts(self):
         """Over an empty preloaded library; PyTorch, where it is, over nothing."""
         for _ in range(self.options.rounds):
-            empty = self.start_up(["/bin/true"], f"{self.build}/bench/empty.so", 100)
-            self.keep("share", "/bin/true", empty, self.start_up(["/bin/true"], self.library, 100))
+            self.keep("share", "/bin/true", *self.start_both(["/bin/true"], f"{self.build}/bench/empty.so", 100))
         torch = ["python3", "-c", "import torch"]
         if subprocess.run(torch, stderr=subprocess.DEVNULL, env=self.environment).returncode == 0:
             for _ in range(min(self.options.rounds, 5)):
-                bare = self.start_up(torch, None, 1)
-                preloaded = self.start_up(torch, self.library, 1)
-                if preloaded is None:
-                    raise SystemExit("bench: import torch fails when preloaded")
-                self.keep("share", "import torch", bare, preloaded)
+                self.keep("share", "import torch", *self.start_both(torch, None, 3))
 
     def single(self, row, unit, value, budget=None):
         self.singles.append({"row": row, "unit": unit, "value": value, "budget": budget,

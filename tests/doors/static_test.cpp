@@ -104,6 +104,18 @@ TEST(Library, HasNoExecutableStackAndNoTextRelocations) {
     EXPECT_EQ(dynamic.find("TEXTREL"), std::string::npos);
 }
 
+// The compiler's frame_dummy, and on_load of life.c. With __builtin_cpu_supports comes a third,
+// which asks the processor: 100 us for every program on a virtual machine.
+TEST(Library, RunsNothingAtLoadButItsOwn) {
+    const auto sections = output_of("readelf -SW " + library_path());
+    const auto at = sections.find("INIT_ARRAY");
+    ASSERT_NE(at, std::string::npos);
+    std::istringstream fields(sections.substr(at));
+    std::string type, address, offset, size;
+    fields >> type >> address >> offset >> size;
+    EXPECT_LE(std::stoul(size, nullptr, 16), 2 * sizeof(void *));
+}
+
 // What prints through stdio, ends the process or runs others has no place in somebody's program.
 const std::set<std::string> forbidden = {
     "printf",       "fprintf",        "vprintf",        "vfprintf",      "dprintf", "vdprintf",
