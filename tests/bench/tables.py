@@ -15,7 +15,7 @@ On {when}: {where}, by `{command}`, {rounds} pairs. This page is made by `make b
 Each figure is the median of the differences between a preloaded run and the bare run just before it, in
 nanoseconds; in brackets the ratio to bare. Calls that take long carry noise of their own: quartiles of the
 differences are in the smaller lines below them. Bold is over the budget. What is not hooked (kernel launch,
-memcpy, memset) has the budget 0 and counts as met when the lower quartile is not above it.
+memcpy, memset) has the budget 0 and counts as met when the lower quartile is not above it.{note}
 
 """
 
@@ -81,7 +81,8 @@ def main():
     machine = result["machine"]
     where = machine["gpu"] if not machine["driver"] else \
         f"{machine['cards']} {machine['gpu']}{'s' if machine['cards'] > 1 else ''}, driver {machine['driver']}"
-    print(HEAD.format(when=result["when"], where=where, command=result["command"], rounds=result["rounds"]), end="")
+    note = "\n" + result["note"] if "note" in result else "" # what does not come from this one run
+    print(HEAD.format(when=result["when"], where=where, command=result["command"], rounds=result["rounds"], note=note), end="")
     print("## Calls\n\n" + calls(result))
     print("\n![opening and closing against the region's size](open-close.svg)")
     print("\n## Many at once\n\n" + singles(result))
