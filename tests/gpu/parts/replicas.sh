@@ -35,7 +35,7 @@ keeper_abuse() { # keeper_abuse start|end; beside the steps that measure no time
     elif [ ! -d "$build/shim" ]; then
         [ "$1" = end ] || skip "replicas: the keeper under abuse" "a pack cannot build it; it needs no card"
     elif [ "$1" = start ]; then
-        KEEPER_SECONDS=$seconds timeout -k 5 $((seconds + 60)) make -s BUILD="$build" keeper-abuse >"$log" 2>&1 &
+        KEEPER_ABUSE_SECONDS=$seconds timeout -k 5 $((seconds + 60)) make -s BUILD="$build" keeper-abuse >"$log" 2>&1 &
         abuse=$!
     else
         wait "$abuse"
