@@ -22,11 +22,11 @@ CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
 CUDA_INC := $(CUDA_HOME)/include
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
-ROOMS := base store config log core cuda
+ROOMS := util config directory keeper log stack process registry audit vmm upload ipc rules lifecycle cuda
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.
 CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
-COMMON := -pthread $(WARNINGS) $(SANITIZE_FLAGS) -Iinclude -Ishim $(ROOMS:%=-Ishim/%) -isystem $(CUDA_INC) -MMD -MP
+COMMON := -pthread $(WARNINGS) $(SANITIZE_FLAGS) -Iinclude -Ishim -Itools -isystem $(CUDA_INC) -MMD -MP
 C_FLAGS := -std=gnu11 -D_GNU_SOURCE= $(CFLAGS) $(COMMON)
 CXX_FLAGS := -std=gnu++17 $(CFLAGS) $(COMMON)
 
@@ -45,7 +45,7 @@ $(BUILD)/shim/%.o: shim/%.c
 	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
 
 # The resolver runs inside sanitizer runtimes that are not up yet.
-$(BUILD)/shim/core/module.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
+$(BUILD)/shim/stack/module.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
 
 $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 	@mkdir -p $(@D)
@@ -68,20 +68,21 @@ $(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(BUILD)/exports.map
 INIH ?= -l:libinih.a
 
 ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
-$(BUILD)/shim/core/digest_avx2.o: C_FLAGS += -mavx2
+$(BUILD)/shim/upload/digest_avx2.o: C_FLAGS += -mavx2
 endif
 
 # --- the tool --------------------------------------------------------------------------------------
 
 # What the tool and the unit tests share with the library: everything that stands without a driver and
 # hooks nothing. The linker takes from it what is used.
-PARTS := $(foreach name,base store config log,$(call room,$(name))) \
-	$(patsubst %,$(BUILD)/shim/core/%.o,call coverage crew digest digest_avx2 readback policy gone module registry registry_import registry_event stack thread trace watch)
+PARTS := $(foreach name,util config directory keeper log stack registry,$(call room,$(name))) \
+	$(patsubst %,$(BUILD)/shim/%.o,process/thread process/watch audit/policy \
+	$(addprefix upload/,coverage worker_pool digest digest_avx2 hashes readback))
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
-TOOL_OBJECTS := $(patsubst tools/%.c,$(BUILD)/tools/%.o,$(wildcard tools/*.c))
+TOOL_OBJECTS := $(patsubst tools/%.c,$(BUILD)/tools/%.o,$(wildcard tools/*.c tools/*/*.c))
 $(BUILD)/tools/%.o: tools/%.c
 	@mkdir -p $(@D); echo "  CC    $<"
 	$(CC) $(C_FLAGS) -DGPS_VERSION='"$(VERSION)"' -DGPS_LIBDIR='"$(LIBDIR)"' -c $< -o $@

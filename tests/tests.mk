@@ -110,8 +110,8 @@ FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-opt
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c \
-	$(foreach room,base store config,$(wildcard shim/$(room)/*.c))) \
-	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,index logs logs_line story suppress tool)
+	$(foreach room,util config directory keeper,$(wildcard shim/$(room)/*.c))) \
+	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/tool)
 fuzz: $(FUZZERS)
 
 $(TESTS)/fuzz/obj/%.o: shim/%.c
@@ -125,6 +125,6 @@ $(TESTS)/fuzz/parts.a: $(FUZZ_OBJECTS)
 	$(AR) rcs $@ $^
 $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 	@mkdir -p $(@D); echo "  FUZZ  $@"
-	clang $(FUZZ_FLAGS) -Itools -fsanitize=fuzzer $(filter %.c %.a,$^) -o $@ $(INIH) -l:libjansson.a
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -o $@ $(INIH) -l:libjansson.a
 
 -include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tool.h"
+#include "cli/tool.h"
 
 #ifndef GPS_VERSION
 #define GPS_VERSION "0.0.0"

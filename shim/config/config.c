@@ -10,7 +10,7 @@
 #include "configfile.h"
 #include "option.h"
 #include "session.h"
-#include "text.h"
+#include "util/text.h"
 
 void gps_config_free(struct gps_config *config) {
     free(config->rules);

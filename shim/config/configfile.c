@@ -18,7 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "util/text.h"
 
 #define ROOM (GPS_CONFIGFILE_MAX + 1) /* one more, to see that there is more */
 

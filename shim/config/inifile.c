@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "text.h"
+#include "util/text.h"
 
 struct reader {
     const char *at, *end;

@@ -8,7 +8,7 @@
 #define GPS_OPTION_H
 
 #include "config.h"
-#include "text.h"
+#include "util/text.h"
 
 enum gps_section { GPS_SECTION_OPTIONS, GPS_SECTION_REGION };
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "text.h"
+#include "util/text.h"
 
 /* --- globs, byte by byte --- */
 

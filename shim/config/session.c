@@ -13,7 +13,7 @@
 
 #include "inifile.h"
 #include "rule.h"
-#include "text.h"
+#include "util/text.h"
 
 /* Bounds the time that comparing all rules with each other takes. */
 #define RULES_MAX 4096u

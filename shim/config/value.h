@@ -8,7 +8,7 @@
 #define GPS_VALUE_H
 
 #include "config.h"
-#include "text.h"
+#include "util/text.h"
 
 /* The longest time that can be configured. It keeps a deadline (now + duration) far from overflow
  * and fits into the int of milliseconds that poll takes. */

@@ -1,10 +1,10 @@
 /* cuda_context.c - the start of the driver, and the end of contexts with all that is in them. */
 #include "hooks.h"
-#include "life.h"
-#include "memory.h"
-#include "ops.h"
-#include "share.h"
-#include "vmm.h"
+#include "lifecycle/lifecycle.h"
+#include "process/ops.h"
+#include "rules/memory.h"
+#include "rules/rules.h"
+#include "vmm/mapping.h"
 
 CUresult gps_on_cuInit(unsigned int flags) {
     const CUresult result = gps_real.cuInit(flags);

@@ -1,9 +1,9 @@
 /* cuda_event.c - CUDA's events, as far as other processes may know them. */
 #include <string.h>
 
-#include "event.h"
+#include "audit/diagnose.h"
 #include "hooks.h"
-#include "refusal.h"
+#include "ipc/event.h"
 
 CUresult gps_on_cuEventCreate(CUevent *out, unsigned int flags) {
     const CUresult result = gps_real.cuEventCreate(out, flags);

@@ -1,12 +1,12 @@
 /* cuda_ipc.c - CUDA's memory handles: exported, opened, closed. */
 #include <string.h>
 
-#include "export.h"
+#include "audit/diagnose.h"
 #include "hooks.h"
-#include "import.h"
-#include "kept.h"
-#include "ops.h"
-#include "refusal.h"
+#include "ipc/export.h"
+#include "ipc/import.h"
+#include "process/ops.h"
+#include "vmm/vmm_region.h"
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     uint8_t bytes[GPS_HANDLE_BYTES];

@@ -1,10 +1,10 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
-#include "defer.h"
+#include "audit/allocation_log.h"
 #include "driver_calls.h"
 #include "hooks.h"
-#include "listing.h"
-#include "memory.h"
-#include "share.h"
+#include "ipc/defer.h"
+#include "rules/memory.h"
+#include "rules/rules.h"
 
 /* --- allocation --- */
 

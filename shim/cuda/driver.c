@@ -9,11 +9,11 @@
 #include "driver_stream.h"
 #include "driver_vmm.h"
 #include "hooks.h"
-#include "life.h"
-#include "module.h"
-#include "ops.h"
+#include "lifecycle/lifecycle.h"
+#include "process/ops.h"
 #include "resolver.h"
-#include "write.h"
+#include "stack/module.h"
+#include "upload/write.h"
 
 struct gps_real gps_real;
 

@@ -3,9 +3,9 @@
 
 #include <fcntl.h>
 
+#include "directory/file.h"
 #include "driver_calls.h"
-#include "file.h"
-#include "ops.h"
+#include "process/ops.h"
 
 #define CALL(name, ...)                                                                            \
     (gps_calls.name ? (int)gps_calls.name(__VA_ARGS__) : (int)CUDA_ERROR_NOT_SUPPORTED)

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "call.h"
-#include "life.h"
-#include "module.h"
+#include "lifecycle/lifecycle.h"
+#include "stack/call.h"
+#include "stack/module.h"
 #include "written.h"
 
 #define EXPORTED __attribute__((visibility("default")))

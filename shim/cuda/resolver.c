@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "driver.h"
-#include "module.h"
+#include "stack/module.h"
 
 void *(*gps_real_dlsym)(void *handle, const char *name);
 void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);

@@ -16,9 +16,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "call.h"
-#include "life.h"
-#include "module.h"
+#include "lifecycle/lifecycle.h"
+#include "stack/call.h"
+#include "stack/module.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

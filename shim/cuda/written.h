@@ -8,7 +8,7 @@
 #define GPS_WRITTEN_H
 
 #include "driver.h"
-#include "write.h"
+#include "upload/write.h"
 
 #define LEGACY                      CU_STREAM_LEGACY
 #define PER_THREAD                  CU_STREAM_PER_THREAD

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "logline.h"
+#include "format.h"
 #include "sink.h"
 
 #define SITES 256u

@@ -19,7 +19,7 @@
 #ifndef GPS_LOG_H
 #define GPS_LOG_H
 
-#include "config.h"
+#include "config/config.h"
 
 struct gps_frame {
     uint64_t address;  /* in this process */
@@ -65,7 +65,7 @@ struct gps_report {
     uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
 };
 
-/* One allocation, for listing.h. */
+/* One allocation, for allocation_log.h. */
 struct gps_listed_line {
     uint64_t process; /* tells processes apart that have one pid, as before and after an exec */
     uint64_t number;  /* of it among those of the process, from 1 */

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "util/text.h"
 
 #define PATH_BYTES (PATH_MAX + 16u) /* what is cut here is too long for open as well */
 

@@ -1,12 +1,12 @@
 /*
- * registry.c - the library's own tables, without a driver and without a process around them: a
+ * allocations.c - the library's own tables, without a driver and without a process around them: a
  * million live allocations. Lines of name, value: nanoseconds, and bytes.
  */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "registry.h"
+#include "registry/registry.h"
 
 enum { COUNT = 1000000, STRIDE = 1024 };
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "lease.h"
-#include "record.h"
+#include "directory/lease.h"
+#include "directory/record.h"
 
 enum { FEW = 10, MANY = 10000, SAMPLES = 200 };
 

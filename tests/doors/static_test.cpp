@@ -104,8 +104,8 @@ TEST(Library, HasNoExecutableStackAndNoTextRelocations) {
     EXPECT_EQ(dynamic.find("TEXTREL"), std::string::npos);
 }
 
-// The compiler's frame_dummy, and on_load of life.c. With __builtin_cpu_supports comes a third,
-// which asks the processor: 100 us for every program on a virtual machine.
+// The compiler's frame_dummy, and on_load of lifecycle.c. With __builtin_cpu_supports comes a
+// third, which asks the processor: 100 us for every program on a virtual machine.
 TEST(Library, RunsNothingAtLoadButItsOwn) {
     const auto sections = output_of("readelf -SW " + library_path());
     const auto at = sections.find("INIT_ARRAY");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "option.h"
+#include "config/option.h"
 
 static void need(bool holds) {
     if (!holds)

@@ -3,13 +3,13 @@
  * beyond it.
  *
  * The first byte picks what the rest is. The odd modes make its checksum fit; what then passes is
- * held to what request.h promises: the record of a deposit is valid, and a request names nothing
- * that is not its own to name.
+ * held to what keeper_protocol.h promises: the record of a deposit is valid, and a request names
+ * nothing that is not its own to name.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "request.h"
+#include "keeper/keeper_protocol.h"
 
 #define REQUIRE(condition)                                                                         \
     do {                                                                                           \

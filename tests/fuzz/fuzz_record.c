@@ -5,13 +5,13 @@
  * the odd modes first make it fit; what then passes is held to what record.h promises.
  *
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Ishim \
- *         tests/fuzz/fuzz_record.c shim/record.c shim/text.c -o fuzz_record
+ *         tests/fuzz/fuzz_record.c shim/directory/record.c shim/util/text.c -o fuzz_record
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "hashes.h"
-#include "record.h"
+#include "directory/record.h"
+#include "upload/hashes.h"
 
 #define REQUIRE(condition)                                                                         \
     do {                                                                                           \

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "story.h"
-#include "tool.h"
+#include "cli/tool.h"
+#include "logs/aggregate.h"
 
 /* tool.c names it for the top's --help, which nobody asks for here. */
 const struct tool_verb tool_verb_help = {.name = "help"};

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "suppress.h"
-#include "tool.h"
+#include "cli/tool.h"
+#include "report/suppress.h"
 
 /* tool.c names it for the top's --help, which nobody asks for here. */
 const struct tool_verb tool_verb_help = {.name = "help"};

@@ -24,9 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "keeper.h"
-#include "lease.h"
-#include "parcel.h"
+#include "directory/lease.h"
+#include "keeper/keeper_client.h"
+#include "util/descriptor_passing.h"
 
 #define WORKERS  8
 #define OWN      4 /* regions of each */

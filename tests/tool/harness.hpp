@@ -9,8 +9,8 @@
 #include <vector>
 
 extern "C" {
-#include "lease.h"
-#include "store.h"
+#include "directory/lease.h"
+#include "directory/store.h"
 }
 
 struct Result {

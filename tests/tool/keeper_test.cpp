@@ -27,10 +27,10 @@
 #include "json.hpp"
 
 extern "C" {
-#include "keeper.h"
-#include "keeping.h"
-#include "parcel.h"
-#include "request.h"
+#include "directory/leader_lock.h"
+#include "keeper/keeper_client.h"
+#include "keeper/keeper_protocol.h"
+#include "util/descriptor_passing.h"
 }
 
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 extern "C" {
-#include "option.h"
+#include "config/option.h"
 }
 
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 extern "C" {
-#include "coverage.h"
+#include "upload/coverage.h"
 }
 
 namespace {

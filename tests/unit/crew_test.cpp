@@ -12,7 +12,7 @@
 #include <vector>
 
 extern "C" {
-#include "crew.h"
+#include "upload/worker_pool.h"
 }
 
 namespace {

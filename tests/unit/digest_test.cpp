@@ -11,9 +11,9 @@
 #include <vector>
 
 extern "C" {
-#include "digest.h"
-#include "hashes.h"
-#include "readback.h"
+#include "upload/digest.h"
+#include "upload/hashes.h"
+#include "upload/readback.h"
 }
 
 namespace {

@@ -2,7 +2,7 @@
 #include "store_support.h"
 
 extern "C" {
-#include "hashes.h"
+#include "upload/hashes.h"
 }
 
 namespace {

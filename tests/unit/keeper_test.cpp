@@ -2,8 +2,8 @@
 #include "store_support.h"
 
 extern "C" {
-#include "keeping.h"
-#include "request.h"
+#include "directory/leader_lock.h"
+#include "keeper/keeper_protocol.h"
 }
 
 namespace {

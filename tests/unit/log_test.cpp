@@ -24,8 +24,8 @@
 #include <vector>
 
 extern "C" {
-#include "log.h"
-#include "logline.h"
+#include "log/format.h"
+#include "log/log.h"
 }
 #include "strict_json.h"
 

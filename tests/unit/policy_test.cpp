@@ -7,8 +7,8 @@
 #include <vector>
 
 extern "C" {
-#include "ops.h"
-#include "policy.h"
+#include "audit/policy.h"
+#include "process/ops.h"
 }
 
 namespace {

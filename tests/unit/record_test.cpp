@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "record.h"
+#include "directory/record.h"
 }
 
 namespace {

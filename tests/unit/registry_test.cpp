@@ -9,9 +9,9 @@
 #include <vector>
 
 extern "C" {
-#include "gone.h"
-#include "holding.h"
-#include "registry.h"
+#include "process/references.h"
+#include "registry/freed_history.h"
+#include "registry/registry.h"
 }
 
 namespace {
@@ -270,7 +270,7 @@ constexpr uint64_t many = 100000;
 constexpr uint64_t many = 1000000;
 #endif
 
-/* What it costs is tests/bench/registry.c's to say. */
+/* What it costs is tests/bench/allocations.c's to say. */
 TEST_F(Registry, AMillionEntriesAreFoundAndTaken) {
     const uint64_t steps[] = {512, 2u << 20};
     for (uint64_t step : steps) {

@@ -6,7 +6,7 @@
 #include <string>
 
 extern "C" {
-#include "rule.h"
+#include "config/rule.h"
 }
 
 namespace {

@@ -27,10 +27,10 @@
 #include <gtest/gtest.h>
 
 extern "C" {
-#include "file.h"
-#include "lease.h"
-#include "store.h"
-#include "tenure.h"
+#include "directory/file.h"
+#include "directory/lease.h"
+#include "directory/ownership.h"
+#include "directory/store.h"
 }
 
 inline std::set<std::string> entries(const std::string &directory) {

@@ -6,7 +6,7 @@
 #include <string>
 
 extern "C" {
-#include "text.h"
+#include "util/text.h"
 }
 #include "strict_json.h"
 

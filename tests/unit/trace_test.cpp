@@ -8,9 +8,9 @@
 #include <vector>
 
 extern "C" {
-#include "call.h"
-#include "stack.h"
-#include "trace.h"
+#include "stack/call.h"
+#include "stack/stack.h"
+#include "stack/trace.h"
 }
 
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 extern "C" {
-#include "value.h"
+#include "config/value.h"
 }
 
 namespace {

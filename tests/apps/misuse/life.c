@@ -1,6 +1,6 @@
 /*
- * life.c - what is never closed or freed, and what ends or doubles a context with shared memory in
- * it.
+ * lifecycle.c - what is never closed or freed, and what ends or doubles a context with shared
+ * memory in it.
  */
 #include "misuse.h"
 

@@ -1,5 +1,5 @@
 /*
- * share.c - programs that a configuration joins, share.conf beside this file. They misuse nothing
+ * rules.c - programs that a configuration joins, share.conf beside this file. They misuse nothing
  * of CUDA's; alone each of them works. What goes wrong is what the rules promise about them.
  */
 #include "misuse.h"

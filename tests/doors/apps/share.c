@@ -1,5 +1,5 @@
 /*
- * share.c - a producer and a consumer that know nothing of each other: `write` fills a buffer, says
+ * rules.c - a producer and a consumer that know nothing of each other: `write` fills a buffer, says
  * so, and frees it when its input ends; `read` allocates a buffer and looks what is in it. `free`
  * fills, frees and ends at once.
  */

@@ -1,0 +1,212 @@
+/* diagnose.c - see diagnose.h: frees, closes and exports. */
+#include "diagnose.h"
+
+#include "ipc/waiting.h"
+#include "lifecycle/lifecycle.h"
+#include "process/ops.h"
+#include "registry/freed_history.h"
+#include "reporter.h"
+#include "util/text.h"
+
+/* What a pointer turned out to be. */
+struct subject {
+    enum gps_known known;
+    uint64_t base; /* of what it lies in; 0: nothing that is known */
+    struct gps_alloc alloc;
+    struct gps_import import;
+    struct gps_gone gone;
+    bool is_alloc, is_import;
+};
+
+static bool is_named(const struct gps_report *report) {
+    return report->finding != GPS_NO_FINDING;
+}
+
+/* --- what lies at an address --- */
+
+static bool find_at(uint64_t base, struct subject *subject) {
+    subject->is_import = gps_registry_import_at(base, &subject->import);
+    subject->is_alloc = !subject->is_import && gps_registry_find(base, &subject->alloc);
+    subject->base = subject->is_import || subject->is_alloc ? base : 0;
+    return subject->base != 0;
+}
+
+/* Exactly there, or somewhere inside what the driver says begins before it. */
+static void find(uint64_t pointer, struct subject *subject) {
+    uint64_t base, size;
+    *subject = (struct subject){.gone.device = -1};
+    if (!pointer || find_at(pointer, subject))
+        return;
+    if (gps_ops->range(pointer, &base, &size) == GPS_OK) {
+        find_at(base, subject);
+        subject->base = base;
+    }
+}
+
+/* Gone, and nothing else has come to its address by a way that we do not see. */
+static bool was_gone(enum gps_gone_kind kind, uint64_t pointer, struct subject *subject) {
+    return !subject->base && gps_gone_find(kind, pointer, &subject->gone);
+}
+
+static void describe(struct gps_report *report, uint64_t pointer, const struct subject *subject) {
+    if (subject->is_import) {
+        gps_report_about_import(report, &subject->import);
+    } else if (subject->is_alloc) {
+        report->size = subject->alloc.size;
+        report->context = subject->alloc.context;
+        gps_report_prior(report, "allocated", subject->alloc.trace);
+    }
+    report->pointer = pointer;
+    if (!report->size)
+        report->size = subject->gone.size;
+    if (!report->context)
+        report->context = subject->gone.context;
+    if (report->device < 0)
+        report->device = subject->is_alloc ? subject->alloc.device : subject->gone.device;
+}
+
+/* "it lies 4 KiB (4096 bytes) behind the beginning, 0x7f..." */
+static void say_offset(struct gps_text *text, uint64_t pointer, uint64_t base) {
+    gps_text_str(text, "the pointer lies ");
+    gps_text_dec(text, pointer - base);
+    gps_text_str(text, " bytes behind the beginning, which is ");
+    gps_text_hex(text, base);
+}
+
+/* --- a free --- */
+
+static enum gps_known known_of_free(uint64_t pointer, struct subject *subject) {
+    find(pointer, subject);
+    if (subject->is_import)
+        return GPS_KNOWN_OPEN_HERE;
+    if (subject->base && subject->base != pointer)
+        return GPS_KNOWN_INTERIOR;
+    return gps_waiting_has(pointer) || was_gone(GPS_GONE_MEMORY, pointer, subject)
+               ? GPS_KNOWN_GONE
+               : GPS_KNOWN_NOTHING;
+}
+
+void gps_refusal_free(uint64_t pointer, int code) {
+    struct gps_scope scope;
+    struct subject subject;
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    if (code != GPS_INVALID_VALUE)
+        return;
+    gps_scope_enter(&scope, 0);
+    struct gps_report report = gps_report_on(GPS_ASK_FREED, known_of_free(pointer, &subject));
+    if (is_named(&report)) {
+        describe(&report, pointer, &subject);
+        gps_report_prior(&report, "allocated", subject.gone.born);
+        gps_report_prior(&report, "freed", subject.gone.ended);
+        if (subject.base && subject.base != pointer) {
+            say_offset(&text, pointer, subject.base);
+            report.detail = detail;
+        }
+        gps_report_send(&report);
+    }
+    gps_scope_end(&scope);
+}
+
+/* --- a close --- */
+
+static enum gps_known known_of_close(uint64_t pointer, struct subject *subject) {
+    find(pointer, subject);
+    if (subject->is_alloc)
+        return GPS_KNOWN_OWN;
+    if (subject->is_import && subject->base != pointer)
+        return GPS_KNOWN_INTERIOR;
+    if (subject->is_import)
+        return subject->import.via == GPS_VIA_RULE ? GPS_KNOWN_OWN : GPS_KNOWN_LIVE;
+    if (was_gone(GPS_GONE_IMPORT, pointer, subject))
+        return GPS_KNOWN_GONE;
+    return subject->base ? GPS_KNOWN_OWN : GPS_KNOWN_NOTHING;
+}
+
+static const char *detail_of_close(uint64_t pointer, const struct subject *subject,
+                                   struct gps_text *text) {
+    if (!pointer)
+        return "the pointer is null";
+    if (subject->base && subject->base != pointer) {
+        say_offset(text, pointer, subject->base);
+        return text->bytes;
+    }
+    return subject->gone.with_context ? "the end of its context had closed it" : NULL;
+}
+
+static void report_close(uint64_t pointer, int code) {
+    struct subject subject = {.gone.device = -1};
+    uint64_t context = 0;
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    gps_ops->context(&context);
+    const enum gps_known known = code == GPS_INVALID_CONTEXT
+                                     ? context ? GPS_KNOWN_LIVE : GPS_KNOWN_NO_CONTEXT
+                                     : known_of_close(pointer, &subject);
+    struct gps_report report = gps_report_on(GPS_ASK_CLOSED, known);
+    if (!is_named(&report))
+        return;
+    describe(&report, pointer, &subject);
+    gps_report_prior(&report, "opened", subject.gone.born);
+    gps_report_prior(&report, "closed", subject.gone.ended);
+    report.detail = known == GPS_KNOWN_NO_CONTEXT ? "nothing was closed"
+                                                  : detail_of_close(pointer, &subject, &text);
+    gps_report_send(&report);
+}
+
+void gps_refusal_close(uint64_t pointer, int code) {
+    struct gps_scope scope;
+    if (code != GPS_INVALID_VALUE && code != GPS_INVALID_CONTEXT)
+        return;
+    gps_scope_enter(&scope, 0);
+    report_close(pointer, code);
+    gps_scope_end(&scope);
+}
+
+/* --- an export --- */
+
+static const char *kind_of(uint64_t pointer, struct subject *subject) {
+    static const char *const kinds[] = {
+        [GPS_MEMORY_UNKNOWN] = "the pointer is not memory that CUDA knows",
+        [GPS_MEMORY_DEVICE] = "the driver calls it ordinary device memory, and refuses",
+        [GPS_MEMORY_POOL] = "it is memory of a pool (cudaMallocAsync): share the pool, with "
+                            "cudaMemPoolExportToShareableHandle",
+        [GPS_MEMORY_MANAGED] = "it is managed memory (cudaMallocManaged), which belongs to one "
+                               "process",
+        [GPS_MEMORY_HOST] = "it is host memory: share that with mmap, and register it in each "
+                            "process",
+        [GPS_MEMORY_VMM] = "it is VMM memory (cuMemCreate): share it with "
+                           "cuMemExportToShareableHandle",
+    };
+    find(pointer, subject);
+    if (subject->is_import)
+        return "it is memory of another process: pass on the handle that was opened";
+    if (was_gone(GPS_GONE_MEMORY, pointer, subject))
+        return "the memory was freed before";
+    return kinds[gps_ops->kind(pointer)];
+}
+
+static void report_export(uint64_t pointer, int code) {
+    struct subject subject = {.gone.device = -1};
+    uint64_t context = 0;
+    gps_ops->context(&context);
+    if (code == GPS_INVALID_CONTEXT && context)
+        return;
+    struct gps_report report = gps_report_on(
+        GPS_ASK_EXPORTED, code == GPS_INVALID_CONTEXT ? GPS_KNOWN_NO_CONTEXT : GPS_KNOWN_NOTHING);
+    if (code == GPS_INVALID_VALUE)
+        report.detail = kind_of(pointer, &subject);
+    describe(&report, pointer, &subject);
+    gps_report_prior(&report, "allocated", subject.gone.born);
+    gps_report_prior(&report, "freed", subject.gone.ended);
+    gps_report_send(&report);
+}
+
+void gps_refusal_export(uint64_t pointer, int code) {
+    struct gps_scope scope;
+    if (code != GPS_INVALID_VALUE && code != GPS_INVALID_CONTEXT)
+        return;
+    gps_scope_enter(&scope, 0);
+    report_export(pointer, code);
+    gps_scope_end(&scope);
+}

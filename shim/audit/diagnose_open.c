@@ -1,0 +1,290 @@
+/* diagnose_open.c - see diagnose.h: opens of memory, and events. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose.h"
+#include "lifecycle/lifecycle.h"
+#include "process/ops.h"
+#include "registry/freed_history.h"
+#include "reporter.h"
+#include "util/text.h"
+
+/* A handle that could not be opened, and what the directory says of it now. */
+struct open {
+    const struct gps_opening *opening;
+    unsigned flags;
+    int code;
+    bool recorded;
+    struct gps_region_record record;
+    struct gps_import elsewhere; /* open in another context */
+    char detail[384];
+};
+
+static struct gps_text detail_of(struct open *open) {
+    return gps_text_on(open->detail, sizeof(open->detail));
+}
+
+static bool is_own(const struct gps_region_record *record) {
+    return gps_owner_equal(&record->owner, gps_life_self());
+}
+
+/* --- reasons --- */
+
+static bool is_namesake(void *found, const struct gps_proc *proc) {
+    const struct gps_owner *other = &proc->header.owner, *self = gps_life_self();
+    *(bool *)found = proc->alive && other->pid == self->pid && other->pid_ns != self->pid_ns;
+    return !*(bool *)found;
+}
+
+/* Whether another live process is seen that has our pid in its own pid namespace. */
+static bool has_namesake(void) {
+    bool found = false;
+    return gps_life_store() && gps_proc_each(gps_life_store(), is_namesake, &found) == 0 && found;
+}
+
+/* The driver compares pids alone: it took the handle for this process's own. */
+static enum gps_known taken_for_own(struct open *open) {
+    struct gps_text text = detail_of(open);
+    if (!open->recorded && !has_namesake()) {
+        gps_text_str(&text,
+                     "the driver takes it for this process's own: it is, or its exporter has "
+                     "the same pid in another pid namespace");
+        return GPS_KNOWN_NOTHING;
+    }
+    gps_text_str(&text, "the driver tells processes apart by their pid alone, and the exporter is "
+                        "process ");
+    gps_text_dec(&text, gps_life_self()->pid);
+    gps_text_str(&text, " of its pid namespace as this one is of its own: run both containers with "
+                        "one pid namespace (--pid)");
+    return GPS_KNOWN_NAMESPACE;
+}
+
+static bool is_unreachable(struct open *open) {
+    struct gps_text text = detail_of(open);
+    char uuid[41];
+    const bool said = open->code == GPS_PEER_UNSUPPORTED;
+    if (!said && !(open->recorded && gps_ops->reaches(open->record.device) == 0))
+        return false;
+    gps_text_str(&text, "the current device is no peer of the exporter's");
+    if (open->recorded) {
+        gps_format_uuid(open->record.device, uuid);
+        gps_text_str(&text, ", ");
+        gps_text_str(&text, uuid);
+    }
+    return true;
+}
+
+static enum gps_known open_there(struct open *open) {
+    struct gps_text text = detail_of(open);
+    gps_text_str(&text, "it is open at ");
+    gps_text_hex(&text, open->elsewhere.pointer);
+    gps_text_str(&text, " in context ");
+    gps_text_hex(&text, open->elsewhere.context);
+    return GPS_KNOWN_OPEN_THERE;
+}
+
+/* The exporter lives and its memory is ready. What differs between the two is all one can say. */
+static enum gps_known differing(struct open *open) {
+    struct gps_text text = detail_of(open);
+    if (open->record.owner.pid_ns == gps_life_self()->pid_ns || !open->record.owner.pid_ns ||
+        (open->code != GPS_INVALID_VALUE && open->code != GPS_INVALID_HANDLE))
+        return GPS_KNOWN_LIVE;
+    gps_text_str(&text, "the exporter lives and its memory is ready, but it runs in another pid "
+                        "namespace, ");
+    gps_text_dec(&text, open->record.owner.pid_ns);
+    return GPS_KNOWN_NAMESPACE;
+}
+
+/* --- handles without a record --- */
+
+/* Another namespace of the same directory (GPUSHARE_NAMESPACE) that has this handle's record. */
+static bool find_in_sibling(struct open *open, const char *root, const char *name) {
+    struct gps_store store;
+    struct gps_text text = detail_of(open);
+    if (gps_store_init(&store, root, name, false) < 0 ||
+        gps_region_read(&store, &open->opening->import.region, &open->record, NULL) < 0)
+        return false;
+    gps_text_str(&text, "it was exported under gpushare in namespace ");
+    gps_text_str(&text, name);
+    gps_text_str(&text, ", not in this process's: set one GPUSHARE_NAMESPACE for both");
+    return true;
+}
+
+static bool find_in_siblings(struct open *open) {
+    char root[GPS_STORE_PATH];
+    const struct gps_store *store = gps_life_store();
+    const char *slash = store ? strrchr(store->path, '/') : NULL;
+    bool found = false;
+    if (!slash)
+        return false;
+    memcpy(root, store->path, (size_t)(slash - store->path));
+    root[slash - store->path] = '\0';
+    DIR *dir = opendir(root);
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir)) != NULL;)
+        if (gps_name_valid(entry->d_name) && strcmp(entry->d_name, slash + 1) != 0)
+            found = find_in_sibling(open, root, entry->d_name);
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* One that could have exported: `gpushare audit` only sits in the directory. */
+static bool is_live_other(void *found, const struct gps_proc *proc) {
+    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_life_self()) &&
+                     strcmp(proc->header.owner.command, "gpushare") != 0;
+    return !*(bool *)found;
+}
+
+static enum gps_known unknown(struct open *open) {
+    struct gps_text text = detail_of(open);
+    bool others = false;
+    if (open->code != GPS_INVALID_VALUE && open->code != GPS_INVALID_HANDLE &&
+        open->code != GPS_NOT_PERMITTED)
+        return GPS_KNOWN_LIVE;
+    if (find_in_siblings(open))
+        return GPS_KNOWN_NAMESPACE;
+    if (!gps_life_store())
+        return GPS_KNOWN_NOTHING;
+    gps_proc_each(gps_life_store(), is_live_other, &others);
+    gps_text_str(&text, "the driver's code is ");
+    gps_text_dec(&text, (uint64_t)open->code);
+    if (!others) {
+        gps_text_str(&text, "; no other process is seen in ");
+        gps_text_str(&text, gps_life_store()->path);
+        gps_text_str(&text, ": an exporter that runs under gpushare has another /dev/shm, user, "
+                            "GPUSHARE_DIR or GPUSHARE_NAMESPACE, or has ended");
+    }
+    return GPS_KNOWN_NOTHING;
+}
+
+/* --- judging --- */
+
+static enum gps_known known_of(struct open *open) {
+    const struct gps_import *import = &open->opening->import;
+    if (!import->context)
+        return open->code == GPS_INVALID_CONTEXT ? GPS_KNOWN_NO_CONTEXT : GPS_KNOWN_LIVE;
+    if (open->code == GPS_INVALID_VALUE && open->flags != GPS_OPEN_FLAGS)
+        return GPS_KNOWN_FLAGS;
+    if (open->code == GPS_INVALID_CONTEXT && open->recorded && is_own(&open->record))
+        return GPS_KNOWN_OWN;
+    if (open->recorded && gps_record_over(&open->record))
+        return GPS_KNOWN_STALE;
+    if (open->code == GPS_INVALID_HANDLE &&
+        gps_registry_opened_anywhere(&import->region, &open->elsewhere) &&
+        open->elsewhere.context != import->context)
+        return open_there(open);
+    if (open->recorded && !is_own(&open->record) &&
+        gps_lease_probe(gps_life_store(), &open->record.owner) == GPS_DEAD)
+        return GPS_KNOWN_DEAD_OWNER;
+    if (open->code == GPS_INVALID_CONTEXT)
+        return taken_for_own(open);
+    if (is_unreachable(open))
+        return GPS_KNOWN_UNREACHABLE;
+    return open->recorded ? differing(open) : unknown(open);
+}
+
+static void say_flags(struct open *open) {
+    struct gps_text text = detail_of(open);
+    gps_text_str(&text, "the flags are ");
+    gps_text_dec(&text, open->flags);
+}
+
+static void report_open(struct open *open) {
+    struct gps_import import = open->opening->import;
+    gps_ops->device(&import.device);
+    open->recorded = gps_life_store() &&
+                     gps_region_read(gps_life_store(), &import.region, &open->record, NULL) == 0;
+    const enum gps_known known = known_of(open);
+    struct gps_report report = gps_report_on(GPS_ASK_OPENED, known);
+    if (report.finding == GPS_NO_FINDING)
+        return;
+    if (known == GPS_KNOWN_FLAGS)
+        say_flags(open);
+    if (known == GPS_KNOWN_OWN)
+        import.exporter.owner.pid = 0; /* no other process has a part in it */
+    gps_report_about_import(&report, &import);
+    if (known == GPS_KNOWN_OPEN_THERE)
+        gps_report_prior(&report, "opened", open->elsewhere.trace);
+    report.detail = *open->detail ? open->detail : NULL;
+    gps_report_send_with(&report, open->recorded ? &open->record : NULL);
+}
+
+void gps_refusal_open(const struct gps_opening *opening, unsigned flags, int code) {
+    struct open open = {.opening = opening, .flags = flags, .code = code};
+    struct gps_scope scope;
+    gps_scope_enter(&scope, 0);
+    report_open(&open);
+    gps_scope_end(&scope);
+}
+
+/* --- events --- */
+
+static void report_event(enum gps_ask ask, enum gps_known known, const struct gps_event *event,
+                         const char *detail) {
+    struct gps_report report = gps_report_on(ask, known);
+    if (report.finding == GPS_NO_FINDING)
+        return;
+    report.pointer = event->event;
+    report.detail = detail;
+    gps_report_prior(&report, "created", event->trace);
+    gps_report_prior(&report, "exported", event->exported_at);
+    gps_report_send(&report);
+}
+
+/* It was made for other processes, or is destroyed: then the flags are not what is wrong. */
+static bool is_other_trouble(uint64_t event) {
+    struct gps_event known;
+    struct gps_gone gone;
+    return event &&
+           (gps_registry_find_event(event, &known) || gps_gone_find(GPS_GONE_EVENT, event, &gone));
+}
+
+void gps_refusal_share_event(uint64_t event, int code) {
+    struct gps_scope scope;
+    uint64_t context = 0;
+    enum gps_known known = GPS_KNOWN_NOTHING;
+    gps_scope_enter(&scope, 0);
+    gps_ops->context(&context);
+    if (code == GPS_INVALID_CONTEXT && !context)
+        known = GPS_KNOWN_NO_CONTEXT;
+    else if (code == (event ? GPS_INVALID_HANDLE : GPS_INVALID_VALUE) && !is_other_trouble(event))
+        known = GPS_KNOWN_FLAGS;
+    report_event(GPS_ASK_EVENT_SHARED, known, &(struct gps_event){.event = event},
+                 event ? NULL : "cudaEventInterprocess was given without cudaEventDisableTiming");
+    gps_scope_end(&scope);
+}
+
+static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int code,
+                                     struct gps_event *own, const char **detail) {
+    const struct gps_id id = gps_id_of_handle(handle);
+    uint64_t context = 0;
+    gps_ops->context(&context);
+    if (code == GPS_MAP_FAILED) {
+        *detail = "an event lives in a file of /dev/shm that this process cannot map: the process "
+                  "that created it has another /dev/shm (give both containers one: --ipc, or a "
+                  "common mount) or is another user's";
+        return GPS_KNOWN_NAMESPACE;
+    }
+    if (code != GPS_INVALID_CONTEXT)
+        return GPS_KNOWN_NOTHING;
+    if (!context)
+        return GPS_KNOWN_NO_CONTEXT;
+    if (gps_registry_exported_event(&id, own))
+        return GPS_KNOWN_OWN;
+    if (!has_namesake())
+        return GPS_KNOWN_NOTHING; /* it may be an event of ours that is destroyed by now */
+    *detail = "the driver tells processes apart by their pid alone, and the process that created "
+              "the event has the same one in another pid namespace";
+    return GPS_KNOWN_NAMESPACE;
+}
+
+void gps_refusal_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
+    struct gps_scope scope;
+    const char *detail = NULL;
+    struct gps_event own = {.event = 0};
+    gps_scope_enter(&scope, 0);
+    const enum gps_known known = known_of_event(handle, code, &own, &detail);
+    report_event(GPS_ASK_EVENT_OPENED, known, &own, detail);
+    gps_scope_end(&scope);
+}

@@ -1,0 +1,33 @@
+/*
+ * leak.h - what is left open or allocated when the process, or a context, ends.
+ *
+ * Equal leaks (one finding, one call site, one exporter) are one report with a count and a sum of
+ * bytes: a program that leaks, leaks often. Owns the sums. Call inside a gps_scope.
+ */
+#ifndef GPS_LEAK_H
+#define GPS_LEAK_H
+
+#include "registry/registry.h"
+
+/* --- the end of the process: by one thread --- */
+
+void gps_leak_add_export(const struct gps_export *region);
+/* Adds what is still open, and reports all. */
+void gps_leak_report_end(void);
+
+/* --- the end of a context --- */
+
+struct gps_reset {
+    uint64_t context;
+    uint64_t opens, open_bytes;     /* imports that were open in it */
+    uint64_t held, held_bytes;      /* regions of ours that other processes hold */
+    uint64_t exports, export_bytes; /* the rest of ours: nobody holds them, nobody freed them */
+    struct gps_import import;       /* the first of each */
+    struct gps_export export;
+    struct gps_export held_export;
+};
+void gps_leak_reset_import(void *reset, const struct gps_import *import);
+void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *region);
+void gps_leak_report_reset(const struct gps_reset *reset);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * policy.h - what to do about a call: (what is asked, what is known, mode) in, (verdict, finding)
+ * out.
+ *
+ * One pure function: no CUDA, no I/O, no lock, no state. Everything that it may depend on is in the
+ * question; a test goes through all of its states as a table. Every finding about the program comes
+ * from here.
+ */
+#ifndef GPS_POLICY_H
+#define GPS_POLICY_H
+
+#include "config/config.h"
+
+enum gps_ask {
+    /* the program is about to: */
+    GPS_ASK_FREE,    /* free a pointer */
+    GPS_ASK_OPEN,    /* open a handle */
+    GPS_ASK_DESTROY, /* destroy an event */
+    GPS_ASK_EXIT,    /* end, or destroy a context, with a region in it */
+    /* the driver has refused to: */
+    GPS_ASK_FREED,
+    GPS_ASK_OPENED,
+    GPS_ASK_CLOSED,
+    GPS_ASK_EXPORTED,     /* give a memory handle */
+    GPS_ASK_EVENT_SHARED, /* create an interprocess event, or give its handle */
+    GPS_ASK_EVENT_OPENED,
+    GPS_ASK_FORKED, /* work at all in a child of a process that uses it */
+    /* has been done, and is worth a word: */
+    GPS_ASK_NOTED_EXPORT,
+    GPS_ASK_NOTED_DESTROY, /* of an event */
+    GPS_ASK_NOTED_RESET,   /* of a context */
+    GPS_ASK_NOTED_END,     /* of the process */
+    GPS_ASK_COUNT
+};
+
+/* What is known of the pointer, region or event that is asked about. */
+enum gps_known {
+    GPS_KNOWN_NOTHING,
+    GPS_KNOWN_EXPORTED,    /* ours, exported, nobody holds it */
+    GPS_KNOWN_HELD,        /* ours, exported, other processes hold it */
+    GPS_KNOWN_RESULT,      /* ours, a rule's with ready = free, not freed before */
+    GPS_KNOWN_DEFERRED,    /* freed by the program; the memory waits for its importers */
+    GPS_KNOWN_GONE,        /* freed, closed or destroyed before, and not made again since */
+    GPS_KNOWN_INTERIOR,    /* inside of what could have been meant */
+    GPS_KNOWN_OPEN_HERE,   /* another process's, open in this context already */
+    GPS_KNOWN_OWN,         /* of this process itself */
+    GPS_KNOWN_LIVE,        /* published by a process, open to importers */
+    GPS_KNOWN_STALE,       /* its exporter has freed it */
+    GPS_KNOWN_DEAD_OWNER,  /* published by a process that has ended */
+    GPS_KNOWN_OPEN_THERE,  /* open in another context of this process */
+    GPS_KNOWN_FLAGS,       /* the flags are not what the driver takes */
+    GPS_KNOWN_NAMESPACE,   /* the two processes do not share what they must */
+    GPS_KNOWN_UNREACHABLE, /* on a device that the current one is no peer of */
+    GPS_KNOWN_NO_CONTEXT,  /* this thread has none */
+    GPS_KNOWN_BLOCK,       /* other allocations lie in its block */
+    GPS_KNOWN_OPEN,        /* NOTED_END: opened, never closed */
+    GPS_KNOWN_UNBALANCED,  /* NOTED_END: opened more often than closed */
+    GPS_KNOWN_COUNT
+};
+
+enum gps_verdict {
+    GPS_FORWARD,   /* the driver decides */
+    GPS_DENY,      /* answer `code`; the driver is not asked */
+    GPS_HAND_OVER, /* the result is final: keep it for its first importer */
+    GPS_DEFER,     /* succeed now, free after the last importer */
+    GPS_WAIT,      /* wait for the importers, then ask again with `waited` */
+};
+
+struct gps_question {
+    enum gps_ask ask;
+    enum gps_known known;
+    enum gps_mode mode;
+    enum gps_on_free on_free;
+    bool waited;  /* the wait of an earlier verdict is over */
+    bool exiting; /* the process ends: nothing can be put off */
+    bool linger;  /* EXIT: linger is not 0 */
+};
+
+#define GPS_NO_FINDING GPS_FINDING_COUNT
+
+struct gps_answer {
+    enum gps_verdict verdict;
+    int code;                 /* DENY: the driver's own code for it (ops.h) */
+    enum gps_finding finding; /* GPS_NO_FINDING */
+};
+
+struct gps_answer gps_policy(const struct gps_question *question);
+
+#endif

@@ -1,0 +1,79 @@
+/* region_history.c - see region_history.h. */
+#include "region_history.h"
+
+#include <string.h>
+
+#include "lifecycle/lifecycle.h"
+#include "stack/trace.h"
+#include "util/digits.h"
+
+/* --- out --- */
+
+/* The module's place in the list; added when it is new and there is room. */
+static uint8_t place_of(struct gps_region_traces *traces, const struct gps_trace_module *module) {
+    if (!*module->path)
+        return GPS_TRACE_NO_MODULE;
+    for (unsigned i = 0; i < traces->module_count; i++)
+        if (memcmp(&traces->modules[i], module, sizeof(*module)) == 0)
+            return (uint8_t)i;
+    if (traces->module_count == GPS_TRACE_MODULES)
+        return GPS_TRACE_NO_MODULE;
+    traces->modules[traces->module_count] = *module;
+    return (uint8_t)traces->module_count++;
+}
+
+static struct gps_trace_module module_of(const struct gps_frame *frame) {
+    struct gps_trace_module module = {.build_id_bytes = 0};
+    const size_t length = strlen(frame->module), room = sizeof(module.path) - 1;
+    const char *hex = frame->build_id;
+    memcpy(module.path, frame->module + (length > room ? length - room : 0),
+           length > room ? room : length);
+    while (module.build_id_bytes < GPS_BUILD_ID_BYTES &&
+           gps_hex_parse(&hex, &module.build_id[module.build_id_bytes], 1))
+        module.build_id_bytes++;
+    return module;
+}
+
+static void add(struct gps_region_traces *traces, enum gps_deed deed, uint32_t trace) {
+    struct gps_frame frames[GPS_TRACE_FRAMES];
+    const unsigned count = gps_trace_frames(trace, frames, GPS_TRACE_FRAMES);
+    for (unsigned i = 0; i < count; i++) {
+        const struct gps_trace_module module = module_of(&frames[i]);
+        traces->module[deed][i] = place_of(traces, &module);
+        traces->offset[deed][i] =
+            traces->module[deed][i] == GPS_TRACE_NO_MODULE ? frames[i].address : frames[i].offset;
+    }
+    traces->count[deed] = count;
+}
+
+void gps_origin_publish(const struct gps_export *region, uint32_t freed) {
+    struct gps_region_traces traces = {.module_count = 0};
+    if (!region->published || !(region->allocated || region->exported || freed))
+        return;
+    add(&traces, GPS_DEED_ALLOCATED, region->allocated);
+    add(&traces, GPS_DEED_EXPORTED, region->exported);
+    add(&traces, GPS_DEED_FREED, freed);
+    (void)gps_region_set_traces(gps_life_store(), &region->record, &traces); /* a report less */
+}
+
+/* --- in --- */
+
+static void frame_of(const struct gps_region_traces *traces, enum gps_deed deed, unsigned i,
+                     struct gps_frame *frame) {
+    const uint8_t place = traces->module[deed][i];
+    *frame =
+        (struct gps_frame){.address = traces->offset[deed][i], .offset = traces->offset[deed][i]};
+    if (place == GPS_TRACE_NO_MODULE)
+        return;
+    const struct gps_trace_module *module = &traces->modules[place];
+    memcpy(frame->module, module->path, sizeof(module->path));
+    gps_hex_format(module->build_id, module->build_id_bytes, frame->build_id);
+}
+
+unsigned gps_origin_frames(const struct gps_region_traces *traces, enum gps_deed deed,
+                           struct gps_frame *frames, unsigned max) {
+    const unsigned count = traces->count[deed] < max ? traces->count[deed] : max;
+    for (unsigned i = 0; i < count; i++)
+        frame_of(traces, deed, i, &frames[i]);
+    return count;
+}

@@ -1,0 +1,21 @@
+/*
+ * region_history.h - what was done to a region and where, as its owner tells other processes.
+ *
+ * The stacks of a region's allocation, export and free go into the directory with its record
+ * (region.h), so that an importer's report can say "freed by producer, at ...". Only where stacks
+ * are kept (mode = audit). Call inside a gps_scope.
+ */
+#ifndef GPS_REGION_HISTORY_H
+#define GPS_REGION_HISTORY_H
+
+#include "log/log.h"
+#include "registry/registry.h"
+
+/* Publishes the stacks of a published region: `freed` is GPS_NO_TRACE until it is. */
+void gps_origin_publish(const struct gps_export *region, uint32_t freed);
+
+/* The frames of one deed, as published; their number, at most `max`. */
+unsigned gps_origin_frames(const struct gps_region_traces *traces, enum gps_deed deed,
+                           struct gps_frame *frames, unsigned max);
+
+#endif

@@ -1,0 +1,191 @@
+/* reporter.c - see reporter.h. */
+#include "reporter.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lifecycle/lifecycle.h"
+#include "region_history.h"
+#include "stack/call.h"
+#include "stack/module.h"
+#include "stack/stack.h"
+#include "stack/trace.h"
+#include "util/text.h"
+
+static _Atomic bool store_reported;
+
+struct gps_report gps_report_new(enum gps_finding finding) {
+    return (struct gps_report){.finding = finding, .api = gps_call_name(), .device = -1};
+}
+
+struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known) {
+    const struct gps_question question = {
+        .ask = ask, .known = known, .mode = gps_life_config()->options.mode};
+    return gps_report_new(gps_policy(&question).finding);
+}
+
+void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace) {
+    if (trace && report->prior_count < GPS_PRIORS)
+        report->prior[report->prior_count++] = (struct gps_prior){.what = what, .trace = trace};
+}
+
+void gps_report_about_export(struct gps_report *report, const struct gps_export *region) {
+    report->pointer = region->pointer;
+    report->size = region->record.requested;
+    report->region = &region->record.id;
+    report->name = *region->record.name ? region->record.name : NULL;
+    report->device = region->device;
+    report->context = region->context;
+    gps_report_prior(report, "allocated", region->allocated);
+    gps_report_prior(report, "exported", region->exported);
+}
+
+void gps_report_about_import(struct gps_report *report, const struct gps_import *import) {
+    report->pointer = import->pointer;
+    report->size = import->size;
+    report->region = &import->region;
+    report->name = *import->name ? import->name : NULL;
+    report->device = import->device;
+    report->context = import->context;
+    gps_report_prior(report, "opened", import->trace);
+    if (import->exporter.owner.pid) {
+        report->others = &import->exporter;
+        report->other_count = 1;
+    }
+}
+
+/* --- sending --- */
+
+/* Too much for a stack of the program's: mapped for the one report. */
+struct workspace {
+    struct gps_frame stack[GPS_STACK_MAX], priors[GPS_PRIORS][GPS_STACK_MAX];
+    struct gps_region_traces traces;
+};
+
+static void fill_priors(struct gps_report *report, struct workspace *work) {
+    for (unsigned i = 0; i < report->prior_count; i++) {
+        struct gps_prior *prior = &report->prior[i];
+        prior->stack = work->priors[i];
+        prior->stack_count = gps_trace_frames(prior->trace, work->priors[i], GPS_STACK_MAX);
+    }
+}
+
+/* `own`: how many priors of this process's come behind it. */
+static void add_deed(struct gps_report *report, const struct gps_region_record *origin,
+                     enum gps_deed deed, uint64_t time, struct workspace *work, unsigned own) {
+    static const char *const names[] = {"allocated", "exported", "freed"};
+    struct gps_frame *frames = work->priors[report->prior_count];
+    const unsigned count = gps_origin_frames(&work->traces, deed, frames, GPS_STACK_MAX);
+    const bool ours = gps_owner_equal(&origin->owner, gps_life_self());
+    const struct gps_owner *owner = ours ? NULL : &origin->owner;
+    struct gps_prior *place = &report->prior[report->prior_count - own];
+    if (!count && !time)
+        return;
+    memmove(place + 1, place, own * sizeof(*place));
+    report->prior_count++;
+    *place = (struct gps_prior){
+        .what = names[deed], .owner = owner, .time = time, .stack = frames, .stack_count = count};
+}
+
+/* A region's past goes before what this process did with it. */
+static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
+                       struct workspace *work) {
+    const unsigned own = report->prior_count;
+    if (!gps_life_store() || report->prior_count + GPS_REGION_DEEDS > GPS_PRIORS)
+        return;
+    if (gps_region_read_traces(gps_life_store(), origin, &work->traces) < 0)
+        work->traces = (struct gps_region_traces){.module_count = 0};
+    add_deed(report, origin, GPS_DEED_ALLOCATED, 0, work, own);
+    add_deed(report, origin, GPS_DEED_EXPORTED, origin->created, work, own);
+    if (gps_record_over(origin))
+        add_deed(report, origin, GPS_DEED_FREED, origin->status.changed, work, own);
+}
+
+static void send(struct gps_report *report, uint32_t trace, const struct gps_region_record *origin,
+                 struct workspace *work) {
+    report->stack = work->stack;
+    report->stack_count = gps_trace_frames(trace, work->stack, GPS_STACK_MAX);
+    fill_priors(report, work);
+    if (origin)
+        add_origin(report, origin, work);
+    gps_log_report(report);
+}
+
+void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin) {
+    const uint32_t trace = gps_trace_here();
+    if (!report->stack_hash)
+        report->stack_hash =
+            trace ? gps_trace_hash(trace) : (uint64_t)(uintptr_t)gps_call_site().address;
+    if (gps_log_settles(report))
+        return;
+    struct workspace *work =
+        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (work == MAP_FAILED) {
+        gps_log_report(report);
+        return;
+    }
+    send(report, trace, origin, work);
+    munmap(work, sizeof(*work));
+}
+
+void gps_report_store(int status, const char *what) {
+    if (atomic_exchange(&store_reported, true))
+        return;
+    char detail[256];
+    struct gps_text text = GPS_TEXT(detail);
+    gps_text_str(&text, what);
+    gps_text_str(&text, ": ");
+    const char *reason = strerrordesc_np(-status);
+    gps_text_str(&text, status == -ENOSPC  ? "too little room is left in the file system"
+                        : status == -EPERM ? "it is not ours, or others may use it"
+                        : reason           ? reason
+                                           : "unknown error");
+    struct gps_report report = gps_report_new(GPS_STORE_UNAVAILABLE);
+    report.detail = detail;
+    gps_report_send(&report);
+}
+
+/* Whoever waits for a region looks at its record again and again. */
+void gps_report_record(const struct gps_id *region, const char *why) {
+    static _Atomic uint64_t last;
+    uint64_t this;
+    memcpy(&this, region, sizeof(this));
+    if (atomic_exchange(&last, this) == this)
+        return;
+    struct gps_report report = gps_report_new(GPS_RECORD_INVALID);
+    report.region = region;
+    report.detail = why;
+    gps_report_send(&report);
+}
+
+/* --- the caller of an allocation --- */
+
+static bool is_cuda(const struct gps_module *module) {
+    const char *soname = gps_module_soname(module);
+    return soname &&
+           (strncmp(soname, "libcudart.so", 12) == 0 || strncmp(soname, "libcuda.so", 10) == 0);
+}
+
+static bool name_if_users(const void *address, char *name, size_t size) {
+    struct gps_module module;
+    if (!gps_module_of(address, &module) || is_cuda(&module))
+        return false;
+    const char *path = *module.path ? module.path : gps_life_self()->command;
+    const char *slash = strrchr(path, '/');
+    struct gps_text text = gps_text_on(name, size);
+    gps_text_str(&text, slash ? slash + 1 : path);
+    return true;
+}
+
+void gps_report_caller(char *name, size_t size) {
+    struct gps_step steps[GPS_STACK_MAX];
+    const struct gps_site site = gps_call_site();
+    *name = '\0';
+    if (name_if_users(site.address, name, size))
+        return;
+    const unsigned count = gps_stack_walk(site, steps, GPS_STACK_MAX);
+    for (unsigned i = 0; i < count; i++)
+        if (name_if_users((const void *)steps[i].address, name, size))
+            return;
+}

@@ -1,0 +1,41 @@
+/*
+ * reporter.h - a finding becomes a report: the call under way, the stacks, then log.h.
+ *
+ * Reports are rare; everything costly (the modules of the frames, what another process published)
+ * happens here and only here. Call inside a gps_scope. Safe from any thread.
+ */
+#ifndef GPS_REPORTER_H
+#define GPS_REPORTER_H
+
+#include "log/log.h"
+#include "policy.h"
+#include "registry/registry.h"
+
+/* A report of this finding with the API in it; the caller adds what it knows. */
+struct gps_report gps_report_new(enum gps_finding finding);
+/* The same for what policy calls it; its finding is GPS_NO_FINDING when that is nothing. */
+struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
+/* Adds pointer, size, id, name, device and context of a region of ours, or of an import, and where
+ * it was allocated and exported, or opened; of an import, its exporter. */
+void gps_report_about_export(struct gps_report *report, const struct gps_export *region);
+void gps_report_about_import(struct gps_report *report, const struct gps_import *import);
+/* Adds an earlier event of this process; nothing without a trace. `what` is a literal. */
+void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
+
+/* Completes and writes it. `origin`: the record of another process's region, whose published past
+ * is added; or NULL. */
+void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin);
+static inline void gps_report_send(struct gps_report *report) {
+    gps_report_send_with(report, NULL);
+}
+
+/* store-unavailable, the first time only: what failed and the errno behind it. */
+void gps_report_store(int status, const char *what);
+/* record-invalid for a region's record. */
+void gps_report_record(const struct gps_id *region, const char *why);
+
+/* The file name of the first module on the stack that is neither libcuda nor libcudart nor ours:
+ * who asked for the allocation. "" for code outside any module. */
+void gps_report_caller(char *name, size_t size);
+
+#endif

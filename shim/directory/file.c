@@ -1,0 +1,273 @@
+#define _GNU_SOURCE
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h> /* for renameat, which it declares */
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util/digits.h"
+#include "util/text.h"
+
+#define TEMP_PREFIX ".tmp."
+
+void gps_file_path(const struct gps_store *store, const char *directory, const char *name,
+                   char path[GPS_FILE_PATH]) {
+    struct gps_text out = gps_text_on(path, GPS_FILE_PATH);
+
+    gps_text_str(&out, store->path);
+    gps_text_str(&out, "/");
+    gps_text_str(&out, directory);
+    if (name == NULL)
+        return;
+    gps_text_str(&out, "/");
+    gps_text_str(&out, name);
+}
+
+int gps_file_open_any(int at, const char *name, int flags) {
+    const int safe = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int fd;
+
+    do
+        fd = openat(at, name, flags | safe, 0600);
+    while (fd < 0 && errno == EINTR);
+    return fd < 0 ? -errno : fd;
+}
+
+int gps_file_directory(const struct gps_store *store, const char *directory) {
+    char path[GPS_FILE_PATH];
+
+    gps_file_path(store, directory, NULL, path);
+    return gps_file_open_any(AT_FDCWD, path, O_PATH | O_DIRECTORY);
+}
+
+/* What an open's failure says about the file; NULL when it says nothing about it. */
+static const char *open_refusal(int error) {
+    switch (error) {
+    case -ELOOP:
+        return "it is a symbolic link";
+    case -ENXIO: /* a socket */
+    case -EISDIR:
+        return "it is not a regular file";
+    default:
+        return NULL;
+    }
+}
+
+static const char *check_stat(const struct stat *st) {
+    if (!S_ISREG(st->st_mode))
+        return "it is not a regular file";
+    if (st->st_uid != geteuid())
+        return "it belongs to another user";
+    if ((st->st_mode & 077) != 0)
+        return "its mode opens it to others";
+    return NULL;
+}
+
+int gps_file_open(int at, const char *name, int flags, struct stat *st, const char **why) {
+    int fd = gps_file_open_any(at, name, flags);
+    int rc = fd;
+    const char *wrong = NULL;
+
+    if (fd < 0)
+        wrong = open_refusal(fd);
+    else if (fstat(fd, st) != 0)
+        rc = -errno;
+    else
+        wrong = check_stat(st);
+    if (wrong != NULL) {
+        rc = -EBADMSG;
+        if (why != NULL)
+            *why = wrong;
+    }
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    return rc;
+}
+
+int gps_file_create(int at, const char *name) {
+    int fd = gps_file_open_any(at, name, O_RDWR | O_CREAT | O_EXCL);
+    int rc;
+
+    if (fd < 0 || fchmod(fd, 0600) == 0) /* the program's umask may have taken our own bits */
+        return fd;
+    rc = -errno;
+    unlinkat(at, name, 0);
+    close(fd);
+    return rc;
+}
+
+int gps_file_rename(int at, const char *from, const char *to) {
+    return renameat(at, from, at, to) == 0 ? 0 : -errno;
+}
+
+int gps_file_rename_new(int at, const char *from, const char *to) {
+    if (renameat2(at, from, at, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -errno;
+    if (linkat(at, from, at, to, 0) != 0) /* a file system without that flag */
+        return -errno;
+    unlinkat(at, from, 0);
+    return 0;
+}
+
+ssize_t gps_file_read(int fd, void *bytes, size_t size, off_t offset) {
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t n = pread(fd, (char *)bytes + done, size - done, offset + (off_t)done);
+
+        if (n == 0)
+            break;
+        if (n > 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            return -errno;
+    }
+    return (ssize_t)done;
+}
+
+/* A write over the limit on file sizes raised SIGXFSZ in this thread, where it waits blocked: it is
+ * not the program's. None came if it is ignored. */
+static int over_limit(void) {
+    const struct timespec now = {0, 0};
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGXFSZ);
+    while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
+        continue;
+    return -EFBIG;
+}
+
+int gps_file_write(int fd, const void *bytes, size_t size, off_t offset) {
+    size_t done = 0;
+
+    while (done < size) {
+        ssize_t n = pwrite(fd, (const char *)bytes + done, size - done, offset + (off_t)done);
+
+        if (n > 0)
+            done += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            return n == 0 ? -EIO : errno == EFBIG ? over_limit() : -errno;
+    }
+    return 0;
+}
+
+int gps_file_lock(int fd, off_t start, off_t length) {
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+    int rc;
+
+    do
+        rc = fcntl(fd, F_OFD_SETLK, &lock);
+    while (rc != 0 && errno == EINTR);
+    if (rc == 0)
+        return 0;
+    return errno == EACCES ? -EAGAIN : -errno; /* POSIX lets "held" be either */
+}
+
+void gps_file_unlock(int fd) {
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+
+    fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+int gps_file_locked(int fd) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int rc;
+
+    do
+        rc = fcntl(fd, F_OFD_GETLK, &lock);
+    while (rc != 0 && errno == EINTR);
+    return rc != 0 ? -errno : lock.l_type != F_UNLCK;
+}
+
+int gps_file_room(int fd) {
+    struct statfs fs;
+    uint64_t left;
+    int rc;
+
+    do
+        rc = fstatfs(fd, &fs);
+    while (rc != 0 && errno == EINTR);
+    if (rc != 0)
+        return -errno;
+    if (fs.f_blocks == 0) /* a tmpfs without a limit */
+        return 0;
+    left = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    return left < GPS_STORE_RESERVE + (uint64_t)fs.f_bsize ? -ENOSPC : 0;
+}
+
+void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
+    struct gps_text out = gps_text_on(name, GPS_TEMP_NAME);
+    char owner[GPS_PROC_NAME];
+    char random[GPS_HEX64];
+
+    gps_owner_format(writer, owner);
+    gps_hex64_format(gps_random(), random);
+    gps_text_str(&out, TEMP_PREFIX);
+    gps_text_str(&out, owner);
+    gps_text_str(&out, ".");
+    gps_text_str(&out, random);
+}
+
+bool gps_temp_parse(const char *name, struct gps_owner *writer) {
+    const size_t prefix = sizeof TEMP_PREFIX - 1;
+    char owner[GPS_PROC_NAME];
+    const char *suffix = strrchr(name, '.');
+    uint64_t random;
+
+    if (strncmp(name, TEMP_PREFIX, prefix) != 0 || suffix < name + prefix)
+        return false;
+    if ((size_t)(suffix - name) - prefix >= sizeof owner)
+        return false;
+    memcpy(owner, name + prefix, (size_t)(suffix - name) - prefix);
+    owner[(size_t)(suffix - name) - prefix] = '\0';
+    suffix++;
+    return gps_hex64_parse(&suffix, &random) && *suffix == '\0' && gps_owner_parse(owner, writer);
+}
+
+/* Spreads the bits of a value over all 64 (the finalizer of splitmix64). */
+static uint64_t mix(uint64_t x) {
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+uint64_t gps_random(void) {
+    uint64_t value;
+    struct timespec now;
+
+    if (getrandom(&value, sizeof value, GRND_NONBLOCK) == (ssize_t)sizeof value)
+        return value;
+    /* Too early in the boot, or a seccomp filter: unlike any other process's is all we need. */
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    value = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    return mix(value ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
+}
+
+#define HIGH_BELOW  1024 /* what select() can name; also the usual limit */
+#define HIGH_MARGIN 64
+
+int gps_file_move_high(int fd) {
+    struct rlimit limit;
+    int low = 3;
+    int high;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * HIGH_MARGIN)
+        low = limit.rlim_cur < HIGH_BELOW ? (int)limit.rlim_cur - HIGH_MARGIN
+                                          : HIGH_BELOW - HIGH_MARGIN;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}

@@ -1,0 +1,101 @@
+#define _GNU_SOURCE
+#include "leader_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "gpushare/keeper.h"
+
+/* Whether the file that was locked is still the one that others would open. */
+static bool still_there(const char *path, const struct stat *locked) {
+    struct stat now;
+
+    return lstat(path, &now) == 0 && now.st_dev == locked->st_dev && now.st_ino == locked->st_ino;
+}
+
+static int open_lock(const char *path, struct stat *st) {
+    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, st, NULL);
+
+    if (fd != -ENOENT)
+        return fd;
+    fd = gps_file_create(AT_FDCWD, path);
+    if (fd == -EEXIST)
+        return gps_file_open(AT_FDCWD, path, O_RDWR, st, NULL);
+    if (fd >= 0)
+        fstat(fd, st);
+    return fd;
+}
+
+int gps_keeping_take(const struct gps_store *store, int *fd) {
+    char path[GPS_FILE_PATH];
+    struct stat st;
+    int lock, rc;
+
+    gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
+    lock = open_lock(path, &st);
+    if (lock < 0)
+        return lock;
+    rc = gps_file_lock(lock, 0, 0);
+    if (rc == 0 && !still_there(path, &st))
+        rc = -EAGAIN;
+    if (rc == 0)
+        *fd = lock;
+    else
+        close(lock);
+    return rc;
+}
+
+bool gps_keeping_holds(const struct gps_store *store, int fd) {
+    char path[GPS_FILE_PATH];
+    struct stat st;
+
+    gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
+    return fstat(fd, &st) == 0 && still_there(path, &st);
+}
+
+static int remove_both(const struct gps_store *store) {
+    static const char *const names[] = {GPS_KEEPER_SOCKET, GPS_KEEPER_LOCK}; /* the lock last */
+    char path[GPS_FILE_PATH];
+    int removed = 0;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        gps_file_path(store, names[i], NULL, path);
+        removed += unlink(path) == 0;
+    }
+    return removed;
+}
+
+void gps_keeping_end(const struct gps_store *store, int fd) {
+    remove_both(store);
+    gps_file_unlock(fd);
+    close(fd);
+}
+
+/* How many of the two there are. */
+static int count_both(const struct gps_store *store) {
+    char path[GPS_FILE_PATH];
+    int count;
+
+    gps_file_path(store, GPS_KEEPER_SOCKET, NULL, path);
+    count = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
+    return count + (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+int gps_keeping_clear(const struct gps_store *store, bool dry_run) {
+    int count = count_both(store);
+    int fd, rc;
+
+    if (count == 0)
+        return 0;
+    rc = gps_keeping_take(store, &fd);
+    if (rc != 0)
+        return rc == -EAGAIN ? 0 : rc;
+    if (!dry_run)
+        count = remove_both(store);
+    gps_file_unlock(fd);
+    close(fd);
+    return count;
+}

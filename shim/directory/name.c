@@ -1,0 +1,265 @@
+/*
+ * name.c - the links in names/: store.h says what they promise, ownership.h how one changes hands.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dir.h"
+#include "file.h"
+#include "lease.h"
+#include "ownership.h"
+#include "util/text.h"
+
+#define PROCS   "../procs/"
+#define REGIONS "../regions/"
+
+#define LINK_SIZE (sizeof REGIONS + GPS_PROC_NAME) /* longest text of a link, with its NUL */
+
+static void link_to_self(const struct gps_owner *self, char text[LINK_SIZE]) {
+    struct gps_text out = gps_text_on(text, LINK_SIZE);
+    char file[GPS_PROC_NAME];
+
+    gps_owner_format(self, file);
+    gps_text_str(&out, PROCS);
+    gps_text_str(&out, file);
+}
+
+static void link_to_region(const struct gps_id *region, char text[LINK_SIZE]) {
+    struct gps_text out = gps_text_on(text, LINK_SIZE);
+    char file[GPS_ID_HEX];
+
+    gps_id_format(region, file);
+    gps_text_str(&out, REGIONS);
+    gps_text_str(&out, file);
+}
+
+static bool parse_link(const char *text, struct gps_name_target *target) {
+    struct gps_name_target parsed = {0};
+
+    if (strncmp(text, PROCS, strlen(PROCS)) == 0) {
+        parsed.kind = GPS_NAME_CLAIM;
+        if (!gps_owner_parse(text + strlen(PROCS), &parsed.claimer))
+            return false;
+    } else if (strncmp(text, REGIONS, strlen(REGIONS)) == 0) {
+        parsed.kind = GPS_NAME_REGION;
+        if (!gps_id_parse(text + strlen(REGIONS), &parsed.region))
+            return false;
+    } else {
+        return false;
+    }
+    *target = parsed;
+    return true;
+}
+
+static int resolve_at(int at, const char *name, struct gps_name_target *target) {
+    char text[LINK_SIZE];
+    ssize_t n = readlinkat(at, name, text, sizeof text);
+
+    if (n < 0)
+        return errno == EINVAL ? -EBADMSG : -errno; /* EINVAL: something, but not a link */
+    if ((size_t)n == sizeof text)
+        return -EBADMSG;
+    text[n] = '\0';
+    return parse_link(text, target) ? 0 : -EBADMSG;
+}
+
+int gps_name_resolve(const struct gps_store *store, const char *name,
+                     struct gps_name_target *target) {
+    char path[GPS_FILE_PATH];
+
+    if (!gps_name_valid(name))
+        return -EINVAL;
+    gps_file_path(store, "names", name, path);
+    return resolve_at(AT_FDCWD, path, target);
+}
+
+/* A name that points to a region is held by the region's owner, while the region bears that name
+ * and is not freed. Those who hold a VMM region stand in for a keeper that died. */
+static int region_tenure(const struct gps_store *store, const char *name, const struct gps_id *id,
+                         struct gps_owner *holder) {
+    struct gps_region_record record;
+    int rc = gps_region_read(store, id, &record, NULL);
+
+    if (rc == -EBADMSG) {
+        char path[GPS_FILE_PATH];
+        char file[GPS_ID_HEX];
+
+        gps_id_format(id, file);
+        gps_file_path(store, "regions", file, path);
+        rc = gps_region_tenure(store, AT_FDCWD, path, holder);
+        return rc == GPS_TENURE_NONE ? GPS_TENURE_ORPHAN : rc;
+    }
+    if (rc != 0)
+        return rc == -ENOENT ? GPS_TENURE_ORPHAN : rc;
+    if (record.status.state == GPS_STATE_FREED || strcmp(record.name, name) != 0)
+        return GPS_TENURE_ORPHAN;
+    *holder = record.owner;
+    if (gps_lease_probe(store, holder) == GPS_ALIVE)
+        return GPS_TENURE_HELD;
+    rc = gps_region_awaited(store, &record);
+    if (rc < 0)
+        return rc;
+    return rc != 0 ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+}
+
+int gps_name_tenure(const struct gps_store *store, int at, const char *name,
+                    struct gps_owner *holder) {
+    struct gps_name_target target;
+    int rc = resolve_at(at, name, &target);
+
+    memset(holder, 0, sizeof *holder);
+    if (rc == -ENOENT)
+        return GPS_TENURE_NONE;
+    if (rc != 0)
+        return rc == -EBADMSG ? GPS_TENURE_ORPHAN : rc;
+    if (target.kind == GPS_NAME_REGION)
+        return region_tenure(store, name, &target.region, holder);
+    *holder = target.claimer;
+    return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+}
+
+static int claim_at(const struct gps_store *store, int at, const char *name, const char *text,
+                    struct gps_owner *holder) {
+    memset(holder, 0, sizeof *holder);
+    for (int i = 0; i < GPS_TENURE_TRIES; i++) {
+        int rc;
+
+        if (symlinkat(text, at, name) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return -errno;
+        rc = gps_name_tenure(store, at, name, holder);
+        if (rc < 0 || rc == GPS_TENURE_HELD)
+            return rc < 0 ? rc : -EEXIST;
+        rc = gps_tenure_clear(store, at, name, gps_name_tenure);
+        if (rc < 0 && rc != -EAGAIN)
+            return rc;
+        if (rc == -EAGAIN)
+            sched_yield();
+    }
+    memset(holder, 0, sizeof *holder); /* whoever is taking it just now */
+    return -EEXIST;
+}
+
+int gps_name_claim(const struct gps_store *store, const char *name, const struct gps_owner *self,
+                   struct gps_owner *holder) {
+    char text[LINK_SIZE];
+    struct gps_owner found;
+    int at, rc;
+
+    if (!gps_name_valid(name))
+        return -EINVAL;
+    at = gps_file_directory(store, "names");
+    if (at < 0)
+        return at;
+    link_to_self(self, text);
+    rc = claim_at(store, at, name, text, &found);
+    close(at);
+    if (rc == -EEXIST && holder != NULL)
+        *holder = found;
+    return rc;
+}
+
+/* 0 when the name is held by this owner: then nobody else changes it. */
+static int check_held_by(const struct gps_store *store, int at, const char *name,
+                         const struct gps_owner *owner) {
+    struct gps_owner holder;
+    int rc = gps_name_tenure(store, at, name, &holder);
+
+    if (rc == GPS_TENURE_NONE)
+        return -ENOENT;
+    if (rc < 0)
+        return rc;
+    return rc == GPS_TENURE_HELD && gps_owner_equal(&holder, owner) ? 0 : -EEXIST;
+}
+
+int gps_name_point(const struct gps_store *store, const char *name, const struct gps_id *region) {
+    char temp[GPS_TEMP_NAME];
+    char text[LINK_SIZE];
+    struct gps_region_record record;
+    int rc = gps_region_read(store, region, &record, NULL);
+    int at;
+
+    if (rc != 0)
+        return rc;
+    if (!gps_name_valid(name) || strcmp(record.name, name) != 0)
+        return -EINVAL;
+    at = gps_file_directory(store, "names");
+    if (at < 0)
+        return at;
+    rc = check_held_by(store, at, name, &record.owner);
+    if (rc == -EEXIST)
+        rc = check_held_by(store, at, name, gps_record_creator(&record));
+    if (rc != 0)
+        goto close_directory;
+    gps_temp_format(gps_record_creator(&record), temp);
+    link_to_region(region, text);
+    rc = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;
+    if (rc != 0)
+        unlinkat(at, temp, 0);
+close_directory:
+    close(at);
+    return rc;
+}
+
+static bool is_ours(const struct gps_name_target *target, const struct gps_owner *self,
+                    const struct gps_id *region) {
+    if (target->kind == GPS_NAME_CLAIM)
+        return gps_owner_equal(&target->claimer, self);
+    return region != NULL && gps_id_equal(&target->region, region);
+}
+
+/* A name that its holder holds is his to remove; one of a freed region is anybody's to take over.
+ */
+static int release_at(const struct gps_store *store, int at, const char *name,
+                      const struct gps_owner *self) {
+    int rc = check_held_by(store, at, name, self);
+
+    if (rc == 0)
+        rc = unlinkat(at, name, 0) == 0 ? 0 : -errno;
+    else if (rc == -EEXIST)
+        rc = gps_tenure_clear(store, at, name, gps_name_tenure);
+    return rc > 0 || rc == -ENOENT || rc == -EAGAIN ? 0 : rc;
+}
+
+int gps_name_release(const struct gps_store *store, const char *name, const struct gps_owner *self,
+                     const struct gps_id *region) {
+    struct gps_name_target target;
+    int at, rc;
+
+    if (!gps_name_valid(name))
+        return -EINVAL;
+    at = gps_file_directory(store, "names");
+    if (at < 0)
+        return at;
+    rc = resolve_at(at, name, &target);
+    if (rc == 0 && is_ours(&target, self, region))
+        rc = release_at(store, at, name, self);
+    close(at);
+    return rc == -ENOENT || rc == -EBADMSG ? 0 : rc;
+}
+
+int gps_name_each(const struct gps_store *store, gps_name_fn *fn, void *arg) {
+    struct gps_dir dir;
+    int rc = gps_dir_open(&dir, store, "names");
+    const char *name;
+
+    while (rc == 0 && (name = gps_dir_next(&dir, &rc)) != NULL) {
+        struct gps_name_target target = {0};
+        int status;
+
+        if (!gps_name_valid(name))
+            continue;
+        status = resolve_at(dir.fd, name, &target);
+        if (status != 0 && status != -EBADMSG && status != -ENOENT)
+            rc = status;
+        else if (status != -ENOENT && !fn(arg, name, &target, status))
+            break;
+    }
+    gps_dir_close(&dir);
+    return rc;
+}

@@ -1,0 +1,212 @@
+/*
+ * orphans.c - removes what dead processes left.
+ *
+ * Each directory is swept by itself. A file of procs/ is never locked again once its lock is gone,
+ * and its name never comes back, so it is removed as it stands. A temporary file there is locked
+ * first: its writer may be between creating and locking it, and then finds that out and takes
+ * another. Records and names go through gps_tenure_clear, which looks again where nobody can
+ * interfere.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dir.h"
+#include "file.h"
+#include "leader_lock.h"
+#include "lease.h"
+#include "ownership.h"
+#include "util/text.h"
+
+struct sweep {
+    const struct gps_store *store;
+    struct gps_gc_counts *counts;
+    bool dry_run;
+    unsigned alive; /* processes */
+    int at;         /* of the directory being swept */
+    int error; /* the first entry's that could not be judged or removed; the others are swept all
+                  the same */
+};
+
+static void note(struct sweep *sweep, int rc) {
+    if (rc < 0 && rc != -ENOENT && rc != -EAGAIN && sweep->error == 0)
+        sweep->error = rc;
+}
+
+/* 1 when the entry is gone, or would be. */
+static unsigned remove_entry(struct sweep *sweep, const char *name) {
+    if (sweep->dry_run || unlinkat(sweep->at, name, 0) == 0)
+        return 1;
+    note(sweep, -errno);
+    return 0;
+}
+
+static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
+    unsigned removed = 0;
+    int fd = gps_file_open_any(sweep->at, temp, O_RDWR);
+    int rc;
+
+    if (fd < 0) {
+        note(sweep, fd);
+        return 0;
+    }
+    rc = sweep->dry_run ? gps_file_locked(fd) : gps_file_lock(fd, 0, 0);
+    note(sweep, rc);
+    if (rc == 0)
+        removed = remove_entry(sweep, temp);
+    close(fd);
+    return removed;
+}
+
+static void sweep_proc(struct sweep *sweep, const char *name) {
+    struct gps_owner owner;
+
+    if (gps_temp_parse(name, &owner))
+        sweep->counts->temps += remove_if_unlocked(sweep, name);
+    else if (!gps_owner_parse(name, &owner))
+        return;
+    else if (gps_lease_probe(sweep->store, &owner) == GPS_DEAD)
+        sweep->counts->procs += remove_entry(sweep, name);
+    else
+        sweep->alive++;
+}
+
+static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_tenure_fn *judge) {
+    int rc = 1;
+
+    if (!sweep->dry_run)
+        rc = gps_tenure_clear(sweep->store, sweep->at, name, judge);
+    note(sweep, rc);
+    return rc == 1;
+}
+
+/* Whether the entry is an orphan at a first look, without the lock. */
+static bool is_orphan(struct sweep *sweep, const char *name, gps_tenure_fn *judge) {
+    struct gps_owner holder;
+    int rc = judge(sweep->store, sweep->at, name, &holder);
+
+    note(sweep, rc);
+    return rc == GPS_TENURE_ORPHAN;
+}
+
+static void sweep_dead_temp(struct sweep *sweep, const char *name) {
+    struct gps_owner writer;
+
+    if (gps_temp_parse(name, &writer) && gps_lease_probe(sweep->store, &writer) == GPS_DEAD)
+        sweep->counts->temps += remove_entry(sweep, name);
+}
+
+/* Of the files that lie beside a record. */
+static const char *const suffixes[] = {GPS_TAKEN_SUFFIX, GPS_HASHES_SUFFIX};
+#define SUFFIXES (sizeof suffixes / sizeof *suffixes)
+
+static void remove_beside(struct sweep *sweep, const char *record) {
+    for (size_t i = 0; i < SUFFIXES && !sweep->dry_run; i++) {
+        char name[GPS_ID_HEX + sizeof GPS_HASHES_SUFFIX];
+        struct gps_text out = GPS_TEXT(name);
+
+        gps_text_str(&out, record);
+        gps_text_str(&out, suffixes[i]);
+        unlinkat(sweep->at, name, 0);
+    }
+}
+
+static bool lies_beside(const char *name) {
+    bool found = false;
+
+    if (strlen(name) < GPS_ID_HEX)
+        return false;
+    for (size_t i = 0; i < SUFFIXES; i++)
+        found |= strcmp(name + GPS_ID_HEX - 1, suffixes[i]) == 0;
+    return found;
+}
+
+/* What lies beside a record, without the record. */
+static void sweep_lone(struct sweep *sweep, const char *name) {
+    char record[GPS_ID_HEX];
+    struct gps_id id;
+    struct stat st;
+
+    if (!lies_beside(name))
+        return;
+    memcpy(record, name, GPS_ID_HEX - 1);
+    record[GPS_ID_HEX - 1] = '\0';
+    if (gps_id_parse(record, &id) && fstatat(sweep->at, record, &st, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno == ENOENT)
+        sweep->counts->temps += remove_entry(sweep, name);
+}
+
+static void sweep_region(struct sweep *sweep, const char *name) {
+    struct gps_id id;
+    int users;
+
+    if (!gps_id_parse(name, &id)) {
+        sweep_lone(sweep, name);
+        sweep_dead_temp(sweep, name);
+        return;
+    }
+    if (!is_orphan(sweep, name, gps_region_keeper_tenure))
+        return;
+    users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
+    note(sweep, users);
+    if (users > 0)
+        sweep->counts->kept++;
+    else if (users == 0 && remove_if_orphan(sweep, name, gps_region_tenure)) {
+        sweep->counts->regions++;
+        remove_beside(sweep, name);
+    }
+}
+
+static void sweep_name(struct sweep *sweep, const char *name) {
+    if (!gps_name_valid(name))
+        sweep_dead_temp(sweep, name);
+    else if (is_orphan(sweep, name, gps_name_tenure))
+        sweep->counts->names += remove_if_orphan(sweep, name, gps_name_tenure);
+}
+
+/* The namespace itself: sockets that a keeper was about to put in place. */
+static void sweep_top(struct sweep *sweep, const char *name) {
+    sweep_dead_temp(sweep, name);
+}
+
+static void sweep_keeper(struct sweep *sweep) {
+    int removed = gps_keeping_clear(sweep->store, sweep->dry_run);
+
+    note(sweep, removed);
+    if (removed > 0)
+        sweep->counts->temps += (unsigned)removed;
+}
+
+static int sweep_directory(struct sweep *sweep, const char *directory,
+                           void visit(struct sweep *, const char *)) {
+    struct gps_dir dir;
+    int rc = gps_dir_open(&dir, sweep->store, directory);
+    const char *name;
+
+    sweep->at = dir.fd;
+    while (rc == 0 && (name = gps_dir_next(&dir, &rc)) != NULL)
+        visit(sweep, name);
+    gps_dir_close(&dir);
+    return rc;
+}
+
+int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
+    struct sweep sweep = {.store = store, .counts = counts, .dry_run = dry_run};
+    int rc;
+
+    memset(counts, 0, sizeof *counts);
+    rc = sweep_directory(&sweep, "procs", sweep_proc); /* first: what follows then asks fewer */
+    if (rc == 0)
+        rc = sweep_directory(&sweep, "names", sweep_name);
+    if (rc == 0)
+        rc = sweep_directory(&sweep, "regions", sweep_region);
+    if (rc == 0)
+        rc = sweep_directory(&sweep, ".", sweep_top);
+    if (rc == 0)
+        sweep_keeper(&sweep);
+    if (rc == 0 && !dry_run && sweep.alive == 0)
+        gps_tenure_end(store);
+    return rc < 0 ? rc : sweep.error;
+}

@@ -1,0 +1,245 @@
+/*
+ * processes.c - the other processes: who lives, and what they hold open.
+ *
+ * A scan of procs/ stands between a program's free and the driver's, so it does no more than it
+ * must: a file that cannot matter is not opened, and /proc is asked only about processes that do.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dir.h"
+#include "file.h"
+#include "lease.h"
+#include "util/procfs.h"
+
+#define SLOT_BYTES sizeof(struct gps_slot)
+#define FEW_SLOTS  16 /* read onto the stack */
+#define CHUNK      32 /* slots that users_of reads at a time */
+#define TORN_TRIES 3
+
+/* Whether the image that owns the open file lives. When in doubt it does. */
+static bool lives(int fd, const struct gps_owner *who) {
+    int locked = gps_file_locked(fd);
+
+    if (locked <= 0)
+        return locked < 0;
+    if (who->pid_ns == 0 || who->pid_ns != gps_procfs_pid_ns())
+        return true;
+    return !gps_procfs_gone(who);
+}
+
+enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
+    char path[GPS_FILE_PATH];
+    char name[GPS_PROC_NAME];
+    bool alive;
+    int fd;
+
+    gps_owner_format(who, name);
+    gps_file_path(store, "procs", name, path);
+    fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    if (fd == -ENOENT || fd == -ELOOP || fd == -ENXIO) /* nothing, or a symlink or socket instead */
+        return GPS_DEAD;
+    if (fd < 0)
+        return GPS_ALIVE;
+    alive = lives(fd, who);
+    close(fd);
+    return alive ? GPS_ALIVE : GPS_DEAD;
+}
+
+static bool slot_empty(const struct gps_slot *slot) {
+    static const struct gps_slot empty;
+
+    return memcmp(slot, &empty, sizeof empty) == 0;
+}
+
+/* Moves the valid slots to the front and counts them. A torn one is being written this moment. */
+static unsigned keep_valid(struct gps_slot *slots, unsigned count, bool *torn) {
+    unsigned kept = 0;
+
+    *torn = false;
+    for (unsigned i = 0; i < count; i++) {
+        if (gps_slot_valid(&slots[i]))
+            slots[kept++] = slots[i];
+        else if (!slot_empty(&slots[i]))
+            *torn = true;
+    }
+    return kept;
+}
+
+/* Reads up to `max` slots from slot `first` on: how many the file had there, *valid of them good.
+ * Reads again while one is torn: an intent that turns into an open must not be missed. */
+static int read_slots(int fd, struct gps_slot *slots, unsigned first, unsigned max,
+                      unsigned *valid) {
+    const off_t at = (off_t)sizeof(struct gps_proc_header) + (off_t)(first * SLOT_BYTES);
+    unsigned count = 0;
+    bool torn = true;
+
+    for (int i = 0; i < TORN_TRIES && torn; i++) {
+        ssize_t n = gps_file_read(fd, slots, max * SLOT_BYTES, at);
+
+        if (n < 0)
+            return (int)n;
+        count = (unsigned)((size_t)n / SLOT_BYTES);
+        *valid = keep_valid(slots, count, &torn);
+    }
+    return (int)count;
+}
+
+static unsigned slots_in(off_t size) {
+    off_t slots = (size - (off_t)sizeof(struct gps_proc_header)) / (off_t)SLOT_BYTES;
+
+    return slots < 0 ? 0 : slots > GPS_SLOTS_MAX ? GPS_SLOTS_MAX : (unsigned)slots;
+}
+
+/* What is wrong with the file's header; NULL when it is good and its owner is the file's. */
+static const char *check_header(int fd, const struct gps_owner *who,
+                                struct gps_proc_header *header) {
+    struct gps_proc_header copy;
+    ssize_t n = gps_file_read(fd, &copy, sizeof copy, 0);
+    const char *why;
+
+    if (n < 0)
+        return "it cannot be read";
+    why = gps_proc_check(&copy, (size_t)n);
+    if (why != NULL)
+        return why;
+    if (!gps_owner_equal(&copy.owner, who))
+        return "owner is not that of the file name";
+    *header = copy;
+    return NULL;
+}
+
+/* Calls fn with the slots of a live process. *rc < 0 on failure; false: fn said stop. */
+static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_proc_fn *fn,
+                            void *arg, int *rc) {
+    struct gps_slot few[FEW_SLOTS];
+    struct gps_slot *many = slots <= FEW_SLOTS ? few : malloc(slots * SLOT_BYTES);
+    bool more = true;
+
+    if (many == NULL) {
+        *rc = -ENOMEM;
+        return false;
+    }
+    *rc = read_slots(fd, many, 0, slots, &proc->slot_count);
+    if (*rc >= 0) {
+        *rc = 0;
+        proc->slots = many;
+        more = fn(arg, proc);
+    }
+    if (many != few)
+        free(many);
+    return more;
+}
+
+static bool call_for(int at, const char *file, const struct gps_owner *who, gps_proc_fn *fn,
+                     void *arg, int *rc) {
+    struct gps_proc proc = {.status = -EBADMSG, .why = "it may not be opened"};
+    struct stat st;
+    bool more;
+    int fd = gps_file_open(at, file, O_RDONLY, &st, &proc.why);
+
+    if (fd < 0 && fd != -EBADMSG && fd != -EACCES && fd != -EPERM) {
+        *rc = fd == -ENOENT ? 0 : fd;
+        return true;
+    }
+    proc.header.owner = *who;
+    gps_owner_format(who, proc.file);
+    if (fd < 0)
+        return fn(arg, &proc);
+    proc.why = check_header(fd, who, &proc.header);
+    proc.status = proc.why == NULL ? 0 : -EBADMSG;
+    proc.alive = lives(fd, who);
+    if (proc.alive) /* also with a bad header: what its slots say is held must not go */
+        more = call_with_slots(fd, slots_in(st.st_size), &proc, fn, arg, rc);
+    else
+        more = fn(arg, &proc);
+    close(fd);
+    return more;
+}
+
+int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
+    struct gps_dir dir;
+    int rc = gps_dir_open(&dir, store, "procs");
+    const char *file;
+
+    while (rc == 0 && (file = gps_dir_next(&dir, &rc)) != NULL) {
+        struct gps_owner who;
+
+        if (gps_owner_parse(file, &who) && !call_for(dir.fd, file, &who, fn, arg, &rc))
+            break;
+    }
+    gps_dir_close(&dir);
+    return rc;
+}
+
+/* Looks for a region among the slots of a file: 1 found, 0 not, or -errno. */
+static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct gps_slot *found) {
+    struct gps_slot chunk[CHUNK];
+
+    for (unsigned first = 0; first < slots; first += CHUNK) {
+        unsigned max = slots - first < CHUNK ? slots - first : CHUNK;
+        unsigned valid;
+        int rc = read_slots(fd, chunk, first, max, &valid);
+
+        if (rc <= 0)
+            return rc;
+        for (unsigned i = 0; i < valid; i++) {
+            if (gps_id_equal(&chunk[i].region, region)) {
+                *found = chunk[i];
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Whether a process holds the region: 1 and *user, 0, or -errno. A live process with a bad header
+ * and a good slot counts: its memory must not go either. */
+static int user_in(int at, const char *file, const struct gps_owner *who,
+                   const struct gps_id *region, struct gps_user *user) {
+    struct gps_proc_header header;
+    struct stat st;
+    int fd = gps_file_open(at, file, O_RDONLY, &st, NULL);
+    int rc;
+
+    if (fd == -ENOENT || fd == -EBADMSG || fd == -EACCES || fd == -EPERM)
+        return 0;
+    if (fd < 0)
+        return fd;
+    rc = find_slot(fd, slots_in(st.st_size), region, &user->slot);
+    if (rc == 1 && !lives(fd, who))
+        rc = 0;
+    if (rc == 1)
+        user->owner = check_header(fd, who, &header) == NULL ? header.owner : *who;
+    close(fd);
+    return rc;
+}
+
+int gps_users_of(const struct gps_store *store, const struct gps_id *region,
+                 const struct gps_owner *except, struct gps_user *users, unsigned max) {
+    struct gps_dir dir;
+    int rc = gps_dir_open(&dir, store, "procs");
+    const char *file;
+    int count = 0;
+
+    while (rc == 0 && (file = gps_dir_next(&dir, &rc)) != NULL) {
+        struct gps_owner who;
+        struct gps_user user;
+
+        if (!gps_owner_parse(file, &who) || (except != NULL && gps_owner_equal(&who, except)))
+            continue;
+        rc = user_in(dir.fd, file, &who, region, &user);
+        if (rc <= 0)
+            continue;
+        if ((unsigned)count < max)
+            users[count] = user;
+        count++;
+        rc = 0;
+    }
+    gps_dir_close(&dir);
+    return rc < 0 ? rc : count;
+}

@@ -1,0 +1,321 @@
+/*
+ * record.c - seals, checks and names what stands in the published directory.
+ *
+ * A checksum says that the bytes are the ones that were written, not that a friend wrote them; so
+ * the checks behind it are complete on their own, and the fuzzer feeds them with sums that fit.
+ */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <string.h>
+
+#include "record.h"
+#include "util/digits.h"
+#include "util/text.h"
+
+/* The checksum is the last field of every struct: it covers all bytes before it. */
+#define SUM(object)         XXH3_64bits((object), sizeof *(object) - sizeof(uint64_t))
+#define STATUS_SUM(s, seed) XXH3_64bits_withSeed((s), sizeof *(s) - sizeof(uint64_t), (seed))
+
+static uint64_t record_sum(const struct gps_region_record *record) {
+    return XXH3_64bits(record, offsetof(struct gps_region_record, checksum));
+}
+
+void gps_record_seal(struct gps_region_record *record) {
+    memcpy(record->magic, GPS_REGION_MAGIC, sizeof record->magic);
+    record->version = GPS_FORMAT_VERSION;
+    record->size = sizeof *record;
+    record->checksum = record_sum(record);
+    gps_record_seal_status(record, &record->status);
+}
+
+void gps_record_seal_status(const struct gps_region_record *record,
+                            struct gps_region_status *status) {
+    status->checksum = STATUS_SUM(status, record->checksum);
+}
+
+void gps_record_seal_traces(const struct gps_region_record *record,
+                            struct gps_region_traces *traces) {
+    traces->checksum = STATUS_SUM(traces, record->checksum);
+}
+
+void gps_proc_seal(struct gps_proc_header *header) {
+    memcpy(header->magic, GPS_PROC_MAGIC, sizeof header->magic);
+    header->version = GPS_FORMAT_VERSION;
+    header->size = sizeof *header;
+    header->checksum = SUM(header);
+}
+
+void gps_slot_seal(struct gps_slot *slot) {
+    slot->checksum = SUM(slot);
+}
+
+/* A command is shown on terminals: nothing but printable ASCII passes. */
+static bool command_valid(const char command[GPS_COMM_BYTES]) {
+    const char *end = memchr(command, '\0', GPS_COMM_BYTES);
+
+    if (end == NULL)
+        return false;
+    for (const char *c = command; c < end; c++)
+        if (*c < ' ' || *c > '~')
+            return false;
+    return true;
+}
+
+const char *gps_owner_check(const struct gps_owner *owner) {
+    if (owner->pid == 0 || owner->pid > INT32_MAX)
+        return "owner's pid is out of range";
+    if (owner->nonce == 0)
+        return "owner's nonce is 0";
+    if (!command_valid(owner->command))
+        return "owner's command is not a printable text";
+    return NULL;
+}
+
+static const char *check_frame(const char *magic, const char *expected, uint32_t version) {
+    if (memcmp(magic, expected, 8) != 0)
+        return "magic does not match";
+    if (version != GPS_FORMAT_VERSION)
+        return "version is not supported";
+    return NULL;
+}
+
+static const char *check_kept(const struct gps_region_record *record) {
+    if (record->keep > GPS_KEEP_FOR)
+        return "keep is unknown";
+    if ((record->flags & ~(uint32_t)(GPS_REGION_READ_ONLY | GPS_REGION_UPLOAD)) != 0)
+        return "a flag is unknown";
+    return gps_owner_check(&record->creator);
+}
+
+static const char *check_region(const struct gps_region_record *record) {
+    struct gps_id id = gps_id_of_handle(record->handle);
+    const char *why;
+
+    if (!gps_id_equal(&id, &record->id))
+        return "id is not the hash of the handle";
+    if (record->generation == 0)
+        return "generation is 0";
+    if (record->backing != GPS_BACKING_IPC && record->backing != GPS_BACKING_VMM)
+        return "backing is unknown";
+    if (record->reserved0 != 0)
+        return "reserved bytes are not 0";
+    if (record->requested > record->extent)
+        return "requested size is larger than the extent";
+    if (record->extent > UINT64_MAX - record->offset)
+        return "extent and offset overflow";
+    if (memchr(record->name, '\0', sizeof record->name) == NULL)
+        return "name is not terminated";
+    if (record->name[0] != '\0' && !gps_name_valid(record->name))
+        return "name is not valid";
+    why = record->backing == GPS_BACKING_VMM ? check_kept(record) : NULL;
+    return why != NULL ? why : gps_owner_check(&record->owner);
+}
+
+static const char *check_status(const struct gps_region_record *record) {
+    const struct gps_region_status *status = &record->status;
+
+    if (status->checksum != STATUS_SUM(status, record->checksum))
+        return "status checksum does not match";
+    if (status->state < GPS_STATE_WRITING || status->state > GPS_STATE_FREED)
+        return "state is unknown";
+    if (status->reserved0 != 0)
+        return "reserved bytes of the status are not 0";
+    if (status->written > record->extent)
+        return "more is written than there is";
+    if (status->until != 0 && status->state != GPS_STATE_FINAL)
+        return "a hand-over time in a state that has none";
+    return NULL;
+}
+
+const char *gps_record_check_fixed(const void *bytes, size_t size) {
+    struct gps_region_record record;
+    const char *why;
+
+    if (size != sizeof record && size != sizeof record + sizeof(struct gps_region_traces))
+        return "size of the file does not match";
+    memcpy(&record, bytes, sizeof record);
+    why = check_frame(record.magic, GPS_REGION_MAGIC, record.version);
+    if (why != NULL)
+        return why;
+    if (record.size != sizeof record)
+        return "size field does not match";
+    if (record.checksum != record_sum(&record))
+        return "checksum does not match";
+    return check_region(&record);
+}
+
+const char *gps_record_check(const void *bytes, size_t size) {
+    struct gps_region_record record;
+    const char *why = gps_record_check_fixed(bytes, size);
+
+    if (why != NULL)
+        return why;
+    memcpy(&record, bytes, sizeof record);
+    return check_status(&record);
+}
+
+static const char *check_trace(const struct gps_region_traces *traces, unsigned deed) {
+    if (traces->count[deed] > GPS_TRACE_FRAMES)
+        return "a stack has too many frames";
+    for (unsigned i = 0; i < traces->count[deed]; i++)
+        if (traces->module[deed][i] >= traces->module_count &&
+            traces->module[deed][i] != GPS_TRACE_NO_MODULE)
+            return "a frame's module is unknown";
+    return NULL;
+}
+
+static bool trace_module_valid(const struct gps_trace_module *module) {
+    return module->build_id_bytes <= GPS_BUILD_ID_BYTES &&
+           memchr(module->path, '\0', sizeof module->path) != NULL;
+}
+
+const char *gps_record_check_traces(const struct gps_region_record *record,
+                                    const struct gps_region_traces *traces) {
+    const char *why = NULL;
+
+    if (traces->checksum != STATUS_SUM(traces, record->checksum))
+        return "checksum of the stacks does not match";
+    if (traces->module_count > GPS_TRACE_MODULES)
+        return "too many modules";
+    for (unsigned i = 0; i < traces->module_count; i++)
+        if (!trace_module_valid(&traces->modules[i]))
+            return "a module is not valid";
+    for (unsigned deed = 0; why == NULL && deed < GPS_REGION_DEEDS; deed++)
+        why = check_trace(traces, deed);
+    return why;
+}
+
+bool gps_record_foreign(const void *bytes, size_t size) {
+    struct gps_region_record record;
+
+    if (size < offsetof(struct gps_region_record, size))
+        return false;
+    memcpy(&record, bytes, offsetof(struct gps_region_record, size));
+    return memcmp(record.magic, GPS_REGION_MAGIC, sizeof record.magic) == 0 &&
+           record.version != GPS_FORMAT_VERSION;
+}
+
+const char *gps_proc_check(const void *bytes, size_t size) {
+    struct gps_proc_header header;
+    const char *why;
+
+    if (size < sizeof header)
+        return "file is too short";
+    memcpy(&header, bytes, sizeof header);
+    why = check_frame(header.magic, GPS_PROC_MAGIC, header.version);
+    if (why != NULL)
+        return why;
+    if (header.size != sizeof header)
+        return "size field does not match";
+    if (header.checksum != SUM(&header))
+        return "checksum does not match";
+    return gps_owner_check(&header.owner);
+}
+
+bool gps_slot_valid(const struct gps_slot *slot) {
+    if (slot->state != GPS_SLOT_INTENT && slot->state != GPS_SLOT_OPEN)
+        return false;
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_CREATOR)
+        return false;
+    return slot->checksum == SUM(slot);
+}
+
+struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]) {
+    XXH128_canonical_t canonical;
+    struct gps_id id;
+
+    static_assert(sizeof canonical == sizeof id, "an id is one XXH3-128 hash");
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(handle, GPS_HANDLE_BYTES));
+    memcpy(&id, &canonical, sizeof id);
+    return id;
+}
+
+bool gps_id_equal(const struct gps_id *a, const struct gps_id *b) {
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+void gps_id_format(const struct gps_id *id, char text[GPS_ID_HEX]) {
+    gps_hex_format(id->bytes, sizeof id->bytes, text);
+}
+
+bool gps_id_parse(const char *text, struct gps_id *id) {
+    struct gps_id parsed = {0};
+
+    if (!gps_hex_parse(&text, parsed.bytes, sizeof parsed.bytes) || *text != '\0')
+        return false;
+    *id = parsed;
+    return true;
+}
+
+static bool name_character(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+bool gps_name_valid(const char *name) {
+    size_t length = 0;
+
+    if (name[0] == '.')
+        return false;
+    while (length < GPS_NAME_BYTES && name_character(name[length]))
+        length++;
+    return length > 0 && length < GPS_NAME_BYTES && name[length] == '\0';
+}
+
+void gps_owner_format(const struct gps_owner *owner, char text[GPS_PROC_NAME]) {
+    struct gps_text out = gps_text_on(text, GPS_PROC_NAME);
+    char nonce[GPS_HEX64];
+
+    gps_hex64_format(owner->nonce, nonce);
+    gps_text_dec(&out, owner->pid_ns);
+    gps_text_str(&out, ".");
+    gps_text_dec(&out, owner->pid);
+    gps_text_str(&out, ".");
+    gps_text_dec(&out, owner->start);
+    gps_text_str(&out, ".");
+    gps_text_str(&out, nonce);
+}
+
+bool gps_owner_parse(const char *text, struct gps_owner *owner) {
+    struct gps_owner parsed = {0};
+    uint64_t pid;
+
+    if (!gps_dec_parse(&text, &parsed.pid_ns) || *text++ != '.')
+        return false;
+    if (!gps_dec_parse(&text, &pid) || *text++ != '.')
+        return false;
+    if (!gps_dec_parse(&text, &parsed.start) || *text++ != '.')
+        return false;
+    if (!gps_hex64_parse(&text, &parsed.nonce) || *text != '\0')
+        return false;
+    if (pid == 0 || pid > INT32_MAX || parsed.nonce == 0)
+        return false;
+    parsed.pid = (uint32_t)pid;
+    *owner = parsed;
+    return true;
+}
+
+bool gps_owner_equal(const struct gps_owner *a, const struct gps_owner *b) {
+    return a->pid_ns == b->pid_ns && a->pid == b->pid && a->start == b->start &&
+           a->nonce == b->nonce;
+}
+
+const struct gps_owner *gps_record_creator(const struct gps_region_record *record) {
+    return record->backing == GPS_BACKING_VMM ? &record->creator : &record->owner;
+}
+
+bool gps_record_over(const struct gps_region_record *record) {
+    return record->status.state == GPS_STATE_CLOSING || record->status.state == GPS_STATE_FREED;
+}
+
+const char *gps_state_name(uint32_t state) {
+    static const char *const names[] = {
+        [GPS_STATE_WRITING] = "exporting", [GPS_STATE_READY] = "ready", [GPS_STATE_FINAL] = "final",
+        [GPS_STATE_CLOSING] = "closing",   [GPS_STATE_FREED] = "freed",
+    };
+
+    if (state < GPS_STATE_WRITING || state > GPS_STATE_FREED)
+        return "unknown";
+    return names[state];
+}

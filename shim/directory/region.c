@@ -1,0 +1,351 @@
+/*
+ * region.c - the records in regions/: store.h says what they promise.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dir.h"
+#include "file.h"
+#include "lease.h"
+#include "ownership.h"
+#include "util/text.h"
+
+#define READ_TRIES 3 /* a status that is torn three times in a row is not one being written */
+
+/* Copies a file as it stands: *size is what the file has, of which at most a record is copied. */
+static int load(int at, const char *name, struct gps_region_record *bytes, size_t *size,
+                const char **why) {
+    struct stat st;
+    int fd = gps_file_open(at, name, O_RDONLY, &st, why);
+    ssize_t n;
+
+    if (fd < 0)
+        return fd;
+    n = gps_file_read(fd, bytes, sizeof *bytes, 0);
+    close(fd);
+    if (n < 0)
+        return (int)n;
+    *size = (size_t)n < sizeof *bytes ? (size_t)n : (size_t)st.st_size;
+    return 0;
+}
+
+static int read_once(int at, const char *name, const struct gps_id *id,
+                     struct gps_region_record *record, const char **why) {
+    struct gps_region_record copy;
+    size_t size;
+    int rc = load(at, name, &copy, &size, why);
+
+    if (rc == -EACCES || rc == -EPERM)
+        *why = "it may not be opened";
+    if (rc != 0)
+        return rc == -EACCES || rc == -EPERM ? -EBADMSG : rc;
+    *why = gps_record_check(&copy, size);
+    if (*why == NULL && !gps_id_equal(&copy.id, id))
+        *why = "id is not that of the file name";
+    if (*why != NULL)
+        return -EBADMSG;
+    *record = copy;
+    return 0;
+}
+
+static int read_at(int at, const char *name, const struct gps_id *id,
+                   struct gps_region_record *record, const char **why) {
+    const char *wrong = NULL;
+    int rc = -EBADMSG;
+
+    for (int i = 0; i < READ_TRIES && rc == -EBADMSG; i++)
+        rc = read_once(at, name, id, record, &wrong);
+    if (rc == -EBADMSG && why != NULL)
+        *why = wrong;
+    return rc;
+}
+
+int gps_region_read(const struct gps_store *store, const struct gps_id *id,
+                    struct gps_region_record *record, const char **why) {
+    char path[GPS_FILE_PATH];
+    char name[GPS_ID_HEX];
+
+    gps_id_format(id, name);
+    gps_file_path(store, "regions", name, path);
+    return read_at(AT_FDCWD, path, id, record, why);
+}
+
+/* Only what a record's checksum covers tells its owner: a status may be torn, and a file of another
+ * version belongs to somebody whom we cannot ask. `copy` is valid unless the holder is all 0. */
+static int owner_tenure(const struct gps_store *store, int at, const char *name,
+                        struct gps_owner *holder, struct gps_region_record *copy) {
+    size_t size;
+    int rc = load(at, name, copy, &size, NULL);
+
+    memset(holder, 0, sizeof *holder);
+    if (rc == -ENOENT)
+        return GPS_TENURE_NONE;
+    if (rc != 0)
+        return rc == -EBADMSG ? GPS_TENURE_ORPHAN : rc;
+    if (gps_record_foreign(copy, size))
+        return GPS_TENURE_HELD;
+    if (gps_record_check_fixed(copy, size) != NULL)
+        return GPS_TENURE_ORPHAN;
+    *holder = copy->owner;
+    return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+}
+
+int gps_region_keeper_tenure(const struct gps_store *store, int at, const char *name,
+                             struct gps_owner *holder) {
+    struct gps_region_record copy;
+
+    return owner_tenure(store, at, name, holder, &copy);
+}
+
+int gps_region_awaited(const struct gps_store *store, const struct gps_region_record *record) {
+    int users;
+
+    if (record->backing != GPS_BACKING_VMM)
+        return 0;
+    users = gps_users_of(store, &record->id, NULL, NULL, 0);
+    return users > 0 ? 1 : users;
+}
+
+int gps_region_tenure(const struct gps_store *store, int at, const char *name,
+                      struct gps_owner *holder) {
+    struct gps_region_record copy;
+    int rc = owner_tenure(store, at, name, holder, &copy);
+    int awaited;
+
+    if (rc != GPS_TENURE_ORPHAN || holder->pid == 0)
+        return rc;
+    awaited = gps_region_awaited(store, &copy);
+    if (awaited < 0)
+        return awaited;
+    return awaited != 0 ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+}
+
+/* Puts the finished file in its place, over our own record or an orphan but no one else's. Nobody
+ * ever sees a region without its record that is adopted. */
+static int install(const struct gps_store *store, int at, const char *temp,
+                   const struct gps_region_record *record) {
+    gps_tenure_fn *judge =
+        record->backing == GPS_BACKING_VMM ? gps_region_keeper_tenure : gps_region_tenure;
+    char name[GPS_ID_HEX];
+    struct gps_owner holder;
+
+    gps_id_format(&record->id, name);
+    for (int i = 0; i < GPS_TENURE_TRIES; i++) {
+        int rc = gps_file_rename_new(at, temp, name);
+
+        if (rc != -EEXIST)
+            return rc;
+        rc = judge(store, at, name, &holder);
+        if (rc == GPS_TENURE_HELD && gps_owner_equal(&holder, &record->owner))
+            return gps_file_rename(at, temp, name);
+        if (rc < 0 || rc == GPS_TENURE_HELD)
+            return rc < 0 ? rc : -EEXIST;
+        rc = gps_tenure_succeed(store, at, temp, name, judge);
+        if (rc == 1)
+            return 0;
+        if (rc < 0 && rc != -EAGAIN)
+            return rc;
+        if (rc == -EAGAIN)
+            sched_yield();
+    }
+    return -EEXIST;
+}
+
+int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record) {
+    char temp[GPS_TEMP_NAME];
+    int at = gps_file_directory(store, "regions");
+    int fd, rc;
+
+    if (at < 0)
+        return at;
+    gps_temp_format(&record->owner, temp);
+    rc = gps_file_room(at);
+    fd = rc < 0 ? rc : gps_file_create(at, temp);
+    if (fd < 0) {
+        rc = fd;
+        goto close_directory;
+    }
+    rc = gps_file_write(fd, record, sizeof *record, 0);
+    close(fd);
+    if (rc == 0)
+        rc = install(store, at, temp, record);
+    if (rc < 0)
+        unlinkat(at, temp, 0);
+close_directory:
+    close(at);
+    return rc;
+}
+
+static uint64_t now(void) {
+    struct timespec time;
+
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+/* Whether the file still is the one that this record was written to. */
+static int same_record(int fd, const struct gps_region_record *record) {
+    uint64_t sum;
+    ssize_t n =
+        gps_file_read(fd, &sum, sizeof sum, (off_t)offsetof(struct gps_region_record, checksum));
+
+    if (n < 0)
+        return (int)n;
+    return n == (ssize_t)sizeof sum && sum == record->checksum ? 0 : -ENOENT;
+}
+
+/* Opens the file of a published record: a descriptor or -errno. */
+static int open_record(const struct gps_store *store, const struct gps_region_record *record,
+                       int flags) {
+    char path[GPS_FILE_PATH];
+    char name[GPS_ID_HEX];
+    struct stat st;
+    int fd, rc;
+
+    gps_id_format(&record->id, name);
+    gps_file_path(store, "regions", name, path);
+    fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
+    if (fd < 0)
+        return fd;
+    rc = same_record(fd, record);
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
+}
+
+/* Rewrites a part of a published record in place. */
+static int rewrite(const struct gps_store *store, const struct gps_region_record *record,
+                   const void *bytes, size_t size, size_t offset) {
+    int fd = open_record(store, record, O_RDWR);
+    int rc;
+
+    if (fd < 0)
+        return fd;
+    rc = gps_file_write(fd, bytes, size, (off_t)offset);
+    close(fd);
+    return rc;
+}
+
+static int set_status(const struct gps_store *store, struct gps_region_record *record,
+                      struct gps_region_status status) {
+    int rc;
+
+    status.changed = now();
+    gps_record_seal_status(record, &status);
+    rc = rewrite(store, record, &status, sizeof status, offsetof(struct gps_region_record, status));
+    if (rc == 0)
+        record->status = status;
+    return rc;
+}
+
+int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
+                          enum gps_state state, uint64_t until) {
+    return set_status(store, record,
+                      (struct gps_region_status){.state = (uint32_t)state,
+                                                 .until = until,
+                                                 .written = record->status.written});
+}
+
+int gps_region_set_written(const struct gps_store *store, struct gps_region_record *record,
+                           enum gps_state state, uint64_t written) {
+    if (written > record->extent)
+        return -EINVAL;
+    return set_status(store, record,
+                      (struct gps_region_status){.state = (uint32_t)state, .written = written});
+}
+
+int gps_region_set_traces(const struct gps_store *store, const struct gps_region_record *record,
+                          struct gps_region_traces *traces) {
+    gps_record_seal_traces(record, traces);
+    return rewrite(store, record, traces, sizeof *traces, sizeof *record);
+}
+
+int gps_region_read_traces(const struct gps_store *store, const struct gps_region_record *record,
+                           struct gps_region_traces *traces) {
+    int fd = open_record(store, record, O_RDONLY);
+    ssize_t n;
+
+    if (fd < 0)
+        return fd;
+    n = gps_file_read(fd, traces, sizeof *traces, sizeof *record);
+    close(fd);
+    if (n < 0)
+        return (int)n;
+    if (n == 0)
+        return -ENOENT;
+    if (n != (ssize_t)sizeof *traces || gps_record_check_traces(record, traces) != NULL)
+        return -EBADMSG;
+    return 0;
+}
+
+/* Of what lies beside the record. */
+static void beside_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
+                        char path[GPS_FILE_PATH]) {
+    char name[GPS_ID_HEX + sizeof GPS_HASHES_SUFFIX];
+    struct gps_text out;
+
+    gps_id_format(id, name);
+    out = gps_text_on(name + GPS_ID_HEX - 1, sizeof GPS_HASHES_SUFFIX);
+    gps_text_str(&out, suffix);
+    gps_file_path(store, "regions", name, path);
+}
+
+int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
+    char path[GPS_FILE_PATH];
+    int fd;
+
+    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    fd = gps_file_create(AT_FDCWD, path);
+    if (fd < 0)
+        return fd == -EEXIST ? 0 : fd;
+    close(fd);
+    return 0;
+}
+
+bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
+    char path[GPS_FILE_PATH];
+
+    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    return access(path, F_OK) == 0;
+}
+
+int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
+    char path[GPS_FILE_PATH];
+    char name[GPS_ID_HEX];
+
+    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    unlink(path);
+    beside_path(store, id, GPS_HASHES_SUFFIX, path);
+    unlink(path);
+    gps_id_format(id, name);
+    gps_file_path(store, "regions", name, path);
+    return unlink(path) == 0 ? 0 : -errno;
+}
+
+int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg) {
+    struct gps_dir dir;
+    int rc = gps_dir_open(&dir, store, "regions");
+    const char *name;
+
+    while (rc == 0 && (name = gps_dir_next(&dir, &rc)) != NULL) {
+        struct gps_region_record record = {0};
+        const char *why = NULL;
+        int status;
+
+        if (!gps_id_parse(name, &record.id))
+            continue;
+        status = read_at(dir.fd, name, &record.id, &record, &why);
+        if (status != 0 && status != -EBADMSG && status != -ENOENT)
+            rc = status;
+        else if (status != -ENOENT && !fn(arg, &record, status, why))
+            break;
+    }
+    gps_dir_close(&dir);
+    return rc;
+}

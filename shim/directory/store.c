@@ -1,0 +1,105 @@
+#define _GNU_SOURCE
+#include "store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+#include "util/text.h"
+
+/* Whether the directory is one that nobody else can write or read. */
+static int check_directory(int fd) {
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
+}
+
+static int make(int at, const char *name) {
+    if (mkdirat(at, name, 0700) != 0)
+        return errno == EEXIST ? 0 : -errno;
+    /* The program's umask may have taken bits that we need. */
+    return fchmodat(at, name, 0700, 0) == 0 ? 0 : -errno;
+}
+
+/* Opens the directory `name` of `at`, which it makes if told to: a descriptor or -errno. */
+static int enter(int at, const char *name, bool create) {
+    int fd = gps_file_open_any(at, name, O_PATH | O_DIRECTORY);
+    int rc;
+
+    if (fd == -ENOENT && create) {
+        rc = make(at, name);
+        if (rc < 0)
+            return rc;
+        fd = gps_file_open_any(at, name, O_PATH | O_DIRECTORY);
+    }
+    if (fd < 0)
+        return fd;
+    rc = check_directory(fd);
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
+}
+
+static int check_children(int at, bool create) {
+    static const char *const children[] = {"procs", "regions", "names"};
+
+    for (size_t i = 0; i < sizeof children / sizeof *children; i++) {
+        int fd = enter(at, children[i], create);
+
+        if (fd < 0)
+            return fd;
+        close(fd);
+    }
+    return 0;
+}
+
+static int check_tree(const char *root, const char *name_space, bool create) {
+    int at = enter(AT_FDCWD, root, create);
+    int fd, rc;
+
+    if (at < 0)
+        return at;
+    fd = enter(at, name_space, create);
+    rc = fd;
+    if (fd >= 0) {
+        rc = check_children(fd, create);
+        close(fd);
+    }
+    close(at);
+    return rc;
+}
+
+int gps_store_init(struct gps_store *store, const char *root, const char *name_space, bool create) {
+    char path[GPS_STORE_PATH];
+    struct gps_text out = GPS_TEXT(path);
+    size_t length = strlen(root);
+    int rc;
+
+    if (root[0] != '/' || !gps_name_valid(name_space))
+        return -EINVAL;
+    while (length > 1 && root[length - 1] == '/') /* "link/" would be followed */
+        length--;
+    if (length + 1 + strlen(name_space) >= sizeof path)
+        return -ENAMETOOLONG;
+    gps_text_bytes(&out, root, length);
+    rc = check_tree(path, name_space, create);
+    if (rc < 0)
+        return rc;
+    gps_text_str(&out, "/");
+    gps_text_str(&out, name_space);
+    memcpy(store->path, path, sizeof path);
+    return 0;
+}
+
+void gps_store_default_root(char *path, size_t size) {
+    struct gps_text out = gps_text_on(path, size);
+
+    gps_text_str(&out, "/dev/shm/gpushare-");
+    gps_text_dec(&out, geteuid());
+}

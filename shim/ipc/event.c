@@ -1,0 +1,151 @@
+/* event.c - see event.h. */
+#include "event.h"
+
+#include "audit/policy.h"
+#include "audit/reporter.h"
+#include "lifecycle/lifecycle.h"
+#include "process/ops.h"
+#include "process/references.h"
+#include "registry/freed_history.h"
+#include "stack/trace.h"
+
+enum { SHOWN_USERS = 16 };
+
+static struct gps_event made(uint64_t address) {
+    struct gps_event event = {.event = address,
+                              .slot = GPS_NO_SLOT,
+                              .epoch = gps_registry_now(),
+                              .trace = gps_trace_kept()};
+    gps_ops->context(&event.context);
+    return event;
+}
+
+static void end_holding(const struct gps_event *event) {
+    struct gps_scope scope;
+    if (event->slot == GPS_NO_SLOT)
+        return;
+    gps_scope_begin(&scope);
+    gps_holding_end(event->slot);
+    gps_scope_end(&scope);
+}
+
+/* One that is recorded at its address went by a way that we do not see. */
+static void forget(uint64_t event) {
+    struct gps_event stale;
+    gps_gone_forget(GPS_GONE_EVENT, event);
+    if (gps_registry_take_event(event, &stale))
+        end_holding(&stale);
+}
+
+void gps_event_created(uint64_t address, bool interprocess) {
+    forget(address);
+    if (!interprocess)
+        return;
+    const struct gps_event event = made(address);
+    gps_registry_add_event(&event);
+}
+
+void gps_event_purge(uint64_t context, uint32_t epoch) {
+    gps_registry_purge_events(context, epoch, end_holding);
+}
+
+void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct gps_event known;
+    if (!gps_registry_find_event(event, &known)) {
+        known = made(event);
+        known.trace = GPS_NO_TRACE; /* this is not where it was created */
+    } else if (known.exported || known.opened) {
+        return;
+    }
+    known.exported = true;
+    known.exported_at = gps_trace_kept();
+    known.id = gps_id_of_handle(handle);
+    gps_registry_add_event(&known);
+}
+
+void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct gps_scope scope;
+    struct gps_event opened = made(event);
+    opened.id = gps_id_of_handle(handle);
+    opened.opened = true;
+    forget(event);
+    gps_scope_begin(&scope);
+    opened.slot = gps_holding_begin(&opened.id, GPS_VIA_EVENT);
+    gps_holding_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0);
+    gps_registry_add_event(&opened);
+    gps_scope_end(&scope);
+}
+
+/* --- destroying --- */
+
+static unsigned users_of(const struct gps_event *event, struct gps_party *users) {
+    const unsigned count =
+        event->exported && gps_life_lease() ? gps_holding_users(&event->id, users, SHOWN_USERS) : 0;
+    return count < SHOWN_USERS ? count : SHOWN_USERS;
+}
+
+static void report_again(enum gps_finding finding, uint64_t event, const struct gps_gone *gone) {
+    struct gps_report report = gps_report_new(finding);
+    report.pointer = event;
+    gps_report_prior(&report, "created", gone->born);
+    gps_report_prior(&report, "destroyed", gone->ended);
+    gps_report_send(&report);
+}
+
+static void report_held(const struct gps_event *event, const struct gps_party *users,
+                        unsigned count) {
+    struct gps_report report = gps_report_on(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD);
+    report.pointer = event->event;
+    report.others = users;
+    report.other_count = count;
+    gps_report_prior(&report, "created", event->trace);
+    gps_report_prior(&report, "exported", event->exported_at);
+    gps_report_send(&report);
+}
+
+/* The report comes first: the driver may not return. */
+static int destroy_again(uint64_t event, struct gps_gone gone, gps_event_fn *destroy) {
+    const struct gps_question question = {
+        .ask = GPS_ASK_DESTROY, .known = GPS_KNOWN_GONE, .mode = gps_life_config()->options.mode};
+    const struct gps_answer answer = gps_policy(&question);
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    report_again(answer.finding, event, &gone);
+    gps_scope_end(&scope);
+    return answer.verdict == GPS_DENY ? answer.code : destroy(event);
+}
+
+/* One that other processes know, or are known by. */
+static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) {
+    struct gps_party users[SHOWN_USERS];
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    const unsigned count = users_of(event, users);
+    gps_scope_end(&scope);
+    const int code = destroy(event->event);
+    gps_scope_begin(&scope);
+    if (code != GPS_OK)
+        gps_registry_add_event(event);
+    else if (event->opened)
+        gps_holding_end(event->slot);
+    if (code == GPS_OK && count)
+        report_held(event, users, count);
+    gps_scope_end(&scope);
+    return code;
+}
+
+int gps_event_destroy(uint64_t event, gps_event_fn *destroy) {
+    struct gps_event known = {.trace = GPS_NO_TRACE};
+    struct gps_gone gone;
+    if (!event)
+        return destroy(event);
+    if (gps_gone_find(GPS_GONE_EVENT, event, &gone))
+        return destroy_again(event, gone, destroy);
+    const bool shared = gps_registry_take_event(event, &known);
+    gps_gone_note(GPS_GONE_EVENT, event,
+                  (struct gps_gone){.born = known.trace, .ended = gps_trace_kept()});
+    const int code = shared ? destroy_shared(&known, destroy) : destroy(event);
+    if (code != GPS_OK)
+        gps_gone_forget(GPS_GONE_EVENT, event);
+    return code;
+}

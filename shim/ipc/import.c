@@ -1,0 +1,336 @@
+/* import.c - see import.h. */
+#include "import.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "audit/diagnose.h"
+#include "audit/reporter.h"
+#include "lifecycle/lifecycle.h"
+#include "process/ops.h"
+#include "process/references.h"
+#include "registry/freed_history.h"
+#include "rules/rules.h"
+#include "stack/trace.h"
+#include "vmm/mapping.h"
+#include "vmm/vmm_region.h"
+
+static void hold(struct gps_import *import) {
+    import->slot = gps_holding_begin(&import->region, import->via);
+}
+
+static void hold_committed(const struct gps_import *import) {
+    gps_holding_commit(import->slot, &import->region, import->via, import->pointer,
+                       import->generation);
+}
+
+/* --- opening --- */
+
+static void take_record(struct gps_opening *opening) {
+    const char *why = NULL;
+    const int status = gps_life_store() ? gps_region_read(gps_life_store(), &opening->import.region,
+                                                          &opening->record, &why)
+                                        : -ENOENT;
+    if (status == -EBADMSG)
+        gps_report_record(&opening->import.region, why);
+    opening->recorded = status == 0;
+    if (!opening->recorded)
+        return;
+    opening->import.exporter =
+        (struct gps_party){*gps_record_creator(&opening->record), opening->record.created};
+    opening->import.generation = opening->record.generation;
+    opening->import.size = opening->record.requested;
+    opening->import.kept = opening->record.backing == GPS_BACKING_VMM;
+    memcpy(opening->import.name, opening->record.name, GPS_NAME_BYTES);
+}
+
+static void report_open(const struct gps_opening *opening) {
+    struct gps_report report = gps_report_new(opening->finding);
+    struct gps_import import = opening->import;
+    if (import.count == 1)
+        import.trace = GPS_NO_TRACE; /* it is this very call's */
+    gps_report_about_import(&report, &import);
+    gps_report_send_with(&report, opening->recorded ? &opening->record : NULL);
+}
+
+static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
+    return gps_policy(&(struct gps_question){
+        .ask = what, .known = known, .mode = gps_life_config()->options.mode});
+}
+
+/* Without a context, or of one's own, the driver has other codes; those are the program's to get.
+ */
+static bool is_stale(const struct gps_opening *opening) {
+    return gps_record_over(&opening->record) && opening->import.context &&
+           !gps_owner_equal(&opening->record.owner, gps_life_self());
+}
+
+/* Written intent, then read state: never the other way round. */
+static struct gps_answer ask_first(struct gps_opening *opening) {
+    hold(&opening->import);
+    take_record(opening);
+    return ask(GPS_ASK_OPEN, !opening->recorded  ? GPS_KNOWN_NOTHING
+                             : is_stale(opening) ? GPS_KNOWN_STALE
+                                                 : GPS_KNOWN_LIVE);
+}
+
+bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                        int *code) {
+    const struct gps_id region = gps_id_of_handle(handle);
+    uint64_t context = 0;
+    opening->recorded = false;
+    gps_ops->context(&context);
+    if (gps_registry_opened(&region, context, &opening->import)) {
+        opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
+        opening->finding = ask(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
+        return true;
+    }
+    opening->import = (struct gps_import){.region = region,
+                                          .context = context,
+                                          .slot = GPS_NO_SLOT,
+                                          .via = GPS_VIA_PROGRAM,
+                                          .device = -1};
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    memcpy(opening->import.handle, handle, GPS_HANDLE_BYTES);
+    const struct gps_answer answer = ask_first(opening);
+    opening->finding = answer.finding;
+    if (answer.verdict == GPS_DENY) {
+        gps_holding_end(opening->import.slot);
+        report_open(opening);
+        *code = answer.code;
+    }
+    gps_scope_end(&scope);
+    return answer.verdict != GPS_DENY;
+}
+
+static void commit_first(struct gps_opening *opening) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    if (opening->import.count == 1) {
+        if (opening->recorded && opening->record.status.state == GPS_STATE_FINAL)
+            gps_region_take(gps_life_store(), &opening->import.region);
+        hold_committed(&opening->import);
+    } else {
+        gps_holding_end(opening->import.slot); /* another thread opened it at the same time */
+    }
+    if (opening->finding != GPS_NO_FINDING)
+        report_open(opening);
+    gps_scope_end(&scope);
+}
+
+/* Another thread closed it for the last time between our look and our open: it is a first open
+ * again. */
+static void slot_late(struct gps_import *import) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    hold(import);
+    hold_committed(import);
+    if (!gps_registry_set_slot(import->pointer, import->slot))
+        gps_holding_end(import->slot); /* closed again already */
+    gps_scope_end(&scope);
+}
+
+void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
+    struct gps_import *import = &opening->import;
+    const bool first = import->count == 0;
+    import->pointer = pointer;
+    if (first) {
+        import->epoch = gps_registry_now();
+        import->trace = gps_trace_kept();
+        gps_ops->device(&import->device);
+        gps_gone_forget(GPS_GONE_IMPORT, pointer);
+    }
+    gps_registry_open(import);
+    if (!first && import->count == 1)
+        slot_late(import);
+    if (first || (import->count > 1 && !import->reopened))
+        commit_first(opening);
+}
+
+void gps_import_roll_back(struct gps_opening *opening) {
+    struct gps_scope scope;
+    if (opening->import.slot == GPS_NO_SLOT)
+        return;
+    gps_scope_begin(&scope);
+    gps_holding_end(opening->import.slot);
+    gps_scope_end(&scope);
+}
+
+int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
+    struct gps_opening opening = {.finding = GPS_NO_FINDING};
+    struct gps_import *import = &opening.import;
+    *import = (struct gps_import){.region = record->id, .via = GPS_VIA_RULE, .device = -1};
+    memcpy(import->handle, record->handle, GPS_HANDLE_BYTES);
+    gps_ops->context(&import->context);
+    hold(import);
+    take_record(&opening);
+    if (!opening.recorded || gps_record_over(&opening.record) ||
+        opening.record.generation != record->generation) {
+        gps_holding_end(import->slot);
+        return -1;
+    }
+    import->size = size;
+    const int code = import->kept ? gps_kept_open(&opening.record, size, &import->pointer)
+                                  : gps_ops->open_handle(import->handle, &import->pointer);
+    if (code != GPS_OK) {
+        gps_holding_end(import->slot);
+        return code;
+    }
+    import->epoch = gps_registry_now();
+    import->trace = gps_trace_kept();
+    gps_ops->device(&import->device);
+    gps_registry_open(import);
+    if (opening.record.status.state == GPS_STATE_FINAL)
+        gps_region_take(gps_life_store(), &import->region);
+    if (import->count == 1)
+        hold_committed(import);
+    else
+        gps_holding_end(import->slot);
+    *pointer = import->pointer;
+    return GPS_OK;
+}
+
+/* --- tokens: what the driver does with a handle, done here --- */
+
+static int open_kept(struct gps_opening *opening, uint64_t *pointer) {
+    struct gps_scope scope;
+    gps_scope_enter(&scope, 0);
+    const int code = gps_kept_open(&opening->record, opening->record.requested, pointer);
+    gps_scope_end(&scope);
+    return code < 0 ? GPS_INVALID_VALUE : code;
+}
+
+int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer) {
+    if (flags != GPS_OPEN_FLAGS)
+        return GPS_INVALID_VALUE;
+    if (!opening->import.context)
+        return GPS_INVALID_CONTEXT;
+    if (opening->import.count) { /* it is open here: the same address again */
+        *pointer = opening->import.pointer;
+        return GPS_OK;
+    }
+    if (!opening->recorded || !opening->import.kept)
+        return GPS_INVALID_VALUE;
+    return open_kept(opening, pointer);
+}
+
+bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct gps_alloc alloc;
+    struct gps_import import;
+    if (!gps_registry_find(pointer, &alloc) || alloc.kind != GPS_ALLOC_IMPORTED ||
+        !gps_registry_import_at(pointer, &import))
+        return false;
+    memcpy(handle, import.handle, GPS_HANDLE_BYTES);
+    return true;
+}
+
+/* --- closing --- */
+
+static void clear_last(const struct gps_import *import) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_holding_end(import->slot);
+    if (import->kept)
+        gps_kept_released(&import->region);
+    gps_scope_end(&scope);
+}
+
+/* After the driver's teardown the close fails, but the program has done its part. */
+static bool is_closed(int code) {
+    return code == GPS_OK || code == GPS_DEINITIALIZED;
+}
+
+/* The driver counts what it opened; a mapping of ours ends with the last close. */
+static int close_kept(const struct gps_import *import) {
+    struct gps_scope scope;
+    uint64_t current = 0;
+    if (import->count)
+        return GPS_OK;
+    if (gps_ops->context(&current) != GPS_OK || !current)
+        return GPS_INVALID_CONTEXT;
+    int code = gps_scope_enter(&scope, import->context);
+    if (code == GPS_OK)
+        code = gps_vmm_close(import->pointer);
+    gps_scope_end(&scope);
+    return code;
+}
+
+static int close_counted(uint64_t pointer, gps_close_fn *close) {
+    struct gps_import import;
+    if (!gps_registry_close(pointer, &import))
+        return close(pointer);
+    if (import.count == 0)
+        gps_gone_note(GPS_GONE_IMPORT, pointer,
+                      (struct gps_gone){.born = import.trace,
+                                        .ended = gps_trace_kept(),
+                                        .context = import.context,
+                                        .size = import.size,
+                                        .device = import.device});
+    const int code = import.kept ? close_kept(&import) : close(pointer);
+    if (!is_closed(code)) {
+        gps_gone_forget(GPS_GONE_IMPORT, pointer);
+        gps_registry_unclose(&import);
+    } else if (import.count == 0) {
+        clear_last(&import);
+    }
+    return code;
+}
+
+/* The program believes that it allocated a rule's import: closing that one open is an error. */
+static bool is_all_a_rules(uint64_t pointer) {
+    struct gps_import import;
+    struct gps_alloc alloc;
+    return gps_share_active && gps_registry_import_at(pointer, &import) && import.count == 1 &&
+           gps_registry_find(pointer, &alloc) && alloc.kind == GPS_ALLOC_IMPORTED;
+}
+
+int gps_import_close(uint64_t pointer, gps_close_fn *close) {
+    const int code = is_all_a_rules(pointer) ? GPS_INVALID_VALUE : close_counted(pointer, close);
+    if (code != GPS_OK)
+        gps_refusal_close(pointer, code);
+    return code;
+}
+
+int gps_import_free(const struct gps_alloc *alloc) {
+    struct gps_scope scope;
+    int code = gps_scope_enter(&scope, alloc->context);
+    if (code == GPS_OK) {
+        gps_gone_freed(alloc, gps_trace_kept());
+        gps_ops
+            ->synchronize(); /* as a free does; the close reports what is wrong with the context */
+        code = close_counted(alloc->pointer, gps_ops->close_handle);
+    }
+    gps_scope_end(&scope);
+    if (code != GPS_OK)
+        gps_registry_add(alloc);
+    return code;
+}
+
+struct purge {
+    void (*fn)(void *arg, const struct gps_import *import);
+    void *arg;
+};
+
+static void purge_one(void *arg, const struct gps_import *import) {
+    const struct purge *purge = arg;
+    if (import->kept) {
+        gps_vmm_close(import->pointer); /* it would outlive its context */
+        gps_kept_released(&import->region);
+    }
+    gps_holding_end(import->slot);
+    gps_gone_note(GPS_GONE_IMPORT, import->pointer,
+                  (struct gps_gone){.born = import->trace,
+                                    .context = import->context,
+                                    .size = import->size,
+                                    .device = import->device,
+                                    .with_context = true});
+    if (purge->fn)
+        purge->fn(purge->arg, import);
+}
+
+void gps_import_purge(uint64_t context, uint32_t epoch,
+                      void (*fn)(void *arg, const struct gps_import *import), void *arg) {
+    struct purge purge = {fn, arg};
+    gps_registry_purge_imports(context, epoch, purge_one, &purge);
+}

@@ -1,0 +1,338 @@
+#define _GNU_SOURCE
+#include "keeper_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "directory/file.h"
+#include "keeper_protocol.h"
+#include "keeper_spawn.h"
+#include "util/descriptor_passing.h"
+#include "util/text.h"
+
+#define MS          UINT64_C(1000000)
+#define NAP_FIRST   MS
+#define NAP_LONGEST (20 * MS)
+#define START_EVERY                                                                                \
+    (500 * MS) /* one that was started and is not there yet is not started again                   \
+                */
+
+/* One call of the header: what is asked, and how long. */
+struct talk {
+    const struct gps_store *store;
+    struct gps_keeper_request request;
+    struct gps_keeper_reply reply;
+    bool may_start; /* a keeper, where there is none */
+    int give;       /* a descriptor, or -1 */
+    int taken;
+    uint64_t deadline; /* CLOCK_MONOTONIC */
+    uint64_t started;  /* when we last started one; 0: not yet */
+    uint64_t nap;
+};
+
+static uint64_t now(void) {
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000 * MS + (uint64_t)time.tv_nsec;
+}
+
+static void talk_begin(struct talk *talk, const struct gps_store *store,
+                       const struct gps_owner *self, enum gps_keeper_ask ask, uint64_t patience) {
+    const uint64_t begin = now();
+
+    memset(talk, 0, sizeof *talk);
+    talk->store = store;
+    talk->request.ask = (uint32_t)ask;
+    talk->request.sender = *self;
+    talk->give = -1;
+    talk->taken = -1;
+    talk->deadline = patience > UINT64_MAX - begin ? UINT64_MAX : begin + patience;
+    talk->nap = NAP_FIRST;
+}
+
+/* --- one connection --- */
+
+/* The socket's address. One that is too long goes by way of a descriptor of its directory, which
+ * *at then is. */
+static int address_of(const struct gps_store *store, struct sockaddr_un *address, int *at) {
+    struct gps_text out;
+
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    *at = -1;
+    out = GPS_TEXT(address->sun_path);
+    gps_text_str(&out, store->path);
+    gps_text_str(&out, "/" GPS_KEEPER_SOCKET);
+    if (!out.cut)
+        return 0;
+    *at = gps_file_open_any(AT_FDCWD, store->path, O_PATH | O_DIRECTORY);
+    if (*at < 0)
+        return *at;
+    out = GPS_TEXT(address->sun_path);
+    gps_text_str(&out, "/proc/self/fd/");
+    gps_text_dec(&out, (uint64_t)*at);
+    gps_text_str(&out, "/" GPS_KEEPER_SOCKET);
+    return 0;
+}
+
+/* Only our own user's keeper is one. */
+static int check_peer(int fd) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        return -errno;
+    return peer.uid == geteuid() ? 0 : -EPERM;
+}
+
+static int dial(const struct sockaddr_un *address) {
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int rc;
+
+    if (fd < 0)
+        return -errno;
+    do
+        rc = connect(fd, (const struct sockaddr *)address, sizeof *address);
+    while (rc != 0 && errno == EINTR);
+    rc = rc != 0 ? -errno : check_peer(fd);
+    if (rc == 0)
+        return fd;
+    close(fd);
+    return rc;
+}
+
+static int connect_to(const struct gps_store *store) {
+    struct sockaddr_un address;
+    int at;
+    int fd = address_of(store, &address, &at);
+
+    if (fd == 0)
+        fd = dial(&address);
+    if (at >= 0)
+        close(at);
+    return fd;
+}
+
+static int await_reply(const struct talk *talk, int fd) {
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    uint64_t time;
+    int rc;
+
+    do {
+        uint64_t left;
+
+        time = now();
+        left = time < talk->deadline ? talk->deadline - time : 0;
+        rc = poll(&wait, 1, left / MS < 1000 ? (int)(left / MS) + (left > 0) : 1000);
+    } while (rc == 0 ? time < talk->deadline : rc < 0 && errno == EINTR);
+    return rc > 0 ? 0 : rc == 0 ? -ETIMEDOUT : -errno;
+}
+
+/* What came, if it is a reply; -ECONNRESET when the keeper has hung up instead. */
+static int take_reply(struct talk *talk, int fd) {
+    struct gps_keeper_reply reply;
+    int descriptor;
+    ssize_t n = gps_parcel_receive(fd, &reply, sizeof reply, &descriptor);
+
+    if (n <= 0)
+        return n < 0 ? (int)n : -ECONNRESET;
+    if (gps_reply_check(&reply, (size_t)n) != NULL ||
+        (descriptor >= 0) != (talk->request.ask == GPS_KEEPER_GET && reply.status == 0)) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return -EBADMSG;
+    }
+    talk->reply = reply;
+    talk->taken = descriptor;
+    return 0;
+}
+
+static int ask_once(struct talk *talk) {
+    int fd = connect_to(talk->store);
+    int rc;
+
+    if (fd < 0)
+        return fd;
+    rc = gps_parcel_send(fd, &talk->request, sizeof talk->request, talk->give);
+    if (rc == 0)
+        rc = await_reply(talk, fd);
+    if (rc == 0)
+        rc = take_reply(talk, fd);
+    close(fd);
+    return rc;
+}
+
+/* --- until there is an answer --- */
+
+static bool is_absent(int rc) {
+    return rc == -ENOENT || rc == -ECONNREFUSED;
+}
+
+/* It may have died, or may just be too busy. */
+static bool is_passing(int rc) {
+    return rc == -EAGAIN || rc == -ECONNRESET || rc == -EPIPE || rc == -ETOOMANYREFS;
+}
+
+/* False when there is no time left. */
+static bool nap(struct talk *talk) {
+    const uint64_t time = now();
+    uint64_t left = time < talk->deadline ? talk->deadline - time : 0;
+    struct timespec wait;
+
+    if (left == 0)
+        return false;
+    if (left > talk->nap)
+        left = talk->nap;
+    wait = (struct timespec){.tv_sec = 0, .tv_nsec = (long)left};
+    nanosleep(&wait, NULL);
+    talk->nap = 2 * talk->nap < NAP_LONGEST ? 2 * talk->nap : NAP_LONGEST;
+    return true;
+}
+
+/* Nobody listens. 0: ask again. */
+static int start_one(struct talk *talk) {
+    const uint64_t time = now();
+    int rc;
+
+    if (!talk->may_start)
+        return -ECONNREFUSED;
+    if (talk->started != 0 && time - talk->started < START_EVERY)
+        return 0;
+    rc = gps_spawn_keeper(talk->store);
+    talk->started = time;
+    return rc;
+}
+
+/* What the keeper said: 0 or -errno. Or why it could not be asked: -ECONNREFUSED: there is none. */
+static int ask(struct talk *talk) {
+    gps_request_seal(&talk->request);
+    for (;;) {
+        int rc = ask_once(talk);
+
+        if (rc == 0 && talk->reply.status != -EAGAIN)
+            return talk->reply.status;
+        if (is_absent(rc)) {
+            rc = start_one(talk);
+            if (rc != 0)
+                return rc;
+        } else if (rc != 0 && !is_passing(rc)) {
+            return rc;
+        }
+        if (!nap(talk))
+            return -ETIMEDOUT;
+    }
+}
+
+/* --- the calls --- */
+
+/* Whether a keeper that was started would adopt it. */
+static bool is_recorded(const struct gps_store *store, const struct gps_id *id) {
+    struct gps_region_record record;
+
+    return gps_region_read(store, id, &record, NULL) == 0 && record.backing == GPS_BACKING_VMM;
+}
+
+static int not_kept(int rc) {
+    return rc == -ECONNREFUSED ? -ENOENT : rc;
+}
+
+int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_record *record,
+                       const struct gps_owner *self, int descriptor, uint64_t patience) {
+    struct talk talk;
+    int rc;
+
+    talk_begin(&talk, store, self, GPS_KEEPER_DEPOSIT, patience);
+    talk.request.record = *record;
+    talk.give = descriptor;
+    talk.may_start = true;
+    rc = ask(&talk);
+    return rc == -EEXIST ? 0 : rc;
+}
+
+int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
+                   const struct gps_owner *self, uint64_t patience, int *descriptor) {
+    struct talk talk;
+    int rc;
+
+    talk_begin(&talk, store, self, GPS_KEEPER_GET, patience);
+    talk.request.record.id = *id;
+    talk.may_start = is_recorded(store, id);
+    rc = ask(&talk);
+    if (rc == 0)
+        *descriptor = talk.taken;
+    return not_kept(rc);
+}
+
+int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
+                         const struct gps_owner *self, enum gps_state state, uint64_t written,
+                         uint64_t patience) {
+    struct talk talk;
+
+    talk_begin(&talk, store, self, GPS_KEEPER_STATE, patience);
+    talk.request.record.id = *id;
+    talk.request.record.status.state = (uint32_t)state;
+    talk.request.record.status.written = written;
+    talk.may_start = is_recorded(store, id);
+    return not_kept(ask(&talk));
+}
+
+int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
+                        const struct gps_owner *self, uint64_t patience) {
+    struct talk talk;
+
+    talk_begin(&talk, store, self, GPS_KEEPER_RELEASED, patience);
+    talk.request.record.id = *id;
+    return not_kept(ask(&talk));
+}
+
+int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
+                    const struct gps_owner *self, uint64_t patience) {
+    struct gps_name_target target;
+    struct talk talk;
+    struct gps_text out;
+
+    talk_begin(&talk, store, self, GPS_KEEPER_DROP, patience);
+    if (name == NULL) {
+        talk.request.record.id = *id;
+        talk.may_start = is_recorded(store, id);
+    } else if (!gps_name_valid(name)) {
+        return -EINVAL;
+    } else {
+        out = GPS_TEXT(talk.request.record.name);
+        gps_text_str(&out, name);
+        talk.may_start = gps_name_resolve(store, name, &target) == 0 &&
+                         target.kind == GPS_NAME_REGION && is_recorded(store, &target.region);
+    }
+    return not_kept(ask(&talk));
+}
+
+int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
+                    struct gps_owner *keeper, uint64_t *regions) {
+    struct talk talk;
+    int rc;
+
+    talk_begin(&talk, store, self, GPS_KEEPER_PING, patience);
+    rc = ask(&talk);
+    if (rc == 0) {
+        *keeper = talk.reply.keeper;
+        *regions = talk.reply.regions;
+    }
+    return not_kept(rc);
+}
+
+uint64_t gps_keeper_socket(const struct gps_store *store) {
+    char path[GPS_STORE_PATH + 16];
+    struct gps_text text = GPS_TEXT(path);
+    struct stat found;
+    gps_text_str(&text, store->path);
+    gps_text_str(&text, "/" GPS_KEEPER_SOCKET);
+    return stat(path, &found) == 0 ? found.st_ino : 0;
+}

@@ -1,0 +1,128 @@
+/*
+ * keeper_protocol.c - seals and checks requests and replies; keeper_protocol.h says what that
+ * promises.
+ */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <string.h>
+
+#include "keeper_protocol.h"
+
+/* The checksum is the last field of both: it covers all bytes before it. */
+#define SUM(object) XXH3_64bits((object), sizeof *(object) - sizeof(uint64_t))
+
+void gps_request_seal(struct gps_keeper_request *request) {
+    memcpy(request->magic, GPS_KEEPER_MAGIC, sizeof request->magic);
+    request->version = GPS_FORMAT_VERSION;
+    request->checksum = SUM(request);
+}
+
+void gps_reply_seal(struct gps_keeper_reply *reply) {
+    memcpy(reply->magic, GPS_KEEPER_MAGIC, sizeof reply->magic);
+    reply->version = GPS_FORMAT_VERSION;
+    reply->checksum = SUM(reply);
+}
+
+static const char *check_frame(const char *magic, uint32_t version) {
+    if (memcmp(magic, GPS_KEEPER_MAGIC, sizeof GPS_KEEPER_MAGIC) != 0)
+        return "magic does not match";
+    return version == GPS_FORMAT_VERSION ? NULL : "version is not supported";
+}
+
+void gps_request_record(const struct gps_keeper_request *request, const struct gps_owner *keeper,
+                        struct gps_region_record *record) {
+    *record = request->record;
+    record->owner = *keeper;
+    gps_record_seal(record);
+}
+
+/* Its owner will be another, so its sums do not count: the request's own covers them. */
+static const char *check_deposit(const struct gps_keeper_request *request) {
+    struct gps_region_record record;
+
+    if (request->record.backing != GPS_BACKING_VMM)
+        return "backing is not VMM";
+    gps_request_record(request, &request->record.creator, &record);
+    return gps_record_check(&record, sizeof record);
+}
+
+/* The record is zero but for these fields. */
+static const char *check_only(const struct gps_region_record *record,
+                              const struct gps_region_record *named) {
+    return memcmp(record, named, sizeof *record) == 0 ? NULL : "it names what it must not";
+}
+
+static const char *check_state(const struct gps_region_record *record) {
+    const struct gps_region_record named = {
+        .id = record->id,
+        .status = {.state = record->status.state, .written = record->status.written}};
+
+    if (record->status.state < GPS_STATE_WRITING || record->status.state > GPS_STATE_FREED)
+        return "state is unknown";
+    return check_only(record, &named);
+}
+
+static const char *check_drop(const struct gps_region_record *record) {
+    struct gps_region_record named = {.id = record->id};
+
+    if (memchr(record->name, '\0', sizeof record->name) == NULL)
+        return "name is not terminated";
+    if (record->name[0] == '\0')
+        return check_only(record, &named);
+    if (!gps_name_valid(record->name))
+        return "name is not valid";
+    memset(&named, 0, sizeof named);
+    memcpy(named.name, record->name, strlen(record->name));
+    return check_only(record, &named);
+}
+
+static const char *check_named(const struct gps_keeper_request *request) {
+    const struct gps_region_record named = {.id = request->record.id}, nothing = {0};
+
+    switch (request->ask) {
+    case GPS_KEEPER_DEPOSIT:
+        return check_deposit(request);
+    case GPS_KEEPER_GET:
+    case GPS_KEEPER_RELEASED:
+        return check_only(&request->record, &named);
+    case GPS_KEEPER_STATE:
+        return check_state(&request->record);
+    case GPS_KEEPER_DROP:
+        return check_drop(&request->record);
+    case GPS_KEEPER_PING:
+        return check_only(&request->record, &nothing);
+    default:
+        return "it asks what is not known";
+    }
+}
+
+const char *gps_request_check(const void *bytes, size_t size) {
+    struct gps_keeper_request request;
+    const char *why;
+
+    if (size != sizeof request)
+        return "size does not match";
+    memcpy(&request, bytes, sizeof request);
+    why = check_frame(request.magic, request.version);
+    if (why == NULL && request.checksum != SUM(&request))
+        why = "checksum does not match";
+    if (why == NULL)
+        why = gps_owner_check(&request.sender);
+    return why != NULL ? why : check_named(&request);
+}
+
+const char *gps_reply_check(const void *bytes, size_t size) {
+    struct gps_keeper_reply reply;
+    const char *why;
+
+    if (size != sizeof reply)
+        return "size does not match";
+    memcpy(&reply, bytes, sizeof reply);
+    why = check_frame(reply.magic, reply.version);
+    if (why == NULL && reply.checksum != SUM(&reply))
+        why = "checksum does not match";
+    if (why == NULL && reply.status > 0)
+        why = "status is not an error";
+    return why != NULL ? why : gps_owner_check(&reply.keeper);
+}

@@ -1,0 +1,227 @@
+#define _GNU_SOURCE
+#include "keeper_spawn.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "util/text.h"
+
+#define STACK ((size_t)64 << 10)
+#define CLOSABLE                                                                                   \
+    65536 /* descriptors that are closed one by one, where close_range is not known                \
+           */
+
+/* In memory of its own: threads with small stacks come here. */
+struct plan {
+    unsigned char stacks[2][STACK]; /* of the process in between, and of the keeper */
+    char path[PATH_MAX];
+    char from[PATH_MAX]; /* scratch: a directory, a candidate in it */
+    char candidate[PATH_MAX];
+    char directory[GPS_STORE_PATH + 16]; /* GPUSHARE_DIR=... */
+    char name_space[GPS_NAME_BYTES + 32];
+    char *argv[4];
+    char *environment[4];
+    unsigned descriptors;
+    int error; /* of the child, that has our memory */
+};
+
+/* --- where it is --- */
+
+/* The directory of the object that this code is part of; "" where that is the program itself. */
+static void own_directory(struct plan *plan) {
+    struct dl_find_object found;
+    char *slash;
+
+    plan->from[0] = '\0';
+    if (_dl_find_object((void *)(uintptr_t)gps_spawn_keeper, &found) == 0) {
+        struct gps_text out = GPS_TEXT(plan->from);
+
+        gps_text_str(&out, found.dlfo_link_map->l_name);
+    }
+    slash = strrchr(plan->from, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    else
+        plan->from[0] = '\0';
+}
+
+static void program_directory(struct plan *plan) {
+    ssize_t n = readlink("/proc/self/exe", plan->from, sizeof plan->from - 1);
+    char *slash;
+
+    plan->from[n > 0 ? n : 0] = '\0';
+    slash = strrchr(plan->from, '/');
+    if (slash != NULL)
+        *slash = '\0';
+}
+
+/* An absolute path, since the child leaves the program's working directory. */
+static int resolve(struct plan *plan, const char *path) {
+    if (realpath(path, plan->path) == NULL)
+        return -errno;
+    return access(plan->path, X_OK) == 0 ? 0 : -errno;
+}
+
+static int look_around(struct plan *plan) {
+    static const char *const below[] = {"/gpushare", "/../bin/gpushare", "/../../bin/gpushare",
+                                        "/../gpushare"};
+    int rc = -ENOENT;
+
+    if (plan->from[0] == '\0')
+        return -ENOENT;
+    for (size_t i = 0; i < sizeof below / sizeof *below && rc != 0; i++) {
+        struct gps_text out = GPS_TEXT(plan->candidate);
+
+        gps_text_str(&out, plan->from);
+        gps_text_str(&out, below[i]);
+        rc = out.cut ? -ENAMETOOLONG : resolve(plan, plan->candidate);
+    }
+    return rc;
+}
+
+static int find(struct plan *plan) {
+    const char *given = secure_getenv("GPUSHARE_KEEPER");
+    int rc;
+
+    if (given != NULL && given[0] != '\0')
+        return resolve(plan, given);
+    own_directory(plan);
+    rc = look_around(plan);
+    if (rc == 0)
+        return 0;
+    program_directory(plan);
+    return look_around(plan);
+}
+
+/* --- becoming it --- */
+
+/* What runs in the program's memory does nothing but system calls. */
+#define BARE __attribute__((no_sanitize("address", "thread", "undefined")))
+
+BARE static void drop_descriptors(const struct plan *plan) {
+    long null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
+
+    for (long fd = 0; fd < 3; fd++) {
+        if (null < 0)
+            syscall(SYS_close, fd);
+        else if (null != fd)
+            syscall(SYS_dup3, null, fd, 0);
+    }
+    if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
+        return;
+    for (unsigned fd = 3; fd < plan->descriptors; fd++)
+        syscall(SYS_close, fd);
+}
+
+BARE static int become_keeper(void *argument) {
+    struct plan *plan = argument;
+
+    syscall(SYS_setsid);
+    drop_descriptors(plan);
+    syscall(SYS_chdir, "/");
+    syscall(SYS_execve, plan->path, plan->argv, plan->environment);
+    plan->error = errno;
+    syscall(SYS_exit_group, 1);
+    return 1;
+}
+
+/* The process in between, whose end makes the keeper init's child. Exit signal 0: no SIGCHLD. */
+BARE static int become_parent(void *argument) {
+    struct plan *plan = argument;
+
+    if (clone(become_keeper, plan->stacks[1] + STACK, CLONE_VM | CLONE_VFORK, plan) < 0)
+        plan->error = errno;
+    syscall(SYS_exit_group, 0);
+    return 0;
+}
+
+/* A handler of the program's must not run on the children's small stacks. */
+static int start(struct plan *plan) {
+    sigset_t all, before;
+    int rc = 0;
+    pid_t middle;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    middle = clone(become_parent, plan->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, plan);
+    if (middle < 0)
+        rc = -errno;
+    while (middle > 0 && waitpid(middle, NULL, (int)__WCLONE) < 0 && errno == EINTR)
+        continue;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc != 0 ? rc : -plan->error;
+}
+
+/* Which store, in words that the tool understands. */
+static void describe(struct plan *plan, const struct gps_store *store) {
+    const char *slash = strrchr(store->path, '/');
+    struct gps_text out = GPS_TEXT(plan->directory);
+
+    gps_text_str(&out, "GPUSHARE_DIR=");
+    gps_text_bytes(&out, store->path, slash > store->path ? (size_t)(slash - store->path) : 1);
+    out = GPS_TEXT(plan->name_space);
+    gps_text_str(&out, "GPUSHARE_NAMESPACE=");
+    gps_text_str(&out, slash + 1);
+}
+
+static void fill(struct plan *plan, const struct gps_store *store) {
+    struct rlimit limit;
+
+    describe(plan, store);
+    plan->argv[0] = plan->path;
+    plan->argv[1] = (char *)(uintptr_t) "keeper";
+    plan->argv[2] = (char *)(uintptr_t) "--on-demand";
+    plan->environment[0] = (char *)(uintptr_t) "PATH=/usr/bin:/bin";
+    plan->environment[1] = plan->directory;
+    plan->environment[2] = plan->name_space;
+    plan->descriptors = CLOSABLE;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < CLOSABLE)
+        plan->descriptors = (unsigned)limit.rlim_cur;
+}
+
+static struct plan *plan_new(void) {
+    struct plan *plan = mmap(NULL, sizeof *plan, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+    return plan == MAP_FAILED ? NULL : plan;
+}
+
+int gps_spawn_keeper(const struct gps_store *store) {
+    struct plan *plan = plan_new();
+    int rc;
+
+    if (plan == NULL)
+        return -ENOMEM;
+    rc = find(plan);
+    if (rc == 0) {
+        fill(plan, store);
+        rc = start(plan);
+    }
+    munmap(plan, sizeof *plan);
+    return rc;
+}
+
+int gps_spawn_program(char *path, size_t size) {
+    struct gps_text out = gps_text_on(path, size);
+    struct plan *plan = plan_new();
+    int rc;
+
+    if (plan == NULL)
+        return -ENOMEM;
+    rc = find(plan);
+    if (rc == 0)
+        gps_text_str(&out, plan->path);
+    munmap(plan, sizeof *plan);
+    return rc != 0 ? rc : out.cut ? -ENAMETOOLONG : 0;
+}

@@ -1,0 +1,38 @@
+/*
+ * watch.h - sleeps until something changes in the published directory.
+ *
+ * One inotify instance on directories (a watch on a single file dies when the file is replaced).
+ * Where none is to be had (128 a user) waiting is a nap of at most 20 ms. A death shows, too: the
+ * kernel closes the dead process's file. Every wait ends after a second at the latest, so whoever
+ * waits looks again at least that often. Own one on the stack; not shared between threads.
+ */
+#ifndef GPS_WATCH_H
+#define GPS_WATCH_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "directory/store.h"
+
+struct gps_watch {
+    int fd; /* -1: nap. High, and looked at before each use: programs close what is not theirs */
+    dev_t device;
+    ino_t inode;
+};
+
+enum gps_watch_what {
+    GPS_WATCH_PROCS = 1,   /* importers come, close, and die */
+    GPS_WATCH_REGIONS = 2, /* records appear and change state */
+    GPS_WATCH_NAMES = 4,
+    GPS_WATCH_ROOT = 8, /* a keeper comes */
+};
+
+void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsigned what);
+/* Returns when something changed, after min(nanos, 1 s), or when a signal was handled. `signals` is
+ * the mask to wait with (NULL: the current one): the program's own, for Ctrl-C must end a long
+ * wait. */
+void gps_watch_wait(struct gps_watch *watch, uint64_t nanos, const sigset_t *signals);
+void gps_watch_close(struct gps_watch *watch);
+
+#endif

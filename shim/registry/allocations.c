@@ -1,0 +1,197 @@
+/* allocations.c - allocations: 64 tables by address. See registry.h. */
+#include "registry.h"
+
+#include <pthread.h>
+
+#include "freed_history.h"
+#include "hash_table.h"
+
+enum { SHARDS = 64, BLOCK_BITS = 21 /* 2 MiB: what the driver cuts small ones from */ };
+
+struct node {
+    struct gps_alloc alloc;
+    UT_hash_handle hh;
+};
+
+static struct shard {
+    pthread_mutex_t lock;
+    struct node *table;
+    struct gps_slab slab;
+} shards[SHARDS] = {
+    [0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)},
+};
+
+static struct { _Atomic uint32_t epoch; } state;
+
+/* By block: the neighbours of an allocation are in its shard. */
+static struct shard *shard_of(uint64_t pointer) {
+    return &shards[(pointer >> BLOCK_BITS) * 0x9e3779b97f4a7c15u >> 58];
+}
+_Static_assert(SHARDS == 1 << 6, "6 bits of the hash");
+
+static struct node *find(struct shard *shard, uint64_t pointer) {
+    struct node *node;
+    HASH_FIND(hh, shard->table, &pointer, sizeof(pointer), node);
+    return node;
+}
+
+static void insert(struct shard *shard, const struct gps_alloc *alloc) {
+    struct node *node = gps_slab_get(&shard->slab);
+    if (!node)
+        return;
+    node->alloc = *alloc;
+    HASH_ADD(hh, shard->table, alloc.pointer, sizeof(node->alloc.pointer), node);
+    if (!node->hh.tbl) /* no memory for the table */
+        gps_slab_put(&shard->slab, node);
+}
+
+struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
+    gps_gone_forget(GPS_GONE_MEMORY, alloc->pointer);
+    struct shard *shard = shard_of(alloc->pointer);
+    pthread_mutex_lock(&shard->lock);
+    struct node *node = find(shard, alloc->pointer);
+    struct gps_export *lost = node ? node->alloc.region : NULL;
+    if (node)
+        node->alloc = *alloc;
+    else
+        insert(shard, alloc);
+    pthread_mutex_unlock(&shard->lock);
+    return lost;
+}
+
+static void drop(struct shard *shard, struct node *node) {
+    HASH_DELETE(hh, shard->table, node);
+    gps_slab_put(&shard->slab, node);
+}
+
+bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc) {
+    struct shard *shard = shard_of(pointer);
+    pthread_mutex_lock(&shard->lock);
+    struct node *node = find(shard, pointer);
+    if (node) {
+        *alloc = node->alloc;
+        drop(shard, node);
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return node != NULL;
+}
+
+bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc) {
+    struct shard *shard = shard_of(pointer);
+    pthread_mutex_lock(&shard->lock);
+    const struct node *node = find(shard, pointer);
+    if (node)
+        *alloc = node->alloc;
+    pthread_mutex_unlock(&shard->lock);
+    return node != NULL;
+}
+
+bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
+    struct shard *shard = shard_of(pointer);
+    pthread_mutex_lock(&shard->lock);
+    struct node *node = find(shard, pointer);
+    const bool attached = node && node->alloc.kind == GPS_ALLOC_PLAIN;
+    if (attached) {
+        node->alloc.kind = GPS_ALLOC_EXPORTED;
+        node->alloc.region = region;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return attached;
+}
+
+unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
+    struct shard *shard = shard_of(pointer);
+    unsigned count = 0;
+    pthread_mutex_lock(&shard->lock);
+    for (const struct node *node = shard->table; node; node = node->hh.next)
+        if (node->alloc.pointer >> BLOCK_BITS == pointer >> BLOCK_BITS &&
+            node->alloc.pointer != pointer && !count++)
+            *one = node->alloc;
+    pthread_mutex_unlock(&shard->lock);
+    return count;
+}
+
+uint32_t gps_registry_now(void) {
+    return atomic_load_explicit(&state.epoch, memory_order_relaxed);
+}
+
+uint32_t gps_registry_epoch(void) {
+    return atomic_fetch_add(&state.epoch, 1) + 1;
+}
+
+struct match {
+    uint64_t context; /* 0: any */
+    uint32_t epoch;
+    bool exports; /* only those, of whatever epoch */
+};
+
+static bool matches(const struct match *match, const struct gps_alloc *alloc) {
+    if (match->context && alloc->context != match->context)
+        return false;
+    return match->exports ? alloc->region != NULL : (int32_t)(alloc->epoch - match->epoch) < 0;
+}
+
+/* Out of the table and onto a list of its own, linked by hh.next. */
+static struct node *detach(struct shard *shard, const struct match *match) {
+    struct node *list = NULL, *node, *after;
+    pthread_mutex_lock(&shard->lock);
+    HASH_ITER(hh, shard->table, node, after) {
+        if (!matches(match, &node->alloc))
+            continue;
+        HASH_DELETE(hh, shard->table, node);
+        node->hh.next = list;
+        list = node;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    return list;
+}
+
+static void recycle(struct shard *shard, struct node *node) {
+    pthread_mutex_lock(&shard->lock);
+    gps_slab_put(&shard->slab, node);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+/* fn runs without the lock: it is free to do I/O and to call the driver. */
+static void take_all(const struct match *match, void (*fn)(void *arg, struct gps_alloc *alloc),
+                     void *arg) {
+    for (size_t i = 0; i < SHARDS; i++) {
+        struct node *node = detach(&shards[i], match);
+        while (node) {
+            struct node *const next = node->hh.next;
+            fn(arg, &node->alloc);
+            recycle(&shards[i], node);
+            node = next;
+        }
+    }
+}
+
+void gps_registry_purge(uint64_t context, uint32_t epoch,
+                        void (*fn)(void *arg, struct gps_alloc *alloc), void *arg) {
+    take_all(&(struct match){.context = context, .epoch = epoch}, fn, arg);
+}
+
+void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
+                               void *arg) {
+    take_all(&(struct match){.context = context, .exports = true}, fn, arg);
+}
+
+size_t gps_registry_count(void) {
+    size_t count = 0;
+    for (size_t i = 0; i < SHARDS; i++) {
+        pthread_mutex_lock(&shards[i].lock);
+        count += HASH_COUNT(shards[i].table);
+        pthread_mutex_unlock(&shards[i].lock);
+    }
+    return count;
+}
+
+void gps_registry_reset(void) {
+    for (size_t i = 0; i < SHARDS; i++)
+        shards[i] =
+            (struct shard){.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
+    memset((void *)&state, 0, sizeof(state));
+    gps_gone_reset();
+    gps_registry_reset_imports();
+    gps_registry_reset_events();
+}

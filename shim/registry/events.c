@@ -1,0 +1,110 @@
+/*
+ * events.c - events that other processes may know. See registry.h.
+ */
+#include <pthread.h>
+
+#include "hash_table.h"
+#include "registry.h"
+
+struct node {
+    struct gps_event event;
+    UT_hash_handle hh;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct node *events;
+    struct gps_slab slab;
+    _Atomic bool any; /* ever: programs without one do not take the lock */
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
+
+static struct node *find(uint64_t event) {
+    struct node *node;
+    HASH_FIND(hh, table.events, &event, sizeof(event), node);
+    return node;
+}
+
+static void insert(const struct gps_event *event) {
+    struct node *node = gps_slab_get(&table.slab);
+    if (!node)
+        return;
+    node->event = *event;
+    HASH_ADD(hh, table.events, event.event, sizeof(node->event.event), node);
+    if (!node->hh.tbl)
+        gps_slab_put(&table.slab, node);
+}
+
+void gps_registry_add_event(const struct gps_event *event) {
+    atomic_store(&table.any, true);
+    pthread_mutex_lock(&table.lock);
+    struct node *node = find(event->event);
+    if (node)
+        node->event = *event;
+    else
+        insert(event);
+    pthread_mutex_unlock(&table.lock);
+}
+
+bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
+    if (!atomic_load(&table.any))
+        return false;
+    pthread_mutex_lock(&table.lock);
+    const struct node *node = find(event);
+    if (node)
+        *found = node->event;
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
+    if (!atomic_load(&table.any))
+        return false;
+    pthread_mutex_lock(&table.lock);
+    struct node *node = find(event);
+    if (node) {
+        *taken = node->event;
+        HASH_DELETE(hh, table.events, node);
+        gps_slab_put(&table.slab, node);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found) {
+    const struct node *node;
+    pthread_mutex_lock(&table.lock);
+    for (node = table.events; node; node = node->hh.next)
+        if (node->event.exported && gps_id_equal(&node->event.id, id))
+            break;
+    if (node)
+        *found = node->event;
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+static bool take_of(uint64_t context, uint32_t epoch, struct gps_event *taken) {
+    struct node *node;
+    pthread_mutex_lock(&table.lock);
+    for (node = table.events; node; node = node->hh.next)
+        if (node->event.context == context && (int32_t)(node->event.epoch - epoch) < 0)
+            break;
+    if (node) {
+        *taken = node->event;
+        HASH_DELETE(hh, table.events, node);
+        gps_slab_put(&table.slab, node);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+void gps_registry_purge_events(uint64_t context, uint32_t epoch,
+                               void (*fn)(const struct gps_event *event)) {
+    struct gps_event event;
+    while (take_of(context, epoch, &event))
+        fn(&event);
+}
+
+void gps_registry_reset_events(void) {
+    memset((void *)&table, 0, sizeof(table));
+    table.slab.size = sizeof(struct node);
+}

@@ -1,0 +1,181 @@
+/* imports.c - imports, by address and by (region, context). See registry.h. */
+#include <pthread.h>
+
+#include "hash_table.h"
+#include "registry.h"
+
+struct key {
+    struct gps_id region;
+    uint64_t context;
+};
+
+struct node {
+    struct gps_import import;
+    struct key key;
+    UT_hash_handle by_pointer, by_region;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct node *by_pointer, *by_region;
+    struct gps_slab slab;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
+
+static struct node *at(uint64_t pointer) {
+    struct node *node;
+    HASH_FIND(by_pointer, table.by_pointer, &pointer, sizeof(pointer), node);
+    return node;
+}
+
+static void drop(struct node *node) {
+    HASH_DELETE(by_pointer, table.by_pointer, node);
+    if (node->by_region.tbl)
+        HASH_DELETE(by_region, table.by_region, node);
+    gps_slab_put(&table.slab, node);
+}
+
+static void insert(const struct gps_import *import) {
+    struct node *node = gps_slab_get(&table.slab);
+    if (!node)
+        return;
+    *node = (struct node){.import = *import, .key = {import->region, import->context}};
+    HASH_ADD(by_pointer, table.by_pointer, import.pointer, sizeof(node->import.pointer), node);
+    if (!node->by_pointer.tbl) {
+        gps_slab_put(&table.slab, node);
+        return;
+    }
+    HASH_ADD(by_region, table.by_region, key, sizeof(node->key), node);
+}
+
+void gps_registry_open(struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = at(import->pointer);
+    if (node && !gps_id_equal(&node->import.region, &import->region)) {
+        drop(node); /* its close failed, and the driver has given the address to another region */
+        node = NULL;
+    }
+    import->count = node ? node->import.count + 1 : 1;
+    import->opens = node ? node->import.opens + 1 : 1;
+    import->reopened = node && node->import.reopened;
+    if (node) {
+        node->import.count = import->count;
+        node->import.opens = import->opens;
+        node->import.reopened = true;
+    } else {
+        insert(import);
+    }
+    pthread_mutex_unlock(&table.lock);
+}
+
+bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = at(pointer);
+    if (node)
+        node->import.slot = slot;
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
+    const struct key key = {*region, context};
+    pthread_mutex_lock(&table.lock);
+    struct node *node;
+    HASH_FIND(by_region, table.by_region, &key, sizeof(key), node);
+    if (node)
+        *import = node->import;
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    const struct node *node = at(pointer);
+    if (node)
+        *import = node->import;
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_close(uint64_t pointer, struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = at(pointer);
+    if (node) {
+        node->import.count--;
+        *import = node->import;
+        if (node->import.count == 0)
+            drop(node);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+void gps_registry_unclose(const struct gps_import *import) {
+    struct gps_import first = *import;
+    pthread_mutex_lock(&table.lock);
+    struct node *node = at(import->pointer);
+    first.count = 1;
+    if (node)
+        node->import.count++;
+    else
+        insert(&first);
+    pthread_mutex_unlock(&table.lock);
+}
+
+bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
+    bool found = false;
+    pthread_mutex_lock(&table.lock);
+    for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next) {
+        found = gps_id_equal(&node->import.region, region);
+        if (found)
+            *import = node->import;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return found;
+}
+
+bool gps_registry_take_import(struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = table.by_pointer;
+    if (node) {
+        *import = node->import;
+        drop(node);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_imports_name(const char *name) {
+    bool found = false;
+    pthread_mutex_lock(&table.lock);
+    for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next)
+        found = node->import.via == GPS_VIA_RULE && strcmp(node->import.name, name) == 0;
+    pthread_mutex_unlock(&table.lock);
+    return found;
+}
+
+static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
+    bool found = false;
+    pthread_mutex_lock(&table.lock);
+    for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next) {
+        found = node->import.context == context && (int32_t)(node->import.epoch - epoch) < 0;
+        if (found) {
+            *import = node->import;
+            drop(node);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&table.lock);
+    return found;
+}
+
+void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
+                                void (*fn)(void *arg, const struct gps_import *import), void *arg) {
+    struct gps_import import;
+    while (take_of(context, epoch, &import))
+        fn(arg, &import);
+}
+
+void gps_registry_reset_imports(void) {
+    memset((void *)&table, 0, sizeof(table));
+    table.slab.size = sizeof(struct node);
+}

@@ -1,0 +1,103 @@
+/* memory.c - see memory.h. */
+#include "memory.h"
+
+#include "audit/diagnose.h"
+#include "audit/leak.h"
+#include "audit/policy.h"
+#include "ipc/event.h"
+#include "ipc/import.h"
+#include "ipc/teardown.h"
+#include "ipc/waiting.h"
+#include "lifecycle/lifecycle.h"
+#include "process/ops.h"
+#include "registry/freed_history.h"
+#include "stack/trace.h"
+
+void gps_memory_allocated(uint64_t pointer, uint64_t size) {
+    struct gps_alloc alloc = {
+        .pointer = pointer, .size = size, .epoch = gps_registry_now(), .trace = gps_trace_kept()};
+    int device = -1;
+    gps_ops->context(&alloc.context);
+    if (alloc.trace)
+        gps_ops->device(&device);
+    alloc.device = (int16_t)device;
+    struct gps_export *lost = gps_registry_add(&alloc);
+    if (!lost)
+        return;
+    struct gps_scope scope; /* a region was here: it was freed by a way that we do not see */
+    gps_scope_begin(&scope);
+    gps_export_end(lost);
+    gps_scope_end(&scope);
+}
+
+/* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
+static int free_unknown(uint64_t pointer, struct gps_release release) {
+    const struct gps_question question = {.ask = GPS_ASK_FREE,
+                                          .known = gps_waiting_has(pointer) ? GPS_KNOWN_DEFERRED
+                                                                            : GPS_KNOWN_NOTHING,
+                                          .mode = gps_life_config()->options.mode};
+    const struct gps_answer answer = gps_policy(&question);
+    const int code =
+        answer.verdict == GPS_DENY ? answer.code : release.call(pointer, release.stream);
+    if (code == GPS_DEINITIALIZED)
+        gps_waiting_freed(pointer);
+    else if (code != GPS_OK)
+        gps_refusal_free(pointer, code);
+    return code;
+}
+
+/* Out of the registry first: the moment the driver has freed it, another thread can have the
+ * address. */
+static int free_private(const struct gps_alloc *alloc, struct gps_release release) {
+    gps_gone_freed(alloc, gps_trace_kept());
+    const int code = release.call(alloc->pointer, release.stream);
+    if (code != GPS_OK)
+        gps_registry_add(alloc);
+    return code;
+}
+
+int gps_memory_free(uint64_t pointer, struct gps_release release) {
+    struct gps_alloc alloc;
+    if (!pointer)
+        return release.call(pointer, release.stream);
+    if (!gps_registry_take(pointer, &alloc))
+        return free_unknown(pointer, release);
+    switch (alloc.kind) {
+    case GPS_ALLOC_EXPORTED:
+        return gps_export_free(&alloc, release);
+    case GPS_ALLOC_IMPORTED:
+        return gps_import_free(&alloc);
+    default:
+        return free_private(&alloc, release);
+    }
+}
+
+/* Regions that nobody brought together before: the context was not known to end. */
+static void forget(void *reset, struct gps_alloc *alloc) {
+    if (!alloc->region)
+        return;
+    alloc->region->held = gps_export_users(alloc->region, NULL, 0) != 0;
+    gps_leak_reset_export(reset, alloc->region);
+    gps_export_end(alloc->region);
+}
+
+int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, void *arg) {
+    struct gps_scope scope;
+    struct gps_reset reset = {.context = context};
+    bool gone = false;
+    gps_scope_begin(&scope);
+    struct gps_export *waiting = gps_settle_context(context, settle, &scope.signals);
+    gps_scope_end(&scope);
+    const uint32_t epoch = gps_registry_epoch();
+    const int code = destroy(arg, &gone);
+    gps_scope_begin(&scope);
+    gps_settle_context_done(waiting, gone, &reset);
+    if (gone) {
+        gps_registry_purge(context, epoch, forget, &reset);
+        gps_import_purge(context, epoch, gps_leak_reset_import, &reset);
+        gps_event_purge(context, epoch);
+        gps_leak_report_reset(&reset);
+    }
+    gps_scope_end(&scope);
+    return code;
+}

@@ -1,0 +1,77 @@
+/* stack.c - see stack.h. */
+#include "stack.h"
+
+#include <string.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "module.h"
+#include "util/digits.h"
+
+struct walk {
+    struct gps_site from;
+    struct gps_step *steps;
+    unsigned count, max;
+};
+
+/* The word below a frame's stack pointer after the call returned is where x86 pushed the address.
+ */
+static uintptr_t slot_of(uintptr_t address, uintptr_t frame) {
+#ifdef __x86_64__
+    const uintptr_t slot = frame - sizeof(uintptr_t);
+    return *(const uintptr_t *)slot == address ? slot : 0;
+#else
+    (void)address;
+    (void)frame;
+    return 0;
+#endif
+}
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg) {
+    struct walk *walk = arg;
+    const uintptr_t address = _Unwind_GetIP(context), frame = _Unwind_GetCFA(context);
+    if (!address || walk->count == walk->max)
+        return _URC_END_OF_STACK;
+    if (walk->count || frame == (uintptr_t)walk->from.frame)
+        walk->steps[walk->count++] = (struct gps_step){address, slot_of(address, frame)};
+    return _URC_NO_REASON;
+}
+
+unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned max) {
+    struct walk walk = {.from = from, .steps = steps, .max = max};
+    if (!max || !from.address)
+        return 0;
+    _Unwind_Backtrace(step, &walk);
+    if (!walk.count)
+        steps[walk.count++] = (struct gps_step){(uintptr_t)from.address, 0};
+    return walk.count;
+}
+
+static char executable[sizeof(((struct gps_frame *)0)->module)];
+
+/* The end of a path says more than its beginning. */
+static void copy_path(char *out, size_t size, const char *path) {
+    const size_t length = strlen(path);
+    const char *from = length < size ? path : path + length - (size - 1);
+    memcpy(out, from, strlen(from) + 1);
+}
+
+void gps_stack_start(void) {
+    char path[1024];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[length > 0 ? length : 0] = '\0';
+    copy_path(executable, sizeof(executable), path);
+}
+
+void gps_stack_frame(uintptr_t address, struct gps_frame *frame) {
+    const uint8_t *id;
+    struct gps_module module;
+    *frame = (struct gps_frame){.address = address, .offset = address};
+    if (!gps_module_of((void *)address, &module))
+        return; /* JIT code: no module, the address is all there is */
+    frame->offset = address - module.base;
+    copy_path(frame->module, sizeof(frame->module), *module.path ? module.path : executable);
+    const unsigned length = gps_module_build_id(&module, &id);
+    if (length && length <= GPS_BUILD_ID_BYTES)
+        gps_hex_format(id, length, frame->build_id);
+}

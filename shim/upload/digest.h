@@ -1,0 +1,31 @@
+/*
+ * digest.h - the hashes of a region's chunks (gps_region_hashes), made and compared.
+ *
+ * Large pieces are compared by several threads (worker_pool.h). Memory that turns out not to be
+ * readable (a bad pointer, a mapping behind the end of its file) is an answer, not a crash, where
+ * the kernel can tell (MADV_POPULATE_READ, 5.14). No state.
+ */
+#ifndef GPS_DIGEST_H
+#define GPS_DIGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushare/region.h"
+
+/* The hash of one chunk, which begins at `bytes`; the last of a region may be shorter. They must be
+ * readable. */
+uint64_t gps_digest_chunk(const void *bytes, uint64_t length);
+uint64_t gps_digest_chunk_avx2(const void *bytes, uint64_t length); /* where the processor has it */
+
+#define GPS_DIGEST_EQUAL      SIZE_MAX
+#define GPS_DIGEST_UNREADABLE (SIZE_MAX - 1)
+
+/* The first chunk whose hash is not the one expected, or one of the above. */
+size_t gps_digest_compare(const void *bytes, uint64_t size, const uint64_t *expected);
+
+/* Whether bytes can be read, as far as the kernel tells; their pages are then there. */
+bool gps_digest_readable(const void *bytes, uint64_t size);
+
+#endif

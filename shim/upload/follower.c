@@ -1,0 +1,332 @@
+/* follower.c - see follower.h. */
+#include "follower.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "audit/reporter.h"
+#include "digest.h"
+#include "hashes.h"
+#include "lifecycle/lifecycle.h"
+#include "process/ops.h"
+#include "process/references.h"
+#include "process/watch.h"
+#include "util/text.h"
+#include "vmm/mapping.h"
+#include "vmm/vmm_region.h"
+
+enum verdict {
+    EQUAL,      /* the bytes are there */
+    DIFFERENT,  /* or it cannot be known: the mapping becomes private; finding and detail say why */
+    UNREADABLE, /* the driver's to say what is wrong with the source */
+    CHANGED,    /* the region was written again meanwhile: look once more */
+};
+
+/* One write on its way. */
+struct look {
+    struct gps_upload *upload;
+    const struct gps_write *write;
+    uint64_t begin, end; /* in the region */
+    const sigset_t *signals;
+    struct gps_region_record record; /* as it was read last */
+    bool waited;                     /* this write has met it unready */
+    enum gps_finding finding;
+    char detail[192];
+};
+
+static enum verdict differ(struct look *look, enum gps_finding finding, const char *detail) {
+    struct gps_text text = GPS_TEXT(look->detail);
+    look->finding = finding;
+    gps_text_str(&text, detail);
+    return DIFFERENT;
+}
+
+/* --- waiting until the region is READY --- */
+
+static uint64_t patience_of(struct gps_upload *upload) {
+    gps_upload_lock();
+    if (!upload->until)
+        upload->until = gps_life_clock() + upload->wait;
+    const uint64_t until = upload->until;
+    gps_upload_unlock();
+    return until;
+}
+
+enum readiness { READY, NOT_YET, NEVER };
+
+static enum readiness ask(struct look *look) {
+    struct gps_region_record *record = &look->record;
+    const int status = gps_region_read(gps_life_store(), &look->upload->region, record, NULL);
+    if (status == -ENOENT || (status == 0 && gps_record_over(record)))
+        return NEVER;
+    if (status == 0 && record->status.state == GPS_STATE_READY)
+        return READY;
+    look->waited = true;
+    return gps_lease_probe(gps_life_store(), &look->upload->creator) == GPS_DEAD ? NEVER : NOT_YET;
+}
+
+static enum verdict timed_out(struct look *look) {
+    differ(look, GPS_SHARE_TIMEOUT, "all of it was not written within ");
+    struct gps_text text = gps_text_on(look->detail + strlen(look->detail),
+                                       sizeof(look->detail) - strlen(look->detail));
+    gps_text_duration(&text, look->upload->wait);
+    gps_text_str(&text, "; the allocation is private from now on");
+    return DIFFERENT;
+}
+
+/* Without its record it cannot be known whether all of it had been written, unless we waited. */
+static enum verdict never(struct look *look) {
+    const bool dead = gps_lease_probe(gps_life_store(), &look->upload->creator) == GPS_DEAD;
+    return differ(look, GPS_SHARE_FALLBACK,
+                  dead ? look->waited
+                             ? "its creator ended before all of it was written; the allocation is "
+                               "private from now on"
+                             : "its creator ended, and it is kept no longer; the allocation is "
+                               "private from now on"
+                  : look->waited
+                      ? "its creator gave it up before all of it was written; the allocation is "
+                        "private from now on"
+                      : "its creator has freed it, or gave it up before all of it was written; the "
+                        "allocation is private from now on");
+}
+
+static enum verdict wait_ready(struct look *look) {
+    struct gps_watch watch;
+    enum readiness readiness = ask(look);
+    if (readiness == NOT_YET) {
+        const uint64_t until = patience_of(look->upload);
+        gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
+        uint64_t now = gps_life_clock();
+        while ((readiness = ask(look)) == NOT_YET && now < until) {
+            gps_watch_wait(&watch, until - now, look->signals);
+            now = gps_life_clock();
+        }
+        gps_watch_close(&watch);
+    }
+    if (readiness == READY)
+        return EQUAL;
+    return readiness == NOT_YET ? timed_out(look) : never(look);
+}
+
+/* --- comparing --- */
+
+static const uint8_t *source(const struct look *look, uint64_t at) {
+    return (const uint8_t *)look->write->from + (at - look->begin);
+}
+
+static enum verdict mismatch(struct look *look, uint64_t at, uint8_t there, uint8_t here) {
+    static const char digits[] = "0123456789abcdef";
+    const char bytes[] = {digits[there >> 4], digits[there & 15], 0,
+                          digits[here >> 4],  digits[here & 15],  0};
+    struct gps_text text = GPS_TEXT(look->detail);
+    look->finding = GPS_SHARE_MISMATCH;
+    gps_text_str(&text, "other bytes are uploaded than the region holds: at offset ");
+    gps_text_dec(&text, at);
+    gps_text_str(&text, " it has ");
+    gps_text_str(&text, bytes);
+    gps_text_str(&text, ", the upload ");
+    gps_text_str(&text, bytes + 3);
+    gps_text_str(&text, "; the allocation is private from now on");
+    return DIFFERENT;
+}
+
+static enum verdict compare_piece(struct look *look, uint64_t at, uint64_t size, uint8_t *there) {
+    const uint8_t *here = source(look, at);
+    if (gps_ops->copy_out(there, look->upload->pointer + at, size) != GPS_OK)
+        return differ(look, GPS_SHARE_FALLBACK, "it could not be read back to be compared");
+    if (memcmp(there, here, size) == 0)
+        return EQUAL;
+    size_t i = 0;
+    while (i + 1 < size && there[i] == here[i])
+        i++;
+    return mismatch(look, at + i, there[i], here[i]);
+}
+
+/* Byte by byte: what is no whole chunk, and a chunk that differs. */
+static enum verdict compare_bytes(struct look *look, uint64_t at, uint64_t end) {
+    enum verdict verdict = EQUAL;
+    if (at >= end)
+        return EQUAL;
+    if (!gps_digest_readable(source(look, at), end - at))
+        return UNREADABLE;
+    const uint64_t room = end - at < GPS_HASH_CHUNK ? end - at : GPS_HASH_CHUNK;
+    uint8_t *there = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (there == MAP_FAILED)
+        return differ(look, GPS_SHARE_FALLBACK, "there is no memory to compare it in");
+    for (; verdict == EQUAL && at < end; at += room)
+        verdict = compare_piece(look, at, end - at < room ? end - at : room, there);
+    munmap(there, room);
+    return verdict;
+}
+
+static enum verdict compare_chunks(struct look *look, uint64_t at, uint64_t end,
+                                   const uint64_t *hashes) {
+    const size_t found =
+        gps_digest_compare(source(look, at), end - at, hashes + at / GPS_HASH_CHUNK);
+    if (found == GPS_DIGEST_EQUAL)
+        return EQUAL;
+    if (found == GPS_DIGEST_UNREADABLE)
+        return UNREADABLE;
+    at += found * GPS_HASH_CHUNK;
+    const uint64_t next = end - at < GPS_HASH_CHUNK ? end : at + GPS_HASH_CHUNK;
+    const enum verdict verdict = compare_bytes(look, at, next);
+    return verdict == EQUAL
+               ? differ(look, GPS_SHARE_FALLBACK, "its hashes are not those of what it holds")
+               : verdict;
+}
+
+/* In the order of the addresses, so that the first difference is the first. */
+static enum verdict compare_with(struct look *look, const uint64_t *hashes) {
+    const uint64_t chunk = GPS_HASH_CHUNK, written = look->record.status.written;
+    const uint64_t first = (look->begin + chunk - 1) / chunk * chunk;
+    const uint64_t last = look->end == written ? look->end : look->end / chunk * chunk;
+    if (first >= last)
+        return compare_bytes(look, look->begin, look->end);
+    enum verdict verdict = compare_bytes(look, look->begin, first);
+    if (verdict == EQUAL)
+        verdict = compare_chunks(look, first, last, hashes);
+    return verdict == EQUAL ? compare_bytes(look, last, look->end) : verdict;
+}
+
+/* The region is what it was when its hashes were read, or they say nothing. */
+static bool still_ready(const struct look *look) {
+    struct gps_region_record now;
+    return gps_region_read(gps_life_store(), &look->upload->region, &now, NULL) == 0 &&
+           now.status.state == GPS_STATE_READY &&
+           now.status.changed == look->record.status.changed &&
+           gps_region_has_hashes(gps_life_store(), &look->upload->region);
+}
+
+static enum verdict compare(struct look *look) {
+    const uint64_t written = look->record.status.written;
+    uint64_t *hashes = malloc((size_t)gps_hashes_count(written) * sizeof(*hashes));
+    enum verdict verdict =
+        !hashes ||
+                gps_region_read_hashes(gps_life_store(), &look->upload->region, written, hashes) < 0
+            ? differ(look, GPS_SHARE_FALLBACK, "its hashes cannot be read")
+            : compare_with(look, hashes);
+    free(hashes);
+    return verdict == UNREADABLE || still_ready(look) ? verdict : CHANGED;
+}
+
+/* --- deciding --- */
+
+/* Whether the source is host memory, which can be read once what the stream does before is done. */
+static bool is_from_host(const struct gps_write *write, bool *pinned) {
+    const enum gps_memory_kind kind =
+        write->from ? gps_ops->kind((uintptr_t)write->from) : GPS_MEMORY_UNKNOWN;
+    *pinned = kind == GPS_MEMORY_HOST;
+    return write->from && (write->kind == GPS_WRITE_UPLOAD || write->kind == GPS_WRITE_ANY) &&
+           (kind == GPS_MEMORY_HOST || kind == GPS_MEMORY_UNKNOWN);
+}
+
+static enum verdict examine_once(struct look *look) {
+    const struct gps_upload *upload = look->upload;
+    const enum verdict ready = wait_ready(look);
+    if (ready != EQUAL)
+        return ready;
+    if (look->end > look->record.status.written)
+        return differ(look, GPS_SHARE_FALLBACK,
+                      "more is uploaded than its creator wrote; the allocation is private from now "
+                      "on");
+    return upload->verify ? compare(look) : EQUAL;
+}
+
+static enum verdict examine(struct look *look) {
+    bool pinned;
+    if (!look->upload->uploaded)
+        return differ(look, GPS_SHARE_FALLBACK,
+                      "its creator's rule does not say upload = once; the allocation is private "
+                      "from now on");
+    if (!is_from_host(look->write, &pinned))
+        return differ(look, GPS_SHARE_FALLBACK,
+                      "it is written by something else than a copy from the host; the allocation "
+                      "is private from now on");
+    if (look->write->ordered && gps_ops->capturing(look->write->stream))
+        return differ(look, GPS_SHARE_FALLBACK,
+                      "a copy into it is part of a graph; the allocation is private from now on");
+    if (pinned && look->upload->verify && gps_ops->stream_wait(look->write->stream) != GPS_OK)
+        return differ(look, GPS_SHARE_FALLBACK,
+                      "what is uploaded could not be waited for; the allocation is private from "
+                      "now on");
+    const uint64_t until = gps_life_clock() + look->upload->wait;
+    const struct timespec breath = {.tv_nsec = 1000000};
+    enum verdict verdict;
+    while ((verdict = examine_once(look)) == CHANGED && gps_life_clock() < until)
+        nanosleep(&breath, NULL);
+    return verdict != CHANGED
+               ? verdict
+               : differ(look, GPS_SHARE_TIMEOUT,
+                        "its creator wrote it again and again while it was compared; "
+                        "the allocation is private from now on");
+}
+
+static void report(const struct look *look) {
+    const struct gps_party creator = {.owner = look->upload->creator};
+    struct gps_report said = gps_report_new(look->finding);
+    gps_upload_describe(look->upload, &said);
+    said.detail = look->detail;
+    said.others = &creator;
+    said.other_count = 1;
+    gps_report_send(&said);
+}
+
+/* The region is held no longer; the import stays in the registry, for its close. */
+static void let_go(const struct gps_upload *upload) {
+    struct gps_import import;
+    if (!gps_registry_import_at(upload->pointer, &import) || import.slot == GPS_NO_SLOT)
+        return;
+    if (!gps_registry_set_slot(upload->pointer, GPS_NO_SLOT))
+        return; /* closed meanwhile: its slot is whose who closes it */
+    gps_holding_end(import.slot);
+    gps_kept_released(&upload->region);
+}
+
+/* Once: a thread that comes second finds it done. */
+static int make_private(const struct look *look) {
+    struct gps_upload *upload = look->upload;
+    int code = GPS_OK;
+    gps_upload_lock();
+    gps_upload_claim(upload);
+    if (upload->phase != GPS_UPLOAD_PRIVATE) {
+        gps_upload_unlock();
+        code = gps_vmm_privatise(upload->pointer);
+        if (code == GPS_OK) { /* else the program gets the code */
+            let_go(upload);
+            report(look);
+        }
+        gps_upload_lock();
+        if (code == GPS_OK)
+            upload->phase = GPS_UPLOAD_PRIVATE;
+    }
+    gps_upload_release(upload);
+    gps_upload_unlock();
+    return code;
+}
+
+static bool is_private(struct gps_upload *upload) {
+    gps_upload_lock();
+    gps_upload_settle(upload);
+    const bool private = upload->phase == GPS_UPLOAD_PRIVATE;
+    gps_upload_unlock();
+    return private;
+}
+
+bool gps_follower_write(struct gps_upload *upload, const struct gps_write *write, int *code) {
+    struct gps_scope scope;
+    uint64_t context = 0;
+    const uint64_t begin = write->to - upload->pointer;
+    const uint64_t end = write->size > UINT64_MAX - begin ? UINT64_MAX : begin + write->size;
+    struct look look = {.upload = upload, .write = write, .begin = begin, .end = end};
+    if (is_private(upload) || gps_ops->context(&context) != GPS_OK || !context)
+        return true;
+    gps_scope_enter(&scope, 0);
+    look.signals = &scope.signals;
+    const enum verdict verdict = examine(&look);
+    *code = verdict == DIFFERENT ? make_private(&look) : GPS_OK;
+    gps_scope_end(&scope);
+    return verdict == UNREADABLE || (verdict == DIFFERENT && *code == GPS_OK);
+}

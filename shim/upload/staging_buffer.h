@@ -1,0 +1,19 @@
+/*
+ * staging_buffer.h - host memory into which device memory is read back.
+ *
+ * Owns one stage, mapped when first wanted and kept for the life of the process, and pinned where
+ * the driver does that: it reads into pinned memory three times as fast. Who finds it taken gets
+ * one that is not pinned, for as long as it is used. Forked children do not have it.
+ */
+#ifndef GPS_STAGING_BUFFER_H
+#define GPS_STAGING_BUFFER_H
+
+#include <stdint.h>
+
+/* GPS_READBACK_STAGE bytes, or NULL. Inside a scope that has entered a context. */
+uint8_t *gps_stage_take(void);
+void gps_stage_put(uint8_t *stage);
+
+void gps_stage_reset(void); /* in a forked child */
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * upload.h - regions of upload = once in this process: one object for each.
+ *
+ * Its creator leads (leader.h): what it writes is counted, and when all is written the region
+ * becomes READY. An importer follows (follower.h): what it is about to upload is compared with what
+ * is there. This module owns the objects, their one lock, and who may work on one: "busy" is held
+ * by a thread while it publishes the region or makes the mapping private, with the lock let go of.
+ */
+#ifndef GPS_UPLOAD_H
+#define GPS_UPLOAD_H
+
+#include "config/config.h"
+#include "coverage.h"
+
+enum gps_upload_phase {
+    GPS_UPLOAD_WRITING, /* not all of it is written */
+    GPS_UPLOAD_READY,
+    GPS_UPLOAD_UNSEEN,  /* leader: it is written in ways that cannot be followed; never READY */
+    GPS_UPLOAD_PRIVATE, /* the memory is this process's own, and none of this matters any more */
+};
+
+struct gps_upload {
+    struct gps_upload *next;
+    uint64_t pointer, size; /* as the program asked */
+    struct gps_id region;
+    char name[GPS_NAME_BYTES];
+    bool leads;
+    /* Under the lock: */
+    enum gps_upload_phase phase;
+    unsigned users; /* threads that have it from gps_upload_get */
+    bool busy, ended;
+    unsigned writers;             /* leader: writes under way */
+    unsigned published;           /* leader: how often it became READY */
+    struct gps_coverage coverage; /* leader */
+    uint64_t wrote;               /* leader: when its last write ended; stall.h */
+    uint64_t until;               /* follower: when its patience ends; 0: it has not waited yet */
+    /* Constant: */
+    uint64_t wait; /* the rule's */
+    /* Constant, follower: */
+    struct gps_owner creator;
+    bool verify, uploaded; /* uploaded: the region is one of upload = once */
+};
+
+/* The creator's allocation of `size` bytes at `pointer`, VMM memory that has its region's name.
+ * Nothing has been written to it. */
+void gps_upload_lead(uint64_t pointer, uint64_t size, const char *name,
+                     const struct gps_rule *rule);
+
+/* A rule with upload = once has imported this region at `pointer`, for `size` bytes. */
+void gps_upload_follow(uint64_t pointer, uint64_t size, const struct gps_region_record *record,
+                       const struct gps_rule *rule);
+
+/* The allocation is about to be freed, or closed: waits until nobody is busy with it. Nothing
+ * happens where there is none. */
+void gps_upload_end(uint64_t pointer);
+
+void gps_upload_reset(void); /* in a forked child */
+
+/* --- for leader and follower --- */
+
+/* The object of a mapping by its beginning, or NULL; to be put back. */
+struct gps_upload *gps_upload_get(uint64_t pointer);
+/* One of which `is` says so, with the lock; or NULL. To be put back. */
+struct gps_upload *gps_upload_find(bool (*is)(void *arg, struct gps_upload *upload), void *arg);
+void gps_upload_put(struct gps_upload *upload);
+
+void gps_upload_lock(void);
+void gps_upload_unlock(void);
+/* With the lock: waits until nobody is busy with it; the second also makes the caller so. */
+void gps_upload_settle(struct gps_upload *upload);
+void gps_upload_claim(struct gps_upload *upload);
+void gps_upload_release(struct gps_upload *upload);
+
+/* A report about it, without a detail. */
+struct gps_report;
+void gps_upload_describe(const struct gps_upload *upload, struct gps_report *report);
+
+#endif

@@ -1,0 +1,114 @@
+/* worker_pool.c - see worker_pool.h. */
+#include "worker_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "process/thread.h"
+
+enum { MOST = 15, LINGER = 1 /* s */ };
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t called, done;
+    struct gps_crew *calls;  /* that want somebody */
+    size_t threads, waiting; /* of the threads: nothing to do */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER,
+           .called = PTHREAD_COND_INITIALIZER,
+           .done = PTHREAD_COND_INITIALIZER};
+
+static size_t at_most(size_t wanted) {
+    cpu_set_t allowed;
+    const size_t cores =
+        sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? (size_t)CPU_COUNT(&allowed) : 1;
+    const size_t most = cores <= MOST ? cores - 1 : MOST;
+    return wanted < most ? wanted : most;
+}
+
+static void withdraw(struct gps_crew *crew) {
+    for (struct gps_crew **at = &state.calls; *at; at = &(*at)->next)
+        if (*at == crew) {
+            *at = crew->next;
+            return;
+        }
+}
+
+/* With the lock, which it lets go of meanwhile. */
+static void help(struct gps_crew *crew) {
+    crew->working++;
+    if (--crew->wanted == 0)
+        withdraw(crew);
+    pthread_mutex_unlock(&state.lock);
+    crew->work(crew->arg);
+    pthread_mutex_lock(&state.lock);
+    if (--crew->working == 0)
+        pthread_cond_broadcast(&state.done);
+}
+
+/* False: nobody called for so long that the thread may end. */
+static bool wait_for_call(void) {
+    struct timespec until;
+    int code = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LINGER;
+    state.waiting++;
+    while (!state.calls && code == 0)
+        code = pthread_cond_clockwait(&state.called, &state.lock, CLOCK_MONOTONIC, &until);
+    state.waiting--;
+    return state.calls;
+}
+
+static void *run(void *unused) {
+    pthread_mutex_lock(&state.lock);
+    while (state.calls || wait_for_call())
+        help(state.calls);
+    state.threads--;
+    pthread_mutex_unlock(&state.lock);
+    return unused;
+}
+
+/* How many to start: those that wait come by themselves. With the lock. */
+static size_t to_start(size_t wanted) {
+    const size_t room = MOST - state.threads;
+    const size_t more = wanted > state.waiting ? wanted - state.waiting : 0;
+    const size_t starting = more < room ? more : room;
+    state.threads += starting;
+    return starting;
+}
+
+void gps_crew_call(struct gps_crew *crew, size_t wanted) {
+    crew->working = 0;
+    crew->wanted = wanted = at_most(wanted);
+    if (!wanted)
+        return;
+    pthread_mutex_lock(&state.lock);
+    crew->next = state.calls;
+    state.calls = crew;
+    size_t starting = to_start(wanted);
+    pthread_cond_broadcast(&state.called);
+    pthread_mutex_unlock(&state.lock);
+    while (starting && gps_thread_start(run))
+        starting--;
+    if (starting) {
+        pthread_mutex_lock(&state.lock);
+        state.threads -= starting;
+        pthread_mutex_unlock(&state.lock);
+    }
+}
+
+void gps_crew_join(struct gps_crew *crew) {
+    pthread_mutex_lock(&state.lock);
+    if (crew->wanted)
+        withdraw(crew);
+    crew->wanted = 0;
+    while (crew->working)
+        pthread_cond_wait(&state.done, &state.lock);
+    pthread_mutex_unlock(&state.lock);
+}
+
+void gps_crew_reset(void) {
+    memset(&state, 0, sizeof(state)); /* as the initialisers are */
+}

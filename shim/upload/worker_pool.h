@@ -1,0 +1,30 @@
+/*
+ * worker_pool.h - threads that help with a call's work on memory: hashing.
+ *
+ * Whoever asks works along, so a call never waits for a thread to start or to wake: when its own
+ * part is done it waits for those at work, and who comes late finds nothing to do. The threads wait
+ * a second for the next call, then end; starting them for every copy costs more than the hashing.
+ * There are fewer of them than cores, with small stacks and all signals blocked; where none can be
+ * had the caller works alone. They make no calls of the driver's.
+ */
+#ifndef GPS_WORKER_POOL_H
+#define GPS_WORKER_POOL_H
+
+#include <stddef.h>
+
+struct gps_crew {
+    void (*work)(void *arg); /* called at once by several threads, once each */
+    void *arg;
+    size_t wanted, working; /* threads that may still come, and that are at it */
+    struct gps_crew *next;
+};
+
+/* Calls up to `wanted` threads to crew->work; inside a gps_scope, whose signal mask they inherit.
+ * The crew is the caller's, and stays where it is until gps_crew_join. */
+void gps_crew_call(struct gps_crew *crew, size_t wanted);
+/* Nobody comes any more; returns when nobody is at work. */
+void gps_crew_join(struct gps_crew *crew);
+
+void gps_crew_reset(void); /* in a forked child */
+
+#endif

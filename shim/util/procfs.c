@@ -1,0 +1,127 @@
+#define _GNU_SOURCE
+#include "procfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "digits.h"
+#include "directory/file.h"
+#include "text.h"
+
+static void proc_path(uint32_t pid, const char *name, char path[64]) {
+    struct gps_text out = gps_text_on(path, 64);
+
+    gps_text_str(&out, "/proc/");
+    gps_text_dec(&out, pid);
+    gps_text_str(&out, name);
+}
+
+/* The process's stat by way of its first thread, which has the same start time: user-mode emulators
+ * (qemu) make up a /proc/self/stat of their own, with another one. */
+static void stat_path(uint32_t pid, char path[64]) {
+    struct gps_text out = gps_text_on(path, 64);
+
+    gps_text_str(&out, "/proc/");
+    gps_text_dec(&out, pid);
+    gps_text_str(&out, "/task/");
+    gps_text_dec(&out, pid);
+    gps_text_str(&out, "/stat");
+}
+
+/* Past `count` blanks, or NULL. */
+static const char *skip_fields(const char *text, unsigned count) {
+    while (text != NULL && count-- > 0) {
+        text = strchr(text, ' ');
+        if (text != NULL)
+            text++;
+    }
+    return text;
+}
+
+/* Field 2, the command in parentheses, may hold anything, blanks and parentheses too. */
+static int parse_stat(const char *text, struct gps_procfs_stat *stat) {
+    struct gps_procfs_stat parsed;
+    const char *state = skip_fields(strrchr(text, ')'), 1); /* field 3 */
+    const char *threads = skip_fields(state, 17);           /* field 20 */
+    const char *start = skip_fields(threads, 2);            /* field 22 */
+
+    if (start == NULL)
+        return -EBADMSG;
+    parsed.state = *state;
+    if (!gps_dec_parse(&threads, &parsed.threads) || !gps_dec_parse(&start, &parsed.start))
+        return -EBADMSG;
+    *stat = parsed;
+    return 0;
+}
+
+int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
+    char text[1024]; /* 22 fields of at most 20 digits, and a command of at most 64 bytes */
+    char path[64];
+    ssize_t n;
+    int fd;
+
+    stat_path(pid, path);
+    fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    do
+        n = read(fd, text, sizeof text - 1);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        n = -errno;
+    close(fd);
+    if (n < 0)
+        return (int)n;
+    text[n] = '\0';
+    return parse_stat(text, stat);
+}
+
+uint64_t gps_procfs_pid_ns(void) {
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+/* A /proc mounted in another pid namespace shows other pids than ours: there, "self" is not getpid.
+ */
+static bool shows_our_pids(void) {
+    char link[16];
+    const char *at = link;
+    ssize_t n = readlink("/proc/self", link, sizeof link - 1);
+    uint64_t pid;
+
+    if (n <= 0)
+        return false;
+    link[n] = '\0';
+    return gps_dec_parse(&at, &pid) && *at == '\0' && pid == (uint64_t)getpid();
+}
+
+/* Start times are told in the reader's time namespace: only within one can two of them be compared.
+ */
+static bool same_clock(uint32_t pid) {
+    char path[64];
+    struct stat ours, theirs;
+
+    if (stat("/proc/self/ns/time", &ours) != 0)
+        return errno == ENOENT; /* a kernel without time namespaces */
+    proc_path(pid, "/ns/time", path);
+    return stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino;
+}
+
+bool gps_procfs_gone(const struct gps_owner *who) {
+    struct gps_procfs_stat now;
+    int rc = gps_procfs_stat(who->pid, &now);
+
+    if (rc == 0 && now.start == who->start)
+        return now.state == 'Z' && now.threads <= 1 && shows_our_pids();
+    if (!shows_our_pids())
+        return false;
+    if (rc == 0)
+        return who->start != 0 && same_clock(who->pid);
+    /* hidepid= hides live processes too; the kernel itself does not. Sends nothing. */
+    return (rc == -ENOENT || rc == -ESRCH) && kill((pid_t)who->pid, 0) != 0 && errno == ESRCH;
+}

@@ -1,0 +1,343 @@
+/* mapping.c - see mapping.h. */
+#include "mapping.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "directory/record.h"
+#include "ipc/export.h"
+#include "process/ops.h"
+#include "upload/upload.h"
+
+enum { DEVICES = 64 };
+
+/* All mappings, by address. They are few: looked up by bisection, moved when one comes or goes. */
+static struct {
+    pthread_mutex_t lock;
+    struct gps_vmm *list;
+    size_t count, room;
+    _Atomic size_t any;      /* count, to be read without the lock */
+    uint64_t peers[DEVICES]; /* of memory on a device: which others reach it, a bit each */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- the table --- */
+
+/* The first mapping that begins above the address. */
+static size_t above(uint64_t address) {
+    size_t low = 0, high = state.count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (state.list[middle].pointer <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct gps_vmm *locate(uint64_t address) {
+    const size_t next = above(address);
+    struct gps_vmm *vmm = next ? &state.list[next - 1] : NULL;
+    return vmm && address - vmm->pointer < vmm->extent ? vmm : NULL;
+}
+
+static bool add(const struct gps_vmm *vmm) {
+    pthread_mutex_lock(&state.lock);
+    if (state.count == state.room) {
+        const size_t room = state.room ? 2 * state.room : 64;
+        struct gps_vmm *larger = realloc(state.list, room * sizeof(*larger));
+        if (larger) {
+            state.list = larger;
+            state.room = room;
+        }
+    }
+    const bool fits = state.count < state.room;
+    if (fits) {
+        const size_t at = above(vmm->pointer);
+        memmove(&state.list[at + 1], &state.list[at], (state.count - at) * sizeof(*state.list));
+        state.list[at] = *vmm;
+        atomic_store(&state.any, ++state.count);
+    }
+    pthread_mutex_unlock(&state.lock);
+    return fits;
+}
+
+static bool take(uint64_t pointer, struct gps_vmm *taken) {
+    pthread_mutex_lock(&state.lock);
+    struct gps_vmm *vmm = locate(pointer);
+    const bool found = vmm && vmm->pointer == pointer;
+    if (found) {
+        *taken = *vmm;
+        const size_t behind = (size_t)(vmm - state.list) + 1;
+        memmove(vmm, vmm + 1, (state.count - behind) * sizeof(*vmm));
+        atomic_store(&state.any, --state.count);
+    }
+    pthread_mutex_unlock(&state.lock);
+    return found;
+}
+
+static bool put(const struct gps_vmm *changed) {
+    pthread_mutex_lock(&state.lock);
+    struct gps_vmm *vmm = locate(changed->pointer);
+    if (vmm)
+        *vmm = *changed;
+    pthread_mutex_unlock(&state.lock);
+    return vmm != NULL;
+}
+
+bool gps_vmm_at(uint64_t address, struct gps_vmm *found) {
+    if (!atomic_load_explicit(&state.any, memory_order_relaxed))
+        return false;
+    pthread_mutex_lock(&state.lock);
+    const struct gps_vmm *vmm = locate(address);
+    if (vmm)
+        *found = *vmm;
+    pthread_mutex_unlock(&state.lock);
+    return vmm != NULL;
+}
+
+void gps_vmm_name(uint64_t pointer, const struct gps_id *region) {
+    pthread_mutex_lock(&state.lock);
+    struct gps_vmm *vmm = locate(pointer);
+    if (vmm)
+        vmm->region = region ? *region : (struct gps_id){0};
+    pthread_mutex_unlock(&state.lock);
+}
+
+bool gps_vmm_has(const struct gps_id *region) {
+    bool found = false;
+    pthread_mutex_lock(&state.lock);
+    for (size_t i = 0; !found && i < state.count; i++)
+        found = state.list[i].created && gps_id_equal(&state.list[i].region, region);
+    pthread_mutex_unlock(&state.lock);
+    return found;
+}
+
+/* By copies, one at a time: fn may be slow, and may change the table. */
+void gps_vmm_each(void (*fn)(void *arg, const struct gps_vmm *vmm), void *arg) {
+    struct gps_vmm vmm = {.pointer = 0};
+    for (bool more = true; more;) {
+        pthread_mutex_lock(&state.lock);
+        const size_t next = above(vmm.pointer);
+        more = next < state.count;
+        if (more)
+            vmm = state.list[next];
+        pthread_mutex_unlock(&state.lock);
+        if (more)
+            fn(arg, &vmm);
+    }
+}
+
+/* --- mapping --- */
+
+static uint64_t peers_of(int device) {
+    pthread_mutex_lock(&state.lock);
+    const uint64_t peers = device >= 0 && device < DEVICES ? state.peers[device] : 0;
+    pthread_mutex_unlock(&state.lock);
+    return peers;
+}
+
+/* For the device that is current, and those to which the program opened the memory's own. */
+static int allow(const struct gps_vmm *vmm, int here) {
+    int code = gps_ops->allow(vmm->pointer, vmm->extent, here, vmm->writable);
+    const uint64_t peers = peers_of(vmm->device);
+    for (int peer = 0; code == GPS_OK && peer < DEVICES; peer++)
+        if (peers >> peer & 1 && peer != here)
+            code = gps_ops->allow(vmm->pointer, vmm->extent, peer, vmm->writable);
+    return code;
+}
+
+static int map_block(const struct gps_vmm *vmm, int here) {
+    int code = gps_ops->map(vmm->pointer, vmm->extent, vmm->block);
+    if (code != GPS_OK)
+        return code;
+    code = allow(vmm, here);
+    if (code != GPS_OK)
+        gps_ops->unmap(vmm->pointer, vmm->extent);
+    return code;
+}
+
+/* Maps the block somewhere and records it. Without success the block is let go of. */
+static int place(struct gps_vmm *vmm, int here) {
+    int code = gps_ops->reserve(vmm->extent, &vmm->pointer);
+    if (code == GPS_OK) {
+        code = map_block(vmm, here);
+        if (code == GPS_OK && !add(vmm)) {
+            gps_ops->unmap(vmm->pointer, vmm->extent);
+            code = GPS_OUT_OF_MEMORY;
+        }
+        if (code != GPS_OK)
+            gps_ops->unreserve(vmm->pointer, vmm->extent);
+    }
+    if (code != GPS_OK)
+        gps_ops->block_release(vmm->block);
+    return code;
+}
+
+static int round_up(int device, uint64_t size, uint64_t *extent) {
+    uint64_t granule;
+    const int code = gps_ops->granularity(device, &granule);
+    if (code != GPS_OK)
+        return code;
+    if (size > UINT64_MAX - granule)
+        return GPS_OUT_OF_MEMORY;
+    *extent = (size + granule - 1) / granule * granule;
+    return GPS_OK;
+}
+
+int gps_vmm_create(uint64_t size, uint64_t *pointer, uint64_t *extent) {
+    struct gps_vmm vmm = {.size = size, .writable = true, .created = true};
+    int code = gps_ops->device(&vmm.device);
+    if (code == GPS_OK)
+        code = round_up(vmm.device, size, &vmm.extent);
+    if (code == GPS_OK)
+        code = gps_ops->block_create(vmm.device, vmm.extent, &vmm.block);
+    if (code == GPS_OK)
+        code = place(&vmm, vmm.device);
+    if (code == GPS_OK) {
+        *pointer = vmm.pointer;
+        *extent = vmm.extent;
+    }
+    return code;
+}
+
+/* The ordinal that a device has in this process; -1: not visible here. */
+static int ordinal_of(const uint8_t wanted[GPS_UUID_BYTES]) {
+    uint8_t uuid[GPS_UUID_BYTES];
+    for (int ordinal = 0; ordinal < DEVICES; ordinal++) {
+        if (gps_ops->uuid(ordinal, uuid) != GPS_OK)
+            return -1;
+        if (memcmp(uuid, wanted, GPS_UUID_BYTES) == 0)
+            return ordinal;
+    }
+    return -1;
+}
+
+int gps_vmm_open(int descriptor, const struct gps_region_record *record, uint64_t size,
+                 uint64_t *pointer) {
+    int here;
+    struct gps_vmm vmm = {.size = size,
+                          .extent = record->extent,
+                          .device = ordinal_of(record->device),
+                          .writable = !(record->flags & GPS_REGION_READ_ONLY),
+                          .region = record->id};
+    int code = gps_ops->device(&here);
+    if (code == GPS_OK && gps_ops->reaches(record->device) == 0)
+        code = GPS_PEER_UNSUPPORTED;
+    if (code == GPS_OK)
+        code = gps_ops->block_import(descriptor, &vmm.block);
+    if (code == GPS_OK)
+        code = place(&vmm, here);
+    if (code == GPS_OK)
+        *pointer = vmm.pointer;
+    return code;
+}
+
+int gps_vmm_close(uint64_t pointer) {
+    struct gps_vmm vmm;
+    gps_export_synchronize(); /* what is wrong with the context, unmapping tells */
+    gps_upload_end(pointer);  /* the address can be another's as soon as it is unmapped */
+    if (!take(pointer, &vmm))
+        return GPS_INVALID_VALUE;
+    const int code = gps_ops->unmap(vmm.pointer, vmm.extent);
+    if (code != GPS_OK) {
+        add(&vmm);
+        return code;
+    }
+    gps_ops->unreserve(vmm.pointer, vmm.extent);
+    gps_ops->block_release(vmm.block);
+    return GPS_OK;
+}
+
+int gps_vmm_descriptor(uint64_t pointer, int *descriptor) {
+    struct gps_vmm vmm;
+    return gps_vmm_at(pointer, &vmm) ? gps_ops->block_export(vmm.block, descriptor)
+                                     : GPS_INVALID_VALUE;
+}
+
+/* --- making a mapping private --- */
+
+/* Fills a new block with the bytes of the old one, through a mapping that lasts only for that. */
+static int copy_into(const struct gps_vmm *fresh, uint64_t from, int here) {
+    struct gps_vmm passing = *fresh;
+    int code = gps_ops->reserve(passing.extent, &passing.pointer);
+    if (code != GPS_OK)
+        return code;
+    code = map_block(&passing, here);
+    if (code == GPS_OK) {
+        code = gps_ops->copy(passing.pointer, from, passing.extent);
+        const int ended = gps_export_synchronize();
+        code = code == GPS_OK ? ended : code;
+        gps_ops->unmap(passing.pointer, passing.extent);
+    }
+    gps_ops->unreserve(passing.pointer, passing.extent);
+    return code;
+}
+
+/* No mapping can be replaced at once: a kernel that another thread launches in between faults. So
+ * what was launched during the copy is waited for, and the gap is as short as it can be. */
+static int replace(const struct gps_vmm *old, const struct gps_vmm *fresh, int here) {
+    int code = gps_export_synchronize();
+    if (code == GPS_OK)
+        code = gps_ops->unmap(old->pointer, old->extent);
+    if (code != GPS_OK)
+        return code;
+    code = map_block(fresh, here);
+    if (code != GPS_OK)
+        map_block(old, here);
+    return code;
+}
+
+int gps_vmm_privatise(uint64_t pointer) {
+    struct gps_vmm old;
+    int here, code = gps_ops->device(&here);
+    if (code != GPS_OK)
+        return code;
+    if (!gps_vmm_at(pointer, &old))
+        return GPS_INVALID_VALUE;
+    struct gps_vmm fresh = old;
+    fresh.device = here;
+    fresh.writable = fresh.created = true;
+    fresh.region = (struct gps_id){0};
+    code = gps_export_synchronize();
+    if (code == GPS_OK)
+        code = gps_ops->block_create(here, fresh.extent, &fresh.block);
+    if (code != GPS_OK)
+        return code;
+    code = copy_into(&fresh, old.pointer, here);
+    if (code == GPS_OK)
+        code = replace(&old, &fresh, here);
+    if (code == GPS_OK)
+        put(&fresh);
+    gps_ops->block_release(code == GPS_OK ? old.block : fresh.block);
+    return code;
+}
+
+/* --- peers --- */
+
+struct enabling {
+    int memory, accessor;
+};
+
+static void enable(void *arg, const struct gps_vmm *vmm) {
+    const struct enabling *enabling = arg;
+    if (vmm->device == enabling->memory)
+        gps_ops->allow(vmm->pointer, vmm->extent, enabling->accessor, vmm->writable);
+}
+
+void gps_vmm_enable_peer(int device) {
+    struct enabling enabling = {.memory = device};
+    if (gps_ops->device(&enabling.accessor) != GPS_OK || device < 0 || device >= DEVICES ||
+        enabling.accessor >= DEVICES)
+        return;
+    pthread_mutex_lock(&state.lock);
+    state.peers[device] |= UINT64_C(1) << enabling.accessor;
+    pthread_mutex_unlock(&state.lock);
+    gps_vmm_each(enable, &enabling);
+}
+
+void gps_vmm_reset(void) {
+    memset((void *)&state, 0, sizeof(state)); /* the parent's array is lost, not freed: locks */
+}

@@ -1,0 +1,59 @@
+/*
+ * allocation_groups.h - the allocations of a run, in groups that a rule can take.
+ *
+ * A rule knows an allocation by program, size, device and caller, and by its index among those of
+ * the process that are alike in these. So a group is a range of indices among alike ones: as long
+ * as in every process they come from one place of the program. Groups of alike ones do not overlap,
+ * whatever the processes did, so each is the subject of one rule.
+ *
+ * Alike ones with a higher index go first where rules are written: what an earlier rule takes does
+ * not count for a later one, but it comes after all that the later one takes. So every rule is
+ * right with any of the others left out. Strings and stacks are those of the logs.
+ */
+#ifndef ALLOCATION_GROUPS_H
+#define ALLOCATION_GROUPS_H
+
+#include "logs/logs.h"
+#include "symbols/symbol.h"
+
+struct listing_group {
+    const struct log_line *first; /* the first of it in time */
+    const struct log_stack *stack;
+    size_t number;        /* from 1, by time */
+    size_t kin;           /* equal for alike ones */
+    uint64_t index, last; /* of the alike ones; both inclusive */
+    uint64_t count;       /* allocations of all processes */
+    size_t process_count;
+    bool ruled; /* whether a rule can take it */
+};
+
+struct listing {
+    struct listing_group *groups; /* by time */
+    size_t count;
+    uint64_t allocations, bytes, processes;
+    bool cut; /* a log was full before its process ended */
+};
+
+/* From sorted logs. */
+void listing_make(struct listing *listing, const struct logs *logs);
+void listing_free(struct listing *listing);
+
+/* Whether the group's program allocates on one device only, so that its rules need none. */
+bool listing_one_device(const struct listing *listing, const struct listing_group *group);
+
+/* allocation_groups_text.c: a configuration that takes every group, and in its comments what the
+ * groups are.
+ */
+void listing_text(FILE *out, const struct listing *listing, struct symbols *symbols);
+/* allocation_groups_json.c: an array of groups. */
+void listing_json(FILE *out, const struct listing *listing, struct symbols *symbols);
+
+/* allocation_groups_rule.c: the group's section, and the groups as their rules are to follow each
+ * other. */
+#define LISTING_NAME_BYTES 43
+void listing_name(const struct listing_group *group, char name[LISTING_NAME_BYTES]);
+void listing_rule(FILE *out, const struct listing *listing, const struct listing_group *group);
+/* malloc'ed, of listing->count. */
+const struct listing_group **listing_order(const struct listing *listing);
+
+#endif

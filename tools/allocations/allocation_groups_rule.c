@@ -1,0 +1,98 @@
+/*
+ * allocation_groups_rule.c - a group of allocations as a section of gpushare.conf.
+ */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocation_groups.h"
+#include "cli/tool.h"
+#include "config/value.h"
+#include "util/text.h"
+
+#define PROGRAM_MAX 20 /* of it in a name, which needs room for the number and {n} */
+
+/* "server-2-{n}": of what a name may have. */
+void listing_name(const struct listing_group *group, char name[LISTING_NAME_BYTES]) {
+    const char *program = group->first->process.command;
+    char clean[PROGRAM_MAX + 1];
+    size_t length = 0;
+    for (; length < PROGRAM_MAX && program[length] != 0; length++) {
+        char c = program[length];
+        bool allowed =
+            isalnum((unsigned char)c) || c == '_' || c == '-' || (c == '.' && length > 0);
+        clean[length] = allowed && (unsigned char)c < 0x80 ? c : '_';
+    }
+    clean[length] = 0;
+    snprintf(name, LISTING_NAME_BYTES, "%s-%zu%s", clean, group->number,
+             group->index != group->last ? "-{n}" : "");
+}
+
+/* A glob that matches this file name: what would be read otherwise is left to a ?, one for one, so
+ * that it is no longer than the name. */
+static void put_glob(FILE *out, const char *key, const char *name) {
+    fprintf(out, "%s = ", key);
+    for (const char *c = name; *c != 0; c++) {
+        bool plain =
+            (unsigned char)*c < 0x80 && (isalnum((unsigned char)*c) || strchr("._+-@=,:~", *c));
+        putc(plain ? *c : '?', out);
+    }
+    putc('\n', out);
+}
+
+static void put_numbers(FILE *out, const struct listing_group *group) {
+    char size[32], index[64];
+    struct gps_text text = GPS_TEXT(size);
+    gps_value_size_text((uint64_t)group->first->size, &text);
+    text = GPS_TEXT(index);
+    gps_value_indices_text(group->index, group->last, &text);
+    fprintf(out, "size = %s\nindex = %s\n", size, index);
+}
+
+void listing_rule(FILE *out, const struct listing *listing, const struct listing_group *group) {
+    char name[LISTING_NAME_BYTES];
+    listing_name(group, name);
+    fprintf(out, "[region %s]\n", name);
+    put_glob(out, "program", group->first->process.command);
+    put_numbers(out, group);
+    if (!listing_one_device(listing, group))
+        fprintf(out, "device = %" PRId64 "\n", group->first->device);
+    put_glob(out, "caller", group->first->allocation.caller);
+    fputs("role = auto\n", out);
+}
+
+/* --- order --- */
+
+/* Where the first of its kin stands. */
+static size_t place_of(const struct listing *listing, const struct listing_group *group) {
+    size_t i = 0;
+    while (listing->groups[i].kin != group->kin)
+        i++;
+    return i;
+}
+
+struct ordered {
+    const struct listing_group *group;
+    size_t place;
+};
+
+static int by_rule(const void *left, const void *right) {
+    const struct ordered *a = left, *b = right;
+    if (a->place != b->place)
+        return a->place < b->place ? -1 : 1;
+    return (a->group->index < b->group->index) - (a->group->index > b->group->index);
+}
+
+const struct listing_group **listing_order(const struct listing *listing) {
+    const size_t count = listing->count;
+    const struct listing_group **order = tool_resize(NULL, count + 1, sizeof(*order));
+    struct ordered *places = tool_resize(NULL, count + 1, sizeof(*places));
+    for (size_t i = 0; i < count; i++)
+        places[i] = (struct ordered){&listing->groups[i], place_of(listing, &listing->groups[i])};
+    qsort(places, count, sizeof(*places), by_rule);
+    for (size_t i = 0; i < count; i++)
+        order[i] = places[i].group;
+    free(places);
+    return order;
+}

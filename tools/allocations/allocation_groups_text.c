@@ -1,0 +1,127 @@
+/*
+ * allocation_groups_text.c - a listing for people: a configuration with comments.
+ *
+ * All but the rules is comment, so what is printed can be checked and used as it is.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "allocation_groups.h"
+#include "cli/table.h"
+#include "config/value.h"
+#include "report/report.h"
+#include "symbols/short_name.h"
+#include "symbols/user_frame.h"
+#include "util/text.h"
+
+#define FRAMES_MAX 5
+#define TEXT       64
+
+static void size_text(uint64_t bytes, char text[TEXT]) {
+    struct gps_text out = gps_text_on(text, TEXT);
+    gps_value_size_text(bytes, &out);
+}
+
+static void index_text(const struct listing_group *group, char text[TEXT]) {
+    struct gps_text out = gps_text_on(text, TEXT);
+    if (group->ruled)
+        gps_value_indices_text(group->index, group->last, &out);
+    else
+        gps_text_str(&out, "-");
+}
+
+static const char *plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
+
+/* --- the table --- */
+
+static void put_row(struct table *table, const struct listing_group *group) {
+    const struct log_line *line = group->first;
+    const char *caller = line->allocation.caller;
+    char size[TEXT], index[TEXT];
+    size_text((uint64_t)line->size, size);
+    index_text(group, index);
+    table_cell(table, TERM_PLAIN, "%zu", group->number);
+    table_cell(table, TERM_PLAIN, "%" PRIu64, group->count);
+    table_cell(table, TERM_PLAIN, "%s", size);
+    table_cell(table, TERM_PLAIN, "%s", line->api != NULL ? line->api : "-");
+    table_cell(table, TERM_PLAIN, "%" PRId64, line->device);
+    if (group->process_count == 1)
+        table_cell(table, TERM_PLAIN, "%s %" PRId64, line->process.command, line->process.pid);
+    else
+        table_cell(table, TERM_PLAIN, "%s, %zu processes", line->process.command,
+                   group->process_count);
+    table_cell(table, TERM_PLAIN, "%s", caller != NULL ? caller : "-");
+    table_cell(table, TERM_PLAIN, "%s", index);
+}
+
+static void put_table(FILE *out, const struct listing *listing) {
+    static const struct table_column columns[] = {{"NO", 1},     {"COUNT", 1}, {"SIZE", 1},
+                                                  {"CALL", 0},   {"GPU", 1},   {"PROGRAM", 0},
+                                                  {"CALLER", 0}, {"INDEX", 0}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < listing->count; i++)
+        put_row(&table, &listing->groups[i]);
+    table_write(out, &table, "# ");
+}
+
+/* --- the rules --- */
+
+/* "load_layer at model.c:31", where it is known. */
+static void put_place(FILE *out, const struct listing_group *group, struct symbols *symbols) {
+    const struct symbol_place *place = trace_user_place(group->stack, symbols);
+    if (place == NULL)
+        return;
+    if (place->function != NULL) {
+        char *function = brief_function(place->function);
+        fputs(", by ", out);
+        term_plain(out, function);
+        free(function);
+    }
+    fputs(" at ", out);
+    term_plain(out, place->file);
+    fprintf(out, ":%u", place->line);
+}
+
+static void put_rule(FILE *out, const struct listing *listing, const struct listing_group *group,
+                     struct symbols *symbols) {
+    char size[TEXT];
+    size_text((uint64_t)group->first->size, size);
+    fprintf(out, "\n# %zu: %" PRIu64 " of %s", group->number, group->count, size);
+    put_place(out, group, symbols);
+    putc('\n', out);
+    report_stack(out, "#     ", group->stack, FRAMES_MAX, symbols);
+    if (group->ruled)
+        listing_rule(out, listing, group);
+    else if (group->first->allocation.caller == NULL)
+        fputs("# No rule can take it: its caller is code in no module.\n", out);
+    else
+        fputs("# Memory of a pool: only a rule with backing = vmm takes it, and counts it with the "
+              "others.\n",
+              out);
+}
+
+void listing_text(FILE *out, const struct listing *listing, struct symbols *symbols) {
+    const struct listing_group **order = listing_order(listing);
+    char bytes[TEXT];
+    struct gps_text text = GPS_TEXT(bytes);
+    gps_text_size(&text, listing->bytes);
+    fprintf(out,
+            "# gpushare: %" PRIu64 " allocation%s of device memory, %s, by %" PRIu64 " process%s\n",
+            listing->allocations, plural(listing->allocations), bytes, listing->processes,
+            listing->processes == 1 ? "" : "es");
+    if (listing->cut)
+        fputs("# NOT ALL: a process reached log_max; to list more, set GPUSHARE_LOG_MAX\n", out);
+    if (listing->count > 0) {
+        fputs("#\n", out);
+        put_table(out, listing);
+        fputs("#\n# A rule for each line follows. Keep those of the memory that processes are to "
+              "share, in\n"
+              "# this order, delete the others, and see: gpushare check FILE\n",
+              out);
+    }
+    for (size_t i = 0; i < listing->count; i++)
+        put_rule(out, listing, order[i], symbols);
+    free(order);
+}

@@ -1,0 +1,15 @@
+/*
+ * configuration.h - a configuration, and what is wrong with one, told to people.
+ */
+#ifndef CONFIGURATION_H
+#define CONFIGURATION_H
+
+#include "config/config.h"
+
+/* A gps_config_error_fn: "file:line: message" on stderr, as compilers do. */
+void settings_error(void *arg, const char *file, unsigned line, const char *message);
+
+/* The options and rules that hold, one a line. */
+void settings_print(const struct gps_config *config);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * table.h - rows of text in columns that are as wide as they need to be.
+ *
+ * Cells are added left to right, row after row, and printed at the end. Each is copied and made
+ * harmless (gps_text_plain). The last column is not padded, so lines have no trailing blanks.
+ */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "term.h"
+
+struct table_column {
+    const char *title;
+    int right; /* numbers: aligned to the right */
+};
+
+struct table_cell {
+    char *text;
+    size_t width;
+    enum term_colour colour;
+};
+
+struct table {
+    const struct table_column *columns;
+    size_t column_count;
+    struct table_cell *cells;
+    size_t cell_count;
+};
+
+#define TABLE(columns) ((struct table){(columns), sizeof(columns) / sizeof((columns)[0]), NULL, 0})
+
+void table_cell(struct table *table, enum term_colour colour, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Prints the titles and all rows, each behind the margin, and frees the cells. Colours go to stdout
+ * alone. */
+void table_write(FILE *out, struct table *table, const char *margin);
+/* The same to stdout, indented. */
+void table_print(struct table *table, int indent);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * term.c - what a terminal may be sent: colours, and text of others made harmless.
+ */
+#include "term.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool.h"
+#include "util/text.h"
+
+#define TERM_WIDTH 100
+
+static bool colourful(FILE *stream) {
+    const char *no = getenv("NO_COLOR");
+    const char *kind = getenv("TERM");
+    return isatty(fileno(stream)) && (no == NULL || no[0] == 0) &&
+           (kind == NULL || strcmp(kind, "dumb") != 0);
+}
+
+const char *term_colour_on(FILE *stream, enum term_colour colour) {
+    static const char *const codes[] = {
+        [TERM_PLAIN] = "\033[0m",  [TERM_BOLD] = "\033[1m",    [TERM_DIM] = "\033[2m",
+        [TERM_GREEN] = "\033[32m", [TERM_YELLOW] = "\033[33m", [TERM_RED] = "\033[31m",
+    };
+    return colourful(stream) ? codes[colour] : "";
+}
+
+const char *term_colour(enum term_colour colour) {
+    static int answer = -1;
+    if (answer < 0)
+        answer = colourful(stdout);
+    return answer ? term_colour_on(stdout, colour) : "";
+}
+
+void term_plain(FILE *stream, const char *text) {
+    size_t size = text != NULL ? strlen(text) + 1 : 2;
+    char *clean = tool_resize(NULL, size, 1);
+    struct gps_text out = gps_text_on(clean, size);
+    gps_text_plain(&out, text != NULL ? text : "?");
+    fputs(clean, stream);
+    free(clean);
+}
+
+void term_wrap(const char *text, size_t at) {
+    size_t column = at;
+    while (*text != 0) {
+        size_t word = strcspn(text, " ");
+        if (column > at && column + 1 + word > TERM_WIDTH) {
+            printf("\n%*s", (int)at, "");
+            column = at;
+        }
+        column += (size_t)printf("%s%.*s", column > at ? " " : "", (int)word, text);
+        text += word;
+        text += strspn(text, " ");
+    }
+    putchar('\n');
+}

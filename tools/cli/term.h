@@ -1,0 +1,35 @@
+/*
+ * term.h - what a terminal may be sent: colours, and text of others made harmless.
+ *
+ * Colours only on a terminal that is not dumb, and where NO_COLOR is unset or empty
+ * (no-color.org). Names and command lines come from other processes: control characters and broken
+ * UTF-8 in them must not reach a terminal.
+ */
+#ifndef TERM_H
+#define TERM_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum term_colour {
+    TERM_PLAIN,
+    TERM_BOLD,
+    TERM_DIM,
+    TERM_GREEN,
+    TERM_YELLOW,
+    TERM_RED,
+};
+
+/* The escape sequence that switches to a colour, or back with TERM_PLAIN; "" without colours. */
+const char *term_colour(enum term_colour colour);
+/* The same for another stream than stdout. */
+const char *term_colour_on(FILE *stream, enum term_colour colour);
+
+/* Writes text of others: control characters and broken UTF-8 become '?'. NULL is "?". */
+void term_plain(FILE *stream, const char *text);
+
+/* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to
+ * it. Ends with a newline. */
+void term_wrap(const char *text, size_t at);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * tool.h - what every verb of the command-line tool shares.
+ *
+ * A verb is one row in GPS_VERBS and one constant struct tool_verb in a file of its name. From the
+ * struct come its getopt_long tables, its help, and the text of its usage errors, so none of these
+ * can disagree. A verb never sees argv: it gets its options' values and its operands, counted and
+ * checked.
+ *
+ * An ordinary program: it uses stdio and malloc, and gives up with a message when memory runs out.
+ */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* In the order of the help. */
+#define GPS_VERBS(ROW)                                                                             \
+    ROW(run)                                                                                       \
+    ROW(audit)                                                                                     \
+    ROW(ls)                                                                                        \
+    ROW(show)                                                                                      \
+    ROW(report)                                                                                    \
+    ROW(check)                                                                                     \
+    ROW(keeper)                                                                                    \
+    ROW(drop)                                                                                      \
+    ROW(gc)                                                                                        \
+    ROW(doctor)                                                                                    \
+    ROW(help)
+
+#define TOOL_OPTIONS_MAX 10
+
+enum tool_status {
+    TOOL_OK = 0,
+    TOOL_FAILED = 1,
+    TOOL_USAGE = 2,
+    TOOL_RUN_FAILED = 125, /* of `run`, as with env and timeout: our own failure */
+    TOOL_CANNOT_EXECUTE = 126,
+    TOOL_NOT_FOUND = 127,
+};
+
+struct tool_option {
+    const char *name;     /* without its dashes; NULL ends the list */
+    char letter;          /* 0: none */
+    const char *argument; /* what it takes, for the help; NULL: nothing */
+    const char *help;     /* NULL: not for people, and not listed */
+};
+
+struct tool_args {
+    const char *values[TOOL_OPTIONS_MAX]; /* by index of the option: NULL not given, "" given */
+    char **operands;                      /* ends with NULL */
+    int operand_count;
+};
+
+struct tool_verb {
+    const char *name;
+    const char *operands;                             /* for the usage line; "" for none */
+    const char *summary;                              /* one line, no full stop */
+    const char *details;                              /* what --help adds */
+    struct tool_option options[TOOL_OPTIONS_MAX + 1]; /* --help is not listed: all have it */
+    int operands_min, operands_max;
+    bool command; /* the first operand starts a command line: what follows is not ours */
+    int usage_status;
+    int (*run)(const struct tool_args *args);
+};
+
+#define TOOL_DECLARE_VERB(id) extern const struct tool_verb tool_verb_##id;
+GPS_VERBS(TOOL_DECLARE_VERB)
+#undef TOOL_DECLARE_VERB
+
+/* Parses argv[1..] by the verb's tables and runs it; answers --help and usage errors itself. */
+int tool_call(const struct tool_verb *verb, int argc, char **argv);
+void tool_help(const struct tool_verb *verb);
+/* One line an option, --help last, aligned. */
+void tool_help_options(const struct tool_verb *verb);
+
+/* "gpushare: ls: ..." on stderr. The verb is the one that runs. */
+void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* realloc for an array of `count` elements; NULL starts one. Exits when there is no memory. */
+void *tool_resize(void *array, size_t count, size_t element);
+/* Room for one more: doubles when count is a power of two. Start with NULL and 0. */
+void *tool_grow(void *array, size_t count, size_t element);
+char *tool_copy(const char *string);
+/* malloc'ed, of any length. */
+char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tool_no_memory(void) __attribute__((noreturn));
+
+#endif

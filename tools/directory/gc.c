@@ -1,0 +1,77 @@
+/*
+ * gc.c - `gpushare gc`: removes what dead processes left in the published directory.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/tool.h"
+#include "view.h"
+
+enum { OPTION_DRY_RUN };
+
+struct kind {
+    unsigned count;
+    const char *one, *many;
+};
+
+/* "3 regions, 1 name and 2 files of processes" */
+static void print_kinds(const struct kind *kinds, size_t count) {
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++)
+        left += kinds[i].count > 0;
+    for (size_t i = 0; i < count; i++) {
+        if (kinds[i].count == 0)
+            continue;
+        left--;
+        printf("%u %s%s", kinds[i].count, kinds[i].count == 1 ? kinds[i].one : kinds[i].many,
+               left > 1    ? ", "
+               : left == 1 ? " and "
+                           : ".\n");
+    }
+}
+
+static void print_counts(const struct gps_gc_counts *counts, bool dry_run) {
+    const struct kind kinds[] = {
+        {counts->regions, "region", "regions"},
+        {counts->names, "name", "names"},
+        {counts->procs, "file of a dead process", "files of dead processes"},
+        {counts->temps, "temporary file", "temporary files"},
+    };
+    if (counts->regions + counts->names + counts->procs + counts->temps == 0) {
+        puts("Nothing to remove.");
+    } else {
+        fputs(dry_run ? "Would remove " : "Removed ", stdout);
+        print_kinds(kinds, sizeof(kinds) / sizeof(kinds[0]));
+    }
+    if (counts->kept > 0)
+        printf("Kept %u region%s whose owner%s gone: live processes still hold %s.\n", counts->kept,
+               counts->kept == 1 ? "" : "s", counts->kept == 1 ? " is" : "s are",
+               counts->kept == 1 ? "it" : "them");
+}
+
+static int run_gc(const struct tool_args *args) {
+    struct gps_gc_counts counts = {0};
+    struct gps_store store;
+    bool exists;
+    bool dry_run = args->values[OPTION_DRY_RUN] != NULL;
+    if (!view_store_open(&store, &exists))
+        return TOOL_FAILED;
+    int error = exists ? gps_store_gc(&store, dry_run, &counts) : 0;
+    if (error != 0) {
+        tool_error("cannot clean up %s: %s", store.path, strerror(-error));
+        return TOOL_FAILED;
+    }
+    print_counts(&counts, dry_run);
+    return TOOL_OK;
+}
+
+const struct tool_verb tool_verb_gc = {
+    .name = "gc",
+    .operands = "",
+    .summary = "remove what dead processes left",
+    .details = "Touches nothing that a live process owns or holds; safe beside running programs.\n"
+               "Files that are damaged go too.\n",
+    .options = {{"dry-run", 'n', NULL, "only say what would be removed"}},
+    .usage_status = TOOL_USAGE,
+    .run = run_gc,
+};

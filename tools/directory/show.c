@@ -1,0 +1,204 @@
+/*
+ * show.c - `gpushare show`: everything about one region or one process.
+ *
+ * What the operand means is tried in this order: a region's name, a pid (with "@NAMESPACE" if it is
+ * to be one of several), the beginning of a region's id. All that fit are shown, as with one pid in
+ * two pid namespaces; the dead and freed only where nothing else fits.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/tool.h"
+#include "describe.h"
+
+#define SHOW_ID_DIGITS 6 /* fewer would often mean several */
+
+enum { OPTION_JSON };
+
+/* What to show: pointers into the view. */
+struct found {
+    const struct view_region **regions;
+    size_t region_count;
+    const struct view_process **processes;
+    size_t process_count;
+};
+
+/* --- finding --- */
+
+static void add_region(struct found *found, const struct view_region *region) {
+    found->regions = tool_grow(found->regions, found->region_count, sizeof(*found->regions));
+    found->regions[found->region_count++] = region;
+}
+
+static void add_process(struct found *found, const struct view_process *process) {
+    found->processes = tool_grow(found->processes, found->process_count, sizeof(*found->processes));
+    found->processes[found->process_count++] = process;
+}
+
+static void find_name(const struct view *view, const char *name, struct found *found) {
+    for (int hidden = 0; hidden < 2 && found->region_count == 0; hidden++)
+        for (size_t i = 0; i < view->region_count; i++)
+            if (strcmp(view->regions[i].record.name, name) == 0 &&
+                view_hidden(&view->regions[i]) == hidden)
+                add_region(found, &view->regions[i]);
+}
+
+static bool pid_matches(const struct gps_owner *owner, const char *text) {
+    char pid[24], full[48];
+    snprintf(pid, sizeof(pid), "%u", owner->pid);
+    snprintf(full, sizeof(full), "%u@%" PRIu64, owner->pid, owner->pid_ns);
+    return strcmp(pid, text) == 0 || strcmp(full, text) == 0;
+}
+
+static void find_pid(const struct view *view, const char *text, struct found *found) {
+    for (int alive = 1; alive >= 0 && found->process_count == 0; alive--)
+        for (size_t i = 0; i < view->process_count; i++)
+            if (view->processes[i].alive == alive && pid_matches(&view->processes[i].owner, text))
+                add_process(found, &view->processes[i]);
+}
+
+static void find_id(const struct view *view, const char *text, struct found *found) {
+    size_t length = strlen(text);
+    if (length < SHOW_ID_DIGITS || strspn(text, "0123456789abcdef") != length)
+        return;
+    for (size_t i = 0; i < view->region_count; i++) {
+        char id[GPS_ID_HEX];
+        gps_id_format(&view->regions[i].record.id, id);
+        if (strncmp(id, text, length) == 0)
+            add_region(found, &view->regions[i]);
+    }
+}
+
+/* --- not found --- */
+
+static bool name_claimed(const struct view *view, const char *name) {
+    struct gps_name_target target;
+    if (!gps_name_valid(name) || gps_name_resolve(&view->store, name, &target) != 0 ||
+        target.kind != GPS_NAME_CLAIM)
+        return false;
+    const struct view_process *process = view_process_find(view, &target.claimer);
+    char pid[VIEW_TEXT];
+    view_pid(view, &target.claimer, pid);
+    if (process != NULL && process->alive)
+        tool_error("'%s' has no memory yet: %s %s has the name and is about to allocate", name,
+                   process->owner.command, pid);
+    return process != NULL && process->alive;
+}
+
+#define SHOW_KNOWN 8
+
+/* What could have been meant: names first, then processes. */
+static void list_known(const struct view *view, char *text, size_t size) {
+    size_t length = 0, count = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < view->region_count && count < SHOW_KNOWN; i++) {
+        char id[GPS_ID_HEX];
+        const char *name = view->regions[i].record.name;
+        if (view_hidden(&view->regions[i]))
+            continue;
+        gps_id_format(&view->regions[i].record.id, id);
+        id[8] = 0;
+        length += (size_t)snprintf(text + length, size - length, "%s%s", count++ ? ", " : "",
+                                   name[0] != 0 ? name : id);
+    }
+    for (size_t i = 0; i < view->process_count && count < SHOW_KNOWN; i++) {
+        char pid[VIEW_TEXT];
+        view_pid(view, &view->processes[i].owner, pid);
+        if (view->processes[i].alive)
+            length +=
+                (size_t)snprintf(text + length, size - length, "%s%s", count++ ? ", " : "", pid);
+    }
+}
+
+static int not_found(const struct view *view, const char *what) {
+    char known[SHOW_KNOWN * (GPS_NAME_BYTES + 4)];
+    if (name_claimed(view, what))
+        return TOOL_FAILED;
+    list_known(view, known, sizeof(known));
+    if (known[0] != 0)
+        tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)", what, known);
+    else
+        tool_error("nothing is called '%s'; nothing is shared in %s", what, view->store.path);
+    return TOOL_FAILED;
+}
+
+/* --- the verb --- */
+
+static int ambiguous(const struct found *found, const char *what) {
+    char id[GPS_ID_HEX];
+    fprintf(stderr, "gpushare: show: %zu regions have an id that begins with '%s':", //
+            found->region_count, what);
+    for (size_t i = 0; i < found->region_count; i++) {
+        gps_id_format(&found->regions[i]->record.id, id);
+        fprintf(stderr, "%s %s", i > 0 ? "," : "", id);
+    }
+    fputc('\n', stderr);
+    return TOOL_FAILED;
+}
+
+static void print_text(const struct view *view, const struct found *found) {
+    for (size_t i = 0; i < found->region_count; i++) {
+        fputs(i > 0 ? "\n" : "", stdout);
+        describe_region(view, found->regions[i]);
+    }
+    for (size_t i = 0; i < found->process_count; i++) {
+        fputs(i > 0 ? "\n" : "", stdout);
+        describe_process(view, found->processes[i]);
+    }
+}
+
+static void print_json(const struct view *view, const struct found *found) {
+    struct json json = {0};
+    json_open(&json, NULL, '[');
+    for (size_t i = 0; i < found->region_count; i++)
+        describe_region_json(view, found->regions[i], &json);
+    for (size_t i = 0; i < found->process_count; i++)
+        describe_process_json(view, found->processes[i], &json);
+    json_close(&json, ']');
+}
+
+static int show(const struct view *view, const char *what, bool json, struct found *found) {
+    bool named;
+    find_name(view, what, found);
+    if (found->region_count == 0)
+        find_pid(view, what, found);
+    named = found->region_count + found->process_count > 0;
+    if (!named)
+        find_id(view, what, found);
+    if (found->region_count + found->process_count == 0)
+        return not_found(view, what);
+    if (!named && found->region_count > 1)
+        return ambiguous(found, what);
+    (json ? print_json : print_text)(view, found);
+    return TOOL_OK;
+}
+
+static int run_show(const struct tool_args *args) {
+    struct view view;
+    struct found found = {0};
+    if (!view_read(&view))
+        return TOOL_FAILED;
+    int status = show(&view, args->operands[0], args->values[OPTION_JSON] != NULL, &found);
+    free(found.regions);
+    free(found.processes);
+    view_free(&view);
+    return status;
+}
+
+const struct tool_verb tool_verb_show = {
+    .name = "show",
+    .operands = "NAME|ID|PID",
+    .summary = "tell everything about a region or a process",
+    .details = "A region is given by its NAME or by the first 6 or more digits of its ID. Of a "
+               "process, what\n"
+               "it exports and what it holds open is shown, in bytes too. A PID that several pid "
+               "namespaces\n"
+               "have means all of them; PID@NAMESPACE means one.\n",
+    .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
+    .operands_min = 1,
+    .operands_max = 1,
+    .usage_status = TOOL_USAGE,
+    .run = run_show,
+};

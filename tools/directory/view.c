@@ -1,0 +1,296 @@
+/*
+ * view.c - one look at the published directory: collecting, sorting, joining.
+ */
+#include "view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "cli/tool.h"
+#include "directory/lease.h"
+
+/* --- where --- */
+
+void view_place_get(struct view_place *place) {
+    const char *root = getenv("GPUSHARE_DIR");
+    const char *name_space = getenv("GPUSHARE_NAMESPACE");
+    place->chosen = root != NULL && root[0] != 0;
+    if (place->chosen)
+        snprintf(place->root, sizeof(place->root), "%s", root);
+    else
+        gps_store_default_root(place->root, sizeof(place->root));
+    place->name_space = name_space != NULL && name_space[0] != 0 ? name_space : "default";
+}
+
+int view_store(const struct view_place *place, struct gps_store *store) {
+    int error = gps_store_init(store, place->root, place->name_space, false);
+    if (error == -ENOENT && (size_t)snprintf(store->path, sizeof(store->path), "%s/%s", place->root,
+                                             place->name_space) >= sizeof(store->path))
+        return -ENAMETOOLONG;
+    return error;
+}
+
+const char *view_store_trouble(int error) {
+    switch (error) {
+    case -EPERM:
+        return "it or a directory on the way is not yours, or is open to others; it must be yours, "
+               "mode 0700";
+    case -ENOTDIR:
+    case -ELOOP:
+        return "it is not a directory, or a symbolic link is on the way";
+    case -EINVAL:
+        return "GPUSHARE_DIR must be an absolute path, and GPUSHARE_NAMESPACE 1 to 127 of "
+               "[A-Za-z0-9._-] without a leading dot";
+    default:
+        return strerror(-error);
+    }
+}
+
+bool view_store_open(struct gps_store *store, bool *exists) {
+    struct view_place place;
+    view_place_get(&place);
+    int error = view_store(&place, store);
+    if (error != 0 && error != -ENOENT) {
+        tool_error("cannot use %s/%s: %s", place.root, place.name_space, view_store_trouble(error));
+        return false;
+    }
+    *exists = error == 0;
+    return true;
+}
+
+/* --- collecting --- */
+
+static bool collect_region(void *arg, const struct gps_region_record *record, int status,
+                           const char *why) {
+    struct view *view = arg;
+    if (status != 0) {
+        char id[GPS_ID_HEX];
+        gps_id_format(&record->id, id);
+        tool_warn("%s/regions/%s: %s; skipped, remove it with: gpushare gc", view->store.path, id,
+                  why != NULL ? why : strerror(-status));
+        return true;
+    }
+    view->regions = tool_grow(view->regions, view->region_count, sizeof(*view->regions));
+    view->regions[view->region_count++] = (struct view_region){.record = *record};
+    return true;
+}
+
+static void add_process(struct view *view, const struct view_process *process) {
+    view->processes = tool_grow(view->processes, view->process_count, sizeof(*view->processes));
+    view->processes[view->process_count++] = *process;
+}
+
+static bool collect_process(void *arg, const struct gps_proc *proc) {
+    struct view *view = arg;
+    if (proc->status != 0) {
+        tool_warn("%s/procs/%s: %s; skipped", view->store.path, proc->file,
+                  proc->why != NULL ? proc->why : strerror(-proc->status));
+        return true;
+    }
+    add_process(view, &(struct view_process){.owner = proc->header.owner,
+                                             .created = proc->header.created,
+                                             .alive = proc->alive});
+    for (unsigned i = 0; proc->alive && i < proc->slot_count; i++) {
+        view->holds = tool_grow(view->holds, view->hold_count, sizeof(*view->holds));
+        view->holds[view->hold_count++] =
+            (struct view_hold){.owner = proc->header.owner, .slot = proc->slots[i]};
+    }
+    return true;
+}
+
+/* --- sorting --- */
+
+static int compare(uint64_t a, uint64_t b) {
+    return a < b ? -1 : a > b;
+}
+
+static int by_owner(const struct gps_owner *a, const struct gps_owner *b) {
+    int order = compare(a->pid_ns, b->pid_ns);
+    order = order != 0 ? order : compare(a->pid, b->pid);
+    order = order != 0 ? order : compare(a->start, b->start);
+    return order != 0 ? order : compare(a->nonce, b->nonce);
+}
+
+static int by_process(const void *left, const void *right) {
+    const struct view_process *a = left, *b = right;
+    int order = by_owner(&a->owner, &b->owner);
+    return order != 0 ? order : compare(b->created, a->created); /* with a file first */
+}
+
+static int by_hold(const void *left, const void *right) {
+    const struct view_hold *a = left, *b = right;
+    int order = memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region));
+    /* what its creator has of it comes last */
+    order = order != 0 ? order
+                       : compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
+    order = order != 0 ? order : by_owner(&a->owner, &b->owner);
+    return order != 0 ? order : compare(a->slot.since, b->slot.since);
+}
+
+static int by_name(const void *left, const void *right) {
+    const struct gps_region_record *a = &((const struct view_region *)left)->record;
+    const struct gps_region_record *b = &((const struct view_region *)right)->record;
+    if ((a->name[0] == 0) != (b->name[0] == 0))
+        return a->name[0] == 0 ? 1 : -1;
+    int order = strcmp(a->name, b->name);
+    order = order != 0 ? order : compare(a->created, b->created);
+    return order != 0 ? order : memcmp(&a->id, &b->id, sizeof(a->id));
+}
+
+static void sort(void *array, size_t count, size_t size, int (*order)(const void *, const void *)) {
+    if (count > 1)
+        qsort(array, count, size, order);
+}
+
+/* --- joining --- */
+
+/* An owner whose file is gone is dead, but `show` must find it all the same. */
+static void sort_processes(struct view *view) {
+    size_t kept = 0;
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct gps_region_record *record = &view->regions[i].record;
+        add_process(view, &(struct view_process){.owner = record->owner});
+        if (view_kept(&view->regions[i]))
+            add_process(view, &(struct view_process){.owner = record->creator});
+    }
+    sort(view->processes, view->process_count, sizeof(*view->processes), by_process);
+    for (size_t i = 0; i < view->process_count; i++)
+        if (kept == 0 || by_owner(&view->processes[kept - 1].owner, &view->processes[i].owner) != 0)
+            view->processes[kept++] = view->processes[i];
+    view->process_count = kept;
+}
+
+const struct view_process *view_process_find(const struct view *view,
+                                             const struct gps_owner *owner) {
+    size_t low = 0, high = view->process_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = by_owner(&view->processes[middle].owner, owner);
+        if (order == 0)
+            return &view->processes[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+const struct view_region *view_region_find(const struct view *view, const struct gps_id *id) {
+    for (size_t i = 0; i < view->region_count; i++)
+        if (gps_id_equal(&view->regions[i].record.id, id))
+            return &view->regions[i];
+    return NULL;
+}
+
+static size_t first_hold(const struct view *view, const struct gps_id *region) {
+    size_t low = 0, high = view->hold_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memcmp(&view->holds[middle].slot.region, region, sizeof(*region)) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_alive(const struct view *view, const struct gps_owner *owner) {
+    const struct view_process *process = view_process_find(view, owner);
+    return process != NULL && process->alive;
+}
+
+static void join(const struct view *view, struct view_region *region) {
+    size_t first = first_hold(view, &region->record.id), end = first;
+    for (;
+         end < view->hold_count && gps_id_equal(&view->holds[end].slot.region, &region->record.id);
+         end++) {
+        if (view->holds[end].slot.via == GPS_VIA_CREATOR) {
+            region->creator_holds = true;
+            break;
+        }
+        if (end == first || by_owner(&view->holds[end].owner, &view->holds[end - 1].owner) != 0)
+            region->user_count++;
+    }
+    region->owner_alive = is_alive(view, &region->record.owner);
+    region->creator_alive = is_alive(view, gps_record_creator(&region->record));
+    region->holds = view->holds + first;
+    region->hold_count = end - first;
+}
+
+static void start(struct view *view) {
+    struct timespec now;
+    struct stat pid_ns;
+    memset(view, 0, sizeof(*view));
+    clock_gettime(CLOCK_REALTIME, &now);
+    view->now = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    view->pid_ns = stat("/proc/self/ns/pid", &pid_ns) == 0 ? pid_ns.st_ino : 0;
+}
+
+bool view_read(struct view *view) {
+    bool exists;
+    start(view);
+    if (!view_store_open(&view->store, &exists))
+        return false;
+    if (!exists)
+        return true;
+    int error = gps_region_each(&view->store, collect_region, view);
+    if (error == 0 || error == -ENOENT)
+        error = gps_proc_each(&view->store, collect_process, view);
+    if (error != 0 && error != -ENOENT) {
+        tool_error("cannot read %s: %s", view->store.path, strerror(-error));
+        view_free(view);
+        return false;
+    }
+    sort_processes(view);
+    sort(view->holds, view->hold_count, sizeof(*view->holds), by_hold);
+    sort(view->regions, view->region_count, sizeof(*view->regions), by_name);
+    for (size_t i = 0; i < view->region_count; i++)
+        join(view, &view->regions[i]);
+    return true;
+}
+
+void view_free(struct view *view) {
+    free(view->regions);
+    free(view->processes);
+    free(view->holds);
+    view->regions = NULL;
+    view->processes = NULL;
+    view->holds = NULL;
+    view->region_count = view->process_count = view->hold_count = 0;
+}
+
+/* --- sums --- */
+
+static bool holds(const struct view_region *region, const struct gps_owner *holder) {
+    for (size_t i = 0; i < region->hold_count; i++)
+        if (gps_owner_equal(&region->holds[i].owner, holder))
+            return true;
+    return false;
+}
+
+struct view_pins view_pins(const struct view *view, const struct gps_owner *holder,
+                           const struct gps_owner *owner) {
+    struct view_pins pins = {0};
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct view_region *region = &view->regions[i];
+        if (!view_pinned(region) || !holds(region, holder) ||
+            (owner != NULL && !gps_owner_equal(gps_record_creator(&region->record), owner)))
+            continue;
+        pins.count++;
+        pins.bytes += region->record.extent;
+    }
+    return pins;
+}
+
+size_t view_events(const struct view *view, const struct gps_owner *holder) {
+    size_t count = 0;
+    for (size_t i = 0; i < view->hold_count; i++)
+        count += view->holds[i].slot.via == GPS_VIA_EVENT &&
+                 gps_owner_equal(&view->holds[i].owner, holder);
+    return count;
+}

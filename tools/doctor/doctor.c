@@ -1,0 +1,135 @@
+/*
+ * doctor.c - `gpushare doctor`: what would keep sharing from working here, and what to do about it.
+ *
+ * Owns the list of checks and the report; the checks are in doctor_*.c, by what they look at.
+ */
+#include "doctor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/json.h"
+#include "cli/term.h"
+#include "cli/tool.h"
+#include "config/config.h"
+#include "util/text.h"
+
+#define DOCTOR_TEXT   8192
+#define DOCTOR_INDENT 19 /* "FAIL  config       " */
+
+enum { OPTION_JSON, OPTION_TIMEOUT };
+
+static char *vformat(const char *format, va_list args) {
+    char text[DOCTOR_TEXT], clean[DOCTOR_TEXT];
+    struct gps_text out = GPS_TEXT(clean);
+    vsnprintf(text, sizeof(text), format, args);
+    gps_text_plain(&out, text);
+    return tool_copy(clean);
+}
+
+void doctor_say(struct doctor *doctor, enum doctor_verdict verdict, const char *check,
+                const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    doctor->list = tool_grow(doctor->list, doctor->count, sizeof(*doctor->list));
+    doctor->list[doctor->count++] = (struct diagnosis){verdict, check, vformat(format, args), NULL};
+    va_end(args);
+}
+
+void doctor_remedy(struct doctor *doctor, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    doctor->list[doctor->count - 1].remedy = vformat(format, args);
+    va_end(args);
+}
+
+static void examine(struct doctor *doctor) {
+    static void (*const checks[])(struct doctor *) = {
+        doctor_library, doctor_preload, doctor_driver,        doctor_platform, doctor_directory,
+        doctor_keeper,  doctor_limits,  doctor_configuration, doctor_command,
+    };
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+        checks[i](doctor);
+}
+
+static const char *const verdict_names[] = {"ok", "warn", "FAIL"};
+
+static void print_diagnosis(const struct diagnosis *diagnosis) {
+    static const enum term_colour colours[] = {TERM_GREEN, TERM_YELLOW, TERM_RED};
+    printf("%s%-4s%s  %-11s  ", term_colour(colours[diagnosis->verdict]),
+           verdict_names[diagnosis->verdict], term_colour(TERM_PLAIN), diagnosis->check);
+    term_wrap(diagnosis->message, DOCTOR_INDENT);
+    if (diagnosis->remedy == NULL)
+        return;
+    printf("%*s-> ", DOCTOR_INDENT, "");
+    term_wrap(diagnosis->remedy, DOCTOR_INDENT + 3);
+}
+
+static void print_text(const struct doctor *doctor, const size_t *counts) {
+    for (size_t i = 0; i < doctor->count; i++)
+        print_diagnosis(&doctor->list[i]);
+    if (counts[DOCTOR_FAIL] > 0)
+        printf("\n%zu of %zu checks failed: sharing does not work here until that is mended.\n",
+               counts[DOCTOR_FAIL], doctor->count);
+    else if (counts[DOCTOR_WARN] > 0)
+        printf("\nSharing works here, with %zu warning%s.\n", counts[DOCTOR_WARN],
+               counts[DOCTOR_WARN] == 1 ? "" : "s");
+    else
+        printf("\nNothing stands in the way of sharing.\n");
+}
+
+static void print_json(const struct doctor *doctor) {
+    static const char *const names[] = {"ok", "warn", "fail"};
+    struct json json = {0};
+    json_open(&json, NULL, '[');
+    for (size_t i = 0; i < doctor->count; i++) {
+        const struct diagnosis *diagnosis = &doctor->list[i];
+        json_open(&json, NULL, '{');
+        json_text(&json, "check", diagnosis->check);
+        json_text(&json, "result", names[diagnosis->verdict]);
+        json_text(&json, "message", diagnosis->message);
+        json_text(&json, "remedy", diagnosis->remedy);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+}
+
+static int run_doctor(const struct tool_args *args) {
+    struct doctor doctor = {.command = args->operands[0]};
+    const char *timeout = args->values[OPTION_TIMEOUT];
+    size_t counts[3] = {0};
+    if (!gps_parse_duration(timeout != NULL ? timeout : "30s", &doctor.timeout)) {
+        tool_error("--timeout '%s' is not a time; allowed: 500ms, 30s, 2min ...", timeout);
+        return TOOL_USAGE;
+    }
+    examine(&doctor);
+    for (size_t i = 0; i < doctor.count; i++)
+        counts[doctor.list[i].verdict]++;
+    if (args->values[OPTION_JSON] != NULL)
+        print_json(&doctor);
+    else
+        print_text(&doctor, counts);
+    for (size_t i = 0; i < doctor.count; i++) {
+        free(doctor.list[i].message);
+        free(doctor.list[i].remedy);
+    }
+    free(doctor.list);
+    return counts[DOCTOR_FAIL] > 0 ? TOOL_FAILED : TOOL_OK;
+}
+
+const struct tool_verb tool_verb_doctor = {
+    .name = "doctor",
+    .operands = "[CMD]",
+    .summary = "say what would keep sharing from working here",
+    .details =
+        "Looks at the library, the driver and its GPUs, containers, the directory in shared "
+        "memory\n"
+        "and the configuration, and with CMD whether that program can be preloaded. Changes\n"
+        "nothing. Exit status 1 when a check fails.\n",
+    .options = {{"json", 0, NULL, "an array of objects, for scripts"},
+                {"timeout", 't', "TIME", "how long the driver may take to answer (30s)"}},
+    .operands_max = 1,
+    .usage_status = TOOL_USAGE,
+    .run = run_doctor,
+};

@@ -1,0 +1,257 @@
+/*
+ * doctor_driver.c - is there a driver that answers, and what can its GPUs share.
+ *
+ * The driver is asked in a child, because one in a bad state can crash or hang whoever calls it,
+ * even beyond a signal's reach. So the child has none of our descriptors but one pipe, and past the
+ * time-out it is killed and, if it will not die, left behind.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "doctor.h"
+
+#define DRIVER_GPUS            16
+#define COMPUTE_MODE_ATTRIBUTE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
+
+enum stage { STAGE_LOAD, STAGE_INIT, STAGE_COUNT, STAGE_DONE };
+
+enum compute_mode { COMPUTE_DEFAULT = 0, COMPUTE_PROHIBITED = 2, COMPUTE_EXCLUSIVE = 3 };
+
+struct gpu {
+    char name[96];
+    uint8_t uuid[GPS_UUID_BYTES];
+    int compute_mode;
+};
+
+/* What the child tells, all at once. */
+struct answer {
+    enum stage stage; /* the one that `code` or `error` is about */
+    int code;         /* CUresult */
+    int version;
+    int count;
+    char error[512]; /* of dlopen */
+    struct gpu gpus[DRIVER_GPUS];
+};
+
+/* cuda.h is not needed for six functions whose ABI is fixed. */
+struct driver {
+    int (*init)(unsigned);
+    int (*version)(int *);
+    int (*count)(int *);
+    int (*name)(char *, int, int);
+    int (*uuid)(uint8_t *, int);
+    int (*attribute)(int *, int, int);
+};
+
+/* --- in the child --- */
+
+static bool load(struct driver *driver, struct answer *answer) {
+    void *libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (libcuda == NULL) {
+        snprintf(answer->error, sizeof(answer->error), "%s", dlerror());
+        return false;
+    }
+    *(void **)&driver->init = dlsym(libcuda, "cuInit");
+    *(void **)&driver->version = dlsym(libcuda, "cuDriverGetVersion");
+    *(void **)&driver->count = dlsym(libcuda, "cuDeviceGetCount");
+    *(void **)&driver->name = dlsym(libcuda, "cuDeviceGetName");
+    *(void **)&driver->uuid = dlsym(libcuda, "cuDeviceGetUuid_v2");
+    if (driver->uuid == NULL)
+        *(void **)&driver->uuid = dlsym(libcuda, "cuDeviceGetUuid");
+    *(void **)&driver->attribute = dlsym(libcuda, "cuDeviceGetAttribute");
+    if (driver->init != NULL && driver->version != NULL && driver->count != NULL &&
+        driver->name != NULL && driver->uuid != NULL && driver->attribute != NULL)
+        return true;
+    snprintf(answer->error, sizeof(answer->error), "functions are missing in it");
+    return false;
+}
+
+static void ask(struct answer *answer) {
+    struct driver driver;
+    if (!load(&driver, answer))
+        return;
+    answer->stage = STAGE_INIT;
+    answer->code = driver.init(0);
+    driver.version(&answer->version);
+    if (answer->code != 0)
+        return;
+    answer->stage = STAGE_COUNT;
+    answer->code = driver.count(&answer->count);
+    if (answer->code != 0)
+        return;
+    for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++) {
+        struct gpu *gpu = &answer->gpus[i];
+        driver.name(gpu->name, sizeof(gpu->name) - 1, i);
+        driver.uuid(gpu->uuid, i);
+        driver.attribute(&gpu->compute_mode, COMPUTE_MODE_ATTRIBUTE, i);
+    }
+    answer->stage = STAGE_DONE;
+}
+
+static void run_child(int out) {
+    struct answer answer = {.stage = STAGE_LOAD};
+    int null = open("/dev/null", O_RDWR);
+    for (int i = 0; i <= STDERR_FILENO; i++)
+        dup2(null, i);
+    setenv("GPUSHARE_MODE", "off", 1); /* we may be preloaded ourselves */
+    ask(&answer);
+    ssize_t written = write(out, &answer, sizeof(answer));
+    _exit(written == (ssize_t)sizeof(answer) ? 0 : 1);
+}
+
+/* --- in the parent --- */
+
+static uint64_t monotonic(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Bytes read until the end, the limit or the time-out (then *late). */
+static size_t read_until(int from, void *into, size_t size, uint64_t timeout, bool *late) {
+    uint64_t end = monotonic() + timeout;
+    size_t length = 0;
+    for (*late = false; length < size;) {
+        uint64_t now = monotonic();
+        struct pollfd ready = {.fd = from, .events = POLLIN};
+        uint64_t left = now < end ? (end - now) / 1000000 + 1 : 0;
+        *late = now >= end;
+        if (*late || poll(&ready, 1, left < 60000 ? (int)left : 60000) < 0)
+            break;
+        if (ready.revents == 0)
+            continue;
+        ssize_t count = read(from, (char *)into + length, size - length);
+        if (count <= 0)
+            break;
+        length += (size_t)count;
+    }
+    return length;
+}
+
+/* Its wait status; -1 when it does not even die of SIGKILL. */
+static int reap(pid_t child, bool kill_it) {
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int status;
+    if (kill_it)
+        kill(child, SIGKILL);
+    for (int i = 0; i < 100; i++) {
+        if (waitpid(child, &status, WNOHANG) == child)
+            return status;
+        nanosleep(&pause, NULL);
+    }
+    return -1;
+}
+
+static const struct explanation {
+    int code;
+    const char *meaning, *remedy;
+} explanations[] = {
+    {2, "out of memory", "end programs that fill the GPU or this machine's memory"},
+    {34, "a stub library",
+     "libcuda.so.1 is the stub that is only for linking: take its directory out of "
+     "LD_LIBRARY_PATH"},
+    {46, "the GPU is unavailable", "it is in use in exclusive mode, or lost: see nvidia-smi"},
+    {100, "no GPU",
+     "check nvidia-smi and CUDA_VISIBLE_DEVICES; in a container start it with --gpus all"},
+    {101, "no such GPU", "check CUDA_VISIBLE_DEVICES"},
+    {304, "an operating system call failed",
+     "/proc may not belong to this pid namespace (mount it anew), or /dev/nvidia* are missing"},
+    {802, "the system is not ready", "start nvidia-fabricmanager, or wait until it is up"},
+    {803, "driver and library versions differ",
+     "the kernel module is of another version than libcuda.so.1: reboot, or reload the module; in "
+     "a "
+     "container, mount the host's libcuda"},
+    {804, "forward compatibility is not supported on this GPU",
+     "take the cuda-compat directory out of LD_LIBRARY_PATH"},
+    {999, "unknown error", "load nvidia_uvm (nvidia-modprobe -u), see dmesg for Xid, or reboot"},
+};
+
+static void explain(struct doctor *doctor, const char *call, int code) {
+    const struct explanation *known = NULL;
+    for (size_t i = 0; i < sizeof(explanations) / sizeof(explanations[0]); i++)
+        if (explanations[i].code == code)
+            known = &explanations[i];
+    doctor_say(doctor, DOCTOR_FAIL, "driver", "%s gives %d: %s", call, code,
+               known != NULL ? known->meaning : "see CUresult in the CUDA driver's documentation");
+    doctor_remedy(doctor, "%s", known != NULL ? known->remedy : "see nvidia-smi and dmesg");
+}
+
+static void judge_gpu(struct doctor *doctor, int index, const struct gpu *gpu) {
+    char uuid[41];
+    gps_format_uuid(gpu->uuid, uuid);
+    bool slice = strstr(gpu->name, "MIG") != NULL;
+    const char *trouble = slice                                     ? ", a MIG instance"
+                          : gpu->compute_mode == COMPUTE_EXCLUSIVE  ? ", exclusive to one process"
+                          : gpu->compute_mode == COMPUTE_PROHIBITED ? ", closed to all processes"
+                                                                    : "";
+    enum doctor_verdict verdict = trouble[0] == 0 || slice ? DOCTOR_OK : DOCTOR_FAIL;
+    doctor_say(doctor, slice ? DOCTOR_WARN : verdict, "gpu", "%d: %s, %s%s", index, gpu->name, uuid,
+               trouble);
+    if (slice)
+        doctor_remedy(doctor, "memory can only be shared within one MIG instance");
+    else if (verdict == DOCTOR_FAIL)
+        doctor_remedy(doctor, "two processes must use it at once: nvidia-smi -c DEFAULT (or MPS)");
+}
+
+static void judge(struct doctor *doctor, const struct answer *answer) {
+    if (answer->stage == STAGE_LOAD) {
+        doctor_say(doctor, DOCTOR_FAIL, "driver", "no driver: %s", answer->error);
+        doctor_remedy(doctor, "install NVIDIA's driver; in a container, start it with the NVIDIA "
+                              "container toolkit (--gpus all)");
+    } else if (answer->stage == STAGE_INIT) {
+        explain(doctor, "cuInit", answer->code);
+    } else if (answer->stage == STAGE_COUNT || answer->count == 0) {
+        explain(doctor, "cuDeviceGetCount", answer->count == 0 ? 100 : answer->code);
+    } else {
+        doctor_say(doctor, DOCTOR_OK, "driver", "libcuda.so.1 for CUDA %d.%d, %d GPU%s",
+                   answer->version / 1000, answer->version % 1000 / 10, answer->count,
+                   answer->count == 1 ? "" : "s");
+        for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++)
+            judge_gpu(doctor, i, &answer->gpus[i]);
+    }
+}
+
+static void judge_silence(struct doctor *doctor, bool late, int status) {
+    if (late)
+        doctor_say(doctor, DOCTOR_FAIL, "driver", "the driver did not answer within %llu s%s",
+                   (unsigned long long)(doctor->timeout / 1000000000),
+                   status == -1 ? ", and the process that asked cannot even be killed" : "");
+    else if (status != -1 && WIFSIGNALED(status))
+        doctor_say(doctor, DOCTOR_FAIL, "driver",
+                   "a process that asks the driver dies of signal %d", WTERMSIG(status));
+    else
+        doctor_say(doctor, DOCTOR_FAIL, "driver", "a process that asks the driver ends silently");
+    doctor_remedy(doctor, "see nvidia-smi, and dmesg for Xid errors; reload the driver or reboot");
+}
+
+void doctor_driver(struct doctor *doctor) {
+    struct answer answer;
+    int ends[2];
+    bool late;
+    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (child < 0) {
+        doctor_say(doctor, DOCTOR_FAIL, "driver", "no process could be started to ask it");
+        return;
+    }
+    if (child == 0)
+        run_child(ends[1]);
+    close(ends[1]);
+    size_t length = read_until(ends[0], &answer, sizeof(answer), doctor->timeout, &late);
+    close(ends[0]);
+    int status = reap(child, length < sizeof(answer));
+    if (length == sizeof(answer))
+        judge(doctor, &answer);
+    else
+        judge_silence(doctor, late, status);
+}

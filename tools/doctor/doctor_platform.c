@@ -1,0 +1,166 @@
+/*
+ * doctor_platform.c - containers, namespaces, WSL, MIG, MPS, limits and the configuration.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "doctor.h"
+
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
+#define DOCKER_SHM          (64u << 20)
+
+static bool read_line(const char *path, char *line, int size) {
+    FILE *file = fopen(path, "re");
+    bool read = file != NULL && fgets(line, size, file) != NULL;
+    if (file != NULL)
+        fclose(file);
+    if (read)
+        line[strcspn(line, "\n")] = 0;
+    return read;
+}
+
+static bool in_container(void) {
+    struct stat status;
+    if (stat("/proc/self/ns/pid", &status) == 0 && status.st_ino != FIRST_PID_NAMESPACE)
+        return true;
+    return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
+}
+
+/* The driver opens /proc/<pid> and gives 304 when that is another process, or none. */
+static void check_proc(struct doctor *doctor) {
+    char self[32] = "";
+    ssize_t length = readlink("/proc/self", self, sizeof(self) - 1);
+    if (length > 0 && strtol(self, NULL, 10) == getpid()) {
+        doctor_say(doctor, DOCTOR_OK, "processes", "%s",
+                   in_container() ? "in a container, with a /proc of its own: memory handles work "
+                                    "across containers, pids of others read PID@NAMESPACE"
+                                  : "on the host, not in a container");
+        return;
+    }
+    doctor_say(doctor, DOCTOR_FAIL, "processes",
+               "/proc %s: the driver then fails with 304 in cuInit",
+               length > 0 ? "belongs to another pid namespace" : "is not mounted");
+    doctor_remedy(doctor, "mount -t proc proc /proc (unshare: add --mount-proc)");
+}
+
+/* Measured: memory handles do not mind a /dev/shm of one's own; events give 205. */
+static void check_private_shm(struct doctor *doctor) {
+    struct statvfs shm;
+    if (!in_container() || statvfs("/dev/shm", &shm) != 0 ||
+        shm.f_blocks * shm.f_frsize != DOCKER_SHM)
+        return;
+    doctor_say(
+        doctor, DOCTOR_WARN, "container",
+        "/dev/shm has 64 MiB, what Docker gives each container for itself: programs in other "
+        "containers do not see its regions, and CUDA IPC events between them fail with 205");
+    doctor_remedy(doctor,
+                  "start the containers with --ipc=host (or one with --ipc=shareable and the "
+                  "others with --ipc=container:NAME); or, without events, mount one tmpfs "
+                  "volume in all and set GPUSHARE_DIR to it");
+}
+
+static void check_wsl(struct doctor *doctor) {
+    char version[512];
+    if (!read_line("/proc/version", version, sizeof(version)) ||
+        strcasestr(version, "microsoft") == NULL)
+        return;
+    doctor_say(doctor, DOCTOR_FAIL, "wsl",
+               "this is WSL2, where CUDA does not support IPC memory handles");
+    doctor_remedy(doctor, "use a Linux of its own");
+}
+
+static void check_mig(struct doctor *doctor) {
+    glob_t found;
+    if (glob("/proc/driver/nvidia/capabilities/gpu*/mig/gi*", 0, NULL, &found) != 0)
+        return;
+    doctor_say(doctor, DOCTOR_WARN, "mig", "MIG is enabled: %zu GPU instance%s", found.gl_pathc,
+               found.gl_pathc == 1 ? "" : "s");
+    doctor_remedy(doctor, "memory can only be shared within one instance: start the programs that "
+                          "share with the same CUDA_VISIBLE_DEVICES=MIG-...");
+    globfree(&found);
+}
+
+static void check_mps(struct doctor *doctor) {
+    const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    char pipe[PATH_MAX];
+    snprintf(pipe, sizeof(pipe), "%s/control",
+             directory != NULL && directory[0] != 0 ? directory : "/tmp/nvidia-mps");
+    if (access(pipe, F_OK) == 0)
+        doctor_say(doctor, DOCTOR_OK, "mps",
+                   "MPS seems to be running (%s); all who share must be its clients, or none",
+                   pipe);
+}
+
+void doctor_platform(struct doctor *doctor) {
+    check_proc(doctor);
+    check_private_shm(doctor);
+    check_wsl(doctor);
+    check_mig(doctor);
+    check_mps(doctor);
+}
+
+void doctor_limits(struct doctor *doctor) {
+    char instances[32] = "?";
+    read_line("/proc/sys/fs/inotify/max_user_instances", instances, sizeof(instances));
+    int watch = inotify_init1(IN_CLOEXEC);
+    if (watch >= 0) {
+        close(watch);
+        doctor_say(doctor, DOCTOR_OK, "inotify", "available, %s instances a user", instances);
+        return;
+    }
+    doctor_say(doctor, DOCTOR_WARN, "inotify",
+               "no instance can be had (%s; the limit is %s a user): memory that was freed while "
+               "others held it is released up to a second late",
+               strerror(errno), instances);
+    doctor_remedy(doctor, "sysctl fs.inotify.max_user_instances=512");
+}
+
+/* --- configuration --- */
+
+struct first_error {
+    unsigned count;
+    char text[512];
+};
+
+static void note_error(void *arg, const char *file, unsigned line, const char *message) {
+    struct first_error *first = arg;
+    if (first->count++ == 0 && line > 0)
+        snprintf(first->text, sizeof(first->text), "%s:%u: %s", file, line, message);
+    else if (first->count == 1)
+        snprintf(first->text, sizeof(first->text), "%s: %s", file, message);
+}
+
+void doctor_configuration(struct doctor *doctor) {
+    struct first_error first = {0};
+    struct gps_config config;
+    if (gps_config_load(&config, note_error, &first) != 0) {
+        doctor_say(doctor, DOCTOR_FAIL, "config", "%s%s", first.text,
+                   first.count > 1 ? " (and more)" : "");
+        doctor_remedy(doctor, "correct it, and test it with: gpushare check FILE");
+        return;
+    }
+    if (config.source[0] == 0)
+        doctor_say(doctor, DOCTOR_OK, "config",
+                   "no file found, all defaults: misuse is reported, nothing is shared by rule");
+    else
+        doctor_say(doctor, DOCTOR_OK, "config", "%s, %zu rule%s", config.source, config.rule_count,
+                   config.rule_count == 1 ? "" : "s");
+    if (config.options.mode == GPS_MODE_OFF) {
+        doctor_say(doctor, DOCTOR_WARN, "config", "mode is off: gpushare does nothing at all");
+        doctor_remedy(doctor, "set mode = share, or GPUSHARE_MODE=share");
+    }
+    gps_config_free(&config);
+}

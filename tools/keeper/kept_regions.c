@@ -1,0 +1,139 @@
+/*
+ * kept_regions.c - the list of kept regions: finding, publishing, adopting, dropping.
+ *
+ * A sorted array of pointers: ids are hashes, so a search is a few steps, and ten thousand regions
+ * move 80 KB when one more comes.
+ */
+#include "kept_regions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "directory/lease.h"
+
+/* Where it is, or belongs. */
+static size_t position(const struct kept_list *list, const struct gps_id *id) {
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memcmp(&list->items[middle]->record.id, id, sizeof(*id)) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct kept *kept_find(const struct kept_list *list, const struct gps_id *id) {
+    size_t at = position(list, id);
+    if (at == list->count || !gps_id_equal(&list->items[at]->record.id, id))
+        return NULL;
+    return list->items[at];
+}
+
+static bool make_room(struct kept_list *list) {
+    if (list->count < list->room)
+        return true;
+    size_t room = list->room > 0 ? 2 * list->room : 16;
+    struct kept **items = realloc(list->items, room * sizeof(*items));
+    if (items == NULL)
+        return false;
+    list->items = items;
+    list->room = room;
+    return true;
+}
+
+static struct kept *insert(struct kept_list *list, const struct kept *from) {
+    if (!make_room(list))
+        return NULL;
+    struct kept *kept = malloc(sizeof(*kept));
+    if (kept == NULL)
+        return NULL;
+    *kept = *from;
+    size_t at = position(list, &kept->record.id);
+    memmove(&list->items[at + 1], &list->items[at], (list->count - at) * sizeof(*list->items));
+    list->items[at] = kept;
+    list->count++;
+    return kept;
+}
+
+static void forget(struct kept_list *list, struct kept *kept) {
+    size_t at = position(list, &kept->record.id);
+    memmove(&list->items[at], &list->items[at + 1], (--list->count - at) * sizeof(*list->items));
+    free(kept);
+}
+
+int kept_add(struct kept_list *list, const struct gps_region_record *record, int descriptor,
+             uint64_t now) {
+    struct kept made = {
+        .record = *record, .since = now, .last_held = now, .held = true, .published = true};
+    if (list->count >= list->max)
+        return -EMFILE;
+    made.descriptor = descriptor;
+    struct kept *kept = insert(list, &made);
+    if (kept == NULL)
+        return -ENOMEM;
+    int error = gps_region_publish(list->store, record);
+    if (error != 0)
+        forget(list, kept);
+    /* -EEXIST would say that we have it. */
+    return error == -EEXIST ? -EBUSY : error;
+}
+
+/* --- adopting --- */
+
+struct adoption {
+    struct kept_list *list;
+    uint64_t now;
+    int error;
+};
+
+static bool adopt(void *arg, const struct gps_region_record *record, int status, const char *why) {
+    struct adoption *adoption = arg;
+    struct kept_list *list = adoption->list;
+    struct kept made = {
+        .descriptor = -1, .since = adoption->now, .last_held = adoption->now, .held = true};
+    (void)why;
+    if (status != 0 || record->backing != GPS_BACKING_VMM ||
+        gps_owner_equal(&record->owner, &list->self))
+        return true;
+    if (gps_lease_probe(list->store, &record->owner) == GPS_ALIVE) {
+        adoption->error = -EAGAIN;
+        return false;
+    }
+    made.record = *record;
+    made.record.owner = list->self;
+    gps_record_seal(&made.record);
+    if (list->count < list->max && kept_find(list, &record->id) == NULL &&
+        insert(list, &made) == NULL)
+        adoption->error = -ENOMEM;
+    return adoption->error == 0;
+}
+
+int kept_adopt(struct kept_list *list, uint64_t now) {
+    struct adoption adoption = {.list = list, .now = now};
+    int error = gps_region_each(list->store, adopt, &adoption);
+    return error != 0 ? error : adoption.error;
+}
+
+/* --- dropping --- */
+
+void kept_drop(struct kept_list *list, struct kept *kept) {
+    const struct gps_region_record *record = &kept->record;
+    if (record->name[0] != 0)
+        gps_name_release(list->store, record->name, &list->self, &record->id);
+    gps_region_remove(list->store, &record->id);
+    if (kept->descriptor >= 0)
+        close(kept->descriptor);
+    forget(list, kept);
+}
+
+void kept_drop_all(struct kept_list *list) {
+    while (list->count > 0)
+        kept_drop(list, list->items[list->count - 1]);
+    free(list->items);
+    list->items = NULL;
+    list->room = 0;
+}

@@ -1,0 +1,91 @@
+/*
+ * logs.h - the lines of gpushare's logs (docs/log.schema.json), read back.
+ *
+ * A log can end in the middle of a line, for its process was killed; it can hold what others wrote
+ * into it; it can come from a newer library. So a line that is none of ours is complained of and
+ * skipped, a key that is missing or of the wrong kind is not known, and what is unknown is kept.
+ * Strings are those of the parsed JSON, which the line owns; it never moves.
+ */
+#ifndef LOGS_H
+#define LOGS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "gpushare/finding.h"
+
+#define LOGS_LINE_MAX ((size_t)1 << 20) /* the library writes a few KiB */
+
+struct log_process {
+    int64_t pid;         /* in its own pid namespace */
+    int64_t pid_ns;      /* 0: not known */
+    const char *command; /* NULL: not known */
+};
+
+struct log_frame {
+    const char *module; /* NULL: code outside any */
+    uint64_t offset;    /* a return address, in the module's own address space */
+    const char *build_id;
+};
+
+struct log_stack {
+    struct log_frame *frames;
+    size_t count;
+};
+
+/* An earlier event, or another process: then without `what` and stack. */
+struct log_event {
+    const char *what;
+    struct log_process process;
+    const char *ts;
+    struct log_stack stack;
+};
+
+struct log_events {
+    struct log_event *events;
+    size_t count;
+};
+
+/* What list_allocations adds to a line; number 0: nothing. */
+struct log_allocation {
+    int64_t number; /* in its process, from 1 */
+    const char *process, *kind;
+    const char *caller; /* NULL: in no module */
+};
+
+/* Of strings NULL, of numbers 0, of the device -1 says: not known. */
+struct log_line {
+    json_t *json;
+    size_t order; /* in which it was read */
+    const char *ts;
+    struct log_process process;
+    enum gps_level level;
+    const char *finding; /* NULL: no finding, but a notice or a summary */
+    const char *api, *ptr, *context, *region, *name, *message, *hint, *site, *detail;
+    int64_t size, device, count;
+    struct log_stack stack;
+    struct log_events prior, others;
+    struct log_allocation allocation;
+};
+
+struct logs {
+    struct log_line **lines;
+    size_t count;
+};
+
+/* What is wrong with a line; `line` 0: with the file. */
+typedef void logs_complain_fn(const char *file, unsigned long line, const char *message);
+
+/* `name` is for complaints. */
+void logs_read(struct logs *logs, FILE *file, const char *name, logs_complain_fn *complain);
+
+/* A file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno. */
+int logs_add(struct logs *logs, const char *path, logs_complain_fn *complain);
+
+/* By time; what has the same time stays in the order in which it was read. */
+void logs_sort(struct logs *logs);
+void logs_free(struct logs *logs);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * report_contents.c - a table of contents before a long report.
+ *
+ *     =========     2x error  double-free  cudaFree  denoise at five.c:87
+ *
+ * A finding is found again by its id and its call, and told from its like by its place: the user's
+ * innermost function, of an earlier event where the finding has no stack of its own.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/tool.h"
+#include "log/log.h"
+#include "report_text.h"
+#include "symbols/short_name.h"
+#include "symbols/user_frame.h"
+
+#define SHORT_MAX 3 /* findings that are read without a table */
+
+struct widths {
+    int count, finding, api;
+};
+
+static const char *call_of(const struct log_line *line) {
+    return line->api != NULL ? line->api : "-";
+}
+
+static void widen(int *width, size_t length) {
+    if (length < 64 && (int)length > *width)
+        *width = (int)length;
+}
+
+static void measure(struct widths *widths, const struct story_group *group) {
+    char count[24];
+    widen(&widths->count, (size_t)snprintf(count, sizeof(count), "%" PRIu64, group->count));
+    widen(&widths->finding, strlen(group->first->finding));
+    widen(&widths->api, strlen(call_of(group->first)));
+}
+
+static void print_cell(FILE *out, const char *text, int width) {
+    const int length = (int)strlen(text);
+    term_plain(out, text);
+    fprintf(out, "%*s", length < width ? width - length + 2 : 2, "");
+}
+
+/* "denoise at five.c:87", or what is known of it; malloc'ed. */
+static char *place_of(const struct log_line *line, struct symbols *symbols) {
+    const struct log_stack *stack = story_stack(line);
+    const struct symbol_place *place = trace_user_place(stack, symbols);
+    const struct log_frame *frame = trace_user_frame(stack);
+    if (frame == NULL)
+        return tool_format("in %s", line->process.command != NULL ? line->process.command : "?");
+    if (place == NULL)
+        place = &symbol_find(symbols, frame)->places[0];
+    char *function = brief_function(place->bare != NULL ? place->bare : "?");
+    char *text;
+    if (place->file != NULL)
+        text = tool_format("%s at %s:%u", function, story_base(place->file), place->line);
+    else if (place->bare != NULL)
+        text = tool_format("%s in %s", function, story_base(frame->module));
+    else
+        text = tool_format("%s+0x%" PRIx64, story_base(frame->module), frame->offset);
+    free(function);
+    return text;
+}
+
+static void print_row(const struct printer *to, const struct widths *widths,
+                      const struct story_group *group) {
+    const struct log_line *line = group->first;
+    char *place = place_of(line, to->report->symbols);
+    fprintf(to->out, TEXT_INDENT "%*" PRIu64 "x %s%-7s%s  ", widths->count, group->count,
+            term_colour_on(to->out, text_colour(line->level)), gps_level_name(line->level),
+            term_colour_on(to->out, TERM_PLAIN));
+    print_cell(to->out, line->finding, widths->finding);
+    print_cell(to->out, call_of(line), widths->api);
+    term_plain(to->out, place);
+    fputs("\n", to->out);
+    free(place);
+}
+
+void text_contents(const struct printer *to) {
+    const struct story *story = &to->report->story;
+    struct widths widths = {0, 0, 0};
+    size_t shown = 0;
+    for (size_t i = 0; i < story->count; i++)
+        if (!story->groups[i]->suppressed) {
+            measure(&widths, story->groups[i]);
+            shown++;
+        }
+    if (shown <= SHORT_MAX)
+        return;
+    fprintf(to->out, TEXT_MARGIN "GPUSHARE CONTENTS: %zu findings\n", shown);
+    for (size_t i = 0; i < story->count; i++)
+        if (!story->groups[i]->suppressed)
+            print_row(to, &widths, story->groups[i]);
+    fputs("=========\n", to->out);
+}

@@ -1,0 +1,216 @@
+/*
+ * suppress.c - reads suppressions, and explains every mistake in them.
+ *
+ * A slip here hides nothing or too much, and either is found out late; so as in the configuration
+ * nothing is guessed: what is unknown, empty or given twice is an error.
+ */
+#include "suppress.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/tool.h"
+#include "config/inifile.h"
+#include "config/rule.h"
+#include "log/log.h"
+#include "util/text.h"
+
+#define FILE_MAX ((size_t)1 << 20)
+#define WORD     "suppress"
+
+static const char *const key_names[] = {[SUPPRESS_FINDING] = "finding",
+                                        [SUPPRESS_MODULE] = "module",
+                                        [SUPPRESS_FUNCTION] = "function",
+                                        [SUPPRESS_NAME] = "name",
+                                        [SUPPRESS_COMMAND] = "command"};
+
+struct parser {
+    struct suppressions *suppressions;
+    const char *file;
+    gps_config_error_fn *fn;
+    void *arg;
+    bool failed;
+    enum { OUTSIDE, REFUSED, INSIDE } state;
+};
+
+static void fail(struct parser *parser, unsigned line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void fail(struct parser *parser, unsigned line, const char *format, ...) {
+    char message[512], plain[512];
+    struct gps_text text = GPS_TEXT(plain);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    gps_text_plain(&text, message);
+    parser->failed = true;
+    parser->fn(parser->arg, parser->file, line, plain);
+}
+
+/* --- sections --- */
+
+static struct suppression *current(struct parser *parser) {
+    struct suppressions *all = parser->suppressions;
+    return &all->sections[all->count - 1];
+}
+
+static void end_section(struct parser *parser) {
+    if (parser->state != INSIDE)
+        return;
+    for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
+        if (current(parser)->keys[i] != NULL)
+            return;
+    fail(parser, current(parser)->line,
+         "[%s] has no key, and so would suppress everything; "
+         "give one of finding, module, function, name, command",
+         current(parser)->title);
+}
+
+static unsigned line_of(const struct suppressions *all, const char *title) {
+    for (size_t i = 0; i < all->count; i++)
+        if (strcmp(all->sections[i].title, title) == 0)
+            return all->sections[i].line;
+    return 0;
+}
+
+static bool is_named(const char *section) {
+    static const char word[] = WORD;
+    size_t length = sizeof(word) - 1;
+    return strncmp(section, word, length) == 0 &&
+           (section[length] == ' ' || section[length] == '\t');
+}
+
+static void begin_section(struct parser *parser, unsigned line, const char *title) {
+    struct suppressions *all = parser->suppressions;
+    unsigned first = line_of(all, title);
+    if (first != 0)
+        fail(parser, line, "[%s] is given twice; it was first in line %u", title, first);
+    all->sections = tool_grow(all->sections, all->count, sizeof(*all->sections));
+    all->sections[all->count++] = (struct suppression){.title = tool_copy(title), .line = line};
+    parser->state = INSIDE;
+}
+
+static void on_section(void *arg, unsigned line, const char *name) {
+    struct parser *parser = arg;
+    end_section(parser);
+    parser->state = REFUSED;
+    if (name != NULL && is_named(name))
+        begin_section(parser, line, name);
+    else if (name != NULL)
+        fail(parser, line, "[%.60s] unknown section; [" WORD " NAME]", name);
+}
+
+/* --- keys --- */
+
+bool suppress_knows(const char *id) {
+    for (int i = 0; i < GPS_FINDING_COUNT; i++)
+        if (strcmp(gps_finding_id((enum gps_finding)i), id) == 0)
+            return true;
+    return false;
+}
+
+/* A function's name may hold what a file's may not. NULL: the value can be used. */
+static const char *wrong_with(enum suppress_key key, const char *value) {
+    if (value[0] == 0)
+        return "no value";
+    if (key == SUPPRESS_FINDING)
+        return suppress_knows(value) ? NULL : "no such finding; `gpushare report` prints the ids";
+    return key == SUPPRESS_FUNCTION ? NULL : gps_glob_check(value);
+}
+
+static void set_key(struct parser *parser, unsigned line, enum suppress_key key,
+                    const char *value) {
+    static const char *const allowed[] = {
+        [SUPPRESS_FINDING] = "an id such as double-free",
+        [SUPPRESS_MODULE] = "a glob on a file name, as libold.so*",
+        [SUPPRESS_FUNCTION] = "a glob on a function's name, as Pool::release*",
+        [SUPPRESS_NAME] = "a glob on a region's name",
+        [SUPPRESS_COMMAND] = "a glob on the executable's file name",
+    };
+    char **place = &current(parser)->keys[key];
+    const char *wrong = wrong_with(key, value);
+    if (wrong != NULL)
+        fail(parser, line, "%s = %.60s: %s; allowed: %s", key_names[key], value, wrong,
+             allowed[key]);
+    if (*place != NULL)
+        fail(parser, line, "%s: given twice in this section", key_names[key]);
+    else
+        *place = tool_copy(value);
+}
+
+static void on_key(void *arg, unsigned line, const char *name, const char *value) {
+    struct parser *parser = arg;
+    if (parser->state == REFUSED)
+        return;
+    if (parser->state == OUTSIDE) {
+        fail(parser, line, "a key outside a section; [" WORD " NAME] must precede it");
+        return;
+    }
+    for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
+        if (strcmp(key_names[i], name) == 0) {
+            set_key(parser, line, (enum suppress_key)i, value);
+            return;
+        }
+    fail(parser, line, "%.60s: unknown key; allowed: finding, module, function, name, command",
+         name);
+}
+
+static void on_error(void *arg, unsigned line, const char *message) {
+    fail(arg, line, "%s", message);
+}
+
+/* --- files --- */
+
+int suppress_parse(struct suppressions *suppressions, const char *file, const char *bytes,
+                   size_t count, gps_config_error_fn *fn, void *arg) {
+    struct parser parser = {.suppressions = suppressions, .file = file, .fn = fn, .arg = arg};
+    const struct gps_ini_events events = {.headers = "[" WORD " NAME]",
+                                          .header_words = sizeof(WORD " ") - 1,
+                                          .section = on_section,
+                                          .key = on_key,
+                                          .error = on_error,
+                                          .arg = &parser};
+    *suppressions = (struct suppressions){NULL, 0};
+    gps_ini_read(bytes, count, &events);
+    end_section(&parser);
+    if (!parser.failed)
+        return 0;
+    suppress_free(suppressions);
+    return -EINVAL;
+}
+
+int suppress_read(struct suppressions *suppressions, const char *path, gps_config_error_fn *fn,
+                  void *arg) {
+    struct parser parser = {.file = path, .fn = fn, .arg = arg};
+    *suppressions = (struct suppressions){NULL, 0};
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        int error = errno;
+        fail(&parser, 0, "cannot be read: %s", strerror(error));
+        return -error;
+    }
+    char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
+    size_t count = fread(bytes, 1, FILE_MAX + 1, file);
+    int result = -EFBIG;
+    if (ferror(file))
+        fail(&parser, 0, "cannot be read: %s", strerror(errno));
+    else if (count > FILE_MAX)
+        fail(&parser, 0, "is larger than 1 MiB");
+    else
+        result = suppress_parse(suppressions, path, bytes, count, fn, arg);
+    fclose(file);
+    free(bytes);
+    return result;
+}
+
+void suppress_free(struct suppressions *suppressions) {
+    for (size_t i = 0; i < suppressions->count; i++) {
+        free(suppressions->sections[i].title);
+        for (size_t key = 0; key < SUPPRESS_KEY_COUNT; key++)
+            free(suppressions->sections[i].keys[key]);
+    }
+    free(suppressions->sections);
+    *suppressions = (struct suppressions){NULL, 0};
+}

@@ -1,0 +1,60 @@
+/*
+ * suppress.h - which findings a user does not want to hear of, from an INI file.
+ *
+ *     [suppress NAME]
+ *     finding = double-free
+ *     module = libold.so*
+ *     function = Pool::release*
+ *
+ * A section matches a finding when all of its keys do: `finding` is an id, the rest are globs:
+ * `module` on a module's file name and `function` on a function's name (as shown, without its
+ * parameters, or as the linker knows it), which must match in one frame, of the finding's stack or
+ * of an earlier event's; `name` on the region's name; `command` on that of the first process.
+ */
+#ifndef SUPPRESS_H
+#define SUPPRESS_H
+
+#include <stdbool.h>
+
+#include "config/config.h"
+#include "logs/aggregate.h"
+#include "symbols/symbol.h"
+
+enum suppress_key {
+    SUPPRESS_FINDING,
+    SUPPRESS_MODULE,
+    SUPPRESS_FUNCTION,
+    SUPPRESS_NAME,
+    SUPPRESS_COMMAND,
+    SUPPRESS_KEY_COUNT,
+};
+
+struct suppression {
+    char *title; /* as written: "suppress NAME" */
+    unsigned line;
+    char *keys[SUPPRESS_KEY_COUNT]; /* NULL: not given */
+};
+
+struct suppressions {
+    struct suppression *sections;
+    size_t count;
+};
+
+/* 0, or -errno after `fn` was called for every error; then there are none. */
+int suppress_read(struct suppressions *suppressions, const char *path, gps_config_error_fn *fn,
+                  void *arg);
+int suppress_parse(struct suppressions *suppressions, const char *file, const char *bytes,
+                   size_t count, gps_config_error_fn *fn, void *arg);
+void suppress_free(struct suppressions *suppressions);
+
+/* Whether the catalogue has the finding: a log of a newer library can hold others. */
+bool suppress_knows(const char *finding);
+
+/* suppress_match.c: marks the groups that a section matches. */
+void suppress_story(const struct suppressions *suppressions, struct story *story,
+                    struct symbols *symbols);
+
+/* suppress_make.c: a section for each group that is not suppressed. */
+void suppress_print(FILE *out, const struct story *story, struct symbols *symbols);
+
+#endif

@@ -1,0 +1,193 @@
+/*
+ * audit.c - `gpushare audit`: a command watched, then a report on all that it and its children did.
+ *
+ * Everything that can be wrong with the command line is found before the command starts: it may run
+ * for days.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit_logs.h"
+#include "audit_member.h"
+#include "cli/tool.h"
+#include "descendants.h"
+#include "launch.h"
+#include "report/report.h"
+
+#define GRACE 5 /* seconds that the command's descendants have to end after it */
+
+enum {
+    OPTION_CONFIG,
+    OPTION_EXITCODE,
+    OPTION_SUPPRESSIONS,
+    OPTION_GENERATE,
+    OPTION_LEVEL,
+    OPTION_LOG,
+    OPTION_JSON,
+    OPTION_SARIF,
+    OPTION_DEBUG,
+};
+
+struct audit {
+    const struct tool_args *args;
+    int error_status;
+    enum gps_level level;
+    struct suppressions suppressions;
+    FILE *json, *sarif; /* NULL: not wanted */
+    struct auditlog log;
+};
+
+/* --- before --- */
+
+static bool parse_status(const char *text, int *status) {
+    char *end;
+    *status = TOOL_FAILED;
+    if (text == NULL)
+        return true;
+    long value = strtol(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == 0 && value >= 0 && value <= 255) {
+        *status = (int)value;
+        return true;
+    }
+    tool_error("--error-exitcode '%s' is no exit status; allowed: 0 to 255", text);
+    return false;
+}
+
+static bool open_output(const char *path, FILE **file) {
+    if (path == NULL)
+        return true;
+    *file = fopen(path, "we");
+    if (*file == NULL)
+        tool_error("cannot write '%s': %s", path, strerror(errno));
+    return *file != NULL;
+}
+
+static bool parse(struct audit *audit) {
+    const char *const *values = audit->args->values;
+    return parse_status(values[OPTION_EXITCODE], &audit->error_status) &&
+           report_level(values[OPTION_LEVEL], &audit->level) &&
+           report_suppressions(values[OPTION_SUPPRESSIONS], &audit->suppressions) &&
+           open_output(values[OPTION_JSON], &audit->json) &&
+           open_output(values[OPTION_SARIF], &audit->sarif);
+}
+
+static bool prepare(const struct audit *audit) {
+    char *log = auditlog_value(&audit->log);
+    bool done = launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", log) &&
+                launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
+                (getenv("GPUSHARE_LOG_LEVEL") != NULL || launch_set("GPUSHARE_LOG_LEVEL", "info"));
+    free(log);
+    return done &&
+           launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
+}
+
+/* --- after --- */
+
+static bool close_output(FILE *file, const char *path) {
+    if (file == NULL || (fflush(file) == 0 && !ferror(file) && fclose(file) == 0))
+        return true;
+    tool_error("cannot write '%s': %s", path, strerror(errno));
+    return false;
+}
+
+static bool print(struct audit *audit, const struct report *report) {
+    const char *const *values = audit->args->values;
+    report_text(stderr, report);
+    if (values[OPTION_GENERATE] != NULL)
+        suppress_print(stderr, &report->story, report->symbols);
+    if (audit->json != NULL)
+        report_json(audit->json, report);
+    if (audit->sarif != NULL)
+        report_sarif(audit->sarif, report);
+    bool json = close_output(audit->json, values[OPTION_JSON]);
+    bool sarif = close_output(audit->sarif, values[OPTION_SARIF]);
+    audit->json = audit->sarif = NULL;
+    return json && sarif;
+}
+
+static void tell_running(const struct audit *audit, size_t running) {
+    if (running == 0)
+        return;
+    const char *plural = running == 1 ? "" : "es";
+    if (audit->log.temporary)
+        tool_warn("%zu process%s still running; what may be reported yet goes to stderr; "
+                  "to keep it, use --log=DIR",
+                  running, plural);
+    else
+        tool_warn("%zu process%s still running; what may be reported yet is shown by: "
+                  "gpushare report %s",
+                  running, plural, audit->log.path);
+}
+
+static int tell(struct audit *audit, const struct offspring *offspring) {
+    struct report report = {.logs = {NULL, 0}};
+    int status = offspring->status;
+    if (auditlog_used(&audit->log))
+        logs_add(&report.logs, audit->log.path, report_complain);
+    report_make(&report, audit->level, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
+    bool printed = print(audit, &report);
+    if (status == 0 && report_has_error(&report))
+        status = audit->error_status;
+    if (status == 0 && !printed)
+        status = TOOL_RUN_FAILED;
+    tell_running(audit, offspring->running);
+    report_free(&report);
+    return status;
+}
+
+static int run_command(struct audit *audit) {
+    char **command = audit->args->operands;
+    struct offspring offspring;
+    struct presence presence;
+    presence_begin(&presence);
+    int error = offspring_run(command, GRACE, &offspring);
+    presence_end(&presence);
+    return error == 0 ? tell(audit, &offspring) : launch_failed(command[0], -error);
+}
+
+static int watch(struct audit *audit) {
+    if (!auditlog_open(&audit->log, audit->args->values[OPTION_LOG]))
+        return TOOL_RUN_FAILED;
+    int status = TOOL_RUN_FAILED;
+    if (prepare(audit))
+        status = run_command(audit);
+    auditlog_close(&audit->log);
+    return status;
+}
+
+static int run_audit(const struct tool_args *args) {
+    struct audit audit = {.args = args};
+    int status = parse(&audit) ? watch(&audit) : TOOL_RUN_FAILED;
+    if (audit.json != NULL)
+        fclose(audit.json);
+    if (audit.sarif != NULL)
+        fclose(audit.sarif);
+    suppress_free(&audit.suppressions);
+    return status;
+}
+
+const struct tool_verb tool_verb_audit = {
+    .name = "audit",
+    .operands = "[--] CMD...",
+    .summary = "run a command and report what it does wrong",
+    .details =
+        "Runs CMD with gpushare in mode audit, which changes nothing, and then prints on stderr\n"
+        "what CMD and the processes that it started did wrong with CUDA's shared memory.\n"
+        "The exit status is CMD's own; 0 becomes 1 if there was a finding of level error.\n"
+        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n",
+    .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
+                {"error-exitcode", 0, "N", "exit with N, not 1, after findings of level error"},
+                {"suppressions", 's', "FILE", "leave out what this file matches"},
+                {"gen-suppressions", 0, NULL, "print a suppression for each finding, too"},
+                {"level", 'l', "LEVEL", "info, warning or error: report this and worse"},
+                {"log", 0, "DIR", "keep the logs here, for `gpushare report`"},
+                {"json", 0, "FILE", "also write the report as JSON"},
+                {"sarif", 0, "FILE", "also write the report as SARIF 2.1.0"},
+                {"debug-dir", 0, "DIR", "look for debug files here, too"}},
+    .operands_min = 1,
+    .command = true,
+    .usage_status = TOOL_RUN_FAILED,
+    .run = run_audit,
+};

@@ -1,0 +1,32 @@
+/*
+ * check.c - `gpushare check`: whether a configuration can be used, and what it then says.
+ */
+#include <stdio.h>
+
+#include "cli/configuration.h"
+#include "cli/tool.h"
+
+static int run_check(const struct tool_args *args) {
+    struct gps_config config;
+    int error = gps_config_read_file(&config, args->operands[0], settings_error, NULL);
+    if (error != 0)
+        return TOOL_FAILED;
+    printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
+           config.rule_count == 1 ? "" : "s");
+    settings_print(&config);
+    gps_config_free(&config);
+    return TOOL_OK;
+}
+
+const struct tool_verb tool_verb_check = {
+    .name = "check",
+    .operands = "FILE",
+    .summary = "check a configuration and print what it says",
+    .details =
+        "Prints the options and rules that hold, defaults included; the environment is left out.\n"
+        "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed.\n",
+    .operands_min = 1,
+    .operands_max = 1,
+    .usage_status = TOOL_USAGE,
+    .run = run_check,
+};

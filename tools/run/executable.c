@@ -1,0 +1,168 @@
+/*
+ * executable.c - what an executable is, as far as preloading goes.
+ */
+#include "executable.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define PROGRAM_SCRIPT_DEPTH 4 /* the kernel follows this many interpreters */
+
+#if __SIZEOF_POINTER__ == 8
+#define OWN_CLASS ELFCLASS64
+typedef Elf64_Ehdr elf_header;
+typedef Elf64_Phdr elf_segment;
+#else
+#define OWN_CLASS ELFCLASS32
+typedef Elf32_Ehdr elf_header;
+typedef Elf32_Phdr elf_segment;
+#endif
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#else
+#error "which ELF machine is this?"
+#endif
+
+/* --- finding --- */
+
+static int executable(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0)
+        return errno == ENOTDIR ? -ENOENT : -errno;
+    return S_ISREG(status.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
+}
+
+int program_find(const char *command, char path[PATH_MAX]) {
+    const char *search = getenv("PATH");
+    int error = -ENOENT;
+    if (strchr(command, '/') != NULL) {
+        snprintf(path, PATH_MAX, "%s", command);
+        return executable(path);
+    }
+    for (search = search != NULL ? search : "/bin:/usr/bin"; command[0] != 0; search++) {
+        size_t length = strcspn(search, ":");
+        snprintf(path, PATH_MAX, "%.*s/%s", (int)(length ? length : 1), length ? search : ".",
+                 command);
+        int result = executable(path);
+        if (result == 0)
+            return 0;
+        error = result == -EACCES ? result : error;
+        search += length;
+        if (*search == 0)
+            break;
+    }
+    return error;
+}
+
+/* --- judging --- */
+
+/* The kernel tells the loader to ignore LD_PRELOAD when a program gains rights by being started. */
+static const char *privilege(const char *path) {
+    struct stat status;
+    char capabilities[64];
+    if (stat(path, &status) != 0)
+        return NULL;
+    if ((status.st_mode & S_ISUID) != 0 && status.st_uid != getuid())
+        return "is setuid: the loader ignores LD_PRELOAD for it";
+    if ((status.st_mode & S_ISGID) != 0 && status.st_gid != getgid())
+        return "is setgid: the loader ignores LD_PRELOAD for it";
+    if (getuid() != 0 &&
+        getxattr(path, "security.capability", capabilities, sizeof(capabilities)) > 0)
+        return "has file capabilities: the loader ignores LD_PRELOAD for it";
+    return NULL;
+}
+
+/* The loader that the ELF file names; "" where it names none. */
+static bool read_interpreter(int file, const elf_header *header, char *loader, size_t size) {
+    loader[0] = 0;
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        elf_segment segment;
+        off_t at = (off_t)(header->e_phoff + (size_t)i * sizeof(segment));
+        if (pread(file, &segment, sizeof(segment), at) != (ssize_t)sizeof(segment))
+            return false;
+        if (segment.p_type != PT_INTERP)
+            continue;
+        size_t length = segment.p_filesz < size ? segment.p_filesz : size - 1;
+        ssize_t count = pread(file, loader, length, (off_t)segment.p_offset);
+        loader[count > 0 ? count : 0] = 0;
+        return count > 0;
+    }
+    return true;
+}
+
+static const char *judge_elf(int file, const elf_header *header) {
+    char loader[256];
+    if (header->e_ident[EI_CLASS] != OWN_CLASS)
+        return OWN_CLASS == ELFCLASS64 ? "is a 32-bit program, the library is 64-bit"
+                                       : "is a 64-bit program, the library is 32-bit";
+    if (header->e_machine != OWN_MACHINE)
+        return "is built for another processor than the library";
+    if (header->e_phentsize != sizeof(elf_segment) ||
+        !read_interpreter(file, header, loader, sizeof(loader)))
+        return "is a damaged ELF file";
+    if (loader[0] == 0)
+        return "is statically linked: no loader reads LD_PRELOAD for it";
+    if (strstr(loader, "ld-musl") != NULL)
+        return "uses musl, the library needs glibc";
+    return NULL;
+}
+
+/* "#!/usr/bin/python3 -E" */
+static bool script_interpreter(char *head, char path[PATH_MAX]) {
+    if (strncmp(head, "#!", 2) != 0)
+        return false;
+    head[strcspn(head, "\n")] = 0;
+    head += 2 + strspn(head + 2, " \t");
+    head[strcspn(head, " \t")] = 0;
+    snprintf(path, PATH_MAX, "%s", head);
+    return head[0] != 0;
+}
+
+/* One executable. 1: it is a script, and `path` becomes its interpreter's. */
+static int judge(char path[PATH_MAX], const char **obstacle) {
+    char head[512] = "";
+    elf_header header;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    *obstacle = NULL;
+    if (file < 0)
+        return 0;
+    ssize_t count = pread(file, head, sizeof(head) - 1, 0);
+    if (count >= (ssize_t)sizeof(header) && memcmp(head, ELFMAG, SELFMAG) == 0) {
+        memcpy(&header, head, sizeof(header));
+        *obstacle = judge_elf(file, &header);
+    }
+    close(file);
+    if (*obstacle == NULL)
+        *obstacle = privilege(path); /* of a script: does not count, the kernel ignores it */
+    return script_interpreter(head, path);
+}
+
+bool program_obstacle(const char *path, char *why, unsigned size) {
+    char current[PATH_MAX];
+    const char *obstacle = NULL;
+    bool script = false;
+    snprintf(current, sizeof(current), "%s", path);
+    for (int depth = 0; depth <= PROGRAM_SCRIPT_DEPTH; depth++) {
+        char judged[PATH_MAX];
+        memcpy(judged, current, sizeof(judged));
+        if (judge(current, &obstacle) == 0) {
+            if (obstacle != NULL && script)
+                snprintf(why, size, "is a script, and its interpreter %s %s", judged, obstacle);
+            else if (obstacle != NULL)
+                snprintf(why, size, "%s", obstacle);
+            return obstacle != NULL;
+        }
+        script = true;
+    }
+    return false;
+}

@@ -1,0 +1,95 @@
+/*
+ * launch.c - what comes before a command runs with the library preloaded.
+ */
+#include "launch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/configuration.h"
+#include "cli/tool.h"
+#include "executable.h"
+
+bool launch_set(const char *variable, const char *value) {
+    if (setenv(variable, value, 1) == 0)
+        return true;
+    tool_error("cannot set %s: %s", variable, strerror(errno));
+    return false;
+}
+
+static bool set_config(const char *file) {
+    char here[PATH_MAX] = "", path[2 * PATH_MAX];
+    if (file[0] != '/' && getcwd(here, sizeof(here)) == NULL) {
+        tool_error("cannot tell the current directory: %s", strerror(errno));
+        return false;
+    }
+    snprintf(path, sizeof(path), "%s%s%s", here, file[0] == '/' ? "" : "/", file);
+    return launch_set("GPUSHARE_CONFIG", path);
+}
+
+/* What came from our own option is called by its name. */
+static void environment_error(void *arg, const char *file, unsigned line, const char *message) {
+    const char *mode = arg;
+    bool ours = mode != NULL && strcmp(file, "GPUSHARE_MODE") == 0;
+    settings_error(NULL, ours ? "--mode" : file, line, message);
+}
+
+/* Checks what the command will read: first the file that was named, under the name it was given. */
+static bool check_configuration(const char *file, const char *mode) {
+    struct gps_config config;
+    if (file != NULL) {
+        if (gps_config_read_file(&config, file, settings_error, NULL) != 0)
+            return false;
+        gps_config_free(&config);
+    }
+    if (gps_config_load(&config, environment_error, (void *)(uintptr_t)mode) != 0)
+        return false;
+    gps_config_free(&config);
+    return true;
+}
+
+static bool preload(void) {
+    char library[PATH_MAX];
+    if (!library_find(library)) {
+        tool_error("libgpushare.so not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
+                   library);
+        return false;
+    }
+    if (!library_preloadable(library)) {
+        tool_error("LD_PRELOAD cannot hold '%s', for it has a blank or a colon; set "
+                   "GPUSHARE_LIBRARY to a symbolic link without",
+                   library);
+        return false;
+    }
+    char *value = library_preload_value(library, getenv("LD_PRELOAD"));
+    bool done = launch_set("LD_PRELOAD", value);
+    free(value);
+    return done;
+}
+
+static void warn_of_obstacles(const char *command) {
+    char path[PATH_MAX], why[PATH_MAX + 128];
+    if (program_find(command, path) == 0 && program_obstacle(path, why, sizeof(why)))
+        tool_warn("'%s' %s; it runs without gpushare", command, why);
+}
+
+bool launch_prepare(const char *config, const char *mode, const char *command) {
+    if ((config != NULL && !set_config(config)) ||
+        (mode != NULL && !launch_set("GPUSHARE_MODE", mode)))
+        return false;
+    if (!check_configuration(config, mode))
+        return false;
+    warn_of_obstacles(command);
+    return preload();
+}
+
+int launch_failed(const char *command, int error) {
+    if (error == ENOENT && strchr(command, '/') == NULL)
+        tool_error("command '%s' not found", command);
+    else
+        tool_error("cannot execute '%s': %s", command, strerror(error));
+    return error == ENOENT ? TOOL_NOT_FOUND : TOOL_CANNOT_EXECUTE;
+}

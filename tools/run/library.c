@@ -1,0 +1,95 @@
+/*
+ * library.c - where libgpushare.so is, and how it gets into LD_PRELOAD (executable.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/tool.h"
+#include "executable.h"
+
+#define LIBRARY_NAME "libgpushare.so"
+
+#if defined(__x86_64__)
+#define LIBRARY_MULTIARCH "/../lib/x86_64-linux-gnu"
+#else
+#define LIBRARY_MULTIARCH "/../lib/aarch64-linux-gnu"
+#endif
+
+/* As given, but absolute: a link that was chosen on purpose is not resolved. */
+static bool chosen(const char *given, char path[PATH_MAX]) {
+    char here[PATH_MAX] = "";
+    if (given[0] != '/' && getcwd(here, sizeof(here)) == NULL)
+        return false;
+    int length = snprintf(path, PATH_MAX, "%s%s%s", here, given[0] == '/' ? "" : "/", given);
+    return length < PATH_MAX && access(path, R_OK) == 0;
+}
+
+static bool try_directory(const char *base, const char *below, char path[PATH_MAX]) {
+    char candidate[PATH_MAX];
+    int length = snprintf(candidate, sizeof(candidate), "%s%s/%s", base, below, LIBRARY_NAME);
+    return length < (int)sizeof(candidate) && realpath(candidate, path) != NULL &&
+           access(path, R_OK) == 0;
+}
+
+static bool own_directory(char path[PATH_MAX]) {
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length <= 0)
+        return false;
+    path[length] = 0;
+    char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return false;
+    *slash = 0;
+    return true;
+}
+
+bool library_find(char path[PATH_MAX]) {
+    static const char *const below[] = {"", "/../lib", "/../lib64", LIBRARY_MULTIARCH};
+    char own[PATH_MAX] = "";
+    const char *given = getenv("GPUSHARE_LIBRARY");
+    if (given != NULL && given[0] != 0) {
+        if (chosen(given, path))
+            return true;
+        snprintf(path, PATH_MAX, "GPUSHARE_LIBRARY=%s", given);
+        return false;
+    }
+    bool known = own_directory(own);
+    for (size_t i = 0; known && i < sizeof(below) / sizeof(below[0]); i++)
+        if (try_directory(own, below[i], path))
+            return true;
+#ifdef GPS_LIBDIR
+    if (try_directory(GPS_LIBDIR, "", path))
+        return true;
+    snprintf(path, PATH_MAX, "%.2000s, the lib directories beside it, " GPS_LIBDIR, own);
+#else
+    snprintf(path, PATH_MAX, "%.2000s and the lib directories beside it", own);
+#endif
+    return false;
+}
+
+bool library_preloadable(const char *path) {
+    return strpbrk(path, " \t\n:") == NULL;
+}
+
+/* Whether the list has the library already, as with `gpushare run gpushare run`. */
+static bool listed(const char *library, const char *list) {
+    size_t length = strlen(library);
+    for (const char *at = strstr(list, library); at != NULL; at = strstr(at + 1, library))
+        if ((at == list || strchr(": ", at[-1]) != NULL) && strchr(": ", at[length]) != NULL)
+            return true;
+    return false;
+}
+
+char *library_preload_value(const char *library, const char *existing) {
+    if (existing == NULL || existing[0] == 0)
+        return tool_copy(library);
+    if (listed(library, existing))
+        return tool_copy(existing);
+    size_t size = strlen(library) + strlen(existing) + 2;
+    char *value = tool_resize(NULL, size, 1);
+    snprintf(value, size, "%s:%s", library, existing);
+    return value;
+}

@@ -1,0 +1,131 @@
+/*
+ * run.c - `gpushare run`: a command with the library preloaded.
+ *
+ * The command takes this process's place, so signals and exit status are its own; unless its
+ * allocations are to be listed, which somebody must do after it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "allocations/allocation_groups.h"
+#include "audit_logs.h"
+#include "cli/tool.h"
+#include "descendants.h"
+#include "launch.h"
+#include "report/report.h"
+
+#define GRACE 5 /* seconds that the command's descendants have to end after it */
+
+enum { OPTION_CONFIG, OPTION_MODE, OPTION_LIST, OPTION_OUTPUT, OPTION_JSON };
+
+/* --- the list --- */
+
+static bool print_list(FILE *out, const struct tool_args *args, struct logs *logs) {
+    struct symbols *symbols = symbol_open(NULL);
+    struct listing listing;
+    logs_sort(logs);
+    listing_make(&listing, logs);
+    if (args->values[OPTION_JSON] != NULL)
+        listing_json(out, &listing, symbols);
+    else
+        listing_text(out, &listing, symbols);
+    listing_free(&listing);
+    symbol_close(symbols);
+    return fflush(out) == 0 && !ferror(out);
+}
+
+static int list(const struct tool_args *args, const struct auditlog *log, FILE *out,
+                const struct offspring *offspring) {
+    struct logs logs = {NULL, 0};
+    if (auditlog_used(log))
+        logs_add(&logs, log->path, report_complain);
+    const bool printed = print_list(out, args, &logs);
+    logs_free(&logs);
+    if (offspring->running > 0)
+        tool_warn("%zu process%s still running; what they allocate from now on is not listed",
+                  offspring->running, offspring->running == 1 ? "" : "es");
+    if (!printed)
+        tool_error("cannot write the list: %s", strerror(errno));
+    return printed || offspring->status != 0 ? offspring->status : TOOL_RUN_FAILED;
+}
+
+/* --- the run --- */
+
+static bool prepare(const struct tool_args *args, const struct auditlog *log) {
+    char *value = auditlog_value(log);
+    bool done = launch_set("GPUSHARE_LIST_ALLOCATIONS", "yes") &&
+                launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", value) &&
+                launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
+                launch_set("GPUSHARE_LOG_LEVEL", "error");
+    free(value);
+    return done && launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]);
+}
+
+static int run_listed(const struct tool_args *args, const struct auditlog *log, FILE *out) {
+    struct offspring offspring;
+    if (!prepare(args, log))
+        return TOOL_RUN_FAILED;
+    int error = offspring_run(args->operands, GRACE, &offspring);
+    return error == 0 ? list(args, log, out, &offspring) : launch_failed(args->operands[0], -error);
+}
+
+static int run_with_list(const struct tool_args *args) {
+    const char *path = args->values[OPTION_OUTPUT];
+    struct auditlog log;
+    int status = TOOL_RUN_FAILED;
+    FILE *out = path != NULL ? fopen(path, "we") : stderr;
+    if (out == NULL) {
+        tool_error("cannot write '%s': %s", path, strerror(errno));
+        return TOOL_RUN_FAILED;
+    }
+    if (auditlog_open(&log, NULL)) {
+        status = run_listed(args, &log, out);
+        auditlog_close(&log);
+    }
+    if (out != stderr)
+        fclose(out);
+    return status;
+}
+
+static int run_plainly(const struct tool_args *args) {
+    char **command = args->operands;
+    if (!launch_prepare(args->values[OPTION_CONFIG], args->values[OPTION_MODE], command[0]))
+        return TOOL_RUN_FAILED;
+    execvp(command[0], command);
+    return launch_failed(command[0], errno);
+}
+
+static int run_run(const struct tool_args *args) {
+    const bool listed = args->values[OPTION_LIST] != NULL;
+    if (listed && args->values[OPTION_MODE] != NULL)
+        tool_error("--list-allocations only observes; leave --mode away");
+    else if (!listed && (args->values[OPTION_OUTPUT] != NULL || args->values[OPTION_JSON] != NULL))
+        tool_error("--output and --json are for --list-allocations");
+    else
+        return listed ? run_with_list(args) : run_plainly(args);
+    return TOOL_RUN_FAILED;
+}
+
+const struct tool_verb tool_verb_run = {
+    .name = "run",
+    .operands = "[--] CMD...",
+    .summary = "run a command with gpushare preloaded",
+    .details =
+        "Puts libgpushare.so first into LD_PRELOAD and becomes CMD; its exit status is CMD's own.\n"
+        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n"
+        "The library is GPUSHARE_LIBRARY, or found beside this tool, or where it is installed.\n"
+        "With --list-allocations nothing is shared or changed; when CMD has ended, the device\n"
+        "memory that it and its children allocated is listed on stderr, with a rule for each.\n",
+    .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
+                {"mode", 'm', "MODE", "share, audit or off, instead of the configuration's"},
+                {"list-allocations", 'L', NULL, "observe only, then list allocations and rules"},
+                {"output", 'o', "FILE", "write the list to FILE: it is a configuration"},
+                {"json", 0, NULL, "the list as JSON"}},
+    .operands_min = 1,
+    .command = true,
+    .usage_status = TOOL_RUN_FAILED,
+    .run = run_run,
+};

@@ -1,0 +1,16 @@
+/*
+ * short_name.h - a function's name at a length that a person reads.
+ *
+ * A C++ template's name can be 1,000 characters long, nearly all of it arguments.
+ */
+#ifndef SHORT_NAME_H
+#define SHORT_NAME_H
+
+#define BRIEF_MAX 100
+
+/* The demangled name, malloc'ed. One longer than BRIEF_MAX loses what it must: what stands in the
+ * parentheses of its parameters, then in the angle brackets of its template arguments, then its
+ * end. What was there is "...". */
+char *brief_function(const char *name);
+
+#endif

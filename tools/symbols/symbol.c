@@ -1,0 +1,101 @@
+/*
+ * symbol.c - remembers modules and frames that were looked up.
+ */
+#include "symbol.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "cli/string_map.h"
+#include "cli/tool.h"
+#include "symbol_module.h"
+
+struct symbols {
+    struct index *modules, *found;
+    char *directory, *search;
+};
+
+struct symbols *symbol_open(const char *directory) {
+    static const char usual[] = ":.debug:/usr/lib/debug";
+    struct symbols *symbols = tool_resize(NULL, 1, sizeof(*symbols));
+    *symbols = (struct symbols){.directory = directory != NULL ? tool_copy(directory) : NULL};
+    symbols->search = tool_format("%s%s%s", directory != NULL ? directory : "",
+                                  directory != NULL ? ":" : "", usual);
+    return symbols;
+}
+
+static void drop_module(void *value) {
+    symbol_module_close(value);
+    free(value);
+}
+
+static void drop_symbol(void *value) {
+    struct symbol *symbol = value;
+    for (size_t i = 0; i < symbol->count; i++) {
+        free(symbol->places[i].function);
+        free(symbol->places[i].bare);
+        free(symbol->places[i].plain);
+        free(symbol->places[i].file);
+        free(symbol->places[i].directory);
+    }
+    free(symbol->places);
+    free(symbol);
+}
+
+void symbol_close(struct symbols *symbols) {
+    index_free(&symbols->found, drop_symbol);
+    index_free(&symbols->modules, drop_module);
+    free(symbols->directory);
+    free(symbols->search);
+    free(symbols);
+}
+
+static const struct symbol_module *module_of(struct symbols *symbols, const struct log_frame *frame,
+                                             const char *key) {
+    struct symbol_module *module = index_get(symbols->modules, key);
+    if (module != NULL)
+        return module;
+    module = tool_resize(NULL, 1, sizeof(*module));
+    symbol_module_open(module, frame->module, frame->build_id, &symbols->search,
+                       symbols->directory);
+    index_put(&symbols->modules, key, module);
+    return module;
+}
+
+/* A return address is one past its call, which can be the first of the next line or function. */
+static struct symbol *look_up(struct symbols *symbols, const struct log_frame *frame,
+                              const char *module_key) {
+    struct symbol *symbol = tool_resize(NULL, 1, sizeof(*symbol));
+    *symbol = (struct symbol){.count = 1};
+    symbol->places = tool_resize(NULL, 1, sizeof(*symbol->places));
+    symbol->places[0] = (struct symbol_place){.line = 0};
+    if (frame->module == NULL)
+        return symbol;
+    const struct symbol_module *module = module_of(symbols, frame, module_key);
+    symbol->note = module->note;
+    if (module->module != NULL && frame->offset > 0)
+        symbol_place_find(module, frame->offset - 1, symbol);
+    return symbol;
+}
+
+const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
+    char *module_key = tool_format("%s %s", frame->build_id != NULL ? frame->build_id : "",
+                                   frame->module != NULL ? frame->module : "");
+    char *key = tool_format("%" PRIx64 " %s", frame->offset, module_key);
+    struct symbol *symbol = index_get(symbols->found, key);
+    if (symbol == NULL) {
+        symbol = look_up(symbols, frame, module_key);
+        index_put(&symbols->found, key, symbol);
+    }
+    free(module_key);
+    free(key);
+    return symbol;
+}
+
+char *symbol_path(const struct symbol_place *place) {
+    if (place->file == NULL)
+        return NULL;
+    if (place->file[0] == '/' || place->directory == NULL)
+        return tool_copy(place->file);
+    return tool_format("%s/%s", place->directory, place->file);
+}

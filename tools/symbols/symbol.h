@@ -1,0 +1,40 @@
+/*
+ * symbol.h - what stands at a frame: function, file and line, by libdw.
+ *
+ * The processes are dead, so all of it comes from files: the module that the frame names if it
+ * still is the one that ran (by build id), else a debug file of that build id. Debug files are
+ * looked for beside the module, below its .debug/ and below /usr/lib/debug, and first in a
+ * directory of the caller's. Each module is opened once, each frame looked up once; results live
+ * until symbol_close.
+ */
+#ifndef SYMBOL_H
+#define SYMBOL_H
+
+#include "logs/logs.h"
+
+/* Names are NULL, lines 0 where they are not known. */
+struct symbol_place {
+    char *function;  /* demangled, with its parameters */
+    char *bare;      /* demangled, without */
+    char *plain;     /* as the linker knows it */
+    char *file;      /* as it was given to the compiler */
+    char *directory; /* in which the compiler ran: where a relative `file` begins */
+    unsigned line;
+};
+
+struct symbol {
+    struct symbol_place *places; /* innermost first: all but the last were inlined */
+    size_t count;                /* at least 1 */
+    const char *note;            /* why there is no more to say: "replaced since"; or NULL */
+};
+
+struct symbols;
+
+/* `directory`: of further debug files, or NULL. */
+struct symbols *symbol_open(const char *directory);
+void symbol_close(struct symbols *symbols);
+const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame);
+/* Of the place's source file, absolute if that is known; malloc'ed. NULL: it has none. */
+char *symbol_path(const struct symbol_place *place);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * user_frame.c - which part of a stack is the user's, and what stays of it from build to build.
+ */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/tool.h"
+#include "logs/aggregate.h"
+#include "user_frame.h"
+
+/* A library by the beginning of its file name, version numbers left out. */
+static bool is_users(const char *module) {
+    static const char *const others[] = {"libcuda.so",    "libcudart.so",   "libc.so",
+                                         "libpthread.so", "libgpushare.so", "ld-linux",
+                                         "linux-vdso",    "[vdso]"};
+    const char *base = story_base(module);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strncmp(base, others[i], strlen(others[i])) == 0)
+            return false;
+    return true;
+}
+
+const struct log_frame *trace_user_frame(const struct log_stack *stack) {
+    for (size_t i = 0; i < stack->count; i++)
+        if (stack->frames[i].module != NULL && is_users(stack->frames[i].module))
+            return &stack->frames[i];
+    return NULL;
+}
+
+const struct symbol_place *trace_user_place(const struct log_stack *stack,
+                                            struct symbols *symbols) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct log_frame *frame = &stack->frames[i];
+        if (frame->module == NULL || !is_users(frame->module))
+            continue;
+        const struct symbol *symbol = symbol_find(symbols, frame);
+        for (size_t j = 0; j < symbol->count; j++)
+            if (symbol->places[j].file != NULL && symbol->places[j].line > 0)
+                return &symbol->places[j];
+    }
+    return NULL;
+}
+
+/* The program's entry, and what libc calls before main; with libc stripped, any of it that lies
+ * there has no name. */
+static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
+    static const char libc[] = "libc.so", start[] = "__libc_start";
+    const char *function = symbol_find(symbols, frame)->places[0].function;
+    if (function != NULL)
+        return strcmp(function, "_start") == 0 || strncmp(function, start, sizeof(start) - 1) == 0;
+    return frame->module != NULL && strncmp(story_base(frame->module), libc, sizeof(libc) - 1) == 0;
+}
+
+size_t trace_told(const struct log_stack *stack, struct symbols *symbols) {
+    size_t count = stack->count;
+    while (count > 0 && is_start(&stack->frames[count - 1], symbols))
+        count--;
+    return count > 0 ? count : stack->count;
+}
+
+/* "app main" where the function is known, else "app 1b2c". */
+static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct symbols *symbols) {
+    const char *module = frame->module != NULL ? story_base(frame->module) : "";
+    const char *function = symbol_find(symbols, frame)->places[0].function;
+    char *text = function != NULL ? tool_format("%s %s\n", module, function)
+                                  : tool_format("%s %" PRIx64 "\n", module, frame->offset);
+    XXH3_64bits_update(state, text, strlen(text));
+    free(text);
+}
+
+uint64_t trace_hash(const struct log_line *line, struct symbols *symbols) {
+    const struct log_stack *stack = story_stack(line);
+    XXH3_state_t *state = XXH3_createState();
+    if (state == NULL)
+        tool_no_memory();
+    XXH3_64bits_reset(state);
+    XXH3_64bits_update(state, line->finding, strlen(line->finding) + 1);
+    if (line->api != NULL)
+        XXH3_64bits_update(state, line->api, strlen(line->api));
+    for (size_t i = 0; i < stack->count; i++)
+        mix_frame(state, &stack->frames[i], symbols);
+    uint64_t hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return hash;
+}
