@@ -132,7 +132,12 @@ struct gps_region_record {
 /* What was done to a region, and where: the stacks that its owner kept (mode = audit). They follow
  * the record in its file, in the same page, once the owner has written them; the allocation's and
  * the export's at first, the free's when it comes. */
-enum gps_deed { GPS_DEED_ALLOCATED = 0, GPS_DEED_EXPORTED, GPS_DEED_FREED, GPS_REGION_DEEDS };
+enum gps_history_event {
+    GPS_HISTORY_ALLOCATED = 0,
+    GPS_HISTORY_EXPORTED,
+    GPS_HISTORY_FREED,
+    GPS_HISTORY_EVENTS
+};
 
 #define GPS_TRACE_FRAMES    16u  /* of a stack, innermost first; the rest is not published */
 #define GPS_TRACE_MODULES   12u  /* of the three stacks together */
@@ -146,10 +151,10 @@ struct gps_trace_module {
 };
 
 struct gps_region_traces {
-    uint32_t count[GPS_REGION_DEEDS]; /* frames, by enum gps_deed */
+    uint32_t count[GPS_HISTORY_EVENTS]; /* frames, by enum gps_history_event */
     uint32_t module_count;
-    uint64_t offset[GPS_REGION_DEEDS][GPS_TRACE_FRAMES]; /* return address - load address */
-    uint8_t module[GPS_REGION_DEEDS][GPS_TRACE_FRAMES];
+    uint64_t offset[GPS_HISTORY_EVENTS][GPS_TRACE_FRAMES]; /* return address - load address */
+    uint8_t module[GPS_HISTORY_EVENTS][GPS_TRACE_FRAMES];
     uint8_t reserved[56];
     struct gps_trace_module modules[GPS_TRACE_MODULES];
     uint64_t checksum; /* of the bytes before it, seeded with the record's own checksum */

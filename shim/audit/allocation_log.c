@@ -14,7 +14,7 @@
 
 enum { SEEN = 1024 }; /* a power of two */
 
-bool gps_listing_active;
+bool gps_allocation_log_active;
 
 static struct {
     uint64_t process;
@@ -22,11 +22,12 @@ static struct {
     _Atomic uint64_t seen[SEEN]; /* hashes of stacks that are in the log; a newer one replaces */
 } state;
 
-void gps_listing_start(const struct gps_options *options) {
+void gps_allocation_log_start(const struct gps_options *options) {
     memset((void *)&state, 0, sizeof(state));
-    state.process = gps_life_clock();
-    gps_listing_active = options->list_allocations == GPS_LIST_YES &&
-                         options->mode == GPS_MODE_AUDIT && options->log_format == GPS_LOG_JSONL;
+    state.process = gps_clock_monotonic();
+    gps_allocation_log_active = options->list_allocations == GPS_LIST_YES &&
+                                options->mode == GPS_MODE_AUDIT &&
+                                options->log_format == GPS_LOG_JSONL;
 }
 
 static bool is_new(uint64_t hash) {
@@ -50,7 +51,7 @@ static void write_line(struct gps_listed_line *line, uint32_t trace) {
         munmap(frames, size);
 }
 
-void gps_listing_add(uint64_t pointer, uint64_t size, enum gps_listed kind) {
+void gps_allocation_log_add(uint64_t pointer, uint64_t size, enum gps_listed kind) {
     struct gps_scope scope;
     char caller[GPS_GLOB_BYTES];
     struct gps_listed_line line = {.process = state.process,

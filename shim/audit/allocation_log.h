@@ -16,12 +16,12 @@
 
 enum gps_listed { GPS_LISTED_PLAIN, GPS_LISTED_POOL };
 
-extern bool gps_listing_active;
+extern bool gps_allocation_log_active;
 
 /* At the first CUDA call; also in a forked child. */
-void gps_listing_start(const struct gps_options *options);
+void gps_allocation_log_start(const struct gps_options *options);
 
 /* The driver has allocated, and the call is still under way. */
-void gps_listing_add(uint64_t pointer, uint64_t size, enum gps_listed kind);
+void gps_allocation_log_add(uint64_t pointer, uint64_t size, enum gps_listed kind);
 
 #endif

@@ -14,7 +14,7 @@ struct subject {
     uint64_t base; /* of what it lies in; 0: nothing that is known */
     struct gps_alloc alloc;
     struct gps_import import;
-    struct gps_gone gone;
+    struct gps_freed gone;
     bool is_alloc, is_import;
 };
 
@@ -44,8 +44,8 @@ static void find(uint64_t pointer, struct subject *subject) {
 }
 
 /* Gone, and nothing else has come to its address by a way that we do not see. */
-static bool was_gone(enum gps_gone_kind kind, uint64_t pointer, struct subject *subject) {
-    return !subject->base && gps_gone_find(kind, pointer, &subject->gone);
+static bool was_gone(enum gps_freed_kind kind, uint64_t pointer, struct subject *subject) {
+    return !subject->base && gps_freed_find(kind, pointer, &subject->gone);
 }
 
 static void describe(struct gps_report *report, uint64_t pointer, const struct subject *subject) {
@@ -81,12 +81,12 @@ static enum gps_known known_of_free(uint64_t pointer, struct subject *subject) {
         return GPS_KNOWN_OPEN_HERE;
     if (subject->base && subject->base != pointer)
         return GPS_KNOWN_INTERIOR;
-    return gps_waiting_has(pointer) || was_gone(GPS_GONE_MEMORY, pointer, subject)
-               ? GPS_KNOWN_GONE
+    return gps_waiting_has(pointer) || was_gone(GPS_FREED_MEMORY, pointer, subject)
+               ? GPS_KNOWN_FREED
                : GPS_KNOWN_NOTHING;
 }
 
-void gps_refusal_free(uint64_t pointer, int code) {
+void gps_diagnose_free(uint64_t pointer, int code) {
     struct gps_scope scope;
     struct subject subject;
     char detail[128];
@@ -118,8 +118,8 @@ static enum gps_known known_of_close(uint64_t pointer, struct subject *subject) 
         return GPS_KNOWN_INTERIOR;
     if (subject->is_import)
         return subject->import.via == GPS_VIA_RULE ? GPS_KNOWN_OWN : GPS_KNOWN_LIVE;
-    if (was_gone(GPS_GONE_IMPORT, pointer, subject))
-        return GPS_KNOWN_GONE;
+    if (was_gone(GPS_FREED_IMPORT, pointer, subject))
+        return GPS_KNOWN_FREED;
     return subject->base ? GPS_KNOWN_OWN : GPS_KNOWN_NOTHING;
 }
 
@@ -154,7 +154,7 @@ static void report_close(uint64_t pointer, int code) {
     gps_report_send(&report);
 }
 
-void gps_refusal_close(uint64_t pointer, int code) {
+void gps_diagnose_close(uint64_t pointer, int code) {
     struct gps_scope scope;
     if (code != GPS_INVALID_VALUE && code != GPS_INVALID_CONTEXT)
         return;
@@ -181,7 +181,7 @@ static const char *kind_of(uint64_t pointer, struct subject *subject) {
     find(pointer, subject);
     if (subject->is_import)
         return "it is memory of another process: pass on the handle that was opened";
-    if (was_gone(GPS_GONE_MEMORY, pointer, subject))
+    if (was_gone(GPS_FREED_MEMORY, pointer, subject))
         return "the memory was freed before";
     return kinds[gps_ops->kind(pointer)];
 }
@@ -202,7 +202,7 @@ static void report_export(uint64_t pointer, int code) {
     gps_report_send(&report);
 }
 
-void gps_refusal_export(uint64_t pointer, int code) {
+void gps_diagnose_export(uint64_t pointer, int code) {
     struct gps_scope scope;
     if (code != GPS_INVALID_VALUE && code != GPS_INVALID_CONTEXT)
         return;

@@ -10,13 +10,13 @@
 
 #include "ipc/import.h"
 
-void gps_refusal_free(uint64_t pointer, int code);
-void gps_refusal_close(uint64_t pointer, int code);
+void gps_diagnose_free(uint64_t pointer, int code);
+void gps_diagnose_close(uint64_t pointer, int code);
 /* `opening`: as gps_import_prepare left it; its record is looked at as it is now. */
-void gps_refusal_open(const struct gps_opening *opening, unsigned flags, int code);
-void gps_refusal_export(uint64_t pointer, int code);
+void gps_diagnose_open(const struct gps_opening *opening, unsigned flags, int code);
+void gps_diagnose_export(uint64_t pointer, int code);
 /* `event` 0: it could not be created, for the flags. */
-void gps_refusal_share_event(uint64_t event, int code);
-void gps_refusal_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);
+void gps_diagnose_share_event(uint64_t event, int code);
+void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);
 
 #endif

@@ -210,7 +210,7 @@ static void report_open(struct open *open) {
     gps_report_send_with(&report, open->recorded ? &open->record : NULL);
 }
 
-void gps_refusal_open(const struct gps_opening *opening, unsigned flags, int code) {
+void gps_diagnose_open(const struct gps_opening *opening, unsigned flags, int code) {
     struct open open = {.opening = opening, .flags = flags, .code = code};
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
@@ -235,12 +235,12 @@ static void report_event(enum gps_ask ask, enum gps_known known, const struct gp
 /* It was made for other processes, or is destroyed: then the flags are not what is wrong. */
 static bool is_other_trouble(uint64_t event) {
     struct gps_event known;
-    struct gps_gone gone;
-    return event &&
-           (gps_registry_find_event(event, &known) || gps_gone_find(GPS_GONE_EVENT, event, &gone));
+    struct gps_freed gone;
+    return event && (gps_registry_find_event(event, &known) ||
+                     gps_freed_find(GPS_FREED_EVENT, event, &gone));
 }
 
-void gps_refusal_share_event(uint64_t event, int code) {
+void gps_diagnose_share_event(uint64_t event, int code) {
     struct gps_scope scope;
     uint64_t context = 0;
     enum gps_known known = GPS_KNOWN_NOTHING;
@@ -279,7 +279,7 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
     return GPS_KNOWN_NAMESPACE;
 }
 
-void gps_refusal_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
+void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
     struct gps_scope scope;
     const char *detail = NULL;
     struct gps_event own = {.event = 0};

@@ -71,7 +71,7 @@ static struct gps_answer on_exit_of(const struct gps_question *q) {
 
 /* The driver crashes of a second destroy: in share mode it is not asked. */
 static struct gps_answer on_destroy(const struct gps_question *q) {
-    if (q->known != GPS_KNOWN_GONE)
+    if (q->known != GPS_KNOWN_FREED)
         return say(GPS_FORWARD, GPS_NO_FINDING);
     return q->mode == GPS_MODE_SHARE ? deny(GPS_INVALID_HANDLE, GPS_EVENT_DOUBLE_DESTROY)
                                      : say(GPS_FORWARD, GPS_EVENT_DOUBLE_DESTROY);
@@ -83,7 +83,7 @@ static const struct {
     enum gps_known known;
     enum gps_finding finding;
 } names[] = {
-    {GPS_ASK_FREED, GPS_KNOWN_GONE, GPS_DOUBLE_FREE},
+    {GPS_ASK_FREED, GPS_KNOWN_FREED, GPS_DOUBLE_FREE},
     {GPS_ASK_FREED, GPS_KNOWN_INTERIOR, GPS_FREE_INTERIOR},
     {GPS_ASK_FREED, GPS_KNOWN_OPEN_HERE, GPS_FREE_IMPORTED},
     {GPS_ASK_OPENED, GPS_KNOWN_NO_CONTEXT, GPS_OPEN_NO_CONTEXT},
@@ -96,7 +96,7 @@ static const struct {
     {GPS_ASK_OPENED, GPS_KNOWN_UNREACHABLE, GPS_OPEN_PEER_DENIED},
     {GPS_ASK_OPENED, GPS_KNOWN_NOTHING, GPS_OPEN_UNKNOWN},
     {GPS_ASK_CLOSED, GPS_KNOWN_NO_CONTEXT, GPS_OPEN_NO_CONTEXT},
-    {GPS_ASK_CLOSED, GPS_KNOWN_GONE, GPS_DOUBLE_CLOSE},
+    {GPS_ASK_CLOSED, GPS_KNOWN_FREED, GPS_DOUBLE_CLOSE},
     {GPS_ASK_CLOSED, GPS_KNOWN_INTERIOR, GPS_CLOSE_INTERIOR},
     {GPS_ASK_CLOSED, GPS_KNOWN_OWN, GPS_CLOSE_OWN},
     {GPS_ASK_CLOSED, GPS_KNOWN_NOTHING, GPS_CLOSE_UNOPENED},

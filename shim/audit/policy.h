@@ -40,7 +40,7 @@ enum gps_known {
     GPS_KNOWN_HELD,        /* ours, exported, other processes hold it */
     GPS_KNOWN_RESULT,      /* ours, a rule's with ready = free, not freed before */
     GPS_KNOWN_DEFERRED,    /* freed by the program; the memory waits for its importers */
-    GPS_KNOWN_GONE,        /* freed, closed or destroyed before, and not made again since */
+    GPS_KNOWN_FREED,       /* freed, closed or destroyed before, and not made again since */
     GPS_KNOWN_INTERIOR,    /* inside of what could have been meant */
     GPS_KNOWN_OPEN_HERE,   /* another process's, open in this context already */
     GPS_KNOWN_OWN,         /* of this process itself */

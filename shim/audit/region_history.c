@@ -34,7 +34,7 @@ static struct gps_trace_module module_of(const struct gps_frame *frame) {
     return module;
 }
 
-static void add(struct gps_region_traces *traces, enum gps_deed deed, uint32_t trace) {
+static void add(struct gps_region_traces *traces, enum gps_history_event deed, uint32_t trace) {
     struct gps_frame frames[GPS_TRACE_FRAMES];
     const unsigned count = gps_trace_frames(trace, frames, GPS_TRACE_FRAMES);
     for (unsigned i = 0; i < count; i++) {
@@ -46,20 +46,20 @@ static void add(struct gps_region_traces *traces, enum gps_deed deed, uint32_t t
     traces->count[deed] = count;
 }
 
-void gps_origin_publish(const struct gps_export *region, uint32_t freed) {
+void gps_region_history_publish(const struct gps_export *region, uint32_t freed) {
     struct gps_region_traces traces = {.module_count = 0};
     if (!region->published || !(region->allocated || region->exported || freed))
         return;
-    add(&traces, GPS_DEED_ALLOCATED, region->allocated);
-    add(&traces, GPS_DEED_EXPORTED, region->exported);
-    add(&traces, GPS_DEED_FREED, freed);
+    add(&traces, GPS_HISTORY_ALLOCATED, region->allocated);
+    add(&traces, GPS_HISTORY_EXPORTED, region->exported);
+    add(&traces, GPS_HISTORY_FREED, freed);
     (void)gps_region_set_traces(gps_life_store(), &region->record, &traces); /* a report less */
 }
 
 /* --- in --- */
 
-static void frame_of(const struct gps_region_traces *traces, enum gps_deed deed, unsigned i,
-                     struct gps_frame *frame) {
+static void frame_of(const struct gps_region_traces *traces, enum gps_history_event deed,
+                     unsigned i, struct gps_frame *frame) {
     const uint8_t place = traces->module[deed][i];
     *frame =
         (struct gps_frame){.address = traces->offset[deed][i], .offset = traces->offset[deed][i]};
@@ -70,8 +70,9 @@ static void frame_of(const struct gps_region_traces *traces, enum gps_deed deed,
     gps_hex_format(module->build_id, module->build_id_bytes, frame->build_id);
 }
 
-unsigned gps_origin_frames(const struct gps_region_traces *traces, enum gps_deed deed,
-                           struct gps_frame *frames, unsigned max) {
+unsigned gps_region_history_frames(const struct gps_region_traces *traces,
+                                   enum gps_history_event deed, struct gps_frame *frames,
+                                   unsigned max) {
     const unsigned count = traces->count[deed] < max ? traces->count[deed] : max;
     for (unsigned i = 0; i < count; i++)
         frame_of(traces, deed, i, &frames[i]);

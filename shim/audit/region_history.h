@@ -12,10 +12,11 @@
 #include "registry/registry.h"
 
 /* Publishes the stacks of a published region: `freed` is GPS_NO_TRACE until it is. */
-void gps_origin_publish(const struct gps_export *region, uint32_t freed);
+void gps_region_history_publish(const struct gps_export *region, uint32_t freed);
 
 /* The frames of one deed, as published; their number, at most `max`. */
-unsigned gps_origin_frames(const struct gps_region_traces *traces, enum gps_deed deed,
-                           struct gps_frame *frames, unsigned max);
+unsigned gps_region_history_frames(const struct gps_region_traces *traces,
+                                   enum gps_history_event deed, struct gps_frame *frames,
+                                   unsigned max);
 
 #endif

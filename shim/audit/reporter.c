@@ -73,10 +73,11 @@ static void fill_priors(struct gps_report *report, struct workspace *work) {
 
 /* `own`: how many priors of this process's come behind it. */
 static void add_deed(struct gps_report *report, const struct gps_region_record *origin,
-                     enum gps_deed deed, uint64_t time, struct workspace *work, unsigned own) {
+                     enum gps_history_event deed, uint64_t time, struct workspace *work,
+                     unsigned own) {
     static const char *const names[] = {"allocated", "exported", "freed"};
     struct gps_frame *frames = work->priors[report->prior_count];
-    const unsigned count = gps_origin_frames(&work->traces, deed, frames, GPS_STACK_MAX);
+    const unsigned count = gps_region_history_frames(&work->traces, deed, frames, GPS_STACK_MAX);
     const bool ours = gps_owner_equal(&origin->owner, gps_life_self());
     const struct gps_owner *owner = ours ? NULL : &origin->owner;
     struct gps_prior *place = &report->prior[report->prior_count - own];
@@ -92,14 +93,14 @@ static void add_deed(struct gps_report *report, const struct gps_region_record *
 static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
                        struct workspace *work) {
     const unsigned own = report->prior_count;
-    if (!gps_life_store() || report->prior_count + GPS_REGION_DEEDS > GPS_PRIORS)
+    if (!gps_life_store() || report->prior_count + GPS_HISTORY_EVENTS > GPS_PRIORS)
         return;
     if (gps_region_read_traces(gps_life_store(), origin, &work->traces) < 0)
         work->traces = (struct gps_region_traces){.module_count = 0};
-    add_deed(report, origin, GPS_DEED_ALLOCATED, 0, work, own);
-    add_deed(report, origin, GPS_DEED_EXPORTED, origin->created, work, own);
+    add_deed(report, origin, GPS_HISTORY_ALLOCATED, 0, work, own);
+    add_deed(report, origin, GPS_HISTORY_EXPORTED, origin->created, work, own);
     if (gps_record_over(origin))
-        add_deed(report, origin, GPS_DEED_FREED, origin->status.changed, work, own);
+        add_deed(report, origin, GPS_HISTORY_FREED, origin->status.changed, work, own);
 }
 
 static void send(struct gps_report *report, uint32_t trace, const struct gps_region_record *origin,

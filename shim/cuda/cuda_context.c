@@ -18,14 +18,14 @@ CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     const CUresult result = gps_real.cuCtxEnablePeerAccess(peer, flags);
     struct gps_scope scope;
     int device;
-    if (result != CUDA_SUCCESS || !gps_share_active)
+    if (result != CUDA_SUCCESS || !gps_rules_active)
         return result;
     int code = gps_scope_enter(&scope, (uintptr_t)peer);
     code = code == GPS_OK ? gps_ops->device(&device) : code;
     gps_scope_end(&scope);
     gps_scope_enter(&scope, 0);
     if (code == GPS_OK)
-        gps_vmm_enable_peer(device);
+        gps_mapping_enable_peer(device);
     gps_scope_end(&scope);
     return result;
 }

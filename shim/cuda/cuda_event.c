@@ -11,7 +11,7 @@ CUresult gps_on_cuEventCreate(CUevent *out, unsigned int flags) {
     if (result == CUDA_SUCCESS)
         gps_event_created((uintptr_t)*out, interprocess);
     else if (out && interprocess && !(flags & CU_EVENT_DISABLE_TIMING))
-        gps_refusal_share_event(0, (int)result);
+        gps_diagnose_share_event(0, (int)result);
     return result;
 }
 
@@ -29,7 +29,7 @@ CUresult gps_on_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
         memcpy(bytes, handle, sizeof(bytes));
         gps_event_exported((uintptr_t)event, bytes);
     } else if (event) {
-        gps_refusal_share_event((uintptr_t)event, (int)result);
+        gps_diagnose_share_event((uintptr_t)event, (int)result);
     }
     return result;
 }
@@ -41,7 +41,7 @@ CUresult gps_on_cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
     if (result == CUDA_SUCCESS)
         gps_event_opened((uintptr_t)*out, bytes);
     else
-        gps_refusal_open_event(bytes, (int)result);
+        gps_diagnose_open_event(bytes, (int)result);
     return result;
 }
 

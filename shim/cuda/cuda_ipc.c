@@ -10,7 +10,7 @@
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     uint8_t bytes[GPS_HANDLE_BYTES];
-    if (handle && gps_kept_token(pointer, bytes)) {
+    if (handle && gps_vmm_region_token(pointer, bytes)) {
         memcpy(handle, bytes, sizeof(bytes));
         return CUDA_SUCCESS;
     }
@@ -22,7 +22,7 @@ CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
         memcpy(handle, bytes, sizeof(bytes));
         return CUDA_SUCCESS;
     } else if (handle) {
-        gps_refusal_export(pointer, (int)result);
+        gps_diagnose_export(pointer, (int)result);
     }
     return result;
 }
@@ -47,13 +47,13 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
     memcpy(bytes, &handle, sizeof(bytes));
     if (!gps_import_prepare(&opening, bytes, &code))
         return (CUresult)code;
-    const CUresult result =
-        gps_kept_is_token(bytes) ? open_token(&opening, out, flags) : real(out, handle, flags);
+    const CUresult result = gps_vmm_region_is_token(bytes) ? open_token(&opening, out, flags)
+                                                           : real(out, handle, flags);
     if (result == CUDA_SUCCESS) {
         gps_import_commit(&opening, *out);
     } else {
         gps_import_roll_back(&opening);
-        gps_refusal_open(&opening, flags, (int)result);
+        gps_diagnose_open(&opening, flags, (int)result);
     }
     return result;
 }

@@ -9,14 +9,14 @@
 /* --- allocation --- */
 
 static void list(uint64_t pointer, uint64_t size, enum gps_listed kind) {
-    if (__builtin_expect(gps_listing_active, 0))
-        gps_listing_add(pointer, size, kind);
+    if (__builtin_expect(gps_allocation_log_active, 0))
+        gps_allocation_log_add(pointer, size, kind);
 }
 
 CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     uint64_t pointer;
     int code;
-    if (gps_share_active && out && gps_share_allocate(size, false, &pointer, &code)) {
+    if (gps_rules_active && out && gps_rules_allocate(size, false, &pointer, &code)) {
         if (code == CUDA_SUCCESS)
             *out = pointer;
         return (CUresult)code;
@@ -52,7 +52,7 @@ static bool share_pitched(CUdeviceptr *out, size_t *pitch, size_t width, size_t 
         gps_real.cuMemAllocPitch_v2(&row, &bytes, width, 1, element) != CUDA_SUCCESS)
         return false;
     gps_real.cuMemFree_v2(row);
-    if (height > SIZE_MAX / bytes || !gps_share_allocate(bytes * height, false, &pointer, &code))
+    if (height > SIZE_MAX / bytes || !gps_rules_allocate(bytes * height, false, &pointer, &code))
         return false;
     *result = (CUresult)code;
     if (code == CUDA_SUCCESS) {
@@ -65,7 +65,7 @@ static bool share_pitched(CUdeviceptr *out, size_t *pitch, size_t width, size_t 
 CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
                                    unsigned int element) {
     CUresult result;
-    if (gps_share_may_fit(width, height) &&
+    if (gps_rules_may_fit(width, height) &&
         share_pitched(out, pitch, width, height, element, &result))
         return result;
     result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
@@ -93,7 +93,7 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
     int code;
     if (!out || !gps_calls.cuStreamIsCapturing ||
         gps_calls.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-        status != CU_STREAM_CAPTURE_STATUS_NONE || !gps_share_allocate(size, true, &pointer, &code))
+        status != CU_STREAM_CAPTURE_STATUS_NONE || !gps_rules_allocate(size, true, &pointer, &code))
         return false;
     *result = (CUresult)code;
     if (code == CUDA_SUCCESS)
@@ -104,7 +104,7 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
 /* Other memory of a pool is only listed: CUDA's handles cannot name it. */
 CUresult gps_on_cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
     CUresult shared;
-    if (gps_share_active && share_pooled(out, size, stream, &shared))
+    if (gps_rules_active && share_pooled(out, size, stream, &shared))
         return shared;
     const CUresult result = gps_real.cuMemAllocAsync(out, size, stream);
     if (result == CUDA_SUCCESS)
@@ -114,7 +114,7 @@ CUresult gps_on_cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) 
 
 CUresult gps_on_cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t size, CUstream stream) {
     CUresult shared;
-    if (gps_share_active &&
+    if (gps_rules_active &&
         share_pooled(out, size, stream ? stream : CU_STREAM_PER_THREAD, &shared))
         return shared;
     const CUresult result = gps_real.cuMemAllocAsync_ptsz(out, size, stream);

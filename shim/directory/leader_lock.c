@@ -28,7 +28,7 @@ static int open_lock(const char *path, struct stat *st) {
     return fd;
 }
 
-int gps_keeping_take(const struct gps_store *store, int *fd) {
+int gps_leader_lock_take(const struct gps_store *store, int *fd) {
     char path[GPS_FILE_PATH];
     struct stat st;
     int lock, rc;
@@ -47,7 +47,7 @@ int gps_keeping_take(const struct gps_store *store, int *fd) {
     return rc;
 }
 
-bool gps_keeping_holds(const struct gps_store *store, int fd) {
+bool gps_leader_lock_holds(const struct gps_store *store, int fd) {
     char path[GPS_FILE_PATH];
     struct stat st;
 
@@ -67,7 +67,7 @@ static int remove_both(const struct gps_store *store) {
     return removed;
 }
 
-void gps_keeping_end(const struct gps_store *store, int fd) {
+void gps_leader_lock_end(const struct gps_store *store, int fd) {
     remove_both(store);
     gps_file_unlock(fd);
     close(fd);
@@ -84,13 +84,13 @@ static int count_both(const struct gps_store *store) {
     return count + (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
-int gps_keeping_clear(const struct gps_store *store, bool dry_run) {
+int gps_leader_lock_clear(const struct gps_store *store, bool dry_run) {
     int count = count_both(store);
     int fd, rc;
 
     if (count == 0)
         return 0;
-    rc = gps_keeping_take(store, &fd);
+    rc = gps_leader_lock_take(store, &fd);
     if (rc != 0)
         return rc == -EAGAIN ? 0 : rc;
     if (!dry_run)

@@ -11,17 +11,17 @@
 #include "store.h"
 
 /* *fd holds the lock until it is closed. -EAGAIN: another process has it, or is just letting go. */
-int gps_keeping_take(const struct gps_store *store, int *fd);
+int gps_leader_lock_take(const struct gps_store *store, int *fd);
 
 /* Whether the lock still is the one that others find: not when its directory was removed, or
  * replaced by another. */
-bool gps_keeping_holds(const struct gps_store *store, int fd);
+bool gps_leader_lock_holds(const struct gps_store *store, int fd);
 
 /* Removes socket and lock, then lets go. */
-void gps_keeping_end(const struct gps_store *store, int fd);
+void gps_leader_lock_end(const struct gps_store *store, int fd);
 
 /* Removes what a keeper that died left of them: the number of files, or -errno. With dry_run it
  * only counts. */
-int gps_keeping_clear(const struct gps_store *store, bool dry_run);
+int gps_leader_lock_clear(const struct gps_store *store, bool dry_run);
 
 #endif

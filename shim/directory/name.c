@@ -90,52 +90,52 @@ static int region_tenure(const struct gps_store *store, const char *name, const 
 
         gps_id_format(id, file);
         gps_file_path(store, "regions", file, path);
-        rc = gps_region_tenure(store, AT_FDCWD, path, holder);
-        return rc == GPS_TENURE_NONE ? GPS_TENURE_ORPHAN : rc;
+        rc = gps_region_ownership(store, AT_FDCWD, path, holder);
+        return rc == GPS_OWNERSHIP_NONE ? GPS_OWNERSHIP_ORPHAN : rc;
     }
     if (rc != 0)
-        return rc == -ENOENT ? GPS_TENURE_ORPHAN : rc;
+        return rc == -ENOENT ? GPS_OWNERSHIP_ORPHAN : rc;
     if (record.status.state == GPS_STATE_FREED || strcmp(record.name, name) != 0)
-        return GPS_TENURE_ORPHAN;
+        return GPS_OWNERSHIP_ORPHAN;
     *holder = record.owner;
     if (gps_lease_probe(store, holder) == GPS_ALIVE)
-        return GPS_TENURE_HELD;
+        return GPS_OWNERSHIP_HELD;
     rc = gps_region_awaited(store, &record);
     if (rc < 0)
         return rc;
-    return rc != 0 ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+    return rc != 0 ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
 
-int gps_name_tenure(const struct gps_store *store, int at, const char *name,
-                    struct gps_owner *holder) {
+int gps_name_ownership(const struct gps_store *store, int at, const char *name,
+                       struct gps_owner *holder) {
     struct gps_name_target target;
     int rc = resolve_at(at, name, &target);
 
     memset(holder, 0, sizeof *holder);
     if (rc == -ENOENT)
-        return GPS_TENURE_NONE;
+        return GPS_OWNERSHIP_NONE;
     if (rc != 0)
-        return rc == -EBADMSG ? GPS_TENURE_ORPHAN : rc;
+        return rc == -EBADMSG ? GPS_OWNERSHIP_ORPHAN : rc;
     if (target.kind == GPS_NAME_REGION)
         return region_tenure(store, name, &target.region, holder);
     *holder = target.claimer;
-    return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+    return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
 
 static int claim_at(const struct gps_store *store, int at, const char *name, const char *text,
                     struct gps_owner *holder) {
     memset(holder, 0, sizeof *holder);
-    for (int i = 0; i < GPS_TENURE_TRIES; i++) {
+    for (int i = 0; i < GPS_OWNERSHIP_TRIES; i++) {
         int rc;
 
         if (symlinkat(text, at, name) == 0)
             return 0;
         if (errno != EEXIST)
             return -errno;
-        rc = gps_name_tenure(store, at, name, holder);
-        if (rc < 0 || rc == GPS_TENURE_HELD)
+        rc = gps_name_ownership(store, at, name, holder);
+        if (rc < 0 || rc == GPS_OWNERSHIP_HELD)
             return rc < 0 ? rc : -EEXIST;
-        rc = gps_tenure_clear(store, at, name, gps_name_tenure);
+        rc = gps_ownership_clear(store, at, name, gps_name_ownership);
         if (rc < 0 && rc != -EAGAIN)
             return rc;
         if (rc == -EAGAIN)
@@ -168,13 +168,13 @@ int gps_name_claim(const struct gps_store *store, const char *name, const struct
 static int check_held_by(const struct gps_store *store, int at, const char *name,
                          const struct gps_owner *owner) {
     struct gps_owner holder;
-    int rc = gps_name_tenure(store, at, name, &holder);
+    int rc = gps_name_ownership(store, at, name, &holder);
 
-    if (rc == GPS_TENURE_NONE)
+    if (rc == GPS_OWNERSHIP_NONE)
         return -ENOENT;
     if (rc < 0)
         return rc;
-    return rc == GPS_TENURE_HELD && gps_owner_equal(&holder, owner) ? 0 : -EEXIST;
+    return rc == GPS_OWNERSHIP_HELD && gps_owner_equal(&holder, owner) ? 0 : -EEXIST;
 }
 
 int gps_name_point(const struct gps_store *store, const char *name, const struct gps_id *region) {
@@ -222,7 +222,7 @@ static int release_at(const struct gps_store *store, int at, const char *name,
     if (rc == 0)
         rc = unlinkat(at, name, 0) == 0 ? 0 : -errno;
     else if (rc == -EEXIST)
-        rc = gps_tenure_clear(store, at, name, gps_name_tenure);
+        rc = gps_ownership_clear(store, at, name, gps_name_ownership);
     return rc > 0 || rc == -ENOENT || rc == -EAGAIN ? 0 : rc;
 }
 

@@ -4,7 +4,7 @@
  * Each directory is swept by itself. A file of procs/ is never locked again once its lock is gone,
  * and its name never comes back, so it is removed as it stands. A temporary file there is locked
  * first: its writer may be between creating and locking it, and then finds that out and takes
- * another. Records and names go through gps_tenure_clear, which looks again where nobody can
+ * another. Records and names go through gps_ownership_clear, which looks again where nobody can
  * interfere.
  */
 #define _GNU_SOURCE
@@ -73,22 +73,22 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
         sweep->alive++;
 }
 
-static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_tenure_fn *judge) {
+static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     int rc = 1;
 
     if (!sweep->dry_run)
-        rc = gps_tenure_clear(sweep->store, sweep->at, name, judge);
+        rc = gps_ownership_clear(sweep->store, sweep->at, name, judge);
     note(sweep, rc);
     return rc == 1;
 }
 
 /* Whether the entry is an orphan at a first look, without the lock. */
-static bool is_orphan(struct sweep *sweep, const char *name, gps_tenure_fn *judge) {
+static bool is_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     struct gps_owner holder;
     int rc = judge(sweep->store, sweep->at, name, &holder);
 
     note(sweep, rc);
-    return rc == GPS_TENURE_ORPHAN;
+    return rc == GPS_OWNERSHIP_ORPHAN;
 }
 
 static void sweep_dead_temp(struct sweep *sweep, const char *name) {
@@ -147,13 +147,13 @@ static void sweep_region(struct sweep *sweep, const char *name) {
         sweep_dead_temp(sweep, name);
         return;
     }
-    if (!is_orphan(sweep, name, gps_region_keeper_tenure))
+    if (!is_orphan(sweep, name, gps_region_keeper_ownership))
         return;
     users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
     note(sweep, users);
     if (users > 0)
         sweep->counts->kept++;
-    else if (users == 0 && remove_if_orphan(sweep, name, gps_region_tenure)) {
+    else if (users == 0 && remove_if_orphan(sweep, name, gps_region_ownership)) {
         sweep->counts->regions++;
         remove_beside(sweep, name);
     }
@@ -162,8 +162,8 @@ static void sweep_region(struct sweep *sweep, const char *name) {
 static void sweep_name(struct sweep *sweep, const char *name) {
     if (!gps_name_valid(name))
         sweep_dead_temp(sweep, name);
-    else if (is_orphan(sweep, name, gps_name_tenure))
-        sweep->counts->names += remove_if_orphan(sweep, name, gps_name_tenure);
+    else if (is_orphan(sweep, name, gps_name_ownership))
+        sweep->counts->names += remove_if_orphan(sweep, name, gps_name_ownership);
 }
 
 /* The namespace itself: sockets that a keeper was about to put in place. */
@@ -172,7 +172,7 @@ static void sweep_top(struct sweep *sweep, const char *name) {
 }
 
 static void sweep_keeper(struct sweep *sweep) {
-    int removed = gps_keeping_clear(sweep->store, sweep->dry_run);
+    int removed = gps_leader_lock_clear(sweep->store, sweep->dry_run);
 
     note(sweep, removed);
     if (removed > 0)
@@ -207,6 +207,6 @@ int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_coun
     if (rc == 0)
         sweep_keeper(&sweep);
     if (rc == 0 && !dry_run && sweep.alive == 0)
-        gps_tenure_end(store);
+        gps_ownership_end(store);
     return rc < 0 ? rc : sweep.error;
 }

@@ -55,7 +55,7 @@ static void unlock(int fd) {
     close(fd);
 }
 
-void gps_tenure_end(const struct gps_store *store) {
+void gps_ownership_end(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
     struct stat st;
     int fd;
@@ -71,7 +71,7 @@ void gps_tenure_end(const struct gps_store *store) {
 
 /* What is to become of an orphan: `temp` takes its place, or (NULL) nothing does. */
 static int end_orphan(const struct gps_store *store, int at, const char *temp, const char *name,
-                      gps_tenure_fn *judge) {
+                      gps_ownership_fn *judge) {
     struct gps_owner holder;
     int fd = lock(store, name);
     int rc;
@@ -79,7 +79,7 @@ static int end_orphan(const struct gps_store *store, int at, const char *temp, c
     if (fd < 0)
         return fd;
     rc = judge(store, at, name, &holder);
-    if (rc == GPS_TENURE_ORPHAN) {
+    if (rc == GPS_OWNERSHIP_ORPHAN) {
         if (temp != NULL)
             rc = gps_file_rename(at, temp, name);
         else
@@ -92,14 +92,14 @@ static int end_orphan(const struct gps_store *store, int at, const char *temp, c
     return rc;
 }
 
-int gps_tenure_clear(const struct gps_store *store, int at, const char *name,
-                     gps_tenure_fn *judge) {
+int gps_ownership_clear(const struct gps_store *store, int at, const char *name,
+                        gps_ownership_fn *judge) {
     int rc = end_orphan(store, at, NULL, name, judge);
 
     return rc == -ENOENT ? 0 : rc;
 }
 
-int gps_tenure_succeed(const struct gps_store *store, int at, const char *temp, const char *name,
-                       gps_tenure_fn *judge) {
+int gps_ownership_succeed(const struct gps_store *store, int at, const char *temp, const char *name,
+                          gps_ownership_fn *judge) {
     return end_orphan(store, at, temp, name, judge);
 }

@@ -24,36 +24,38 @@
 #define GPS_TAKEN_SUFFIX  ".taken"
 #define GPS_HASHES_SUFFIX ".hashes"
 
-#define GPS_TENURE_TRIES                                                                           \
+#define GPS_OWNERSHIP_TRIES                                                                        \
     64 /* looks at an entry that others fight over, a sched_yield between them */
 
-enum gps_tenure {
-    GPS_TENURE_NONE = 0, /* no such entry */
-    GPS_TENURE_HELD = 1,
-    GPS_TENURE_ORPHAN = 2, /* its holder is dead, or it is nothing of ours */
+enum gps_ownership {
+    GPS_OWNERSHIP_NONE = 0, /* no such entry */
+    GPS_OWNERSHIP_HELD = 1,
+    GPS_OWNERSHIP_ORPHAN = 2, /* its holder is dead, or it is nothing of ours */
 };
 
-/* Judges entry `name` of the directory `at`: an enum gps_tenure, or -errno when it cannot be known
- * (which is never a reason to touch it). *holder: who holds it, all 0 where that cannot be said. */
-typedef int gps_tenure_fn(const struct gps_store *store, int at, const char *name,
-                          struct gps_owner *holder);
-gps_tenure_fn gps_region_tenure;
-gps_tenure_fn gps_name_tenure;
+/* Judges entry `name` of the directory `at`: an enum gps_ownership, or -errno when it cannot be
+ * known (which is never a reason to touch it). *holder: who holds it, all 0 where that cannot be
+ * said. */
+typedef int gps_ownership_fn(const struct gps_store *store, int at, const char *name,
+                             struct gps_owner *holder);
+gps_ownership_fn gps_region_ownership;
+gps_ownership_fn gps_name_ownership;
 
-/* gps_region_tenure, but a VMM record whose keeper is dead is an orphan even while live processes
- * hold the region. They wait for the next keeper to adopt it, who alone asks this way. */
-gps_tenure_fn gps_region_keeper_tenure;
+/* gps_region_ownership, but a VMM record whose keeper is dead is an orphan even while live
+ * processes hold the region. They wait for the next keeper to adopt it, who alone asks this way. */
+gps_ownership_fn gps_region_keeper_ownership;
 
 /* Removes the entry if it is an orphan: 1 removed, 0 it is none (any more), -EAGAIN another process
  * is at it, or -errno. */
-int gps_tenure_clear(const struct gps_store *store, int at, const char *name, gps_tenure_fn *judge);
+int gps_ownership_clear(const struct gps_store *store, int at, const char *name,
+                        gps_ownership_fn *judge);
 
 /* Renames `temp` over the entry if that is an orphan: 1 done, 0 it is none (any more), -EAGAIN and
  * -errno as above. */
-int gps_tenure_succeed(const struct gps_store *store, int at, const char *temp, const char *name,
-                       gps_tenure_fn *judge);
+int gps_ownership_succeed(const struct gps_store *store, int at, const char *temp, const char *name,
+                          gps_ownership_fn *judge);
 
 /* Removes the lock file, unless somebody holds a lock on it: nothing is left for it to guard. */
-void gps_tenure_end(const struct gps_store *store);
+void gps_ownership_end(const struct gps_store *store);
 
 #endif

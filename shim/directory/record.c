@@ -181,7 +181,7 @@ const char *gps_record_check_traces(const struct gps_region_record *record,
     for (unsigned i = 0; i < traces->module_count; i++)
         if (!trace_module_valid(&traces->modules[i]))
             return "a module is not valid";
-    for (unsigned deed = 0; why == NULL && deed < GPS_REGION_DEEDS; deed++)
+    for (unsigned deed = 0; why == NULL && deed < GPS_HISTORY_EVENTS; deed++)
         why = check_trace(traces, deed);
     return why;
 }

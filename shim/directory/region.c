@@ -84,19 +84,19 @@ static int owner_tenure(const struct gps_store *store, int at, const char *name,
 
     memset(holder, 0, sizeof *holder);
     if (rc == -ENOENT)
-        return GPS_TENURE_NONE;
+        return GPS_OWNERSHIP_NONE;
     if (rc != 0)
-        return rc == -EBADMSG ? GPS_TENURE_ORPHAN : rc;
+        return rc == -EBADMSG ? GPS_OWNERSHIP_ORPHAN : rc;
     if (gps_record_foreign(copy, size))
-        return GPS_TENURE_HELD;
+        return GPS_OWNERSHIP_HELD;
     if (gps_record_check_fixed(copy, size) != NULL)
-        return GPS_TENURE_ORPHAN;
+        return GPS_OWNERSHIP_ORPHAN;
     *holder = copy->owner;
-    return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+    return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
 
-int gps_region_keeper_tenure(const struct gps_store *store, int at, const char *name,
-                             struct gps_owner *holder) {
+int gps_region_keeper_ownership(const struct gps_store *store, int at, const char *name,
+                                struct gps_owner *holder) {
     struct gps_region_record copy;
 
     return owner_tenure(store, at, name, holder, &copy);
@@ -111,41 +111,41 @@ int gps_region_awaited(const struct gps_store *store, const struct gps_region_re
     return users > 0 ? 1 : users;
 }
 
-int gps_region_tenure(const struct gps_store *store, int at, const char *name,
-                      struct gps_owner *holder) {
+int gps_region_ownership(const struct gps_store *store, int at, const char *name,
+                         struct gps_owner *holder) {
     struct gps_region_record copy;
     int rc = owner_tenure(store, at, name, holder, &copy);
     int awaited;
 
-    if (rc != GPS_TENURE_ORPHAN || holder->pid == 0)
+    if (rc != GPS_OWNERSHIP_ORPHAN || holder->pid == 0)
         return rc;
     awaited = gps_region_awaited(store, &copy);
     if (awaited < 0)
         return awaited;
-    return awaited != 0 ? GPS_TENURE_HELD : GPS_TENURE_ORPHAN;
+    return awaited != 0 ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
 
 /* Puts the finished file in its place, over our own record or an orphan but no one else's. Nobody
  * ever sees a region without its record that is adopted. */
 static int install(const struct gps_store *store, int at, const char *temp,
                    const struct gps_region_record *record) {
-    gps_tenure_fn *judge =
-        record->backing == GPS_BACKING_VMM ? gps_region_keeper_tenure : gps_region_tenure;
+    gps_ownership_fn *judge =
+        record->backing == GPS_BACKING_VMM ? gps_region_keeper_ownership : gps_region_ownership;
     char name[GPS_ID_HEX];
     struct gps_owner holder;
 
     gps_id_format(&record->id, name);
-    for (int i = 0; i < GPS_TENURE_TRIES; i++) {
+    for (int i = 0; i < GPS_OWNERSHIP_TRIES; i++) {
         int rc = gps_file_rename_new(at, temp, name);
 
         if (rc != -EEXIST)
             return rc;
         rc = judge(store, at, name, &holder);
-        if (rc == GPS_TENURE_HELD && gps_owner_equal(&holder, &record->owner))
+        if (rc == GPS_OWNERSHIP_HELD && gps_owner_equal(&holder, &record->owner))
             return gps_file_rename(at, temp, name);
-        if (rc < 0 || rc == GPS_TENURE_HELD)
+        if (rc < 0 || rc == GPS_OWNERSHIP_HELD)
             return rc < 0 ? rc : -EEXIST;
-        rc = gps_tenure_succeed(store, at, temp, name, judge);
+        rc = gps_ownership_succeed(store, at, temp, name, judge);
         if (rc == 1)
             return 0;
         if (rc < 0 && rc != -EAGAIN)

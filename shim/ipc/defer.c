@@ -35,7 +35,7 @@ static bool is_due(struct gps_export *region) {
         return false;
     if (!region->final || region->claimed)
         return true;
-    return gps_life_now() >= region->record.status.until;
+    return gps_clock_now() >= region->record.status.until;
 }
 
 /* A result is open to importers until now: close it, then look once more. */
@@ -96,7 +96,7 @@ static void *reap(void *unused) {
     gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS);
     while (!nothing_left()) {
         pass(GPS_HASTY);
-        const uint64_t end = gps_waiting_next_end(), now = gps_life_now();
+        const uint64_t end = gps_waiting_next_end(), now = gps_clock_now();
         gps_watch_wait(&watch, end > now ? end - now : 0, NULL);
         nanosleep(&breath, NULL);
     }
@@ -119,7 +119,7 @@ void gps_defer_add(struct gps_export *region) {
 
 void gps_defer_result(struct gps_export *region) {
     region->final = true;
-    gps_export_set_state(region, GPS_STATE_FINAL, gps_life_now() + region->rule->handover);
+    gps_export_set_state(region, GPS_STATE_FINAL, gps_clock_now() + region->rule->handover);
     gps_defer_add(region);
 }
 
@@ -134,11 +134,11 @@ bool gps_defer_relieve(void) {
 }
 
 void gps_defer_wait(const struct gps_export *region, uint64_t nanos, const sigset_t *signals) {
-    const uint64_t until = gps_life_clock() + nanos;
+    const uint64_t until = gps_clock_monotonic() + nanos;
     struct gps_watch watch;
     gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS);
     while (gps_export_users(region, NULL, 0)) {
-        const uint64_t now = gps_life_clock();
+        const uint64_t now = gps_clock_monotonic();
         if (now >= until)
             break;
         gps_watch_wait(&watch, until - now, signals);

@@ -25,14 +25,14 @@ static void end_holding(const struct gps_event *event) {
     if (event->slot == GPS_NO_SLOT)
         return;
     gps_scope_begin(&scope);
-    gps_holding_end(event->slot);
+    gps_references_end(event->slot);
     gps_scope_end(&scope);
 }
 
 /* One that is recorded at its address went by a way that we do not see. */
 static void forget(uint64_t event) {
     struct gps_event stale;
-    gps_gone_forget(GPS_GONE_EVENT, event);
+    gps_freed_forget(GPS_FREED_EVENT, event);
     if (gps_registry_take_event(event, &stale))
         end_holding(&stale);
 }
@@ -70,8 +70,8 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     opened.opened = true;
     forget(event);
     gps_scope_begin(&scope);
-    opened.slot = gps_holding_begin(&opened.id, GPS_VIA_EVENT);
-    gps_holding_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0);
+    opened.slot = gps_references_begin(&opened.id, GPS_VIA_EVENT);
+    gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0);
     gps_registry_add_event(&opened);
     gps_scope_end(&scope);
 }
@@ -79,12 +79,13 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
 /* --- destroying --- */
 
 static unsigned users_of(const struct gps_event *event, struct gps_party *users) {
-    const unsigned count =
-        event->exported && gps_life_lease() ? gps_holding_users(&event->id, users, SHOWN_USERS) : 0;
+    const unsigned count = event->exported && gps_life_lease()
+                               ? gps_references_users(&event->id, users, SHOWN_USERS)
+                               : 0;
     return count < SHOWN_USERS ? count : SHOWN_USERS;
 }
 
-static void report_again(enum gps_finding finding, uint64_t event, const struct gps_gone *gone) {
+static void report_again(enum gps_finding finding, uint64_t event, const struct gps_freed *gone) {
     struct gps_report report = gps_report_new(finding);
     report.pointer = event;
     gps_report_prior(&report, "created", gone->born);
@@ -104,9 +105,9 @@ static void report_held(const struct gps_event *event, const struct gps_party *u
 }
 
 /* The report comes first: the driver may not return. */
-static int destroy_again(uint64_t event, struct gps_gone gone, gps_event_fn *destroy) {
+static int destroy_again(uint64_t event, struct gps_freed gone, gps_event_fn *destroy) {
     const struct gps_question question = {
-        .ask = GPS_ASK_DESTROY, .known = GPS_KNOWN_GONE, .mode = gps_life_config()->options.mode};
+        .ask = GPS_ASK_DESTROY, .known = GPS_KNOWN_FREED, .mode = gps_life_config()->options.mode};
     const struct gps_answer answer = gps_policy(&question);
     struct gps_scope scope;
     gps_scope_begin(&scope);
@@ -127,7 +128,7 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
     if (code != GPS_OK)
         gps_registry_add_event(event);
     else if (event->opened)
-        gps_holding_end(event->slot);
+        gps_references_end(event->slot);
     if (code == GPS_OK && count)
         report_held(event, users, count);
     gps_scope_end(&scope);
@@ -136,16 +137,16 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
 
 int gps_event_destroy(uint64_t event, gps_event_fn *destroy) {
     struct gps_event known = {.trace = GPS_NO_TRACE};
-    struct gps_gone gone;
+    struct gps_freed gone;
     if (!event)
         return destroy(event);
-    if (gps_gone_find(GPS_GONE_EVENT, event, &gone))
+    if (gps_freed_find(GPS_FREED_EVENT, event, &gone))
         return destroy_again(event, gone, destroy);
     const bool shared = gps_registry_take_event(event, &known);
-    gps_gone_note(GPS_GONE_EVENT, event,
-                  (struct gps_gone){.born = known.trace, .ended = gps_trace_kept()});
+    gps_freed_note(GPS_FREED_EVENT, event,
+                   (struct gps_freed){.born = known.trace, .ended = gps_trace_kept()});
     const int code = shared ? destroy_shared(&known, destroy) : destroy(event);
     if (code != GPS_OK)
-        gps_gone_forget(GPS_GONE_EVENT, event);
+        gps_freed_forget(GPS_FREED_EVENT, event);
     return code;
 }

@@ -47,7 +47,7 @@ static struct gps_export *make(const struct gps_alloc *alloc,
     record->generation = atomic_fetch_add(&state.generation, 1) + 1;
     record->backing = GPS_BACKING_IPC;
     record->requested = record->extent = alloc->size;
-    record->created = record->status.changed = gps_life_now();
+    record->created = record->status.changed = gps_clock_now();
     record->status.state = GPS_STATE_READY;
     memcpy(record->handle, handle, GPS_HANDLE_BYTES);
     record->owner = *gps_life_self();
@@ -70,7 +70,7 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
-    gps_origin_publish(region, GPS_NO_TRACE);
+    gps_region_history_publish(region, GPS_NO_TRACE);
     return region->published;
 }
 
@@ -214,12 +214,12 @@ static void describe_kept(struct gps_export *region, uint64_t extent, const stru
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                                  const struct gps_rule *rule, const char *name) {
     uint8_t token[GPS_HANDLE_BYTES];
-    gps_kept_make_token(token);
+    gps_vmm_region_make_token(token);
     struct gps_export *region = make(alloc, token);
     if (!region)
         return "there is no memory for its record";
     describe_kept(region, extent, rule, name);
-    const int status = gps_kept_publish(region);
+    const int status = gps_vmm_region_publish(region);
     if (status < 0) {
         free(region);
         return status == -ENOTSUP  ? "the driver gives no descriptor of it"
@@ -256,7 +256,7 @@ static void rename_back(struct gps_export *region) {
 
 void gps_export_end(struct gps_export *region) {
     if (region->kept) {
-        gps_kept_end(region);
+        gps_vmm_region_end(region);
         free(region);
         return;
     }
@@ -288,7 +288,7 @@ void gps_export_remove_tombstones(void) {
 }
 
 unsigned gps_export_users(const struct gps_export *region, struct gps_party *users, unsigned max) {
-    return region->published ? gps_holding_users(&region->record.id, users, max) : 0;
+    return region->published ? gps_references_users(&region->record.id, users, max) : 0;
 }
 
 /* --- freeing --- */
@@ -352,8 +352,8 @@ static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state w
     const uint32_t freed = gps_trace_kept();
     gps_scope_begin(&scope);
     /* until it is allocated again, or put back */
-    gps_gone_freed(alloc, freed);
-    gps_origin_publish(alloc->region, freed);
+    gps_freed_note_allocation(alloc, freed);
+    gps_region_history_publish(alloc->region, freed);
     const struct gps_answer answer = ask_and_wait(alloc->region, &scope.signals);
     if (answer.verdict == GPS_DENY)
         put_back(alloc, was);
@@ -401,8 +401,8 @@ static int free_kept(const struct gps_alloc *alloc) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
-        gps_gone_freed(alloc, gps_trace_kept());
-        code = gps_vmm_close(alloc->pointer);
+        gps_freed_note_allocation(alloc, gps_trace_kept());
+        code = gps_mapping_close(alloc->pointer);
     }
     if (code == GPS_OK) {
         alloc->region->pointer = 0; /* it can be another's already */

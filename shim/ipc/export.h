@@ -27,8 +27,8 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
                         const char *name);
 
-/* The same for memory of gps_vmm_create, which the keeper gets. NULL, or a phrase that says why it
- * could not be published. */
+/* The same for memory of gps_mapping_create, which the keeper gets. NULL, or a phrase that says why
+ * it could not be published. */
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                                  const struct gps_rule *rule, const char *name);
 

@@ -16,12 +16,12 @@
 #include "vmm/vmm_region.h"
 
 static void hold(struct gps_import *import) {
-    import->slot = gps_holding_begin(&import->region, import->via);
+    import->slot = gps_references_begin(&import->region, import->via);
 }
 
 static void hold_committed(const struct gps_import *import) {
-    gps_holding_commit(import->slot, &import->region, import->via, import->pointer,
-                       import->generation);
+    gps_references_commit(import->slot, &import->region, import->via, import->pointer,
+                          import->generation);
 }
 
 /* --- opening --- */
@@ -96,7 +96,7 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
     const struct gps_answer answer = ask_first(opening);
     opening->finding = answer.finding;
     if (answer.verdict == GPS_DENY) {
-        gps_holding_end(opening->import.slot);
+        gps_references_end(opening->import.slot);
         report_open(opening);
         *code = answer.code;
     }
@@ -112,7 +112,7 @@ static void commit_first(struct gps_opening *opening) {
             gps_region_take(gps_life_store(), &opening->import.region);
         hold_committed(&opening->import);
     } else {
-        gps_holding_end(opening->import.slot); /* another thread opened it at the same time */
+        gps_references_end(opening->import.slot); /* another thread opened it at the same time */
     }
     if (opening->finding != GPS_NO_FINDING)
         report_open(opening);
@@ -127,7 +127,7 @@ static void slot_late(struct gps_import *import) {
     hold(import);
     hold_committed(import);
     if (!gps_registry_set_slot(import->pointer, import->slot))
-        gps_holding_end(import->slot); /* closed again already */
+        gps_references_end(import->slot); /* closed again already */
     gps_scope_end(&scope);
 }
 
@@ -139,7 +139,7 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
         import->epoch = gps_registry_now();
         import->trace = gps_trace_kept();
         gps_ops->device(&import->device);
-        gps_gone_forget(GPS_GONE_IMPORT, pointer);
+        gps_freed_forget(GPS_FREED_IMPORT, pointer);
     }
     gps_registry_open(import);
     if (!first && import->count == 1)
@@ -153,7 +153,7 @@ void gps_import_roll_back(struct gps_opening *opening) {
     if (opening->import.slot == GPS_NO_SLOT)
         return;
     gps_scope_begin(&scope);
-    gps_holding_end(opening->import.slot);
+    gps_references_end(opening->import.slot);
     gps_scope_end(&scope);
 }
 
@@ -167,14 +167,14 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     take_record(&opening);
     if (!opening.recorded || gps_record_over(&opening.record) ||
         opening.record.generation != record->generation) {
-        gps_holding_end(import->slot);
+        gps_references_end(import->slot);
         return -1;
     }
     import->size = size;
-    const int code = import->kept ? gps_kept_open(&opening.record, size, &import->pointer)
+    const int code = import->kept ? gps_vmm_region_open(&opening.record, size, &import->pointer)
                                   : gps_ops->open_handle(import->handle, &import->pointer);
     if (code != GPS_OK) {
-        gps_holding_end(import->slot);
+        gps_references_end(import->slot);
         return code;
     }
     import->epoch = gps_registry_now();
@@ -186,7 +186,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     if (import->count == 1)
         hold_committed(import);
     else
-        gps_holding_end(import->slot);
+        gps_references_end(import->slot);
     *pointer = import->pointer;
     return GPS_OK;
 }
@@ -196,7 +196,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 static int open_kept(struct gps_opening *opening, uint64_t *pointer) {
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
-    const int code = gps_kept_open(&opening->record, opening->record.requested, pointer);
+    const int code = gps_vmm_region_open(&opening->record, opening->record.requested, pointer);
     gps_scope_end(&scope);
     return code < 0 ? GPS_INVALID_VALUE : code;
 }
@@ -230,9 +230,9 @@ bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
 static void clear_last(const struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    gps_holding_end(import->slot);
+    gps_references_end(import->slot);
     if (import->kept)
-        gps_kept_released(&import->region);
+        gps_vmm_region_released(&import->region);
     gps_scope_end(&scope);
 }
 
@@ -251,7 +251,7 @@ static int close_kept(const struct gps_import *import) {
         return GPS_INVALID_CONTEXT;
     int code = gps_scope_enter(&scope, import->context);
     if (code == GPS_OK)
-        code = gps_vmm_close(import->pointer);
+        code = gps_mapping_close(import->pointer);
     gps_scope_end(&scope);
     return code;
 }
@@ -261,15 +261,15 @@ static int close_counted(uint64_t pointer, gps_close_fn *close) {
     if (!gps_registry_close(pointer, &import))
         return close(pointer);
     if (import.count == 0)
-        gps_gone_note(GPS_GONE_IMPORT, pointer,
-                      (struct gps_gone){.born = import.trace,
-                                        .ended = gps_trace_kept(),
-                                        .context = import.context,
-                                        .size = import.size,
-                                        .device = import.device});
+        gps_freed_note(GPS_FREED_IMPORT, pointer,
+                       (struct gps_freed){.born = import.trace,
+                                          .ended = gps_trace_kept(),
+                                          .context = import.context,
+                                          .size = import.size,
+                                          .device = import.device});
     const int code = import.kept ? close_kept(&import) : close(pointer);
     if (!is_closed(code)) {
-        gps_gone_forget(GPS_GONE_IMPORT, pointer);
+        gps_freed_forget(GPS_FREED_IMPORT, pointer);
         gps_registry_unclose(&import);
     } else if (import.count == 0) {
         clear_last(&import);
@@ -281,14 +281,14 @@ static int close_counted(uint64_t pointer, gps_close_fn *close) {
 static bool is_all_a_rules(uint64_t pointer) {
     struct gps_import import;
     struct gps_alloc alloc;
-    return gps_share_active && gps_registry_import_at(pointer, &import) && import.count == 1 &&
+    return gps_rules_active && gps_registry_import_at(pointer, &import) && import.count == 1 &&
            gps_registry_find(pointer, &alloc) && alloc.kind == GPS_ALLOC_IMPORTED;
 }
 
 int gps_import_close(uint64_t pointer, gps_close_fn *close) {
     const int code = is_all_a_rules(pointer) ? GPS_INVALID_VALUE : close_counted(pointer, close);
     if (code != GPS_OK)
-        gps_refusal_close(pointer, code);
+        gps_diagnose_close(pointer, code);
     return code;
 }
 
@@ -296,7 +296,7 @@ int gps_import_free(const struct gps_alloc *alloc) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
-        gps_gone_freed(alloc, gps_trace_kept());
+        gps_freed_note_allocation(alloc, gps_trace_kept());
         gps_ops
             ->synchronize(); /* as a free does; the close reports what is wrong with the context */
         code = close_counted(alloc->pointer, gps_ops->close_handle);
@@ -315,16 +315,16 @@ struct purge {
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
     if (import->kept) {
-        gps_vmm_close(import->pointer); /* it would outlive its context */
-        gps_kept_released(&import->region);
+        gps_mapping_close(import->pointer); /* it would outlive its context */
+        gps_vmm_region_released(&import->region);
     }
-    gps_holding_end(import->slot);
-    gps_gone_note(GPS_GONE_IMPORT, import->pointer,
-                  (struct gps_gone){.born = import->trace,
-                                    .context = import->context,
-                                    .size = import->size,
-                                    .device = import->device,
-                                    .with_context = true});
+    gps_references_end(import->slot);
+    gps_freed_note(GPS_FREED_IMPORT, import->pointer,
+                   (struct gps_freed){.born = import->trace,
+                                      .context = import->context,
+                                      .size = import->size,
+                                      .device = import->device,
+                                      .with_context = true});
     if (purge->fn)
         purge->fn(purge->arg, import);
 }

@@ -21,7 +21,7 @@ static void make_final(struct gps_export *region) {
         gps_ops->synchronize();
     gps_scope_end(&scope);
     region->final = true;
-    gps_export_set_state(region, GPS_STATE_FINAL, gps_life_now() + region->rule->handover);
+    gps_export_set_state(region, GPS_STATE_FINAL, gps_clock_now() + region->rule->handover);
 }
 
 static void bring(void *arg, struct gps_alloc *alloc) {
@@ -38,7 +38,7 @@ static void bring(void *arg, struct gps_alloc *alloc) {
 /* How long this region is waited for at most: a result until the end of its hand-over. */
 static uint64_t time_left(const struct gps_export *region, uint64_t linger_until) {
     const bool result = region->final && !region->claimed;
-    const uint64_t now = result ? gps_life_now() : gps_life_clock();
+    const uint64_t now = result ? gps_clock_now() : gps_clock_monotonic();
     const uint64_t until = result ? region->record.status.until : linger_until;
     return until > now ? until - now : 0;
 }
@@ -72,7 +72,7 @@ static uint64_t patience(uint64_t context, uint64_t linger_until) {
 }
 
 static void settle(uint64_t context, const sigset_t *signals) {
-    const uint64_t linger_until = gps_life_clock() + gps_life_config()->options.linger;
+    const uint64_t linger_until = gps_clock_monotonic() + gps_life_config()->options.linger;
     gps_registry_take_exports(context, bring, NULL);
     uint64_t left = patience(context, linger_until);
     if (!left)
@@ -105,9 +105,9 @@ static void report_at_exit(struct gps_export *region) {
     region->reported = true;
 }
 
-void gps_settle_exit(const sigset_t *signals) {
+void gps_teardown_exit(const sigset_t *signals) {
     gps_defer_stop();
-    gps_kept_stop();
+    gps_vmm_region_stop();
     settle(0, signals);
     struct gps_export *region = gps_waiting_take(0, GPS_PATIENT), *next;
     for (; region; region = next) {
@@ -123,7 +123,7 @@ static void leave(void *arg, struct gps_alloc *alloc) {
     gps_export_leave(alloc->region, true);
 }
 
-void gps_settle_unpublish(bool last) {
+void gps_teardown_unpublish(bool last) {
     struct gps_export *region = gps_waiting_take(0, GPS_PATIENT), *next;
     for (; region; region = next) {
         next = region->work;
@@ -140,7 +140,7 @@ void gps_settle_unpublish(bool last) {
 
 /* --- the end of a context --- */
 
-struct gps_export *gps_settle_context(uint64_t context, bool wait, const sigset_t *signals) {
+struct gps_export *gps_teardown_context(uint64_t context, bool wait, const sigset_t *signals) {
     if (wait)
         settle(context, signals);
     return gps_waiting_take(context, GPS_VERY_PATIENT);
@@ -161,7 +161,7 @@ static void return_to_registry(struct gps_export *region) {
     gps_registry_add(&alloc);
 }
 
-void gps_settle_context_done(struct gps_export *region, bool gone, struct gps_reset *reset) {
+void gps_teardown_context_done(struct gps_export *region, bool gone, struct gps_reset *reset) {
     struct gps_export *next;
     for (; region; region = next) {
         next = region->work;

@@ -13,15 +13,15 @@
 #include "registry/registry.h"
 
 /* The process ends, and the driver still works. `signals`: see watch.h. */
-void gps_settle_exit(const sigset_t *signals);
+void gps_teardown_exit(const sigset_t *signals);
 
 /* A context is about to go: waits, if `wait`, and keeps the reaper away from the context until
- * gps_settle_context_done says whether the driver has destroyed it. */
-struct gps_export *gps_settle_context(uint64_t context, bool wait, const sigset_t *signals);
-void gps_settle_context_done(struct gps_export *regions, bool gone, struct gps_reset *reset);
+ * gps_teardown_context_done says whether the driver has destroyed it. */
+struct gps_export *gps_teardown_context(uint64_t context, bool wait, const sigset_t *signals);
+void gps_teardown_context_done(struct gps_export *regions, bool gone, struct gps_reset *reset);
 
 /* The very end: removes our records, but for those that others may still ask about, unless we are
  * the last process. */
-void gps_settle_unpublish(bool last);
+void gps_teardown_unpublish(bool last);
 
 #endif

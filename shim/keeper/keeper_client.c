@@ -140,7 +140,7 @@ static int await_reply(const struct talk *talk, int fd) {
 static int take_reply(struct talk *talk, int fd) {
     struct gps_keeper_reply reply;
     int descriptor;
-    ssize_t n = gps_parcel_receive(fd, &reply, sizeof reply, &descriptor);
+    ssize_t n = gps_passing_receive(fd, &reply, sizeof reply, &descriptor);
 
     if (n <= 0)
         return n < 0 ? (int)n : -ECONNRESET;
@@ -161,7 +161,7 @@ static int ask_once(struct talk *talk) {
 
     if (fd < 0)
         return fd;
-    rc = gps_parcel_send(fd, &talk->request, sizeof talk->request, talk->give);
+    rc = gps_passing_send(fd, &talk->request, sizeof talk->request, talk->give);
     if (rc == 0)
         rc = await_reply(talk, fd);
     if (rc == 0)

@@ -87,14 +87,14 @@ static void forget_parent(void) {
     atomic_store(&life.store_ready, false);
     atomic_store(&life.exiting, false);
     gps_registry_reset();
-    gps_holding_reset();
+    gps_references_reset();
     gps_trace_reset();
-    gps_share_reset();
+    gps_rules_reset();
     gps_write_reset();
     gps_defer_reset();
     gps_export_reset();
-    gps_kept_reset();
-    gps_vmm_reset();
+    gps_vmm_region_reset();
+    gps_mapping_reset();
     gps_config_free(&life.config);
 }
 
@@ -149,9 +149,9 @@ static enum gps_life_state start(void) {
     }
     if (life.config.options.mode == GPS_MODE_OFF)
         return GPS_LIFE_OFF;
-    gps_share_start(&life.config, &life.self);
+    gps_rules_start(&life.config, &life.self);
     gps_write_start(&life.config, &life.self);
-    gps_listing_start(&life.config.options);
+    gps_allocation_log_start(&life.config.options);
     return GPS_LIFE_ON;
 }
 
@@ -177,11 +177,11 @@ static uint64_t nanoseconds(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint64_t gps_life_now(void) {
+uint64_t gps_clock_now(void) {
     return nanoseconds(CLOCK_REALTIME);
 }
 
-uint64_t gps_life_clock(void) {
+uint64_t gps_clock_monotonic(void) {
     return nanoseconds(CLOCK_MONOTONIC);
 }
 
@@ -258,7 +258,7 @@ static void on_exit_handler(void) {
         return;
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    gps_settle_exit(&scope.signals);
+    gps_teardown_exit(&scope.signals);
     gps_scope_end(&scope);
 }
 
@@ -287,7 +287,7 @@ static void unpublish(void) {
         gps_leak_report_end();
         return;
     }
-    gps_settle_unpublish(is_last_process());
+    gps_teardown_unpublish(is_last_process());
     gps_lease_drop(&life.lease);
     life.lease_held = false;
     struct gps_gc_counts counts;

@@ -40,9 +40,9 @@ static void write_slot(unsigned index, const struct gps_slot *slot) {
         gps_report_store(status, "an open handle could not be published");
 }
 
-unsigned gps_holding_begin(const struct gps_id *id, enum gps_slot_via via) {
+unsigned gps_references_begin(const struct gps_id *id, enum gps_slot_via via) {
     struct gps_slot slot = {
-        .region = *id, .since = gps_life_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};
+        .region = *id, .since = gps_clock_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};
     if (!gps_life_lease())
         return GPS_NO_SLOT;
     gps_slot_seal(&slot);
@@ -53,11 +53,11 @@ unsigned gps_holding_begin(const struct gps_id *id, enum gps_slot_via via) {
     return index;
 }
 
-void gps_holding_commit(unsigned index, const struct gps_id *id, enum gps_slot_via via,
-                        uint64_t address, uint64_t generation) {
+void gps_references_commit(unsigned index, const struct gps_id *id, enum gps_slot_via via,
+                           uint64_t address, uint64_t generation) {
     struct gps_slot slot = {.region = *id,
                             .address = address,
-                            .since = gps_life_now(),
+                            .since = gps_clock_now(),
                             .state = GPS_SLOT_OPEN,
                             .via = (uint32_t)via,
                             .generation = generation};
@@ -69,7 +69,7 @@ void gps_holding_commit(unsigned index, const struct gps_id *id, enum gps_slot_v
     pthread_mutex_unlock(&slots.lock);
 }
 
-void gps_holding_end(unsigned index) {
+void gps_references_end(unsigned index) {
     if (index == GPS_NO_SLOT)
         return;
     pthread_mutex_lock(&slots.lock);
@@ -78,7 +78,7 @@ void gps_holding_end(unsigned index) {
     pthread_mutex_unlock(&slots.lock);
 }
 
-unsigned gps_holding_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
+unsigned gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
     struct gps_user found[SHOWN_USERS];
     const int count = gps_users_of(gps_life_store(), id, gps_life_self(), found, SHOWN_USERS);
     for (unsigned i = 0; i < max && i < SHOWN_USERS && (int)i < count; i++)
@@ -86,6 +86,6 @@ unsigned gps_holding_users(const struct gps_id *id, struct gps_party *users, uns
     return count > 0 ? (unsigned)count : 0;
 }
 
-void gps_holding_reset(void) {
+void gps_references_reset(void) {
     memset((void *)&slots, 0, sizeof(slots)); /* the parent's array is lost, not freed: locks */
 }

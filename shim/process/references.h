@@ -14,16 +14,16 @@
 #define GPS_NO_SLOT UINT32_MAX
 
 /* Publishes the intent to open the region (or event): the number of its slot, or GPS_NO_SLOT. */
-unsigned gps_holding_begin(const struct gps_id *id, enum gps_slot_via via);
-void gps_holding_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
-                        uint64_t address, uint64_t generation);
+unsigned gps_references_begin(const struct gps_id *id, enum gps_slot_via via);
+void gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
+                           uint64_t address, uint64_t generation);
 /* Closed, or never opened. */
-void gps_holding_end(unsigned slot);
+void gps_references_end(unsigned slot);
 
 /* Which other processes hold a region (or event) now and since when: their number, and the first
  * `max` of them. */
-unsigned gps_holding_users(const struct gps_id *id, struct gps_party *users, unsigned max);
+unsigned gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
 
-void gps_holding_reset(void); /* in a forked child */
+void gps_references_reset(void); /* in a forked child */
 
 #endif

@@ -46,7 +46,7 @@ static void insert(struct shard *shard, const struct gps_alloc *alloc) {
 }
 
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
-    gps_gone_forget(GPS_GONE_MEMORY, alloc->pointer);
+    gps_freed_forget(GPS_FREED_MEMORY, alloc->pointer);
     struct shard *shard = shard_of(alloc->pointer);
     pthread_mutex_lock(&shard->lock);
     struct node *node = find(shard, alloc->pointer);
@@ -191,7 +191,7 @@ void gps_registry_reset(void) {
         shards[i] =
             (struct shard){.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
     memset((void *)&state, 0, sizeof(state));
-    gps_gone_reset();
+    gps_freed_reset();
     gps_registry_reset_imports();
     gps_registry_reset_events();
 }

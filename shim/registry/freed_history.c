@@ -13,17 +13,17 @@ static struct place {
     _Atomic uint64_t traces; /* born, ended << 32, WITH_CONTEXT */
     _Atomic uint64_t context, size;
     _Atomic int device;
-} places[GPS_GONE_KINDS][PLACES];
+} places[GPS_FREED_KINDS][PLACES];
 
 #define WITH_CONTEXT (UINT64_C(1) << 63)
 
-static struct place *place_of(enum gps_gone_kind kind, uint64_t address) {
+static struct place *place_of(enum gps_freed_kind kind, uint64_t address) {
     const uint64_t mixed = (address >> 8 ^ address << 56) * 0x9e3779b97f4a7c15u;
     return &places[kind][mixed >> 52];
 }
 _Static_assert(PLACES == 1 << 12, "12 bits of the hash");
 
-void gps_gone_note(enum gps_gone_kind kind, uint64_t address, struct gps_gone gone) {
+void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed gone) {
     struct place *place = place_of(kind, address);
     if (atomic_exchange_explicit(&place->address, WRITING, memory_order_acq_rel) == WRITING)
         return; /* another thread's turn; one of the two is lost */
@@ -37,37 +37,37 @@ void gps_gone_note(enum gps_gone_kind kind, uint64_t address, struct gps_gone go
     atomic_store_explicit(&place->address, address, memory_order_release);
 }
 
-void gps_gone_freed(const struct gps_alloc *alloc, uint32_t ended) {
-    gps_gone_note(GPS_GONE_MEMORY, alloc->pointer,
-                  (struct gps_gone){.born = alloc->trace,
-                                    .ended = ended,
-                                    .context = alloc->context,
-                                    .size = alloc->size,
-                                    .device = alloc->device});
+void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended) {
+    gps_freed_note(GPS_FREED_MEMORY, alloc->pointer,
+                   (struct gps_freed){.born = alloc->trace,
+                                      .ended = ended,
+                                      .context = alloc->context,
+                                      .size = alloc->size,
+                                      .device = alloc->device});
 }
 
-void gps_gone_forget(enum gps_gone_kind kind, uint64_t address) {
+void gps_freed_forget(enum gps_freed_kind kind, uint64_t address) {
     _Atomic uint64_t *place = &place_of(kind, address)->address;
     uint64_t expected = address;
     if (atomic_load_explicit(place, memory_order_relaxed) == address)
         atomic_compare_exchange_strong(place, &expected, 0);
 }
 
-bool gps_gone_find(enum gps_gone_kind kind, uint64_t address, struct gps_gone *gone) {
+bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *gone) {
     const struct place *place = place_of(kind, address);
     if (atomic_load_explicit(&place->address, memory_order_acquire) != address)
         return false;
     const uint64_t traces = atomic_load_explicit(&place->traces, memory_order_acquire);
     *gone =
-        (struct gps_gone){.born = (uint32_t)traces,
-                          .ended = (uint32_t)(traces >> 32 & INT32_MAX),
-                          .context = atomic_load_explicit(&place->context, memory_order_acquire),
-                          .device = atomic_load_explicit(&place->device, memory_order_acquire),
-                          .size = atomic_load_explicit(&place->size, memory_order_acquire),
-                          .with_context = (traces & WITH_CONTEXT) != 0};
+        (struct gps_freed){.born = (uint32_t)traces,
+                           .ended = (uint32_t)(traces >> 32 & INT32_MAX),
+                           .context = atomic_load_explicit(&place->context, memory_order_acquire),
+                           .device = atomic_load_explicit(&place->device, memory_order_acquire),
+                           .size = atomic_load_explicit(&place->size, memory_order_acquire),
+                           .with_context = (traces & WITH_CONTEXT) != 0};
     return atomic_load_explicit(&place->address, memory_order_acquire) == address;
 }
 
-void gps_gone_reset(void) {
+void gps_freed_reset(void) {
     memset((void *)places, 0, sizeof(places));
 }

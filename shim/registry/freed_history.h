@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum gps_gone_kind { GPS_GONE_MEMORY, GPS_GONE_IMPORT, GPS_GONE_EVENT, GPS_GONE_KINDS };
+enum gps_freed_kind { GPS_FREED_MEMORY, GPS_FREED_IMPORT, GPS_FREED_EVENT, GPS_FREED_KINDS };
 
-struct gps_gone {
+struct gps_freed {
     uint32_t born,
         ended; /* traces: allocated and freed, opened and closed, created and destroyed */
     uint64_t context;
@@ -24,15 +24,15 @@ struct gps_gone {
 };
 
 /* Before the driver's call: as soon as that returns, the address can be another's. */
-void gps_gone_note(enum gps_gone_kind kind, uint64_t address, struct gps_gone gone);
+void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed gone);
 /* The same for an allocation that the program frees, by a call with this trace. */
 struct gps_alloc;
-void gps_gone_freed(const struct gps_alloc *alloc, uint32_t ended);
+void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended);
 /* The driver gave the address out (again), or refused what was noted. */
-void gps_gone_forget(enum gps_gone_kind kind, uint64_t address);
+void gps_freed_forget(enum gps_freed_kind kind, uint64_t address);
 /* False: it is none of the gone. */
-bool gps_gone_find(enum gps_gone_kind kind, uint64_t address, struct gps_gone *gone);
+bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *gone);
 
-void gps_gone_reset(void); /* in a forked child */
+void gps_freed_reset(void); /* in a forked child */
 
 #endif

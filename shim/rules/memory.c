@@ -42,14 +42,14 @@ static int free_unknown(uint64_t pointer, struct gps_release release) {
     if (code == GPS_DEINITIALIZED)
         gps_waiting_freed(pointer);
     else if (code != GPS_OK)
-        gps_refusal_free(pointer, code);
+        gps_diagnose_free(pointer, code);
     return code;
 }
 
 /* Out of the registry first: the moment the driver has freed it, another thread can have the
  * address. */
 static int free_private(const struct gps_alloc *alloc, struct gps_release release) {
-    gps_gone_freed(alloc, gps_trace_kept());
+    gps_freed_note_allocation(alloc, gps_trace_kept());
     const int code = release.call(alloc->pointer, release.stream);
     if (code != GPS_OK)
         gps_registry_add(alloc);
@@ -86,12 +86,12 @@ int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, v
     struct gps_reset reset = {.context = context};
     bool gone = false;
     gps_scope_begin(&scope);
-    struct gps_export *waiting = gps_settle_context(context, settle, &scope.signals);
+    struct gps_export *waiting = gps_teardown_context(context, settle, &scope.signals);
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();
     const int code = destroy(arg, &gone);
     gps_scope_begin(&scope);
-    gps_settle_context_done(waiting, gone, &reset);
+    gps_teardown_context_done(waiting, gone, &reset);
     if (gone) {
         gps_registry_purge(context, epoch, forget, &reset);
         gps_import_purge(context, epoch, gps_leak_reset_import, &reset);

@@ -19,7 +19,7 @@
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
-bool gps_share_active;
+bool gps_rules_active;
 
 static struct {
     struct active {
@@ -43,18 +43,18 @@ struct attempt {
 
 enum outcome { PRIVATE, DONE };
 
-void gps_share_start(const struct gps_config *config, const struct gps_owner *self) {
+void gps_rules_start(const struct gps_config *config, const struct gps_owner *self) {
     if (config->options.mode != GPS_MODE_SHARE || !config->rule_count)
         return;
     state.rules = calloc(config->rule_count, sizeof(*state.rules));
     for (size_t i = 0; state.rules && i < config->rule_count; i++)
         if (gps_glob_match(config->rules[i].program, self->command))
             state.rules[state.count++].rule = &config->rules[i];
-    gps_share_active = state.count != 0;
+    gps_rules_active = state.count != 0;
 }
 
 /* A pitch is the width, rounded up to at most another 64 KiB. */
-bool gps_share_may_fit(uint64_t width, uint64_t height) {
+bool gps_rules_may_fit(uint64_t width, uint64_t height) {
     const uint64_t least = width * height, most = (width + (64u << 10)) * height;
     for (size_t i = 0; i < state.count; i++)
         if (state.rules[i].rule->size_max >= least && state.rules[i].rule->size_min <= most)
@@ -62,10 +62,10 @@ bool gps_share_may_fit(uint64_t width, uint64_t height) {
     return false;
 }
 
-void gps_share_reset(void) {
+void gps_rules_reset(void) {
     state.rules = NULL; /* the parent's array is lost, not freed: malloc's locks */
     state.count = 0;
-    gps_share_active = false;
+    gps_rules_active = false;
 }
 
 /* --- reports --- */
@@ -104,16 +104,16 @@ static enum outcome export_vmm(const struct attempt *attempt, uint64_t *pointer)
                               .device = (int16_t)attempt->device,
                               .trace = gps_trace_kept()};
     uint64_t extent;
-    int code = gps_vmm_create(attempt->size, &alloc.pointer, &extent);
+    int code = gps_mapping_create(attempt->size, &alloc.pointer, &extent);
     if (code == GPS_OUT_OF_MEMORY && gps_defer_relieve())
-        code = gps_vmm_create(attempt->size, &alloc.pointer, &extent);
+        code = gps_mapping_create(attempt->size, &alloc.pointer, &extent);
     if (code == GPS_OUT_OF_MEMORY)
         return PRIVATE; /* the program's own call says what is wrong */
     if (code != GPS_OK)
         return stay_private(attempt, "this device or driver has no VMM memory to share", NULL);
     const char *why = gps_export_to_keeper(&alloc, extent, attempt->rule, attempt->name);
     if (why) {
-        gps_vmm_close(alloc.pointer);
+        gps_mapping_close(alloc.pointer);
         return stay_private(attempt, why, NULL);
     }
     if (gps_rule_written(attempt->rule))
@@ -284,7 +284,7 @@ static bool try_import(const struct attempt *attempt, uint64_t *pointer, int *la
         return true;
     }
     if (holder->pid && is_self(holder) &&
-        (found != FITS || record.backing != GPS_BACKING_VMM || gps_vmm_has(&record.id))) {
+        (found != FITS || record.backing != GPS_BACKING_VMM || gps_mapping_has(&record.id))) {
         *outcome =
             stay_private(attempt, "this process itself has a live region of this name", NULL);
         return true;
@@ -307,7 +307,7 @@ static bool try_import(const struct attempt *attempt, uint64_t *pointer, int *la
  * whoever claims its name first is the exporter. */
 static enum outcome import_region(const struct attempt *attempt, bool take_over, uint64_t *pointer,
                                   int *code) {
-    const uint64_t until = gps_life_clock() + attempt->rule->wait;
+    const uint64_t until = gps_clock_monotonic() + attempt->rule->wait;
     struct gps_owner holder = {0};
     enum outcome outcome = PRIVATE;
     struct gps_watch watch;
@@ -327,7 +327,7 @@ static enum outcome import_region(const struct attempt *attempt, bool take_over,
             outcome = export_region(attempt, pointer);
             break;
         }
-        now = gps_life_clock();
+        now = gps_clock_monotonic();
         if (now >= until) {
             outcome = timed_out(attempt, last_code, &holder, code);
             break;
@@ -387,7 +387,7 @@ static enum outcome follow(struct attempt *attempt, uint64_t number, uint64_t *p
     return import_region(attempt, attempt->rule->role == GPS_ROLE_AUTO, pointer, code);
 }
 
-bool gps_share_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) {
+bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) {
     struct gps_scope scope;
     struct attempt attempt = {.size = size, .pool = pool};
     uint64_t number;

@@ -10,20 +10,20 @@
 
 #include "config/config.h"
 
-void gps_share_start(const struct gps_config *config, const struct gps_owner *self);
+void gps_rules_start(const struct gps_config *config, const struct gps_owner *self);
 
 /* Whether any rule could ever match here: without one an allocation costs one look at this. */
-extern bool gps_share_active;
+extern bool gps_rules_active;
 
 /* Whether a rule may fit `height` rows of at least `width` bytes, whatever the pitch. */
-bool gps_share_may_fit(uint64_t width, uint64_t height);
+bool gps_rules_may_fit(uint64_t width, uint64_t height);
 
 /* Allocates `size` bytes (`pool`: by cudaMallocAsync) in the current context by the first rule that
  * matches. True: *code is the answer and, if it is 0, *pointer the memory, recorded in the
  * registry. False: no rule matches, or the allocation is to be private: allocate as if there were
  * no rule. */
-bool gps_share_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
+bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
-void gps_share_reset(void); /* in a forked child */
+void gps_rules_reset(void); /* in a forked child */
 
 #endif

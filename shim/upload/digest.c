@@ -100,10 +100,10 @@ size_t gps_digest_compare(const void *bytes, uint64_t size, const uint64_t *expe
                         .count = (size_t)gps_hashes_count(size),
                         .expected = expected,
                         .differs = GPS_DIGEST_EQUAL};
-    struct gps_crew crew = {.work = run, .arg = &work};
+    struct gps_pool crew = {.work = run, .arg = &work};
     const size_t windows = work.count / WINDOW;
-    gps_crew_call(&crew, windows ? windows - 1 : 0);
+    gps_pool_call(&crew, windows ? windows - 1 : 0);
     run(&work);
-    gps_crew_join(&crew);
+    gps_pool_join(&crew);
     return work.unreadable ? GPS_DIGEST_UNREADABLE : work.differs;
 }

@@ -49,7 +49,7 @@ static enum verdict differ(struct look *look, enum gps_finding finding, const ch
 static uint64_t patience_of(struct gps_upload *upload) {
     gps_upload_lock();
     if (!upload->until)
-        upload->until = gps_life_clock() + upload->wait;
+        upload->until = gps_clock_monotonic() + upload->wait;
     const uint64_t until = upload->until;
     gps_upload_unlock();
     return until;
@@ -99,10 +99,10 @@ static enum verdict wait_ready(struct look *look) {
     if (readiness == NOT_YET) {
         const uint64_t until = patience_of(look->upload);
         gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
-        uint64_t now = gps_life_clock();
+        uint64_t now = gps_clock_monotonic();
         while ((readiness = ask(look)) == NOT_YET && now < until) {
             gps_watch_wait(&watch, until - now, look->signals);
-            now = gps_life_clock();
+            now = gps_clock_monotonic();
         }
         gps_watch_close(&watch);
     }
@@ -252,10 +252,10 @@ static enum verdict examine(struct look *look) {
         return differ(look, GPS_SHARE_FALLBACK,
                       "what is uploaded could not be waited for; the allocation is private from "
                       "now on");
-    const uint64_t until = gps_life_clock() + look->upload->wait;
+    const uint64_t until = gps_clock_monotonic() + look->upload->wait;
     const struct timespec breath = {.tv_nsec = 1000000};
     enum verdict verdict;
-    while ((verdict = examine_once(look)) == CHANGED && gps_life_clock() < until)
+    while ((verdict = examine_once(look)) == CHANGED && gps_clock_monotonic() < until)
         nanosleep(&breath, NULL);
     return verdict != CHANGED
                ? verdict
@@ -281,8 +281,8 @@ static void let_go(const struct gps_upload *upload) {
         return;
     if (!gps_registry_set_slot(upload->pointer, GPS_NO_SLOT))
         return; /* closed meanwhile: its slot is whose who closes it */
-    gps_holding_end(import.slot);
-    gps_kept_released(&upload->region);
+    gps_references_end(import.slot);
+    gps_vmm_region_released(&upload->region);
 }
 
 /* Once: a thread that comes second finds it done. */
@@ -293,7 +293,7 @@ static int make_private(const struct look *look) {
     gps_upload_claim(upload);
     if (upload->phase != GPS_UPLOAD_PRIVATE) {
         gps_upload_unlock();
-        code = gps_vmm_privatise(upload->pointer);
+        code = gps_mapping_privatise(upload->pointer);
         if (code == GPS_OK) { /* else the program gets the code */
             let_go(upload);
             report(look);

@@ -39,12 +39,12 @@ static bool read_back(void *arg, void *to, uint64_t at, uint64_t size) {
 static bool hash_all(const struct gps_upload *upload, uint64_t *hashes) {
     const struct gps_readback readback = {.read = read_back,
                                           .arg = (void *)upload,
-                                          .stage = gps_stage_take(),
+                                          .stage = gps_staging_take(),
                                           .size = upload->size,
                                           .hashes = hashes};
     const bool done = readback.stage && gps_readback_hash(&readback);
     if (readback.stage)
-        gps_stage_put(readback.stage);
+        gps_staging_put(readback.stage);
     return done;
 }
 

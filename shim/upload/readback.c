@@ -89,15 +89,15 @@ bool gps_readback_hash(const struct gps_readback *readback) {
                         .lock = PTHREAD_MUTEX_INITIALIZER,
                         .filled_more = PTHREAD_COND_INITIALIZER,
                         .emptied = PTHREAD_COND_INITIALIZER};
-    struct gps_crew crew = {.work = run, .arg = &work};
+    struct gps_pool crew = {.work = run, .arg = &work};
     const size_t threads = (size_t)gps_hashes_count(readback->size) / CHUNKS_A_THREAD;
-    gps_crew_call(&crew, threads < THREADS ? threads : THREADS);
+    gps_pool_call(&crew, threads < THREADS ? threads : THREADS);
     const bool done = read_all(&work);
     pthread_mutex_lock(&work.lock);
     work.ended = true;
     pthread_cond_broadcast(&work.filled_more);
     pthread_mutex_unlock(&work.lock);
     run(&work);
-    gps_crew_join(&crew);
+    gps_pool_join(&crew);
     return done;
 }

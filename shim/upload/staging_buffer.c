@@ -25,7 +25,7 @@ static uint8_t *map(void) {
 }
 
 /* The driver forgets it with the context in which it was pinned, so it is asked each time. */
-uint8_t *gps_stage_take(void) {
+uint8_t *gps_staging_take(void) {
     if (atomic_exchange(&state.taken, true))
         return map();
     uint8_t *stage = atomic_load(&state.memory);
@@ -40,13 +40,13 @@ uint8_t *gps_stage_take(void) {
     return stage;
 }
 
-void gps_stage_put(uint8_t *stage) {
+void gps_staging_put(uint8_t *stage) {
     if (stage == atomic_load(&state.memory))
         atomic_store(&state.taken, false);
     else
         munmap(stage, GPS_READBACK_STAGE);
 }
 
-void gps_stage_reset(void) {
+void gps_staging_reset(void) {
     memset((void *)&state, 0, sizeof(state));
 }

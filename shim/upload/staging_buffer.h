@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 /* GPS_READBACK_STAGE bytes, or NULL. Inside a scope that has entered a context. */
-uint8_t *gps_stage_take(void);
-void gps_stage_put(uint8_t *stage);
+uint8_t *gps_staging_take(void);
+void gps_staging_put(uint8_t *stage);
 
-void gps_stage_reset(void); /* in a forked child */
+void gps_staging_reset(void); /* in a forked child */
 
 #endif

@@ -21,12 +21,12 @@ static uint64_t longest; /* pause between two writes to a region; under the uplo
 void gps_stall_begin(const struct gps_upload *upload) {
     if (!upload->wrote || upload->phase != GPS_UPLOAD_WRITING)
         return;
-    const uint64_t pause = gps_life_clock() - upload->wrote;
+    const uint64_t pause = gps_clock_monotonic() - upload->wrote;
     longest = pause > longest ? pause : longest;
 }
 
 void gps_stall_end(struct gps_upload *upload) {
-    upload->wrote = gps_life_clock();
+    upload->wrote = gps_clock_monotonic();
 }
 
 static bool is_stalled(const struct gps_upload *upload, uint64_t now) {
@@ -61,10 +61,10 @@ static void report(const struct gps_upload *upload) {
 /* The gps_export stays, for its free: which waits until nobody is busy with the upload. */
 static void let_go(const struct gps_upload *upload) {
     struct gps_alloc alloc;
-    gps_vmm_name(upload->pointer, NULL);
+    gps_mapping_name(upload->pointer, NULL);
     if (!gps_registry_find(upload->pointer, &alloc) || !alloc.region || !alloc.region->kept)
         return;
-    gps_holding_end(alloc.region->slot);
+    gps_references_end(alloc.region->slot);
     alloc.region->slot = GPS_NO_SLOT;
 }
 
@@ -81,7 +81,7 @@ static bool drop(const struct gps_upload *upload) {
 static void give_up(struct gps_upload *upload) {
     gps_upload_lock();
     gps_upload_settle(upload);
-    if (!upload->ended && is_stalled(upload, gps_life_clock())) {
+    if (!upload->ended && is_stalled(upload, gps_clock_monotonic())) {
         gps_upload_claim(upload);
         gps_upload_unlock();
         const bool dropped = drop(upload);
@@ -100,7 +100,7 @@ static bool any_stalled(void *arg, struct gps_upload *upload) {
 }
 
 static bool is_of(void *arg, struct gps_upload *upload) {
-    return gps_id_equal(&upload->region, arg) && is_stalled(upload, gps_life_clock());
+    return gps_id_equal(&upload->region, arg) && is_stalled(upload, gps_clock_monotonic());
 }
 
 static bool look_at(void *unused, const struct gps_proc *proc) {
@@ -119,7 +119,7 @@ static bool look_at(void *unused, const struct gps_proc *proc) {
 }
 
 void gps_stall_tick(void) {
-    uint64_t now = gps_life_clock();
+    uint64_t now = gps_clock_monotonic();
     struct gps_upload *upload = gps_upload_find(any_stalled, &now);
     if (!upload)
         return;

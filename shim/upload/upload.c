@@ -49,8 +49,8 @@ static void add(struct gps_upload *upload) {
 
 void gps_upload_lead(uint64_t pointer, uint64_t size, const char *name,
                      const struct gps_rule *rule) {
-    struct gps_vmm vmm;
-    struct gps_upload *upload = gps_vmm_at(pointer, &vmm) ? make(pointer, size, name) : NULL;
+    struct gps_mapping vmm;
+    struct gps_upload *upload = gps_mapping_at(pointer, &vmm) ? make(pointer, size, name) : NULL;
     if (!upload)
         return; /* it never becomes READY; who waits for it says so */
     upload->region = vmm.region;
@@ -148,11 +148,11 @@ void gps_upload_release(struct gps_upload *upload) {
 }
 
 void gps_upload_describe(const struct gps_upload *upload, struct gps_report *report) {
-    struct gps_vmm vmm;
+    struct gps_mapping vmm;
     report->pointer = upload->pointer;
     report->size = upload->size;
     report->region = &upload->region;
     report->name = *upload->name ? upload->name : NULL;
-    if (gps_vmm_at(upload->pointer, &vmm))
+    if (gps_mapping_at(upload->pointer, &vmm))
         report->device = vmm.device;
 }

@@ -14,7 +14,7 @@ enum { MOST = 15, LINGER = 1 /* s */ };
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t called, done;
-    struct gps_crew *calls;  /* that want somebody */
+    struct gps_pool *calls;  /* that want somebody */
     size_t threads, waiting; /* of the threads: nothing to do */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .called = PTHREAD_COND_INITIALIZER,
@@ -28,8 +28,8 @@ static size_t at_most(size_t wanted) {
     return wanted < most ? wanted : most;
 }
 
-static void withdraw(struct gps_crew *crew) {
-    for (struct gps_crew **at = &state.calls; *at; at = &(*at)->next)
+static void withdraw(struct gps_pool *crew) {
+    for (struct gps_pool **at = &state.calls; *at; at = &(*at)->next)
         if (*at == crew) {
             *at = crew->next;
             return;
@@ -37,7 +37,7 @@ static void withdraw(struct gps_crew *crew) {
 }
 
 /* With the lock, which it lets go of meanwhile. */
-static void help(struct gps_crew *crew) {
+static void help(struct gps_pool *crew) {
     crew->working++;
     if (--crew->wanted == 0)
         withdraw(crew);
@@ -79,7 +79,7 @@ static size_t to_start(size_t wanted) {
     return starting;
 }
 
-void gps_crew_call(struct gps_crew *crew, size_t wanted) {
+void gps_pool_call(struct gps_pool *crew, size_t wanted) {
     crew->working = 0;
     crew->wanted = wanted = at_most(wanted);
     if (!wanted)
@@ -99,7 +99,7 @@ void gps_crew_call(struct gps_crew *crew, size_t wanted) {
     }
 }
 
-void gps_crew_join(struct gps_crew *crew) {
+void gps_pool_join(struct gps_pool *crew) {
     pthread_mutex_lock(&state.lock);
     if (crew->wanted)
         withdraw(crew);
@@ -109,6 +109,6 @@ void gps_crew_join(struct gps_crew *crew) {
     pthread_mutex_unlock(&state.lock);
 }
 
-void gps_crew_reset(void) {
+void gps_pool_reset(void) {
     memset(&state, 0, sizeof(state)); /* as the initialisers are */
 }

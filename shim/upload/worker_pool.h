@@ -12,19 +12,19 @@
 
 #include <stddef.h>
 
-struct gps_crew {
+struct gps_pool {
     void (*work)(void *arg); /* called at once by several threads, once each */
     void *arg;
     size_t wanted, working; /* threads that may still come, and that are at it */
-    struct gps_crew *next;
+    struct gps_pool *next;
 };
 
 /* Calls up to `wanted` threads to crew->work; inside a gps_scope, whose signal mask they inherit.
- * The crew is the caller's, and stays where it is until gps_crew_join. */
-void gps_crew_call(struct gps_crew *crew, size_t wanted);
+ * The crew is the caller's, and stays where it is until gps_pool_join. */
+void gps_pool_call(struct gps_pool *crew, size_t wanted);
 /* Nobody comes any more; returns when nobody is at work. */
-void gps_crew_join(struct gps_crew *crew);
+void gps_pool_join(struct gps_pool *crew);
 
-void gps_crew_reset(void); /* in a forked child */
+void gps_pool_reset(void); /* in a forked child */
 
 #endif

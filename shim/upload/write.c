@@ -26,9 +26,9 @@ void gps_write_start(const struct gps_config *config, const struct gps_owner *se
 
 void gps_write_reset(void) {
     gps_write_seen = false;
-    gps_crew_reset();
+    gps_pool_reset();
     gps_upload_reset();
-    gps_stage_reset();
+    gps_staging_reset();
     gps_stall_reset();
 }
 
@@ -55,17 +55,17 @@ static struct gps_write nth(const struct gps_write *write, uint64_t n) {
 }
 
 bool gps_write_concerns(const struct gps_write *write) {
-    struct gps_vmm vmm;
+    struct gps_mapping vmm;
     const uint64_t count = write->list ? write->count : 1; /* rows lie in one allocation */
     for (uint64_t i = 0; i < count; i++)
-        if (gps_vmm_at(nth(write, i).to, &vmm))
+        if (gps_mapping_at(nth(write, i).to, &vmm))
             return true;
     return false;
 }
 
 /* --- a write into memory that is shared read-only --- */
 
-static void report_read_only(const struct gps_write *write, const struct gps_vmm *vmm) {
+static void report_read_only(const struct gps_write *write, const struct gps_mapping *vmm) {
     char detail[160];
     struct gps_text text = GPS_TEXT(detail);
     struct gps_import import;
@@ -88,10 +88,10 @@ static void report_read_only(const struct gps_write *write, const struct gps_vmm
 /* --- around the driver's call --- */
 
 static bool begin_one(const struct gps_write *write, int *code) {
-    struct gps_vmm vmm;
+    struct gps_mapping vmm;
     bool forward = true;
     struct gps_upload *upload =
-        write->size && gps_vmm_at(write->to, &vmm) ? gps_upload_get(vmm.pointer) : NULL;
+        write->size && gps_mapping_at(write->to, &vmm) ? gps_upload_get(vmm.pointer) : NULL;
     if (!upload)
         return true;
     if (upload->leads)
@@ -103,8 +103,8 @@ static bool begin_one(const struct gps_write *write, int *code) {
 }
 
 static void end_one(const struct gps_write *write, int code) {
-    struct gps_vmm vmm;
-    if (!write->size || !gps_vmm_at(write->to, &vmm))
+    struct gps_mapping vmm;
+    if (!write->size || !gps_mapping_at(write->to, &vmm))
         return;
     struct gps_upload *upload = gps_upload_get(vmm.pointer);
     if (upload && upload->leads)

@@ -25,7 +25,7 @@ static void attach(struct msghdr *message, union control *control, int descripto
     memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
 }
 
-int gps_parcel_send(int socket, const void *bytes, size_t size, int descriptor) {
+int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor) {
     struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     union control control;
@@ -60,7 +60,7 @@ static unsigned unpack(struct msghdr *message, int *first) {
     return count;
 }
 
-ssize_t gps_parcel_receive(int socket, void *bytes, size_t size, int *descriptor) {
+ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descriptor) {
     struct iovec part = {.iov_base = bytes, .iov_len = size};
     union control control;
     struct msghdr message = {.msg_iov = &part,

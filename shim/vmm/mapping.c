@@ -16,7 +16,7 @@ enum { DEVICES = 64 };
 /* All mappings, by address. They are few: looked up by bisection, moved when one comes or goes. */
 static struct {
     pthread_mutex_t lock;
-    struct gps_vmm *list;
+    struct gps_mapping *list;
     size_t count, room;
     _Atomic size_t any;      /* count, to be read without the lock */
     uint64_t peers[DEVICES]; /* of memory on a device: which others reach it, a bit each */
@@ -37,17 +37,17 @@ static size_t above(uint64_t address) {
     return low;
 }
 
-static struct gps_vmm *locate(uint64_t address) {
+static struct gps_mapping *locate(uint64_t address) {
     const size_t next = above(address);
-    struct gps_vmm *vmm = next ? &state.list[next - 1] : NULL;
+    struct gps_mapping *vmm = next ? &state.list[next - 1] : NULL;
     return vmm && address - vmm->pointer < vmm->extent ? vmm : NULL;
 }
 
-static bool add(const struct gps_vmm *vmm) {
+static bool add(const struct gps_mapping *vmm) {
     pthread_mutex_lock(&state.lock);
     if (state.count == state.room) {
         const size_t room = state.room ? 2 * state.room : 64;
-        struct gps_vmm *larger = realloc(state.list, room * sizeof(*larger));
+        struct gps_mapping *larger = realloc(state.list, room * sizeof(*larger));
         if (larger) {
             state.list = larger;
             state.room = room;
@@ -64,9 +64,9 @@ static bool add(const struct gps_vmm *vmm) {
     return fits;
 }
 
-static bool take(uint64_t pointer, struct gps_vmm *taken) {
+static bool take(uint64_t pointer, struct gps_mapping *taken) {
     pthread_mutex_lock(&state.lock);
-    struct gps_vmm *vmm = locate(pointer);
+    struct gps_mapping *vmm = locate(pointer);
     const bool found = vmm && vmm->pointer == pointer;
     if (found) {
         *taken = *vmm;
@@ -78,35 +78,35 @@ static bool take(uint64_t pointer, struct gps_vmm *taken) {
     return found;
 }
 
-static bool put(const struct gps_vmm *changed) {
+static bool put(const struct gps_mapping *changed) {
     pthread_mutex_lock(&state.lock);
-    struct gps_vmm *vmm = locate(changed->pointer);
+    struct gps_mapping *vmm = locate(changed->pointer);
     if (vmm)
         *vmm = *changed;
     pthread_mutex_unlock(&state.lock);
     return vmm != NULL;
 }
 
-bool gps_vmm_at(uint64_t address, struct gps_vmm *found) {
+bool gps_mapping_at(uint64_t address, struct gps_mapping *found) {
     if (!atomic_load_explicit(&state.any, memory_order_relaxed))
         return false;
     pthread_mutex_lock(&state.lock);
-    const struct gps_vmm *vmm = locate(address);
+    const struct gps_mapping *vmm = locate(address);
     if (vmm)
         *found = *vmm;
     pthread_mutex_unlock(&state.lock);
     return vmm != NULL;
 }
 
-void gps_vmm_name(uint64_t pointer, const struct gps_id *region) {
+void gps_mapping_name(uint64_t pointer, const struct gps_id *region) {
     pthread_mutex_lock(&state.lock);
-    struct gps_vmm *vmm = locate(pointer);
+    struct gps_mapping *vmm = locate(pointer);
     if (vmm)
         vmm->region = region ? *region : (struct gps_id){0};
     pthread_mutex_unlock(&state.lock);
 }
 
-bool gps_vmm_has(const struct gps_id *region) {
+bool gps_mapping_has(const struct gps_id *region) {
     bool found = false;
     pthread_mutex_lock(&state.lock);
     for (size_t i = 0; !found && i < state.count; i++)
@@ -116,8 +116,8 @@ bool gps_vmm_has(const struct gps_id *region) {
 }
 
 /* By copies, one at a time: fn may be slow, and may change the table. */
-void gps_vmm_each(void (*fn)(void *arg, const struct gps_vmm *vmm), void *arg) {
-    struct gps_vmm vmm = {.pointer = 0};
+void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg) {
+    struct gps_mapping vmm = {.pointer = 0};
     for (bool more = true; more;) {
         pthread_mutex_lock(&state.lock);
         const size_t next = above(vmm.pointer);
@@ -140,7 +140,7 @@ static uint64_t peers_of(int device) {
 }
 
 /* For the device that is current, and those to which the program opened the memory's own. */
-static int allow(const struct gps_vmm *vmm, int here) {
+static int allow(const struct gps_mapping *vmm, int here) {
     int code = gps_ops->allow(vmm->pointer, vmm->extent, here, vmm->writable);
     const uint64_t peers = peers_of(vmm->device);
     for (int peer = 0; code == GPS_OK && peer < DEVICES; peer++)
@@ -149,7 +149,7 @@ static int allow(const struct gps_vmm *vmm, int here) {
     return code;
 }
 
-static int map_block(const struct gps_vmm *vmm, int here) {
+static int map_block(const struct gps_mapping *vmm, int here) {
     int code = gps_ops->map(vmm->pointer, vmm->extent, vmm->block);
     if (code != GPS_OK)
         return code;
@@ -160,7 +160,7 @@ static int map_block(const struct gps_vmm *vmm, int here) {
 }
 
 /* Maps the block somewhere and records it. Without success the block is let go of. */
-static int place(struct gps_vmm *vmm, int here) {
+static int place(struct gps_mapping *vmm, int here) {
     int code = gps_ops->reserve(vmm->extent, &vmm->pointer);
     if (code == GPS_OK) {
         code = map_block(vmm, here);
@@ -187,8 +187,8 @@ static int round_up(int device, uint64_t size, uint64_t *extent) {
     return GPS_OK;
 }
 
-int gps_vmm_create(uint64_t size, uint64_t *pointer, uint64_t *extent) {
-    struct gps_vmm vmm = {.size = size, .writable = true, .created = true};
+int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent) {
+    struct gps_mapping vmm = {.size = size, .writable = true, .created = true};
     int code = gps_ops->device(&vmm.device);
     if (code == GPS_OK)
         code = round_up(vmm.device, size, &vmm.extent);
@@ -215,14 +215,14 @@ static int ordinal_of(const uint8_t wanted[GPS_UUID_BYTES]) {
     return -1;
 }
 
-int gps_vmm_open(int descriptor, const struct gps_region_record *record, uint64_t size,
-                 uint64_t *pointer) {
+int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
+                     uint64_t *pointer) {
     int here;
-    struct gps_vmm vmm = {.size = size,
-                          .extent = record->extent,
-                          .device = ordinal_of(record->device),
-                          .writable = !(record->flags & GPS_REGION_READ_ONLY),
-                          .region = record->id};
+    struct gps_mapping vmm = {.size = size,
+                              .extent = record->extent,
+                              .device = ordinal_of(record->device),
+                              .writable = !(record->flags & GPS_REGION_READ_ONLY),
+                              .region = record->id};
     int code = gps_ops->device(&here);
     if (code == GPS_OK && gps_ops->reaches(record->device) == 0)
         code = GPS_PEER_UNSUPPORTED;
@@ -235,8 +235,8 @@ int gps_vmm_open(int descriptor, const struct gps_region_record *record, uint64_
     return code;
 }
 
-int gps_vmm_close(uint64_t pointer) {
-    struct gps_vmm vmm;
+int gps_mapping_close(uint64_t pointer) {
+    struct gps_mapping vmm;
     gps_export_synchronize(); /* what is wrong with the context, unmapping tells */
     gps_upload_end(pointer);  /* the address can be another's as soon as it is unmapped */
     if (!take(pointer, &vmm))
@@ -251,17 +251,17 @@ int gps_vmm_close(uint64_t pointer) {
     return GPS_OK;
 }
 
-int gps_vmm_descriptor(uint64_t pointer, int *descriptor) {
-    struct gps_vmm vmm;
-    return gps_vmm_at(pointer, &vmm) ? gps_ops->block_export(vmm.block, descriptor)
-                                     : GPS_INVALID_VALUE;
+int gps_mapping_descriptor(uint64_t pointer, int *descriptor) {
+    struct gps_mapping vmm;
+    return gps_mapping_at(pointer, &vmm) ? gps_ops->block_export(vmm.block, descriptor)
+                                         : GPS_INVALID_VALUE;
 }
 
 /* --- making a mapping private --- */
 
 /* Fills a new block with the bytes of the old one, through a mapping that lasts only for that. */
-static int copy_into(const struct gps_vmm *fresh, uint64_t from, int here) {
-    struct gps_vmm passing = *fresh;
+static int copy_into(const struct gps_mapping *fresh, uint64_t from, int here) {
+    struct gps_mapping passing = *fresh;
     int code = gps_ops->reserve(passing.extent, &passing.pointer);
     if (code != GPS_OK)
         return code;
@@ -278,7 +278,7 @@ static int copy_into(const struct gps_vmm *fresh, uint64_t from, int here) {
 
 /* No mapping can be replaced at once: a kernel that another thread launches in between faults. So
  * what was launched during the copy is waited for, and the gap is as short as it can be. */
-static int replace(const struct gps_vmm *old, const struct gps_vmm *fresh, int here) {
+static int replace(const struct gps_mapping *old, const struct gps_mapping *fresh, int here) {
     int code = gps_export_synchronize();
     if (code == GPS_OK)
         code = gps_ops->unmap(old->pointer, old->extent);
@@ -290,14 +290,14 @@ static int replace(const struct gps_vmm *old, const struct gps_vmm *fresh, int h
     return code;
 }
 
-int gps_vmm_privatise(uint64_t pointer) {
-    struct gps_vmm old;
+int gps_mapping_privatise(uint64_t pointer) {
+    struct gps_mapping old;
     int here, code = gps_ops->device(&here);
     if (code != GPS_OK)
         return code;
-    if (!gps_vmm_at(pointer, &old))
+    if (!gps_mapping_at(pointer, &old))
         return GPS_INVALID_VALUE;
-    struct gps_vmm fresh = old;
+    struct gps_mapping fresh = old;
     fresh.device = here;
     fresh.writable = fresh.created = true;
     fresh.region = (struct gps_id){0};
@@ -321,13 +321,13 @@ struct enabling {
     int memory, accessor;
 };
 
-static void enable(void *arg, const struct gps_vmm *vmm) {
+static void enable(void *arg, const struct gps_mapping *vmm) {
     const struct enabling *enabling = arg;
     if (vmm->device == enabling->memory)
         gps_ops->allow(vmm->pointer, vmm->extent, enabling->accessor, vmm->writable);
 }
 
-void gps_vmm_enable_peer(int device) {
+void gps_mapping_enable_peer(int device) {
     struct enabling enabling = {.memory = device};
     if (gps_ops->device(&enabling.accessor) != GPS_OK || device < 0 || device >= DEVICES ||
         enabling.accessor >= DEVICES)
@@ -335,9 +335,9 @@ void gps_vmm_enable_peer(int device) {
     pthread_mutex_lock(&state.lock);
     state.peers[device] |= UINT64_C(1) << enabling.accessor;
     pthread_mutex_unlock(&state.lock);
-    gps_vmm_each(enable, &enabling);
+    gps_mapping_each(enable, &enabling);
 }
 
-void gps_vmm_reset(void) {
+void gps_mapping_reset(void) {
     memset((void *)&state, 0, sizeof(state)); /* the parent's array is lost, not freed: locks */
 }

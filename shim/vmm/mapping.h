@@ -18,7 +18,7 @@
 
 #include "gpushare/region.h"
 
-struct gps_vmm {
+struct gps_mapping {
     uint64_t pointer; /* where it begins, as the program has it */
     uint64_t size;    /* as the program asked */
     uint64_t extent;  /* mapped; whole granules */
@@ -30,36 +30,36 @@ struct gps_vmm {
 };
 
 /* On the current device; created, writable. *extent: its size in whole granules. */
-int gps_vmm_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
+int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
 /* Maps another's block, for the current device. It lies on the device of this UUID; if the current
  * one is another, it must reach it (GPS_PEER_UNSUPPORTED). */
-int gps_vmm_open(int descriptor, const struct gps_region_record *record, uint64_t size,
-                 uint64_t *pointer);
+int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
+                     uint64_t *pointer);
 /* Waits for the device, as a free does, then unmaps and lets go. */
-int gps_vmm_close(uint64_t pointer);
+int gps_mapping_close(uint64_t pointer);
 
 /* A descriptor of the block, close-on-exec, the caller's. No context needed. */
-int gps_vmm_descriptor(uint64_t pointer, int *descriptor);
+int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
 /* This mapping is a region now, or (NULL) is none any more. */
-void gps_vmm_name(uint64_t pointer, const struct gps_id *region);
+void gps_mapping_name(uint64_t pointer, const struct gps_id *region);
 
 /* The mapping that `address` lies in. Lock-free when there is none at all. No scope needed. */
-bool gps_vmm_at(uint64_t address, struct gps_vmm *found);
+bool gps_mapping_at(uint64_t address, struct gps_mapping *found);
 
 /* Gives this process memory of its own at the same address, with the bytes that are there now:
  * waits for the device, copies, maps the copy writable in place of what was there, and lets go of
  * that. On failure everything is as it was. */
-int gps_vmm_privatise(uint64_t pointer);
+int gps_mapping_privatise(uint64_t pointer);
 
 /* The program lets the current context's device reach the memory of `device`. */
-void gps_vmm_enable_peer(int device);
+void gps_mapping_enable_peer(int device);
 
 /* Whether this process has the region that it created. No scope needed. */
-bool gps_vmm_has(const struct gps_id *region);
+bool gps_mapping_has(const struct gps_id *region);
 
 /* fn gets a copy of each. No scope needed. */
-void gps_vmm_each(void (*fn)(void *arg, const struct gps_vmm *vmm), void *arg);
+void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg);
 
-void gps_vmm_reset(void); /* in a forked child */
+void gps_mapping_reset(void); /* in a forked child */
 
 #endif

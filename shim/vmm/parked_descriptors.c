@@ -135,7 +135,7 @@ static struct pair *find(const struct gps_id *id, int *descriptor) {
 
 /* --- the bag --- */
 
-void gps_bag_put(const struct gps_id *id, int descriptor) {
+void gps_parked_put(const struct gps_id *id, int descriptor) {
     bool done = false;
     pthread_mutex_lock(&state.lock);
     for (unsigned i = state.used; !done && i-- > 0;)
@@ -146,7 +146,7 @@ void gps_bag_put(const struct gps_id *id, int descriptor) {
     pthread_mutex_unlock(&state.lock);
 }
 
-bool gps_bag_get(const struct gps_id *id, int *descriptor) {
+bool gps_parked_get(const struct gps_id *id, int *descriptor) {
     pthread_mutex_lock(&state.lock);
     struct pair *pair = find(id, descriptor);
     if (pair)
@@ -155,7 +155,7 @@ bool gps_bag_get(const struct gps_id *id, int *descriptor) {
     return pair != NULL;
 }
 
-void gps_bag_drop(const struct gps_id *id) {
+void gps_parked_drop(const struct gps_id *id) {
     int descriptor;
     pthread_mutex_lock(&state.lock);
     struct pair *pair = find(id, &descriptor);
@@ -168,7 +168,7 @@ void gps_bag_drop(const struct gps_id *id) {
 }
 
 /* The parent's sockets are closed here: while they are open, so are the descriptors in them. */
-void gps_bag_reset(void) {
+void gps_parked_reset(void) {
     state.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     while (state.used)
         discard(&state.pairs[state.used - 1]);

@@ -16,11 +16,11 @@
 #include "gpushare/region.h"
 
 /* Keeps a copy; the descriptor stays the caller's. As often as it is put it is to be dropped. */
-void gps_bag_put(const struct gps_id *id, int descriptor);
+void gps_parked_put(const struct gps_id *id, int descriptor);
 /* A copy, close-on-exec, the caller's. */
-bool gps_bag_get(const struct gps_id *id, int *descriptor);
-void gps_bag_drop(const struct gps_id *id);
+bool gps_parked_get(const struct gps_id *id, int *descriptor);
+void gps_parked_drop(const struct gps_id *id);
 
-void gps_bag_reset(void); /* in a forked child */
+void gps_parked_reset(void); /* in a forked child */
 
 #endif

@@ -30,11 +30,11 @@ static struct {
     _Atomic uint64_t socket; /* inode of the keeper's that has all of ours */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .driver = PTHREAD_MUTEX_INITIALIZER};
 
-bool gps_kept_is_token(const uint8_t handle[GPS_HANDLE_BYTES]) {
+bool gps_vmm_region_is_token(const uint8_t handle[GPS_HANDLE_BYTES]) {
     return memcmp(handle, token_magic, sizeof(token_magic)) == 0;
 }
 
-void gps_kept_make_token(uint8_t handle[GPS_HANDLE_BYTES]) {
+void gps_vmm_region_make_token(uint8_t handle[GPS_HANDLE_BYTES]) {
     memcpy(handle, token_magic, sizeof(token_magic));
     for (size_t at = sizeof(token_magic); at < GPS_HANDLE_BYTES; at += sizeof(uint64_t)) {
         const uint64_t random = gps_random();
@@ -42,12 +42,12 @@ void gps_kept_make_token(uint8_t handle[GPS_HANDLE_BYTES]) {
     }
 }
 
-bool gps_kept_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
+bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
     static const struct gps_id none;
-    struct gps_vmm vmm;
+    struct gps_mapping vmm;
     struct gps_alloc alloc;
     struct gps_import import;
-    if (!gps_vmm_at(pointer, &vmm) || gps_id_equal(&vmm.region, &none))
+    if (!gps_mapping_at(pointer, &vmm) || gps_id_equal(&vmm.region, &none))
         return false;
     if (gps_registry_import_at(vmm.pointer, &import))
         memcpy(handle, import.handle, GPS_HANDLE_BYTES);
@@ -69,12 +69,12 @@ static bool stopped(void) {
 
 /* The program may have freed it meanwhile, and have other memory at its address. Ids are never used
  * again: while it is there, it was all the time. */
-static bool is_there(const struct gps_vmm *vmm) {
-    struct gps_vmm now;
-    return gps_vmm_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
+static bool is_there(const struct gps_mapping *vmm) {
+    struct gps_mapping now;
+    return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
 }
 
-static void deposit_again(void *unused, const struct gps_vmm *vmm) {
+static void deposit_again(void *unused, const struct gps_mapping *vmm) {
     struct gps_region_record record;
     int descriptor;
     (void)unused;
@@ -82,8 +82,8 @@ static void deposit_again(void *unused, const struct gps_vmm *vmm) {
         return;
     pthread_mutex_lock(&state.driver);
     const bool has =
-        !stopped() && (vmm->created ? gps_vmm_descriptor(vmm->pointer, &descriptor) == GPS_OK
-                                    : gps_bag_get(&vmm->region, &descriptor));
+        !stopped() && (vmm->created ? gps_mapping_descriptor(vmm->pointer, &descriptor) == GPS_OK
+                                    : gps_parked_get(&vmm->region, &descriptor));
     pthread_mutex_unlock(&state.driver);
     if (!has)
         return;
@@ -96,7 +96,7 @@ static void deposit_again(void *unused, const struct gps_vmm *vmm) {
 static void look(void) {
     const uint64_t socket = gps_keeper_socket(gps_life_store());
     if (socket && socket != atomic_load(&state.socket)) {
-        gps_vmm_each(deposit_again, NULL);
+        gps_mapping_each(deposit_again, NULL);
         atomic_store(&state.socket, socket);
     }
 }
@@ -124,7 +124,7 @@ static void start_watching(void) {
     pthread_mutex_unlock(&state.lock);
 }
 
-void gps_kept_stop(void) {
+void gps_vmm_region_stop(void) {
     pthread_mutex_lock(&state.lock);
     state.stop = true;
     pthread_mutex_unlock(&state.lock);
@@ -132,8 +132,8 @@ void gps_kept_stop(void) {
     pthread_mutex_unlock(&state.driver);
 }
 
-void gps_kept_reset(void) {
-    gps_bag_reset();
+void gps_vmm_region_reset(void) {
+    gps_parked_reset();
     memset((void *)&state, 0, sizeof(state));
 }
 
@@ -141,7 +141,7 @@ void gps_kept_reset(void) {
 
 static int deposit(struct gps_export *region) {
     int descriptor;
-    if (gps_vmm_descriptor(region->pointer, &descriptor) != GPS_OK)
+    if (gps_mapping_descriptor(region->pointer, &descriptor) != GPS_OK)
         return -ENOTSUP;
     gps_record_seal(&region->record);
     const int status = gps_keeper_deposit(gps_life_store(), &region->record, gps_life_self(),
@@ -151,45 +151,45 @@ static int deposit(struct gps_export *region) {
 }
 
 /* The slot first: the keeper keeps for whom it finds in the directory. */
-int gps_kept_publish(struct gps_export *region) {
+int gps_vmm_region_publish(struct gps_export *region) {
     const struct gps_region_record *record = &region->record;
-    region->slot = gps_holding_begin(&record->id, GPS_VIA_CREATOR);
-    gps_holding_commit(region->slot, &record->id, GPS_VIA_CREATOR, region->pointer,
-                       record->generation);
+    region->slot = gps_references_begin(&record->id, GPS_VIA_CREATOR);
+    gps_references_commit(region->slot, &record->id, GPS_VIA_CREATOR, region->pointer,
+                          record->generation);
     int status = deposit(region);
     if (status == 0 && *record->name)
         status = gps_name_point(gps_life_store(), record->name, &record->id);
     if (status < 0) {
-        gps_holding_end(region->slot);
+        gps_references_end(region->slot);
         gps_keeper_drop(gps_life_store(), NULL, &record->id, gps_life_self(), GPS_KEEPER_WAIT);
         return status;
     }
-    gps_vmm_name(region->pointer, &record->id);
+    gps_mapping_name(region->pointer, &record->id);
     start_watching();
     return 0;
 }
 
-void gps_kept_end(struct gps_export *region) {
+void gps_vmm_region_end(struct gps_export *region) {
     if (region->pointer)
-        gps_vmm_close(region->pointer);
-    gps_holding_end(region->slot);
+        gps_mapping_close(region->pointer);
+    gps_references_end(region->slot);
     gps_keeper_released(gps_life_store(), &region->record.id, gps_life_self(), GPS_KEEPER_WAIT);
 }
 
 /* The keeper sees by itself that the slot was cleared, and nobody waits for that. */
-void gps_kept_released(const struct gps_id *region) {
-    gps_bag_drop(region);
+void gps_vmm_region_released(const struct gps_id *region) {
+    gps_parked_drop(region);
 }
 
-int gps_kept_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
+int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
     int descriptor;
     const int status = gps_keeper_get(gps_life_store(), &record->id, gps_life_self(),
                                       GPS_KEEPER_WAIT, &descriptor);
     if (status < 0)
         return status;
-    const int code = gps_vmm_open(descriptor, record, size, pointer);
+    const int code = gps_mapping_open(descriptor, record, size, pointer);
     if (code == GPS_OK) {
-        gps_bag_put(&record->id, descriptor);
+        gps_parked_put(&record->id, descriptor);
         start_watching();
     }
     close(descriptor);

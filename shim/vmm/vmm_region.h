@@ -16,27 +16,27 @@
 #include "registry/registry.h"
 
 /* Whether handle bytes are a token. Needs no scope. */
-bool gps_kept_is_token(const uint8_t handle[GPS_HANDLE_BYTES]);
-void gps_kept_make_token(uint8_t handle[GPS_HANDLE_BYTES]);
+bool gps_vmm_region_is_token(const uint8_t handle[GPS_HANDLE_BYTES]);
+void gps_vmm_region_make_token(uint8_t handle[GPS_HANDLE_BYTES]);
 
-/* Gives the memory at region->pointer (gps_vmm_create's) to the keeper under region->record, which
- * is complete but for its checksums. 0 or -errno. */
-int gps_kept_publish(struct gps_export *region);
+/* Gives the memory at region->pointer (gps_mapping_create's) to the keeper under region->record,
+ * which is complete but for its checksums. 0 or -errno. */
+int gps_vmm_region_publish(struct gps_export *region);
 /* This process has it no longer: unmaps what is still mapped (region->pointer is not 0). Needs no
  * context. */
-void gps_kept_end(struct gps_export *region);
+void gps_vmm_region_end(struct gps_export *region);
 
 /* An importer has it no longer. Needs no context. */
-void gps_kept_released(const struct gps_id *region);
+void gps_vmm_region_released(const struct gps_id *region);
 
 /* Maps a kept region into the current context; the caller has published its intent. 0, the driver's
  * code, or -errno: it is not kept any more. */
-int gps_kept_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer);
+int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer);
 
 /* The token of whatever region `pointer` lies in; false: it lies in none. Needs no scope. */
-bool gps_kept_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
+bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
 
-void gps_kept_stop(void);  /* the process ends: the driver is touched no more */
-void gps_kept_reset(void); /* in a forked child */
+void gps_vmm_region_stop(void);  /* the process ends: the driver is touched no more */
+void gps_vmm_region_reset(void); /* in a forked child */
 
 #endif

@@ -201,7 +201,7 @@ static void send_rubbish(int fd) {
 
     for (size_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)rand();
-    gps_parcel_send(fd, bytes, size, rand() % 2 ? fd : -1);
+    gps_passing_send(fd, bytes, size, rand() % 2 ? fd : -1);
 }
 
 static int be_rowdy(unsigned number) {

@@ -272,7 +272,7 @@ class Keeper : public ::testing::Test {
         pollfd wait = {fd, POLLIN, 0};
         int descriptor = -1;
         ssize_t n = poll(&wait, 1, 10000) == 1
-                        ? gps_parcel_receive(fd, bytes, sizeof bytes, &descriptor)
+                        ? gps_passing_receive(fd, bytes, sizeof bytes, &descriptor)
                         : -ETIMEDOUT;
 
         if (descriptor >= 0)
@@ -682,7 +682,7 @@ TEST_F(Keeper, TwoThousandAtOnceAreAllAnswered) {
     kill(pid, SIGSTOP);
     for (int i = 0; i < 2000; i++) {
         waiting.push_back(dial());
-        ASSERT_EQ(0, gps_parcel_send(waiting.back(), &request, sizeof request, -1));
+        ASSERT_EQ(0, gps_passing_send(waiting.back(), &request, sizeof request, -1));
     }
     kill(pid, SIGCONT);
     for (int fd : waiting)
@@ -712,7 +712,7 @@ TEST_F(Keeper, AnotherUserIsRefused) {
         if (setuid(65534) != 0)
             _exit(91);
         int fd = dial();
-        gps_parcel_send(fd, &request, sizeof request, -1);
+        gps_passing_send(fd, &request, sizeof request, -1);
         _exit(fd < 0 ? 92 : hear(fd) > 0 ? 1 : 0);
     }
     waitpid(child, &status, 0);

@@ -126,8 +126,8 @@ TEST_F(KeptTest, GcLeavesALiveKeepersSocketAlone) {
     gps_gc_counts counts;
     int lock = -1, second = -1;
 
-    ASSERT_EQ(0, gps_keeping_take(&store, &lock));
-    EXPECT_EQ(-EAGAIN, gps_keeping_take(&store, &second));
+    ASSERT_EQ(0, gps_leader_lock_take(&store, &lock));
+    EXPECT_EQ(-EAGAIN, gps_leader_lock_take(&store, &second));
     close(open(path("keeper").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     ASSERT_EQ(0, gps_store_gc(&store, false, &counts));
     EXPECT_EQ(0u, counts.temps);

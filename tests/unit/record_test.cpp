@@ -143,9 +143,9 @@ gps_region_traces valid_traces() {
     strcpy(traces.modules[0].path, "/usr/bin/producer");
     traces.modules[0].build_id_bytes = 20;
     traces.module_count = 1;
-    traces.count[GPS_DEED_FREED] = 2;
-    traces.offset[GPS_DEED_FREED][0] = 0x1234;
-    traces.module[GPS_DEED_FREED][1] = GPS_TRACE_NO_MODULE;
+    traces.count[GPS_HISTORY_FREED] = 2;
+    traces.offset[GPS_HISTORY_FREED][0] = 0x1234;
+    traces.module[GPS_HISTORY_FREED][1] = GPS_TRACE_NO_MODULE;
     return traces;
 }
 
@@ -166,7 +166,7 @@ TEST(Traces, EachBoundIsChecked) {
                      t.module_count = GPS_TRACE_MODULES + 1;
                  }));
     EXPECT_STREQ("a frame's module is unknown",
-                 check_traces([](gps_region_traces &t) { t.module[GPS_DEED_FREED][0] = 1; }));
+                 check_traces([](gps_region_traces &t) { t.module[GPS_HISTORY_FREED][0] = 1; }));
     EXPECT_STREQ("a module is not valid",
                  check_traces([](gps_region_traces &t) { t.modules[0].build_id_bytes = 21; }));
     EXPECT_STREQ("a module is not valid", check_traces([](gps_region_traces &t) {

@@ -125,15 +125,15 @@ TEST_F(Registry, ExportsAreTakenAndOtherAllocationsStay) {
 /* --- what is gone --- */
 
 bool was_freed(uint64_t pointer) {
-    gps_gone gone;
-    return gps_gone_find(GPS_GONE_MEMORY, pointer, &gone);
+    gps_freed gone;
+    return gps_freed_find(GPS_FREED_MEMORY, pointer, &gone);
 }
 
 TEST_F(Registry, AFreedAddressIsRememberedUntilItIsAllocatedAgain) {
     EXPECT_FALSE(was_freed(0x1000));
-    gps_gone_note(GPS_GONE_MEMORY, 0x1000, {3, 5, 9, 7, 1, false});
-    gps_gone gone;
-    ASSERT_TRUE(gps_gone_find(GPS_GONE_MEMORY, 0x1000, &gone));
+    gps_freed_note(GPS_FREED_MEMORY, 0x1000, {3, 5, 9, 7, 1, false});
+    gps_freed gone;
+    ASSERT_TRUE(gps_freed_find(GPS_FREED_MEMORY, 0x1000, &gone));
     EXPECT_EQ(gone.born, 3u);
     EXPECT_EQ(gone.ended, 5u);
     EXPECT_EQ(gone.context, 9u);
@@ -146,23 +146,23 @@ TEST_F(Registry, AFreedAddressIsRememberedUntilItIsAllocatedAgain) {
 }
 
 TEST_F(Registry, ThingsOfOneAddressAreGoneEachForItself) {
-    gps_gone gone;
-    gps_gone_note(GPS_GONE_IMPORT, 0x1000, {1, 0, 0, 0, -1, true});
+    gps_freed gone;
+    gps_freed_note(GPS_FREED_IMPORT, 0x1000, {1, 0, 0, 0, -1, true});
     EXPECT_FALSE(was_freed(0x1000));
-    EXPECT_FALSE(gps_gone_find(GPS_GONE_EVENT, 0x1000, &gone));
-    ASSERT_TRUE(gps_gone_find(GPS_GONE_IMPORT, 0x1000, &gone));
+    EXPECT_FALSE(gps_freed_find(GPS_FREED_EVENT, 0x1000, &gone));
+    ASSERT_TRUE(gps_freed_find(GPS_FREED_IMPORT, 0x1000, &gone));
     EXPECT_TRUE(gone.with_context);
     EXPECT_EQ(gone.born, 1u);
     EXPECT_EQ(gone.ended, 0u);
-    gps_gone_forget(GPS_GONE_MEMORY, 0x1000);
-    EXPECT_TRUE(gps_gone_find(GPS_GONE_IMPORT, 0x1000, &gone));
-    gps_gone_forget(GPS_GONE_IMPORT, 0x1000);
-    EXPECT_FALSE(gps_gone_find(GPS_GONE_IMPORT, 0x1000, &gone));
+    gps_freed_forget(GPS_FREED_MEMORY, 0x1000);
+    EXPECT_TRUE(gps_freed_find(GPS_FREED_IMPORT, 0x1000, &gone));
+    gps_freed_forget(GPS_FREED_IMPORT, 0x1000);
+    EXPECT_FALSE(gps_freed_find(GPS_FREED_IMPORT, 0x1000, &gone));
 }
 
 TEST_F(Registry, ManyFreedAddressesAreRemembered) {
     for (uint64_t i = 1; i <= 1000; i++)
-        gps_gone_note(GPS_GONE_MEMORY, i << 21, {0, 0, 0, 0, -1, false});
+        gps_freed_note(GPS_FREED_MEMORY, i << 21, {0, 0, 0, 0, -1, false});
     size_t known = 0;
     for (uint64_t i = 1; i <= 1000; i++)
         known += was_freed(i << 21);
@@ -304,7 +304,7 @@ void add_event(uint64_t address, uint8_t seed = 0) {
 
 TEST_F(Registry, AResetForgetsEverything) {
     add(0x1000);
-    gps_gone_note(GPS_GONE_MEMORY, 0x2000, {1, 1, 0, 0, -1, false});
+    gps_freed_note(GPS_FREED_MEMORY, 0x2000, {1, 1, 0, 0, -1, false});
     add_event(0x3000);
     gps_registry_epoch();
     gps_registry_reset();

@@ -374,9 +374,9 @@ TEST_F(RegionTest, TracesAreWrittenBehindTheRecordAndReadAgain) {
 
     ASSERT_EQ(0, gps_region_publish(&store, &record));
     EXPECT_EQ(-ENOENT, gps_region_read_traces(&store, &record, &read_back));
-    traces.count[GPS_DEED_FREED] = 1;
-    traces.module[GPS_DEED_FREED][0] = GPS_TRACE_NO_MODULE;
-    traces.offset[GPS_DEED_FREED][0] = 0x1234;
+    traces.count[GPS_HISTORY_FREED] = 1;
+    traces.module[GPS_HISTORY_FREED][0] = GPS_TRACE_NO_MODULE;
+    traces.offset[GPS_HISTORY_FREED][0] = 0x1234;
     ASSERT_EQ(0, gps_region_set_traces(&store, &record, &traces));
     ASSERT_EQ(0, gps_region_read_traces(&store, &record, &read_back));
     EXPECT_EQ(0, memcmp(&traces, &read_back, sizeof traces));

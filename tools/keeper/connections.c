@@ -126,19 +126,19 @@ static void reply_to(const struct keeper *keeper, int fd, int status, int give) 
     struct gps_keeper_reply reply = {
         .status = status, .keeper = keeper->kept.self, .regions = keeper->kept.count};
     gps_reply_seal(&reply);
-    int error = gps_parcel_send(fd, &reply, sizeof(reply), give);
+    int error = gps_passing_send(fd, &reply, sizeof(reply), give);
     if (error != -ETOOMANYREFS)
         return;
     reply.status = -EAGAIN; /* those on their way will arrive */
     gps_reply_seal(&reply);
-    gps_parcel_send(fd, &reply, sizeof(reply), -1);
+    gps_passing_send(fd, &reply, sizeof(reply), -1);
 }
 
 /* False while nothing has come yet. */
 static bool hear(struct keeper *keeper, int fd) {
     struct gps_keeper_request request;
     int descriptor, give = -1;
-    ssize_t size = gps_parcel_receive(fd, &request, sizeof(request), &descriptor);
+    ssize_t size = gps_passing_receive(fd, &request, sizeof(request), &descriptor);
     if (size == -EAGAIN)
         return false;
     if (size > 0 && gps_request_check(&request, (size_t)size) == NULL &&

@@ -158,7 +158,7 @@ static void sweep(struct rounds *rounds) {
     if (begin < keeper->sweep_at)
         return;
     keeper->sweep_at = KEEPER_NEVER;
-    rounds->evicted = !gps_keeping_holds(&keeper->store, keeper->lock);
+    rounds->evicted = !gps_leader_lock_holds(&keeper->store, keeper->lock);
     if (rounds->evicted)
         rounds->ending = true;
     if (rounds->ending)

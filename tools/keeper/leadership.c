@@ -36,7 +36,7 @@ static int take_lock(struct keeper *keeper, struct gps_owner *other) {
     uint64_t regions;
     *other = (struct gps_owner){0};
     for (;;) {
-        int error = gps_keeping_take(&keeper->store, &keeper->lock);
+        int error = gps_leader_lock_take(&keeper->store, &keeper->lock);
         if (error != -EAGAIN)
             return error;
         if (gps_keeper_ping(&keeper->store, &keeper->kept.self, 10 * NAP, other, &regions) == 0 ||
@@ -108,7 +108,7 @@ static int move_in(struct keeper *keeper) {
             return 0;
         gps_lease_drop(&keeper->lease); /* what was to be adopted stays as it was */
     }
-    gps_keeping_end(&keeper->store, keeper->lock);
+    gps_leader_lock_end(&keeper->store, keeper->lock);
     return error;
 }
 
@@ -138,5 +138,5 @@ void keeper_home_leave(struct keeper *keeper) {
     gps_lease_drop(&keeper->lease);
     if (gps_proc_each(&keeper->store, is_alive, &other) == 0 && !other)
         gps_store_gc(&keeper->store, false, &counts);
-    gps_keeping_end(&keeper->store, keeper->lock);
+    gps_leader_lock_end(&keeper->store, keeper->lock);
 }

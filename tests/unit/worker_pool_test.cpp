@@ -39,10 +39,10 @@ struct Job {
 
 bool done_by_a_crew(size_t pieces, size_t wanted) {
     Job job(pieces);
-    gps_crew crew = {Job::work, &job, 0, 0, nullptr};
-    gps_crew_call(&crew, wanted);
+    gps_pool crew = {Job::work, &job, 0, 0, nullptr};
+    gps_pool_call(&crew, wanted);
     Job::work(&job);
-    gps_crew_join(&crew);
+    gps_pool_join(&crew);
     return job.each_once() && job.helpers <= wanted + 1;
 }
 
@@ -95,10 +95,10 @@ TEST(Crew, ComesWhenCalledAndAgainWhenItWaits) {
     for (int round = 0; round < 3; round++) {
         Meeting meeting;
         meeting.expected = 2;
-        gps_crew crew = {Meeting::work, &meeting, 0, 0, nullptr};
-        gps_crew_call(&crew, 1);
+        gps_pool crew = {Meeting::work, &meeting, 0, 0, nullptr};
+        gps_pool_call(&crew, 1);
         Meeting::work(&meeting); // returns when the other one is there, too
-        gps_crew_join(&crew);
+        gps_pool_join(&crew);
         EXPECT_EQ(meeting.present, 2u);
     }
 }
@@ -123,11 +123,11 @@ TEST(Crew, OneCoreWorksAlone) {
     CPU_SET(static_cast<size_t>(sched_getcpu()), &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
     Job job(100);
-    gps_crew crew = {Job::work, &job, 0, 0, nullptr};
-    gps_crew_call(&crew, 7);
+    gps_pool crew = {Job::work, &job, 0, 0, nullptr};
+    gps_pool_call(&crew, 7);
     EXPECT_EQ(crew.wanted, 0u);
     Job::work(&job);
-    gps_crew_join(&crew);
+    gps_pool_join(&crew);
     EXPECT_TRUE(job.each_once());
     EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
@@ -136,7 +136,7 @@ TEST(Crew, AForkedChildHasItsOwn) {
     EXPECT_TRUE(done_by_a_crew(100, 3)); // now some wait here, and do not there
     const pid_t child = fork();
     if (child == 0) {
-        gps_crew_reset();
+        gps_pool_reset();
         _exit(done_by_a_crew(100, 3) ? 0 : 1);
     }
     int status = -1;
