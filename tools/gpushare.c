@@ -74,7 +74,7 @@ static int run_help(const struct tool_args *args) {
         return TOOL_OK;
     }
     const struct tool_verb *verb = find(args->operands[0]);
-    if (verb == NULL)
+    if (!verb)
         return unknown(args->operands[0]);
     tool_help(verb);
     return TOOL_OK;
@@ -91,7 +91,7 @@ const struct tool_verb tool_verb_help = {
 };
 
 static int run_top(const struct tool_args *args) {
-    if (args->values[OPTION_VERSION] != NULL) {
+    if (args->values[OPTION_VERSION]) {
         puts("gpushare " GPS_VERSION);
         return TOOL_OK;
     }
@@ -100,7 +100,7 @@ static int run_top(const struct tool_args *args) {
         return TOOL_USAGE;
     }
     const struct tool_verb *verb = find(args->operands[0]);
-    if (verb == NULL)
+    if (!verb)
         return unknown(args->operands[0]);
     return tool_call(verb, args->operand_count, args->operands);
 }

@@ -59,7 +59,7 @@ static bool read_home(struct gps_session *session) {
     char path[GPS_CONFIG_PATH];
     struct gps_text text = GPS_TEXT(path);
 
-    if (base == NULL || *base != '/') { /* relative ones are to be ignored, says the XDG standard */
+    if (!base || *base != '/') { /* relative ones are to be ignored, says the XDG standard */
         base = variable("HOME");
         rest = "/.config/gpushare/gpushare.conf";
     }
@@ -75,12 +75,12 @@ static void read_variable(struct gps_session *session, const struct gps_key *key
 
     gps_key_variable(key, &text);
     value = variable(name);
-    if (value == NULL)
+    if (!value)
         return;
     session->config->from_environment |= 1u << gps_key_place(key);
     wrong = gps_key_set(key, &session->config->options, value);
     session->file = name;
-    if (wrong != NULL)
+    if (wrong)
         gps_session_fail_value(session, 0, key, value, wrong);
     session->file = "";
 }
@@ -105,7 +105,7 @@ int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *ar
     struct gps_session session = gps_session_begin(config, fn, arg);
     const char *path = variable("GPUSHARE_CONFIG");
 
-    if (path != NULL)
+    if (path)
         read_required(&session, path);
     else if (!read_home(&session))
         (void)read_path(&session, "/etc/gpushare.conf");

@@ -115,7 +115,7 @@ static bool take_brackets(const struct reader *reader, struct span line, struct 
     const char *close = memchr(line.at, ']', line.count);
     struct span behind;
 
-    if (close == NULL) {
+    if (!close) {
         refuse_open_section(reader);
         return false;
     }
@@ -165,7 +165,7 @@ static bool accept_key(const struct reader *reader, struct span line) {
     } else if (is_space(line.at[0])) {
         refuse(reader, "begins with white space; a key must begin its line, and a value cannot "
                        "continue on the next");
-    } else if (separator == NULL) {
+    } else if (!separator) {
         refuse(reader, "neither a section nor a key; write key = value");
     } else if (separator == line.at) {
         refuse(reader, "no key before the =; write key = value");
@@ -212,7 +212,7 @@ static int found_key(void *user, const char *section, const char *key, const cha
     const char *wrong = foreign_syntax(value);
 
     (void)section;
-    if (wrong != NULL)
+    if (wrong)
         refuse(reader, wrong);
     else
         reader->events->key(reader->events->arg, reader->line, key, value);
@@ -223,7 +223,7 @@ static int found_key(void *user, const char *section, const char *key, const cha
 static bool refuse_nul(struct reader *reader) {
     const char *nul = memchr(reader->at, '\0', (size_t)(reader->end - reader->at));
 
-    if (nul == NULL)
+    if (!nul)
         return false;
     reader->line = 1;
     for (const char *at = reader->at; at < nul; at++)

@@ -31,7 +31,7 @@ static const char *set_choice(const struct gps_key *key, void *target, void *fie
     const char *wrong = gps_value_choice(text, key->allowed, &place);
 
     (void)target;
-    if (wrong == NULL)
+    if (!wrong)
         memcpy(field, &place, sizeof(place));
     return wrong;
 }
@@ -82,7 +82,7 @@ static const char *set_depth(const struct gps_key *key, void *target, void *fiel
 
     (void)key;
     (void)target;
-    if (wrong == NULL)
+    if (!wrong)
         *depth = (unsigned)value;
     return wrong;
 }
@@ -114,7 +114,7 @@ static const char *set_glob(const struct gps_key *key, void *target, void *field
 
     (void)key;
     (void)target;
-    if (wrong == NULL)
+    if (!wrong)
         memcpy(field, text, strlen(text) + 1);
     return wrong;
 }
@@ -150,7 +150,7 @@ static const char *set_keep(const struct gps_key *key, void *target, void *field
         return NULL;
     }
     const char *wrong = gps_value_duration(text, &rule->keep_for);
-    if (wrong == NULL)
+    if (!wrong)
         rule->keep = GPS_KEEP_FOR;
     return wrong;
 }
@@ -238,7 +238,7 @@ const char *gps_key_set(const struct gps_key *key, void *target, const char *tex
 }
 
 void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text) {
-    if (key->type->show != NULL)
+    if (key->type->show)
         key->type->show(key, (const char *)target + key->offset, text);
 }
 
@@ -247,7 +247,7 @@ void gps_keys_default(enum gps_section section, void *target, size_t size) {
 
     memset(target, 0, size);
     for (size_t i = 0; i < keys.count; i++)
-        if (keys.first[i].fallback != NULL)
+        if (keys.first[i].fallback)
             (void)gps_key_set(&keys.first[i], target, keys.first[i].fallback);
 }
 
@@ -310,7 +310,7 @@ void gps_key_unknown(enum gps_section section, const char *name, struct gps_text
         gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
     } else {
         gps_text_str(text, "unknown key");
-        if (near != NULL) {
+        if (near) {
             gps_text_str(text, ", did you mean ");
             gps_text_str(text, near->name);
             gps_text_str(text, "?");

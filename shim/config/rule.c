@@ -55,7 +55,7 @@ static bool in_set(const char *set, const char *end, char c) {
 static size_t match_char(const char *pattern, char c) {
     const char *end = *pattern == '[' ? set_end(pattern) : NULL;
 
-    if (end != NULL)
+    if (end)
         return in_set(pattern, end, c) ? (size_t)(end - pattern) : 0;
     if (*pattern == '\\')
         return pattern[1] == c ? 2 : 0;
@@ -75,7 +75,7 @@ bool gps_glob_match(const char *pattern, const char *string) {
         } else if ((used = match_char(pattern, *string)) > 0) {
             pattern += used;
             string++;
-        } else if (after_star != NULL) {
+        } else if (after_star) {
             pattern = after_star;
             string = ++retry;
         } else {
@@ -97,7 +97,7 @@ const char *gps_glob_check(const char *pattern) {
     while (*pattern != '\0') {
         const char *end = *pattern == '[' ? set_end(pattern) : NULL;
 
-        if (*pattern == '[' && end == NULL)
+        if (*pattern == '[' && !end)
             return "a [ is not closed";
         if (*pattern == '/')
             return "holds a /, but a file name is matched and not a path";

@@ -41,7 +41,7 @@ int gps_session_end(struct gps_session *session) {
 
 void gps_session_fail(struct gps_session *session, unsigned line, const char *message) {
     session->errors++;
-    if (session->fn != NULL)
+    if (session->fn)
         session->fn(session->arg, session->file, line, message);
 }
 
@@ -152,10 +152,10 @@ static void end_section(struct gps_session *session) {
         return;
     region_title(current_rule(session), title);
     for (size_t i = 0; i < keys.count; i++)
-        if (keys.first[i].fallback == NULL && session->given[i] == 0)
+        if (!keys.first[i].fallback && session->given[i] == 0)
             fail_missing(session, title, &keys.first[i]);
     wrong = gps_rule_check(current_rule(session));
-    if (wrong != NULL)
+    if (wrong)
         fail_section(session, current_rule(session)->line, title, 0, wrong);
 }
 
@@ -167,7 +167,7 @@ static bool grow(struct gps_session *session) {
     if (config->rule_count < session->capacity)
         return true;
     rules = realloc(config->rules, capacity * sizeof(*rules));
-    if (rules == NULL) {
+    if (!rules) {
         session->no_memory = true;
         return false;
     }
@@ -191,7 +191,7 @@ static void check_name(struct gps_session *session, const char *name) {
     char buffer[160], title[64];
     struct gps_text text = GPS_TEXT(buffer);
 
-    if (wrong == NULL)
+    if (!wrong)
         return;
     region_title(current_rule(session), title);
     gps_text_str(&text, "the name ");
@@ -233,7 +233,7 @@ static void on_section(void *arg, unsigned line, const char *name) {
     end_section(session);
     memset(session->given, 0, sizeof(session->given));
     session->section = GPS_IN_REFUSED;
-    if (name == NULL)
+    if (!name)
         return;
     if (strcmp(name, "gpushare") == 0) {
         session->section = GPS_IN_OPTIONS;
@@ -261,7 +261,7 @@ static void set_key(struct gps_session *session, unsigned line, const struct gps
         fail_twice(session, line, key->name, session->given[place]);
     else
         session->given[place] = line;
-    if (wrong != NULL)
+    if (wrong)
         gps_session_fail_value(session, line, key, value, wrong);
     else if (!in_rule)
         session->config->from_file |= 1u << place;
@@ -278,7 +278,7 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
                          "a key outside a section; [gpushare] or [region NAME] must precede it");
     else if (session->section == GPS_IN_REFUSED)
         return;
-    else if (key == NULL)
+    else if (!key)
         fail_unknown(session, line, section, name);
     else
         set_key(session, line, key, value);

@@ -104,11 +104,11 @@ static const char *read_size(const char **cursor, uint64_t *bytes) {
     uint64_t number = 0;
     const char *wrong = read_number(&at, &number);
 
-    if (wrong != NULL)
+    if (wrong)
         return wrong;
     at = skip_spaces(at);
     unit = read_unit(&at, size_units, true);
-    if (unit == NULL)
+    if (!unit)
         return "not a unit of size";
     if (unit->factor == 0)
         return "KB, MB, GB and TB are ambiguous, write KiB, MiB, GiB or TiB";
@@ -125,7 +125,7 @@ const char *gps_value_number(const char *text, uint64_t max, uint64_t *value) {
     uint64_t number = 0;
     const char *wrong = read_number(&text, &number);
 
-    if (wrong != NULL)
+    if (wrong)
         return wrong;
     if (*text != '\0')
         return "not a number";
@@ -139,9 +139,9 @@ const char *gps_value_size(const char *text, uint64_t *bytes) {
     uint64_t size = 0;
     const char *wrong = read_size(&text, &size);
 
-    if (wrong == NULL && *text != '\0')
+    if (!wrong && *text != '\0')
         wrong = "not a size";
-    if (wrong == NULL)
+    if (!wrong)
         *bytes = size;
     return wrong;
 }
@@ -179,7 +179,7 @@ static const char *read_comparison(const char **cursor, const struct scale *scal
 
     *cursor += equal ? 2 : 1;
     wrong = scale->read(cursor, &bounds->min);
-    if (wrong != NULL)
+    if (wrong)
         return wrong;
     value = bounds->min;
     if (!equal && value == (less ? scale->least : scale->most))
@@ -197,14 +197,14 @@ static const char *read_span(const char **cursor, const struct scale *scale,
     const char *wrong = scale->read(cursor, &bounds->min);
 
     bounds->max = bounds->min;
-    if (wrong != NULL)
+    if (wrong)
         return wrong;
     *cursor = skip_spaces(*cursor);
     if (strncmp(*cursor, "..", 2) != 0)
         return NULL;
     *cursor += 2;
     wrong = scale->read(cursor, &bounds->max);
-    if (wrong == NULL && bounds->min > bounds->max)
+    if (!wrong && bounds->min > bounds->max)
         wrong = "the range ends before it begins";
     return wrong;
 }
@@ -220,9 +220,9 @@ static const char *read_range(const char *text, const struct scale *scale, uint6
         wrong = read_comparison(&text, scale, &bounds);
     else
         wrong = read_span(&text, scale, &bounds);
-    if (wrong == NULL && *text != '\0')
+    if (!wrong && *text != '\0')
         wrong = scale->wrong;
-    if (wrong != NULL)
+    if (wrong)
         return wrong;
     *min = bounds.min;
     *max = bounds.max;
@@ -267,14 +267,14 @@ const char *gps_value_duration(const char *text, uint64_t *nanos) {
     uint64_t number = 0;
     const char *wrong = read_number(&text, &number);
 
-    if (wrong != NULL)
+    if (wrong)
         return wrong;
     text = skip_spaces(text);
     if (*text == '\0' && number != 0)
         return "no unit";
     if (*text != '\0') {
         unit = read_unit(&text, time_units, false);
-        if (unit == NULL || *text != '\0')
+        if (!unit || *text != '\0')
             return "not a unit of time";
         if (__builtin_mul_overflow(number, unit->factor, &number) || number > GPS_DURATION_MAX)
             return "longer than 500h";

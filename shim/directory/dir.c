@@ -18,14 +18,14 @@ int gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char 
     return dir->fd < 0 ? dir->fd : 0;
 }
 
-const char *gps_dir_next(struct gps_dir *dir, int *rc) {
+const char *gps_dir_next(struct gps_dir *dir, int *status) {
     const struct dirent64 *entry;
 
     if (dir->at == dir->end) {
-        ssize_t n = getdents64(dir->fd, dir->buffer, sizeof dir->buffer);
+        ssize_t n = getdents64(dir->fd, dir->buffer, sizeof(dir->buffer));
 
         if (n <= 0) {
-            *rc = n < 0 ? -errno : 0;
+            *status = n < 0 ? -errno : 0;
             return NULL;
         }
         dir->at = 0;

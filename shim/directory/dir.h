@@ -1,8 +1,8 @@
 /*
  * dir.h - walks a directory with getdents64 and a buffer on the stack: opendir would call malloc.
  *
- *     rc = gps_dir_open(&dir, store, "procs");
- *     while (rc == 0 && (name = gps_dir_next(&dir, &rc)) != NULL) ...   dir.fd serves as `at`
+ *     status = gps_dir_open(&dir, store, "procs");
+ *     while (status == 0 && (name = gps_dir_next(&dir, &status))) ...   dir.fd serves as `at`
  *     gps_dir_close(&dir);
  *
  * Entries that come or go during the walk may or may not be seen.
@@ -21,9 +21,10 @@ struct gps_dir {
 
 int gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char *directory);
 
-/* The next entry's name, valid until the next call; NULL at the end, or with *rc < 0 on an error.
+/* The next entry's name, valid until the next call; NULL at the end, or with *status < 0 on an
+ * error.
  */
-const char *gps_dir_next(struct gps_dir *dir, int *rc);
+const char *gps_dir_next(struct gps_dir *dir, int *status);
 
 /* Also fine after an open that failed. */
 void gps_dir_close(struct gps_dir *dir);

@@ -24,7 +24,7 @@ void gps_file_path(const struct gps_store *store, const char *directory, const c
     gps_text_str(&out, store->path);
     gps_text_str(&out, "/");
     gps_text_str(&out, directory);
-    if (name == NULL)
+    if (!name)
         return;
     gps_text_str(&out, "/");
     gps_text_str(&out, name);
@@ -72,35 +72,35 @@ static const char *check_stat(const struct stat *st) {
 
 int gps_file_open(int at, const char *name, int flags, struct stat *st, const char **why) {
     int fd = gps_file_open_any(at, name, flags);
-    int rc = fd;
+    int status = fd;
     const char *wrong = NULL;
 
     if (fd < 0)
         wrong = open_refusal(fd);
     else if (fstat(fd, st) != 0)
-        rc = -errno;
+        status = -errno;
     else
         wrong = check_stat(st);
-    if (wrong != NULL) {
-        rc = -EBADMSG;
-        if (why != NULL)
+    if (wrong) {
+        status = -EBADMSG;
+        if (why)
             *why = wrong;
     }
-    if (rc < 0 && fd >= 0)
+    if (status < 0 && fd >= 0)
         close(fd);
-    return rc;
+    return status;
 }
 
 int gps_file_create(int at, const char *name) {
     int fd = gps_file_open_any(at, name, O_RDWR | O_CREAT | O_EXCL);
-    int rc;
+    int status;
 
     if (fd < 0 || fchmod(fd, 0600) == 0) /* the program's umask may have taken our own bits */
         return fd;
-    rc = -errno;
+    status = -errno;
     unlinkat(at, name, 0);
     close(fd);
-    return rc;
+    return status;
 }
 
 int gps_file_rename(int at, const char *from, const char *to) {
@@ -164,12 +164,12 @@ int gps_file_write(int fd, const void *bytes, size_t size, off_t offset) {
 int gps_file_lock(int fd, off_t start, off_t length) {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
-    int rc;
+    int status;
 
     do
-        rc = fcntl(fd, F_OFD_SETLK, &lock);
-    while (rc != 0 && errno == EINTR);
-    if (rc == 0)
+        status = fcntl(fd, F_OFD_SETLK, &lock);
+    while (status != 0 && errno == EINTR);
+    if (status == 0)
         return 0;
     return errno == EACCES ? -EAGAIN : -errno; /* POSIX lets "held" be either */
 }
@@ -182,23 +182,23 @@ void gps_file_unlock(int fd) {
 
 int gps_file_locked(int fd) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int rc;
+    int status;
 
     do
-        rc = fcntl(fd, F_OFD_GETLK, &lock);
-    while (rc != 0 && errno == EINTR);
-    return rc != 0 ? -errno : lock.l_type != F_UNLCK;
+        status = fcntl(fd, F_OFD_GETLK, &lock);
+    while (status != 0 && errno == EINTR);
+    return status != 0 ? -errno : lock.l_type != F_UNLCK;
 }
 
 int gps_file_room(int fd) {
     struct statfs fs;
     uint64_t left;
-    int rc;
+    int status;
 
     do
-        rc = fstatfs(fd, &fs);
-    while (rc != 0 && errno == EINTR);
-    if (rc != 0)
+        status = fstatfs(fd, &fs);
+    while (status != 0 && errno == EINTR);
+    if (status != 0)
         return -errno;
     if (fs.f_blocks == 0) /* a tmpfs without a limit */
         return 0;
@@ -220,14 +220,14 @@ void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
 }
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {
-    const size_t prefix = sizeof TEMP_PREFIX - 1;
+    const size_t prefix = sizeof(TEMP_PREFIX) - 1;
     char owner[GPS_PROC_NAME];
     const char *suffix = strrchr(name, '.');
     uint64_t random;
 
     if (strncmp(name, TEMP_PREFIX, prefix) != 0 || suffix < name + prefix)
         return false;
-    if ((size_t)(suffix - name) - prefix >= sizeof owner)
+    if ((size_t)(suffix - name) - prefix >= sizeof(owner))
         return false;
     memcpy(owner, name + prefix, (size_t)(suffix - name) - prefix);
     owner[(size_t)(suffix - name) - prefix] = '\0';
@@ -246,7 +246,7 @@ uint64_t gps_random(void) {
     uint64_t value;
     struct timespec now;
 
-    if (getrandom(&value, sizeof value, GRND_NONBLOCK) == (ssize_t)sizeof value)
+    if (getrandom(&value, sizeof(value), GRND_NONBLOCK) == (ssize_t)sizeof(value))
         return value;
     /* Too early in the boot, or a seccomp filter: unlike any other process's is all we need. */
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -31,20 +31,20 @@ static int open_lock(const char *path, struct stat *st) {
 int gps_leader_lock_take(const struct gps_store *store, int *fd) {
     char path[GPS_FILE_PATH];
     struct stat st;
-    int lock, rc;
+    int lock, status;
 
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
     lock = open_lock(path, &st);
     if (lock < 0)
         return lock;
-    rc = gps_file_lock(lock, 0, 0);
-    if (rc == 0 && !still_there(path, &st))
-        rc = -EAGAIN;
-    if (rc == 0)
+    status = gps_file_lock(lock, 0, 0);
+    if (status == 0 && !still_there(path, &st))
+        status = -EAGAIN;
+    if (status == 0)
         *fd = lock;
     else
         close(lock);
-    return rc;
+    return status;
 }
 
 bool gps_leader_lock_holds(const struct gps_store *store, int fd) {
@@ -60,7 +60,7 @@ static int remove_both(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
     int removed = 0;
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         gps_file_path(store, names[i], NULL, path);
         removed += unlink(path) == 0;
     }
@@ -86,13 +86,13 @@ static int count_both(const struct gps_store *store) {
 
 int gps_leader_lock_clear(const struct gps_store *store, bool dry_run) {
     int count = count_both(store);
-    int fd, rc;
+    int fd, status;
 
     if (count == 0)
         return 0;
-    rc = gps_leader_lock_take(store, &fd);
-    if (rc != 0)
-        return rc == -EAGAIN ? 0 : rc;
+    status = gps_leader_lock_take(store, &fd);
+    if (status != 0)
+        return status == -EAGAIN ? 0 : status;
     if (!dry_run)
         count = remove_both(store);
     gps_file_unlock(fd);

@@ -20,16 +20,16 @@
 static void own_command(char command[GPS_COMM_BYTES]) {
     static const char deleted[] = " (deleted)";
     char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
     const char *base;
     size_t length;
 
     path[n > 0 ? n : 0] = '\0';
     length = strlen(path);
-    if (length > sizeof deleted && strcmp(path + length - (sizeof deleted - 1), deleted) == 0)
-        path[length - (sizeof deleted - 1)] = '\0';
+    if (length > sizeof(deleted) && strcmp(path + length - (sizeof(deleted) - 1), deleted) == 0)
+        path[length - (sizeof(deleted) - 1)] = '\0';
     base = strrchr(path, '/');
-    base = base == NULL || base[1] == '\0' ? "?" : base + 1;
+    base = !base || base[1] == '\0' ? "?" : base + 1;
     for (size_t i = 0; i < GPS_COMM_BYTES - 1 && base[i] != '\0'; i++)
         command[i] = base[i] >= ' ' && base[i] <= '~' ? base[i] : '?';
 }
@@ -70,7 +70,7 @@ static void *map_hold(int fd) {
 static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) {
     int second = gps_file_open_any(at, temp, O_RDWR);
     void *hold;
-    int rc;
+    int status;
 
     if (second < 0) {
         close(fd);
@@ -83,24 +83,24 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
         return 0;
     }
     close(fd);
-    rc = gps_file_lock(second, 0, 0);
-    if (rc == -EAGAIN) {
+    status = gps_file_lock(second, 0, 0);
+    if (status == -EAGAIN) {
         lease->hold = hold;
         lease->write_fd = gps_file_move_high(second);
         return 0;
     }
     munmap(hold, 1);
-    if (rc == 0)
+    if (status == 0)
         lease->lock_fd = gps_file_move_high(second);
     else
         close(second);
-    return rc;
+    return status;
 }
 
 static void fill_header(struct gps_proc_header *header, const struct gps_owner *self) {
     struct timespec now;
 
-    memset(header, 0, sizeof *header);
+    memset(header, 0, sizeof(*header));
     clock_gettime(CLOCK_REALTIME, &now);
     header->owner = *self;
     header->created = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
@@ -111,10 +111,10 @@ static void fill_header(struct gps_proc_header *header, const struct gps_owner *
 static int prepare(int fd, struct gps_lease *lease) {
     struct gps_proc_header header;
     struct stat st;
-    int rc = gps_file_lock(fd, 0, 0);
+    int status = gps_file_lock(fd, 0, 0);
 
-    if (rc != 0)
-        return rc;
+    if (status != 0)
+        return status;
     if (fstat(fd, &st) != 0)
         return -errno;
     if (st.st_nlink == 0)
@@ -122,7 +122,7 @@ static int prepare(int fd, struct gps_lease *lease) {
     lease->device = st.st_dev;
     lease->inode = st.st_ino;
     fill_header(&header, &lease->self);
-    return gps_file_write(fd, &header, sizeof header, 0);
+    return gps_file_write(fd, &header, sizeof(header), 0);
 }
 
 static bool is_own_file(const struct gps_lease *lease, int fd) {
@@ -142,28 +142,28 @@ static void close_own(const struct gps_lease *lease, int *fd) {
 static int take_once(int at, struct gps_lease *lease) {
     char temp[GPS_TEMP_NAME];
     char name[GPS_PROC_NAME];
-    int fd, rc;
+    int fd, status;
 
     gps_temp_format(&lease->self, temp);
     fd = gps_file_create(at, temp);
     if (fd < 0)
         return fd;
-    rc = prepare(fd, lease);
-    if (rc == 0)
-        rc = hold_lock(lease, at, temp, fd);
+    status = prepare(fd, lease);
+    if (status == 0)
+        status = hold_lock(lease, at, temp, fd);
     else
         close(fd);
-    if (rc != 0)
+    if (status != 0)
         goto unlink_temp;
     gps_owner_format(&lease->self, name);
-    rc = gps_file_rename(at, temp, name);
-    if (rc == 0)
+    status = gps_file_rename(at, temp, name);
+    if (status == 0)
         return 0;
     let_go(lease->hold);
     gps_lease_forget(lease);
 unlink_temp:
     unlinkat(at, temp, 0);
-    return rc;
+    return status;
 }
 
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
@@ -171,19 +171,19 @@ int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
     struct gps_lease made = {
         .store = store, .self = *self, .hold = MAP_FAILED, .lock_fd = -1, .write_fd = -1};
     int at = gps_file_directory(store, "procs");
-    int rc;
+    int status;
 
     if (at < 0)
         return at;
-    rc = gps_file_room(at);
-    if (rc == 0)
-        rc = -EAGAIN;
-    for (int i = 0; i < TAKE_TRIES && rc == -EAGAIN; i++)
-        rc = take_once(at, &made);
+    status = gps_file_room(at);
+    if (status == 0)
+        status = -EAGAIN;
+    for (int i = 0; i < TAKE_TRIES && status == -EAGAIN; i++)
+        status = take_once(at, &made);
     close(at);
-    if (rc == 0)
+    if (status == 0)
         *lease = made;
-    return rc;
+    return status;
 }
 
 void gps_lease_drop(struct gps_lease *lease) {
@@ -224,12 +224,13 @@ static int reopen(struct gps_lease *lease) {
 }
 
 int gps_lease_write(struct gps_lease *lease, unsigned index, const struct gps_slot *slot) {
-    const off_t offset = (off_t)sizeof(struct gps_proc_header) + (off_t)index * (off_t)sizeof *slot;
-    int rc = 0;
+    const off_t offset =
+        (off_t)sizeof(struct gps_proc_header) + (off_t)index * (off_t)sizeof(*slot);
+    int status = 0;
 
     if (index >= GPS_SLOTS_MAX)
         return -EINVAL;
     if (!is_own_file(lease, lease->write_fd))
-        rc = reopen(lease);
-    return rc != 0 ? rc : gps_file_write(lease->write_fd, slot, sizeof *slot, offset);
+        status = reopen(lease);
+    return status != 0 ? status : gps_file_write(lease->write_fd, slot, sizeof(*slot), offset);
 }

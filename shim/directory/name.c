@@ -17,7 +17,7 @@
 #define PROCS   "../procs/"
 #define REGIONS "../regions/"
 
-#define LINK_SIZE (sizeof REGIONS + GPS_PROC_NAME) /* longest text of a link, with its NUL */
+#define LINK_SIZE (sizeof(REGIONS) + GPS_PROC_NAME) /* longest text of a link, with its NUL */
 
 static void link_to_self(const struct gps_owner *self, char text[LINK_SIZE]) {
     struct gps_text out = gps_text_on(text, LINK_SIZE);
@@ -57,11 +57,11 @@ static bool parse_link(const char *text, struct gps_name_target *target) {
 
 static int resolve_at(int at, const char *name, struct gps_name_target *target) {
     char text[LINK_SIZE];
-    ssize_t n = readlinkat(at, name, text, sizeof text);
+    ssize_t n = readlinkat(at, name, text, sizeof(text));
 
     if (n < 0)
         return errno == EINVAL ? -EBADMSG : -errno; /* EINVAL: something, but not a link */
-    if ((size_t)n == sizeof text)
+    if ((size_t)n == sizeof(text))
         return -EBADMSG;
     text[n] = '\0';
     return parse_link(text, target) ? 0 : -EBADMSG;
@@ -82,40 +82,40 @@ int gps_name_resolve(const struct gps_store *store, const char *name,
 static int region_tenure(const struct gps_store *store, const char *name, const struct gps_id *id,
                          struct gps_owner *holder) {
     struct gps_region_record record;
-    int rc = gps_region_read(store, id, &record, NULL);
+    int status = gps_region_read(store, id, &record, NULL);
 
-    if (rc == -EBADMSG) {
+    if (status == -EBADMSG) {
         char path[GPS_FILE_PATH];
         char file[GPS_ID_HEX];
 
         gps_id_format(id, file);
         gps_file_path(store, "regions", file, path);
-        rc = gps_region_ownership(store, AT_FDCWD, path, holder);
-        return rc == GPS_OWNERSHIP_NONE ? GPS_OWNERSHIP_ORPHAN : rc;
+        status = gps_region_ownership(store, AT_FDCWD, path, holder);
+        return status == GPS_OWNERSHIP_NONE ? GPS_OWNERSHIP_ORPHAN : status;
     }
-    if (rc != 0)
-        return rc == -ENOENT ? GPS_OWNERSHIP_ORPHAN : rc;
+    if (status != 0)
+        return status == -ENOENT ? GPS_OWNERSHIP_ORPHAN : status;
     if (record.status.state == GPS_STATE_FREED || strcmp(record.name, name) != 0)
         return GPS_OWNERSHIP_ORPHAN;
     *holder = record.owner;
     if (gps_lease_probe(store, holder) == GPS_ALIVE)
         return GPS_OWNERSHIP_HELD;
-    rc = gps_region_awaited(store, &record);
-    if (rc < 0)
-        return rc;
-    return rc != 0 ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
+    status = gps_region_awaited(store, &record);
+    if (status < 0)
+        return status;
+    return status != 0 ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
 
 int gps_name_ownership(const struct gps_store *store, int at, const char *name,
                        struct gps_owner *holder) {
     struct gps_name_target target;
-    int rc = resolve_at(at, name, &target);
+    int status = resolve_at(at, name, &target);
 
-    memset(holder, 0, sizeof *holder);
-    if (rc == -ENOENT)
+    memset(holder, 0, sizeof(*holder));
+    if (status == -ENOENT)
         return GPS_OWNERSHIP_NONE;
-    if (rc != 0)
-        return rc == -EBADMSG ? GPS_OWNERSHIP_ORPHAN : rc;
+    if (status != 0)
+        return status == -EBADMSG ? GPS_OWNERSHIP_ORPHAN : status;
     if (target.kind == GPS_NAME_REGION)
         return region_tenure(store, name, &target.region, holder);
     *holder = target.claimer;
@@ -124,24 +124,24 @@ int gps_name_ownership(const struct gps_store *store, int at, const char *name,
 
 static int claim_at(const struct gps_store *store, int at, const char *name, const char *text,
                     struct gps_owner *holder) {
-    memset(holder, 0, sizeof *holder);
+    memset(holder, 0, sizeof(*holder));
     for (int i = 0; i < GPS_OWNERSHIP_TRIES; i++) {
-        int rc;
+        int status;
 
         if (symlinkat(text, at, name) == 0)
             return 0;
         if (errno != EEXIST)
             return -errno;
-        rc = gps_name_ownership(store, at, name, holder);
-        if (rc < 0 || rc == GPS_OWNERSHIP_HELD)
-            return rc < 0 ? rc : -EEXIST;
-        rc = gps_ownership_clear(store, at, name, gps_name_ownership);
-        if (rc < 0 && rc != -EAGAIN)
-            return rc;
-        if (rc == -EAGAIN)
+        status = gps_name_ownership(store, at, name, holder);
+        if (status < 0 || status == GPS_OWNERSHIP_HELD)
+            return status < 0 ? status : -EEXIST;
+        status = gps_ownership_clear(store, at, name, gps_name_ownership);
+        if (status < 0 && status != -EAGAIN)
+            return status;
+        if (status == -EAGAIN)
             sched_yield();
     }
-    memset(holder, 0, sizeof *holder); /* whoever is taking it just now */
+    memset(holder, 0, sizeof(*holder)); /* whoever is taking it just now */
     return -EEXIST;
 }
 
@@ -149,7 +149,7 @@ int gps_name_claim(const struct gps_store *store, const char *name, const struct
                    struct gps_owner *holder) {
     char text[LINK_SIZE];
     struct gps_owner found;
-    int at, rc;
+    int at, status;
 
     if (!gps_name_valid(name))
         return -EINVAL;
@@ -157,53 +157,53 @@ int gps_name_claim(const struct gps_store *store, const char *name, const struct
     if (at < 0)
         return at;
     link_to_self(self, text);
-    rc = claim_at(store, at, name, text, &found);
+    status = claim_at(store, at, name, text, &found);
     close(at);
-    if (rc == -EEXIST && holder != NULL)
+    if (status == -EEXIST && holder)
         *holder = found;
-    return rc;
+    return status;
 }
 
 /* 0 when the name is held by this owner: then nobody else changes it. */
 static int check_held_by(const struct gps_store *store, int at, const char *name,
                          const struct gps_owner *owner) {
     struct gps_owner holder;
-    int rc = gps_name_ownership(store, at, name, &holder);
+    int status = gps_name_ownership(store, at, name, &holder);
 
-    if (rc == GPS_OWNERSHIP_NONE)
+    if (status == GPS_OWNERSHIP_NONE)
         return -ENOENT;
-    if (rc < 0)
-        return rc;
-    return rc == GPS_OWNERSHIP_HELD && gps_owner_equal(&holder, owner) ? 0 : -EEXIST;
+    if (status < 0)
+        return status;
+    return status == GPS_OWNERSHIP_HELD && gps_owner_equal(&holder, owner) ? 0 : -EEXIST;
 }
 
 int gps_name_point(const struct gps_store *store, const char *name, const struct gps_id *region) {
     char temp[GPS_TEMP_NAME];
     char text[LINK_SIZE];
     struct gps_region_record record;
-    int rc = gps_region_read(store, region, &record, NULL);
+    int status = gps_region_read(store, region, &record, NULL);
     int at;
 
-    if (rc != 0)
-        return rc;
+    if (status != 0)
+        return status;
     if (!gps_name_valid(name) || strcmp(record.name, name) != 0)
         return -EINVAL;
     at = gps_file_directory(store, "names");
     if (at < 0)
         return at;
-    rc = check_held_by(store, at, name, &record.owner);
-    if (rc == -EEXIST)
-        rc = check_held_by(store, at, name, gps_record_creator(&record));
-    if (rc != 0)
+    status = check_held_by(store, at, name, &record.owner);
+    if (status == -EEXIST)
+        status = check_held_by(store, at, name, gps_record_creator(&record));
+    if (status != 0)
         goto close_directory;
     gps_temp_format(gps_record_creator(&record), temp);
     link_to_region(region, text);
-    rc = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;
-    if (rc != 0)
+    status = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;
+    if (status != 0)
         unlinkat(at, temp, 0);
 close_directory:
     close(at);
-    return rc;
+    return status;
 }
 
 static bool is_ours(const struct gps_name_target *target, const struct gps_owner *self,
@@ -217,49 +217,47 @@ static bool is_ours(const struct gps_name_target *target, const struct gps_owner
  */
 static int release_at(const struct gps_store *store, int at, const char *name,
                       const struct gps_owner *self) {
-    int rc = check_held_by(store, at, name, self);
+    int status = check_held_by(store, at, name, self);
 
-    if (rc == 0)
-        rc = unlinkat(at, name, 0) == 0 ? 0 : -errno;
-    else if (rc == -EEXIST)
-        rc = gps_ownership_clear(store, at, name, gps_name_ownership);
-    return rc > 0 || rc == -ENOENT || rc == -EAGAIN ? 0 : rc;
+    if (status == 0)
+        status = unlinkat(at, name, 0) == 0 ? 0 : -errno;
+    else if (status == -EEXIST)
+        status = gps_ownership_clear(store, at, name, gps_name_ownership);
+    return status > 0 || status == -ENOENT || status == -EAGAIN ? 0 : status;
 }
 
 int gps_name_release(const struct gps_store *store, const char *name, const struct gps_owner *self,
                      const struct gps_id *region) {
     struct gps_name_target target;
-    int at, rc;
+    int at, status;
 
     if (!gps_name_valid(name))
         return -EINVAL;
     at = gps_file_directory(store, "names");
     if (at < 0)
         return at;
-    rc = resolve_at(at, name, &target);
-    if (rc == 0 && is_ours(&target, self, region))
-        rc = release_at(store, at, name, self);
+    status = resolve_at(at, name, &target);
+    if (status == 0 && is_ours(&target, self, region))
+        status = release_at(store, at, name, self);
     close(at);
-    return rc == -ENOENT || rc == -EBADMSG ? 0 : rc;
+    return status == -ENOENT || status == -EBADMSG ? 0 : status;
 }
 
 int gps_name_each(const struct gps_store *store, gps_name_fn *fn, void *arg) {
     struct gps_dir dir;
-    int rc = gps_dir_open(&dir, store, "names");
+    int status = gps_dir_open(&dir, store, "names");
     const char *name;
 
-    while (rc == 0 && (name = gps_dir_next(&dir, &rc)) != NULL) {
+    while (status == 0 && (name = gps_dir_next(&dir, &status))) {
         struct gps_name_target target = {0};
-        int status;
-
         if (!gps_name_valid(name))
             continue;
-        status = resolve_at(dir.fd, name, &target);
-        if (status != 0 && status != -EBADMSG && status != -ENOENT)
-            rc = status;
-        else if (status != -ENOENT && !fn(arg, name, &target, status))
+        const int found = resolve_at(dir.fd, name, &target);
+        if (found != 0 && found != -EBADMSG && found != -ENOENT)
+            status = found;
+        else if (found != -ENOENT && !fn(arg, name, &target, found))
             break;
     }
     gps_dir_close(&dir);
-    return rc;
+    return status;
 }

@@ -30,9 +30,9 @@ struct sweep {
                   the same */
 };
 
-static void note(struct sweep *sweep, int rc) {
-    if (rc < 0 && rc != -ENOENT && rc != -EAGAIN && sweep->error == 0)
-        sweep->error = rc;
+static void note(struct sweep *sweep, int status) {
+    if (status < 0 && status != -ENOENT && status != -EAGAIN && sweep->error == 0)
+        sweep->error = status;
 }
 
 /* 1 when the entry is gone, or would be. */
@@ -46,15 +46,15 @@ static unsigned remove_entry(struct sweep *sweep, const char *name) {
 static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
     unsigned removed = 0;
     int fd = gps_file_open_any(sweep->at, temp, O_RDWR);
-    int rc;
+    int status;
 
     if (fd < 0) {
         note(sweep, fd);
         return 0;
     }
-    rc = sweep->dry_run ? gps_file_locked(fd) : gps_file_lock(fd, 0, 0);
-    note(sweep, rc);
-    if (rc == 0)
+    status = sweep->dry_run ? gps_file_locked(fd) : gps_file_lock(fd, 0, 0);
+    note(sweep, status);
+    if (status == 0)
         removed = remove_entry(sweep, temp);
     close(fd);
     return removed;
@@ -74,21 +74,21 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
 }
 
 static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
-    int rc = 1;
+    int status = 1;
 
     if (!sweep->dry_run)
-        rc = gps_ownership_clear(sweep->store, sweep->at, name, judge);
-    note(sweep, rc);
-    return rc == 1;
+        status = gps_ownership_clear(sweep->store, sweep->at, name, judge);
+    note(sweep, status);
+    return status == 1;
 }
 
 /* Whether the entry is an orphan at a first look, without the lock. */
 static bool is_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     struct gps_owner holder;
-    int rc = judge(sweep->store, sweep->at, name, &holder);
+    int status = judge(sweep->store, sweep->at, name, &holder);
 
-    note(sweep, rc);
-    return rc == GPS_OWNERSHIP_ORPHAN;
+    note(sweep, status);
+    return status == GPS_OWNERSHIP_ORPHAN;
 }
 
 static void sweep_dead_temp(struct sweep *sweep, const char *name) {
@@ -100,11 +100,11 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
 
 /* Of the files that lie beside a record. */
 static const char *const suffixes[] = {GPS_TAKEN_SUFFIX, GPS_HASHES_SUFFIX};
-#define SUFFIXES (sizeof suffixes / sizeof *suffixes)
+#define SUFFIXES (sizeof(suffixes) / sizeof(*suffixes))
 
 static void remove_beside(struct sweep *sweep, const char *record) {
     for (size_t i = 0; i < SUFFIXES && !sweep->dry_run; i++) {
-        char name[GPS_ID_HEX + sizeof GPS_HASHES_SUFFIX];
+        char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
         struct gps_text out = GPS_TEXT(name);
 
         gps_text_str(&out, record);
@@ -182,31 +182,31 @@ static void sweep_keeper(struct sweep *sweep) {
 static int sweep_directory(struct sweep *sweep, const char *directory,
                            void visit(struct sweep *, const char *)) {
     struct gps_dir dir;
-    int rc = gps_dir_open(&dir, sweep->store, directory);
+    int status = gps_dir_open(&dir, sweep->store, directory);
     const char *name;
 
     sweep->at = dir.fd;
-    while (rc == 0 && (name = gps_dir_next(&dir, &rc)) != NULL)
+    while (status == 0 && (name = gps_dir_next(&dir, &status)))
         visit(sweep, name);
     gps_dir_close(&dir);
-    return rc;
+    return status;
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
     struct sweep sweep = {.store = store, .counts = counts, .dry_run = dry_run};
-    int rc;
+    int status;
 
-    memset(counts, 0, sizeof *counts);
-    rc = sweep_directory(&sweep, "procs", sweep_proc); /* first: what follows then asks fewer */
-    if (rc == 0)
-        rc = sweep_directory(&sweep, "names", sweep_name);
-    if (rc == 0)
-        rc = sweep_directory(&sweep, "regions", sweep_region);
-    if (rc == 0)
-        rc = sweep_directory(&sweep, ".", sweep_top);
-    if (rc == 0)
+    memset(counts, 0, sizeof(*counts));
+    status = sweep_directory(&sweep, "procs", sweep_proc); /* first: what follows then asks fewer */
+    if (status == 0)
+        status = sweep_directory(&sweep, "names", sweep_name);
+    if (status == 0)
+        status = sweep_directory(&sweep, "regions", sweep_region);
+    if (status == 0)
+        status = sweep_directory(&sweep, ".", sweep_top);
+    if (status == 0)
         sweep_keeper(&sweep);
-    if (rc == 0 && !dry_run && sweep.alive == 0)
+    if (status == 0 && !dry_run && sweep.alive == 0)
         gps_ownership_end(store);
-    return rc < 0 ? rc : sweep.error;
+    return status < 0 ? status : sweep.error;
 }

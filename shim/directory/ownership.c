@@ -29,7 +29,7 @@ static bool still_there(const char *path, const struct stat *locked) {
 static int lock(const struct gps_store *store, const char *name) {
     char path[GPS_FILE_PATH];
     struct stat st;
-    int fd, rc;
+    int fd, status;
 
     gps_file_path(store, "lock", NULL, path);
     fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
@@ -42,11 +42,11 @@ static int lock(const struct gps_store *store, const char *name) {
     }
     if (fd < 0)
         return fd;
-    rc = gps_file_lock(fd, lock_byte(name), 1);
-    if (rc == 0 && still_there(path, &st))
+    status = gps_file_lock(fd, lock_byte(name), 1);
+    if (status == 0 && still_there(path, &st))
         return fd;
     close(fd);
-    return rc == 0 ? -EAGAIN : rc;
+    return status == 0 ? -EAGAIN : status;
 }
 
 /* Unlocks first: a child forked meanwhile has the description too, and would keep the lock. */
@@ -74,29 +74,29 @@ static int end_orphan(const struct gps_store *store, int at, const char *temp, c
                       gps_ownership_fn *judge) {
     struct gps_owner holder;
     int fd = lock(store, name);
-    int rc;
+    int status;
 
     if (fd < 0)
         return fd;
-    rc = judge(store, at, name, &holder);
-    if (rc == GPS_OWNERSHIP_ORPHAN) {
-        if (temp != NULL)
-            rc = gps_file_rename(at, temp, name);
+    status = judge(store, at, name, &holder);
+    if (status == GPS_OWNERSHIP_ORPHAN) {
+        if (temp)
+            status = gps_file_rename(at, temp, name);
         else
-            rc = unlinkat(at, name, 0) == 0 ? 0 : -errno;
-        rc = rc == 0 ? 1 : rc;
-    } else if (rc > 0) {
-        rc = 0;
+            status = unlinkat(at, name, 0) == 0 ? 0 : -errno;
+        status = status == 0 ? 1 : status;
+    } else if (status > 0) {
+        status = 0;
     }
     unlock(fd);
-    return rc;
+    return status;
 }
 
 int gps_ownership_clear(const struct gps_store *store, int at, const char *name,
                         gps_ownership_fn *judge) {
-    int rc = end_orphan(store, at, NULL, name, judge);
+    int status = end_orphan(store, at, NULL, name, judge);
 
-    return rc == -ENOENT ? 0 : rc;
+    return status == -ENOENT ? 0 : status;
 }
 
 int gps_ownership_succeed(const struct gps_store *store, int at, const char *temp, const char *name,

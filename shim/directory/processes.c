@@ -53,7 +53,7 @@ enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gp
 static bool slot_empty(const struct gps_slot *slot) {
     static const struct gps_slot empty;
 
-    return memcmp(slot, &empty, sizeof empty) == 0;
+    return memcmp(slot, &empty, sizeof(empty)) == 0;
 }
 
 /* Moves the valid slots to the front and counts them. A torn one is being written this moment. */
@@ -99,13 +99,13 @@ static unsigned slots_in(off_t size) {
 static const char *check_header(int fd, const struct gps_owner *who,
                                 struct gps_proc_header *header) {
     struct gps_proc_header copy;
-    ssize_t n = gps_file_read(fd, &copy, sizeof copy, 0);
+    ssize_t n = gps_file_read(fd, &copy, sizeof(copy), 0);
     const char *why;
 
     if (n < 0)
         return "it cannot be read";
     why = gps_proc_check(&copy, (size_t)n);
-    if (why != NULL)
+    if (why)
         return why;
     if (!gps_owner_equal(&copy.owner, who))
         return "owner is not that of the file name";
@@ -113,20 +113,20 @@ static const char *check_header(int fd, const struct gps_owner *who,
     return NULL;
 }
 
-/* Calls fn with the slots of a live process. *rc < 0 on failure; false: fn said stop. */
+/* Calls fn with the slots of a live process. *status < 0 on failure; false: fn said stop. */
 static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_proc_fn *fn,
-                            void *arg, int *rc) {
+                            void *arg, int *status) {
     struct gps_slot few[FEW_SLOTS];
     struct gps_slot *many = slots <= FEW_SLOTS ? few : malloc(slots * SLOT_BYTES);
     bool more = true;
 
-    if (many == NULL) {
-        *rc = -ENOMEM;
+    if (!many) {
+        *status = -ENOMEM;
         return false;
     }
-    *rc = read_slots(fd, many, 0, slots, &proc->slot_count);
-    if (*rc >= 0) {
-        *rc = 0;
+    *status = read_slots(fd, many, 0, slots, &proc->slot_count);
+    if (*status >= 0) {
+        *status = 0;
         proc->slots = many;
         more = fn(arg, proc);
     }
@@ -136,14 +136,14 @@ static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_p
 }
 
 static bool call_for(int at, const char *file, const struct gps_owner *who, gps_proc_fn *fn,
-                     void *arg, int *rc) {
+                     void *arg, int *status) {
     struct gps_proc proc = {.status = -EBADMSG, .why = "it may not be opened"};
     struct stat st;
     bool more;
     int fd = gps_file_open(at, file, O_RDONLY, &st, &proc.why);
 
     if (fd < 0 && fd != -EBADMSG && fd != -EACCES && fd != -EPERM) {
-        *rc = fd == -ENOENT ? 0 : fd;
+        *status = fd == -ENOENT ? 0 : fd;
         return true;
     }
     proc.header.owner = *who;
@@ -151,10 +151,10 @@ static bool call_for(int at, const char *file, const struct gps_owner *who, gps_
     if (fd < 0)
         return fn(arg, &proc);
     proc.why = check_header(fd, who, &proc.header);
-    proc.status = proc.why == NULL ? 0 : -EBADMSG;
+    proc.status = !proc.why ? 0 : -EBADMSG;
     proc.alive = lives(fd, who);
     if (proc.alive) /* also with a bad header: what its slots say is held must not go */
-        more = call_with_slots(fd, slots_in(st.st_size), &proc, fn, arg, rc);
+        more = call_with_slots(fd, slots_in(st.st_size), &proc, fn, arg, status);
     else
         more = fn(arg, &proc);
     close(fd);
@@ -163,17 +163,17 @@ static bool call_for(int at, const char *file, const struct gps_owner *who, gps_
 
 int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
     struct gps_dir dir;
-    int rc = gps_dir_open(&dir, store, "procs");
+    int status = gps_dir_open(&dir, store, "procs");
     const char *file;
 
-    while (rc == 0 && (file = gps_dir_next(&dir, &rc)) != NULL) {
+    while (status == 0 && (file = gps_dir_next(&dir, &status))) {
         struct gps_owner who;
 
-        if (gps_owner_parse(file, &who) && !call_for(dir.fd, file, &who, fn, arg, &rc))
+        if (gps_owner_parse(file, &who) && !call_for(dir.fd, file, &who, fn, arg, &status))
             break;
     }
     gps_dir_close(&dir);
-    return rc;
+    return status;
 }
 
 /* Looks for a region among the slots of a file: 1 found, 0 not, or -errno. */
@@ -183,10 +183,10 @@ static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct
     for (unsigned first = 0; first < slots; first += CHUNK) {
         unsigned max = slots - first < CHUNK ? slots - first : CHUNK;
         unsigned valid;
-        int rc = read_slots(fd, chunk, first, max, &valid);
+        int status = read_slots(fd, chunk, first, max, &valid);
 
-        if (rc <= 0)
-            return rc;
+        if (status <= 0)
+            return status;
         for (unsigned i = 0; i < valid; i++) {
             if (gps_id_equal(&chunk[i].region, region)) {
                 *found = chunk[i];
@@ -204,42 +204,42 @@ static int user_in(int at, const char *file, const struct gps_owner *who,
     struct gps_proc_header header;
     struct stat st;
     int fd = gps_file_open(at, file, O_RDONLY, &st, NULL);
-    int rc;
+    int status;
 
     if (fd == -ENOENT || fd == -EBADMSG || fd == -EACCES || fd == -EPERM)
         return 0;
     if (fd < 0)
         return fd;
-    rc = find_slot(fd, slots_in(st.st_size), region, &user->slot);
-    if (rc == 1 && !lives(fd, who))
-        rc = 0;
-    if (rc == 1)
+    status = find_slot(fd, slots_in(st.st_size), region, &user->slot);
+    if (status == 1 && !lives(fd, who))
+        status = 0;
+    if (status == 1)
         user->owner = check_header(fd, who, &header) == NULL ? header.owner : *who;
     close(fd);
-    return rc;
+    return status;
 }
 
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max) {
     struct gps_dir dir;
-    int rc = gps_dir_open(&dir, store, "procs");
+    int status = gps_dir_open(&dir, store, "procs");
     const char *file;
     int count = 0;
 
-    while (rc == 0 && (file = gps_dir_next(&dir, &rc)) != NULL) {
+    while (status == 0 && (file = gps_dir_next(&dir, &status))) {
         struct gps_owner who;
         struct gps_user user;
 
         if (!gps_owner_parse(file, &who) || (except != NULL && gps_owner_equal(&who, except)))
             continue;
-        rc = user_in(dir.fd, file, &who, region, &user);
-        if (rc <= 0)
+        status = user_in(dir.fd, file, &who, region, &user);
+        if (status <= 0)
             continue;
         if ((unsigned)count < max)
             users[count] = user;
         count++;
-        rc = 0;
+        status = 0;
     }
     gps_dir_close(&dir);
-    return rc < 0 ? rc : count;
+    return status < 0 ? status : count;
 }

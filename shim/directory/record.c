@@ -22,9 +22,9 @@ static uint64_t record_sum(const struct gps_region_record *record) {
 }
 
 void gps_record_seal(struct gps_region_record *record) {
-    memcpy(record->magic, GPS_REGION_MAGIC, sizeof record->magic);
+    memcpy(record->magic, GPS_REGION_MAGIC, sizeof(record->magic));
     record->version = GPS_FORMAT_VERSION;
-    record->size = sizeof *record;
+    record->size = sizeof(*record);
     record->checksum = record_sum(record);
     gps_record_seal_status(record, &record->status);
 }
@@ -40,9 +40,9 @@ void gps_record_seal_traces(const struct gps_region_record *record,
 }
 
 void gps_proc_seal(struct gps_proc_header *header) {
-    memcpy(header->magic, GPS_PROC_MAGIC, sizeof header->magic);
+    memcpy(header->magic, GPS_PROC_MAGIC, sizeof(header->magic));
     header->version = GPS_FORMAT_VERSION;
-    header->size = sizeof *header;
+    header->size = sizeof(*header);
     header->checksum = SUM(header);
 }
 
@@ -54,7 +54,7 @@ void gps_slot_seal(struct gps_slot *slot) {
 static bool command_valid(const char command[GPS_COMM_BYTES]) {
     const char *end = memchr(command, '\0', GPS_COMM_BYTES);
 
-    if (end == NULL)
+    if (!end)
         return false;
     for (const char *c = command; c < end; c++)
         if (*c < ' ' || *c > '~')
@@ -104,7 +104,7 @@ static const char *check_region(const struct gps_region_record *record) {
         return "requested size is larger than the extent";
     if (record->extent > UINT64_MAX - record->offset)
         return "extent and offset overflow";
-    if (memchr(record->name, '\0', sizeof record->name) == NULL)
+    if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
         return "name is not terminated";
     if (record->name[0] != '\0' && !gps_name_valid(record->name))
         return "name is not valid";
@@ -132,13 +132,13 @@ const char *gps_record_check_fixed(const void *bytes, size_t size) {
     struct gps_region_record record;
     const char *why;
 
-    if (size != sizeof record && size != sizeof record + sizeof(struct gps_region_traces))
+    if (size != sizeof(record) && size != sizeof(record) + sizeof(struct gps_region_traces))
         return "size of the file does not match";
-    memcpy(&record, bytes, sizeof record);
+    memcpy(&record, bytes, sizeof(record));
     why = check_frame(record.magic, GPS_REGION_MAGIC, record.version);
-    if (why != NULL)
+    if (why)
         return why;
-    if (record.size != sizeof record)
+    if (record.size != sizeof(record))
         return "size field does not match";
     if (record.checksum != record_sum(&record))
         return "checksum does not match";
@@ -149,9 +149,9 @@ const char *gps_record_check(const void *bytes, size_t size) {
     struct gps_region_record record;
     const char *why = gps_record_check_fixed(bytes, size);
 
-    if (why != NULL)
+    if (why)
         return why;
-    memcpy(&record, bytes, sizeof record);
+    memcpy(&record, bytes, sizeof(record));
     return check_status(&record);
 }
 
@@ -167,7 +167,7 @@ static const char *check_trace(const struct gps_region_traces *traces, unsigned 
 
 static bool trace_module_valid(const struct gps_trace_module *module) {
     return module->build_id_bytes <= GPS_BUILD_ID_BYTES &&
-           memchr(module->path, '\0', sizeof module->path) != NULL;
+           memchr(module->path, '\0', sizeof(module->path)) != NULL;
 }
 
 const char *gps_record_check_traces(const struct gps_region_record *record,
@@ -181,7 +181,7 @@ const char *gps_record_check_traces(const struct gps_region_record *record,
     for (unsigned i = 0; i < traces->module_count; i++)
         if (!trace_module_valid(&traces->modules[i]))
             return "a module is not valid";
-    for (unsigned deed = 0; why == NULL && deed < GPS_HISTORY_EVENTS; deed++)
+    for (unsigned deed = 0; !why && deed < GPS_HISTORY_EVENTS; deed++)
         why = check_trace(traces, deed);
     return why;
 }
@@ -192,7 +192,7 @@ bool gps_record_foreign(const void *bytes, size_t size) {
     if (size < offsetof(struct gps_region_record, size))
         return false;
     memcpy(&record, bytes, offsetof(struct gps_region_record, size));
-    return memcmp(record.magic, GPS_REGION_MAGIC, sizeof record.magic) == 0 &&
+    return memcmp(record.magic, GPS_REGION_MAGIC, sizeof(record.magic)) == 0 &&
            record.version != GPS_FORMAT_VERSION;
 }
 
@@ -200,13 +200,13 @@ const char *gps_proc_check(const void *bytes, size_t size) {
     struct gps_proc_header header;
     const char *why;
 
-    if (size < sizeof header)
+    if (size < sizeof(header))
         return "file is too short";
-    memcpy(&header, bytes, sizeof header);
+    memcpy(&header, bytes, sizeof(header));
     why = check_frame(header.magic, GPS_PROC_MAGIC, header.version);
-    if (why != NULL)
+    if (why)
         return why;
-    if (header.size != sizeof header)
+    if (header.size != sizeof(header))
         return "size field does not match";
     if (header.checksum != SUM(&header))
         return "checksum does not match";
@@ -225,24 +225,24 @@ struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]) {
     XXH128_canonical_t canonical;
     struct gps_id id;
 
-    static_assert(sizeof canonical == sizeof id, "an id is one XXH3-128 hash");
+    static_assert(sizeof(canonical) == sizeof(id), "an id is one XXH3-128 hash");
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(handle, GPS_HANDLE_BYTES));
-    memcpy(&id, &canonical, sizeof id);
+    memcpy(&id, &canonical, sizeof(id));
     return id;
 }
 
 bool gps_id_equal(const struct gps_id *a, const struct gps_id *b) {
-    return memcmp(a, b, sizeof *a) == 0;
+    return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 void gps_id_format(const struct gps_id *id, char text[GPS_ID_HEX]) {
-    gps_hex_format(id->bytes, sizeof id->bytes, text);
+    gps_hex_format(id->bytes, sizeof(id->bytes), text);
 }
 
 bool gps_id_parse(const char *text, struct gps_id *id) {
     struct gps_id parsed = {0};
 
-    if (!gps_hex_parse(&text, parsed.bytes, sizeof parsed.bytes) || *text != '\0')
+    if (!gps_hex_parse(&text, parsed.bytes, sizeof(parsed.bytes)) || *text != '\0')
         return false;
     *id = parsed;
     return true;

@@ -26,11 +26,11 @@ static int load(int at, const char *name, struct gps_region_record *bytes, size_
 
     if (fd < 0)
         return fd;
-    n = gps_file_read(fd, bytes, sizeof *bytes, 0);
+    n = gps_file_read(fd, bytes, sizeof(*bytes), 0);
     close(fd);
     if (n < 0)
         return (int)n;
-    *size = (size_t)n < sizeof *bytes ? (size_t)n : (size_t)st.st_size;
+    *size = (size_t)n < sizeof(*bytes) ? (size_t)n : (size_t)st.st_size;
     return 0;
 }
 
@@ -38,12 +38,12 @@ static int read_once(int at, const char *name, const struct gps_id *id,
                      struct gps_region_record *record, const char **why) {
     struct gps_region_record copy;
     size_t size;
-    int rc = load(at, name, &copy, &size, why);
+    int status = load(at, name, &copy, &size, why);
 
-    if (rc == -EACCES || rc == -EPERM)
+    if (status == -EACCES || status == -EPERM)
         *why = "it may not be opened";
-    if (rc != 0)
-        return rc == -EACCES || rc == -EPERM ? -EBADMSG : rc;
+    if (status != 0)
+        return status == -EACCES || status == -EPERM ? -EBADMSG : status;
     *why = gps_record_check(&copy, size);
     if (*why == NULL && !gps_id_equal(&copy.id, id))
         *why = "id is not that of the file name";
@@ -56,13 +56,13 @@ static int read_once(int at, const char *name, const struct gps_id *id,
 static int read_at(int at, const char *name, const struct gps_id *id,
                    struct gps_region_record *record, const char **why) {
     const char *wrong = NULL;
-    int rc = -EBADMSG;
+    int status = -EBADMSG;
 
-    for (int i = 0; i < READ_TRIES && rc == -EBADMSG; i++)
-        rc = read_once(at, name, id, record, &wrong);
-    if (rc == -EBADMSG && why != NULL)
+    for (int i = 0; i < READ_TRIES && status == -EBADMSG; i++)
+        status = read_once(at, name, id, record, &wrong);
+    if (status == -EBADMSG && why)
         *why = wrong;
-    return rc;
+    return status;
 }
 
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
@@ -80,13 +80,13 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
 static int owner_tenure(const struct gps_store *store, int at, const char *name,
                         struct gps_owner *holder, struct gps_region_record *copy) {
     size_t size;
-    int rc = load(at, name, copy, &size, NULL);
+    int status = load(at, name, copy, &size, NULL);
 
-    memset(holder, 0, sizeof *holder);
-    if (rc == -ENOENT)
+    memset(holder, 0, sizeof(*holder));
+    if (status == -ENOENT)
         return GPS_OWNERSHIP_NONE;
-    if (rc != 0)
-        return rc == -EBADMSG ? GPS_OWNERSHIP_ORPHAN : rc;
+    if (status != 0)
+        return status == -EBADMSG ? GPS_OWNERSHIP_ORPHAN : status;
     if (gps_record_foreign(copy, size))
         return GPS_OWNERSHIP_HELD;
     if (gps_record_check_fixed(copy, size) != NULL)
@@ -114,11 +114,11 @@ int gps_region_awaited(const struct gps_store *store, const struct gps_region_re
 int gps_region_ownership(const struct gps_store *store, int at, const char *name,
                          struct gps_owner *holder) {
     struct gps_region_record copy;
-    int rc = owner_tenure(store, at, name, holder, &copy);
+    int status = owner_tenure(store, at, name, holder, &copy);
     int awaited;
 
-    if (rc != GPS_OWNERSHIP_ORPHAN || holder->pid == 0)
-        return rc;
+    if (status != GPS_OWNERSHIP_ORPHAN || holder->pid == 0)
+        return status;
     awaited = gps_region_awaited(store, &copy);
     if (awaited < 0)
         return awaited;
@@ -136,21 +136,21 @@ static int install(const struct gps_store *store, int at, const char *temp,
 
     gps_id_format(&record->id, name);
     for (int i = 0; i < GPS_OWNERSHIP_TRIES; i++) {
-        int rc = gps_file_rename_new(at, temp, name);
+        int status = gps_file_rename_new(at, temp, name);
 
-        if (rc != -EEXIST)
-            return rc;
-        rc = judge(store, at, name, &holder);
-        if (rc == GPS_OWNERSHIP_HELD && gps_owner_equal(&holder, &record->owner))
+        if (status != -EEXIST)
+            return status;
+        status = judge(store, at, name, &holder);
+        if (status == GPS_OWNERSHIP_HELD && gps_owner_equal(&holder, &record->owner))
             return gps_file_rename(at, temp, name);
-        if (rc < 0 || rc == GPS_OWNERSHIP_HELD)
-            return rc < 0 ? rc : -EEXIST;
-        rc = gps_ownership_succeed(store, at, temp, name, judge);
-        if (rc == 1)
+        if (status < 0 || status == GPS_OWNERSHIP_HELD)
+            return status < 0 ? status : -EEXIST;
+        status = gps_ownership_succeed(store, at, temp, name, judge);
+        if (status == 1)
             return 0;
-        if (rc < 0 && rc != -EAGAIN)
-            return rc;
-        if (rc == -EAGAIN)
+        if (status < 0 && status != -EAGAIN)
+            return status;
+        if (status == -EAGAIN)
             sched_yield();
     }
     return -EEXIST;
@@ -159,26 +159,26 @@ static int install(const struct gps_store *store, int at, const char *temp,
 int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record) {
     char temp[GPS_TEMP_NAME];
     int at = gps_file_directory(store, "regions");
-    int fd, rc;
+    int fd, status;
 
     if (at < 0)
         return at;
     gps_temp_format(&record->owner, temp);
-    rc = gps_file_room(at);
-    fd = rc < 0 ? rc : gps_file_create(at, temp);
+    status = gps_file_room(at);
+    fd = status < 0 ? status : gps_file_create(at, temp);
     if (fd < 0) {
-        rc = fd;
+        status = fd;
         goto close_directory;
     }
-    rc = gps_file_write(fd, record, sizeof *record, 0);
+    status = gps_file_write(fd, record, sizeof(*record), 0);
     close(fd);
-    if (rc == 0)
-        rc = install(store, at, temp, record);
-    if (rc < 0)
+    if (status == 0)
+        status = install(store, at, temp, record);
+    if (status < 0)
         unlinkat(at, temp, 0);
 close_directory:
     close(at);
-    return rc;
+    return status;
 }
 
 static uint64_t now(void) {
@@ -192,11 +192,11 @@ static uint64_t now(void) {
 static int same_record(int fd, const struct gps_region_record *record) {
     uint64_t sum;
     ssize_t n =
-        gps_file_read(fd, &sum, sizeof sum, (off_t)offsetof(struct gps_region_record, checksum));
+        gps_file_read(fd, &sum, sizeof(sum), (off_t)offsetof(struct gps_region_record, checksum));
 
     if (n < 0)
         return (int)n;
-    return n == (ssize_t)sizeof sum && sum == record->checksum ? 0 : -ENOENT;
+    return n == (ssize_t)sizeof(sum) && sum == record->checksum ? 0 : -ENOENT;
 }
 
 /* Opens the file of a published record: a descriptor or -errno. */
@@ -205,43 +205,42 @@ static int open_record(const struct gps_store *store, const struct gps_region_re
     char path[GPS_FILE_PATH];
     char name[GPS_ID_HEX];
     struct stat st;
-    int fd, rc;
+    int fd, status;
 
     gps_id_format(&record->id, name);
     gps_file_path(store, "regions", name, path);
     fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
     if (fd < 0)
         return fd;
-    rc = same_record(fd, record);
-    if (rc == 0)
+    status = same_record(fd, record);
+    if (status == 0)
         return fd;
     close(fd);
-    return rc;
+    return status;
 }
 
 /* Rewrites a part of a published record in place. */
 static int rewrite(const struct gps_store *store, const struct gps_region_record *record,
                    const void *bytes, size_t size, size_t offset) {
     int fd = open_record(store, record, O_RDWR);
-    int rc;
+    int status;
 
     if (fd < 0)
         return fd;
-    rc = gps_file_write(fd, bytes, size, (off_t)offset);
+    status = gps_file_write(fd, bytes, size, (off_t)offset);
     close(fd);
-    return rc;
+    return status;
 }
 
 static int set_status(const struct gps_store *store, struct gps_region_record *record,
-                      struct gps_region_status status) {
-    int rc;
-
-    status.changed = now();
-    gps_record_seal_status(record, &status);
-    rc = rewrite(store, record, &status, sizeof status, offsetof(struct gps_region_record, status));
-    if (rc == 0)
-        record->status = status;
-    return rc;
+                      struct gps_region_status fresh) {
+    fresh.changed = now();
+    gps_record_seal_status(record, &fresh);
+    const int status =
+        rewrite(store, record, &fresh, sizeof(fresh), offsetof(struct gps_region_record, status));
+    if (status == 0)
+        record->status = fresh;
+    return status;
 }
 
 int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
@@ -263,7 +262,7 @@ int gps_region_set_written(const struct gps_store *store, struct gps_region_reco
 int gps_region_set_traces(const struct gps_store *store, const struct gps_region_record *record,
                           struct gps_region_traces *traces) {
     gps_record_seal_traces(record, traces);
-    return rewrite(store, record, traces, sizeof *traces, sizeof *record);
+    return rewrite(store, record, traces, sizeof(*traces), sizeof(*record));
 }
 
 int gps_region_read_traces(const struct gps_store *store, const struct gps_region_record *record,
@@ -273,13 +272,13 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
 
     if (fd < 0)
         return fd;
-    n = gps_file_read(fd, traces, sizeof *traces, sizeof *record);
+    n = gps_file_read(fd, traces, sizeof(*traces), sizeof(*record));
     close(fd);
     if (n < 0)
         return (int)n;
     if (n == 0)
         return -ENOENT;
-    if (n != (ssize_t)sizeof *traces || gps_record_check_traces(record, traces) != NULL)
+    if (n != (ssize_t)sizeof(*traces) || gps_record_check_traces(record, traces) != NULL)
         return -EBADMSG;
     return 0;
 }
@@ -287,11 +286,11 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
 /* Of what lies beside the record. */
 static void beside_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
                         char path[GPS_FILE_PATH]) {
-    char name[GPS_ID_HEX + sizeof GPS_HASHES_SUFFIX];
+    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
     struct gps_text out;
 
     gps_id_format(id, name);
-    out = gps_text_on(name + GPS_ID_HEX - 1, sizeof GPS_HASHES_SUFFIX);
+    out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_HASHES_SUFFIX));
     gps_text_str(&out, suffix);
     gps_file_path(store, "regions", name, path);
 }
@@ -330,22 +329,20 @@ int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
 
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg) {
     struct gps_dir dir;
-    int rc = gps_dir_open(&dir, store, "regions");
+    int status = gps_dir_open(&dir, store, "regions");
     const char *name;
 
-    while (rc == 0 && (name = gps_dir_next(&dir, &rc)) != NULL) {
+    while (status == 0 && (name = gps_dir_next(&dir, &status))) {
         struct gps_region_record record = {0};
         const char *why = NULL;
-        int status;
-
         if (!gps_id_parse(name, &record.id))
             continue;
-        status = read_at(dir.fd, name, &record.id, &record, &why);
-        if (status != 0 && status != -EBADMSG && status != -ENOENT)
-            rc = status;
-        else if (status != -ENOENT && !fn(arg, &record, status, why))
+        const int found = read_at(dir.fd, name, &record.id, &record, &why);
+        if (found != 0 && found != -EBADMSG && found != -ENOENT)
+            status = found;
+        else if (found != -ENOENT && !fn(arg, &record, found, why))
             break;
     }
     gps_dir_close(&dir);
-    return rc;
+    return status;
 }

@@ -29,27 +29,27 @@ static int make(int at, const char *name) {
 /* Opens the directory `name` of `at`, which it makes if told to: a descriptor or -errno. */
 static int enter(int at, const char *name, bool create) {
     int fd = gps_file_open_any(at, name, O_PATH | O_DIRECTORY);
-    int rc;
+    int status;
 
     if (fd == -ENOENT && create) {
-        rc = make(at, name);
-        if (rc < 0)
-            return rc;
+        status = make(at, name);
+        if (status < 0)
+            return status;
         fd = gps_file_open_any(at, name, O_PATH | O_DIRECTORY);
     }
     if (fd < 0)
         return fd;
-    rc = check_directory(fd);
-    if (rc == 0)
+    status = check_directory(fd);
+    if (status == 0)
         return fd;
     close(fd);
-    return rc;
+    return status;
 }
 
 static int check_children(int at, bool create) {
     static const char *const children[] = {"procs", "regions", "names"};
 
-    for (size_t i = 0; i < sizeof children / sizeof *children; i++) {
+    for (size_t i = 0; i < sizeof(children) / sizeof(*children); i++) {
         int fd = enter(at, children[i], create);
 
         if (fd < 0)
@@ -61,39 +61,39 @@ static int check_children(int at, bool create) {
 
 static int check_tree(const char *root, const char *name_space, bool create) {
     int at = enter(AT_FDCWD, root, create);
-    int fd, rc;
+    int fd, status;
 
     if (at < 0)
         return at;
     fd = enter(at, name_space, create);
-    rc = fd;
+    status = fd;
     if (fd >= 0) {
-        rc = check_children(fd, create);
+        status = check_children(fd, create);
         close(fd);
     }
     close(at);
-    return rc;
+    return status;
 }
 
 int gps_store_init(struct gps_store *store, const char *root, const char *name_space, bool create) {
     char path[GPS_STORE_PATH];
     struct gps_text out = GPS_TEXT(path);
     size_t length = strlen(root);
-    int rc;
+    int status;
 
     if (root[0] != '/' || !gps_name_valid(name_space))
         return -EINVAL;
     while (length > 1 && root[length - 1] == '/') /* "link/" would be followed */
         length--;
-    if (length + 1 + strlen(name_space) >= sizeof path)
+    if (length + 1 + strlen(name_space) >= sizeof(path))
         return -ENAMETOOLONG;
     gps_text_bytes(&out, root, length);
-    rc = check_tree(path, name_space, create);
-    if (rc < 0)
-        return rc;
+    status = check_tree(path, name_space, create);
+    if (status < 0)
+        return status;
     gps_text_str(&out, "/");
     gps_text_str(&out, name_space);
-    memcpy(store->path, path, sizeof path);
+    memcpy(store->path, path, sizeof(path));
     return 0;
 }
 

@@ -48,7 +48,7 @@ static void talk_begin(struct talk *talk, const struct gps_store *store,
                        const struct gps_owner *self, enum gps_keeper_ask ask, uint64_t patience) {
     const uint64_t begin = now();
 
-    memset(talk, 0, sizeof *talk);
+    memset(talk, 0, sizeof(*talk));
     talk->store = store;
     talk->request.ask = (uint32_t)ask;
     talk->request.sender = *self;
@@ -65,7 +65,7 @@ static void talk_begin(struct talk *talk, const struct gps_store *store,
 static int address_of(const struct gps_store *store, struct sockaddr_un *address, int *at) {
     struct gps_text out;
 
-    memset(address, 0, sizeof *address);
+    memset(address, 0, sizeof(*address));
     address->sun_family = AF_UNIX;
     *at = -1;
     out = GPS_TEXT(address->sun_path);
@@ -86,7 +86,7 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
 /* Only our own user's keeper is one. */
 static int check_peer(int fd) {
     struct ucred peer;
-    socklen_t size = sizeof peer;
+    socklen_t size = sizeof(peer);
 
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
         return -errno;
@@ -95,18 +95,18 @@ static int check_peer(int fd) {
 
 static int dial(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int rc;
+    int status;
 
     if (fd < 0)
         return -errno;
     do
-        rc = connect(fd, (const struct sockaddr *)address, sizeof *address);
-    while (rc != 0 && errno == EINTR);
-    rc = rc != 0 ? -errno : check_peer(fd);
-    if (rc == 0)
+        status = connect(fd, (const struct sockaddr *)address, sizeof(*address));
+    while (status != 0 && errno == EINTR);
+    status = status != 0 ? -errno : check_peer(fd);
+    if (status == 0)
         return fd;
     close(fd);
-    return rc;
+    return status;
 }
 
 static int connect_to(const struct gps_store *store) {
@@ -124,23 +124,23 @@ static int connect_to(const struct gps_store *store) {
 static int await_reply(const struct talk *talk, int fd) {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     uint64_t time;
-    int rc;
+    int status;
 
     do {
         uint64_t left;
 
         time = now();
         left = time < talk->deadline ? talk->deadline - time : 0;
-        rc = poll(&wait, 1, left / MS < 1000 ? (int)(left / MS) + (left > 0) : 1000);
-    } while (rc == 0 ? time < talk->deadline : rc < 0 && errno == EINTR);
-    return rc > 0 ? 0 : rc == 0 ? -ETIMEDOUT : -errno;
+        status = poll(&wait, 1, left / MS < 1000 ? (int)(left / MS) + (left > 0) : 1000);
+    } while (status == 0 ? time < talk->deadline : status < 0 && errno == EINTR);
+    return status > 0 ? 0 : status == 0 ? -ETIMEDOUT : -errno;
 }
 
 /* What came, if it is a reply; -ECONNRESET when the keeper has hung up instead. */
 static int take_reply(struct talk *talk, int fd) {
     struct gps_keeper_reply reply;
     int descriptor;
-    ssize_t n = gps_passing_receive(fd, &reply, sizeof reply, &descriptor);
+    ssize_t n = gps_passing_receive(fd, &reply, sizeof(reply), &descriptor);
 
     if (n <= 0)
         return n < 0 ? (int)n : -ECONNRESET;
@@ -157,28 +157,29 @@ static int take_reply(struct talk *talk, int fd) {
 
 static int ask_once(struct talk *talk) {
     int fd = connect_to(talk->store);
-    int rc;
+    int status;
 
     if (fd < 0)
         return fd;
-    rc = gps_passing_send(fd, &talk->request, sizeof talk->request, talk->give);
-    if (rc == 0)
-        rc = await_reply(talk, fd);
-    if (rc == 0)
-        rc = take_reply(talk, fd);
+    status = gps_passing_send(fd, &talk->request, sizeof(talk->request), talk->give);
+    if (status == 0)
+        status = await_reply(talk, fd);
+    if (status == 0)
+        status = take_reply(talk, fd);
     close(fd);
-    return rc;
+    return status;
 }
 
 /* --- until there is an answer --- */
 
-static bool is_absent(int rc) {
-    return rc == -ENOENT || rc == -ECONNREFUSED;
+static bool is_absent(int status) {
+    return status == -ENOENT || status == -ECONNREFUSED;
 }
 
 /* It may have died, or may just be too busy. */
-static bool is_passing(int rc) {
-    return rc == -EAGAIN || rc == -ECONNRESET || rc == -EPIPE || rc == -ETOOMANYREFS;
+static bool is_passing(int status) {
+    return status == -EAGAIN || status == -ECONNRESET || status == -EPIPE ||
+           status == -ETOOMANYREFS;
 }
 
 /* False when there is no time left. */
@@ -200,31 +201,31 @@ static bool nap(struct talk *talk) {
 /* Nobody listens. 0: ask again. */
 static int start_one(struct talk *talk) {
     const uint64_t time = now();
-    int rc;
+    int status;
 
     if (!talk->may_start)
         return -ECONNREFUSED;
     if (talk->started != 0 && time - talk->started < START_EVERY)
         return 0;
-    rc = gps_spawn_keeper(talk->store);
+    status = gps_spawn_keeper(talk->store);
     talk->started = time;
-    return rc;
+    return status;
 }
 
 /* What the keeper said: 0 or -errno. Or why it could not be asked: -ECONNREFUSED: there is none. */
 static int ask(struct talk *talk) {
     gps_request_seal(&talk->request);
     for (;;) {
-        int rc = ask_once(talk);
+        int status = ask_once(talk);
 
-        if (rc == 0 && talk->reply.status != -EAGAIN)
+        if (status == 0 && talk->reply.status != -EAGAIN)
             return talk->reply.status;
-        if (is_absent(rc)) {
-            rc = start_one(talk);
-            if (rc != 0)
-                return rc;
-        } else if (rc != 0 && !is_passing(rc)) {
-            return rc;
+        if (is_absent(status)) {
+            status = start_one(talk);
+            if (status != 0)
+                return status;
+        } else if (status != 0 && !is_passing(status)) {
+            return status;
         }
         if (!nap(talk))
             return -ETIMEDOUT;
@@ -240,35 +241,35 @@ static bool is_recorded(const struct gps_store *store, const struct gps_id *id) 
     return gps_region_read(store, id, &record, NULL) == 0 && record.backing == GPS_BACKING_VMM;
 }
 
-static int not_kept(int rc) {
-    return rc == -ECONNREFUSED ? -ENOENT : rc;
+static int not_kept(int status) {
+    return status == -ECONNREFUSED ? -ENOENT : status;
 }
 
 int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_record *record,
                        const struct gps_owner *self, int descriptor, uint64_t patience) {
     struct talk talk;
-    int rc;
+    int status;
 
     talk_begin(&talk, store, self, GPS_KEEPER_DEPOSIT, patience);
     talk.request.record = *record;
     talk.give = descriptor;
     talk.may_start = true;
-    rc = ask(&talk);
-    return rc == -EEXIST ? 0 : rc;
+    status = ask(&talk);
+    return status == -EEXIST ? 0 : status;
 }
 
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t patience, int *descriptor) {
     struct talk talk;
-    int rc;
+    int status;
 
     talk_begin(&talk, store, self, GPS_KEEPER_GET, patience);
     talk.request.record.id = *id;
     talk.may_start = is_recorded(store, id);
-    rc = ask(&talk);
-    if (rc == 0)
+    status = ask(&talk);
+    if (status == 0)
         *descriptor = talk.taken;
-    return not_kept(rc);
+    return not_kept(status);
 }
 
 int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
@@ -300,7 +301,7 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
     struct gps_text out;
 
     talk_begin(&talk, store, self, GPS_KEEPER_DROP, patience);
-    if (name == NULL) {
+    if (!name) {
         talk.request.record.id = *id;
         talk.may_start = is_recorded(store, id);
     } else if (!gps_name_valid(name)) {
@@ -317,15 +318,15 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
                     struct gps_owner *keeper, uint64_t *regions) {
     struct talk talk;
-    int rc;
+    int status;
 
     talk_begin(&talk, store, self, GPS_KEEPER_PING, patience);
-    rc = ask(&talk);
-    if (rc == 0) {
+    status = ask(&talk);
+    if (status == 0) {
         *keeper = talk.reply.keeper;
         *regions = talk.reply.regions;
     }
-    return not_kept(rc);
+    return not_kept(status);
 }
 
 uint64_t gps_keeper_socket(const struct gps_store *store) {

@@ -13,19 +13,19 @@
 #define SUM(object) XXH3_64bits((object), sizeof *(object) - sizeof(uint64_t))
 
 void gps_request_seal(struct gps_keeper_request *request) {
-    memcpy(request->magic, GPS_KEEPER_MAGIC, sizeof request->magic);
+    memcpy(request->magic, GPS_KEEPER_MAGIC, sizeof(request->magic));
     request->version = GPS_FORMAT_VERSION;
     request->checksum = SUM(request);
 }
 
 void gps_reply_seal(struct gps_keeper_reply *reply) {
-    memcpy(reply->magic, GPS_KEEPER_MAGIC, sizeof reply->magic);
+    memcpy(reply->magic, GPS_KEEPER_MAGIC, sizeof(reply->magic));
     reply->version = GPS_FORMAT_VERSION;
     reply->checksum = SUM(reply);
 }
 
 static const char *check_frame(const char *magic, uint32_t version) {
-    if (memcmp(magic, GPS_KEEPER_MAGIC, sizeof GPS_KEEPER_MAGIC) != 0)
+    if (memcmp(magic, GPS_KEEPER_MAGIC, sizeof(GPS_KEEPER_MAGIC)) != 0)
         return "magic does not match";
     return version == GPS_FORMAT_VERSION ? NULL : "version is not supported";
 }
@@ -44,13 +44,13 @@ static const char *check_deposit(const struct gps_keeper_request *request) {
     if (request->record.backing != GPS_BACKING_VMM)
         return "backing is not VMM";
     gps_request_record(request, &request->record.creator, &record);
-    return gps_record_check(&record, sizeof record);
+    return gps_record_check(&record, sizeof(record));
 }
 
 /* The record is zero but for these fields. */
 static const char *check_only(const struct gps_region_record *record,
                               const struct gps_region_record *named) {
-    return memcmp(record, named, sizeof *record) == 0 ? NULL : "it names what it must not";
+    return memcmp(record, named, sizeof(*record)) == 0 ? NULL : "it names what it must not";
 }
 
 static const char *check_state(const struct gps_region_record *record) {
@@ -66,13 +66,13 @@ static const char *check_state(const struct gps_region_record *record) {
 static const char *check_drop(const struct gps_region_record *record) {
     struct gps_region_record named = {.id = record->id};
 
-    if (memchr(record->name, '\0', sizeof record->name) == NULL)
+    if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
         return "name is not terminated";
     if (record->name[0] == '\0')
         return check_only(record, &named);
     if (!gps_name_valid(record->name))
         return "name is not valid";
-    memset(&named, 0, sizeof named);
+    memset(&named, 0, sizeof(named));
     memcpy(named.name, record->name, strlen(record->name));
     return check_only(record, &named);
 }
@@ -101,13 +101,13 @@ const char *gps_request_check(const void *bytes, size_t size) {
     struct gps_keeper_request request;
     const char *why;
 
-    if (size != sizeof request)
+    if (size != sizeof(request))
         return "size does not match";
-    memcpy(&request, bytes, sizeof request);
+    memcpy(&request, bytes, sizeof(request));
     why = check_frame(request.magic, request.version);
-    if (why == NULL && request.checksum != SUM(&request))
+    if (!why && request.checksum != SUM(&request))
         why = "checksum does not match";
-    if (why == NULL)
+    if (!why)
         why = gps_owner_check(&request.sender);
     return why != NULL ? why : check_named(&request);
 }
@@ -116,13 +116,13 @@ const char *gps_reply_check(const void *bytes, size_t size) {
     struct gps_keeper_reply reply;
     const char *why;
 
-    if (size != sizeof reply)
+    if (size != sizeof(reply))
         return "size does not match";
-    memcpy(&reply, bytes, sizeof reply);
+    memcpy(&reply, bytes, sizeof(reply));
     why = check_frame(reply.magic, reply.version);
-    if (why == NULL && reply.checksum != SUM(&reply))
+    if (!why && reply.checksum != SUM(&reply))
         why = "checksum does not match";
-    if (why == NULL && reply.status > 0)
+    if (!why && reply.status > 0)
         why = "status is not an error";
     return why != NULL ? why : gps_owner_check(&reply.keeper);
 }

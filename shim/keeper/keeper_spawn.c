@@ -50,19 +50,19 @@ static void own_directory(struct plan *plan) {
         gps_text_str(&out, found.dlfo_link_map->l_name);
     }
     slash = strrchr(plan->from, '/');
-    if (slash != NULL)
+    if (slash)
         *slash = '\0';
     else
         plan->from[0] = '\0';
 }
 
 static void program_directory(struct plan *plan) {
-    ssize_t n = readlink("/proc/self/exe", plan->from, sizeof plan->from - 1);
+    ssize_t n = readlink("/proc/self/exe", plan->from, sizeof(plan->from) - 1);
     char *slash;
 
     plan->from[n > 0 ? n : 0] = '\0';
     slash = strrchr(plan->from, '/');
-    if (slash != NULL)
+    if (slash)
         *slash = '\0';
 }
 
@@ -76,29 +76,29 @@ static int resolve(struct plan *plan, const char *path) {
 static int look_around(struct plan *plan) {
     static const char *const below[] = {"/gpushare", "/../bin/gpushare", "/../../bin/gpushare",
                                         "/../gpushare"};
-    int rc = -ENOENT;
+    int status = -ENOENT;
 
     if (plan->from[0] == '\0')
         return -ENOENT;
-    for (size_t i = 0; i < sizeof below / sizeof *below && rc != 0; i++) {
+    for (size_t i = 0; i < sizeof(below) / sizeof(*below) && status != 0; i++) {
         struct gps_text out = GPS_TEXT(plan->candidate);
 
         gps_text_str(&out, plan->from);
         gps_text_str(&out, below[i]);
-        rc = out.cut ? -ENAMETOOLONG : resolve(plan, plan->candidate);
+        status = out.cut ? -ENAMETOOLONG : resolve(plan, plan->candidate);
     }
-    return rc;
+    return status;
 }
 
 static int find(struct plan *plan) {
     const char *given = secure_getenv("GPUSHARE_KEEPER");
-    int rc;
+    int status;
 
-    if (given != NULL && given[0] != '\0')
+    if (given && given[0] != '\0')
         return resolve(plan, given);
     own_directory(plan);
-    rc = look_around(plan);
-    if (rc == 0)
+    status = look_around(plan);
+    if (status == 0)
         return 0;
     program_directory(plan);
     return look_around(plan);
@@ -149,18 +149,18 @@ BARE static int become_parent(void *argument) {
 /* A handler of the program's must not run on the children's small stacks. */
 static int start(struct plan *plan) {
     sigset_t all, before;
-    int rc = 0;
+    int status = 0;
     pid_t middle;
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     middle = clone(become_parent, plan->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, plan);
     if (middle < 0)
-        rc = -errno;
+        status = -errno;
     while (middle > 0 && waitpid(middle, NULL, (int)__WCLONE) < 0 && errno == EINTR)
         continue;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc != 0 ? rc : -plan->error;
+    return status != 0 ? status : -plan->error;
 }
 
 /* Which store, in words that the tool understands. */
@@ -191,7 +191,7 @@ static void fill(struct plan *plan, const struct gps_store *store) {
 }
 
 static struct plan *plan_new(void) {
-    struct plan *plan = mmap(NULL, sizeof *plan, PROT_READ | PROT_WRITE,
+    struct plan *plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 
     return plan == MAP_FAILED ? NULL : plan;
@@ -199,29 +199,29 @@ static struct plan *plan_new(void) {
 
 int gps_spawn_keeper(const struct gps_store *store) {
     struct plan *plan = plan_new();
-    int rc;
+    int status;
 
-    if (plan == NULL)
+    if (!plan)
         return -ENOMEM;
-    rc = find(plan);
-    if (rc == 0) {
+    status = find(plan);
+    if (status == 0) {
         fill(plan, store);
-        rc = start(plan);
+        status = start(plan);
     }
-    munmap(plan, sizeof *plan);
-    return rc;
+    munmap(plan, sizeof(*plan));
+    return status;
 }
 
 int gps_spawn_program(char *path, size_t size) {
     struct gps_text out = gps_text_on(path, size);
     struct plan *plan = plan_new();
-    int rc;
+    int status;
 
-    if (plan == NULL)
+    if (!plan)
         return -ENOMEM;
-    rc = find(plan);
-    if (rc == 0)
+    status = find(plan);
+    if (status == 0)
         gps_text_str(&out, plan->path);
-    munmap(plan, sizeof *plan);
-    return rc != 0 ? rc : out.cut ? -ENAMETOOLONG : 0;
+    munmap(plan, sizeof(*plan));
+    return status != 0 ? status : out.cut ? -ENAMETOOLONG : 0;
 }

@@ -58,8 +58,8 @@ static void add_subject(struct gps_text *text, const struct gps_report *report) 
     add_address(text, "ptr", report->pointer);
     add_number(text, "size", report->size);
     add_key(text, "region");
-    gps_text_str(text, report->region == NULL ? "null" : "\"");
-    if (report->region != NULL) {
+    gps_text_str(text, !report->region ? "null" : "\"");
+    if (report->region) {
         gps_logview_id(text, report->region);
         gps_text_str(text, "\"");
     }
@@ -120,7 +120,7 @@ static void add_priors(struct gps_text *text, const struct gps_report *report,
         const struct gps_owner *owner = prior->owner;
 
         gps_text_str(text, i == 0 ? "{" : ",{");
-        if (owner != NULL)
+        if (owner)
             add_identity(text, owner->pid, owner->pid_ns, owner->command);
         else
             add_identity(text, stamp->pid, stamp->pid_ns, stamp->command);
@@ -150,7 +150,7 @@ static void add_api(struct gps_text *text, const char *api) {
     char name[64];
     struct gps_text bare = GPS_TEXT(name);
 
-    if (api != NULL)
+    if (api)
         gps_logview_api(&bare, api);
     add_string(text, "api", api != NULL ? name : NULL);
 }

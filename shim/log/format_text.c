@@ -35,7 +35,7 @@ static const char *capital_level(enum gps_finding finding) {
 /* "free-while-open in cudaFree" */
 static void add_title(struct gps_text *text, const struct gps_report *report) {
     gps_text_str(text, gps_finding_id(report->finding));
-    if (report->api != NULL) {
+    if (report->api) {
         gps_text_str(text, " in ");
         gps_logview_api(text, report->api);
     }
@@ -98,12 +98,12 @@ static void add_memory(struct gps_text *text, const struct gps_report *report) {
 static void add_region(struct gps_text *text, const struct gps_report *report) {
     bool named = report->name != NULL && report->name[0] != '\0';
 
-    if (!named && report->region == NULL)
+    if (!named && !report->region)
         return;
     gps_text_str(text, INDENT "region ");
     if (named)
         gps_text_plain(text, report->name);
-    if (report->region != NULL) {
+    if (report->region) {
         gps_text_str(text, named ? " (id " : "with id ");
         gps_logview_id(text, report->region);
         gps_text_str(text, named ? ")" : "");
@@ -149,7 +149,7 @@ static void add_prior(struct gps_text *text, const struct gps_prior *prior,
     gps_text_str(text, INDENT);
     gps_text_bytes(text, &capital, 1);
     gps_text_str(text, prior->what + 1);
-    if (prior->owner != NULL) {
+    if (prior->owner) {
         gps_text_str(text, " by ");
         add_owner(text, prior->owner, stamp);
     }
@@ -179,7 +179,7 @@ static void write_text(struct gps_text *text, const struct gps_logview *view,
     add_heading(text, report, stamp);
     add_memory(text, report);
     add_region(text, report);
-    if (report->detail != NULL) {
+    if (report->detail) {
         gps_text_str(text, INDENT);
         gps_text_plain(text, report->detail);
         gps_text_str(text, "\n");

@@ -29,13 +29,13 @@ bool gps_logview_shrink(struct gps_logview *view) {
     if (report->stack_count > 0) {
         report->stack_count--;
         view->omitted++;
-    } else if (report->detail != NULL) {
+    } else if (report->detail) {
         report->detail = NULL;
     } else if (report->other_count > 0) {
         report->other_count /= 2;
-    } else if (report->name != NULL) {
+    } else if (report->name) {
         report->name = NULL;
-    } else if (report->api != NULL) {
+    } else if (report->api) {
         report->api = NULL;
     } else {
         return false;
@@ -46,7 +46,7 @@ bool gps_logview_shrink(struct gps_logview *view) {
 void gps_logview_api(struct gps_text *text, const char *api) {
     const char *end = strstr(api, "_v");
 
-    if (end == NULL)
+    if (!end)
         end = strstr(api, "_pt");
     gps_text_bytes(text, api, end != NULL ? (size_t)(end - api) : strlen(api));
 }

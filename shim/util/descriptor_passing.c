@@ -15,14 +15,14 @@ union control {
 static void attach(struct msghdr *message, union control *control, int descriptor) {
     struct cmsghdr *header;
 
-    memset(control, 0, sizeof *control);
+    memset(control, 0, sizeof(*control));
     message->msg_control = control;
-    message->msg_controllen = sizeof *control;
+    message->msg_controllen = sizeof(*control);
     header = CMSG_FIRSTHDR(message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof descriptor);
-    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+    header->cmsg_len = CMSG_LEN(sizeof(descriptor));
+    memcpy(CMSG_DATA(header), &descriptor, sizeof(descriptor));
 }
 
 int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor) {
@@ -50,7 +50,7 @@ static unsigned unpack(struct msghdr *message, int *first) {
         for (size_t at = 0; at + sizeof(int) <= header->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
             int descriptor;
 
-            memcpy(&descriptor, CMSG_DATA(header) + at, sizeof descriptor);
+            memcpy(&descriptor, CMSG_DATA(header) + at, sizeof(descriptor));
             if (count++ == 0)
                 *first = descriptor;
             else
@@ -66,7 +66,7 @@ ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descripto
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof control};
+                             .msg_controllen = sizeof(control)};
     int first = -1;
     unsigned count;
     ssize_t n;

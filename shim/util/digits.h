@@ -26,7 +26,7 @@ static inline void gps_hex64_format(uint64_t value, char text[GPS_HEX64]) {
 
     for (unsigned i = 0; i < 8; i++)
         bytes[i] = (uint8_t)(value >> (56 - 8 * i));
-    gps_hex_format(bytes, sizeof bytes, text);
+    gps_hex_format(bytes, sizeof(bytes), text);
 }
 
 /* The value of a lower-case hex digit, or -1. */
@@ -55,7 +55,7 @@ static inline bool gps_hex_parse(const char **text, uint8_t *bytes, size_t count
 static inline bool gps_hex64_parse(const char **text, uint64_t *value) {
     uint8_t bytes[8];
 
-    if (!gps_hex_parse(text, bytes, sizeof bytes))
+    if (!gps_hex_parse(text, bytes, sizeof(bytes)))
         return false;
     *value = 0;
     for (unsigned i = 0; i < 8; i++)

@@ -34,9 +34,9 @@ static void stat_path(uint32_t pid, char path[64]) {
 
 /* Past `count` blanks, or NULL. */
 static const char *skip_fields(const char *text, unsigned count) {
-    while (text != NULL && count-- > 0) {
+    while (text && count-- > 0) {
         text = strchr(text, ' ');
-        if (text != NULL)
+        if (text)
             text++;
     }
     return text;
@@ -49,7 +49,7 @@ static int parse_stat(const char *text, struct gps_procfs_stat *stat) {
     const char *threads = skip_fields(state, 17);           /* field 20 */
     const char *start = skip_fields(threads, 2);            /* field 22 */
 
-    if (start == NULL)
+    if (!start)
         return -EBADMSG;
     parsed.state = *state;
     if (!gps_dec_parse(&threads, &parsed.threads) || !gps_dec_parse(&start, &parsed.start))
@@ -69,7 +69,7 @@ int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     if (fd < 0)
         return fd;
     do
-        n = read(fd, text, sizeof text - 1);
+        n = read(fd, text, sizeof(text) - 1);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         n = -errno;
@@ -91,7 +91,7 @@ uint64_t gps_procfs_pid_ns(void) {
 static bool shows_our_pids(void) {
     char link[16];
     const char *at = link;
-    ssize_t n = readlink("/proc/self", link, sizeof link - 1);
+    ssize_t n = readlink("/proc/self", link, sizeof(link) - 1);
     uint64_t pid;
 
     if (n <= 0)
@@ -114,14 +114,15 @@ static bool same_clock(uint32_t pid) {
 
 bool gps_procfs_gone(const struct gps_owner *who) {
     struct gps_procfs_stat now;
-    int rc = gps_procfs_stat(who->pid, &now);
+    int status = gps_procfs_stat(who->pid, &now);
 
-    if (rc == 0 && now.start == who->start)
+    if (status == 0 && now.start == who->start)
         return now.state == 'Z' && now.threads <= 1 && shows_our_pids();
     if (!shows_our_pids())
         return false;
-    if (rc == 0)
+    if (status == 0)
         return who->start != 0 && same_clock(who->pid);
     /* hidepid= hides live processes too; the kernel itself does not. Sends nothing. */
-    return (rc == -ENOENT || rc == -ESRCH) && kill((pid_t)who->pid, 0) != 0 && errno == ESRCH;
+    return (status == -ENOENT || status == -ESRCH) && kill((pid_t)who->pid, 0) != 0 &&
+           errno == ESRCH;
 }

@@ -26,7 +26,7 @@ void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count) {
 }
 
 void gps_text_str(struct gps_text *text, const char *string) {
-    if (string != NULL)
+    if (string)
         gps_text_bytes(text, string, strlen(string));
 }
 
@@ -170,7 +170,7 @@ static bool is_control(uint32_t code) {
 }
 
 void gps_text_plain(struct gps_text *text, const char *string) {
-    while (string != NULL && *string != '\0') {
+    while (string && *string != '\0') {
         uint32_t code = 0;
         size_t length = decode(string, &code);
 
@@ -197,7 +197,7 @@ static void json_char(struct gps_text *text, const char *at, size_t length, uint
 }
 
 void gps_text_json(struct gps_text *text, const char *string) {
-    if (string == NULL) {
+    if (!string) {
         gps_text_str(text, "null");
         return;
     }

@@ -35,7 +35,7 @@ static const char *or_none(const char *string) {
 /* The number that stands for a key, from 1; takes the key. */
 static size_t number_of(struct index **index, size_t *count, char *key) {
     void *value = index_get(*index, key);
-    if (value == NULL) {
+    if (!value) {
         value = (void *)(uintptr_t)++ * count;
         index_put(index, key, value);
     }
@@ -87,7 +87,7 @@ static void read_lines(struct maker *maker, const struct logs *logs) {
         const struct log_line *line = logs->lines[i];
         if (line->allocation.number > 0)
             add(maker, line);
-        else if (line->finding == NULL && strstr(or_none(line->message), "log_max") != NULL)
+        else if (!line->finding && strstr(or_none(line->message), "log_max") != NULL)
             maker->listing->cut = true;
     }
 }
@@ -154,7 +154,7 @@ static struct listing_group *begin_group(struct maker *maker, const struct liste
 /* The first of all that have its index, `end` behind the last. */
 static bool begins_group(const struct listed *first, const struct listed *end,
                          const struct listing_group *group) {
-    bool cut = group == NULL || group->kin != first->kin;
+    bool cut = !group || group->kin != first->kin;
     for (const struct listed *each = first; each < end && !cut; each++)
         cut = each->cut;
     return cut;

@@ -12,7 +12,7 @@ static json_t *rule_tree(const struct listing *listing, const struct listing_gro
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    if (file == NULL)
+    if (!file)
         tool_no_memory();
     listing_rule(file, listing, group);
     fclose(file);

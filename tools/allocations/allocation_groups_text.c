@@ -71,9 +71,9 @@ static void put_table(FILE *out, const struct listing *listing) {
 /* "load_layer at model.c:31", where it is known. */
 static void put_place(FILE *out, const struct listing_group *group, struct symbols *symbols) {
     const struct symbol_place *place = trace_user_place(group->stack, symbols);
-    if (place == NULL)
+    if (!place)
         return;
-    if (place->function != NULL) {
+    if (place->function) {
         char *function = brief_function(place->function);
         fputs(", by ", out);
         term_plain(out, function);
@@ -94,7 +94,7 @@ static void put_rule(FILE *out, const struct listing *listing, const struct list
     report_stack(out, "#     ", group->stack, FRAMES_MAX, symbols);
     if (group->ruled)
         listing_rule(out, listing, group);
-    else if (group->first->allocation.caller == NULL)
+    else if (!group->first->allocation.caller)
         fputs("# No rule can take it: its caller is code in no module.\n", out);
     else
         fputs("# Memory of a pool: only a rule with backing = vmm takes it, and counts it with the "

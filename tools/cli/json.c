@@ -20,7 +20,7 @@ static void start(struct json *json, const char *key) {
         putchar(',');
     if (json->depth > 0)
         new_line(json);
-    if (key != NULL)
+    if (key)
         printf("\"%s\": ", key);
     json->filled = true;
 }
@@ -43,7 +43,7 @@ void json_close(struct json *json, char bracket) {
 }
 
 void json_text(struct json *json, const char *key, const char *value) {
-    size_t size = value == NULL ? 8 : 6 * strlen(value) + 3; /* \u00xx each, quotes, NUL */
+    size_t size = !value ? 8 : 6 * strlen(value) + 3; /* \u00xx each, quotes, NUL */
     char *buffer = tool_resize(NULL, size, 1);
     struct gps_text text = gps_text_on(buffer, size);
     gps_text_json(&text, value);

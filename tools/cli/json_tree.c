@@ -10,7 +10,7 @@
 #include "util/text.h"
 
 static json_t *need(json_t *value) {
-    if (value == NULL)
+    if (!value)
         tool_no_memory();
     return value;
 }
@@ -25,7 +25,7 @@ json_t *tree_array(void) {
 
 json_t *tree_string(const char *string) {
     json_t *value = string != NULL ? json_string(string) : json_null();
-    if (value != NULL)
+    if (value)
         return value;
     size_t size = strlen(string) + 1;
     char *clean = tool_resize(NULL, size, 1);

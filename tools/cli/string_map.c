@@ -36,7 +36,7 @@ void index_free(struct index **index, void (*drop)(void *value)) {
     struct index *entry, *next;
     HASH_ITER(hh, *index, entry, next) {
         HASH_DEL(*index, entry);
-        if (drop != NULL)
+        if (drop)
             drop(entry->value);
         free(entry->key);
         free(entry);

@@ -17,8 +17,7 @@
 static bool colourful(FILE *stream) {
     const char *no = getenv("NO_COLOR");
     const char *kind = getenv("TERM");
-    return isatty(fileno(stream)) && (no == NULL || no[0] == 0) &&
-           (kind == NULL || strcmp(kind, "dumb") != 0);
+    return isatty(fileno(stream)) && (!no || no[0] == 0) && (!kind || strcmp(kind, "dumb") != 0);
 }
 
 const char *term_colour_on(FILE *stream, enum term_colour colour) {

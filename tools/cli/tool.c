@@ -43,13 +43,12 @@ void tool_warn(const char *format, ...) {
 
 void tool_no_memory(void) {
     tool_error("out of memory");
-    exit(tool.verb == NULL || tool.verb->usage_status == TOOL_USAGE ? TOOL_FAILED
-                                                                    : TOOL_RUN_FAILED);
+    exit(!tool.verb || tool.verb->usage_status == TOOL_USAGE ? TOOL_FAILED : TOOL_RUN_FAILED);
 }
 
 void *tool_resize(void *array, size_t count, size_t element) {
     void *room = count > SIZE_MAX / element ? NULL : realloc(array, count * element);
-    if (room == NULL)
+    if (!room)
         tool_no_memory();
     return room;
 }
@@ -98,7 +97,7 @@ void tool_help_options(const struct tool_verb *verb) {
     }
     for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
         option_text(option, text, sizeof(text));
-        if (option->help != NULL)
+        if (option->help)
             printf("  %-*s  %s\n", width, text, option->help);
     }
     option_text(&help, text, sizeof(text));
@@ -119,7 +118,7 @@ void tool_help(const struct tool_verb *verb) {
 static void list_options(const struct tool_verb *verb, char *text, size_t size) {
     size_t length = 0;
     for (const struct tool_option *option = verb->options; option->name != NULL; option++)
-        if (option->help != NULL)
+        if (option->help)
             length += (size_t)snprintf(text + length, size - length, "--%s, ", option->name);
     snprintf(text + length, size - length, "--help");
 }
@@ -158,7 +157,7 @@ static void make_tables(const struct tool_verb *verb, struct getopt_tables *tabl
                             OPTION_BASE + (int)count};
         if (option->letter != 0)
             tables->shorts[letters++] = option->letter;
-        if (option->letter != 0 && option->argument != NULL)
+        if (option->letter != 0 && option->argument)
             tables->shorts[letters++] = ':';
     }
     tables->longs[count] = (struct option){"help", no_argument, NULL, OPTION_HELP};
@@ -185,7 +184,7 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
             return verb->usage_status;
         }
         if (answer == 'h' || answer == OPTION_HELP) {
-            verb->name == NULL ? (void)tool_verb_help.run(args) : tool_help(verb);
+            !verb->name ? (void)tool_verb_help.run(args) : tool_help(verb);
             return TOOL_OK;
         }
         args->values[option_index(verb, answer)] = optarg != NULL ? optarg : "";

@@ -141,12 +141,12 @@ static void region_cells(const struct view_region *region, const struct gps_id *
                          struct table *table) {
     char text[GPS_ID_HEX], size[VIEW_TEXT] = "?";
     gps_id_format(id, text);
-    if (region != NULL)
+    if (region)
         view_size(region->record.requested, size);
     table_cell(table, TERM_PLAIN, "%s", region != NULL ? view_name(region) : "?");
     table_cell(table, TERM_PLAIN, "%.8s", text);
     table_cell(table, TERM_PLAIN, "%s", size);
-    if (region != NULL)
+    if (region)
         table_cell(table, view_state_colour(region), "%s", view_state(region));
     else
         table_cell(table, TERM_RED, "no record");
@@ -192,7 +192,7 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
         bytes += region != NULL ? region->record.extent : 0;
         region_cells(region, &slot->region, &table);
         view_age(view, slot->since, age);
-        if (region != NULL)
+        if (region)
             view_pid(view, gps_record_creator(&region->record), pid);
         table_cell(&table, TERM_PLAIN, "%s %s",
                    region ? gps_record_creator(&region->record)->command : "?", pid);

@@ -30,7 +30,7 @@ static const struct view_region *find_name(const struct view *view, const char *
     const struct view_region *found = NULL;
     for (size_t i = 0; i < view->region_count; i++)
         if (strcmp(view->regions[i].record.name, name) == 0 &&
-            (found == NULL || is_kept(&view->regions[i])))
+            (!found || is_kept(&view->regions[i])))
             found = &view->regions[i];
     return found;
 }
@@ -92,9 +92,9 @@ static int drop(const struct view *view, const struct view_region *region, const
 static int judge(const struct view *view, const char *what) {
     size_t count = 0;
     const struct view_region *region = find_name(view, what);
-    if (region == NULL)
+    if (!region)
         region = find_id(view, what, &count);
-    if (region == NULL)
+    if (!region)
         return not_found(view, what);
     if (count > 1) {
         tool_error("%zu regions have an id that begins with '%s'; give more of it", count, what);

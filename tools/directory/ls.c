@@ -91,7 +91,7 @@ static int run_ls(const struct tool_args *args) {
     struct view view;
     if (!view_read(&view))
         return TOOL_FAILED;
-    if (args->values[OPTION_JSON] != NULL)
+    if (args->values[OPTION_JSON])
         print_json(&view, args->values[OPTION_ALL] != NULL);
     else
         print_table(&view, args->values[OPTION_ALL] != NULL);

@@ -81,7 +81,7 @@ static bool name_claimed(const struct view *view, const char *name) {
     const struct view_process *process = view_process_find(view, &target.claimer);
     char pid[VIEW_TEXT];
     view_pid(view, &target.claimer, pid);
-    if (process != NULL && process->alive)
+    if (process && process->alive)
         tool_error("'%s' has no memory yet: %s %s has the name and is about to allocate", name,
                    process->owner.command, pid);
     return process != NULL && process->alive;

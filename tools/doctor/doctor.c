@@ -60,7 +60,7 @@ static void print_diagnosis(const struct diagnosis *diagnosis) {
     printf("%s%-4s%s  %-11s  ", term_colour(colours[diagnosis->verdict]),
            verdict_names[diagnosis->verdict], term_colour(TERM_PLAIN), diagnosis->check);
     term_wrap(diagnosis->message, DOCTOR_INDENT);
-    if (diagnosis->remedy == NULL)
+    if (!diagnosis->remedy)
         return;
     printf("%*s-> ", DOCTOR_INDENT, "");
     term_wrap(diagnosis->remedy, DOCTOR_INDENT + 3);
@@ -106,7 +106,7 @@ static int run_doctor(const struct tool_args *args) {
     examine(&doctor);
     for (size_t i = 0; i < doctor.count; i++)
         counts[doctor.list[i].verdict]++;
-    if (args->values[OPTION_JSON] != NULL)
+    if (args->values[OPTION_JSON])
         print_json(&doctor);
     else
         print_text(&doctor, counts);

@@ -58,7 +58,7 @@ struct driver {
 
 static bool load(struct driver *driver, struct answer *answer) {
     void *libcuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (libcuda == NULL) {
+    if (!libcuda) {
         snprintf(answer->error, sizeof(answer->error), "%s", dlerror());
         return false;
     }
@@ -67,11 +67,11 @@ static bool load(struct driver *driver, struct answer *answer) {
     *(void **)&driver->count = dlsym(libcuda, "cuDeviceGetCount");
     *(void **)&driver->name = dlsym(libcuda, "cuDeviceGetName");
     *(void **)&driver->uuid = dlsym(libcuda, "cuDeviceGetUuid_v2");
-    if (driver->uuid == NULL)
+    if (!driver->uuid)
         *(void **)&driver->uuid = dlsym(libcuda, "cuDeviceGetUuid");
     *(void **)&driver->attribute = dlsym(libcuda, "cuDeviceGetAttribute");
-    if (driver->init != NULL && driver->version != NULL && driver->count != NULL &&
-        driver->name != NULL && driver->uuid != NULL && driver->attribute != NULL)
+    if (driver->init && driver->version && driver->count && driver->name != NULL && driver->uuid &&
+        driver->attribute)
         return true;
     snprintf(answer->error, sizeof(answer->error), "functions are missing in it");
     return false;

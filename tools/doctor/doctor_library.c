@@ -80,7 +80,7 @@ void doctor_library(struct doctor *doctor) {
 
 void doctor_preload(struct doctor *doctor) {
     const char *preload = getenv("LD_PRELOAD");
-    if (preload == NULL || preload[0] == 0) {
+    if (!preload || preload[0] == 0) {
         doctor_say(doctor, DOCTOR_OK, "preload", "LD_PRELOAD is not set");
         return;
     }
@@ -98,7 +98,7 @@ void doctor_preload(struct doctor *doctor) {
 
 void doctor_command(struct doctor *doctor) {
     char path[PATH_MAX], why[PATH_MAX + 128];
-    if (doctor->command == NULL)
+    if (!doctor->command)
         return;
     int error = program_find(doctor->command, path);
     if (error != 0) {

@@ -25,7 +25,7 @@
 static bool read_line(const char *path, char *line, int size) {
     FILE *file = fopen(path, "re");
     bool read = file != NULL && fgets(line, size, file) != NULL;
-    if (file != NULL)
+    if (file)
         fclose(file);
     if (read)
         line[strcspn(line, "\n")] = 0;

@@ -25,12 +25,12 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
     struct kept *kept = kept_find(&keeper->kept, &request->record.id);
     struct gps_region_record record;
     int error = 0;
-    if (kept != NULL && kept->descriptor >= 0)
+    if (kept && kept->descriptor >= 0)
         return -EEXIST;
     gps_request_record(request, &keeper->kept.self, &record);
-    if (kept == NULL && !gps_owner_equal(&request->sender, &record.creator))
+    if (!kept && !gps_owner_equal(&request->sender, &record.creator))
         return -EPERM;
-    if (kept == NULL)
+    if (!kept)
         error = kept_add(&keeper->kept, &record, *descriptor, keeper->now);
     else
         kept->descriptor = *descriptor;
@@ -45,7 +45,7 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
 
 static int get(const struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
     const struct kept *kept = kept_find(&keeper->kept, &request->record.id);
-    if (kept == NULL)
+    if (!kept)
         return -ENOENT;
     if (kept->descriptor < 0)
         return -EAGAIN;
@@ -56,7 +56,7 @@ static int get(const struct keeper *keeper, const struct gps_keeper_request *req
 static int set_state(struct keeper *keeper, const struct gps_keeper_request *request) {
     const struct gps_region_status *status = &request->record.status;
     struct kept *kept = kept_find(&keeper->kept, &request->record.id);
-    if (kept == NULL)
+    if (!kept)
         return -ENOENT;
     if (!gps_owner_equal(&request->sender, &kept->record.creator))
         return -EPERM;
@@ -70,7 +70,7 @@ static int set_state(struct keeper *keeper, const struct gps_keeper_request *req
 
 static int released(struct keeper *keeper, const struct gps_keeper_request *request) {
     struct kept *kept = kept_find(&keeper->kept, &request->record.id);
-    if (kept == NULL)
+    if (!kept)
         return -ENOENT;
     const bool creator = gps_owner_equal(&request->sender, &kept->record.creator);
     if (creator)
@@ -96,7 +96,7 @@ static int drop(struct keeper *keeper, const struct gps_keeper_request *request)
     const char *name = request->record.name;
     struct kept *kept =
         name[0] != 0 ? find_named(keeper, name) : kept_find(&keeper->kept, &request->record.id);
-    if (kept == NULL)
+    if (!kept)
         return -ENOENT;
     kept_drop(&keeper->kept, kept);
     return 0;

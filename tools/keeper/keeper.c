@@ -243,7 +243,7 @@ static int run_keeper(const struct tool_args *args) {
     bool on_demand = args->values[OPTION_ON_DEMAND] != NULL;
     if (on_demand)
         rounds.idle = DEMAND_IDLE;
-    if (idle != NULL && !gps_parse_duration(idle, &rounds.idle)) {
+    if (idle && !gps_parse_duration(idle, &rounds.idle)) {
         tool_error("--idle '%s' is not a time; allowed: 500ms, 30s, 2min ...", idle);
         return TOOL_USAGE;
     }

@@ -36,7 +36,7 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
         const struct gps_slot *slot = &proc->slots[i];
         struct kept *kept =
             slot->via == GPS_VIA_EVENT ? NULL : kept_find(census->list, &slot->region);
-        if (kept != NULL)
+        if (kept)
             count_slot(&proc->header.owner, slot, kept);
     }
     return true;

@@ -38,7 +38,7 @@ static bool make_room(struct kept_list *list) {
         return true;
     size_t room = list->room > 0 ? 2 * list->room : 16;
     struct kept **items = realloc(list->items, room * sizeof(*items));
-    if (items == NULL)
+    if (!items)
         return false;
     list->items = items;
     list->room = room;
@@ -49,7 +49,7 @@ static struct kept *insert(struct kept_list *list, const struct kept *from) {
     if (!make_room(list))
         return NULL;
     struct kept *kept = malloc(sizeof(*kept));
-    if (kept == NULL)
+    if (!kept)
         return NULL;
     *kept = *from;
     size_t at = position(list, &kept->record.id);
@@ -73,7 +73,7 @@ int kept_add(struct kept_list *list, const struct gps_region_record *record, int
         return -EMFILE;
     made.descriptor = descriptor;
     struct kept *kept = insert(list, &made);
-    if (kept == NULL)
+    if (!kept)
         return -ENOMEM;
     int error = gps_region_publish(list->store, record);
     if (error != 0)

@@ -40,7 +40,7 @@ struct key {
 
 static void begin_key(struct key *key) {
     key->file = open_memstream(&key->text, &key->size);
-    if (key->file == NULL)
+    if (!key->file)
         tool_no_memory();
 }
 
@@ -71,7 +71,7 @@ static char *site_key(const struct log_line *line) {
     begin_key(&key);
     put_process(&key, &line->process);
     fprintf(key.file, "%s\n", or_none(line->site));
-    if (line->site == NULL)
+    if (!line->site)
         fprintf(key.file, "%s %s", line->finding, or_none(line->api));
     return end_key(&key);
 }
@@ -103,9 +103,9 @@ static struct story_group *new_group(struct story *story, const struct log_line 
 static struct story_group *group_of(struct teller *teller, const struct log_line *line) {
     char *site = site_key(line), *kind = kind_key(line);
     struct story_group *group = line->stack.count == 0 ? index_get(teller->sites, site) : NULL;
-    if (group == NULL)
+    if (!group)
         group = index_get(teller->kinds, kind);
-    if (group == NULL) {
+    if (!group) {
         group = new_group(teller->story, line);
         index_put(&teller->kinds, kind, group);
     }
@@ -154,7 +154,7 @@ void story_make(struct story *story, const struct logs *logs, enum gps_level lev
     struct teller teller = {.story = story};
     *story = (struct story){NULL, 0, false};
     for (size_t i = 0; i < logs->count; i++)
-        if (logs->lines[i]->finding != NULL && logs->lines[i]->level >= level)
+        if (logs->lines[i]->finding && logs->lines[i]->level >= level)
             tell(&teller, logs->lines[i]);
     index_free(&teller.sites, NULL);
     index_free(&teller.kinds, NULL);

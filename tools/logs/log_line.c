@@ -93,7 +93,7 @@ static const char *foreign(const json_t *json) {
     const char *ts = string_of(json, "ts");
     if (!json_is_object(json))
         return "JSON, but not an object, and so no line of a gpushare log; skipped";
-    if (ts == NULL || !is_time(ts))
+    if (!ts || !is_time(ts))
         return "no line of a gpushare log, for it has no ts with a time; skipped";
     if (number_of(json, "pid") == 0)
         return "no line of a gpushare log, for it has no pid; skipped";

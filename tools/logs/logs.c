@@ -61,7 +61,7 @@ static void take_line(struct reader *reader) {
     if (is_blank(reader->bytes, reader->length))
         return;
     struct log_line *line = logs_line_parse(reader->bytes, reader->length, &wrong);
-    if (line == NULL) {
+    if (!line) {
         skip(reader,
              reader->whole ? wrong : "cut off: its writer was killed, or still writes; skipped");
         return;
@@ -89,7 +89,7 @@ void logs_read(struct logs *logs, FILE *file, const char *name, logs_complain_fn
 
 static int add_file(struct logs *logs, const char *path, logs_complain_fn *complain) {
     FILE *file = fopen(path, "re");
-    if (file == NULL)
+    if (!file)
         return -errno;
     logs_read(logs, file, path, complain);
     int error = ferror(file) ? -EIO : 0;

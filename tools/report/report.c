@@ -27,7 +27,7 @@ void report_complain(const char *file, unsigned long line, const char *message) 
 
 bool report_level(const char *option, enum gps_level *level) {
     *level = GPS_LEVEL_INFO;
-    if (option == NULL)
+    if (!option)
         return true;
     for (int i = GPS_LEVEL_INFO; i <= GPS_LEVEL_ERROR; i++)
         if (strcmp(option, gps_level_name((enum gps_level)i)) == 0) {
@@ -40,7 +40,7 @@ bool report_level(const char *option, enum gps_level *level) {
 
 bool report_suppressions(const char *option, struct suppressions *suppressions) {
     *suppressions = (struct suppressions){NULL, 0};
-    return option == NULL || suppress_read(suppressions, option, settings_error, NULL) == 0;
+    return !option || suppress_read(suppressions, option, settings_error, NULL) == 0;
 }
 
 void report_make(struct report *report, enum gps_level level,
@@ -64,11 +64,11 @@ bool report_has_error(const struct report *report) {
 /* --- the verb --- */
 
 static void print(const struct report *report, const struct tool_args *args) {
-    if (args->values[OPTION_JSON] != NULL)
+    if (args->values[OPTION_JSON])
         report_json(stdout, report);
-    else if (args->values[OPTION_SARIF] != NULL)
+    else if (args->values[OPTION_SARIF])
         report_sarif(stdout, report);
-    else if (args->values[OPTION_GENERATE] != NULL)
+    else if (args->values[OPTION_GENERATE])
         suppress_print(stdout, &report->story, report->symbols);
     else
         report_text(stdout, report);

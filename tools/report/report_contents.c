@@ -49,15 +49,15 @@ static char *place_of(const struct log_line *line, struct symbols *symbols) {
     const struct log_stack *stack = story_stack(line);
     const struct symbol_place *place = trace_user_place(stack, symbols);
     const struct log_frame *frame = trace_user_frame(stack);
-    if (frame == NULL)
+    if (!frame)
         return tool_format("in %s", line->process.command != NULL ? line->process.command : "?");
-    if (place == NULL)
+    if (!place)
         place = &symbol_find(symbols, frame)->places[0];
     char *function = brief_function(place->bare != NULL ? place->bare : "?");
     char *text;
-    if (place->file != NULL)
+    if (place->file)
         text = tool_format("%s at %s:%u", function, story_base(place->file), place->line);
-    else if (place->bare != NULL)
+    else if (place->bare)
         text = tool_format("%s in %s", function, story_base(frame->module));
     else
         text = tool_format("%s+0x%" PRIx64, story_base(frame->module), frame->offset);

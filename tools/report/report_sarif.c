@@ -118,7 +118,7 @@ static json_t *properties(const struct story_group *group) {
     json_t *object = tree_object();
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         json_t *value = json_object_get(group->first->json, keys[i]);
-        if (value != NULL && !json_is_null(value))
+        if (value && !json_is_null(value))
             tree_set(object, keys[i], json_incref(value));
     }
     tree_set_number(object, "processes", (int64_t)group->process_count);

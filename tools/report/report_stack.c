@@ -10,13 +10,13 @@
 
 /* "main at app.c:42": what of it is known, with a blank behind it. */
 static void print_place(FILE *out, const struct symbol_place *place) {
-    if (place->function != NULL) {
+    if (place->function) {
         char *function = brief_function(place->function);
         term_plain(out, function);
         fputs(" ", out);
         free(function);
     }
-    if (place->file == NULL)
+    if (!place->file)
         return;
     fputs("at ", out);
     term_plain(out, place->file);

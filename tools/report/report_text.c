@@ -28,7 +28,7 @@ static void print_heading(const struct printer *to, const struct log_line *line)
             TEXT_MARGIN "%sGPUSHARE %s%s: ", term_colour_on(to->out, text_colour(line->level)),
             names[line->level], term_colour_on(to->out, TERM_PLAIN));
     term_plain(to->out, line->finding);
-    if (line->api != NULL) {
+    if (line->api) {
         fputs(" in ", to->out);
         term_plain(to->out, line->api);
     }
@@ -38,7 +38,7 @@ static void print_heading(const struct printer *to, const struct log_line *line)
 }
 
 static void print_line(const struct printer *to, const char *before, const char *text) {
-    if (text == NULL)
+    if (!text)
         return;
     fprintf(to->out, TEXT_INDENT "%s", before);
     term_plain(to->out, text);
@@ -63,7 +63,7 @@ static void print_size(FILE *out, uint64_t bytes) {
 /* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": what of it is known. */
 static void print_memory(const struct printer *to, const struct log_line *line) {
     const char *before = TEXT_INDENT;
-    if (line->ptr != NULL) {
+    if (line->ptr) {
         print_before(to, &before, "at ");
         term_plain(to->out, line->ptr);
     }
@@ -75,7 +75,7 @@ static void print_memory(const struct printer *to, const struct log_line *line) 
         print_before(to, &before, "GPU ");
         fprintf(to->out, "%" PRId64, line->device);
     }
-    if (line->context != NULL) {
+    if (line->context) {
         print_before(to, &before, "context ");
         term_plain(to->out, line->context);
     }
@@ -84,12 +84,12 @@ static void print_memory(const struct printer *to, const struct log_line *line) 
 }
 
 static void print_region(const struct printer *to, const struct log_line *line) {
-    if (line->name == NULL && line->region == NULL)
+    if (!line->name && !line->region)
         return;
     fputs(TEXT_INDENT "region ", to->out);
-    if (line->name != NULL)
+    if (line->name)
         term_plain(to->out, line->name);
-    if (line->region != NULL) {
+    if (line->region) {
         fputs(line->name != NULL ? " (id " : "with id ", to->out);
         term_plain(to->out, line->region);
         fputs(line->name != NULL ? ")" : "", to->out);
@@ -125,7 +125,7 @@ static void print_others(const struct printer *to, const struct log_line *line) 
         const struct log_event *other = &line->others.events[i];
         fputs(TEXT_INDENT "other process: ", to->out);
         print_process(to, &other->process);
-        if (other->ts != NULL) {
+        if (other->ts) {
             fputs(", since ", to->out);
             term_plain(to->out, other->ts);
         }
@@ -153,7 +153,7 @@ static void print_prior(const struct printer *to, const struct log_line *line,
         fputs(" by ", to->out);
         print_process(to, &prior->process);
     }
-    if (prior->ts != NULL) {
+    if (prior->ts) {
         fputs(others ? ", " : " ", to->out);
         term_plain(to->out, prior->ts);
     }

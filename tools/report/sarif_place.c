@@ -48,7 +48,7 @@ static void set_logical(json_t *location, const char *name, const char *decorate
                         const char *kind) {
     json_t *array = tree_array(), *logical = tree_object();
     tree_set_string(logical, "fullyQualifiedName", name);
-    if (decorated != NULL && strcmp(decorated, name) != 0)
+    if (decorated && strcmp(decorated, name) != 0)
         tree_set_string(logical, "decoratedName", decorated);
     tree_set_string(logical, "kind", kind);
     tree_append(array, logical);
@@ -57,9 +57,9 @@ static void set_logical(json_t *location, const char *name, const char *decorate
 
 static json_t *place_location(const struct symbol_place *place) {
     json_t *location = tree_object();
-    if (place->file != NULL && place->line > 0)
+    if (place->file && place->line > 0)
         set_physical(location, place);
-    if (place->function != NULL)
+    if (place->function)
         set_logical(location, place->function, place->plain, "function");
     return location;
 }
@@ -75,10 +75,10 @@ static void set_module(json_t *location, const struct log_frame *frame) {
 json_t *sarif_location(const struct log_line *line, struct symbols *symbols) {
     const struct symbol_place *place = trace_user_place(story_stack(line), symbols);
     const struct log_frame *frame = trace_user_frame(story_stack(line));
-    if (place == NULL && frame != NULL)
+    if (!place && frame)
         place = &symbol_find(symbols, frame)->places[0];
     json_t *location = place != NULL ? place_location(place) : tree_object();
-    if (json_object_size(location) == 0 && frame != NULL)
+    if (json_object_size(location) == 0 && frame)
         set_module(location, frame);
     else if (json_object_size(location) == 0)
         set_logical(location, line->process.command != NULL ? line->process.command : "?", NULL,
@@ -94,10 +94,10 @@ static json_t *frame_tree(const struct log_frame *frame, const struct symbol_pla
     if (json_object_size(location) == 0)
         set_module(location, frame);
     tree_set(object, "location", location);
-    if (frame->module != NULL)
+    if (frame->module)
         tree_set_string(object, "module", frame->module);
     tree_set_string(properties, "offset", offset);
-    if (frame->build_id != NULL)
+    if (frame->build_id)
         tree_set_string(properties, "buildId", frame->build_id);
     tree_set(object, "properties", properties);
     return object;

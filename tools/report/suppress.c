@@ -96,9 +96,9 @@ static void on_section(void *arg, unsigned line, const char *name) {
     struct parser *parser = arg;
     end_section(parser);
     parser->state = REFUSED;
-    if (name != NULL && is_named(name))
+    if (name && is_named(name))
         begin_section(parser, line, name);
-    else if (name != NULL)
+    else if (name)
         fail(parser, line, "[%.60s] unknown section; [" WORD " NAME]", name);
 }
 
@@ -131,7 +131,7 @@ static void set_key(struct parser *parser, unsigned line, enum suppress_key key,
     };
     char **place = &current(parser)->keys[key];
     const char *wrong = wrong_with(key, value);
-    if (wrong != NULL)
+    if (wrong)
         fail(parser, line, "%s = %.60s: %s; allowed: %s", key_names[key], value, wrong,
              allowed[key]);
     if (*place != NULL)
@@ -186,7 +186,7 @@ int suppress_read(struct suppressions *suppressions, const char *path, gps_confi
     struct parser parser = {.file = path, .fn = fn, .arg = arg};
     *suppressions = (struct suppressions){NULL, 0};
     FILE *file = fopen(path, "re");
-    if (file == NULL) {
+    if (!file) {
         int error = errno;
         fail(&parser, 0, "cannot be read: %s", strerror(error));
         return -error;

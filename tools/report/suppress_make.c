@@ -29,15 +29,15 @@ static void print_section(FILE *out, const struct story_group *group, struct sym
             (unsigned)trace_hash(line, symbols));
     if (known)
         fprintf(out, "finding = %s\n", line->finding);
-    if (frame == NULL) {
-        if (line->process.command != NULL)
+    if (!frame) {
+        if (line->process.command)
             print_glob(out, "command", line->process.command);
         fputc('\n', out);
         return;
     }
     const struct symbol *symbol = symbol_find(symbols, frame);
     print_glob(out, "module", story_base(frame->module));
-    if (symbol->places[0].function != NULL)
+    if (symbol->places[0].function)
         print_glob(out, "function", symbol->places[0].function);
     fputc('\n', out);
 }

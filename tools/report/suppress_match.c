@@ -7,11 +7,11 @@
 
 /* A key that is not given matches all; a fact that is not known matches none that is. */
 static bool fits(const char *glob, const char *fact) {
-    return glob == NULL || (fact != NULL && gps_glob_match(glob, fact));
+    return !glob || (fact != NULL && gps_glob_match(glob, fact));
 }
 
 static bool fits_function(const char *glob, const struct symbol *symbol) {
-    if (glob == NULL)
+    if (!glob)
         return true;
     for (size_t i = 0; i < symbol->count; i++) {
         const struct symbol_place *place = &symbol->places[i];
@@ -35,7 +35,7 @@ static bool fits_stack(const struct suppression *section, const struct log_stack
 
 static bool fits_stacks(const struct suppression *section, const struct log_line *line,
                         struct symbols *symbols) {
-    if (section->keys[SUPPRESS_MODULE] == NULL && section->keys[SUPPRESS_FUNCTION] == NULL)
+    if (!section->keys[SUPPRESS_MODULE] && !section->keys[SUPPRESS_FUNCTION])
         return true;
     if (fits_stack(section, &line->stack, symbols))
         return true;
@@ -48,7 +48,7 @@ static bool fits_stacks(const struct suppression *section, const struct log_line
 static bool matches(const struct suppression *section, const struct log_line *line,
                     struct symbols *symbols) {
     const char *finding = section->keys[SUPPRESS_FINDING];
-    return (finding == NULL || strcmp(finding, line->finding) == 0) &&
+    return (!finding || strcmp(finding, line->finding) == 0) &&
            fits(section->keys[SUPPRESS_NAME], line->name) &&
            fits(section->keys[SUPPRESS_COMMAND], line->process.command) &&
            fits_stacks(section, line, symbols);

@@ -44,7 +44,7 @@ struct audit {
 static bool parse_status(const char *text, int *status) {
     char *end;
     *status = TOOL_FAILED;
-    if (text == NULL)
+    if (!text)
         return true;
     long value = strtol(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && *end == 0 && value >= 0 && value <= 255) {
@@ -56,7 +56,7 @@ static bool parse_status(const char *text, int *status) {
 }
 
 static bool open_output(const char *path, FILE **file) {
-    if (path == NULL)
+    if (!path)
         return true;
     *file = fopen(path, "we");
     if (*file == NULL)
@@ -86,7 +86,7 @@ static bool prepare(const struct audit *audit) {
 /* --- after --- */
 
 static bool close_output(FILE *file, const char *path) {
-    if (file == NULL || (fflush(file) == 0 && !ferror(file) && fclose(file) == 0))
+    if (!file || (fflush(file) == 0 && !ferror(file) && fclose(file) == 0))
         return true;
     tool_error("cannot write '%s': %s", path, strerror(errno));
     return false;
@@ -95,11 +95,11 @@ static bool close_output(FILE *file, const char *path) {
 static bool print(struct audit *audit, const struct report *report) {
     const char *const *values = audit->args->values;
     report_text(stderr, report);
-    if (values[OPTION_GENERATE] != NULL)
+    if (values[OPTION_GENERATE])
         suppress_print(stderr, &report->story, report->symbols);
-    if (audit->json != NULL)
+    if (audit->json)
         report_json(audit->json, report);
-    if (audit->sarif != NULL)
+    if (audit->sarif)
         report_sarif(audit->sarif, report);
     bool json = close_output(audit->json, values[OPTION_JSON]);
     bool sarif = close_output(audit->sarif, values[OPTION_SARIF]);
@@ -160,9 +160,9 @@ static int watch(struct audit *audit) {
 static int run_audit(const struct tool_args *args) {
     struct audit audit = {.args = args};
     int status = parse(&audit) ? watch(&audit) : TOOL_RUN_FAILED;
-    if (audit.json != NULL)
+    if (audit.json)
         fclose(audit.json);
-    if (audit.sarif != NULL)
+    if (audit.sarif)
         fclose(audit.sarif);
     suppress_free(&audit.suppressions);
     return status;

@@ -68,7 +68,7 @@ static int is_log(const struct dirent *entry) {
 bool auditlog_used(const struct auditlog *log) {
     DIR *directory = opendir(log->path);
     const struct dirent *entry = NULL;
-    if (directory == NULL)
+    if (!directory)
         return false;
     while ((entry = readdir(directory)) != NULL && !is_log(entry))
         continue;

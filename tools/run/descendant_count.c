@@ -27,14 +27,14 @@ static bool read_one(const char *pid, struct kin *kin) {
     char path[64], text[512];
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
     FILE *file = fopen(path, "re");
-    if (file == NULL)
+    if (!file)
         return false;
     size_t length = fread(text, 1, sizeof(text) - 1, file);
     fclose(file);
     text[length] = 0;
     const char *behind = strrchr(text, ')');
     char state;
-    if (behind == NULL || sscanf(behind + 1, " %c %d", &state, &kin->parent) != 2)
+    if (!behind || sscanf(behind + 1, " %c %d", &state, &kin->parent) != 2)
         return false;
     kin->pid = atoi(pid);
     kin->zombie = state == 'Z' || state == 'X';
@@ -46,13 +46,13 @@ static void read_all(struct kindred *all) {
     DIR *directory = opendir("/proc");
     const struct dirent *entry;
     struct kin kin;
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+    while (directory && (entry = readdir(directory))) {
         if (!isdigit((unsigned char)entry->d_name[0]) || !read_one(entry->d_name, &kin))
             continue;
         all->list = tool_grow(all->list, all->count, sizeof(kin));
         all->list[all->count++] = kin;
     }
-    if (directory != NULL)
+    if (directory)
         closedir(directory);
 }
 

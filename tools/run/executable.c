@@ -156,9 +156,9 @@ bool program_obstacle(const char *path, char *why, unsigned size) {
         char judged[PATH_MAX];
         memcpy(judged, current, sizeof(judged));
         if (judge(current, &obstacle) == 0) {
-            if (obstacle != NULL && script)
+            if (obstacle && script)
                 snprintf(why, size, "is a script, and its interpreter %s %s", judged, obstacle);
-            else if (obstacle != NULL)
+            else if (obstacle)
                 snprintf(why, size, "%s", obstacle);
             return obstacle != NULL;
         }

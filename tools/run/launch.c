@@ -40,7 +40,7 @@ static void environment_error(void *arg, const char *file, unsigned line, const 
 /* Checks what the command will read: first the file that was named, under the name it was given. */
 static bool check_configuration(const char *file, const char *mode) {
     struct gps_config config;
-    if (file != NULL) {
+    if (file) {
         if (gps_config_read_file(&config, file, settings_error, NULL) != 0)
             return false;
         gps_config_free(&config);

@@ -40,7 +40,7 @@ static bool own_directory(char path[PATH_MAX]) {
         return false;
     path[length] = 0;
     char *slash = strrchr(path, '/');
-    if (slash == NULL)
+    if (!slash)
         return false;
     *slash = 0;
     return true;
@@ -50,7 +50,7 @@ bool library_find(char path[PATH_MAX]) {
     static const char *const below[] = {"", "/../lib", "/../lib64", LIBRARY_MULTIARCH};
     char own[PATH_MAX] = "";
     const char *given = getenv("GPUSHARE_LIBRARY");
-    if (given != NULL && given[0] != 0) {
+    if (given && given[0] != 0) {
         if (chosen(given, path))
             return true;
         snprintf(path, PATH_MAX, "GPUSHARE_LIBRARY=%s", given);
@@ -84,7 +84,7 @@ static bool listed(const char *library, const char *list) {
 }
 
 char *library_preload_value(const char *library, const char *existing) {
-    if (existing == NULL || existing[0] == 0)
+    if (!existing || existing[0] == 0)
         return tool_copy(library);
     if (listed(library, existing))
         return tool_copy(existing);

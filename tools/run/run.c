@@ -28,7 +28,7 @@ static bool print_list(FILE *out, const struct tool_args *args, struct logs *log
     struct listing listing;
     logs_sort(logs);
     listing_make(&listing, logs);
-    if (args->values[OPTION_JSON] != NULL)
+    if (args->values[OPTION_JSON])
         listing_json(out, &listing, symbols);
     else
         listing_text(out, &listing, symbols);
@@ -77,7 +77,7 @@ static int run_with_list(const struct tool_args *args) {
     struct auditlog log;
     int status = TOOL_RUN_FAILED;
     FILE *out = path != NULL ? fopen(path, "we") : stderr;
-    if (out == NULL) {
+    if (!out) {
         tool_error("cannot write '%s': %s", path, strerror(errno));
         return TOOL_RUN_FAILED;
     }
@@ -100,9 +100,9 @@ static int run_plainly(const struct tool_args *args) {
 
 static int run_run(const struct tool_args *args) {
     const bool listed = args->values[OPTION_LIST] != NULL;
-    if (listed && args->values[OPTION_MODE] != NULL)
+    if (listed && args->values[OPTION_MODE])
         tool_error("--list-allocations only observes; leave --mode away");
-    else if (!listed && (args->values[OPTION_OUTPUT] != NULL || args->values[OPTION_JSON] != NULL))
+    else if (!listed && (args->values[OPTION_OUTPUT] != NULL || args->values[OPTION_JSON]))
         tool_error("--output and --json are for --list-allocations");
     else
         return listed ? run_with_list(args) : run_plainly(args);

@@ -53,7 +53,7 @@ void symbol_close(struct symbols *symbols) {
 static const struct symbol_module *module_of(struct symbols *symbols, const struct log_frame *frame,
                                              const char *key) {
     struct symbol_module *module = index_get(symbols->modules, key);
-    if (module != NULL)
+    if (module)
         return module;
     module = tool_resize(NULL, 1, sizeof(*module));
     symbol_module_open(module, frame->module, frame->build_id, &symbols->search,
@@ -69,11 +69,11 @@ static struct symbol *look_up(struct symbols *symbols, const struct log_frame *f
     *symbol = (struct symbol){.count = 1};
     symbol->places = tool_resize(NULL, 1, sizeof(*symbol->places));
     symbol->places[0] = (struct symbol_place){.line = 0};
-    if (frame->module == NULL)
+    if (!frame->module)
         return symbol;
     const struct symbol_module *module = module_of(symbols, frame, module_key);
     symbol->note = module->note;
-    if (module->module != NULL && frame->offset > 0)
+    if (module->module && frame->offset > 0)
         symbol_place_find(module, frame->offset - 1, symbol);
     return symbol;
 }
@@ -83,7 +83,7 @@ const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame
                                    frame->module != NULL ? frame->module : "");
     char *key = tool_format("%" PRIx64 " %s", frame->offset, module_key);
     struct symbol *symbol = index_get(symbols->found, key);
-    if (symbol == NULL) {
+    if (!symbol) {
         symbol = look_up(symbols, frame, module_key);
         index_put(&symbols->found, key, symbol);
     }
@@ -93,9 +93,9 @@ const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame
 }
 
 char *symbol_path(const struct symbol_place *place) {
-    if (place->file == NULL)
+    if (!place->file)
         return NULL;
-    if (place->file[0] == '/' || place->directory == NULL)
+    if (place->file[0] == '/' || !place->directory)
         return tool_copy(place->file);
     return tool_format("%s/%s", place->directory, place->file);
 }

@@ -18,7 +18,7 @@ static bool report(struct symbol_module *module, const char *path, char **search
                                        .section_address = dwfl_offline_section_address};
     callbacks.debuginfo_path = search;
     module->dwfl = dwfl_begin(&callbacks);
-    if (module->dwfl == NULL)
+    if (!module->dwfl)
         return false;
     dwfl_report_begin(module->dwfl);
     module->module = dwfl_report_elf(module->dwfl, path, path, -1, 0, true);
@@ -32,7 +32,7 @@ static bool is_same(const struct symbol_module *module, const char *build_id) {
     GElf_Addr address;
     int count = dwfl_module_build_id(module->module, &bits, &address);
     char hex[3];
-    if (build_id == NULL)
+    if (!build_id)
         return true;
     if (count <= 0 || strlen(build_id) != 2 * (size_t)count)
         return false;
@@ -49,7 +49,7 @@ static bool is_same(const struct symbol_module *module, const char *build_id) {
 static bool try(struct symbol_module *module, const char *path, const char *build_id,
                 char **search) {
     struct stat info;
-    if ((path[0] != '/' && build_id == NULL) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+    if ((path[0] != '/' && !build_id) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return false;
     if (report(module, path, search) && is_same(module, build_id))
         return true;
@@ -60,7 +60,7 @@ static bool try(struct symbol_module *module, const char *path, const char *buil
 static bool try_debug_file(struct symbol_module *module, const char *home, const char *build_id,
                            char **search) {
     char path[4096];
-    if (home == NULL || build_id == NULL || strlen(build_id) < 3)
+    if (!home || !build_id || strlen(build_id) < 3)
         return false;
     int length =
         snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", home, build_id, build_id + 2);
@@ -85,7 +85,7 @@ void symbol_module_open(struct symbol_module *module, const char *path, const ch
 }
 
 void symbol_module_close(struct symbol_module *module) {
-    if (module->dwfl != NULL)
+    if (module->dwfl)
         dwfl_end(module->dwfl);
     module->dwfl = NULL;
     module->module = NULL;

@@ -20,7 +20,7 @@ static char *copy(const char *string) {
 }
 
 static void set_function(struct symbol_place *place, const char *name) {
-    if (name == NULL)
+    if (!name)
         return;
     char *function = cplus_demangle(name, DEMANGLE | DMGL_PARAMS);
     char *bare = cplus_demangle(name, DEMANGLE);
@@ -112,7 +112,7 @@ static void find_line(const struct symbol_module *module, uint64_t address,
     Dwfl_Line *line = dwfl_module_getsrc(module->module, address);
     int number = 0;
     const char *file = line != NULL ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
-    if (file == NULL)
+    if (!file)
         return;
     place->file = copy(file);
     place->directory = copy(dwfl_line_comp_dir(line));
@@ -122,7 +122,7 @@ static void find_line(const struct symbol_module *module, uint64_t address,
 /* Debug information has absolute names as well: they are shown as the compiler was given them. */
 static void shorten(struct symbol_place *place) {
     size_t length = place->directory != NULL ? strlen(place->directory) : 0;
-    if (place->file == NULL || length == 0 || strncmp(place->file, place->directory, length) != 0 ||
+    if (!place->file || length == 0 || strncmp(place->file, place->directory, length) != 0 ||
         place->file[length] != '/')
         return;
     memmove(place->file, place->file + length + 1, strlen(place->file + length));
@@ -134,7 +134,7 @@ void symbol_place_find(const struct symbol_module *module, uint64_t address,
     GElf_Sym entry;
     find_line(module, address, &symbol->places[0]);
     find_functions(module, address, symbol);
-    if (symbol->places[0].function == NULL)
+    if (!symbol->places[0].function)
         set_function(&symbol->places[0], dwfl_module_addrinfo(module->module, address, &offset,
                                                               &entry, NULL, NULL, NULL));
     for (size_t i = 0; i < symbol->count; i++)

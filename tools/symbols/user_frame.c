@@ -26,7 +26,7 @@ static bool is_users(const char *module) {
 
 const struct log_frame *trace_user_frame(const struct log_stack *stack) {
     for (size_t i = 0; i < stack->count; i++)
-        if (stack->frames[i].module != NULL && is_users(stack->frames[i].module))
+        if (stack->frames[i].module && is_users(stack->frames[i].module))
             return &stack->frames[i];
     return NULL;
 }
@@ -35,11 +35,11 @@ const struct symbol_place *trace_user_place(const struct log_stack *stack,
                                             struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        if (frame->module == NULL || !is_users(frame->module))
+        if (!frame->module || !is_users(frame->module))
             continue;
         const struct symbol *symbol = symbol_find(symbols, frame);
         for (size_t j = 0; j < symbol->count; j++)
-            if (symbol->places[j].file != NULL && symbol->places[j].line > 0)
+            if (symbol->places[j].file && symbol->places[j].line > 0)
                 return &symbol->places[j];
     }
     return NULL;
@@ -50,7 +50,7 @@ const struct symbol_place *trace_user_place(const struct log_stack *stack,
 static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
     static const char libc[] = "libc.so", start[] = "__libc_start";
     const char *function = symbol_find(symbols, frame)->places[0].function;
-    if (function != NULL)
+    if (function)
         return strcmp(function, "_start") == 0 || strncmp(function, start, sizeof(start) - 1) == 0;
     return frame->module != NULL && strncmp(story_base(frame->module), libc, sizeof(libc) - 1) == 0;
 }
@@ -75,11 +75,11 @@ static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct
 uint64_t trace_hash(const struct log_line *line, struct symbols *symbols) {
     const struct log_stack *stack = story_stack(line);
     XXH3_state_t *state = XXH3_createState();
-    if (state == NULL)
+    if (!state)
         tool_no_memory();
     XXH3_64bits_reset(state);
     XXH3_64bits_update(state, line->finding, strlen(line->finding) + 1);
-    if (line->api != NULL)
+    if (line->api)
         XXH3_64bits_update(state, line->api, strlen(line->api));
     for (size_t i = 0; i < stack->count; i++)
         mix_frame(state, &stack->frames[i], symbols);
