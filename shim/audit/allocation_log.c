@@ -11,6 +11,7 @@
 #include "reporter.h"
 #include "stack/call.h"
 #include "stack/trace.h"
+#include "util/clock.h"
 
 enum { SEEN = 1024 }; /* a power of two */
 

@@ -12,6 +12,7 @@
 #include "process/ops.h"
 #include "process/thread.h"
 #include "process/watch.h"
+#include "util/clock.h"
 #include "waiting.h"
 
 static struct {

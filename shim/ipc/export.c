@@ -15,6 +15,7 @@
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
+#include "util/clock.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"

@@ -8,6 +8,7 @@
 #include "lifecycle/lifecycle.h"
 #include "process/ops.h"
 #include "process/watch.h"
+#include "util/clock.h"
 #include "vmm/vmm_region.h"
 #include "waiting.h"
 

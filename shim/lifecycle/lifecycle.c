@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "audit/allocation_log.h"
@@ -170,20 +169,6 @@ bool gps_life_begin(void) {
 }
 
 /* --- what the others ask --- */
-
-static uint64_t nanoseconds(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t gps_clock_now(void) {
-    return nanoseconds(CLOCK_REALTIME);
-}
-
-uint64_t gps_clock_monotonic(void) {
-    return nanoseconds(CLOCK_MONOTONIC);
-}
 
 const struct gps_config *gps_life_config(void) {
     return &life.config;

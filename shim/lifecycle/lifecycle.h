@@ -36,11 +36,6 @@ extern struct gps_life_page *_Atomic gps_life_page;
 
 bool gps_life_begin(void);
 
-/* CLOCK_REALTIME in nanoseconds: the time of records, slots and reports. */
-uint64_t gps_clock_now(void);
-/* CLOCK_MONOTONIC: for waits, which must not last an hour when somebody sets the clock. */
-uint64_t gps_clock_monotonic(void);
-
 /* Whether gpushare acts on this call. First thing in every wrapper; two loads once started. */
 static inline bool gps_life_enter(void) {
     int state = atomic_load_explicit(

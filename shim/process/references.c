@@ -7,6 +7,7 @@
 
 #include "audit/reporter.h"
 #include "lifecycle/lifecycle.h"
+#include "util/clock.h"
 
 enum { SHOWN_USERS = 16 };
 

@@ -15,6 +15,7 @@
 #include "process/watch.h"
 #include "stack/trace.h"
 #include "upload/upload.h"
+#include "util/clock.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"

@@ -14,6 +14,7 @@
 #include "process/ops.h"
 #include "process/references.h"
 #include "process/watch.h"
+#include "util/clock.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"

@@ -8,6 +8,7 @@
 #include "keeper/keeper_client.h"
 #include "lifecycle/lifecycle.h"
 #include "process/references.h"
+#include "util/clock.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
