@@ -5,9 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "lifecycle/lifecycle.h"
 #include "log/log.h"
-#include "process/ops.h"
+#include "process/caller.h"
+#include "process/driver_ops.h"
+#include "process/scope.h"
 #include "reporter.h"
 #include "stack/call.h"
 #include "stack/trace.h"
@@ -66,7 +67,7 @@ void gps_allocation_log_add(uint64_t pointer, uint64_t size, enum gps_listed kin
     line.number = atomic_fetch_add(&state.count, 1) + 1;
     gps_ops->context(&line.context);
     gps_ops->device(&line.device);
-    gps_report_caller(caller, sizeof(caller));
+    gps_caller_name(caller, sizeof(caller));
     write_line(&line, gps_trace_kept());
     gps_scope_end(&scope);
 }

@@ -1,9 +1,8 @@
 /* diagnose.c - see diagnose.h: frees, closes and exports. */
 #include "diagnose.h"
 
-#include "ipc/waiting.h"
-#include "lifecycle/lifecycle.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
+#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "reporter.h"
 #include "util/text.h"
@@ -14,7 +13,7 @@ struct subject {
     uint64_t base; /* of what it lies in; 0: nothing that is known */
     struct gps_alloc alloc;
     struct gps_import import;
-    struct gps_freed gone;
+    struct gps_freed freed;
     bool is_alloc, is_import;
 };
 
@@ -34,7 +33,7 @@ static bool find_at(uint64_t base, struct subject *subject) {
 /* Exactly there, or somewhere inside what the driver says begins before it. */
 static void find(uint64_t pointer, struct subject *subject) {
     uint64_t base, size;
-    *subject = (struct subject){.gone.device = -1};
+    *subject = (struct subject){.freed.device = -1};
     if (!pointer || find_at(pointer, subject))
         return;
     if (gps_ops->range(pointer, &base, &size) == GPS_OK) {
@@ -44,8 +43,8 @@ static void find(uint64_t pointer, struct subject *subject) {
 }
 
 /* Gone, and nothing else has come to its address by a way that we do not see. */
-static bool was_gone(enum gps_freed_kind kind, uint64_t pointer, struct subject *subject) {
-    return !subject->base && gps_freed_find(kind, pointer, &subject->gone);
+static bool was_freed(enum gps_freed_kind kind, uint64_t pointer, struct subject *subject) {
+    return !subject->base && gps_freed_find(kind, pointer, &subject->freed);
 }
 
 static void describe(struct gps_report *report, uint64_t pointer, const struct subject *subject) {
@@ -58,11 +57,11 @@ static void describe(struct gps_report *report, uint64_t pointer, const struct s
     }
     report->pointer = pointer;
     if (!report->size)
-        report->size = subject->gone.size;
+        report->size = subject->freed.size;
     if (!report->context)
-        report->context = subject->gone.context;
+        report->context = subject->freed.context;
     if (report->device < 0)
-        report->device = subject->is_alloc ? subject->alloc.device : subject->gone.device;
+        report->device = subject->is_alloc ? subject->alloc.device : subject->freed.device;
 }
 
 /* "it lies 4 KiB (4096 bytes) behind the beginning, 0x7f..." */
@@ -81,30 +80,42 @@ static enum gps_known known_of_free(uint64_t pointer, struct subject *subject) {
         return GPS_KNOWN_OPEN_HERE;
     if (subject->base && subject->base != pointer)
         return GPS_KNOWN_INTERIOR;
-    return gps_waiting_has(pointer) || was_gone(GPS_FREED_MEMORY, pointer, subject)
-               ? GPS_KNOWN_FREED
-               : GPS_KNOWN_NOTHING;
+    return was_freed(GPS_FREED_MEMORY, pointer, subject) ? GPS_KNOWN_FREED : GPS_KNOWN_NOTHING;
+}
+
+static void report_free(struct gps_report *report, uint64_t pointer,
+                        const struct subject *subject) {
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    describe(report, pointer, subject);
+    gps_report_prior(report, "allocated", subject->freed.born);
+    gps_report_prior(report, "freed", subject->freed.ended);
+    if (subject->base && subject->base != pointer) {
+        say_offset(&text, pointer, subject->base);
+        report->detail = detail;
+    }
+    gps_report_send(report);
 }
 
 void gps_diagnose_free(uint64_t pointer, int code) {
     struct gps_scope scope;
     struct subject subject;
-    char detail[128];
-    struct gps_text text = GPS_TEXT(detail);
     if (code != GPS_INVALID_VALUE)
         return;
     gps_scope_enter(&scope, 0);
     struct gps_report report = gps_report_on(GPS_ASK_FREED, known_of_free(pointer, &subject));
-    if (is_named(&report)) {
-        describe(&report, pointer, &subject);
-        gps_report_prior(&report, "allocated", subject.gone.born);
-        gps_report_prior(&report, "freed", subject.gone.ended);
-        if (subject.base && subject.base != pointer) {
-            say_offset(&text, pointer, subject.base);
-            report.detail = detail;
-        }
-        gps_report_send(&report);
-    }
+    if (is_named(&report))
+        report_free(&report, pointer, &subject);
+    gps_scope_end(&scope);
+}
+
+void gps_diagnose_double_free(uint64_t pointer, enum gps_finding finding) {
+    struct gps_scope scope;
+    struct subject subject = {.freed.device = -1};
+    gps_scope_begin(&scope);
+    struct gps_report report = gps_report_new(finding);
+    gps_freed_find(GPS_FREED_MEMORY, pointer, &subject.freed);
+    report_free(&report, pointer, &subject);
     gps_scope_end(&scope);
 }
 
@@ -118,7 +129,7 @@ static enum gps_known known_of_close(uint64_t pointer, struct subject *subject) 
         return GPS_KNOWN_INTERIOR;
     if (subject->is_import)
         return subject->import.via == GPS_VIA_RULE ? GPS_KNOWN_OWN : GPS_KNOWN_LIVE;
-    if (was_gone(GPS_FREED_IMPORT, pointer, subject))
+    if (was_freed(GPS_FREED_IMPORT, pointer, subject))
         return GPS_KNOWN_FREED;
     return subject->base ? GPS_KNOWN_OWN : GPS_KNOWN_NOTHING;
 }
@@ -131,11 +142,11 @@ static const char *detail_of_close(uint64_t pointer, const struct subject *subje
         say_offset(text, pointer, subject->base);
         return text->bytes;
     }
-    return subject->gone.with_context ? "the end of its context had closed it" : NULL;
+    return subject->freed.with_context ? "the end of its context had closed it" : NULL;
 }
 
 static void report_close(uint64_t pointer, int code) {
-    struct subject subject = {.gone.device = -1};
+    struct subject subject = {.freed.device = -1};
     uint64_t context = 0;
     char detail[128];
     struct gps_text text = GPS_TEXT(detail);
@@ -147,8 +158,8 @@ static void report_close(uint64_t pointer, int code) {
     if (!is_named(&report))
         return;
     describe(&report, pointer, &subject);
-    gps_report_prior(&report, "opened", subject.gone.born);
-    gps_report_prior(&report, "closed", subject.gone.ended);
+    gps_report_prior(&report, "opened", subject.freed.born);
+    gps_report_prior(&report, "closed", subject.freed.ended);
     report.detail = known == GPS_KNOWN_NO_CONTEXT ? "nothing was closed"
                                                   : detail_of_close(pointer, &subject, &text);
     gps_report_send(&report);
@@ -181,13 +192,13 @@ static const char *kind_of(uint64_t pointer, struct subject *subject) {
     find(pointer, subject);
     if (subject->is_import)
         return "it is memory of another process: pass on the handle that was opened";
-    if (was_gone(GPS_FREED_MEMORY, pointer, subject))
+    if (was_freed(GPS_FREED_MEMORY, pointer, subject))
         return "the memory was freed before";
     return kinds[gps_ops->kind(pointer)];
 }
 
 static void report_export(uint64_t pointer, int code) {
-    struct subject subject = {.gone.device = -1};
+    struct subject subject = {.freed.device = -1};
     uint64_t context = 0;
     gps_ops->context(&context);
     if (code == GPS_INVALID_CONTEXT && context)
@@ -197,8 +208,8 @@ static void report_export(uint64_t pointer, int code) {
     if (code == GPS_INVALID_VALUE)
         report.detail = kind_of(pointer, &subject);
     describe(&report, pointer, &subject);
-    gps_report_prior(&report, "allocated", subject.gone.born);
-    gps_report_prior(&report, "freed", subject.gone.ended);
+    gps_report_prior(&report, "allocated", subject.freed.born);
+    gps_report_prior(&report, "freed", subject.freed.ended);
     gps_report_send(&report);
 }
 

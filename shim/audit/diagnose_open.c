@@ -4,15 +4,17 @@
 #include <string.h>
 
 #include "diagnose.h"
-#include "lifecycle/lifecycle.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "reporter.h"
 #include "util/text.h"
 
 /* A handle that could not be opened, and what the directory says of it now. */
 struct open {
-    const struct gps_opening *opening;
+    const struct gps_import *import;
     unsigned flags;
     int code;
     bool recorded;
@@ -26,13 +28,13 @@ static struct gps_text detail_of(struct open *open) {
 }
 
 static bool is_own(const struct gps_region_record *record) {
-    return gps_owner_equal(&record->owner, gps_life_self());
+    return gps_owner_equal(&record->owner, gps_process_self());
 }
 
 /* --- reasons --- */
 
 static bool is_namesake(void *found, const struct gps_proc *proc) {
-    const struct gps_owner *other = &proc->header.owner, *self = gps_life_self();
+    const struct gps_owner *other = &proc->header.owner, *self = gps_process_self();
     *(bool *)found = proc->alive && other->pid == self->pid && other->pid_ns != self->pid_ns;
     return !*(bool *)found;
 }
@@ -40,7 +42,8 @@ static bool is_namesake(void *found, const struct gps_proc *proc) {
 /* Whether another live process is seen that has our pid in its own pid namespace. */
 static bool has_namesake(void) {
     bool found = false;
-    return gps_life_store() && gps_proc_each(gps_life_store(), is_namesake, &found) == 0 && found;
+    return gps_membership_store() &&
+           gps_proc_each(gps_membership_store(), is_namesake, &found) == 0 && found;
 }
 
 /* The driver compares pids alone: it took the handle for this process's own. */
@@ -54,7 +57,7 @@ static enum gps_known taken_for_own(struct open *open) {
     }
     gps_text_str(&text, "the driver tells processes apart by their pid alone, and the exporter is "
                         "process ");
-    gps_text_dec(&text, gps_life_self()->pid);
+    gps_text_dec(&text, gps_process_self()->pid);
     gps_text_str(&text, " of its pid namespace as this one is of its own: run both containers with "
                         "one pid namespace (--pid)");
     return GPS_KNOWN_NAMESPACE;
@@ -87,7 +90,7 @@ static enum gps_known open_there(struct open *open) {
 /* The exporter lives and its memory is ready. What differs between the two is all one can say. */
 static enum gps_known differing(struct open *open) {
     struct gps_text text = detail_of(open);
-    if (open->record.owner.pid_ns == gps_life_self()->pid_ns || !open->record.owner.pid_ns ||
+    if (open->record.owner.pid_ns == gps_process_self()->pid_ns || !open->record.owner.pid_ns ||
         (open->code != GPS_INVALID_VALUE && open->code != GPS_INVALID_HANDLE))
         return GPS_KNOWN_LIVE;
     gps_text_str(&text, "the exporter lives and its memory is ready, but it runs in another pid "
@@ -103,7 +106,7 @@ static bool find_in_sibling(struct open *open, const char *root, const char *nam
     struct gps_store store;
     struct gps_text text = detail_of(open);
     if (gps_store_init(&store, root, name, false) < 0 ||
-        gps_region_read(&store, &open->opening->import.region, &open->record, NULL) < 0)
+        gps_region_read(&store, &open->import->region, &open->record, NULL) < 0)
         return false;
     gps_text_str(&text, "it was exported under gpushare in namespace ");
     gps_text_str(&text, name);
@@ -113,7 +116,7 @@ static bool find_in_sibling(struct open *open, const char *root, const char *nam
 
 static bool find_in_siblings(struct open *open) {
     char root[GPS_STORE_PATH];
-    const struct gps_store *store = gps_life_store();
+    const struct gps_store *store = gps_membership_store();
     const char *slash = store ? strrchr(store->path, '/') : NULL;
     bool found = false;
     if (!slash)
@@ -131,7 +134,7 @@ static bool find_in_siblings(struct open *open) {
 
 /* One that could have exported: `gpushare audit` only sits in the directory. */
 static bool is_live_other(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_life_self()) &&
+    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_process_self()) &&
                      strcmp(proc->header.owner.command, "gpushare") != 0;
     return !*(bool *)found;
 }
@@ -144,14 +147,14 @@ static enum gps_known unknown(struct open *open) {
         return GPS_KNOWN_LIVE;
     if (find_in_siblings(open))
         return GPS_KNOWN_NAMESPACE;
-    if (!gps_life_store())
+    if (!gps_membership_store())
         return GPS_KNOWN_NOTHING;
-    gps_proc_each(gps_life_store(), is_live_other, &others);
+    gps_proc_each(gps_membership_store(), is_live_other, &others);
     gps_text_str(&text, "the driver's code is ");
     gps_text_dec(&text, (uint64_t)open->code);
     if (!others) {
         gps_text_str(&text, "; no other process is seen in ");
-        gps_text_str(&text, gps_life_store()->path);
+        gps_text_str(&text, gps_membership_store()->path);
         gps_text_str(&text, ": an exporter that runs under gpushare has another /dev/shm, user, "
                             "GPUSHARE_DIR or GPUSHARE_NAMESPACE, or has ended");
     }
@@ -161,7 +164,7 @@ static enum gps_known unknown(struct open *open) {
 /* --- judging --- */
 
 static enum gps_known known_of(struct open *open) {
-    const struct gps_import *import = &open->opening->import;
+    const struct gps_import *import = open->import;
     if (!import->context)
         return open->code == GPS_INVALID_CONTEXT ? GPS_KNOWN_NO_CONTEXT : GPS_KNOWN_LIVE;
     if (open->code == GPS_INVALID_VALUE && open->flags != GPS_OPEN_FLAGS)
@@ -175,7 +178,7 @@ static enum gps_known known_of(struct open *open) {
         open->elsewhere.context != import->context)
         return open_there(open);
     if (open->recorded && !is_own(&open->record) &&
-        gps_lease_probe(gps_life_store(), &open->record.owner) == GPS_DEAD)
+        gps_lease_probe(gps_membership_store(), &open->record.owner) == GPS_DEAD)
         return GPS_KNOWN_DEAD_OWNER;
     if (open->code == GPS_INVALID_CONTEXT)
         return taken_for_own(open);
@@ -191,10 +194,8 @@ static void say_flags(struct open *open) {
 }
 
 static void report_open(struct open *open) {
-    struct gps_import import = open->opening->import;
+    struct gps_import import = *open->import;
     gps_ops->device(&import.device);
-    open->recorded = gps_life_store() &&
-                     gps_region_read(gps_life_store(), &import.region, &open->record, NULL) == 0;
     const enum gps_known known = known_of(open);
     struct gps_report report = gps_report_on(GPS_ASK_OPENED, known);
     if (report.finding == GPS_NO_FINDING)
@@ -210,10 +211,23 @@ static void report_open(struct open *open) {
     gps_report_send_with(&report, open->recorded ? &open->record : NULL);
 }
 
-void gps_diagnose_open(const struct gps_opening *opening, unsigned flags, int code) {
-    struct open open = {.opening = opening, .flags = flags, .code = code};
+/* A region that was over stays so. Any other the exporter may have freed while the driver was
+ * asked.
+ */
+static bool take_record(struct open *open, const struct gps_region_record *before) {
+    if (before)
+        open->record = *before;
+    return (before && gps_record_over(before)) ||
+           (gps_membership_store() && gps_region_read(gps_membership_store(), &open->import->region,
+                                                      &open->record, NULL) == 0);
+}
+
+void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,
+                       unsigned flags, int code) {
+    struct open open = {.import = import, .flags = flags, .code = code};
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
+    open.recorded = take_record(&open, record);
     report_open(&open);
     gps_scope_end(&scope);
 }

@@ -1,13 +1,12 @@
 /* leak.c - see leak.h. */
 #include "leak.h"
 
-#include "ipc/export.h"
-#include "lifecycle/lifecycle.h"
+#include "process/references.h"
 #include "reporter.h"
 #include "stack/trace.h"
 #include "util/text.h"
 
-enum { GROUPS = 32, SHOWN_USERS = 16 };
+enum { GROUPS = 32 };
 
 /* Leaks of one kind. */
 struct group {
@@ -131,7 +130,7 @@ void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *reg
 static void report_shared(const struct gps_reset *reset) {
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
-    struct gps_party users[SHOWN_USERS];
+    struct gps_party users[GPS_USERS_REPORTED];
     struct gps_report report =
         gps_report_on(GPS_ASK_NOTED_RESET, reset->opens ? GPS_KNOWN_OPEN : GPS_KNOWN_HELD);
     if (reset->opens) {
@@ -140,9 +139,9 @@ static void report_shared(const struct gps_reset *reset) {
         gps_text_str(&text, " of other processes open in it");
     } else {
         gps_report_about_export(&report, &reset->held_export);
-        const unsigned count = gps_export_users(&reset->held_export, users, SHOWN_USERS);
-        report.others = users;
-        report.other_count = count < SHOWN_USERS ? count : SHOWN_USERS;
+        gps_report_users(
+            &report, users,
+            gps_references_users(&reset->held_export.record.id, users, GPS_USERS_REPORTED));
     }
     if (reset->held) {
         gps_text_str(&text, reset->opens ? "; " : "");
@@ -168,4 +167,8 @@ void gps_leak_report_reset(const struct gps_reset *reset) {
     report.count = reset->exports;
     report.detail = detail;
     gps_report_send(&report);
+}
+
+void gps_leak_reset(void) {
+    state.count = 0;
 }

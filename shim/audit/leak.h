@@ -30,4 +30,6 @@ void gps_leak_reset_import(void *reset, const struct gps_import *import);
 void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *region);
 void gps_leak_report_reset(const struct gps_reset *reset);
 
+void gps_leak_reset(void); /* in a forked child */
+
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "lifecycle/lifecycle.h"
+#include "process/membership.h"
 #include "stack/trace.h"
 #include "util/digits.h"
 
@@ -53,7 +53,8 @@ void gps_region_history_publish(const struct gps_export *region, uint32_t freed)
     add(&traces, GPS_HISTORY_ALLOCATED, region->allocated);
     add(&traces, GPS_HISTORY_EXPORTED, region->exported);
     add(&traces, GPS_HISTORY_FREED, freed);
-    (void)gps_region_set_traces(gps_life_store(), &region->record, &traces); /* a report less */
+    (void)gps_region_set_traces(gps_membership_store(), &region->record,
+                                &traces); /* a report less */
 }
 
 /* --- in --- */

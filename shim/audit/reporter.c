@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "lifecycle/lifecycle.h"
+#include "process/membership.h"
+#include "process/process.h"
 #include "region_history.h"
 #include "stack/call.h"
 #include "stack/module.h"
@@ -13,7 +14,10 @@
 #include "stack/trace.h"
 #include "util/text.h"
 
-static _Atomic bool store_reported;
+static struct {
+    _Atomic bool store_reported;
+    _Atomic uint64_t record_reported; /* the beginning of the last region's id */
+} state;
 
 struct gps_report gps_report_new(enum gps_finding finding) {
     return (struct gps_report){.finding = finding, .api = gps_call_name(), .device = -1};
@@ -21,8 +25,13 @@ struct gps_report gps_report_new(enum gps_finding finding) {
 
 struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known) {
     const struct gps_question question = {
-        .ask = ask, .known = known, .mode = gps_life_config()->options.mode};
+        .ask = ask, .known = known, .mode = gps_process_config()->options.mode};
     return gps_report_new(gps_policy(&question).finding);
+}
+
+void gps_report_users(struct gps_report *report, const struct gps_party *users, unsigned count) {
+    report->others = users;
+    report->other_count = count < GPS_USERS_REPORTED ? count : GPS_USERS_REPORTED;
 }
 
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace) {
@@ -78,7 +87,7 @@ static void add_deed(struct gps_report *report, const struct gps_region_record *
     static const char *const names[] = {"allocated", "exported", "freed"};
     struct gps_frame *frames = work->priors[report->prior_count];
     const unsigned count = gps_region_history_frames(&work->traces, deed, frames, GPS_STACK_MAX);
-    const bool ours = gps_owner_equal(&origin->owner, gps_life_self());
+    const bool ours = gps_owner_equal(&origin->owner, gps_process_self());
     const struct gps_owner *owner = ours ? NULL : &origin->owner;
     struct gps_prior *place = &report->prior[report->prior_count - own];
     if (!count && !time)
@@ -93,9 +102,9 @@ static void add_deed(struct gps_report *report, const struct gps_region_record *
 static void add_origin(struct gps_report *report, const struct gps_region_record *origin,
                        struct workspace *work) {
     const unsigned own = report->prior_count;
-    if (!gps_life_store() || report->prior_count + GPS_HISTORY_EVENTS > GPS_PRIORS)
+    if (!gps_membership_store() || report->prior_count + GPS_HISTORY_EVENTS > GPS_PRIORS)
         return;
-    if (gps_region_read_traces(gps_life_store(), origin, &work->traces) < 0)
+    if (gps_region_read_traces(gps_membership_store(), origin, &work->traces) < 0)
         work->traces = (struct gps_region_traces){.module_count = 0};
     add_deed(report, origin, GPS_HISTORY_ALLOCATED, 0, work, own);
     add_deed(report, origin, GPS_HISTORY_EXPORTED, origin->created, work, own);
@@ -131,11 +140,11 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
 }
 
 void gps_report_store(int status, const char *what) {
-    if (atomic_exchange(&store_reported, true))
+    if (atomic_exchange(&state.store_reported, true))
         return;
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
-    gps_text_str(&text, what);
+    gps_text_str(&text, gps_membership_store() ? what : "the directory cannot be used");
     gps_text_str(&text, ": ");
     const char *reason = strerrordesc_np(-status);
     gps_text_str(&text, status == -ENOSPC  ? "too little room is left in the file system"
@@ -147,12 +156,16 @@ void gps_report_store(int status, const char *what) {
     gps_report_send(&report);
 }
 
-/* Whoever waits for a region looks at its record again and again. */
+void gps_report_reference(int status) {
+    if (status < 0)
+        gps_report_store(status, "an open handle could not be published");
+}
+
+/* A process that waits for a region reads its record again and again. */
 void gps_report_record(const struct gps_id *region, const char *why) {
-    static _Atomic uint64_t last;
     uint64_t this;
     memcpy(&this, region, sizeof(this));
-    if (atomic_exchange(&last, this) == this)
+    if (atomic_exchange(&state.record_reported, this) == this)
         return;
     struct gps_report report = gps_report_new(GPS_RECORD_INVALID);
     report.region = region;
@@ -160,33 +173,6 @@ void gps_report_record(const struct gps_id *region, const char *why) {
     gps_report_send(&report);
 }
 
-/* --- the caller of an allocation --- */
-
-static bool is_cuda(const struct gps_module *module) {
-    const char *soname = gps_module_soname(module);
-    return soname &&
-           (strncmp(soname, "libcudart.so", 12) == 0 || strncmp(soname, "libcuda.so", 10) == 0);
-}
-
-static bool name_if_users(const void *address, char *name, size_t size) {
-    struct gps_module module;
-    if (!gps_module_of(address, &module) || is_cuda(&module))
-        return false;
-    const char *path = *module.path ? module.path : gps_life_self()->command;
-    const char *slash = strrchr(path, '/');
-    struct gps_text text = gps_text_on(name, size);
-    gps_text_str(&text, slash ? slash + 1 : path);
-    return true;
-}
-
-void gps_report_caller(char *name, size_t size) {
-    struct gps_step steps[GPS_STACK_MAX];
-    const struct gps_site site = gps_call_site();
-    *name = '\0';
-    if (name_if_users(site.address, name, size))
-        return;
-    const unsigned count = gps_stack_walk(site, steps, GPS_STACK_MAX);
-    for (unsigned i = 0; i < count; i++)
-        if (name_if_users((const void *)steps[i].address, name, size))
-            return;
+void gps_report_reset(void) {
+    memset((void *)&state, 0, sizeof(state));
 }

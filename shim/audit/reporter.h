@@ -9,6 +9,7 @@
 
 #include "log/log.h"
 #include "policy.h"
+#include "process/references.h"
 #include "registry/registry.h"
 
 /* A report of this finding with the API in it; the caller adds what it knows. */
@@ -19,6 +20,9 @@ struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
  * it was allocated and exported, or opened; of an import, its exporter. */
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region);
 void gps_report_about_import(struct gps_report *report, const struct gps_import *import);
+/* Adds the other processes that have its subject open: `count` of them, of which `users` holds the
+ * first GPS_USERS_REPORTED. */
+void gps_report_users(struct gps_report *report, const struct gps_party *users, unsigned count);
 /* Adds an earlier event of this process; nothing without a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
 
@@ -29,13 +33,13 @@ static inline void gps_report_send(struct gps_report *report) {
     gps_report_send_with(report, NULL);
 }
 
-/* store-unavailable, the first time only: what failed and the errno behind it. */
+/* store-unavailable, the first time only: what failed and the -errno behind it. The second does
+ * nothing when status is 0: for what gps_references_* answer. */
 void gps_report_store(int status, const char *what);
+void gps_report_reference(int status);
 /* record-invalid for a region's record. */
 void gps_report_record(const struct gps_id *region, const char *why);
 
-/* The file name of the first module on the stack that is neither libcuda nor libcudart nor ours:
- * who asked for the allocation. "" for code outside any module. */
-void gps_report_caller(char *name, size_t size);
+void gps_report_reset(void); /* in a forked child */
 
 #endif

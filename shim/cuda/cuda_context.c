@@ -1,15 +1,16 @@
 /* cuda_context.c - the start of the driver, and the end of contexts with all that is in them. */
 #include "hooks.h"
+#include "ipc/teardown.h"
 #include "lifecycle/lifecycle.h"
-#include "process/ops.h"
-#include "rules/memory.h"
+#include "process/driver_ops.h"
+#include "process/scope.h"
 #include "rules/rules.h"
 #include "vmm/mapping.h"
 
 CUresult gps_on_cuInit(unsigned int flags) {
     const CUresult result = gps_real.cuInit(flags);
     if (result == CUDA_SUCCESS)
-        gps_life_driver_ready();
+        gps_lifecycle_driver_ready();
     return result;
 }
 
@@ -48,7 +49,7 @@ static CUresult destroyed(CUresult (*real)(CUcontext context), CUcontext context
     struct destroy destroy = {real, context};
     if (!context)
         return real(context);
-    return (CUresult)gps_memory_destroy((uintptr_t)context, true, destroy_context, &destroy);
+    return (CUresult)gps_teardown_context((uintptr_t)context, true, destroy_context, &destroy);
 }
 
 CUresult gps_on_cuCtxDestroy(CUcontext ctx) {
@@ -71,7 +72,7 @@ CUresult gps_on_cuCtxDetach(CUcontext ctx) {
     struct destroy detach = {gps_real.cuCtxDetach, ctx};
     if (!ctx)
         return gps_real.cuCtxDetach(ctx);
-    return (CUresult)gps_memory_destroy((uintptr_t)ctx, false, detach_context, &detach);
+    return (CUresult)gps_teardown_context((uintptr_t)ctx, false, detach_context, &detach);
 }
 
 /* --- the primary context of a device: reset, or released by its last user --- */
@@ -94,7 +95,7 @@ static CUresult ended(CUresult (*real)(CUdevice device), CUdevice device, bool r
     const CUcontext context = gps_driver_primary(device);
     if (!context)
         return real(device);
-    return (CUresult)gps_memory_destroy((uintptr_t)context, reset, end_primary, &primary);
+    return (CUresult)gps_teardown_context((uintptr_t)context, reset, end_primary, &primary);
 }
 
 CUresult gps_on_cuDevicePrimaryCtxReset(CUdevice device) {

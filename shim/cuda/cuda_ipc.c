@@ -5,7 +5,7 @@
 #include "hooks.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
 #include "vmm/vmm_region.h"
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
@@ -53,7 +53,8 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
         gps_import_commit(&opening, *out);
     } else {
         gps_import_roll_back(&opening);
-        gps_diagnose_open(&opening, flags, (int)result);
+        gps_diagnose_open(&opening.import, opening.recorded ? &opening.record : NULL, flags,
+                          (int)result);
     }
     return result;
 }
@@ -71,5 +72,8 @@ static int close_mem(uint64_t pointer) {
 }
 
 CUresult gps_on_cuIpcCloseMemHandle(CUdeviceptr pointer) {
-    return (CUresult)gps_import_close(pointer, close_mem);
+    const int code = gps_import_close(pointer, close_mem);
+    if (code != GPS_OK)
+        gps_diagnose_close(pointer, code);
+    return (CUresult)code;
 }

@@ -2,7 +2,6 @@
 #include "audit/allocation_log.h"
 #include "driver_calls.h"
 #include "hooks.h"
-#include "ipc/defer.h"
 #include "rules/memory.h"
 #include "rules/rules.h"
 
@@ -22,7 +21,7 @@ CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
         return (CUresult)code;
     }
     CUresult result = gps_real.cuMemAlloc_v2(out, size);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_defer_relieve())
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAlloc_v2(out, size);
     if (result == CUDA_SUCCESS) {
         gps_memory_allocated(*out, size);
@@ -69,7 +68,7 @@ CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
         share_pitched(out, pitch, width, height, element, &result))
         return result;
     result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_defer_relieve())
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
     if (result == CUDA_SUCCESS) {
         gps_memory_allocated(*out, *pitch * height);

@@ -28,13 +28,10 @@ struct gps_real {
 };
 extern struct gps_real gps_real;
 
-/* What to hand out for an address that a real resolver returned: our wrapper when it is the address
- * of a hooked function of libcuda (a WRITE row: where a rule of the program's asks for it), else
- * the address itself. Attaches when the address lies in a libcuda. */
-void *gps_driver_substitute(void *address);
-
-/* Whether an address is one of our own exported wrappers of driver functions. */
-bool gps_driver_is_ours(const void *address);
+/* Finds the libcuda that the program has loaded. True when attached, now or before. */
+bool gps_driver_attach(void);
+/* The same when the address lies in a libcuda. */
+bool gps_driver_attach_by(const void *address);
 
 /* The primary context of a device while it is active, else NULL. Never brings one to life. */
 CUcontext gps_driver_primary(CUdevice device);

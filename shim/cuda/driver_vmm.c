@@ -5,7 +5,7 @@
 
 #include "directory/file.h"
 #include "driver_calls.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
 
 #define CALL(name, ...)                                                                            \
     (gps_calls.name ? (int)gps_calls.name(__VA_ARGS__) : (int)CUDA_ERROR_NOT_SUPPORTED)

@@ -1,35 +1,29 @@
-/* hooks.c - see hooks.h. Nothing here but what the table generates. */
+/* hooks.c - see hooks.h. Nothing here but what the table generates. The look-ups' own wrappers
+ * stand beside what they hand out, in cuda_lookup.c. */
 #include "hooks.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "enter.h"
 #include "lifecycle/lifecycle.h"
 #include "stack/call.h"
 #include "stack/module.h"
 #include "written.h"
 
-#define EXPORTED __attribute__((visibility("default")))
-
-#define DRIVER(kind, name, parameters, arguments)                                                  \
-    CUresult gps_hook_##name parameters {                                                          \
-        if (!gps_life_enter() || !gps_real.name)                                                   \
-            return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
-        gps_call_enter(#name, GPS_SITE_HERE);                                                      \
-        const CUresult result = gps_on_##name arguments;                                           \
-        if (__builtin_expect(result == CUDA_ERROR_NOT_INITIALIZED && !gps_call.runtime, 0))        \
-            gps_life_not_initialized();                                                            \
-        gps_call_leave();                                                                          \
-        return result;                                                                             \
-    }                                                                                              \
-    EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+#define WRAP_lookup(name, parameters, arguments)
+#define WRAP_context                              GPS_WRAPPER
+#define WRAP_memory                               GPS_WRAPPER
+#define WRAP_ipc                                  GPS_WRAPPER
+#define WRAP_event                                GPS_WRAPPER
+#define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 
 /* A copy that no rule asks about, or that goes elsewhere, is the driver's alone. */
 #define WRITE(name, parameters, arguments, what)                                                   \
     CUresult gps_hook_##name parameters {                                                          \
         int code;                                                                                  \
-        if (!gps_life_enter() || !gps_real.name)                                                   \
+        if (!gps_enter() || !gps_real.name)                                                        \
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
         if (__builtin_expect(!gps_write_seen, 1))                                                  \
             return gps_real.name arguments;                                                        \
@@ -44,14 +38,14 @@
         gps_call_leave();                                                                          \
         return (CUresult)code;                                                                     \
     }                                                                                              \
-    EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+    GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
 #include "hooks.def"
 
 /* Python's children and many others end with _exit: no handler runs, so this is where the memory
  * that others use is handed over and what we published is removed. */
 #define EXIT(name)                                                                                 \
-    EXPORTED void name(int status) {                                                               \
-        gps_life_end();                                                                            \
+    GPS_EXPORTED void name(int status) {                                                           \
+        gps_lifecycle_end();                                                                       \
         __typeof__(name) *real = (__typeof__(name) *)gps_libc_symbol(#name);                       \
         real(status);                                                                              \
         __builtin_unreachable();                                                                   \

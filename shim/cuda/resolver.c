@@ -1,10 +1,10 @@
 /*
  * resolver.c - see resolver.h.
  *
- * The real look-up is made first, and what it answered is looked up by address (driver.h): names,
- * suffixes and versions are never interpreted. One case needs care: a look-up in the global scope
- * (RTLD_DEFAULT, the main program's handle) finds our own export, also where no libcuda is to be
- * seen from there. Then we ask what comes after us, and last the caller's own scope.
+ * The real look-up is made first, and what it answered is looked up by address (cuda_lookup.h):
+ * names, suffixes and versions are never interpreted. One case needs care: a look-up in the global
+ * scope (RTLD_DEFAULT, the main program's handle) finds our own export, also where no libcuda is to
+ * be seen from there. Then we ask what comes after us, and last the caller's own scope.
  */
 #include "resolver.h"
 
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "cuda_lookup.h"
 #include "driver.h"
 #include "stack/module.h"
 
@@ -63,18 +64,18 @@ static void *in_scope_of(const void *caller, const char *name) {
     dlclose(scope); /* the caller itself keeps it loaded */
     if (!found)
         gps_real_dlsym(RTLD_NEXT, name); /* fails again: dlerror must say so, dlclose cleared it */
-    return gps_driver_is_ours(found) ? NULL : found;
+    return gps_lookup_is_ours(found) ? NULL : found;
 }
 
 static void *answer(void *found, void *handle, const char *name, const void *caller) {
     int error = errno;
-    if (found && gps_driver_is_ours(found)) {
+    if (found && gps_lookup_is_ours(found)) {
         found = gps_real_dlsym(RTLD_NEXT, name); /* next after us: we are the caller here */
         if (!found && handle == RTLD_DEFAULT)
             found = in_scope_of(caller, name);
     }
     if (found)
-        found = gps_driver_substitute(found);
+        found = gps_lookup_substitute(found);
     errno = error;
     return found;
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "enter.h"
 #include "lifecycle/lifecycle.h"
 #include "stack/call.h"
 #include "stack/module.h"
@@ -165,7 +166,8 @@ static void *resolve(const char *name, const void *caller) {
 /* The runtime can know by itself that it will not work in a forked child. */
 __attribute__((noinline, cold)) static void not_initialized(void) {
     gps_call.inside++;
-    gps_life_not_initialized();
+    if (gps_enter())
+        gps_lifecycle_not_initialized();
     gps_call.inside--;
 }
 

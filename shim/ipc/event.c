@@ -3,13 +3,13 @@
 
 #include "audit/policy.h"
 #include "audit/reporter.h"
-#include "lifecycle/lifecycle.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
 #include "process/references.h"
+#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
-
-enum { SHOWN_USERS = 16 };
 
 static struct gps_event made(uint64_t address) {
     struct gps_event event = {.event = address,
@@ -25,7 +25,7 @@ static void end_holding(const struct gps_event *event) {
     if (event->slot == GPS_NO_SLOT)
         return;
     gps_scope_begin(&scope);
-    gps_references_end(event->slot);
+    gps_report_reference(gps_references_end(event->slot));
     gps_scope_end(&scope);
 }
 
@@ -70,8 +70,8 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     opened.opened = true;
     forget(event);
     gps_scope_begin(&scope);
-    opened.slot = gps_references_begin(&opened.id, GPS_VIA_EVENT);
-    gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0);
+    gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
+    gps_report_reference(gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0));
     gps_registry_add_event(&opened);
     gps_scope_end(&scope);
 }
@@ -79,10 +79,9 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
 /* --- destroying --- */
 
 static unsigned users_of(const struct gps_event *event, struct gps_party *users) {
-    const unsigned count = event->exported && gps_life_lease()
-                               ? gps_references_users(&event->id, users, SHOWN_USERS)
-                               : 0;
-    return count < SHOWN_USERS ? count : SHOWN_USERS;
+    return event->exported && gps_membership_join() == 0
+               ? gps_references_users(&event->id, users, GPS_USERS_REPORTED)
+               : 0;
 }
 
 static void report_again(enum gps_finding finding, uint64_t event, const struct gps_freed *gone) {
@@ -97,8 +96,7 @@ static void report_held(const struct gps_event *event, const struct gps_party *u
                         unsigned count) {
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD);
     report.pointer = event->event;
-    report.others = users;
-    report.other_count = count;
+    gps_report_users(&report, users, count);
     gps_report_prior(&report, "created", event->trace);
     gps_report_prior(&report, "exported", event->exported_at);
     gps_report_send(&report);
@@ -106,8 +104,9 @@ static void report_held(const struct gps_event *event, const struct gps_party *u
 
 /* The report comes first: the driver may not return. */
 static int destroy_again(uint64_t event, struct gps_freed gone, gps_event_fn *destroy) {
-    const struct gps_question question = {
-        .ask = GPS_ASK_DESTROY, .known = GPS_KNOWN_FREED, .mode = gps_life_config()->options.mode};
+    const struct gps_question question = {.ask = GPS_ASK_DESTROY,
+                                          .known = GPS_KNOWN_FREED,
+                                          .mode = gps_process_config()->options.mode};
     const struct gps_answer answer = gps_policy(&question);
     struct gps_scope scope;
     gps_scope_begin(&scope);
@@ -118,7 +117,7 @@ static int destroy_again(uint64_t event, struct gps_freed gone, gps_event_fn *de
 
 /* One that other processes know, or are known by. */
 static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) {
-    struct gps_party users[SHOWN_USERS];
+    struct gps_party users[GPS_USERS_REPORTED];
     struct gps_scope scope;
     gps_scope_begin(&scope);
     const unsigned count = users_of(event, users);
@@ -128,7 +127,7 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
     if (code != GPS_OK)
         gps_registry_add_event(event);
     else if (event->opened)
-        gps_references_end(event->slot);
+        gps_report_reference(gps_references_end(event->slot));
     if (code == GPS_OK && count)
         report_held(event, users, count);
     gps_scope_end(&scope);

@@ -1,24 +1,19 @@
 /*
- * export.h - regions of this process: published at their first export, closed before they are
- * freed.
+ * export.h - regions of this process: how they are published, and how they end.
  *
- * Owns the life of a gps_export: made here, attached to its allocation in the registry, handed to
- * defer.h when the program frees it while others hold it, and ended here, leaving a tombstone in
- * the directory (the newest 1,024) by which a stale handle is known.
+ * Owns a gps_export from its first export on: it is made here, attached to its allocation in the
+ * registry, handed to close_before_free.h when the program frees it, and ended here. The end leaves
+ * a tombstone in the directory (the newest 1,024), by which a stale handle is known.
+ *
+ * Inside a gps_scope where not said otherwise. Any thread.
  */
 #ifndef GPS_EXPORT_H
 #define GPS_EXPORT_H
 
 #include "registry/registry.h"
 
-/* The driver's free as the program called it. */
-struct gps_release {
-    int (*call)(uint64_t pointer, void *stream);
-    void *stream;
-    bool ordered; /* on a stream: it waits for nothing */
-};
-
-/* The program got the handle of a pointer from the driver: publish the region, the first time. */
+/* The program got the handle of a pointer from the driver: publishes the region, the first time.
+ * Needs no scope. */
 void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]);
 
 /* A rule's: the allocation with its handle becomes region `name`, which this process has claimed.
@@ -32,25 +27,20 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
 const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                                  const struct gps_rule *rule, const char *name);
 
-/* The program frees an exported allocation, which the caller has taken from the registry. Asks
- * policy, and frees with `release` if and when that is the answer. */
-int gps_export_free(const struct gps_alloc *alloc, struct gps_release release);
-
-/* Waits for the device as a free does. Inside a scope that has entered a context. */
-int gps_export_synchronize(void);
+/* The program frees such memory. No other process loses anything by that: the memory lives while
+ * any has it mapped. Returns the code for the program. Needs no scope. */
+int gps_export_free_vmm(const struct gps_alloc *alloc);
 
 /* Changes the published state; a record that is not published only changes in memory. */
 void gps_export_set_state(struct gps_export *region, enum gps_state state, uint64_t until);
-/* New importers no longer find it by its name. */
+/* New importers no longer find it by its name; and they do again. */
 void gps_export_unname(struct gps_export *region);
+void gps_export_rename(struct gps_export *region);
 /* The memory is gone: tombstone, name, object. */
 void gps_export_end(struct gps_export *region);
 /* At the end of the process: removes the record, or leaves it for those who may still ask. */
 void gps_export_leave(struct gps_export *region, bool keep_record);
 void gps_export_remove_tombstones(void);
-
-/* Who holds it now and since when: the number of users, and the first `max` of them. */
-unsigned gps_export_users(const struct gps_export *region, struct gps_party *users, unsigned max);
 
 void gps_export_reset(void); /* in a forked child */
 

@@ -4,33 +4,38 @@
 #include <errno.h>
 #include <string.h>
 
-#include "audit/diagnose.h"
 #include "audit/reporter.h"
-#include "lifecycle/lifecycle.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
 #include "process/references.h"
+#include "process/scope.h"
 #include "registry/freed_history.h"
-#include "rules/rules.h"
 #include "stack/trace.h"
-#include "vmm/mapping.h"
+#include "upload/upload.h"
 #include "vmm/vmm_region.h"
 
 static void hold(struct gps_import *import) {
-    import->slot = gps_references_begin(&import->region, import->via);
+    gps_report_reference(gps_references_begin(&import->region, import->via, &import->slot));
 }
 
 static void hold_committed(const struct gps_import *import) {
-    gps_references_commit(import->slot, &import->region, import->via, import->pointer,
-                          import->generation);
+    gps_report_reference(gps_references_commit(import->slot, &import->region, import->via,
+                                               import->pointer, import->generation));
+}
+
+static void let_go(unsigned slot) {
+    gps_report_reference(gps_references_end(slot));
 }
 
 /* --- opening --- */
 
 static void take_record(struct gps_opening *opening) {
     const char *why = NULL;
-    const int status = gps_life_store() ? gps_region_read(gps_life_store(), &opening->import.region,
-                                                          &opening->record, &why)
-                                        : -ENOENT;
+    const int status = gps_membership_store()
+                           ? gps_region_read(gps_membership_store(), &opening->import.region,
+                                             &opening->record, &why)
+                           : -ENOENT;
     if (status == -EBADMSG)
         gps_report_record(&opening->import.region, why);
     opening->recorded = status == 0;
@@ -55,14 +60,14 @@ static void report_open(const struct gps_opening *opening) {
 
 static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
     return gps_policy(&(struct gps_question){
-        .ask = what, .known = known, .mode = gps_life_config()->options.mode});
+        .ask = what, .known = known, .mode = gps_process_config()->options.mode});
 }
 
 /* Without a context, or of one's own, the driver has other codes; those are the program's to get.
  */
 static bool is_stale(const struct gps_opening *opening) {
     return gps_record_over(&opening->record) && opening->import.context &&
-           !gps_owner_equal(&opening->record.owner, gps_life_self());
+           !gps_owner_equal(&opening->record.owner, gps_process_self());
 }
 
 /* Written intent, then read state: never the other way round. */
@@ -96,7 +101,7 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
     const struct gps_answer answer = ask_first(opening);
     opening->finding = answer.finding;
     if (answer.verdict == GPS_DENY) {
-        gps_references_end(opening->import.slot);
+        let_go(opening->import.slot);
         report_open(opening);
         *code = answer.code;
     }
@@ -109,10 +114,10 @@ static void commit_first(struct gps_opening *opening) {
     gps_scope_begin(&scope);
     if (opening->import.count == 1) {
         if (opening->recorded && opening->record.status.state == GPS_STATE_FINAL)
-            gps_region_take(gps_life_store(), &opening->import.region);
+            gps_region_take(gps_membership_store(), &opening->import.region);
         hold_committed(&opening->import);
     } else {
-        gps_references_end(opening->import.slot); /* another thread opened it at the same time */
+        let_go(opening->import.slot); /* another thread opened it at the same time */
     }
     if (opening->finding != GPS_NO_FINDING)
         report_open(opening);
@@ -127,7 +132,7 @@ static void slot_late(struct gps_import *import) {
     hold(import);
     hold_committed(import);
     if (!gps_registry_set_slot(import->pointer, import->slot))
-        gps_references_end(import->slot); /* closed again already */
+        let_go(import->slot); /* closed again already */
     gps_scope_end(&scope);
 }
 
@@ -141,7 +146,7 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
         gps_ops->device(&import->device);
         gps_freed_forget(GPS_FREED_IMPORT, pointer);
     }
-    gps_registry_open(import);
+    gps_registry_open(import, GPS_VIA_PROGRAM);
     if (!first && import->count == 1)
         slot_late(import);
     if (first || (import->count > 1 && !import->reopened))
@@ -153,7 +158,7 @@ void gps_import_roll_back(struct gps_opening *opening) {
     if (opening->import.slot == GPS_NO_SLOT)
         return;
     gps_scope_begin(&scope);
-    gps_references_end(opening->import.slot);
+    let_go(opening->import.slot);
     gps_scope_end(&scope);
 }
 
@@ -167,26 +172,26 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     take_record(&opening);
     if (!opening.recorded || gps_record_over(&opening.record) ||
         opening.record.generation != record->generation) {
-        gps_references_end(import->slot);
+        let_go(import->slot);
         return -1;
     }
     import->size = size;
     const int code = import->kept ? gps_vmm_region_open(&opening.record, size, &import->pointer)
                                   : gps_ops->open_handle(import->handle, &import->pointer);
     if (code != GPS_OK) {
-        gps_references_end(import->slot);
+        let_go(import->slot);
         return code;
     }
     import->epoch = gps_registry_now();
     import->trace = gps_trace_kept();
     gps_ops->device(&import->device);
-    gps_registry_open(import);
+    gps_registry_open(import, GPS_VIA_RULE);
     if (opening.record.status.state == GPS_STATE_FINAL)
-        gps_region_take(gps_life_store(), &import->region);
+        gps_region_take(gps_membership_store(), &import->region);
     if (import->count == 1)
         hold_committed(import);
     else
-        gps_references_end(import->slot);
+        let_go(import->slot);
     *pointer = import->pointer;
     return GPS_OK;
 }
@@ -230,7 +235,7 @@ bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
 static void clear_last(const struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    gps_references_end(import->slot);
+    let_go(import->slot);
     if (import->kept)
         gps_vmm_region_released(&import->region);
     gps_scope_end(&scope);
@@ -251,45 +256,51 @@ static int close_kept(const struct gps_import *import) {
         return GPS_INVALID_CONTEXT;
     int code = gps_scope_enter(&scope, import->context);
     if (code == GPS_OK)
-        code = gps_mapping_close(import->pointer);
+        code = gps_upload_close(import->pointer);
     gps_scope_end(&scope);
     return code;
 }
 
-static int close_counted(uint64_t pointer, gps_close_fn *close) {
-    struct gps_import import;
-    if (!gps_registry_close(pointer, &import))
-        return close(pointer);
-    if (import.count == 0)
-        gps_freed_note(GPS_FREED_IMPORT, pointer,
-                       (struct gps_freed){.born = import.trace,
-                                          .ended = gps_trace_kept(),
-                                          .context = import.context,
-                                          .size = import.size,
-                                          .device = import.device});
-    const int code = import.kept ? close_kept(&import) : close(pointer);
+static void note_closed(const struct gps_import *import) {
+    gps_freed_note(GPS_FREED_IMPORT, import->pointer,
+                   (struct gps_freed){.born = import->trace,
+                                      .ended = gps_trace_kept(),
+                                      .context = import->context,
+                                      .size = import->size,
+                                      .device = import->device});
+}
+
+static int close_open(struct gps_import *import, enum gps_slot_via via, gps_close_fn *close) {
+    if (import->count == 0)
+        note_closed(import);
+    const int code = import->kept ? close_kept(import) : close(import->pointer);
     if (!is_closed(code)) {
-        gps_freed_forget(GPS_FREED_IMPORT, pointer);
-        gps_registry_unclose(&import);
-    } else if (import.count == 0) {
-        clear_last(&import);
+        gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
+        gps_registry_unclose(import, via);
+    } else if (import->count == 0) {
+        clear_last(import);
     }
     return code;
 }
 
 /* The program believes that it allocated a rule's import: closing that one open is an error. */
-static bool is_all_a_rules(uint64_t pointer) {
+int gps_import_close(uint64_t pointer, gps_close_fn *close) {
     struct gps_import import;
-    struct gps_alloc alloc;
-    return gps_rules_active && gps_registry_import_at(pointer, &import) && import.count == 1 &&
-           gps_registry_find(pointer, &alloc) && alloc.kind == GPS_ALLOC_IMPORTED;
+    switch (gps_registry_close(pointer, GPS_VIA_PROGRAM, &import)) {
+    case GPS_CLOSE_ONE:
+        return close_open(&import, GPS_VIA_PROGRAM, close);
+    case GPS_CLOSE_RULES:
+        return GPS_INVALID_VALUE;
+    default:
+        return close(pointer);
+    }
 }
 
-int gps_import_close(uint64_t pointer, gps_close_fn *close) {
-    const int code = is_all_a_rules(pointer) ? GPS_INVALID_VALUE : close_counted(pointer, close);
-    if (code != GPS_OK)
-        gps_diagnose_close(pointer, code);
-    return code;
+static int close_rules(uint64_t pointer) {
+    struct gps_import import;
+    return gps_registry_close(pointer, GPS_VIA_RULE, &import) == GPS_CLOSE_ONE
+               ? close_open(&import, GPS_VIA_RULE, gps_ops->close_handle)
+               : gps_ops->close_handle(pointer);
 }
 
 int gps_import_free(const struct gps_alloc *alloc) {
@@ -297,9 +308,8 @@ int gps_import_free(const struct gps_alloc *alloc) {
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
         gps_freed_note_allocation(alloc, gps_trace_kept());
-        gps_ops
-            ->synchronize(); /* as a free does; the close reports what is wrong with the context */
-        code = close_counted(alloc->pointer, gps_ops->close_handle);
+        gps_ops->synchronize(); /* as a free; the close reports what is wrong with the context */
+        code = close_rules(alloc->pointer);
     }
     gps_scope_end(&scope);
     if (code != GPS_OK)
@@ -315,10 +325,10 @@ struct purge {
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
     if (import->kept) {
-        gps_mapping_close(import->pointer); /* it would outlive its context */
+        gps_upload_close(import->pointer); /* it would outlive its context */
         gps_vmm_region_released(&import->region);
     }
-    gps_references_end(import->slot);
+    let_go(import->slot);
     gps_freed_note(GPS_FREED_IMPORT, import->pointer,
                    (struct gps_freed){.born = import->trace,
                                       .context = import->context,

@@ -9,7 +9,6 @@
 #ifndef GPS_IMPORT_H
 #define GPS_IMPORT_H
 
-#include "audit/policy.h"
 #include "registry/registry.h"
 
 struct gps_opening {

@@ -3,16 +3,18 @@
 
 #include "audit/policy.h"
 #include "audit/reporter.h"
-#include "defer.h"
+#include "close_before_free.h"
+#include "event.h"
 #include "export.h"
-#include "lifecycle/lifecycle.h"
-#include "process/ops.h"
+#include "import.h"
+#include "importers.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/scope.h"
 #include "process/watch.h"
 #include "util/clock.h"
 #include "vmm/vmm_region.h"
-#include "waiting.h"
-
-enum { SHOWN_USERS = 16 };
 
 /* --- bringing together what is still exported --- */
 
@@ -31,7 +33,7 @@ static void bring(void *arg, struct gps_alloc *alloc) {
     region->leaving = true;
     if (region->rule && region->rule->ready == GPS_READY_FREE)
         make_final(region); /* the program never freed it: that it ends says the same */
-    gps_waiting_add(region, false);
+    gps_deferred_add(region);
 }
 
 /* --- waiting for importers --- */
@@ -45,7 +47,7 @@ static uint64_t time_left(const struct gps_export *region, uint64_t linger_until
 }
 
 static bool is_awaited(const struct gps_export *region, uint64_t left) {
-    const struct gps_options *options = &gps_life_config()->options;
+    const struct gps_options *options = &gps_process_config()->options;
     const bool result = region->final && !region->claimed;
     const struct gps_question question = {.ask = GPS_ASK_EXIT,
                                           .known = result         ? GPS_KNOWN_RESULT
@@ -57,29 +59,35 @@ static bool is_awaited(const struct gps_export *region, uint64_t left) {
     return gps_policy(&question).verdict == GPS_WAIT;
 }
 
-/* How long there still is something to wait for; 0: nothing. */
-static uint64_t patience(uint64_t context, uint64_t linger_until) {
-    uint64_t left = 0;
-    struct gps_export *region = gps_waiting_take(context, GPS_PATIENT), *next;
-    for (; region; region = next) {
-        next = region->work;
-        const uint64_t more = time_left(region, linger_until);
-        if (is_awaited(region, more))
-            left = !left || more < left ? more : left;
-        gps_waiting_put_back(region);
-    }
-    gps_waiting_done();
-    return left;
+struct wait {
+    uint64_t linger_until;
+    uint64_t left;
+};
+
+static bool look_at(void *arg, struct gps_export *region) {
+    struct wait *wait = arg;
+    const uint64_t left = time_left(region, wait->linger_until);
+    if (is_awaited(region, left) && (!wait->left || left < wait->left))
+        wait->left = left;
+    return false;
 }
 
-static void settle(uint64_t context, const sigset_t *signals) {
-    const uint64_t linger_until = gps_clock_monotonic() + gps_life_config()->options.linger;
+/* How long there still is something to wait for; 0: nothing. */
+static uint64_t patience(uint64_t context, uint64_t linger_until) {
+    struct wait wait = {.linger_until = linger_until};
+    gps_deferred_each(context, GPS_PATIENT, look_at, &wait);
+    return wait.left;
+}
+
+/* Hands over the results in a context (0: in any), and waits for importers as configured. */
+static void hand_over(uint64_t context, const sigset_t *signals) {
+    const uint64_t linger_until = gps_clock_monotonic() + gps_process_config()->options.linger;
     gps_registry_take_exports(context, bring, NULL);
     uint64_t left = patience(context, linger_until);
     if (!left)
         return;
     struct gps_watch watch;
-    gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS);
+    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
     while ((left = patience(context, linger_until)) != 0)
         gps_watch_wait(&watch, left, signals);
     gps_watch_close(&watch);
@@ -87,65 +95,58 @@ static void settle(uint64_t context, const sigset_t *signals) {
 
 /* --- the end of the process --- */
 
-static void report_at_exit(struct gps_export *region) {
-    struct gps_party users[SHOWN_USERS];
+static void report_held(struct gps_export *region) {
+    struct gps_party users[GPS_USERS_REPORTED];
     const struct gps_question question = {.ask = GPS_ASK_EXIT,
                                           .known = GPS_KNOWN_HELD,
-                                          .mode = gps_life_config()->options.mode,
+                                          .mode = gps_process_config()->options.mode,
                                           .waited = true};
-    if (region->final && !region->claimed && !region->held)
-        gps_defer_report_unclaimed(region);
-    if (!region->held || region->final)
-        return; /* a result that somebody holds has reached its goal */
-    const unsigned count = gps_export_users(region, users, SHOWN_USERS);
+    const unsigned count = gps_importers_of(region, users, GPS_USERS_REPORTED);
     struct gps_report report = gps_report_new(gps_policy(&question).finding);
     gps_report_about_export(&report, region);
-    report.others = users;
-    report.other_count = count < SHOWN_USERS ? count : SHOWN_USERS;
+    gps_report_users(&report, users, count);
     gps_report_send(&report);
     region->reported = true;
 }
 
-void gps_teardown_exit(const sigset_t *signals) {
-    gps_defer_stop();
-    gps_vmm_region_stop();
-    settle(0, signals);
-    struct gps_export *region = gps_waiting_take(0, GPS_PATIENT), *next;
-    for (; region; region = next) {
-        next = region->work;
-        report_at_exit(region);
-        gps_waiting_put_back(region);
-    }
-    gps_waiting_done();
+/* A result that is held has reached its goal. */
+static bool report_at_exit(void *unused, struct gps_export *region) {
+    (void)unused;
+    if (region->final && !region->claimed && !region->held)
+        gps_deferred_report_unclaimed(region);
+    if (region->held && !region->final)
+        report_held(region);
+    return false;
 }
 
-static void leave(void *arg, struct gps_alloc *alloc) {
-    (void)arg;
+void gps_teardown_exit(const sigset_t *signals) {
+    gps_deferred_stop();
+    gps_vmm_region_stop();
+    hand_over(0, signals);
+    gps_deferred_each(0, GPS_PATIENT, report_at_exit, NULL);
+}
+
+static bool unpublish(void *last, struct gps_export *region) {
+    gps_deferred_remove(region);
+    if (region->leaving && !region->reported && !region->final)
+        gps_leak_add_export(region);
+    gps_export_leave(region, !*(const bool *)last && (region->leaving || region->held));
+    return true;
+}
+
+static void leave(void *unused, struct gps_alloc *alloc) {
+    (void)unused;
     gps_export_leave(alloc->region, true);
 }
 
 void gps_teardown_unpublish(bool last) {
-    struct gps_export *region = gps_waiting_take(0, GPS_PATIENT), *next;
-    for (; region; region = next) {
-        next = region->work;
-        gps_waiting_remove(region);
-        if (region->leaving && !region->reported && !region->final)
-            gps_leak_add_export(region);
-        gps_export_leave(region, !last && (region->leaving || region->held));
-    }
-    gps_waiting_done();
+    gps_deferred_each(0, GPS_PATIENT, unpublish, &last);
     gps_registry_take_exports(0, leave, NULL); /* exported after the exit began */
     gps_leak_report_end();
     gps_export_remove_tombstones();
 }
 
 /* --- the end of a context --- */
-
-struct gps_export *gps_teardown_context(uint64_t context, bool wait, const sigset_t *signals) {
-    if (wait)
-        settle(context, signals);
-    return gps_waiting_take(context, GPS_VERY_PATIENT);
-}
 
 /* The driver refused to destroy the context: what was brought here lives on. */
 static void return_to_registry(struct gps_export *region) {
@@ -158,24 +159,59 @@ static void return_to_registry(struct gps_export *region) {
                                     .kind = GPS_ALLOC_EXPORTED,
                                     .region = region};
     region->leaving = false;
-    gps_waiting_remove(region);
+    gps_deferred_remove(region);
     gps_registry_add(&alloc);
 }
 
-void gps_teardown_context_done(struct gps_export *region, bool gone, struct gps_reset *reset) {
-    struct gps_export *next;
+static void finish(struct gps_export *region, bool gone, struct gps_reset *reset) {
+    if (gone) {
+        gps_deferred_remove(region);
+        if (region->leaving && !region->final)
+            gps_leak_reset_export(reset, region);
+        gps_export_end(region);
+    } else if (region->leaving && !region->final) {
+        return_to_registry(region);
+    } else {
+        gps_deferred_put_back(region);
+    }
+}
+
+/* Regions that were not brought together before: the context was not known to end. */
+static void forget(void *reset, struct gps_alloc *alloc) {
+    if (!alloc->region)
+        return;
+    alloc->region->held = gps_importers_of(alloc->region, NULL, 0) != 0;
+    gps_leak_reset_export(reset, alloc->region);
+    gps_export_end(alloc->region);
+}
+
+static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
+    gps_registry_purge(context, epoch, forget, reset);
+    gps_import_purge(context, epoch, gps_leak_reset_import, reset);
+    gps_event_purge(context, epoch);
+    gps_leak_report_reset(reset);
+}
+
+/* Until the driver has answered, the reaper keeps away from the context's regions. */
+int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg) {
+    struct gps_scope scope;
+    struct gps_reset reset = {.context = context};
+    bool gone = false;
+    gps_scope_begin(&scope);
+    if (wait)
+        hand_over(context, &scope.signals);
+    struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
+    gps_scope_end(&scope);
+    const uint32_t epoch = gps_registry_epoch();
+    const int code = destroy(arg, &gone);
+    gps_scope_begin(&scope);
     for (; region; region = next) {
         next = region->work;
-        if (gone) {
-            gps_waiting_remove(region);
-            if (region->leaving && !region->final)
-                gps_leak_reset_export(reset, region);
-            gps_export_end(region);
-        } else if (region->leaving && !region->final) {
-            return_to_registry(region);
-        } else {
-            gps_waiting_put_back(region);
-        }
+        finish(region, gone, &reset);
     }
-    gps_waiting_done();
+    gps_deferred_done();
+    if (gone)
+        purge(context, epoch, &reset);
+    gps_scope_end(&scope);
+    return code;
 }

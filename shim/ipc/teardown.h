@@ -1,8 +1,8 @@
 /*
  * teardown.h - what becomes of exported memory when the process, or a context, ends with it in it.
  *
- * Results that were never freed are final now and are handed over; importers are waited for as
- * `linger` says; who still holds what is reported. Call inside a gps_scope.
+ * Results that were never freed are final now and are handed over. Importers are waited for as
+ * `linger` says. Memory that other processes still hold is reported. Call inside a gps_scope.
  */
 #ifndef GPS_TEARDOWN_H
 #define GPS_TEARDOWN_H
@@ -15,13 +15,15 @@
 /* The process ends, and the driver still works. `signals`: see watch.h. */
 void gps_teardown_exit(const sigset_t *signals);
 
-/* A context is about to go: waits, if `wait`, and keeps the reaper away from the context until
- * gps_teardown_context_done says whether the driver has destroyed it. */
-struct gps_export *gps_teardown_context(uint64_t context, bool wait, const sigset_t *signals);
-void gps_teardown_context_done(struct gps_export *regions, bool gone, struct gps_reset *reset);
-
-/* The very end: removes our records, but for those that others may still ask about, unless we are
+/* The very end: removes our records, but for those that others may still ask about, unless this is
  * the last process. */
 void gps_teardown_unpublish(bool last);
+
+/* A context ends, with all that was allocated and opened in it. `destroy` is the driver's call, and
+ * tells whether the context is gone. `wait`: results are handed over and importers waited for
+ * before it, as at exit; not where the call may well leave the context to others. Returns the code
+ * for the program. Needs no scope. */
+typedef int gps_destroy_fn(void *arg, bool *gone);
+int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg);
 
 #endif

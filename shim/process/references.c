@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/reporter.h"
-#include "lifecycle/lifecycle.h"
+#include "membership.h"
+#include "process.h"
 #include "util/clock.h"
-
-enum { SHOWN_USERS = 16 };
 
 /* Free slot numbers below `used`, as a stack. */
 static struct {
@@ -34,55 +32,58 @@ static void return_number(unsigned index) {
     slots.free[slots.free_count++] = index;
 }
 
-static void write_slot(unsigned index, const struct gps_slot *slot) {
-    struct gps_lease *lease = gps_life_lease();
-    const int status = lease ? gps_lease_write(lease, index, slot) : 0;
-    if (status < 0)
-        gps_report_store(status, "an open handle could not be published");
+static int write_slot(unsigned index, const struct gps_slot *slot) {
+    struct gps_lease *lease = gps_membership_lease();
+    return lease ? gps_lease_write(lease, index, slot) : 0;
 }
 
-unsigned gps_references_begin(const struct gps_id *id, enum gps_slot_via via) {
-    struct gps_slot slot = {
+int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
+    struct gps_slot intent = {
         .region = *id, .since = gps_clock_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};
-    if (!gps_life_lease())
-        return GPS_NO_SLOT;
-    gps_slot_seal(&slot);
+    int status = gps_membership_join();
+    *slot = GPS_NO_SLOT;
+    if (status < 0)
+        return status;
+    gps_slot_seal(&intent);
     pthread_mutex_lock(&slots.lock);
-    const unsigned index = take_number();
-    write_slot(index, &slot);
+    *slot = take_number();
+    status = write_slot(*slot, &intent);
     pthread_mutex_unlock(&slots.lock);
-    return index;
+    return status;
 }
 
-void gps_references_commit(unsigned index, const struct gps_id *id, enum gps_slot_via via,
-                           uint64_t address, uint64_t generation) {
-    struct gps_slot slot = {.region = *id,
+int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
+                          uint64_t address, uint64_t generation) {
+    struct gps_slot open = {.region = *id,
                             .address = address,
                             .since = gps_clock_now(),
                             .state = GPS_SLOT_OPEN,
                             .via = (uint32_t)via,
                             .generation = generation};
-    if (index == GPS_NO_SLOT)
-        return;
-    gps_slot_seal(&slot);
+    if (slot == GPS_NO_SLOT)
+        return 0;
+    gps_slot_seal(&open);
     pthread_mutex_lock(&slots.lock);
-    write_slot(index, &slot);
+    const int status = write_slot(slot, &open);
     pthread_mutex_unlock(&slots.lock);
+    return status;
 }
 
-void gps_references_end(unsigned index) {
-    if (index == GPS_NO_SLOT)
-        return;
+int gps_references_end(unsigned slot) {
+    if (slot == GPS_NO_SLOT)
+        return 0;
     pthread_mutex_lock(&slots.lock);
-    write_slot(index, &(struct gps_slot){0});
-    return_number(index);
+    const int status = write_slot(slot, &(struct gps_slot){0});
+    return_number(slot);
     pthread_mutex_unlock(&slots.lock);
+    return status;
 }
 
 unsigned gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
-    struct gps_user found[SHOWN_USERS];
-    const int count = gps_users_of(gps_life_store(), id, gps_life_self(), found, SHOWN_USERS);
-    for (unsigned i = 0; i < max && i < SHOWN_USERS && (int)i < count; i++)
+    struct gps_user found[GPS_USERS_REPORTED];
+    const int count =
+        gps_users_of(gps_membership_store(), id, gps_process_self(), found, GPS_USERS_REPORTED);
+    for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
         users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
     return count > 0 ? (unsigned)count : 0;
 }

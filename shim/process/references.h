@@ -1,9 +1,11 @@
 /*
- * references.h - what this process holds open of others', as it publishes it.
+ * references.h - the open references: which regions a process has open, as the directory publishes
+ * it.
  *
- * Owns the slots of our file in procs/ and their lock. An opening begins with an intent, which
- * counts as holding already, and is committed after the driver's open. Nothing here fails the
- * program's call: what cannot be published is reported once. Call inside a gps_scope.
+ * Owns the slots of this process's file in procs/ and their lock. An opening begins with an intent,
+ * which counts as a reference already, and is committed after the driver's open. Functions return 0
+ * or -errno; the program's call goes on in any case, and the caller reports the failure. Any
+ * thread; inside a gps_scope.
  */
 #ifndef GPS_REFERENCES_H
 #define GPS_REFERENCES_H
@@ -11,17 +13,19 @@
 #include "directory/record.h"
 #include "log/log.h"
 
-#define GPS_NO_SLOT UINT32_MAX
+#define GPS_NO_SLOT        UINT32_MAX
+#define GPS_USERS_REPORTED 16 /* a report names at most this many users of a region */
 
-/* Publishes the intent to open the region (or event): the number of its slot, or GPS_NO_SLOT. */
-unsigned gps_references_begin(const struct gps_id *id, enum gps_slot_via via);
-void gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
-                           uint64_t address, uint64_t generation);
-/* Closed, or never opened. */
-void gps_references_end(unsigned slot);
+/* Publishes the intent to open the region (or event). *slot is its number, GPS_NO_SLOT after a
+ * failure to join the directory. */
+int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
+int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
+                          uint64_t address, uint64_t generation);
+/* The reference is closed, or was never opened. */
+int gps_references_end(unsigned slot);
 
-/* Which other processes hold a region (or event) now and since when: their number, and the first
- * `max` of them. */
+/* The other processes that have a region (or event) open now, and since when: their number, and the
+ * first `max` of them. */
 unsigned gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
 
 void gps_references_reset(void); /* in a forked child */

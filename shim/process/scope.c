@@ -1,8 +1,10 @@
-/* scope.c - the frame around our own work inside a call of the program's; see ops.h. */
+/* scope.c - see scope.h. */
+#include "scope.h"
+
 #include <errno.h>
 #include <pthread.h>
 
-#include "ops.h"
+#include "driver_ops.h"
 
 const struct gps_ops *gps_ops;
 

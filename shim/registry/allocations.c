@@ -186,12 +186,9 @@ size_t gps_registry_count(void) {
     return count;
 }
 
-void gps_registry_reset(void) {
+void gps_registry_reset_allocations(void) {
     for (size_t i = 0; i < SHARDS; i++)
         shards[i] =
             (struct shard){.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
     memset((void *)&state, 0, sizeof(state));
-    gps_freed_reset();
-    gps_registry_reset_imports();
-    gps_registry_reset_events();
 }

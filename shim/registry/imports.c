@@ -47,7 +47,7 @@ static void insert(const struct gps_import *import) {
     HASH_ADD(by_region, table.by_region, key, sizeof(node->key), node);
 }
 
-void gps_registry_open(struct gps_import *import) {
+void gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     pthread_mutex_lock(&table.lock);
     struct node *node = at(import->pointer);
     if (node && !gps_id_equal(&node->import.region, &import->region)) {
@@ -56,10 +56,12 @@ void gps_registry_open(struct gps_import *import) {
     }
     import->count = node ? node->import.count + 1 : 1;
     import->opens = node ? node->import.opens + 1 : 1;
+    import->by_rule = (node ? node->import.by_rule : 0) + (via == GPS_VIA_RULE);
     import->reopened = node && node->import.reopened;
     if (node) {
         node->import.count = import->count;
         node->import.opens = import->opens;
+        node->import.by_rule = import->by_rule;
         node->import.reopened = true;
     } else {
         insert(import);
@@ -96,28 +98,37 @@ bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
     return node != NULL;
 }
 
-bool gps_registry_close(uint64_t pointer, struct gps_import *import) {
+enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
+                                  struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
     struct node *node = at(pointer);
-    if (node) {
+    const enum gps_close close =
+        !node                                                                  ? GPS_CLOSE_NONE
+        : via == GPS_VIA_PROGRAM && node->import.count == node->import.by_rule ? GPS_CLOSE_RULES
+                                                                               : GPS_CLOSE_ONE;
+    if (close == GPS_CLOSE_ONE) {
         node->import.count--;
+        node->import.by_rule -= via == GPS_VIA_RULE;
         *import = node->import;
         if (node->import.count == 0)
             drop(node);
     }
     pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return close;
 }
 
-void gps_registry_unclose(const struct gps_import *import) {
+void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via) {
     struct gps_import first = *import;
     pthread_mutex_lock(&table.lock);
     struct node *node = at(import->pointer);
     first.count = 1;
-    if (node)
+    first.by_rule = via == GPS_VIA_RULE;
+    if (node) {
         node->import.count++;
-    else
+        node->import.by_rule += first.by_rule;
+    } else {
         insert(&first);
+    }
     pthread_mutex_unlock(&table.lock);
 }
 

@@ -100,12 +100,13 @@ struct gps_import {
     uint64_t pointer;
     uint64_t context;
     struct gps_id region;
-    uint64_t count; /* opens without their close */
-    uint64_t opens; /* in all, since it was first opened */
-    bool reopened;  /* it was opened while it was open, which is reported once */
-    unsigned slot;  /* references.h's */
-    uint32_t trace; /* where it was opened */
-    int device;     /* ordinal of the one that was current then */
+    uint64_t count;   /* opens without their close */
+    uint64_t by_rule; /* of these, opens that a rule made in place of an allocation */
+    uint64_t opens;   /* in all, since it was first opened */
+    bool reopened;    /* it was opened while it was open, which is reported once */
+    unsigned slot;    /* references.h's */
+    uint32_t trace;   /* where it was opened */
+    int device;       /* ordinal of the one that was current then */
     uint32_t epoch;
     uint64_t generation;
     enum gps_slot_via via;
@@ -119,17 +120,22 @@ struct gps_import {
 
 /* Counts one more successful open that gave import->pointer, and sets import->count to the number
  * of opens now. 1: it is the first, and *import is recorded as it is. More: another open came
- * before, and the slot in *import is the caller's to free. */
-void gps_registry_open(struct gps_import *import);
+ * before, and the slot in *import is the caller's to free. `via`: of this open. */
+void gps_registry_open(struct gps_import *import, enum gps_slot_via via);
 /* False: it is not open any more. */
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
-/* Before the driver's close: counts one open down, and removes the import with the last. *import is
- * a copy, its count what is left. False: nothing is open at this address. */
-bool gps_registry_close(uint64_t pointer, struct gps_import *import);
+enum gps_close {
+    GPS_CLOSE_NONE,  /* nothing is open at this address */
+    GPS_CLOSE_ONE,   /* one open is counted down, and the import removed with the last */
+    GPS_CLOSE_RULES, /* the program closes what only a rule has opened: nothing was done */
+};
+/* Before the driver's close. CLOSE_ONE: *import is a copy, its count what is left. */
+enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
+                                  struct gps_import *import);
 /* The driver refused the close: *import is what gps_registry_close gave. */
-void gps_registry_unclose(const struct gps_import *import);
+void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via);
 /* Whether a region is open in any context of this process. */
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
 /* Removes and returns any one; false: nothing is open. */
@@ -166,8 +172,8 @@ void gps_registry_purge_events(uint64_t context, uint32_t epoch,
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found);
 
 /* In a forked child: forgets everything, without touching what the parent's threads had locked. */
-void gps_registry_reset(void);
-void gps_registry_reset_imports(void); /* parts of it */
+void gps_registry_reset_allocations(void);
+void gps_registry_reset_imports(void);
 void gps_registry_reset_events(void);
 
 #endif

@@ -2,14 +2,13 @@
 #include "memory.h"
 
 #include "audit/diagnose.h"
-#include "audit/leak.h"
 #include "audit/policy.h"
-#include "ipc/event.h"
+#include "ipc/close_before_free.h"
+#include "ipc/export.h"
 #include "ipc/import.h"
-#include "ipc/teardown.h"
-#include "ipc/waiting.h"
-#include "lifecycle/lifecycle.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
+#include "process/process.h"
+#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 
@@ -33,14 +32,17 @@ void gps_memory_allocated(uint64_t pointer, uint64_t size) {
 /* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
 static int free_unknown(uint64_t pointer, struct gps_release release) {
     const struct gps_question question = {.ask = GPS_ASK_FREE,
-                                          .known = gps_waiting_has(pointer) ? GPS_KNOWN_DEFERRED
-                                                                            : GPS_KNOWN_NOTHING,
-                                          .mode = gps_life_config()->options.mode};
+                                          .known = gps_deferred_has(pointer) ? GPS_KNOWN_DEFERRED
+                                                                             : GPS_KNOWN_NOTHING,
+                                          .mode = gps_process_config()->options.mode};
     const struct gps_answer answer = gps_policy(&question);
-    const int code =
-        answer.verdict == GPS_DENY ? answer.code : release.call(pointer, release.stream);
+    if (answer.verdict == GPS_DENY) {
+        gps_diagnose_double_free(pointer, answer.finding);
+        return answer.code;
+    }
+    const int code = release.call(pointer, release.stream);
     if (code == GPS_DEINITIALIZED)
-        gps_waiting_freed(pointer);
+        gps_deferred_freed(pointer);
     else if (code != GPS_OK)
         gps_diagnose_free(pointer, code);
     return code;
@@ -64,40 +66,11 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
         return free_unknown(pointer, release);
     switch (alloc.kind) {
     case GPS_ALLOC_EXPORTED:
-        return gps_export_free(&alloc, release);
+        return alloc.region->kept ? gps_export_free_vmm(&alloc)
+                                  : gps_close_before_free(&alloc, release);
     case GPS_ALLOC_IMPORTED:
         return gps_import_free(&alloc);
     default:
         return free_private(&alloc, release);
     }
-}
-
-/* Regions that nobody brought together before: the context was not known to end. */
-static void forget(void *reset, struct gps_alloc *alloc) {
-    if (!alloc->region)
-        return;
-    alloc->region->held = gps_export_users(alloc->region, NULL, 0) != 0;
-    gps_leak_reset_export(reset, alloc->region);
-    gps_export_end(alloc->region);
-}
-
-int gps_memory_destroy(uint64_t context, bool settle, gps_destroy_fn *destroy, void *arg) {
-    struct gps_scope scope;
-    struct gps_reset reset = {.context = context};
-    bool gone = false;
-    gps_scope_begin(&scope);
-    struct gps_export *waiting = gps_teardown_context(context, settle, &scope.signals);
-    gps_scope_end(&scope);
-    const uint32_t epoch = gps_registry_epoch();
-    const int code = destroy(arg, &gone);
-    gps_scope_begin(&scope);
-    gps_teardown_context_done(waiting, gone, &reset);
-    if (gone) {
-        gps_registry_purge(context, epoch, forget, &reset);
-        gps_import_purge(context, epoch, gps_leak_reset_import, &reset);
-        gps_event_purge(context, epoch);
-        gps_leak_report_reset(&reset);
-    }
-    gps_scope_end(&scope);
-    return code;
 }

@@ -10,9 +10,10 @@
 #include "audit/reporter.h"
 #include "digest.h"
 #include "hashes.h"
-#include "lifecycle/lifecycle.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
 #include "process/references.h"
+#include "process/scope.h"
 #include "process/watch.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -60,13 +61,14 @@ enum readiness { READY, NOT_YET, NEVER };
 
 static enum readiness ask(struct look *look) {
     struct gps_region_record *record = &look->record;
-    const int status = gps_region_read(gps_life_store(), &look->upload->region, record, NULL);
+    const int status = gps_region_read(gps_membership_store(), &look->upload->region, record, NULL);
     if (status == -ENOENT || (status == 0 && gps_record_over(record)))
         return NEVER;
     if (status == 0 && record->status.state == GPS_STATE_READY)
         return READY;
     look->waited = true;
-    return gps_lease_probe(gps_life_store(), &look->upload->creator) == GPS_DEAD ? NEVER : NOT_YET;
+    return gps_lease_probe(gps_membership_store(), &look->upload->creator) == GPS_DEAD ? NEVER
+                                                                                       : NOT_YET;
 }
 
 static enum verdict timed_out(struct look *look) {
@@ -80,7 +82,7 @@ static enum verdict timed_out(struct look *look) {
 
 /* Without its record it cannot be known whether all of it had been written, unless we waited. */
 static enum verdict never(struct look *look) {
-    const bool dead = gps_lease_probe(gps_life_store(), &look->upload->creator) == GPS_DEAD;
+    const bool dead = gps_lease_probe(gps_membership_store(), &look->upload->creator) == GPS_DEAD;
     return differ(look, GPS_SHARE_FALLBACK,
                   dead ? look->waited
                              ? "its creator ended before all of it was written; the allocation is "
@@ -99,7 +101,7 @@ static enum verdict wait_ready(struct look *look) {
     enum readiness readiness = ask(look);
     if (readiness == NOT_YET) {
         const uint64_t until = patience_of(look->upload);
-        gps_watch_open(&watch, gps_life_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
+        gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
         uint64_t now = gps_clock_monotonic();
         while ((readiness = ask(look)) == NOT_YET && now < until) {
             gps_watch_wait(&watch, until - now, look->signals);
@@ -195,18 +197,18 @@ static enum verdict compare_with(struct look *look, const uint64_t *hashes) {
 /* The region is what it was when its hashes were read, or they say nothing. */
 static bool still_ready(const struct look *look) {
     struct gps_region_record now;
-    return gps_region_read(gps_life_store(), &look->upload->region, &now, NULL) == 0 &&
+    return gps_region_read(gps_membership_store(), &look->upload->region, &now, NULL) == 0 &&
            now.status.state == GPS_STATE_READY &&
            now.status.changed == look->record.status.changed &&
-           gps_region_has_hashes(gps_life_store(), &look->upload->region);
+           gps_region_has_hashes(gps_membership_store(), &look->upload->region);
 }
 
 static enum verdict compare(struct look *look) {
     const uint64_t written = look->record.status.written;
     uint64_t *hashes = malloc((size_t)gps_hashes_count(written) * sizeof(*hashes));
     enum verdict verdict =
-        !hashes ||
-                gps_region_read_hashes(gps_life_store(), &look->upload->region, written, hashes) < 0
+        !hashes || gps_region_read_hashes(gps_membership_store(), &look->upload->region, written,
+                                          hashes) < 0
             ? differ(look, GPS_SHARE_FALLBACK, "its hashes cannot be read")
             : compare_with(look, hashes);
     free(hashes);
@@ -282,7 +284,7 @@ static void let_go(const struct gps_upload *upload) {
         return;
     if (!gps_registry_set_slot(upload->pointer, GPS_NO_SLOT))
         return; /* closed meanwhile: its slot is whose who closes it */
-    gps_references_end(import.slot);
+    gps_report_reference(gps_references_end(import.slot));
     gps_vmm_region_released(&upload->region);
 }
 

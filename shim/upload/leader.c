@@ -6,10 +6,11 @@
 
 #include "audit/reporter.h"
 #include "hashes.h"
-#include "ipc/export.h"
 #include "keeper/keeper_client.h"
-#include "lifecycle/lifecycle.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/scope.h"
 #include "readback.h"
 #include "staging_buffer.h"
 #include "stall.h"
@@ -25,8 +26,8 @@ static void report(const struct gps_upload *upload, const char *detail) {
 }
 
 static int set_state(const struct gps_upload *upload, enum gps_state to, uint64_t written) {
-    return gps_keeper_set_state(gps_life_store(), &upload->region, gps_life_self(), to, written,
-                                GPS_KEEPER_WAIT);
+    return gps_keeper_set_state(gps_membership_store(), &upload->region, gps_process_self(), to,
+                                written, GPS_KEEPER_WAIT);
 }
 
 /* --- becoming READY --- */
@@ -50,10 +51,10 @@ static bool hash_all(const struct gps_upload *upload, uint64_t *hashes) {
 
 /* NULL, or why not. */
 static const char *publish_hashes(const struct gps_upload *upload, uint64_t *hashes) {
-    if (gps_export_synchronize() != GPS_OK || !hash_all(upload, hashes))
+    if (gps_ops->synchronize() != GPS_OK || !hash_all(upload, hashes))
         return "all of it is written, but it could not be read back; importers stay private";
-    if (gps_region_set_hashes(gps_life_store(), &upload->region, gps_life_self(), upload->size,
-                              hashes) < 0)
+    if (gps_region_set_hashes(gps_membership_store(), &upload->region, gps_process_self(),
+                              upload->size, hashes) < 0)
         return "all of it is written, but its hashes could not be published; importers stay "
                "private";
     if (set_state(upload, GPS_STATE_READY, upload->size) < 0)
@@ -78,7 +79,7 @@ static enum gps_upload_phase publish(const struct gps_upload *upload) {
 static void unready(const struct gps_upload *upload) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    gps_region_drop_hashes(gps_life_store(), &upload->region);
+    gps_region_drop_hashes(gps_membership_store(), &upload->region);
     set_state(upload, GPS_STATE_WRITING, 0);
     gps_scope_end(&scope);
 }

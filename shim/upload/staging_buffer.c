@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "process/ops.h"
+#include "process/driver_ops.h"
 #include "readback.h"
 
 static struct {

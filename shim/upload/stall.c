@@ -6,14 +6,14 @@
 #include "audit/reporter.h"
 #include "directory/lease.h"
 #include "keeper/keeper_client.h"
-#include "lifecycle/lifecycle.h"
+#include "process/background.h"
+#include "process/membership.h"
+#include "process/process.h"
 #include "process/references.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
-
-#define SECOND UINT64_C(1000000000)
 
 enum { PAUSES = 4 };
 
@@ -34,7 +34,7 @@ static bool is_stalled(const struct gps_upload *upload, uint64_t now) {
     const uint64_t slow = longest < upload->wait / PAUSES ? PAUSES * longest : upload->wait;
     return upload->leads && !upload->busy && !upload->writers && upload->wrote &&
            (upload->phase == GPS_UPLOAD_WRITING || upload->phase == GPS_UPLOAD_UNSEEN) &&
-           now - upload->wrote >= (slow > SECOND ? slow : SECOND);
+           now - upload->wrote >= (slow > GPS_SECOND ? slow : GPS_SECOND);
 }
 
 /* --- giving one up --- */
@@ -65,13 +65,13 @@ static void let_go(const struct gps_upload *upload) {
     gps_mapping_name(upload->pointer, NULL);
     if (!gps_registry_find(upload->pointer, &alloc) || !alloc.region || !alloc.region->kept)
         return;
-    gps_references_end(alloc.region->slot);
+    gps_report_reference(gps_references_end(alloc.region->slot));
     alloc.region->slot = GPS_NO_SLOT;
 }
 
 static bool drop(const struct gps_upload *upload) {
-    const int status =
-        gps_keeper_drop(gps_life_store(), NULL, &upload->region, gps_life_self(), GPS_KEEPER_WAIT);
+    const int status = gps_keeper_drop(gps_membership_store(), NULL, &upload->region,
+                                       gps_process_self(), GPS_KEEPER_WAIT);
     if (status < 0 && status != -ENOENT)
         return false;
     let_go(upload);
@@ -106,7 +106,7 @@ static bool is_of(void *arg, struct gps_upload *upload) {
 
 static bool look_at(void *unused, const struct gps_proc *proc) {
     (void)unused;
-    if (gps_owner_equal(&proc->header.owner, gps_life_self()))
+    if (gps_owner_equal(&proc->header.owner, gps_process_self()))
         return true;
     for (unsigned i = 0; i < proc->slot_count; i++) {
         struct gps_id region = proc->slots[i].region;
@@ -119,15 +119,24 @@ static bool look_at(void *unused, const struct gps_proc *proc) {
     return true;
 }
 
-void gps_stall_tick(void) {
+static uint64_t look_for_stalled(void) {
     uint64_t now = gps_clock_monotonic();
     struct gps_upload *upload = gps_upload_find(any_stalled, &now);
-    if (!upload)
-        return;
-    gps_upload_put(upload);
-    gps_proc_each(gps_life_store(), look_at, NULL);
+    if (upload) {
+        gps_upload_put(upload);
+        gps_proc_each(gps_membership_store(), look_at, NULL);
+    }
+    return GPS_SECOND;
+}
+
+static struct gps_background task = {
+    .name = "gpushare-upload", .turn = look_for_stalled, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+void gps_stall_start(void) {
+    (void)gps_background_start(&task);
 }
 
 void gps_stall_reset(void) {
+    gps_background_reset(&task);
     longest = 0;
 }

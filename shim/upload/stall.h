@@ -20,8 +20,8 @@
 void gps_stall_begin(const struct gps_upload *upload);
 void gps_stall_end(struct gps_upload *upload);
 
-/* About once a second; by a thread of ours. Calls no driver. */
-void gps_stall_tick(void);
+/* A background thread looks for them from now on; it calls no driver. Inside a gps_scope. */
+void gps_stall_start(void);
 
 void gps_stall_reset(void); /* in a forked child */
 

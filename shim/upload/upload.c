@@ -87,6 +87,12 @@ void gps_upload_end(uint64_t pointer) {
         free(upload);
 }
 
+/* The upload first: the address can be another's as soon as it is unmapped. */
+int gps_upload_close(uint64_t pointer) {
+    gps_upload_end(pointer);
+    return gps_mapping_close(pointer);
+}
+
 void gps_upload_reset(void) {
     memset((void *)&state, 0, sizeof(state)); /* the objects are lost, not freed: malloc's locks */
 }

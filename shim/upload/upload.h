@@ -53,6 +53,9 @@ void gps_upload_follow(uint64_t pointer, uint64_t size, const struct gps_region_
 /* The allocation is about to be freed, or closed: waits until nobody is busy with it. Nothing
  * happens where there is none. */
 void gps_upload_end(uint64_t pointer);
+/* The same, and closes the mapping; the driver's code. Inside a scope that has entered a context.
+ */
+int gps_upload_close(uint64_t pointer);
 
 void gps_upload_reset(void); /* in a forked child */
 

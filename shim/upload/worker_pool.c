@@ -90,7 +90,7 @@ void gps_pool_call(struct gps_pool *crew, size_t wanted) {
     size_t starting = to_start(wanted);
     pthread_cond_broadcast(&state.called);
     pthread_mutex_unlock(&state.lock);
-    while (starting && gps_thread_start(run))
+    while (starting && gps_thread_start(run, NULL))
         starting--;
     if (starting) {
         pthread_mutex_lock(&state.lock);

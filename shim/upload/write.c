@@ -4,13 +4,11 @@
 #include "audit/reporter.h"
 #include "follower.h"
 #include "leader.h"
-#include "process/ops.h"
-#include "staging_buffer.h"
-#include "stall.h"
+#include "process/driver_ops.h"
+#include "process/scope.h"
 #include "upload.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
-#include "worker_pool.h"
 
 bool gps_write_seen;
 
@@ -26,10 +24,6 @@ void gps_write_start(const struct gps_config *config, const struct gps_owner *se
 
 void gps_write_reset(void) {
     gps_write_seen = false;
-    gps_pool_reset();
-    gps_upload_reset();
-    gps_staging_reset();
-    gps_stall_reset();
 }
 
 /* --- the ranges of a write --- */

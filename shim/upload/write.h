@@ -39,7 +39,7 @@ struct gps_write {
     size_t count;
 };
 
-/* A rule of this program asks for its writes. Constant once gps_life_enter was true. */
+/* A rule of this program asks for its writes. Constant once the process has begun. */
 extern bool gps_write_seen;
 void gps_write_start(const struct gps_config *config, const struct gps_owner *self);
 

@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "directory/record.h"
-#include "ipc/export.h"
-#include "process/ops.h"
-#include "upload/upload.h"
+#include "process/driver_ops.h"
 
 enum { DEVICES = 64 };
 
@@ -237,8 +235,7 @@ int gps_mapping_open(int descriptor, const struct gps_region_record *record, uin
 
 int gps_mapping_close(uint64_t pointer) {
     struct gps_mapping vmm;
-    gps_export_synchronize(); /* what is wrong with the context, unmapping tells */
-    gps_upload_end(pointer);  /* the address can be another's as soon as it is unmapped */
+    gps_ops->synchronize(); /* what is wrong with the context, unmapping tells */
     if (!take(pointer, &vmm))
         return GPS_INVALID_VALUE;
     const int code = gps_ops->unmap(vmm.pointer, vmm.extent);
@@ -268,7 +265,7 @@ static int copy_into(const struct gps_mapping *fresh, uint64_t from, int here) {
     code = map_block(&passing, here);
     if (code == GPS_OK) {
         code = gps_ops->copy(passing.pointer, from, passing.extent);
-        const int ended = gps_export_synchronize();
+        const int ended = gps_ops->synchronize();
         code = code == GPS_OK ? ended : code;
         gps_ops->unmap(passing.pointer, passing.extent);
     }
@@ -279,7 +276,7 @@ static int copy_into(const struct gps_mapping *fresh, uint64_t from, int here) {
 /* No mapping can be replaced at once: a kernel that another thread launches in between faults. So
  * what was launched during the copy is waited for, and the gap is as short as it can be. */
 static int replace(const struct gps_mapping *old, const struct gps_mapping *fresh, int here) {
-    int code = gps_export_synchronize();
+    int code = gps_ops->synchronize();
     if (code == GPS_OK)
         code = gps_ops->unmap(old->pointer, old->extent);
     if (code != GPS_OK)
@@ -301,7 +298,7 @@ int gps_mapping_privatise(uint64_t pointer) {
     fresh.device = here;
     fresh.writable = fresh.created = true;
     fresh.region = (struct gps_id){0};
-    code = gps_export_synchronize();
+    code = gps_ops->synchronize();
     if (code == GPS_OK)
         code = gps_ops->block_create(here, fresh.extent, &fresh.block);
     if (code != GPS_OK)

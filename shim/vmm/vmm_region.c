@@ -5,30 +5,34 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "audit/reporter.h"
 #include "directory/file.h"
 #include "keeper/keeper_client.h"
-#include "lifecycle/lifecycle.h"
 #include "mapping.h"
 #include "parked_descriptors.h"
-#include "process/ops.h"
+#include "process/background.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
 #include "process/references.h"
-#include "process/thread.h"
 #include "process/watch.h"
-#include "upload/stall.h"
 
 /* Where a handle of the driver's has the exporter's pid a token has zeros: nobody's. */
 static const uint8_t token_magic[16] = "GPSTOKEN";
 
 static struct {
-    pthread_mutex_t lock;
     pthread_mutex_t driver; /* the thread's while it uses the driver: the end waits for that */
-    bool watching, stop;
+    _Atomic bool watching;
     _Atomic uint64_t socket; /* inode of the keeper's that has all of ours */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .driver = PTHREAD_MUTEX_INITIALIZER};
+} state = {.driver = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t deposit_all_again(void);
+static struct gps_background keeper_watch = {.name = "gpushare-keep",
+                                             .watched = GPS_WATCH_ROOT,
+                                             .turn = deposit_all_again,
+                                             .lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool gps_vmm_region_is_token(const uint8_t handle[GPS_HANDLE_BYTES]) {
     return memcmp(handle, token_magic, sizeof(token_magic)) == 0;
@@ -60,13 +64,6 @@ bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
 
 /* --- another keeper --- */
 
-static bool stopped(void) {
-    pthread_mutex_lock(&state.lock);
-    const bool stop = state.stop;
-    pthread_mutex_unlock(&state.lock);
-    return stop;
-}
-
 /* The program may have freed it meanwhile, and have other memory at its address. Ids are never used
  * again: while it is there, it was all the time. */
 static bool is_there(const struct gps_mapping *vmm) {
@@ -78,62 +75,46 @@ static void deposit_again(void *unused, const struct gps_mapping *vmm) {
     struct gps_region_record record;
     int descriptor;
     (void)unused;
-    if (gps_region_read(gps_life_store(), &vmm->region, &record, NULL) < 0)
+    if (gps_region_read(gps_membership_store(), &vmm->region, &record, NULL) < 0)
         return;
     pthread_mutex_lock(&state.driver);
-    const bool has =
-        !stopped() && (vmm->created ? gps_mapping_descriptor(vmm->pointer, &descriptor) == GPS_OK
-                                    : gps_parked_get(&vmm->region, &descriptor));
+    const bool has = !gps_background_stopped(&keeper_watch) &&
+                     (vmm->created ? gps_mapping_descriptor(vmm->pointer, &descriptor) == GPS_OK
+                                   : gps_parked_get(&vmm->region, &descriptor));
     pthread_mutex_unlock(&state.driver);
     if (!has)
         return;
     if (is_there(vmm))
-        gps_keeper_deposit(gps_life_store(), &record, gps_life_self(), descriptor, GPS_KEEPER_WAIT);
+        gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
+                           GPS_KEEPER_WAIT);
     close(descriptor);
 }
 
 /* Deposits all that this process has when the socket is another one than before. */
-static void look(void) {
-    const uint64_t socket = gps_keeper_socket(gps_life_store());
+static uint64_t deposit_all_again(void) {
+    const uint64_t socket = gps_keeper_socket(gps_membership_store());
     if (socket && socket != atomic_load(&state.socket)) {
         gps_mapping_each(deposit_again, NULL);
         atomic_store(&state.socket, socket);
     }
+    return UINT64_MAX;
 }
 
-static void *watch_keeper(void *unused) {
-    struct gps_watch watch;
-    prctl(PR_SET_NAME, "gpushare-keep");
-    gps_watch_open(&watch, gps_life_store(), GPS_WATCH_ROOT);
-    while (!stopped()) {
-        look();
-        gps_stall_tick();
-        gps_watch_wait(&watch, UINT64_MAX, NULL);
-    }
-    gps_watch_close(&watch);
-    return unused;
-}
-
-/* Should it not start, the next region tries again. */
+/* Should the thread not start, the next region tries again. */
 static void start_watching(void) {
-    pthread_mutex_lock(&state.lock);
-    if (!state.watching && !state.stop) {
-        atomic_store(&state.socket, gps_keeper_socket(gps_life_store()));
-        state.watching = gps_thread_start(watch_keeper);
-    }
-    pthread_mutex_unlock(&state.lock);
+    if (!atomic_exchange(&state.watching, true))
+        atomic_store(&state.socket, gps_keeper_socket(gps_membership_store()));
+    (void)gps_background_start(&keeper_watch);
 }
 
 void gps_vmm_region_stop(void) {
-    pthread_mutex_lock(&state.lock);
-    state.stop = true;
-    pthread_mutex_unlock(&state.lock);
+    gps_background_stop(&keeper_watch);
     pthread_mutex_lock(&state.driver); /* after what is under way */
     pthread_mutex_unlock(&state.driver);
 }
 
 void gps_vmm_region_reset(void) {
-    gps_parked_reset();
+    gps_background_reset(&keeper_watch);
     memset((void *)&state, 0, sizeof(state));
 }
 
@@ -144,24 +125,27 @@ static int deposit(struct gps_export *region) {
     if (gps_mapping_descriptor(region->pointer, &descriptor) != GPS_OK)
         return -ENOTSUP;
     gps_record_seal(&region->record);
-    const int status = gps_keeper_deposit(gps_life_store(), &region->record, gps_life_self(),
-                                          descriptor, GPS_KEEPER_WAIT);
+    const int status = gps_keeper_deposit(gps_membership_store(), &region->record,
+                                          gps_process_self(), descriptor, GPS_KEEPER_WAIT);
     close(descriptor);
     return status;
 }
 
-/* The slot first: the keeper keeps for whom it finds in the directory. */
+/* The slot first: the keeper keeps a region for the processes that it finds in the directory. */
 int gps_vmm_region_publish(struct gps_export *region) {
     const struct gps_region_record *record = &region->record;
-    region->slot = gps_references_begin(&record->id, GPS_VIA_CREATOR);
-    gps_references_commit(region->slot, &record->id, GPS_VIA_CREATOR, region->pointer,
-                          record->generation);
-    int status = deposit(region);
+    int status = gps_references_begin(&record->id, GPS_VIA_CREATOR, &region->slot);
+    if (status == 0)
+        status = gps_references_commit(region->slot, &record->id, GPS_VIA_CREATOR, region->pointer,
+                                       record->generation);
+    if (status == 0)
+        status = deposit(region);
     if (status == 0 && *record->name)
-        status = gps_name_point(gps_life_store(), record->name, &record->id);
+        status = gps_name_point(gps_membership_store(), record->name, &record->id);
     if (status < 0) {
         gps_references_end(region->slot);
-        gps_keeper_drop(gps_life_store(), NULL, &record->id, gps_life_self(), GPS_KEEPER_WAIT);
+        gps_keeper_drop(gps_membership_store(), NULL, &record->id, gps_process_self(),
+                        GPS_KEEPER_WAIT);
         return status;
     }
     gps_mapping_name(region->pointer, &record->id);
@@ -170,10 +154,9 @@ int gps_vmm_region_publish(struct gps_export *region) {
 }
 
 void gps_vmm_region_end(struct gps_export *region) {
-    if (region->pointer)
-        gps_mapping_close(region->pointer);
-    gps_references_end(region->slot);
-    gps_keeper_released(gps_life_store(), &region->record.id, gps_life_self(), GPS_KEEPER_WAIT);
+    gps_report_reference(gps_references_end(region->slot));
+    gps_keeper_released(gps_membership_store(), &region->record.id, gps_process_self(),
+                        GPS_KEEPER_WAIT);
 }
 
 /* The keeper sees by itself that the slot was cleared, and nobody waits for that. */
@@ -183,7 +166,7 @@ void gps_vmm_region_released(const struct gps_id *region) {
 
 int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
     int descriptor;
-    const int status = gps_keeper_get(gps_life_store(), &record->id, gps_life_self(),
+    const int status = gps_keeper_get(gps_membership_store(), &record->id, gps_process_self(),
                                       GPS_KEEPER_WAIT, &descriptor);
     if (status < 0)
         return status;

@@ -8,7 +8,7 @@
 
 extern "C" {
 #include "audit/policy.h"
-#include "process/ops.h"
+#include "process/driver_ops.h"
 }
 
 namespace {

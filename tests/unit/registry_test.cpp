@@ -16,12 +16,19 @@ extern "C" {
 
 namespace {
 
+void forget_all() {
+    gps_registry_reset_allocations();
+    gps_registry_reset_imports();
+    gps_registry_reset_events();
+    gps_freed_reset();
+}
+
 struct Registry : testing::Test {
     void SetUp() override {
-        gps_registry_reset();
+        forget_all();
     }
     void TearDown() override {
-        gps_registry_reset();
+        forget_all();
     }
 };
 
@@ -274,7 +281,7 @@ constexpr uint64_t many = 1000000;
 TEST_F(Registry, AMillionEntriesAreFoundAndTaken) {
     const uint64_t steps[] = {512, 2u << 20};
     for (uint64_t step : steps) {
-        gps_registry_reset();
+        forget_all();
         const auto pointer = [step](uint64_t i) { return 0x7f0000000000 + i * step; };
         for (uint64_t i = 0; i < many; i++)
             add(pointer(i));
@@ -307,7 +314,7 @@ TEST_F(Registry, AResetForgetsEverything) {
     gps_freed_note(GPS_FREED_MEMORY, 0x2000, {1, 1, 0, 0, -1, false});
     add_event(0x3000);
     gps_registry_epoch();
-    gps_registry_reset();
+    forget_all();
     EXPECT_EQ(gps_registry_count(), 0u);
     EXPECT_FALSE(was_freed(0x2000));
     gps_event event;
@@ -338,7 +345,7 @@ gps_import import_of(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsig
 
 uint64_t open(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsigned slot = 5) {
     gps_import import = import_of(pointer, seed, context, slot);
-    gps_registry_open(&import);
+    gps_registry_open(&import, GPS_VIA_PROGRAM);
     return import.count;
 }
 
@@ -349,12 +356,12 @@ TEST_F(Registry, OpensAreCountedAndEachNeedsItsClose) {
     ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
     EXPECT_EQ(import.slot, 5u); /* of the first */
     EXPECT_EQ(import.count, 2u);
-    ASSERT_TRUE(gps_registry_close(0x1000, &import));
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
     EXPECT_EQ(import.count, 1u);
-    ASSERT_TRUE(gps_registry_close(0x1000, &import));
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
     EXPECT_EQ(import.count, 0u);
     EXPECT_EQ(import.slot, 5u);
-    EXPECT_FALSE(gps_registry_close(0x1000, &import));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
     EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
 }
 
@@ -362,7 +369,7 @@ TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
     const bool expected[] = {false, false, true, true};
     for (bool reopened : expected) {
         gps_import import = import_of(0x1000, 1);
-        gps_registry_open(&import);
+        gps_registry_open(&import, GPS_VIA_PROGRAM);
         EXPECT_EQ(import.reopened, reopened) << import.count;
     }
 }
@@ -371,8 +378,8 @@ TEST_F(Registry, ARefusedCloseIsTakenBack) {
     gps_import import;
     for (int opens = 1; opens <= 2; opens++) {
         open(0x1000, 1);
-        ASSERT_TRUE(gps_registry_close(0x1000, &import));
-        gps_registry_unclose(&import);
+        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+        gps_registry_unclose(&import, GPS_VIA_PROGRAM);
         ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
         EXPECT_EQ(import.count, static_cast<uint64_t>(opens));
     }
@@ -389,7 +396,7 @@ TEST_F(Registry, AnImportIsFoundByItsRegionInItsContextOnly) {
     ASSERT_TRUE(gps_registry_opened(&one, 2, &import));
     EXPECT_EQ(import.pointer, 0x3000u);
     EXPECT_FALSE(gps_registry_opened(&three, 1, &import));
-    gps_registry_close(0x1000, &import);
+    gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import);
     EXPECT_FALSE(gps_registry_opened(&one, 1, &import));
     EXPECT_TRUE(gps_registry_opened(&one, 2, &import));
 }
@@ -399,7 +406,7 @@ TEST_F(Registry, ASlotCanBeSetLater) {
     gps_registry_set_slot(0x1000, 9);
     gps_registry_set_slot(0x2000, 9); /* closed meanwhile */
     gps_import import;
-    ASSERT_TRUE(gps_registry_close(0x1000, &import));
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
     EXPECT_EQ(import.slot, 9u);
 }
 
@@ -408,12 +415,24 @@ TEST_F(Registry, KnowsWhichNamesRulesHaveImported) {
     by_rule.via = GPS_VIA_RULE;
     strcpy(by_rule.name, "frames");
     strcpy(by_program.name, "other");
-    gps_registry_open(&by_rule);
-    gps_registry_open(&by_program);
+    gps_registry_open(&by_rule, GPS_VIA_RULE);
+    gps_registry_open(&by_program, GPS_VIA_PROGRAM);
     EXPECT_TRUE(gps_registry_imports_name("frames"));
     EXPECT_FALSE(gps_registry_imports_name("other"));
-    gps_registry_close(0x1000, &by_rule);
+    gps_registry_close(0x1000, GPS_VIA_RULE, &by_rule);
     EXPECT_FALSE(gps_registry_imports_name("frames"));
+}
+
+TEST_F(Registry, TheProgramCannotCloseWhatOnlyARuleHasOpened) {
+    gps_import import = import_of(0x1000, 1), again = import;
+    import.via = GPS_VIA_RULE;
+    gps_registry_open(&import, GPS_VIA_RULE);
+    EXPECT_EQ(GPS_CLOSE_RULES, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    gps_registry_open(&again, GPS_VIA_PROGRAM);
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_RULES, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_RULE, &import));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
 }
 
 void collect_import(void *arg, const gps_import *import) {
@@ -443,7 +462,7 @@ TEST_F(Registry, ImportsAreExactUnderThreads) {
             for (int i = 0; i < 5000; i++) {
                 gps_import import;
                 firsts += open(0x1000, 1) == 1;
-                gps_registry_close(0x1000, &import);
+                gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import);
                 lasts += import.count == 0;
             }
         });

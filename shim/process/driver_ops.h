@@ -1,15 +1,14 @@
 /*
- * ops.h - the small table of driver operations that the core works with.
+ * driver_ops.h - the small table of driver operations that the rooms below the front end work with.
  *
- * The core (memory, export, import, share, defer) speaks of pointers, contexts and handles as plain
- * integers and bytes; a vendor's front end (driver.c for CUDA) fills in this table. All return the
- * vendor's code, 0 for success, and write outputs only on success. None takes a lock of ours, and
- * none is called while one is held. They act on the calling thread's current context unless said.
+ * They speak of pointers, contexts and handles as plain integers and bytes; a vendor's front end
+ * (cuda/operations.c) fills in this table. All return the vendor's code, 0 for success, and write
+ * outputs only on success. None takes a lock of ours, and none is called while one is held. They
+ * act on the calling thread's current context unless said.
  */
-#ifndef GPS_OPS_H
-#define GPS_OPS_H
+#ifndef GPS_DRIVER_OPS_H
+#define GPS_DRIVER_OPS_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -47,10 +46,12 @@ struct gps_ops {
     int (*context)(uint64_t *context); /* 0: none is current */
     int (*device)(int *ordinal);       /* of the current context */
     int (*uuid)(int ordinal, uint8_t uuid[GPS_UUID_BYTES]);
-    int (*enter)(uint64_t context);      /* push it */
-    void (*leave)(void);                 /* pop it */
-    int (*relax)(int *mode);             /* exchange this thread's stream capture mode */
-    int (*synchronize)(void);            /* wait for all work of the current context */
+    int (*enter)(uint64_t context); /* push it */
+    void (*leave)(void);            /* pop it */
+    int (*relax)(int *mode);        /* exchange this thread's stream capture mode */
+    /* Waits for all work of the current context as a free does, by a real free of a scrap
+     * allocation: other threads' graph captures survive it. */
+    int (*synchronize)(void);
     bool (*capturing)(uint64_t stream);  /* its work goes into a graph */
     int (*stream_wait)(uint64_t stream); /* wait for what it has to do */
 
@@ -87,29 +88,7 @@ struct gps_ops {
     int (*pin)(void *memory, uint64_t size);
 };
 
-/* Set by the front end when gps_ops_attach first succeeds; constant from then on. */
+/* Set by the front end before the first call begins; constant from then on. */
 extern const struct gps_ops *gps_ops;
-
-/* The front end's: finds the driver, if the program has loaded it. True when attached, now or
- * before. */
-bool gps_ops_attach(void);
-
-/*
- * Around every piece of our own work that calls the driver, the kernel or libc: signals blocked,
- * cancellation off, errno kept, and this thread free to allocate and wait although another may be
- * capturing a graph. With a context it is current inside.
- */
-struct gps_scope {
-    sigset_t signals;
-    int error;
-    int cancel;
-    int capture;
-    bool relaxed;
-    bool entered;
-};
-void gps_scope_begin(struct gps_scope *scope); /* no driver calls inside */
-int gps_scope_enter(struct gps_scope *scope,
-                    uint64_t context); /* 0: leave it current; else a code */
-void gps_scope_end(struct gps_scope *scope);
 
 #endif

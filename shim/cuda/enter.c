@@ -1,0 +1,18 @@
+/* enter.c - see enter.h. */
+#include "enter.h"
+
+#include "driver.h"
+#include "lifecycle/lifecycle.h"
+#include "operations.h"
+
+/* Takes the loader's lock. */
+static bool attach(void) {
+    const bool attached = gps_driver_attach();
+    if (attached)
+        gps_operations_use();
+    return attached;
+}
+
+bool gps_enter_first(void) {
+    return gps_lifecycle_begin(attach);
+}

@@ -1,0 +1,19 @@
+/*
+ * enter.h - whether gpushare acts on a call: the first thing in every wrapper.
+ */
+#ifndef GPS_ENTER_H
+#define GPS_ENTER_H
+
+#include "process/process.h"
+
+/* The process's first call: attaches to the driver and begins. */
+bool gps_enter_first(void);
+
+/* Two loads once the process has begun. */
+static inline bool gps_enter(void) {
+    const enum gps_phase phase = gps_process_phase();
+    return __builtin_expect(phase == GPS_PHASE_ON, 1) ||
+           (phase == GPS_PHASE_NEW && gps_enter_first());
+}
+
+#endif

@@ -1,0 +1,377 @@
+/* close_before_free.c - see close_before_free.h. The way of one cudaFree begins at the end. */
+#include "close_before_free.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "audit/policy.h"
+#include "audit/region_history.h"
+#include "audit/reporter.h"
+#include "export.h"
+#include "importers.h"
+#include "process/background.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/scope.h"
+#include "process/watch.h"
+#include "registry/freed_history.h"
+#include "stack/trace.h"
+#include "util/clock.h"
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t idle; /* no pass is under way */
+    struct gps_export *list;
+    unsigned passes; /* under way */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+
+static bool any_left(void);
+static uint64_t reap(void);
+static struct gps_background reaper = {.name = "gpushare-reaper",
+                                       .watched = GPS_WATCH_PROCS,
+                                       .turn = reap,
+                                       .left = any_left,
+                                       .lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- the regions that wait --- */
+
+static void add(struct gps_export *region, bool busy) {
+    pthread_mutex_lock(&state.lock);
+    region->busy = busy;
+    region->next = state.list;
+    region->link = &state.list;
+    if (region->next)
+        region->next->link = &region->next;
+    state.list = region;
+    pthread_mutex_unlock(&state.lock);
+}
+
+void gps_deferred_add(struct gps_export *region) {
+    add(region, false);
+}
+
+void gps_deferred_remove(struct gps_export *region) {
+    pthread_mutex_lock(&state.lock);
+    region->busy = false;
+    *region->link = region->next;
+    if (region->next)
+        region->next->link = region->link;
+    pthread_mutex_unlock(&state.lock);
+}
+
+bool gps_deferred_has(uint64_t pointer) {
+    bool found = false;
+    pthread_mutex_lock(&state.lock);
+    for (const struct gps_export *region = state.list; region && !found; region = region->next)
+        found = region->pointer == pointer && !region->leaving;
+    pthread_mutex_unlock(&state.lock);
+    return found;
+}
+
+void gps_deferred_freed(uint64_t pointer) {
+    pthread_mutex_lock(&state.lock);
+    for (struct gps_export *region = state.list; region; region = region->next)
+        if (region->pointer == pointer)
+            region->reported = true; /* there is no leak to report */
+    pthread_mutex_unlock(&state.lock);
+}
+
+static bool any_left(void) {
+    pthread_mutex_lock(&state.lock);
+    const bool any = state.list;
+    pthread_mutex_unlock(&state.lock);
+    return any;
+}
+
+/* When the next hand-over ends; UINT64_MAX: none is open. */
+static uint64_t next_end(void) {
+    uint64_t end = UINT64_MAX;
+    pthread_mutex_lock(&state.lock);
+    for (const struct gps_export *region = state.list; region; region = region->next)
+        if (region->final && !region->claimed && !region->held && region->record.status.until < end)
+            end = region->record.status.until;
+    pthread_mutex_unlock(&state.lock);
+    return end;
+}
+
+/* --- passes --- */
+
+static void wait_idle(enum gps_patience patience) {
+    struct timespec until;
+    int code = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 2;
+    while (state.passes && code == 0)
+        code = patience == GPS_VERY_PATIENT
+                   ? pthread_cond_wait(&state.idle, &state.lock)
+                   : pthread_cond_clockwait(&state.idle, &state.lock, CLOCK_MONOTONIC, &until);
+}
+
+struct gps_export *gps_deferred_take(uint64_t context, enum gps_patience patience) {
+    struct gps_export *work = NULL;
+    pthread_mutex_lock(&state.lock);
+    if (patience != GPS_HASTY)
+        wait_idle(patience);
+    state.passes++;
+    for (struct gps_export *region = state.list; region; region = region->next) {
+        if (region->busy || (context && region->context != context))
+            continue;
+        region->busy = true;
+        region->work = work;
+        work = region;
+    }
+    pthread_mutex_unlock(&state.lock);
+    gps_importers_mark(work);
+    return work;
+}
+
+void gps_deferred_put_back(struct gps_export *region) {
+    pthread_mutex_lock(&state.lock);
+    region->busy = false;
+    pthread_mutex_unlock(&state.lock);
+}
+
+void gps_deferred_done(void) {
+    pthread_mutex_lock(&state.lock);
+    if (--state.passes == 0)
+        pthread_cond_broadcast(&state.idle);
+    pthread_mutex_unlock(&state.lock);
+}
+
+void gps_deferred_each(uint64_t context, enum gps_patience patience,
+                       bool (*fn)(void *arg, struct gps_export *region), void *arg) {
+    struct gps_export *region = gps_deferred_take(context, patience), *next;
+    for (; region; region = next) {
+        next = region->work;
+        if (!fn(arg, region))
+            gps_deferred_put_back(region);
+    }
+    gps_deferred_done();
+}
+
+/* --- the reaper: frees what is due --- */
+
+void gps_deferred_report_unclaimed(const struct gps_export *region) {
+    struct gps_report report = gps_report_new(GPS_SHARE_TIMEOUT);
+    gps_report_about_export(&report, region);
+    report.detail = "no importer took the result within its hand-over time; it was freed";
+    gps_report_send(&report);
+}
+
+/* Whether the memory can go now. A result waits to be claimed, then to be let go of. */
+static bool is_due(const struct gps_export *region) {
+    if (region->leaving || region->held)
+        return false;
+    if (!region->final || region->claimed)
+        return true;
+    return gps_clock_now() >= region->record.status.until;
+}
+
+/* A result is open to importers until now: close it, then look once more. */
+static bool close_result(struct gps_export *region) {
+    gps_export_unname(region);
+    gps_export_set_state(region, GPS_STATE_CLOSING, 0);
+    region->held = gps_importers_of(region, NULL, 0) != 0;
+    if (!region->held && !region->claimed)
+        gps_deferred_report_unclaimed(region);
+    region->final = false; /* from here on it waits like any other freed region */
+    return !region->held;
+}
+
+static void release(const struct gps_export *region) {
+    struct gps_scope scope;
+    if (gps_scope_enter(&scope, region->context) == GPS_OK)
+        gps_ops->release(region->pointer);
+    gps_scope_end(&scope);
+}
+
+static bool free_if_due(void *unused, struct gps_export *region) {
+    (void)unused;
+    if (gps_background_stopped(&reaper) || !is_due(region) ||
+        (region->final && !close_result(region)))
+        return false;
+    release(region);
+    gps_deferred_remove(region); /* after the free: until then a second one must not pass */
+    gps_export_end(region);
+    return true;
+}
+
+static uint64_t reap(void) {
+    gps_deferred_each(0, GPS_HASTY, free_if_due, NULL);
+    const uint64_t end = next_end(), now = gps_clock_now();
+    return end > now ? end - now : 0;
+}
+
+bool gps_deferred_relieve(void) {
+    if (!any_left())
+        return false;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_deferred_each(0, GPS_PATIENT, free_if_due,
+                      NULL); /* after what the reaper frees right now */
+    gps_scope_end(&scope);
+    return true; /* in any case: the reaper may have freed it before we looked */
+}
+
+static bool leave_it(void *unused, struct gps_export *region) {
+    (void)unused;
+    (void)region;
+    return false;
+}
+
+void gps_deferred_stop(void) {
+    gps_background_stop(&reaper);
+    gps_deferred_each(0, GPS_PATIENT, leave_it, NULL); /* after the pass under way */
+}
+
+void gps_deferred_reset(void) {
+    gps_background_reset(&reaper);
+    memset((void *)&state, 0, sizeof(state));
+    pthread_cond_init(&state.idle, NULL);
+}
+
+/* --- the program frees a region --- */
+
+static struct gps_answer ask(enum gps_known known, bool waited) {
+    const struct gps_options *options = &gps_process_config()->options;
+    return gps_policy(&(struct gps_question){.ask = GPS_ASK_FREE,
+                                             .known = known,
+                                             .mode = options->mode,
+                                             .on_free = options->on_free,
+                                             .waited = waited,
+                                             .exiting = gps_process_exiting()});
+}
+
+static void report_held(const struct gps_export *region, enum gps_finding finding,
+                        const struct gps_party *users, unsigned count) {
+    struct gps_report report = gps_report_new(finding);
+    gps_report_about_export(&report, region);
+    gps_report_users(&report, users, count);
+    gps_report_send(&report);
+}
+
+/* Marks the region closing first and looks for importers then: see import.h for the other half. */
+static struct gps_answer ask_about(struct gps_export *region, bool waited) {
+    struct gps_party users[GPS_USERS_REPORTED];
+    if (region->rule && region->rule->ready == GPS_READY_FREE && !region->final)
+        return ask(GPS_KNOWN_RESULT, waited);
+    if (gps_process_config()->options.mode == GPS_MODE_SHARE)
+        gps_export_set_state(region, GPS_STATE_CLOSING, 0);
+    const unsigned count = gps_importers_of(region, users, GPS_USERS_REPORTED);
+    const struct gps_answer answer = ask(count ? GPS_KNOWN_HELD : GPS_KNOWN_EXPORTED, waited);
+    if (answer.finding != GPS_NO_FINDING)
+        report_held(region, answer.finding, users, count);
+    return answer;
+}
+
+/* Returns when no importer is left, or after `nanos`. */
+static void wait_for_importers(const struct gps_export *region, uint64_t nanos,
+                               const sigset_t *signals) {
+    const uint64_t until = gps_clock_monotonic() + nanos;
+    struct gps_watch watch;
+    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
+    while (gps_importers_of(region, NULL, 0)) {
+        const uint64_t now = gps_clock_monotonic();
+        if (now >= until)
+            break;
+        gps_watch_wait(&watch, until - now, signals);
+    }
+    gps_watch_close(&watch);
+}
+
+/* While this thread waits or synchronises, a second free by another must find the region somewhere.
+ */
+static struct gps_answer ask_and_wait(struct gps_export *region, const sigset_t *signals) {
+    struct gps_answer answer = ask_about(region, false);
+    const bool puts_off = answer.verdict != GPS_FORWARD && answer.verdict != GPS_DENY;
+    if (puts_off)
+        add(region, true);
+    if (answer.verdict == GPS_WAIT) {
+        wait_for_importers(region, gps_process_config()->options.free_timeout, signals);
+        answer = ask_about(region, true);
+    }
+    if (puts_off && answer.verdict == GPS_FORWARD)
+        gps_deferred_remove(region);
+    return answer;
+}
+
+/* The memory stays: the region is what it was. */
+static void put_back(const struct gps_alloc *alloc, enum gps_state was) {
+    gps_export_set_state(alloc->region, was, 0);
+    gps_registry_add(alloc);
+}
+
+static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state was) {
+    struct gps_scope scope;
+    const uint32_t freed = gps_trace_kept();
+    gps_scope_begin(&scope);
+    /* until it is allocated again, or put back */
+    gps_freed_note_allocation(alloc, freed);
+    gps_region_history_publish(alloc->region, freed);
+    const struct gps_answer answer = ask_and_wait(alloc->region, &scope.signals);
+    if (answer.verdict == GPS_DENY)
+        put_back(alloc, was);
+    else if (answer.verdict != GPS_HAND_OVER)
+        gps_export_unname(alloc->region);
+    gps_scope_end(&scope);
+    return answer;
+}
+
+/* The driver's free is the program's own call: signals and capture mode are as it left them. */
+static int free_now(const struct gps_alloc *alloc, enum gps_state was,
+                    struct gps_release release_by) {
+    const int code = release_by.call(alloc->pointer, release_by.stream);
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    if (code == GPS_OK) {
+        gps_export_end(alloc->region);
+    } else {
+        gps_export_rename(alloc->region);
+        put_back(alloc, was);
+    }
+    gps_scope_end(&scope);
+    return code;
+}
+
+/* From now on the region is the reaper's. Should its thread not start, the next deferral tries
+ * again.
+ */
+static void defer(struct gps_export *region, bool result) {
+    if (result) {
+        region->final = true;
+        gps_export_set_state(region, GPS_STATE_FINAL, gps_clock_now() + region->rule->handover);
+    }
+    gps_deferred_put_back(region);
+    (void)gps_background_start(&reaper);
+}
+
+static int put_off(const struct gps_alloc *alloc, enum gps_state was, bool result, bool ordered) {
+    struct gps_scope scope;
+    int code = gps_scope_enter(&scope, alloc->context);
+    if (code == GPS_OK && (result || !ordered)) /* a free on a stream waits for nothing */
+        code = gps_ops->synchronize();
+    if (code == GPS_OK) {
+        defer(alloc->region, result);
+    } else {
+        gps_deferred_remove(alloc->region);
+        gps_export_rename(alloc->region);
+        put_back(alloc, was);
+    }
+    gps_scope_end(&scope);
+    return code;
+}
+
+int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release release_by) {
+    const enum gps_state was = (enum gps_state)alloc->region->record.status.state;
+    const struct gps_answer answer = prepare(alloc, was);
+    switch (answer.verdict) {
+    case GPS_DENY:
+        return answer.code;
+    case GPS_FORWARD:
+        return free_now(alloc, was, release_by);
+    default:
+        return put_off(alloc, was, answer.verdict == GPS_HAND_OVER, release_by.ordered);
+    }
+}

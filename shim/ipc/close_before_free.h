@@ -1,0 +1,71 @@
+/*
+ * close_before_free.h - the memory of a region is freed after its last importer has closed it.
+ *
+ * Owns the regions that wait for that: freed by the program while other processes hold them, final
+ * results (ready = free) on their way to a first importer, and what a process or context leaves
+ * behind. A waiting region stays in the list until its memory is gone, so a second free of it never
+ * reaches the driver. A background thread, the reaper, starts with the first one and frees in the
+ * driver what is no longer held.
+ *
+ * A thread works on waiting regions in passes: it takes them, which makes them its own ("busy"),
+ * with `held` and `claimed` as the directory says now; it puts each one back or removes it; and it
+ * ends the pass. The list's lock is held across neither driver calls nor I/O.
+ *
+ * Call inside a gps_scope where not said otherwise. Any thread.
+ */
+#ifndef GPS_CLOSE_BEFORE_FREE_H
+#define GPS_CLOSE_BEFORE_FREE_H
+
+#include "registry/registry.h"
+
+/* The driver's free as the program called it. */
+struct gps_release {
+    int (*call)(uint64_t pointer, void *stream);
+    void *stream;
+    bool ordered; /* on a stream: it waits for nothing */
+};
+
+/* The program frees an exported allocation, which the caller has taken from the registry: asks
+ * policy, and frees with `release` if and when that is the answer. Returns the code for the
+ * program. Needs no scope. */
+int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release release);
+
+/* Whether a pointer that the program has freed is still allocated, here. Needs no scope. */
+bool gps_deferred_has(uint64_t pointer);
+/* The device is out of memory: frees what can be freed. True when it is worth another try. Needs no
+ * scope. */
+bool gps_deferred_relieve(void);
+/* The program has freed what it leaves behind after all, when the driver no longer could. */
+void gps_deferred_freed(uint64_t pointer);
+
+/* share-timeout: no importer came for a result. */
+void gps_deferred_report_unclaimed(const struct gps_export *region);
+
+/* --- for teardown --- */
+
+void gps_deferred_add(struct gps_export *region);
+
+/* How long to wait for passes under way, which may be in a free that waits for a kernel. */
+enum gps_patience {
+    GPS_HASTY,        /* not at all: what others are busy with is left to them */
+    GPS_PATIENT,      /* two seconds */
+    GPS_VERY_PATIENT, /* to their end: the driver is about to do the same */
+};
+
+/* Begins a pass: all regions of a context (0: of any) that no thread is busy with, linked by
+ * `work`. */
+struct gps_export *gps_deferred_take(uint64_t context, enum gps_patience patience);
+void gps_deferred_put_back(struct gps_export *region);
+void gps_deferred_remove(struct gps_export *region); /* the caller's from now on */
+void gps_deferred_done(void);                        /* ends the pass */
+
+/* A whole pass: fn removes a region and returns true, or leaves it and returns false. */
+void gps_deferred_each(uint64_t context, enum gps_patience patience,
+                       bool (*fn)(void *arg, struct gps_export *region), void *arg);
+
+/* The process ends: the reaper touches the driver no more once this returns. */
+void gps_deferred_stop(void);
+
+void gps_deferred_reset(void); /* in a forked child */
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * importers.h - the other processes that have a region of ours open.
+ *
+ * The directory is read anew each time. Needs a joined directory; inside a gps_scope. Any thread.
+ */
+#ifndef GPS_IMPORTERS_H
+#define GPS_IMPORTERS_H
+
+#include "log/log.h"
+#include "registry/registry.h"
+
+/* The number of importers, and the first `max` of them. */
+unsigned gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max);
+
+/* Sets `held` and `claimed` of every region in the list (linked by `work`), by one pass over the
+ * directory. Where it cannot be read, every region counts as held: better late than pulled away. */
+void gps_importers_mark(struct gps_export *work);
+
+#endif

@@ -1,0 +1,86 @@
+/* exit.c - the end of the process; see lifecycle.h. */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "audit/leak.h"
+#include "ipc/teardown.h"
+#include "lifecycle.h"
+#include "log/log.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/scope.h"
+#include "stack/call.h"
+#include "vmm/vmm_region.h"
+
+static struct { bool registered; /* atexit handlers survive fork, so once is enough */ } state;
+
+/* A signal handler that ends the process may have interrupted a wrapper of ours, locks and all. */
+static bool is_interrupted(void) {
+    return gps_call.inside != 0;
+}
+
+/* A crash handler on a stack of its own is in no state for all of this; that stack is small, too.
+ * The kernel drops the lease, and the next process does the rest. */
+static bool in_crash_handler(void) {
+    stack_t stack;
+    return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK);
+}
+
+/* --- before the driver's teardown --- */
+
+static void on_exit_handler(void) {
+    if (gps_process_phase() != GPS_PHASE_ON || is_interrupted() || !gps_process_begin_exit())
+        return;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_teardown_exit(&scope.signals);
+    gps_scope_end(&scope);
+}
+
+void gps_lifecycle_driver_ready(void) {
+    gps_process_lock();
+    if (!state.registered)
+        state.registered = atexit(on_exit_handler) == 0;
+    gps_process_unlock();
+}
+
+bool gps_exit_registered(void) {
+    return state.registered;
+}
+
+/* --- the very end --- */
+
+/* What others may still ask about stays until the last process leaves; then the directory is empty.
+ */
+static void unpublish(void) {
+    if (gps_membership_lease())
+        gps_membership_end(gps_teardown_unpublish);
+    else
+        gps_leak_report_end();
+}
+
+__attribute__((destructor)) static void on_unload(void) {
+    if (gps_process_phase() != GPS_PHASE_ON || is_interrupted())
+        return;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    if (gps_process_set_phase(GPS_PHASE_ENDED) == GPS_PHASE_ON) {
+        unpublish();
+        gps_log_summary();
+    }
+    gps_scope_end(&scope);
+}
+
+/* A child made by vfork borrows this memory: its _exit is not the end of this process. */
+static bool is_borrowed(void) {
+    return gps_process_self()->pid != (uint32_t)getpid();
+}
+
+void gps_lifecycle_end(void) {
+    if (gps_process_phase() != GPS_PHASE_ON || is_interrupted() || is_borrowed() ||
+        in_crash_handler())
+        return;
+    on_exit_handler();
+    on_unload();
+}

@@ -1,0 +1,112 @@
+/* start.c - the process's first call; see lifecycle.h. */
+#include <string.h>
+
+#include "audit/allocation_log.h"
+#include "audit/reporter.h"
+#include "lifecycle.h"
+#include "log/log.h"
+#include "process/process.h"
+#include "process/scope.h"
+#include "rules/rules.h"
+#include "stack/stack.h"
+#include "stack/trace.h"
+#include "upload/write.h"
+#include "util/text.h"
+
+static struct {
+    bool used; /* this image has begun before: after a fork there is something to forget */
+    struct gps_party
+        parent; /* the process that this one was forked from, if that used the driver */
+} state;
+
+/* --- the configuration --- */
+
+struct first_error {
+    char text[512];
+    unsigned count;
+};
+
+static void note_config_error(void *arg, const char *file, unsigned line, const char *message) {
+    struct first_error *first = arg;
+    if (first->count++)
+        return;
+    struct gps_text text = GPS_TEXT(first->text);
+    gps_text_str(&text, file);
+    if (line) {
+        gps_text_str(&text, ":");
+        gps_text_dec(&text, line);
+    }
+    gps_text_str(&text, ": ");
+    gps_text_str(&text, message);
+}
+
+static void report_config(struct first_error *error) {
+    if (error->count > 1) {
+        const size_t length = strlen(error->text);
+        struct gps_text text = gps_text_on(error->text + length, sizeof(error->text) - length);
+        gps_text_str(&text, " (and ");
+        gps_text_dec(&text, error->count - 1);
+        gps_text_str(&text, " more)");
+    }
+    struct gps_report report = gps_report_new(GPS_CONFIG_ERROR);
+    report.detail = error->count ? error->text : "out of memory";
+    gps_report_send(&report);
+}
+
+/* --- the start --- */
+
+static void forget_parent(void) {
+    if (gps_exit_registered())
+        state.parent = (struct gps_party){.owner = *gps_process_self()};
+    gps_fork_reset();
+}
+
+static enum gps_phase start(void) {
+    if (state.used)
+        forget_parent();
+    state.used = true;
+    struct first_error error = {.count = 0};
+    const int status = gps_process_load(note_config_error, &error);
+    const struct gps_config *config = gps_process_config();
+    gps_log_open(&config->options, gps_process_self());
+    gps_stack_start();
+    gps_trace_start(config->options.stack_depth, config->options.mode == GPS_MODE_AUDIT);
+    if (status < 0)
+        report_config(&error);
+    if (status < 0 || config->options.mode == GPS_MODE_OFF)
+        return GPS_PHASE_OFF;
+    gps_rules_start(config, gps_process_self());
+    gps_write_start(config, gps_process_self());
+    gps_allocation_log_start(&config->options);
+    return GPS_PHASE_ON;
+}
+
+bool gps_lifecycle_begin(bool (*attach)(void)) {
+    struct gps_scope scope;
+    gps_process_make_page();
+    gps_scope_begin(&scope);
+    const bool attached = attach(); /* takes the loader's lock: not under ours */
+    gps_process_lock();
+    if (attached && gps_process_phase() == GPS_PHASE_NEW)
+        gps_process_set_phase(start());
+    const bool on = gps_process_phase() == GPS_PHASE_ON;
+    gps_process_unlock();
+    gps_scope_end(&scope);
+    return on;
+}
+
+void gps_lifecycle_not_initialized(void) {
+    struct gps_scope scope;
+    if (!state.parent.owner.pid)
+        return;
+    gps_scope_begin(&scope);
+    struct gps_report report = gps_report_on(GPS_ASK_FORKED, GPS_KNOWN_NOTHING);
+    report.others = &state.parent;
+    report.other_count = 1;
+    gps_report_send(&report);
+    gps_scope_end(&scope);
+}
+
+__attribute__((constructor)) static void on_load(void) {
+    gps_log_start();
+}

@@ -1,0 +1,78 @@
+/* membership.c - see membership.h. */
+#include "membership.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "process.h"
+
+enum { UNTRIED, JOINED, ENDED, FAILED };
+
+static struct {
+    _Atomic int stage;
+    int status; /* of the attempt */
+    struct gps_store store;
+    struct gps_lease lease;
+} state;
+
+static int take_lease(void) {
+    char root[GPS_STORE_PATH];
+    const char *dir = getenv("GPUSHARE_DIR"), *name_space = getenv("GPUSHARE_NAMESPACE");
+    if (!dir || !*dir) {
+        gps_store_default_root(root, sizeof(root));
+        dir = root;
+    }
+    const int status =
+        gps_store_init(&state.store, dir, name_space && *name_space ? name_space : "default", true);
+    return status < 0 ? status : gps_lease_take(&state.store, gps_process_self(), &state.lease);
+}
+
+int gps_membership_join(void) {
+    if (atomic_load(&state.stage) == JOINED)
+        return 0;
+    gps_process_lock();
+    if (atomic_load(&state.stage) == UNTRIED) {
+        state.status = take_lease();
+        atomic_store(&state.stage, state.status == 0 ? JOINED : FAILED);
+    }
+    const int status = state.status;
+    gps_process_unlock();
+    return status;
+}
+
+const struct gps_store *gps_membership_store(void) {
+    const int stage = atomic_load(&state.stage);
+    return stage == JOINED || stage == ENDED ? &state.store : NULL;
+}
+
+struct gps_lease *gps_membership_lease(void) {
+    return atomic_load(&state.stage) == JOINED ? &state.lease : NULL;
+}
+
+static bool is_other_alive(void *found, const struct gps_proc *proc) {
+    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_process_self());
+    return !*(bool *)found;
+}
+
+static bool is_last(void) {
+    bool other = false;
+    return gps_proc_each(&state.store, is_other_alive, &other) == 0 && !other;
+}
+
+void gps_membership_end(void (*unpublish)(bool last)) {
+    struct gps_gc_counts counts;
+    if (atomic_load(&state.stage) != JOINED)
+        return;
+    unpublish(is_last());
+    gps_lease_drop(&state.lease);
+    atomic_store(&state.stage, ENDED);
+    if (is_last())
+        gps_store_gc(&state.store, false, &counts);
+}
+
+void gps_membership_reset(void) {
+    if (atomic_load(&state.stage) == JOINED)
+        gps_lease_forget(&state.lease);
+    memset((void *)&state, 0, sizeof(state));
+}

@@ -1,0 +1,26 @@
+/*
+ * membership.h - this process in the published directory: where that is, and the lease it holds.
+ *
+ * A process joins when it first has something to publish, or to look for, and once only: a
+ * directory that cannot be used stays unused. Any thread; inside a gps_scope.
+ */
+#ifndef GPS_MEMBERSHIP_H
+#define GPS_MEMBERSHIP_H
+
+#include "directory/lease.h"
+
+/* 0, or the -errno that the first attempt gave. */
+int gps_membership_join(void);
+
+/* NULL unless this process has joined. Both stay valid after gps_membership_end: other threads may
+ * still be asking. */
+const struct gps_store *gps_membership_store(void);
+struct gps_lease *gps_membership_lease(void);
+
+/* At the end of the process: drops the lease and, as the last member, removes what dead processes
+ * left. `unpublish` runs before that; `last` says that no other member lives. */
+void gps_membership_end(void (*unpublish)(bool last));
+
+void gps_membership_reset(void); /* in a forked child */
+
+#endif

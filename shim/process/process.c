@@ -1,0 +1,86 @@
+/* process.c - see process.h. */
+#include "process.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "directory/lease.h"
+
+static struct gps_phase_page before_first_call;
+struct gps_phase_page *_Atomic gps_phase_page = &before_first_call;
+
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof(before_first_call.lock), "the page holds a mutex");
+
+static struct {
+    struct gps_config config;
+    struct gps_owner self;
+    _Atomic bool exiting;
+} state;
+
+const struct gps_config *gps_process_config(void) {
+    return &state.config;
+}
+
+const struct gps_owner *gps_process_self(void) {
+    return &state.self;
+}
+
+bool gps_process_exiting(void) {
+    return atomic_load_explicit(&state.exiting, memory_order_relaxed);
+}
+
+/* --- the page --- */
+
+/* For kernels without MADV_WIPEONFORK. */
+static void on_fork_child(void) {
+    memset((void *)atomic_load(&gps_phase_page), 0, sizeof(struct gps_phase_page));
+}
+
+void gps_process_make_page(void) {
+    struct gps_phase_page *page = atomic_load(&gps_phase_page);
+    if (page != &before_first_call)
+        return;
+    void *fresh =
+        mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh != MAP_FAILED) {
+        (void)madvise(fresh, sizeof(*page), MADV_WIPEONFORK);
+        if (!atomic_compare_exchange_strong(&gps_phase_page, &page, fresh)) {
+            munmap(fresh, sizeof(*page));
+            return; /* another thread has made it */
+        }
+    }
+    pthread_atfork(NULL, NULL, on_fork_child);
+}
+
+static pthread_mutex_t *page_lock(void) {
+    return (pthread_mutex_t *)(void *)atomic_load(&gps_phase_page)->lock;
+}
+
+void gps_process_lock(void) {
+    pthread_mutex_lock(page_lock());
+}
+
+void gps_process_unlock(void) {
+    pthread_mutex_unlock(page_lock());
+}
+
+/* --- for the lifecycle room --- */
+
+enum gps_phase gps_process_set_phase(enum gps_phase phase) {
+    return (enum gps_phase)atomic_exchange(&atomic_load(&gps_phase_page)->phase, (int)phase);
+}
+
+int gps_process_load(gps_config_error_fn *fn, void *arg) {
+    gps_owner_self(&state.self);
+    return gps_config_load(&state.config, fn, arg);
+}
+
+bool gps_process_begin_exit(void) {
+    return !atomic_exchange(&state.exiting, true);
+}
+
+void gps_process_reset(void) {
+    atomic_store(&state.exiting, false);
+    gps_config_free(&state.config);
+}

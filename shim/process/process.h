@@ -1,0 +1,60 @@
+/*
+ * process.h - this process as gpushare sees it: its phase, its identity and its configuration.
+ *
+ * Everything here is set by the lifecycle room and read by all others. Identity and configuration
+ * are constant from the first call of the program until a fork. Any thread; no lock.
+ *
+ * The phase lies in a page of its own that the kernel wipes in a forked child (MADV_WIPEONFORK), so
+ * a child begins anew even where no atfork handler runs.
+ */
+#ifndef GPS_PROCESS_H
+#define GPS_PROCESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "config/config.h"
+
+enum gps_phase {
+    GPS_PHASE_NEW = 0, /* no CUDA call yet in this process; also what a forked child finds */
+    GPS_PHASE_ON,
+    GPS_PHASE_OFF, /* mode = off, or a configuration that cannot be used */
+    GPS_PHASE_ENDED,
+};
+
+struct gps_phase_page {
+    _Atomic int phase;
+    long lock[8]; /* a pthread_mutex_t; all zero is unlocked, which is what a child needs */
+};
+extern struct gps_phase_page *_Atomic gps_phase_page;
+
+static inline enum gps_phase gps_process_phase(void) {
+    return (enum gps_phase)atomic_load_explicit(
+        &atomic_load_explicit(&gps_phase_page, memory_order_acquire)->phase, memory_order_acquire);
+}
+
+const struct gps_config *gps_process_config(void);
+const struct gps_owner *gps_process_self(void);
+
+/* True from the beginning of the process's exit: nothing is deferred any more. */
+bool gps_process_exiting(void);
+
+/* --- for the lifecycle room --- */
+
+/* Makes the page that a fork wipes, at the first call of a process image. */
+void gps_process_make_page(void);
+/* The page's lock: one thread begins, registers the exit, or joins the directory. */
+void gps_process_lock(void);
+void gps_process_unlock(void);
+
+/* Returns the phase before. */
+enum gps_phase gps_process_set_phase(enum gps_phase phase);
+/* Reads identity and configuration anew; 0 or -errno of gps_config_load, which calls fn. With the
+ * lock. */
+int gps_process_load(gps_config_error_fn *fn, void *arg);
+/* True for the first caller: the exit begins. */
+bool gps_process_begin_exit(void);
+
+void gps_process_reset(void); /* in a forked child */
+
+#endif

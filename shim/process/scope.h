@@ -1,0 +1,31 @@
+/*
+ * scope.h - the frame around our own work inside a call of the program's.
+ *
+ * Inside a scope that calls the driver, the kernel or libc: signals blocked, cancellation off,
+ * errno kept, and this thread free to allocate and wait although another may be capturing a graph.
+ * With a context it is current inside.
+ */
+#ifndef GPS_SCOPE_H
+#define GPS_SCOPE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gps_scope {
+    sigset_t signals; /* the program's mask */
+    int error;
+    int cancel;
+    int capture;
+    bool relaxed;
+    bool entered;
+};
+
+/* No driver calls inside. */
+void gps_scope_begin(struct gps_scope *scope);
+/* Context 0 leaves the current one current. Returns the driver's code; the scope has begun in any
+ * case. */
+int gps_scope_enter(struct gps_scope *scope, uint64_t context);
+void gps_scope_end(struct gps_scope *scope);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * attempt.h - one allocation on its way through the rule that takes it.
+ *
+ * rules.c matches and begins it; rule_import.c and rule_export.c carry it out. Whatever goes wrong,
+ * the program gets ordinary memory, and a report says why; only `missing = fail` fails the
+ * allocation. Inside a gps_scope that has entered a context. Any thread.
+ */
+#ifndef GPS_ATTEMPT_H
+#define GPS_ATTEMPT_H
+
+#include <signal.h>
+
+#include "config/config.h"
+
+struct gps_attempt {
+    const struct gps_rule *rule;
+    uint64_t size;
+    bool pool; /* by cudaMallocAsync */
+    uint64_t context;
+    int device; /* ordinal */
+    uint8_t uuid[GPS_UUID_BYTES];
+    char name[GPS_NAME_BYTES]; /* of the region */
+    const sigset_t *signals;   /* the program's: see watch.h */
+};
+
+enum gps_outcome {
+    GPS_PRIVATE, /* allocate as if there were no rule */
+    GPS_DONE,    /* the pointer, or the code of a failed allocation, is the answer */
+};
+
+/* Claims the name for the attempt: 0, or -errno; -EEXIST: *holder (may be NULL) has it. */
+int gps_attempt_claim(const struct gps_attempt *attempt, struct gps_owner *holder);
+
+void gps_attempt_report(const struct gps_attempt *attempt, enum gps_finding finding,
+                        const char *detail, const struct gps_owner *other);
+/* Reports why the allocation is private; `other` may be NULL. */
+enum gps_outcome gps_attempt_private(const struct gps_attempt *attempt, const char *why,
+                                     const struct gps_owner *other);
+
+/* rule_export.c: allocates and publishes the region; the name is claimed. */
+enum gps_outcome gps_rule_export_claimed(const struct gps_attempt *attempt, uint64_t *pointer);
+enum gps_outcome gps_rule_export(const struct gps_attempt *attempt, uint64_t *pointer);
+
+/* rule_import.c: maps the region in place of the allocation. `take_over`: role = auto; the exporter
+ * that was waited for may die before it publishes, and the first process to claim its name then is
+ * the exporter. */
+enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_over,
+                                 uint64_t *pointer, int *code);
+
+#endif

@@ -1,0 +1,95 @@
+/* rule_export.c - an allocation becomes a named region; see attempt.h. */
+#include <errno.h>
+
+#include "attempt.h"
+#include "directory/store.h"
+#include "ipc/close_before_free.h"
+#include "ipc/export.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "stack/trace.h"
+#include "upload/stall.h"
+#include "upload/upload.h"
+#include "vmm/mapping.h"
+
+static uint64_t round_up(uint64_t size) {
+    const uint64_t block =
+        2u << 20; /* what the driver maps: a smaller region would show neighbours */
+    return (size + block - 1) / block * block;
+}
+
+static enum gps_outcome export_vmm(const struct gps_attempt *attempt, uint64_t *pointer) {
+    struct gps_alloc alloc = {.size = attempt->size,
+                              .context = attempt->context,
+                              .epoch = gps_registry_now(),
+                              .device = (int16_t)attempt->device,
+                              .trace = gps_trace_kept()};
+    uint64_t extent;
+    int code = gps_mapping_create(attempt->size, &alloc.pointer, &extent);
+    if (code == GPS_OUT_OF_MEMORY && gps_deferred_relieve())
+        code = gps_mapping_create(attempt->size, &alloc.pointer, &extent);
+    if (code == GPS_OUT_OF_MEMORY)
+        return GPS_PRIVATE; /* the program's own call says what is wrong */
+    if (code != GPS_OK)
+        return gps_attempt_private(attempt, "this device or driver has no VMM memory to share",
+                                   NULL);
+    const char *why = gps_export_to_keeper(&alloc, extent, attempt->rule, attempt->name);
+    if (why) {
+        gps_upload_close(alloc.pointer);
+        return gps_attempt_private(attempt, why, NULL);
+    }
+    if (gps_rule_written(attempt->rule)) {
+        gps_upload_lead(alloc.pointer, attempt->size, attempt->name, attempt->rule);
+        gps_stall_start();
+    }
+    *pointer = alloc.pointer;
+    return GPS_DONE;
+}
+
+static enum gps_outcome export_legacy(const struct gps_attempt *attempt, uint64_t *pointer) {
+    uint8_t handle[GPS_HANDLE_BYTES];
+    struct gps_alloc alloc = {.size = attempt->size,
+                              .context = attempt->context,
+                              .epoch = gps_registry_now(),
+                              .device = (int16_t)attempt->device};
+    const uint64_t allocated = round_up(attempt->size);
+    int code = gps_ops->allocate(allocated, &alloc.pointer);
+    if (code == GPS_OUT_OF_MEMORY && gps_deferred_relieve())
+        code = gps_ops->allocate(allocated, &alloc.pointer);
+    if (code != GPS_OK)
+        return GPS_PRIVATE; /* the program's own call says what is wrong */
+    if (gps_ops->get_handle(alloc.pointer, handle) != GPS_OK ||
+        !gps_export_by_rule(&alloc, allocated, handle, attempt->rule, attempt->name)) {
+        gps_ops->release(alloc.pointer);
+        return gps_attempt_private(attempt, "it could not be exported", NULL);
+    }
+    *pointer = alloc.pointer;
+    return GPS_DONE;
+}
+
+enum gps_outcome gps_rule_export_claimed(const struct gps_attempt *attempt, uint64_t *pointer) {
+    const enum gps_outcome outcome = attempt->rule->backing == GPS_RULE_VMM
+                                         ? export_vmm(attempt, pointer)
+                                         : export_legacy(attempt, pointer);
+    if (outcome == GPS_PRIVATE)
+        gps_name_release(gps_membership_store(), attempt->name, gps_process_self(), NULL);
+    return outcome;
+}
+
+static bool is_self(const struct gps_owner *owner) {
+    return gps_owner_equal(owner, gps_process_self());
+}
+
+enum gps_outcome gps_rule_export(const struct gps_attempt *attempt, uint64_t *pointer) {
+    struct gps_owner holder = {0};
+    const int status = gps_attempt_claim(attempt, &holder);
+    if (status == 0)
+        return gps_rule_export_claimed(attempt, pointer);
+    if (status != -EEXIST)
+        return gps_attempt_private(attempt, "its name could not be claimed", NULL);
+    return gps_attempt_private(attempt,
+                               is_self(&holder) ? "this process has a live region of this name"
+                                                : "another live process has a region of this name",
+                               is_self(&holder) ? NULL : &holder);
+}

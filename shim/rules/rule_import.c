@@ -1,0 +1,184 @@
+/* rule_import.c - an allocation becomes another process's region; see attempt.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "attempt.h"
+#include "audit/reporter.h"
+#include "directory/lease.h"
+#include "ipc/import.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/watch.h"
+#include "upload/upload.h"
+#include "util/clock.h"
+#include "util/text.h"
+#include "vmm/mapping.h"
+
+static bool is_self(const struct gps_owner *owner) {
+    return gps_owner_equal(owner, gps_process_self());
+}
+
+enum found { ABSENT, NOT_YET, FITS, MISFITS };
+
+/* With role = auto a program does the same whoever is first, and whoever was may have written. */
+static bool expects_writable(const struct gps_attempt *attempt,
+                             const struct gps_region_record *record) {
+    return record->flags & GPS_REGION_READ_ONLY && attempt->rule->role == GPS_ROLE_AUTO &&
+           !gps_rule_read_only(attempt->rule);
+}
+
+static enum found fit(const struct gps_attempt *attempt, const struct gps_region_record *record) {
+    return attempt->size <= record->requested && !expects_writable(attempt, record) &&
+                   memcmp(attempt->uuid, record->device, GPS_UUID_BYTES) == 0
+               ? FITS
+               : MISFITS;
+}
+
+/* Legacy memory dies with its owner. A keeper is replaced: asking for the region starts another. */
+static bool is_orphan(const struct gps_region_record *record) {
+    return record->backing != GPS_BACKING_VMM &&
+           gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD;
+}
+
+/* What is under the name now. A region of a dead owner is as good as none: its handle is, too. */
+static enum found look_up(const struct gps_attempt *attempt, struct gps_region_record *record,
+                          struct gps_owner *holder) {
+    struct gps_name_target target;
+    const char *why = NULL;
+    if (gps_name_resolve(gps_membership_store(), attempt->name, &target) < 0)
+        return ABSENT;
+    if (target.kind == GPS_NAME_CLAIM) {
+        *holder = target.claimer;
+        return gps_lease_probe(gps_membership_store(), &target.claimer) == GPS_ALIVE ? NOT_YET
+                                                                                     : ABSENT;
+    }
+    const int status = gps_region_read(gps_membership_store(), &target.region, record, &why);
+    if (status == -EBADMSG)
+        gps_report_record(&target.region, why);
+    if (status < 0 || is_orphan(record))
+        return ABSENT;
+    *holder = *gps_record_creator(record);
+    if (record->status.state == GPS_STATE_WRITING && attempt->rule->upload == GPS_UPLOAD_ONCE &&
+        record->flags & GPS_REGION_UPLOAD)
+        return fit(attempt, record); /* what is still to be written it waits for when it copies */
+    if (record->status.state != GPS_STATE_READY && record->status.state != GPS_STATE_FINAL)
+        return record->status.state == GPS_STATE_WRITING ? NOT_YET : ABSENT;
+    return fit(attempt, record);
+}
+
+static enum gps_outcome misfit(const struct gps_attempt *attempt,
+                               const struct gps_region_record *record) {
+    char detail[256];
+    struct gps_text text = GPS_TEXT(detail);
+    if (attempt->size > record->requested) {
+        gps_text_str(&text, "asked for ");
+        gps_text_size(&text, attempt->size);
+        gps_text_str(&text, ", more than the ");
+        gps_text_size(&text, record->requested);
+        gps_text_str(&text, " that were exported");
+    } else if (expects_writable(attempt, record)) {
+        gps_text_str(&text, "the region is shared read-only, and this rule says neither access = "
+                            "ro nor upload = once");
+    } else {
+        char theirs[41];
+        gps_format_uuid(record->device, theirs);
+        gps_text_str(&text, "the region is on another device, ");
+        gps_text_str(&text, theirs);
+    }
+    gps_text_str(&text, "; the allocation is private");
+    gps_attempt_report(attempt, GPS_SHARE_MISMATCH, detail, &record->owner);
+    return GPS_PRIVATE;
+}
+
+static enum gps_outcome timed_out(const struct gps_attempt *attempt, int last_code,
+                                  const struct gps_owner *holder, int *code) {
+    char detail[256];
+    struct gps_text text = GPS_TEXT(detail);
+    const bool fail = attempt->rule->missing == GPS_MISSING_FAIL;
+    gps_text_str(&text,
+                 holder->pid ? "its region was not ready after " : "nobody exported it within ");
+    gps_text_duration(&text, attempt->rule->wait);
+    if (last_code) {
+        gps_text_str(&text, "; the last attempt to open it failed with code ");
+        gps_text_dec(&text, (uint64_t)last_code);
+    }
+    gps_text_str(&text,
+                 fail ? "; the allocation fails (missing = fail)" : "; the allocation is private");
+    gps_attempt_report(attempt, GPS_SHARE_TIMEOUT, detail, holder->pid ? holder : NULL);
+    *code = GPS_OUT_OF_MEMORY;
+    return fail ? GPS_DONE : GPS_PRIVATE;
+}
+
+static void record_import(const struct gps_attempt *attempt, uint64_t pointer) {
+    gps_registry_add(&(struct gps_alloc){.pointer = pointer,
+                                         .size = attempt->size,
+                                         .context = attempt->context,
+                                         .epoch = gps_registry_now(),
+                                         .device = (int16_t)attempt->device,
+                                         .kind = GPS_ALLOC_IMPORTED});
+}
+
+/* One look at the name. True: *outcome is decided. */
+static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int *last_code,
+                       struct gps_owner *holder, enum gps_outcome *outcome) {
+    struct gps_region_record record;
+    *holder = (struct gps_owner){0};
+    const enum found found = look_up(attempt, &record, holder);
+    if (found == MISFITS) {
+        *outcome = misfit(attempt, &record);
+        return true;
+    }
+    if (holder->pid && is_self(holder) &&
+        (found != FITS || record.backing != GPS_BACKING_VMM || gps_mapping_has(&record.id))) {
+        *outcome = gps_attempt_private(attempt,
+                                       "this process itself has a live region of this name", NULL);
+        return true;
+    }
+    if (found != FITS)
+        return false;
+    const int code = gps_import_by_rule(&record, attempt->size, pointer);
+    if (code == GPS_OK) {
+        record_import(attempt, *pointer);
+        if (attempt->rule->upload == GPS_UPLOAD_ONCE && record.backing == GPS_BACKING_VMM)
+            gps_upload_follow(*pointer, attempt->size, &record, attempt->rule);
+        *outcome = GPS_DONE;
+        return true;
+    }
+    *last_code = code > 0 ? code : *last_code;
+    return false;
+}
+
+enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_over,
+                                 uint64_t *pointer, int *code) {
+    const uint64_t until = gps_clock_monotonic() + attempt->rule->wait;
+    struct gps_owner holder = {0};
+    enum gps_outcome outcome = GPS_PRIVATE;
+    struct gps_watch watch;
+    uint64_t now;
+    int last_code = 0;
+    if (gps_registry_imports_name(attempt->name))
+        return gps_attempt_private(attempt, "this process has imported this region already", NULL);
+    /* Closing a watch can take the kernel milliseconds: most find the region at once, or nobody's.
+     */
+    if (try_import(attempt, pointer, &last_code, &holder, &outcome))
+        return outcome;
+    if (take_over && gps_attempt_claim(attempt, NULL) == 0)
+        return gps_rule_export_claimed(attempt, pointer);
+    gps_watch_open(&watch, gps_membership_store(),
+                   GPS_WATCH_PROCS | GPS_WATCH_REGIONS | GPS_WATCH_NAMES);
+    while (!try_import(attempt, pointer, &last_code, &holder, &outcome)) {
+        if (take_over && gps_attempt_claim(attempt, NULL) == 0) {
+            outcome = gps_rule_export_claimed(attempt, pointer);
+            break;
+        }
+        now = gps_clock_monotonic();
+        if (now >= until) {
+            outcome = timed_out(attempt, last_code, &holder, code);
+            break;
+        }
+        gps_watch_wait(&watch, until - now, attempt->signals);
+    }
+    gps_watch_close(&watch);
+    return outcome;
+}
