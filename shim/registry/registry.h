@@ -100,14 +100,14 @@ struct gps_import {
     uint64_t pointer;
     uint64_t context;
     struct gps_id region;
-    uint64_t count;   /* opens without their close */
-    uint64_t by_rule; /* of these, opens that a rule made in place of an allocation */
-    uint64_t opens;   /* in all, since it was first opened */
-    bool reopened;    /* it was opened while it was open, which is reported once */
-    unsigned slot;    /* references.h's */
-    uint32_t trace;   /* where it was opened */
-    int device;       /* ordinal of the one that was current then */
+    uint64_t count; /* opens without their close */
+    uint64_t opens; /* in all, since it was first opened */
+    bool reopened;  /* it was opened while it was open, which is reported once */
+    unsigned slot;  /* references.h's */
+    uint32_t trace; /* where it was opened */
+    int device;     /* ordinal of the one that was current then */
     uint32_t epoch;
+    uint32_t by_rule; /* of the count, opens that a rule made in place of an allocation */
     uint64_t generation;
     enum gps_slot_via via;
     bool kept;     /* VMM: mapped by us, not opened by the driver */

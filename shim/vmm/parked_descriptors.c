@@ -1,7 +1,6 @@
 /* parked_descriptors.c - see parked_descriptors.h. */
 #include "parked_descriptors.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,13 +9,17 @@
 
 #include "directory/file.h"
 #include "directory/record.h"
+#include "util/descriptor_passing.h"
 
-enum { PAIRS = 64 };
+/* To find one in a pair, those before it are taken out and sent again: few in a pair keep that
+ * short, however many there are in all. */
+enum { PAIRS = 1024, IN_PAIR = 24 };
 
 struct pair {
-    int in, out; /* -1: none */
+    int in, out;
     ino_t in_inode, out_inode;
     unsigned count;
+    struct gps_id ids[IN_PAIR]; /* in the order in which they come out */
 };
 
 static struct {
@@ -32,17 +35,20 @@ static bool is_socket(int fd, ino_t inode) {
     return fstat(fd, &now) == 0 && S_ISSOCK(now.st_mode) && now.st_ino == inode;
 }
 
-/* Programs close what is not theirs, and open something else under the number. */
-static bool is_whole(const struct pair *pair) {
-    return is_socket(pair->in, pair->in_inode) && is_socket(pair->out, pair->out_inode);
-}
-
 static void discard(struct pair *pair) {
     if (is_socket(pair->in, pair->in_inode))
         close(pair->in);
     if (is_socket(pair->out, pair->out_inode))
         close(pair->out);
     *pair = state.pairs[--state.used];
+}
+
+/* Programs close what is not theirs, and open something else under the number. */
+static bool is_whole(struct pair *pair) {
+    if (is_socket(pair->in, pair->in_inode) && is_socket(pair->out, pair->out_inode))
+        return true;
+    discard(pair);
+    return false;
 }
 
 static ino_t inode_of(int fd) {
@@ -52,103 +58,86 @@ static ino_t inode_of(int fd) {
 
 static struct pair *make(void) {
     int ends[2];
-    const int room = 1 << 20; /* as much of it as the system allows */
     if (state.used == PAIRS ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
         return NULL;
-    (void)setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
     struct pair *pair = &state.pairs[state.used++];
-    *pair = (struct pair){.in = gps_file_move_high(ends[0]), .out = gps_file_move_high(ends[1])};
+    pair->in = gps_file_move_high(ends[0]);
+    pair->out = gps_file_move_high(ends[1]);
     pair->in_inode = inode_of(pair->in);
     pair->out_inode = inode_of(pair->out);
+    pair->count = 0;
     return pair;
 }
 
 /* --- one descriptor --- */
 
-union control {
-    struct cmsghdr header;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 static bool put_into(struct pair *pair, const struct gps_id *id, int descriptor) {
-    union control control = {.bytes = {0}};
-    struct iovec data = {.iov_base = (void *)(uintptr_t)id, .iov_len = sizeof(*id)};
-    struct msghdr message = {.msg_iov = &data,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof(control.bytes)};
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-    const bool sent =
-        sendmsg(pair->in, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*id);
-    pair->count += sent;
-    return sent;
-}
-
-/* -1: it came without its descriptor, there was no number left for it; then it is lost. */
-static bool take_out(struct pair *pair, struct gps_id *id, int *descriptor) {
-    union control control;
-    struct iovec data = {.iov_base = id, .iov_len = sizeof(*id)};
-    struct msghdr message = {.msg_iov = &data,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof(control.bytes)};
-    if (recvmsg(pair->out, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*id))
+    if (gps_passing_send(pair->in, id, sizeof(*id), descriptor) < 0)
         return false;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    *descriptor = -1;
-    if (header && header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(descriptor, CMSG_DATA(header), sizeof(int));
-    pair->count--;
+    pair->ids[pair->count++] = *id;
     return true;
 }
 
-/* Looks through the whole pair, which leaves the others in it in their order. */
-static bool find_in(struct pair *pair, const struct gps_id *wanted, int *found) {
+/* Out of numbers, the descriptor is lost, and -1 comes in its place. */
+static int take_first(struct pair *pair) {
     struct gps_id id;
     int descriptor;
-    *found = -1;
-    for (unsigned left = pair->count; left && take_out(pair, &id, &descriptor); left--) {
-        if (*found < 0 && gps_id_equal(&id, wanted)) {
-            *found = descriptor;
-        } else if (descriptor >= 0) {
-            put_into(pair, &id, descriptor);
-            close(descriptor);
-        }
-    }
-    return *found >= 0;
+    gps_passing_receive(pair->out, &id, sizeof(id), &descriptor);
+    memmove(&pair->ids[0], &pair->ids[1], --pair->count * sizeof(pair->ids[0]));
+    return descriptor;
 }
 
-static struct pair *find(const struct gps_id *id, int *descriptor) {
-    for (unsigned i = state.used; i-- > 0;) {
-        if (!is_whole(&state.pairs[i]))
-            discard(&state.pairs[i]);
-        else if (find_in(&state.pairs[i], id, descriptor))
+static void to_the_end(struct pair *pair) {
+    const struct gps_id id = pair->ids[0];
+    const int descriptor = take_first(pair);
+    if (descriptor < 0)
+        return;
+    put_into(pair, &id, descriptor);
+    close(descriptor);
+}
+
+static bool has(const struct pair *pair, const struct gps_id *id) {
+    for (unsigned i = 0; i < pair->count; i++)
+        if (gps_id_equal(&pair->ids[i], id))
+            return true;
+    return false;
+}
+
+/* The pair that has it, and the descriptor out of it; NULL: none has. */
+static struct pair *take(const struct gps_id *id, int *descriptor) {
+    unsigned at = 0;
+    while (at < state.used && !has(&state.pairs[at], id))
+        at++;
+    struct pair *pair = &state.pairs[at];
+    if (at == state.used || !is_whole(pair))
+        return NULL;
+    while (has(pair, id) && !gps_id_equal(&pair->ids[0], id))
+        to_the_end(pair);
+    *descriptor = has(pair, id) ? take_first(pair) : -1;
+    return *descriptor >= 0 ? pair : NULL;
+}
+
+static struct pair *with_room(void) {
+    for (unsigned i = state.used; i-- > 0;)
+        if (state.pairs[i].count < IN_PAIR && is_whole(&state.pairs[i]))
             return &state.pairs[i];
-    }
-    return NULL;
+    return make();
 }
 
-/* --- the bag --- */
+/* --- all of them --- */
 
 void gps_parked_put(const struct gps_id *id, int descriptor) {
-    bool done = false;
     pthread_mutex_lock(&state.lock);
-    for (unsigned i = state.used; !done && i-- > 0;)
-        done = is_whole(&state.pairs[i]) && put_into(&state.pairs[i], id, descriptor);
-    struct pair *fresh = done ? NULL : make();
-    if (fresh)
-        put_into(fresh, id, descriptor);
+    struct pair *pair = with_room();
+    if (pair)
+        put_into(pair, id, descriptor);
     pthread_mutex_unlock(&state.lock);
 }
 
 bool gps_parked_get(const struct gps_id *id, int *descriptor) {
     pthread_mutex_lock(&state.lock);
-    struct pair *pair = find(id, descriptor);
+    struct pair *pair = take(id, descriptor);
     if (pair)
         put_into(pair, id, *descriptor);
     pthread_mutex_unlock(&state.lock);
@@ -158,7 +147,7 @@ bool gps_parked_get(const struct gps_id *id, int *descriptor) {
 void gps_parked_drop(const struct gps_id *id) {
     int descriptor;
     pthread_mutex_lock(&state.lock);
-    struct pair *pair = find(id, &descriptor);
+    struct pair *pair = take(id, &descriptor);
     if (pair) {
         close(descriptor);
         if (!pair->count && state.used > 1) /* the last one stays: opens and closes alternate */
