@@ -3,8 +3,7 @@
  *
  * For `gpushare run --list-allocations`: option list_allocations, with mode = audit and a log of
  * JSON lines. It lists what rules can choose from, and memory of pools beside it; so not what the
- * 32-bit cuMemAlloc of CUDA 2 allocates. Safe from any thread; off, it costs whoever allocates one
- * branch.
+ * 32-bit cuMemAlloc of CUDA 2 allocates. Safe from any thread; off, an allocation costs one branch.
  */
 #ifndef GPS_ALLOCATION_LOG_H
 #define GPS_ALLOCATION_LOG_H

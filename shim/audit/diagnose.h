@@ -1,8 +1,8 @@
 /*
  * diagnose.h - why the driver refused a call, found out afterwards.
  *
- * A refused call is rare and wrong already, so here nothing is spared: the driver is asked what the
- * pointer is, the directory whose the handle was. What is certain becomes a finding; what is not
+ * A refused call is rare and wrong already, so nothing is spared here: the driver is asked about
+ * the pointer, and the directory about the handle. A certain reason becomes a finding; a guess
  * stays silent. The program gets the driver's own code in any case. Needs no scope. Any thread.
  */
 #ifndef GPS_DIAGNOSE_H

@@ -87,7 +87,7 @@ static enum gps_known open_there(struct open *open) {
     return GPS_KNOWN_OPEN_THERE;
 }
 
-/* The exporter lives and its memory is ready. What differs between the two is all one can say. */
+/* The exporter lives and its memory is ready. The report says how the two differ. */
 static enum gps_known differing(struct open *open) {
     struct gps_text text = detail_of(open);
     if (open->record.owner.pid_ns == gps_process_self()->pid_ns || !open->record.owner.pid_ns ||

@@ -52,7 +52,8 @@ BARE int gps_dl_wanted(void *handle, const char *name) {
     return name && handle != RTLD_NEXT && is_hooked(name);
 }
 
-/* What the caller's own dependencies define. The main program has none beyond the global scope. */
+/* The definition in the caller's own dependencies. The main program has none beyond the global
+ * scope. */
 static void *in_scope_of(const void *caller, const char *name) {
     struct gps_module module;
     if (!gps_module_of(caller, &module) || !*module.path)

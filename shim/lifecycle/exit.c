@@ -51,8 +51,7 @@ bool gps_exit_registered(void) {
 
 /* --- the very end --- */
 
-/* What others may still ask about stays until the last process leaves; then the directory is empty.
- */
+/* Records that others may still ask about stay until the last process leaves. */
 static void unpublish(void) {
     if (gps_membership_lease())
         gps_membership_end(gps_teardown_unpublish);

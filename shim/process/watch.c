@@ -10,7 +10,8 @@
 #include "directory/file.h"
 #include "util/text.h"
 
-/* Not IN_CLOSE_NOWRITE: whoever reads files there, we too, would wake everyone who waits. */
+/* Not IN_CLOSE_NOWRITE: every reader of files there, we too, would wake every process that waits.
+ */
 enum { EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_CREATE };
 
 static void add(const struct gps_watch *watch, const struct gps_store *store,

@@ -3,8 +3,8 @@
  *
  * One inotify instance on directories (a watch on a single file dies when the file is replaced).
  * Where none is to be had (128 a user) waiting is a nap of at most 20 ms. A death shows, too: the
- * kernel closes the dead process's file. Every wait ends after a second at the latest, so whoever
- * waits looks again at least that often. Own one on the stack; not shared between threads.
+ * kernel closes the dead process's file. Every wait ends after a second at the latest, so the
+ * caller looks again at least that often. Own one on the stack; not shared between threads.
  */
 #ifndef GPS_WATCH_H
 #define GPS_WATCH_H

@@ -21,7 +21,7 @@ static bool is_self(const struct gps_owner *owner) {
 
 enum found { ABSENT, NOT_YET, FITS, MISFITS };
 
-/* With role = auto a program does the same whoever is first, and whoever was may have written. */
+/* With role = auto all processes do the same, and the first one writes. */
 static bool expects_writable(const struct gps_attempt *attempt,
                              const struct gps_region_record *record) {
     return record->flags & GPS_REGION_READ_ONLY && attempt->rule->role == GPS_ROLE_AUTO &&
@@ -41,7 +41,7 @@ static bool is_orphan(const struct gps_region_record *record) {
            gps_lease_probe(gps_membership_store(), &record->owner) == GPS_DEAD;
 }
 
-/* What is under the name now. A region of a dead owner is as good as none: its handle is, too. */
+/* Looks under the name. A region of a dead owner counts as absent, for its handle opens nothing. */
 static enum found look_up(const struct gps_attempt *attempt, struct gps_region_record *record,
                           struct gps_owner *holder) {
     struct gps_name_target target;

@@ -283,7 +283,7 @@ static void let_go(const struct gps_upload *upload) {
     if (!gps_registry_import_at(upload->pointer, &import) || import.slot == GPS_NO_SLOT)
         return;
     if (!gps_registry_set_slot(upload->pointer, GPS_NO_SLOT))
-        return; /* closed meanwhile: its slot is whose who closes it */
+        return; /* closed meanwhile: the closing thread ends its slot */
     gps_report_reference(gps_references_end(import.slot));
     gps_vmm_region_released(&upload->region);
 }

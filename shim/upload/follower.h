@@ -8,7 +8,7 @@
  * address, with the bytes that were there, and the driver does as it was told. Bytes that differ
  * are never lost, and never shared.
  *
- * What of a copy must have happened before its source is read: a copy from pageable memory reads it
+ * A follower reads the source of a copy when the driver would: a copy from pageable memory reads it
  * when it is called, one from pinned memory when the stream comes to it, so that is waited for.
  */
 #ifndef GPS_FOLLOWER_H

@@ -2,8 +2,9 @@
  * hashes.h - regions/<id>.hashes: what an uploaded region holds, chunk by chunk.
  *
  * Written whole by the region's creator, before the region becomes READY, and replaced by it when
- * it has written the region again; read by who is about to upload the same. It is input like all in
- * the directory: checked, and then only compared. Goes with its record. Promises as in store.h.
+ * it has written the region again; read by a process that is about to upload the same. It is input
+ * like all in the directory: checked, and then only compared. Goes with its record. Promises as in
+ * store.h.
  */
 #ifndef GPS_HASHES_H
 #define GPS_HASHES_H
@@ -30,8 +31,8 @@ int gps_region_set_hashes(const struct gps_store *store, const struct gps_id *id
 int gps_region_read_hashes(const struct gps_store *store, const struct gps_id *id, uint64_t written,
                            uint64_t *hashes);
 
-/* The creator is about to write other bytes: whoever compares must find none, also where the state
- * cannot be changed because the keeper does not answer. */
+/* The creator is about to write other bytes: a process that compares must find none, also where the
+ * state cannot be changed because the keeper does not answer. */
 void gps_region_drop_hashes(const struct gps_store *store, const struct gps_id *id);
 bool gps_region_has_hashes(const struct gps_store *store, const struct gps_id *id);
 

@@ -15,7 +15,8 @@
 #include "staging_buffer.h"
 #include "stall.h"
 
-/* Each time all of it is read back and hashed. What is written more often is no weights. */
+/* Each time all of it is read back and hashed. Memory that is written more often holds no weights.
+ */
 enum { PUBLISHED_MOST = 8 };
 
 static void report(const struct gps_upload *upload, const char *detail) {

@@ -4,8 +4,8 @@
  * Its writes are counted after the driver took them. When every byte is covered and none is under
  * way, the thread of the last one waits for the device, reads the region back, publishes the hashes
  * of what it then holds and makes it READY: its write takes that much longer. A later write into it
- * makes it WRITING again, and READY with new hashes when it has ended. Who has compared before
- * then has what it was, and gets what it becomes, for the memory is one.
+ * makes it WRITING again, and READY with new hashes when it has ended. A follower
+ * that has compared before sees the new bytes, for the memory is one.
  *
  * A write that is part of a graph happens at some other time, or never, and one whose bytes are not
  * known covers nothing that can be said: after such a write the region is never READY.

@@ -12,7 +12,7 @@
 
 static struct {
     _Atomic bool taken;
-    _Atomic(uint8_t *) memory; /* set by who has taken it */
+    _Atomic(uint8_t *) memory; /* set by the thread that has taken it */
 } state;
 
 static uint8_t *map(void) {

@@ -2,8 +2,8 @@
  * staging_buffer.h - host memory into which device memory is read back.
  *
  * Owns one stage, mapped when first wanted and kept for the life of the process, and pinned where
- * the driver does that: it reads into pinned memory three times as fast. Who finds it taken gets
- * one that is not pinned, for as long as it is used. Forked children do not have it.
+ * the driver does that: it reads into pinned memory three times as fast. A thread that finds it
+ * taken gets one that is not pinned, for as long as it is used. Forked children do not have it.
  */
 #ifndef GPS_STAGING_BUFFER_H
 #define GPS_STAGING_BUFFER_H

@@ -3,8 +3,8 @@
  *
  * An allocator's segment of 16 MiB whose tensors take 14.7 never becomes READY. When its creator
  * has not written to it for a while and another process holds it, it is given up: the keeper drops
- * it, that is reported once, and the memory stays the creator's alone. Who waits for it sees that
- * it is gone and goes on with memory of its own.
+ * it, that is reported once, and the memory stays the creator's alone. A process that waits for it
+ * sees that it is gone and goes on with memory of its own.
  *
  * A while is a second, or, for a program that loads slowly, four times the longest pause that it
  * has made between two writes to the same region, but not longer than its rule waits. A region that

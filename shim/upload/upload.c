@@ -52,7 +52,7 @@ void gps_upload_lead(uint64_t pointer, uint64_t size, const char *name,
     struct gps_mapping vmm;
     struct gps_upload *upload = gps_mapping_at(pointer, &vmm) ? make(pointer, size, name) : NULL;
     if (!upload)
-        return; /* it never becomes READY; who waits for it says so */
+        return; /* it never becomes READY; a process that waits for it says so */
     upload->region = vmm.region;
     upload->leads = true;
     upload->wait = rule->wait;

@@ -32,7 +32,7 @@ static uint64_t count_of(const struct gps_write *write) {
     return write->list ? write->count : write->rows ? write->rows : 1;
 }
 
-/* What is not one range is no upload that could be compared. */
+/* Several ranges are no upload that could be compared. */
 static struct gps_write nth(const struct gps_write *write, uint64_t n) {
     struct gps_write one = *write;
     if (write->list) {

@@ -3,7 +3,7 @@
  *
  * Owns every such mapping of this process: what the program's allocation became (backing = vmm),
  * and what was opened of others. A mapping is found by any address inside it. It belongs to no
- * context: it stays when its context goes, and is unmapped by whoever ends the allocation. Devices
+ * context and stays when its context goes: the end of the allocation unmaps it. Devices
  * to which the program gives peer access reach it. In a forked child nothing of it is valid; it is
  * forgotten.
  *

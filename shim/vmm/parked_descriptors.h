@@ -4,9 +4,9 @@
  * The driver gives no descriptor of a block that was imported. So an importer parks the one that it
  * got from the keeper, to hand it to the next keeper, should that one die after the creator. A
  * program may import thousands: the descriptors wait in sockets of our own, sent and not yet
- * received, two dozen in a pair, and a pair takes two numbers. What cannot be parked is not:
- * RLIMIT_NOFILE bounds what a user may have on its way, and programs close sockets that are not
- * theirs. Such memory ends with its last mapping. Any thread; inside a gps_scope.
+ * received, two dozen in a pair, and a pair takes two numbers. A descriptor cannot always be
+ * parked: RLIMIT_NOFILE bounds how many a user may have on their way, and programs close sockets
+ * that are not theirs. Such memory ends with its last mapping. Any thread; inside a gps_scope.
  */
 #ifndef GPS_PARKED_DESCRIPTORS_H
 #define GPS_PARKED_DESCRIPTORS_H

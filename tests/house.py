@@ -1,0 +1,71 @@
+"""The trees of gpushare, shim/ and tools/: their rooms (folders), their files, and which file takes what from which,
+as includes and the object files say. For tests/rooms and tests/architecture.py; run from the top folder."""
+import collections
+import os
+import re
+import subprocess
+
+
+def rooms_of(variable):
+    with open("Makefile", encoding="utf-8") as makefile:
+        return re.search(rf"^{variable} := (.*)$", makefile.read(), re.M).group(1).split()
+
+
+class House:
+    """The trees, their files, and which file takes what from which."""
+
+    def __init__(self, build):
+        self.rank = {}
+        for tree, variable in (("shim", "ROOMS"), ("tools", "TOOL_ROOMS")):
+            for room in rooms_of(variable):
+                self.rank[f"{tree}/{room}"] = len(self.rank)
+        self.rank["shim"] = -1  # hooks.def
+        self.rank["tools"] = len(self.rank)
+        self.rank["include"] = -2
+        self.files = sorted(
+            os.path.join(folder, name)
+            for tree in ("shim", "tools")
+            for folder, _, names in os.walk(tree)
+            for name in names
+            if name.endswith((".c", ".h", ".S", ".def"))
+        )
+        self.includes = {path: self._includes_of(path) for path in self.files}
+        self.symbols = self._symbols(build)
+
+    def _includes_of(self, path):
+        found = []
+        with open(path, encoding="utf-8") as source:
+            for name in re.findall(r'^#\s*include "([^"]+)"', source.read(), re.M):
+                for folder in (os.path.dirname(path), "shim", "tools", "include"):
+                    candidate = os.path.join(folder, name)
+                    if os.path.exists(candidate):
+                        found.append(candidate)
+                        break
+                else:
+                    found.append(name)
+        return found
+
+    def _symbols(self, build):
+        """{file: {file it takes from: [symbols]}}"""
+        defined, wanted = {}, []
+        for path in self.files:
+            obj = os.path.join(build, os.path.splitext(path)[0] + ".o")
+            if not path.endswith((".c", ".S")):
+                continue
+            listing = subprocess.run(["nm", obj], capture_output=True, text=True, check=True).stdout
+            for line in listing.splitlines():
+                kind, name = line.split()[-2:]
+                if kind in "TDBRVWC":
+                    # CUDA's names are exported aliases, and not how files of ours find each other
+                    if name.startswith(("gps_", "tool_")) or path.startswith("tools"):
+                        defined[name] = path
+                elif kind in "Uw":
+                    wanted.append((path, name))
+        taken = collections.defaultdict(lambda: collections.defaultdict(list))
+        for path, name in wanted:
+            if name in defined and defined[name] != path:
+                taken[path][defined[name]].append(name)
+        return taken
+
+    def room(self, path):
+        return "include" if path.startswith("include/") else os.path.dirname(path)
