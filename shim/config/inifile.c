@@ -60,7 +60,6 @@ static void add_length(struct gps_text *text, const char *what, size_t length, s
 static void refuse_line_length(const struct reader *reader, size_t length) {
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
-
     add_length(&text, "the line", length, GPS_INI_LINE);
     gps_text_str(&text, " (a comment can have a line of its own)");
     refuse(reader, buffer);
@@ -69,7 +68,6 @@ static void refuse_line_length(const struct reader *reader, size_t length) {
 static void refuse_section_length(const struct reader *reader, size_t length) {
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
-
     add_length(&text, "the section name", length, GPS_INI_SECTION);
     gps_text_str(&text, ", which leaves ");
     gps_text_dec(&text, GPS_INI_SECTION - reader->events->header_words);
@@ -80,7 +78,6 @@ static void refuse_section_length(const struct reader *reader, size_t length) {
 static void refuse_open_section(const struct reader *reader) {
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
-
     gps_text_str(&text, "a section without its ]; write ");
     gps_text_str(&text, reader->events->headers);
     refuse(reader, buffer);
@@ -88,12 +85,10 @@ static void refuse_open_section(const struct reader *reader) {
 
 /* Takes the next line, without its end (\n or \r\n). False at the end of the file. */
 static bool take_line(struct reader *reader, struct span *line) {
-    const char *newline;
-
     if (reader->at == reader->end)
         return false;
     line->at = reader->at;
-    newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
+    const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
     line->count = (size_t)((newline != NULL ? newline : reader->end) - reader->at);
     reader->at = newline != NULL ? newline + 1 : reader->end;
     reader->line++;
@@ -113,14 +108,12 @@ static bool has_control(struct span line) {
  */
 static bool take_brackets(const struct reader *reader, struct span line, struct span *inside) {
     const char *close = memchr(line.at, ']', line.count);
-    struct span behind;
-
     if (!close) {
         refuse_open_section(reader);
         return false;
     }
     *inside = trim((struct span){line.at + 1, (size_t)(close - line.at) - 1});
-    behind = trim((struct span){close + 1, (size_t)(line.at + line.count - close) - 1});
+    struct span behind = trim((struct span){close + 1, (size_t)(line.at + line.count - close) - 1});
     if (!is_comment(behind)) {
         refuse(reader, "text behind the ] of a section; only a comment may stand there");
         return false;
@@ -134,10 +127,9 @@ static bool take_brackets(const struct reader *reader, struct span line, struct 
 
 static void read_section(const struct reader *reader, struct span line) {
     const struct gps_ini_events *events = reader->events;
-    char name[GPS_INI_SECTION + 1];
     struct span inside;
     bool usable = take_brackets(reader, line, &inside);
-
+    char name[GPS_INI_SECTION + 1];
     if (usable) {
         memcpy(name, inside.at, inside.count);
         name[inside.count] = '\0';
@@ -159,7 +151,6 @@ static const char *find_separator(struct span line) {
 /* Whether inih may have this line; reports why not. */
 static bool accept_key(const struct reader *reader, struct span line) {
     const char *separator = find_separator(line);
-
     if (has_control(line)) {
         refuse(reader, "a control character; only tabs are allowed");
     } else if (is_space(line.at[0])) {
@@ -181,7 +172,6 @@ static bool accept_key(const struct reader *reader, struct span line) {
 static char *next_line(char *buffer, int size, void *stream) {
     struct reader *reader = stream;
     struct span line;
-
     while (take_line(reader, &line)) {
         if (is_comment(trim(line)))
             continue;
@@ -210,7 +200,6 @@ static const char *foreign_syntax(const char *value) {
 static int found_key(void *user, const char *section, const char *key, const char *value) {
     const struct reader *reader = user;
     const char *wrong = foreign_syntax(value);
-
     (void)section;
     if (wrong)
         refuse(reader, wrong);
@@ -222,7 +211,6 @@ static int found_key(void *user, const char *section, const char *key, const cha
 /* A file with a NUL is no text file at all (UTF-16, say): one error, and none for its lines. */
 static bool refuse_nul(struct reader *reader) {
     const char *nul = memchr(reader->at, '\0', (size_t)(reader->end - reader->at));
-
     if (!nul)
         return false;
     reader->line = 1;
@@ -235,7 +223,6 @@ static bool refuse_nul(struct reader *reader) {
 void gps_ini_read(const char *bytes, size_t count, const struct gps_ini_events *events) {
     static const char bom[] = {'\xef', '\xbb', '\xbf'};
     struct reader reader = {.at = bytes, .end = bytes + count, .line = 0, .events = events};
-
     if (count == 0 || refuse_nul(&reader))
         return;
     if (count >= sizeof(bom) && memcmp(bytes, bom, sizeof(bom)) == 0)

@@ -29,7 +29,6 @@ static const char *set_choice(const struct gps_key *key, void *target, void *fie
                               const char *text) {
     unsigned place = 0;
     const char *wrong = gps_value_choice(text, key->allowed, &place);
-
     (void)target;
     if (!wrong)
         memcpy(field, &place, sizeof(place));
@@ -38,7 +37,6 @@ static const char *set_choice(const struct gps_key *key, void *target, void *fie
 
 static void show_choice(const struct gps_key *key, const void *field, struct gps_text *text) {
     unsigned place;
-
     memcpy(&place, field, sizeof(place));
     gps_value_choice_text(place, key->allowed, text);
 }
@@ -52,7 +50,6 @@ static const char *set_duration(const struct gps_key *key, void *target, void *f
 
 static void show_duration(const struct gps_key *key, const void *field, struct gps_text *text) {
     const uint64_t *nanos = field;
-
     (void)key;
     gps_value_duration_text(*nanos, text);
 }
@@ -79,7 +76,6 @@ static const char *set_depth(const struct gps_key *key, void *target, void *fiel
     unsigned *depth = field;
     uint64_t value = 0;
     const char *wrong = gps_value_number(text, GPS_STACK_MAX, &value);
-
     (void)key;
     (void)target;
     if (!wrong)
@@ -89,7 +85,6 @@ static const char *set_depth(const struct gps_key *key, void *target, void *fiel
 
 static void show_depth(const struct gps_key *key, const void *field, struct gps_text *text) {
     const unsigned *depth = field;
-
     (void)key;
     gps_text_dec(text, *depth);
 }
@@ -103,7 +98,6 @@ static const char *set_size(const struct gps_key *key, void *target, void *field
 
 static void show_size(const struct gps_key *key, const void *field, struct gps_text *text) {
     const uint64_t *bytes = field;
-
     (void)key;
     gps_value_size_text(*bytes, text);
 }
@@ -111,7 +105,6 @@ static void show_size(const struct gps_key *key, const void *field, struct gps_t
 static const char *set_glob(const struct gps_key *key, void *target, void *field,
                             const char *text) {
     const char *wrong = gps_glob_check(text);
-
     (void)key;
     (void)target;
     if (!wrong)
@@ -122,7 +115,6 @@ static const char *set_glob(const struct gps_key *key, void *target, void *field
 static const char *set_range(const struct gps_key *key, void *target, void *field,
                              const char *text) {
     struct gps_rule *rule = target;
-
     (void)key;
     (void)field;
     return gps_value_range(text, &rule->size_min, &rule->size_max);
@@ -131,7 +123,6 @@ static const char *set_range(const struct gps_key *key, void *target, void *fiel
 static const char *set_index(const struct gps_key *key, void *target, void *field,
                              const char *text) {
     struct gps_rule *rule = target;
-
     (void)key;
     (void)field;
     return gps_value_indices(text, &rule->index_min, &rule->index_max);
@@ -141,7 +132,6 @@ static const char *set_keep(const struct gps_key *key, void *target, void *field
                             const char *text) {
     struct gps_rule *rule = target;
     unsigned place = 0;
-
     (void)key;
     (void)field;
     rule->keep_for = 0;
@@ -159,7 +149,6 @@ static const char *set_device(const struct gps_key *key, void *target, void *fie
                               const char *text) {
     struct gps_rule *rule = target;
     uint64_t ordinal = 0;
-
     (void)key;
     (void)field;
     if (strcmp(text, "*") == 0) {
@@ -218,7 +207,6 @@ struct gps_keys gps_keys_of(enum gps_section section) {
 
 const struct gps_key *gps_key_find(enum gps_section section, const char *name) {
     struct gps_keys keys = gps_keys_of(section);
-
     for (size_t i = 0; i < keys.count; i++)
         if (strcmp(keys.first[i].name, name) == 0)
             return keys.first + i;
@@ -227,7 +215,6 @@ const struct gps_key *gps_key_find(enum gps_section section, const char *name) {
 
 size_t gps_key_place(const struct gps_key *key) {
     bool is_option = key >= options && key < options + COUNT(options);
-
     return (size_t)(key - (is_option ? options : rule_keys));
 }
 
@@ -244,7 +231,6 @@ void gps_key_show(const struct gps_key *key, const void *target, struct gps_text
 
 void gps_keys_default(enum gps_section section, void *target, size_t size) {
     struct gps_keys keys = gps_keys_of(section);
-
     memset(target, 0, size);
     for (size_t i = 0; i < keys.count; i++)
         if (keys.first[i].fallback)
@@ -265,20 +251,17 @@ static unsigned least(unsigned a, unsigned b) {
 
 /* Letters to add, drop or change to make one of the other; 99 where either is too long to care. */
 static unsigned distance(const char *a, const char *b) {
-    unsigned row[32];
     size_t width = strlen(b);
-
+    unsigned row[32];
     if (width >= COUNT(row) || strlen(a) >= COUNT(row))
         return 99;
     for (unsigned j = 0; j <= width; j++)
         row[j] = j;
     for (unsigned i = 0; a[i] != '\0'; i++) {
         unsigned diagonal = row[0];
-
         row[0] = i + 1;
         for (size_t j = 0; j < width; j++) {
             unsigned change = diagonal + (a[i] != b[j]);
-
             diagonal = row[j + 1];
             row[j + 1] = least(change, least(row[j], row[j + 1]) + 1);
         }
@@ -289,10 +272,8 @@ static unsigned distance(const char *a, const char *b) {
 static const struct gps_key *nearest(struct gps_keys keys, const char *name) {
     const struct gps_key *best = NULL;
     unsigned best_distance = 3; /* two slips are close, three are another word */
-
     for (size_t i = 0; i < keys.count; i++) {
         unsigned apart = distance(name, keys.first[i].name);
-
         if (apart < best_distance && apart < strlen(keys.first[i].name)) {
             best = &keys.first[i];
             best_distance = apart;
@@ -305,7 +286,6 @@ void gps_key_unknown(enum gps_section section, const char *name, struct gps_text
     bool is_option = section == GPS_SECTION_OPTIONS;
     struct gps_keys keys = gps_keys_of(section);
     const struct gps_key *near = nearest(keys, name);
-
     if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL) {
         gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
     } else {
@@ -327,7 +307,6 @@ void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
     gps_text_str(text, "GPUSHARE_");
     for (const char *at = key->name; *at != '\0'; at++) {
         char upper = (char)(*at >= 'a' && *at <= 'z' ? *at - ('a' - 'A') : *at);
-
         gps_text_bytes(text, &upper, 1);
     }
 }

@@ -21,11 +21,10 @@ static bool dash_before(size_t byte) {
 }
 
 bool gps_parse_uuid(const char *text, uint8_t uuid[GPS_UUID_BYTES]) {
-    uint8_t bytes[GPS_UUID_BYTES];
-
     if (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0)
         return false;
     text += 4;
+    uint8_t bytes[GPS_UUID_BYTES];
     for (size_t i = 0; i < GPS_UUID_BYTES; i++) {
         if (dash_before(i) && *text++ != '-')
             return false;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "file.h"
 
 #include <errno.h>
@@ -20,7 +19,6 @@
 void gps_file_path(const struct gps_store *store, const char *directory, const char *name,
                    char path[GPS_FILE_PATH]) {
     struct gps_text out = gps_text_on(path, GPS_FILE_PATH);
-
     gps_text_str(&out, store->path);
     gps_text_str(&out, "/");
     gps_text_str(&out, directory);
@@ -33,7 +31,6 @@ void gps_file_path(const struct gps_store *store, const char *directory, const c
 int gps_file_open_any(int at, const char *name, int flags) {
     const int safe = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     int fd;
-
     do
         fd = openat(at, name, flags | safe, 0600);
     while (fd < 0 && errno == EINTR);
@@ -42,7 +39,6 @@ int gps_file_open_any(int at, const char *name, int flags) {
 
 int gps_file_directory(const struct gps_store *store, const char *directory) {
     char path[GPS_FILE_PATH];
-
     gps_file_path(store, directory, NULL, path);
     return gps_file_open_any(AT_FDCWD, path, O_PATH | O_DIRECTORY);
 }
@@ -74,7 +70,6 @@ int gps_file_open(int at, const char *name, int flags, struct stat *st, const ch
     int fd = gps_file_open_any(at, name, flags);
     int status = fd;
     const char *wrong = NULL;
-
     if (fd < 0)
         wrong = open_refusal(fd);
     else if (fstat(fd, st) != 0)
@@ -93,11 +88,9 @@ int gps_file_open(int at, const char *name, int flags, struct stat *st, const ch
 
 int gps_file_create(int at, const char *name) {
     int fd = gps_file_open_any(at, name, O_RDWR | O_CREAT | O_EXCL);
-    int status;
-
     if (fd < 0 || fchmod(fd, 0600) == 0) /* the program's umask may have taken our own bits */
         return fd;
-    status = -errno;
+    int status = -errno;
     unlinkat(at, name, 0);
     close(fd);
     return status;
@@ -120,10 +113,8 @@ int gps_file_rename_new(int at, const char *from, const char *to) {
 
 ssize_t gps_file_read(int fd, void *bytes, size_t size, off_t offset) {
     size_t done = 0;
-
     while (done < size) {
         ssize_t n = pread(fd, (char *)bytes + done, size - done, offset + (off_t)done);
-
         if (n == 0)
             break;
         if (n > 0)
@@ -139,7 +130,6 @@ ssize_t gps_file_read(int fd, void *bytes, size_t size, off_t offset) {
 static int over_limit(void) {
     const struct timespec now = {0, 0};
     sigset_t set;
-
     sigemptyset(&set);
     sigaddset(&set, SIGXFSZ);
     while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
@@ -149,10 +139,8 @@ static int over_limit(void) {
 
 int gps_file_write(int fd, const void *bytes, size_t size, off_t offset) {
     size_t done = 0;
-
     while (done < size) {
         ssize_t n = pwrite(fd, (const char *)bytes + done, size - done, offset + (off_t)done);
-
         if (n > 0)
             done += (size_t)n;
         else if (n == 0 || errno != EINTR)
@@ -165,7 +153,6 @@ int gps_file_lock(int fd, off_t start, off_t length) {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
     int status;
-
     do
         status = fcntl(fd, F_OFD_SETLK, &lock);
     while (status != 0 && errno == EINTR);
@@ -176,14 +163,12 @@ int gps_file_lock(int fd, off_t start, off_t length) {
 
 void gps_file_unlock(int fd) {
     struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-
     fcntl(fd, F_OFD_SETLK, &lock);
 }
 
 int gps_file_locked(int fd) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int status;
-
     do
         status = fcntl(fd, F_OFD_GETLK, &lock);
     while (status != 0 && errno == EINTR);
@@ -192,9 +177,7 @@ int gps_file_locked(int fd) {
 
 int gps_file_room(int fd) {
     struct statfs fs;
-    uint64_t left;
     int status;
-
     do
         status = fstatfs(fd, &fs);
     while (status != 0 && errno == EINTR);
@@ -202,16 +185,15 @@ int gps_file_room(int fd) {
         return -errno;
     if (fs.f_blocks == 0) /* a tmpfs without a limit */
         return 0;
-    left = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    uint64_t left = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
     return left < GPS_STORE_RESERVE + (uint64_t)fs.f_bsize ? -ENOSPC : 0;
 }
 
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
     struct gps_text out = gps_text_on(name, GPS_TEMP_NAME);
     char owner[GPS_PROC_NAME];
-    char random[GPS_HEX64];
-
     gps_owner_format(writer, owner);
+    char random[GPS_HEX64];
     gps_hex64_format(gps_random(), random);
     gps_text_str(&out, TEMP_PREFIX);
     gps_text_str(&out, owner);
@@ -221,17 +203,16 @@ void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {
     const size_t prefix = sizeof(TEMP_PREFIX) - 1;
-    char owner[GPS_PROC_NAME];
     const char *suffix = strrchr(name, '.');
-    uint64_t random;
-
     if (strncmp(name, TEMP_PREFIX, prefix) != 0 || suffix < name + prefix)
         return false;
+    char owner[GPS_PROC_NAME];
     if ((size_t)(suffix - name) - prefix >= sizeof(owner))
         return false;
     memcpy(owner, name + prefix, (size_t)(suffix - name) - prefix);
     owner[(size_t)(suffix - name) - prefix] = '\0';
     suffix++;
+    uint64_t random;
     return gps_hex64_parse(&suffix, &random) && *suffix == '\0' && gps_owner_parse(owner, writer);
 }
 
@@ -244,10 +225,9 @@ static uint64_t mix(uint64_t x) {
 
 uint64_t gps_random(void) {
     uint64_t value;
-    struct timespec now;
-
     if (getrandom(&value, sizeof(value), GRND_NONBLOCK) == (ssize_t)sizeof(value))
         return value;
+    struct timespec now;
     /* Too early in the boot, or a seccomp filter: unlike any other process's is all we need. */
     clock_gettime(CLOCK_MONOTONIC, &now);
     value = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
@@ -258,14 +238,12 @@ uint64_t gps_random(void) {
 #define HIGH_MARGIN 64
 
 int gps_file_move_high(int fd) {
-    struct rlimit limit;
     int low = 3;
-    int high;
-
+    struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * HIGH_MARGIN)
         low = limit.rlim_cur < HIGH_BELOW ? (int)limit.rlim_cur - HIGH_MARGIN
                                           : HIGH_BELOW - HIGH_MARGIN;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, low);
     if (high < 0)
         return fd;
     close(fd);

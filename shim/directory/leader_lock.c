@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "leader_lock.h"
 
 #include <errno.h>
@@ -11,13 +10,11 @@
 /* Whether the file that was locked is still the one that others would open. */
 static bool still_there(const char *path, const struct stat *locked) {
     struct stat now;
-
     return lstat(path, &now) == 0 && now.st_dev == locked->st_dev && now.st_ino == locked->st_ino;
 }
 
 static int open_lock(const char *path, struct stat *st) {
     int fd = gps_file_open(AT_FDCWD, path, O_RDWR, st, NULL);
-
     if (fd != -ENOENT)
         return fd;
     fd = gps_file_create(AT_FDCWD, path);
@@ -30,14 +27,12 @@ static int open_lock(const char *path, struct stat *st) {
 
 int gps_leader_lock_take(const struct gps_store *store, int *fd) {
     char path[GPS_FILE_PATH];
-    struct stat st;
-    int lock, status;
-
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
-    lock = open_lock(path, &st);
+    struct stat st;
+    int lock = open_lock(path, &st);
     if (lock < 0)
         return lock;
-    status = gps_file_lock(lock, 0, 0);
+    int status = gps_file_lock(lock, 0, 0);
     if (status == 0 && !still_there(path, &st))
         status = -EAGAIN;
     if (status == 0)
@@ -49,17 +44,15 @@ int gps_leader_lock_take(const struct gps_store *store, int *fd) {
 
 bool gps_leader_lock_holds(const struct gps_store *store, int fd) {
     char path[GPS_FILE_PATH];
-    struct stat st;
-
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
+    struct stat st;
     return fstat(fd, &st) == 0 && still_there(path, &st);
 }
 
 static int remove_both(const struct gps_store *store) {
     static const char *const names[] = {GPS_KEEPER_SOCKET, GPS_KEEPER_LOCK}; /* the lock last */
-    char path[GPS_FILE_PATH];
     int removed = 0;
-
+    char path[GPS_FILE_PATH];
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         gps_file_path(store, names[i], NULL, path);
         removed += unlink(path) == 0;
@@ -76,21 +69,18 @@ void gps_leader_lock_end(const struct gps_store *store, int fd) {
 /* How many of the two there are. */
 static int count_both(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
-    int count;
-
     gps_file_path(store, GPS_KEEPER_SOCKET, NULL, path);
-    count = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    int count = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
     return count + (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 int gps_leader_lock_clear(const struct gps_store *store, bool dry_run) {
     int count = count_both(store);
-    int fd, status;
-
     if (count == 0)
         return 0;
-    status = gps_leader_lock_take(store, &fd);
+    int fd;
+    int status = gps_leader_lock_take(store, &fd);
     if (status != 0)
         return status == -EAGAIN ? 0 : status;
     if (!dry_run)

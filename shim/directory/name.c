@@ -1,7 +1,6 @@
 /*
  * name.c - the links in names/: store.h says what they promise, ownership.h how one changes hands.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,7 +21,6 @@
 static void link_to_self(const struct gps_owner *self, char text[LINK_SIZE]) {
     struct gps_text out = gps_text_on(text, LINK_SIZE);
     char file[GPS_PROC_NAME];
-
     gps_owner_format(self, file);
     gps_text_str(&out, PROCS);
     gps_text_str(&out, file);
@@ -31,7 +29,6 @@ static void link_to_self(const struct gps_owner *self, char text[LINK_SIZE]) {
 static void link_to_region(const struct gps_id *region, char text[LINK_SIZE]) {
     struct gps_text out = gps_text_on(text, LINK_SIZE);
     char file[GPS_ID_HEX];
-
     gps_id_format(region, file);
     gps_text_str(&out, REGIONS);
     gps_text_str(&out, file);
@@ -39,7 +36,6 @@ static void link_to_region(const struct gps_id *region, char text[LINK_SIZE]) {
 
 static bool parse_link(const char *text, struct gps_name_target *target) {
     struct gps_name_target parsed = {0};
-
     if (strncmp(text, PROCS, strlen(PROCS)) == 0) {
         parsed.kind = GPS_NAME_CLAIM;
         if (!gps_owner_parse(text + strlen(PROCS), &parsed.claimer))
@@ -58,7 +54,6 @@ static bool parse_link(const char *text, struct gps_name_target *target) {
 static int resolve_at(int at, const char *name, struct gps_name_target *target) {
     char text[LINK_SIZE];
     ssize_t n = readlinkat(at, name, text, sizeof(text));
-
     if (n < 0)
         return errno == EINVAL ? -EBADMSG : -errno; /* EINVAL: something, but not a link */
     if ((size_t)n == sizeof(text))
@@ -69,10 +64,9 @@ static int resolve_at(int at, const char *name, struct gps_name_target *target) 
 
 int gps_name_resolve(const struct gps_store *store, const char *name,
                      struct gps_name_target *target) {
-    char path[GPS_FILE_PATH];
-
     if (!gps_name_valid(name))
         return -EINVAL;
+    char path[GPS_FILE_PATH];
     gps_file_path(store, "names", name, path);
     return resolve_at(AT_FDCWD, path, target);
 }
@@ -83,12 +77,10 @@ static int region_tenure(const struct gps_store *store, const char *name, const 
                          struct gps_owner *holder) {
     struct gps_region_record record;
     int status = gps_region_read(store, id, &record, NULL);
-
     if (status == -EBADMSG) {
-        char path[GPS_FILE_PATH];
         char file[GPS_ID_HEX];
-
         gps_id_format(id, file);
+        char path[GPS_FILE_PATH];
         gps_file_path(store, "regions", file, path);
         status = gps_region_ownership(store, AT_FDCWD, path, holder);
         return status == GPS_OWNERSHIP_NONE ? GPS_OWNERSHIP_ORPHAN : status;
@@ -110,7 +102,6 @@ int gps_name_ownership(const struct gps_store *store, int at, const char *name,
                        struct gps_owner *holder) {
     struct gps_name_target target;
     int status = resolve_at(at, name, &target);
-
     memset(holder, 0, sizeof(*holder));
     if (status == -ENOENT)
         return GPS_OWNERSHIP_NONE;
@@ -126,13 +117,11 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
                     struct gps_owner *holder) {
     memset(holder, 0, sizeof(*holder));
     for (int i = 0; i < GPS_OWNERSHIP_TRIES; i++) {
-        int status;
-
         if (symlinkat(text, at, name) == 0)
             return 0;
         if (errno != EEXIST)
             return -errno;
-        status = gps_name_ownership(store, at, name, holder);
+        int status = gps_name_ownership(store, at, name, holder);
         if (status < 0 || status == GPS_OWNERSHIP_HELD)
             return status < 0 ? status : -EEXIST;
         status = gps_ownership_clear(store, at, name, gps_name_ownership);
@@ -147,17 +136,15 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
 
 int gps_name_claim(const struct gps_store *store, const char *name, const struct gps_owner *self,
                    struct gps_owner *holder) {
-    char text[LINK_SIZE];
-    struct gps_owner found;
-    int at, status;
-
     if (!gps_name_valid(name))
         return -EINVAL;
-    at = gps_file_directory(store, "names");
+    int at = gps_file_directory(store, "names");
     if (at < 0)
         return at;
+    char text[LINK_SIZE];
     link_to_self(self, text);
-    status = claim_at(store, at, name, text, &found);
+    struct gps_owner found;
+    int status = claim_at(store, at, name, text, &found);
     close(at);
     if (status == -EEXIST && holder)
         *holder = found;
@@ -169,7 +156,6 @@ static int check_held_by(const struct gps_store *store, int at, const char *name
                          const struct gps_owner *owner) {
     struct gps_owner holder;
     int status = gps_name_ownership(store, at, name, &holder);
-
     if (status == GPS_OWNERSHIP_NONE)
         return -ENOENT;
     if (status < 0)
@@ -178,17 +164,13 @@ static int check_held_by(const struct gps_store *store, int at, const char *name
 }
 
 int gps_name_point(const struct gps_store *store, const char *name, const struct gps_id *region) {
-    char temp[GPS_TEMP_NAME];
-    char text[LINK_SIZE];
     struct gps_region_record record;
     int status = gps_region_read(store, region, &record, NULL);
-    int at;
-
     if (status != 0)
         return status;
     if (!gps_name_valid(name) || strcmp(record.name, name) != 0)
         return -EINVAL;
-    at = gps_file_directory(store, "names");
+    int at = gps_file_directory(store, "names");
     if (at < 0)
         return at;
     status = check_held_by(store, at, name, &record.owner);
@@ -196,7 +178,9 @@ int gps_name_point(const struct gps_store *store, const char *name, const struct
         status = check_held_by(store, at, name, gps_record_creator(&record));
     if (status != 0)
         goto close_directory;
+    char temp[GPS_TEMP_NAME];
     gps_temp_format(gps_record_creator(&record), temp);
+    char text[LINK_SIZE];
     link_to_region(region, text);
     status = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;
     if (status != 0)
@@ -218,7 +202,6 @@ static bool is_ours(const struct gps_name_target *target, const struct gps_owner
 static int release_at(const struct gps_store *store, int at, const char *name,
                       const struct gps_owner *self) {
     int status = check_held_by(store, at, name, self);
-
     if (status == 0)
         status = unlinkat(at, name, 0) == 0 ? 0 : -errno;
     else if (status == -EEXIST)
@@ -228,15 +211,13 @@ static int release_at(const struct gps_store *store, int at, const char *name,
 
 int gps_name_release(const struct gps_store *store, const char *name, const struct gps_owner *self,
                      const struct gps_id *region) {
-    struct gps_name_target target;
-    int at, status;
-
     if (!gps_name_valid(name))
         return -EINVAL;
-    at = gps_file_directory(store, "names");
+    int at = gps_file_directory(store, "names");
     if (at < 0)
         return at;
-    status = resolve_at(at, name, &target);
+    struct gps_name_target target;
+    int status = resolve_at(at, name, &target);
     if (status == 0 && is_ours(&target, self, region))
         status = release_at(store, at, name, self);
     close(at);
@@ -247,7 +228,6 @@ int gps_name_each(const struct gps_store *store, gps_name_fn *fn, void *arg) {
     struct gps_dir dir;
     int status = gps_dir_open(&dir, store, "names");
     const char *name;
-
     while (status == 0 && (name = gps_dir_next(&dir, &status))) {
         struct gps_name_target target = {0};
         if (!gps_name_valid(name))

@@ -7,7 +7,6 @@
  * another. Records and names go through gps_ownership_clear, which looks again where nobody can
  * interfere.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -46,13 +45,11 @@ static unsigned remove_entry(struct sweep *sweep, const char *name) {
 static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
     unsigned removed = 0;
     int fd = gps_file_open_any(sweep->at, temp, O_RDWR);
-    int status;
-
     if (fd < 0) {
         note(sweep, fd);
         return 0;
     }
-    status = sweep->dry_run ? gps_file_locked(fd) : gps_file_lock(fd, 0, 0);
+    int status = sweep->dry_run ? gps_file_locked(fd) : gps_file_lock(fd, 0, 0);
     note(sweep, status);
     if (status == 0)
         removed = remove_entry(sweep, temp);
@@ -62,7 +59,6 @@ static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
 
 static void sweep_proc(struct sweep *sweep, const char *name) {
     struct gps_owner owner;
-
     if (gps_temp_parse(name, &owner))
         sweep->counts->temps += remove_if_unlocked(sweep, name);
     else if (!gps_owner_parse(name, &owner))
@@ -75,7 +71,6 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
 
 static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     int status = 1;
-
     if (!sweep->dry_run)
         status = gps_ownership_clear(sweep->store, sweep->at, name, judge);
     note(sweep, status);
@@ -86,14 +81,12 @@ static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_owne
 static bool is_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     struct gps_owner holder;
     int status = judge(sweep->store, sweep->at, name, &holder);
-
     note(sweep, status);
     return status == GPS_OWNERSHIP_ORPHAN;
 }
 
 static void sweep_dead_temp(struct sweep *sweep, const char *name) {
     struct gps_owner writer;
-
     if (gps_temp_parse(name, &writer) && gps_lease_probe(sweep->store, &writer) == GPS_DEAD)
         sweep->counts->temps += remove_entry(sweep, name);
 }
@@ -106,7 +99,6 @@ static void remove_beside(struct sweep *sweep, const char *record) {
     for (size_t i = 0; i < SUFFIXES && !sweep->dry_run; i++) {
         char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
         struct gps_text out = GPS_TEXT(name);
-
         gps_text_str(&out, record);
         gps_text_str(&out, suffixes[i]);
         unlinkat(sweep->at, name, 0);
@@ -115,7 +107,6 @@ static void remove_beside(struct sweep *sweep, const char *record) {
 
 static bool lies_beside(const char *name) {
     bool found = false;
-
     if (strlen(name) < GPS_ID_HEX)
         return false;
     for (size_t i = 0; i < SUFFIXES; i++)
@@ -125,14 +116,13 @@ static bool lies_beside(const char *name) {
 
 /* What lies beside a record, without the record. */
 static void sweep_lone(struct sweep *sweep, const char *name) {
-    char record[GPS_ID_HEX];
-    struct gps_id id;
-    struct stat st;
-
     if (!lies_beside(name))
         return;
+    char record[GPS_ID_HEX];
     memcpy(record, name, GPS_ID_HEX - 1);
     record[GPS_ID_HEX - 1] = '\0';
+    struct stat st;
+    struct gps_id id;
     if (gps_id_parse(record, &id) && fstatat(sweep->at, record, &st, AT_SYMLINK_NOFOLLOW) != 0 &&
         errno == ENOENT)
         sweep->counts->temps += remove_entry(sweep, name);
@@ -140,8 +130,6 @@ static void sweep_lone(struct sweep *sweep, const char *name) {
 
 static void sweep_region(struct sweep *sweep, const char *name) {
     struct gps_id id;
-    int users;
-
     if (!gps_id_parse(name, &id)) {
         sweep_lone(sweep, name);
         sweep_dead_temp(sweep, name);
@@ -149,7 +137,7 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     }
     if (!is_orphan(sweep, name, gps_region_keeper_ownership))
         return;
-    users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
+    int users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
     note(sweep, users);
     if (users > 0)
         sweep->counts->kept++;
@@ -173,7 +161,6 @@ static void sweep_top(struct sweep *sweep, const char *name) {
 
 static void sweep_keeper(struct sweep *sweep) {
     int removed = gps_leader_lock_clear(sweep->store, sweep->dry_run);
-
     note(sweep, removed);
     if (removed > 0)
         sweep->counts->temps += (unsigned)removed;
@@ -183,9 +170,8 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
                            void visit(struct sweep *, const char *)) {
     struct gps_dir dir;
     int status = gps_dir_open(&dir, sweep->store, directory);
-    const char *name;
-
     sweep->at = dir.fd;
+    const char *name;
     while (status == 0 && (name = gps_dir_next(&dir, &status)))
         visit(sweep, name);
     gps_dir_close(&dir);
@@ -194,10 +180,9 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
     struct sweep sweep = {.store = store, .counts = counts, .dry_run = dry_run};
-    int status;
-
     memset(counts, 0, sizeof(*counts));
-    status = sweep_directory(&sweep, "procs", sweep_proc); /* first: what follows then asks fewer */
+    int status =
+        sweep_directory(&sweep, "procs", sweep_proc); /* first: what follows then asks fewer */
     if (status == 0)
         status = sweep_directory(&sweep, "names", sweep_name);
     if (status == 0)

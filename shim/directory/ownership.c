@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "ownership.h"
 
 #include <errno.h>
@@ -12,7 +11,6 @@
  * only exclude each other a little longer. */
 static off_t lock_byte(const char *name) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
     for (; *name != '\0'; name++)
         hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
     return (off_t)(hash >> 1);
@@ -22,17 +20,14 @@ static off_t lock_byte(const char *name) {
  * last process. */
 static bool still_there(const char *path, const struct stat *locked) {
     struct stat now;
-
     return lstat(path, &now) == 0 && now.st_dev == locked->st_dev && now.st_ino == locked->st_ino;
 }
 
 static int lock(const struct gps_store *store, const char *name) {
     char path[GPS_FILE_PATH];
-    struct stat st;
-    int fd, status;
-
     gps_file_path(store, "lock", NULL, path);
-    fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
+    struct stat st;
+    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
     if (fd == -ENOENT) {
         fd = gps_file_create(AT_FDCWD, path);
         if (fd == -EEXIST)
@@ -42,7 +37,7 @@ static int lock(const struct gps_store *store, const char *name) {
     }
     if (fd < 0)
         return fd;
-    status = gps_file_lock(fd, lock_byte(name), 1);
+    int status = gps_file_lock(fd, lock_byte(name), 1);
     if (status == 0 && still_there(path, &st))
         return fd;
     close(fd);
@@ -57,11 +52,9 @@ static void unlock(int fd) {
 
 void gps_ownership_end(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
-    struct stat st;
-    int fd;
-
     gps_file_path(store, "lock", NULL, path);
-    fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
+    struct stat st;
+    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
     if (fd < 0)
         return;
     if (gps_file_lock(fd, 0, 0) == 0 && still_there(path, &st))
@@ -72,13 +65,11 @@ void gps_ownership_end(const struct gps_store *store) {
 /* What is to become of an orphan: `temp` takes its place, or (NULL) nothing does. */
 static int end_orphan(const struct gps_store *store, int at, const char *temp, const char *name,
                       gps_ownership_fn *judge) {
-    struct gps_owner holder;
     int fd = lock(store, name);
-    int status;
-
     if (fd < 0)
         return fd;
-    status = judge(store, at, name, &holder);
+    struct gps_owner holder;
+    int status = judge(store, at, name, &holder);
     if (status == GPS_OWNERSHIP_ORPHAN) {
         if (temp)
             status = gps_file_rename(at, temp, name);
@@ -95,7 +86,6 @@ static int end_orphan(const struct gps_store *store, int at, const char *temp, c
 int gps_ownership_clear(const struct gps_store *store, int at, const char *name,
                         gps_ownership_fn *judge) {
     int status = end_orphan(store, at, NULL, name, judge);
-
     return status == -ENOENT ? 0 : status;
 }
 

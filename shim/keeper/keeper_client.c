@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "keeper_client.h"
 
 #include <errno.h>
@@ -39,7 +38,6 @@ struct talk {
 
 static uint64_t now(void) {
     struct timespec time;
-
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * 1000 * MS + (uint64_t)time.tv_nsec;
 }
@@ -47,7 +45,6 @@ static uint64_t now(void) {
 static void talk_begin(struct talk *talk, const struct gps_store *store,
                        const struct gps_owner *self, enum gps_keeper_ask ask, uint64_t patience) {
     const uint64_t begin = now();
-
     memset(talk, 0, sizeof(*talk));
     talk->store = store;
     talk->request.ask = (uint32_t)ask;
@@ -63,12 +60,10 @@ static void talk_begin(struct talk *talk, const struct gps_store *store,
 /* The socket's address. One that is too long goes by way of a descriptor of its directory, which
  * *at then is. */
 static int address_of(const struct gps_store *store, struct sockaddr_un *address, int *at) {
-    struct gps_text out;
-
     memset(address, 0, sizeof(*address));
     address->sun_family = AF_UNIX;
     *at = -1;
-    out = GPS_TEXT(address->sun_path);
+    struct gps_text out = GPS_TEXT(address->sun_path);
     gps_text_str(&out, store->path);
     gps_text_str(&out, "/" GPS_KEEPER_SOCKET);
     if (!out.cut)
@@ -87,7 +82,6 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
 static int check_peer(int fd) {
     struct ucred peer;
     socklen_t size = sizeof(peer);
-
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
         return -errno;
     return peer.uid == geteuid() ? 0 : -EPERM;
@@ -95,10 +89,9 @@ static int check_peer(int fd) {
 
 static int dial(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int status;
-
     if (fd < 0)
         return -errno;
+    int status;
     do
         status = connect(fd, (const struct sockaddr *)address, sizeof(*address));
     while (status != 0 && errno == EINTR);
@@ -113,7 +106,6 @@ static int connect_to(const struct gps_store *store) {
     struct sockaddr_un address;
     int at;
     int fd = address_of(store, &address, &at);
-
     if (fd == 0)
         fd = dial(&address);
     if (at >= 0)
@@ -125,12 +117,9 @@ static int await_reply(const struct talk *talk, int fd) {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     uint64_t time;
     int status;
-
     do {
-        uint64_t left;
-
         time = now();
-        left = time < talk->deadline ? talk->deadline - time : 0;
+        uint64_t left = time < talk->deadline ? talk->deadline - time : 0;
         status = poll(&wait, 1, left / MS < 1000 ? (int)(left / MS) + (left > 0) : 1000);
     } while (status == 0 ? time < talk->deadline : status < 0 && errno == EINTR);
     return status > 0 ? 0 : status == 0 ? -ETIMEDOUT : -errno;
@@ -141,7 +130,6 @@ static int take_reply(struct talk *talk, int fd) {
     struct gps_keeper_reply reply;
     int descriptor;
     ssize_t n = gps_passing_receive(fd, &reply, sizeof(reply), &descriptor);
-
     if (n <= 0)
         return n < 0 ? (int)n : -ECONNRESET;
     if (gps_reply_check(&reply, (size_t)n) != NULL ||
@@ -157,11 +145,9 @@ static int take_reply(struct talk *talk, int fd) {
 
 static int ask_once(struct talk *talk) {
     int fd = connect_to(talk->store);
-    int status;
-
     if (fd < 0)
         return fd;
-    status = gps_passing_send(fd, &talk->request, sizeof(talk->request), talk->give);
+    int status = gps_passing_send(fd, &talk->request, sizeof(talk->request), talk->give);
     if (status == 0)
         status = await_reply(talk, fd);
     if (status == 0)
@@ -186,13 +172,11 @@ static bool is_passing(int status) {
 static bool nap(struct talk *talk) {
     const uint64_t time = now();
     uint64_t left = time < talk->deadline ? talk->deadline - time : 0;
-    struct timespec wait;
-
     if (left == 0)
         return false;
     if (left > talk->nap)
         left = talk->nap;
-    wait = (struct timespec){.tv_sec = 0, .tv_nsec = (long)left};
+    struct timespec wait = (struct timespec){.tv_sec = 0, .tv_nsec = (long)left};
     nanosleep(&wait, NULL);
     talk->nap = 2 * talk->nap < NAP_LONGEST ? 2 * talk->nap : NAP_LONGEST;
     return true;
@@ -201,13 +185,11 @@ static bool nap(struct talk *talk) {
 /* Nobody listens. 0: ask again. */
 static int start_one(struct talk *talk) {
     const uint64_t time = now();
-    int status;
-
     if (!talk->may_start)
         return -ECONNREFUSED;
     if (talk->started != 0 && time - talk->started < START_EVERY)
         return 0;
-    status = gps_spawn_keeper(talk->store);
+    int status = gps_spawn_keeper(talk->store);
     talk->started = time;
     return status;
 }
@@ -217,7 +199,6 @@ static int ask(struct talk *talk) {
     gps_request_seal(&talk->request);
     for (;;) {
         int status = ask_once(talk);
-
         if (status == 0 && talk->reply.status != -EAGAIN)
             return talk->reply.status;
         if (is_absent(status)) {
@@ -237,7 +218,6 @@ static int ask(struct talk *talk) {
 /* Whether a keeper that was started would adopt it. */
 static bool is_recorded(const struct gps_store *store, const struct gps_id *id) {
     struct gps_region_record record;
-
     return gps_region_read(store, id, &record, NULL) == 0 && record.backing == GPS_BACKING_VMM;
 }
 
@@ -248,25 +228,21 @@ static int not_kept(int status) {
 int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_record *record,
                        const struct gps_owner *self, int descriptor, uint64_t patience) {
     struct talk talk;
-    int status;
-
     talk_begin(&talk, store, self, GPS_KEEPER_DEPOSIT, patience);
     talk.request.record = *record;
     talk.give = descriptor;
     talk.may_start = true;
-    status = ask(&talk);
+    int status = ask(&talk);
     return status == -EEXIST ? 0 : status;
 }
 
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t patience, int *descriptor) {
     struct talk talk;
-    int status;
-
     talk_begin(&talk, store, self, GPS_KEEPER_GET, patience);
     talk.request.record.id = *id;
     talk.may_start = is_recorded(store, id);
-    status = ask(&talk);
+    int status = ask(&talk);
     if (status == 0)
         *descriptor = talk.taken;
     return not_kept(status);
@@ -276,7 +252,6 @@ int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
                          const struct gps_owner *self, enum gps_state state, uint64_t written,
                          uint64_t patience) {
     struct talk talk;
-
     talk_begin(&talk, store, self, GPS_KEEPER_STATE, patience);
     talk.request.record.id = *id;
     talk.request.record.status.state = (uint32_t)state;
@@ -288,7 +263,6 @@ int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
                         const struct gps_owner *self, uint64_t patience) {
     struct talk talk;
-
     talk_begin(&talk, store, self, GPS_KEEPER_RELEASED, patience);
     talk.request.record.id = *id;
     return not_kept(ask(&talk));
@@ -296,11 +270,10 @@ int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
 
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
                     const struct gps_owner *self, uint64_t patience) {
-    struct gps_name_target target;
     struct talk talk;
-    struct gps_text out;
-
     talk_begin(&talk, store, self, GPS_KEEPER_DROP, patience);
+    struct gps_text out;
+    struct gps_name_target target;
     if (!name) {
         talk.request.record.id = *id;
         talk.may_start = is_recorded(store, id);
@@ -318,10 +291,8 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
                     struct gps_owner *keeper, uint64_t *regions) {
     struct talk talk;
-    int status;
-
     talk_begin(&talk, store, self, GPS_KEEPER_PING, patience);
-    status = ask(&talk);
+    int status = ask(&talk);
     if (status == 0) {
         *keeper = talk.reply.keeper;
         *regions = talk.reply.regions;

@@ -39,10 +39,9 @@ void gps_request_record(const struct gps_keeper_request *request, const struct g
 
 /* Its owner will be another, so its sums do not count: the request's own covers them. */
 static const char *check_deposit(const struct gps_keeper_request *request) {
-    struct gps_region_record record;
-
     if (request->record.backing != GPS_BACKING_VMM)
         return "backing is not VMM";
+    struct gps_region_record record;
     gps_request_record(request, &request->record.creator, &record);
     return gps_record_check(&record, sizeof(record));
 }
@@ -57,7 +56,6 @@ static const char *check_state(const struct gps_region_record *record) {
     const struct gps_region_record named = {
         .id = record->id,
         .status = {.state = record->status.state, .written = record->status.written}};
-
     if (record->status.state < GPS_STATE_WRITING || record->status.state > GPS_STATE_FREED)
         return "state is unknown";
     return check_only(record, &named);
@@ -65,7 +63,6 @@ static const char *check_state(const struct gps_region_record *record) {
 
 static const char *check_drop(const struct gps_region_record *record) {
     struct gps_region_record named = {.id = record->id};
-
     if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
         return "name is not terminated";
     if (record->name[0] == '\0')
@@ -79,7 +76,6 @@ static const char *check_drop(const struct gps_region_record *record) {
 
 static const char *check_named(const struct gps_keeper_request *request) {
     const struct gps_region_record named = {.id = request->record.id}, nothing = {0};
-
     switch (request->ask) {
     case GPS_KEEPER_DEPOSIT:
         return check_deposit(request);
@@ -99,12 +95,10 @@ static const char *check_named(const struct gps_keeper_request *request) {
 
 const char *gps_request_check(const void *bytes, size_t size) {
     struct gps_keeper_request request;
-    const char *why;
-
     if (size != sizeof(request))
         return "size does not match";
     memcpy(&request, bytes, sizeof(request));
-    why = check_frame(request.magic, request.version);
+    const char *why = check_frame(request.magic, request.version);
     if (!why && request.checksum != SUM(&request))
         why = "checksum does not match";
     if (!why)
@@ -114,12 +108,10 @@ const char *gps_request_check(const void *bytes, size_t size) {
 
 const char *gps_reply_check(const void *bytes, size_t size) {
     struct gps_keeper_reply reply;
-    const char *why;
-
     if (size != sizeof(reply))
         return "size does not match";
     memcpy(&reply, bytes, sizeof(reply));
-    why = check_frame(reply.magic, reply.version);
+    const char *why = check_frame(reply.magic, reply.version);
     if (!why && reply.checksum != SUM(&reply))
         why = "checksum does not match";
     if (!why && reply.status > 0)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "keeper_spawn.h"
 
 #include <dlfcn.h>
@@ -40,16 +39,13 @@ struct plan {
 
 /* The directory of the object that this code is part of; "" where that is the program itself. */
 static void own_directory(struct plan *plan) {
-    struct dl_find_object found;
-    char *slash;
-
     plan->from[0] = '\0';
+    struct dl_find_object found;
     if (_dl_find_object((void *)(uintptr_t)gps_spawn_keeper, &found) == 0) {
         struct gps_text out = GPS_TEXT(plan->from);
-
         gps_text_str(&out, found.dlfo_link_map->l_name);
     }
-    slash = strrchr(plan->from, '/');
+    char *slash = strrchr(plan->from, '/');
     if (slash)
         *slash = '\0';
     else
@@ -58,10 +54,8 @@ static void own_directory(struct plan *plan) {
 
 static void program_directory(struct plan *plan) {
     ssize_t n = readlink("/proc/self/exe", plan->from, sizeof(plan->from) - 1);
-    char *slash;
-
     plan->from[n > 0 ? n : 0] = '\0';
-    slash = strrchr(plan->from, '/');
+    char *slash = strrchr(plan->from, '/');
     if (slash)
         *slash = '\0';
 }
@@ -77,12 +71,10 @@ static int look_around(struct plan *plan) {
     static const char *const below[] = {"/gpushare", "/../bin/gpushare", "/../../bin/gpushare",
                                         "/../gpushare"};
     int status = -ENOENT;
-
     if (plan->from[0] == '\0')
         return -ENOENT;
     for (size_t i = 0; i < sizeof(below) / sizeof(*below) && status != 0; i++) {
         struct gps_text out = GPS_TEXT(plan->candidate);
-
         gps_text_str(&out, plan->from);
         gps_text_str(&out, below[i]);
         status = out.cut ? -ENAMETOOLONG : resolve(plan, plan->candidate);
@@ -92,12 +84,10 @@ static int look_around(struct plan *plan) {
 
 static int find(struct plan *plan) {
     const char *given = secure_getenv("GPUSHARE_KEEPER");
-    int status;
-
     if (given && given[0] != '\0')
         return resolve(plan, given);
     own_directory(plan);
-    status = look_around(plan);
+    int status = look_around(plan);
     if (status == 0)
         return 0;
     program_directory(plan);
@@ -111,7 +101,6 @@ static int find(struct plan *plan) {
 
 BARE static void drop_descriptors(const struct plan *plan) {
     long null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
-
     for (long fd = 0; fd < 3; fd++) {
         if (null < 0)
             syscall(SYS_close, fd);
@@ -126,7 +115,6 @@ BARE static void drop_descriptors(const struct plan *plan) {
 
 BARE static int become_keeper(void *argument) {
     struct plan *plan = argument;
-
     syscall(SYS_setsid);
     drop_descriptors(plan);
     syscall(SYS_chdir, "/");
@@ -139,7 +127,6 @@ BARE static int become_keeper(void *argument) {
 /* The process in between, whose end makes the keeper init's child. Exit signal 0: no SIGCHLD. */
 BARE static int become_parent(void *argument) {
     struct plan *plan = argument;
-
     if (clone(become_keeper, plan->stacks[1] + STACK, CLONE_VM | CLONE_VFORK, plan) < 0)
         plan->error = errno;
     syscall(SYS_exit_group, 0);
@@ -148,13 +135,12 @@ BARE static int become_parent(void *argument) {
 
 /* A handler of the program's must not run on the children's small stacks. */
 static int start(struct plan *plan) {
-    sigset_t all, before;
     int status = 0;
-    pid_t middle;
-
+    sigset_t all;
     sigfillset(&all);
+    sigset_t before;
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    middle = clone(become_parent, plan->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, plan);
+    pid_t middle = clone(become_parent, plan->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, plan);
     if (middle < 0)
         status = -errno;
     while (middle > 0 && waitpid(middle, NULL, (int)__WCLONE) < 0 && errno == EINTR)
@@ -167,7 +153,6 @@ static int start(struct plan *plan) {
 static void describe(struct plan *plan, const struct gps_store *store) {
     const char *slash = strrchr(store->path, '/');
     struct gps_text out = GPS_TEXT(plan->directory);
-
     gps_text_str(&out, "GPUSHARE_DIR=");
     gps_text_bytes(&out, store->path, slash > store->path ? (size_t)(slash - store->path) : 1);
     out = GPS_TEXT(plan->name_space);
@@ -176,8 +161,6 @@ static void describe(struct plan *plan, const struct gps_store *store) {
 }
 
 static void fill(struct plan *plan, const struct gps_store *store) {
-    struct rlimit limit;
-
     describe(plan, store);
     plan->argv[0] = plan->path;
     plan->argv[1] = (char *)(uintptr_t) "keeper";
@@ -186,6 +169,7 @@ static void fill(struct plan *plan, const struct gps_store *store) {
     plan->environment[1] = plan->directory;
     plan->environment[2] = plan->name_space;
     plan->descriptors = CLOSABLE;
+    struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < CLOSABLE)
         plan->descriptors = (unsigned)limit.rlim_cur;
 }
@@ -193,17 +177,14 @@ static void fill(struct plan *plan, const struct gps_store *store) {
 static struct plan *plan_new(void) {
     struct plan *plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-
     return plan == MAP_FAILED ? NULL : plan;
 }
 
 int gps_spawn_keeper(const struct gps_store *store) {
     struct plan *plan = plan_new();
-    int status;
-
     if (!plan)
         return -ENOMEM;
-    status = find(plan);
+    int status = find(plan);
     if (status == 0) {
         fill(plan, store);
         status = start(plan);
@@ -215,11 +196,9 @@ int gps_spawn_keeper(const struct gps_store *store) {
 int gps_spawn_program(char *path, size_t size) {
     struct gps_text out = gps_text_on(path, size);
     struct plan *plan = plan_new();
-    int status;
-
     if (!plan)
         return -ENOMEM;
-    status = find(plan);
+    int status = find(plan);
     if (status == 0)
         gps_text_str(&out, plan->path);
     munmap(plan, sizeof(*plan));

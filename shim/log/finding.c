@@ -20,7 +20,6 @@ static const struct row {
  */
 static const struct row *row_of(enum gps_finding finding) {
     static const struct row unknown = {"unknown", GPS_LEVEL_ERROR, "an unknown finding", ""};
-
     return (unsigned)finding < GPS_FINDING_COUNT ? &rows[finding] : &unknown;
 }
 

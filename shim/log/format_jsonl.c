@@ -73,12 +73,11 @@ static void add_subject(struct gps_text *text, const struct gps_report *report) 
 }
 
 static void add_site(struct gps_text *text, uint64_t site) {
-    char hex[GPS_HEX64];
-
     add_key(text, "site");
     gps_text_str(text, site == 0 ? "null" : "\"");
     if (site == 0)
         return;
+    char hex[GPS_HEX64];
     gps_hex64_format(site, hex);
     gps_text_str(text, hex);
     gps_text_str(text, "\"");
@@ -90,7 +89,6 @@ static void add_stack(struct gps_text *text, const struct gps_frame *stack, unsi
     for (unsigned i = 0; i < count; i++) {
         const struct gps_frame *frame = &stack[i];
         bool placed = frame->module[0] != '\0';
-
         gps_text_str(text, i == 0 ? "{\"module\":" : ",{\"module\":");
         gps_text_json(text, placed ? frame->module : NULL);
         gps_text_str(text, ",\"offset\":\"");
@@ -118,7 +116,6 @@ static void add_priors(struct gps_text *text, const struct gps_report *report,
     for (unsigned i = 0; i < report->prior_count; i++) {
         const struct gps_prior *prior = &report->prior[i];
         const struct gps_owner *owner = prior->owner;
-
         gps_text_str(text, i == 0 ? "{" : ",{");
         if (owner)
             add_identity(text, owner->pid, owner->pid_ns, owner->command);
@@ -137,7 +134,6 @@ static void add_others(struct gps_text *text, const struct gps_report *report) {
     gps_text_str(text, "[");
     for (unsigned i = 0; i < report->other_count; i++) {
         const struct gps_owner *owner = &report->others[i].owner;
-
         gps_text_str(text, i == 0 ? "{" : ",{");
         add_identity(text, owner->pid, owner->pid_ns, owner->command);
         add_when(text, "since", report->others[i].since);
@@ -149,7 +145,6 @@ static void add_others(struct gps_text *text, const struct gps_report *report) {
 static void add_api(struct gps_text *text, const char *api) {
     char name[64];
     struct gps_text bare = GPS_TEXT(name);
-
     if (api)
         gps_logview_api(&bare, api);
     add_string(text, "api", api != NULL ? name : NULL);
@@ -177,7 +172,6 @@ struct gps_text gps_logline_jsonl(char *buffer, size_t size, const struct gps_re
                                   const struct gps_stamp *stamp, uint64_t site) {
     struct gps_logview view = {.report = *report, .omitted = 0};
     struct gps_text text;
-
     do {
         text = gps_text_on(buffer, size);
         write_jsonl(&text, &view.report, stamp, site);
@@ -193,7 +187,6 @@ static void write_allocation(struct gps_text *text, const struct gps_listed_line
                                      .device = line->device,
                                      .context = line->context};
     char hex[GPS_HEX64];
-
     gps_hex64_format(line->process, hex);
     add_stamp(text, stamp);
     gps_text_str(text, ",\"level\":\"info\",\"finding\":null");
@@ -215,7 +208,6 @@ struct gps_text gps_logline_allocation(char *buffer, size_t size,
                                        const struct gps_stamp *stamp) {
     unsigned stack_count = line->stack_count;
     struct gps_text text;
-
     do {
         text = gps_text_on(buffer, size);
         write_allocation(&text, line, stamp, stack_count);
@@ -227,7 +219,6 @@ struct gps_text gps_logline_allocation(char *buffer, size_t size,
 struct gps_text gps_logline_notice_jsonl(char *buffer, size_t size, const char *message,
                                          const struct gps_stamp *stamp) {
     struct gps_text text = gps_text_on(buffer, size);
-
     add_stamp(&text, stamp);
     gps_text_str(&text, ",\"level\":\"info\",\"finding\":null,\"api\":null,\"ptr\":null,"
                         "\"size\":null,\"region\":null,\"name\":null,\"device\":null,"
@@ -242,7 +233,6 @@ struct gps_text gps_logline_summary_jsonl(char *buffer, size_t size, const struc
                                           const struct gps_stamp *stamp) {
     char sum[256];
     struct gps_text message = GPS_TEXT(sum);
-
     gps_logview_tally(&message, tally);
     return gps_logline_notice_jsonl(buffer, size, sum, stamp);
 }

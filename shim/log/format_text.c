@@ -28,7 +28,6 @@ static void add_owner(struct gps_text *text, const struct gps_owner *owner,
 static const char *capital_level(enum gps_finding finding) {
     static const char *const names[] = {
         [GPS_LEVEL_INFO] = "INFO", [GPS_LEVEL_WARNING] = "WARNING", [GPS_LEVEL_ERROR] = "ERROR"};
-
     return names[gps_finding_level(finding)];
 }
 
@@ -67,7 +66,6 @@ static void add_bytes(struct gps_text *text, uint64_t bytes) {
 /* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": what of it is known. */
 static void add_memory(struct gps_text *text, const struct gps_report *report) {
     const char *before = INDENT;
-
     if (report->pointer != 0) {
         gps_text_str(text, INDENT "at ");
         gps_text_hex(text, report->pointer);
@@ -97,7 +95,6 @@ static void add_memory(struct gps_text *text, const struct gps_report *report) {
 /* "region frames (id 0011...)" */
 static void add_region(struct gps_text *text, const struct gps_report *report) {
     bool named = report->name != NULL && report->name[0] != '\0';
-
     if (!named && !report->region)
         return;
     gps_text_str(text, INDENT "region ");
@@ -130,7 +127,6 @@ static void add_frames(struct gps_text *text, const struct gps_frame *stack, uns
 
 static void add_stack_text(struct gps_text *text, const struct gps_logview *view) {
     const struct gps_report *report = &view->report;
-
     if (report->stack_count > 0)
         gps_text_str(text, INDENT "Host frames:\n");
     add_frames(text, report->stack, report->stack_count);
@@ -145,7 +141,6 @@ static void add_stack_text(struct gps_text *text, const struct gps_logview *view
 static void add_prior(struct gps_text *text, const struct gps_prior *prior,
                       const struct gps_stamp *stamp) {
     const char capital = (char)(prior->what[0] - 'a' + 'A');
-
     gps_text_str(text, INDENT);
     gps_text_bytes(text, &capital, 1);
     gps_text_str(text, prior->what + 1);
@@ -175,7 +170,6 @@ static void add_other(struct gps_text *text, const struct gps_party *other,
 static void write_text(struct gps_text *text, const struct gps_logview *view,
                        const struct gps_stamp *stamp) {
     const struct gps_report *report = &view->report;
-
     add_heading(text, report, stamp);
     add_memory(text, report);
     add_region(text, report);
@@ -198,7 +192,6 @@ struct gps_text gps_logline_text(char *buffer, size_t size, const struct gps_rep
                                  const struct gps_stamp *stamp) {
     struct gps_logview view = {.report = *report, .omitted = 0};
     struct gps_text text;
-
     do {
         text = gps_text_on(buffer, size);
         write_text(&text, &view, stamp);
@@ -209,7 +202,6 @@ struct gps_text gps_logline_text(char *buffer, size_t size, const struct gps_rep
 struct gps_text gps_logline_repeat_text(char *buffer, size_t size, const struct gps_report *first,
                                         uint64_t count) {
     struct gps_text text = gps_text_on(buffer, size);
-
     gps_text_str(&text, MARGIN "GPUSHARE: ");
     add_title(&text, first);
     if (first->pointer != 0) {
@@ -224,7 +216,6 @@ struct gps_text gps_logline_repeat_text(char *buffer, size_t size, const struct 
 
 struct gps_text gps_logline_notice_text(char *buffer, size_t size, const char *message) {
     struct gps_text text = gps_text_on(buffer, size);
-
     gps_text_str(&text, MARGIN "GPUSHARE: ");
     gps_text_str(&text, message);
     gps_text_str(&text, "\n");
@@ -233,7 +224,6 @@ struct gps_text gps_logline_notice_text(char *buffer, size_t size, const char *m
 
 struct gps_text gps_logline_summary_text(char *buffer, size_t size, const struct gps_tally *tally) {
     struct gps_text text = gps_text_on(buffer, size);
-
     gps_text_str(&text, MARGIN "GPUSHARE SUMMARY: ");
     gps_logview_tally(&text, tally);
     gps_text_str(&text, "\n");

@@ -9,7 +9,6 @@
  * gps_log_open yet reports plainly and counts nothing, as does a vfork child, which shares our
  * memory.
  */
-#define _GNU_SOURCE
 #include "log.h"
 
 #include <errno.h>
@@ -52,7 +51,6 @@ static bool is_ours(void) {
 
 void gps_log_start(void) {
     int saved = errno;
-
     gps_sink_start();
     atomic_store(&state.pid, getpid());
     errno = saved;
@@ -73,7 +71,6 @@ static void forget(void) {
 
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self) {
     int saved = errno;
-
     if (!is_ours())
         forget();
     state.self = *self;
@@ -92,13 +89,11 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 /* Never 0. The finding is mixed in: two findings of one call site are two. */
 static uint64_t key_of(const struct gps_report *report) {
     uint64_t key = report->stack_hash ^ ((uint64_t)report->finding + 1) * 0x9e3779b97f4a7c15u;
-
     return key != 0 ? key : 1;
 }
 
 static void fill(struct site *site, const struct gps_report *report) {
     struct gps_text api = GPS_TEXT(site->api);
-
     gps_text_str(&api, report->api);
     site->finding = report->finding;
     site->device = report->device;
@@ -111,11 +106,9 @@ static void fill(struct site *site, const struct gps_report *report) {
  * hash of 0 knows no call site. */
 static bool is_repeat(const struct gps_report *report, bool claim) {
     uint64_t key = key_of(report);
-
     for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
         struct site *site = &state.sites[(key + i) % SITES];
         uint64_t found = claim ? 0 : atomic_load(&site->key);
-
         if (claim && atomic_compare_exchange_strong(&site->key, &found, key))
             fill(site, report);
         if (found == key)
@@ -132,7 +125,6 @@ static bool is_repeat(const struct gps_report *report, bool claim) {
 
 static struct gps_stamp stamp_now(void) {
     struct timespec now = {0, 0};
-
     clock_gettime(CLOCK_REALTIME, &now);
     return (struct gps_stamp){.time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
                               .pid = (uint32_t)getpid(),
@@ -158,15 +150,15 @@ static bool put(struct gps_text text) {
 
 /* Says once that the log is full. */
 static void put_full(void) {
-    char buffer[1024], message[256];
+    char message[256];
     struct gps_text said = GPS_TEXT(message);
     struct gps_stamp stamp = stamp_now();
-
     if (atomic_exchange(&state.full_log, true))
         return;
     gps_text_str(&said, "the log of this process has reached log_max (");
     gps_text_size(&said, state.max);
     gps_text_str(&said, "); further findings are only counted");
+    char buffer[1024];
     put(is_jsonl() ? gps_logline_notice_jsonl(buffer, sizeof(buffer), message, &stamp)
                    : gps_logline_notice_text(buffer, sizeof(buffer), message));
 }
@@ -174,16 +166,15 @@ static void put_full(void) {
 /* Memory for one line: more than a thread's stack should have to bear. With none to be had a small
  * one on the stack holds what matters most. */
 static bool put_report(const struct gps_report *report) {
-    char small[2048];
     char *large =
         mmap(NULL, GPS_LOGLINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char small[2048];
     char *buffer = large != MAP_FAILED ? large : small;
     const size_t size = large != MAP_FAILED ? GPS_LOGLINE_BYTES : sizeof(small);
     struct gps_stamp stamp = stamp_now();
     bool done = put(is_jsonl() ? gps_logline_jsonl(buffer, size, report, &stamp,
                                                    report->stack_hash != 0 ? key_of(report) : 0)
                                : gps_logline_text(buffer, size, report, &stamp));
-
     if (large != MAP_FAILED)
         munmap(large, GPS_LOGLINE_BYTES);
     return done;
@@ -194,7 +185,6 @@ void gps_log_allocation(const struct gps_listed_line *line) {
     const size_t size = line->stack_count != 0 ? GPS_LOGLINE_BYTES : 2048;
     char *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct gps_stamp stamp = stamp_now();
-
     if (buffer != MAP_FAILED && is_jsonl() && atomic_load(&state.written) < state.max)
         put(gps_logline_allocation(buffer, size, line, &stamp));
     else if (is_jsonl())
@@ -212,7 +202,6 @@ static void count(const struct gps_report *report) {
 
 static bool is_wanted(enum gps_finding finding) {
     unsigned least = is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING;
-
     return gps_finding_level(finding) >= least;
 }
 
@@ -223,7 +212,6 @@ bool gps_log_settles(const struct gps_report *report) {
 bool gps_log_report(const struct gps_report *report) {
     int saved = errno;
     bool ours = is_ours();
-
     if (!is_wanted(report->finding) || (ours && is_repeat(report, true)))
         return false;
     if (ours)
@@ -242,7 +230,6 @@ bool gps_log_report(const struct gps_report *report) {
 
 static uint64_t put_repeats(struct site *site) {
     uint64_t repeats = atomic_load(&site->repeats);
-    char buffer[1024];
     const struct gps_report first = {.finding = site->finding,
                                      .api = site->api[0] != '\0' ? site->api : NULL,
                                      .pointer = site->pointer,
@@ -251,9 +238,9 @@ static uint64_t put_repeats(struct site *site) {
                                      .count = repeats,
                                      .detail = "further occurrences at the same call site"};
     struct gps_stamp stamp = stamp_now();
-
     if (repeats == 0)
         return 0;
+    char buffer[1024];
     if (is_jsonl())
         put(gps_logline_jsonl(buffer, sizeof(buffer), &first, &stamp, atomic_load(&site->key)));
     else
@@ -262,9 +249,8 @@ static uint64_t put_repeats(struct site *site) {
 }
 
 static void put_summary(const struct gps_tally *tally) {
-    char buffer[1024];
     struct gps_stamp stamp = stamp_now();
-
+    char buffer[1024];
     if (is_jsonl())
         put(gps_logline_summary_jsonl(buffer, sizeof(buffer), tally, &stamp));
     else
@@ -276,7 +262,6 @@ void gps_log_summary(void) {
                               .errors = atomic_load(&state.errors),
                               .full = atomic_load(&state.full)};
     int saved = errno;
-
     if (!is_ours() || tally.findings == 0 || atomic_exchange(&state.summed_up, true))
         return;
     for (unsigned i = 0; i < SITES; i++)

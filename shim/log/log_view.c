@@ -8,7 +8,6 @@
 /* The longest earlier stack loses its last frame; then earlier events go. */
 static bool shrink_priors(struct gps_report *report) {
     struct gps_prior *longest = &report->prior[0];
-
     if (report->prior_count == 0)
         return false;
     for (unsigned i = 1; i < report->prior_count; i++)
@@ -23,7 +22,6 @@ static bool shrink_priors(struct gps_report *report) {
 
 bool gps_logview_shrink(struct gps_logview *view) {
     struct gps_report *report = &view->report;
-
     if (shrink_priors(report))
         return true;
     if (report->stack_count > 0) {
@@ -45,7 +43,6 @@ bool gps_logview_shrink(struct gps_logview *view) {
 
 void gps_logview_api(struct gps_text *text, const char *api) {
     const char *end = strstr(api, "_v");
-
     if (!end)
         end = strstr(api, "_pt");
     gps_text_bytes(text, api, end != NULL ? (size_t)(end - api) : strlen(api));
@@ -53,7 +50,6 @@ void gps_logview_api(struct gps_text *text, const char *api) {
 
 void gps_logview_id(struct gps_text *text, const struct gps_id *id) {
     char hex[GPS_ID_HEX];
-
     gps_id_format(id, hex);
     gps_text_str(text, hex);
 }

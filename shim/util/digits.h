@@ -23,7 +23,6 @@ static inline void gps_hex_format(const uint8_t *bytes, size_t count, char *text
 
 static inline void gps_hex64_format(uint64_t value, char text[GPS_HEX64]) {
     uint8_t bytes[8];
-
     for (unsigned i = 0; i < 8; i++)
         bytes[i] = (uint8_t)(value >> (56 - 8 * i));
     gps_hex_format(bytes, sizeof(bytes), text);
@@ -39,11 +38,9 @@ static inline int gps_hex_digit(char c) {
 /* Exactly 2 * count digits; what follows them is the caller's to judge. */
 static inline bool gps_hex_parse(const char **text, uint8_t *bytes, size_t count) {
     const char *at = *text;
-
     for (size_t i = 0; i < count; i++, at += 2) {
         int high = gps_hex_digit(at[0]);
         int low = high < 0 ? -1 : gps_hex_digit(at[1]); /* at[0] may be the NUL */
-
         if (low < 0)
             return false;
         bytes[i] = (uint8_t)(high << 4 | low);
@@ -54,7 +51,6 @@ static inline bool gps_hex_parse(const char **text, uint8_t *bytes, size_t count
 
 static inline bool gps_hex64_parse(const char **text, uint64_t *value) {
     uint8_t bytes[8];
-
     if (!gps_hex_parse(text, bytes, sizeof(bytes)))
         return false;
     *value = 0;
@@ -66,12 +62,10 @@ static inline bool gps_hex64_parse(const char **text, uint64_t *value) {
 static inline bool gps_dec_parse(const char **text, uint64_t *value) {
     const char *at = *text;
     uint64_t sum = 0;
-
     if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] >= '0' && at[1] <= '9'))
         return false;
     for (; *at >= '0' && *at <= '9'; at++) {
         unsigned digit = (unsigned)(*at - '0');
-
         if (sum > (UINT64_MAX - digit) / 10)
             return false;
         sum = sum * 10 + digit;
