@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "digits.h"
-#include "directory/file.h"
 #include "text.h"
 
 static void proc_path(uint32_t pid, const char *name, char path[64]) {
@@ -58,9 +57,9 @@ int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     char text[1024]; /* 22 fields of at most 20 digits, and a command of at most 64 bytes */
     char path[64];
     stat_path(pid, path);
-    int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return fd;
+        return -errno;
     ssize_t n;
     do
         n = read(fd, text, sizeof(text) - 1);
