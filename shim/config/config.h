@@ -34,6 +34,7 @@ enum gps_verify { GPS_VERIFY_HASH, GPS_VERIFY_OFF };
 #define GPS_GLOB_BYTES    128u
 #define GPS_SECTION_BYTES 43u /* a region's name in a section header: at most 42 characters */
 #define GPS_STACK_MAX     64u
+#define GPS_UUID_TEXT     41u /* "GPU-" and 36 characters, with the NUL */
 
 /* Section [gpushare]. Times in nanoseconds. */
 struct gps_options {
@@ -140,6 +141,6 @@ void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, 
 bool gps_parse_size(const char *text, uint64_t *bytes);     /* 64MiB 1g 4096 2MB(=MiB is refused) */
 bool gps_parse_duration(const char *text, uint64_t *nanos); /* 30s 500ms 2min 1h 0 */
 bool gps_parse_uuid(const char *text, uint8_t uuid[GPS_UUID_BYTES]); /* GPU-8-4-4-4-12, MIG- too */
-void gps_format_uuid(const uint8_t uuid[GPS_UUID_BYTES], char text[41]); /* "GPU-..." */
+void gps_format_uuid(const uint8_t uuid[GPS_UUID_BYTES], char text[GPS_UUID_TEXT]); /* "GPU-..." */
 
 #endif

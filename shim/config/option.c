@@ -12,12 +12,15 @@
 #include "rule.h"
 #include "value.h"
 
+/* A choice needs its key's list of words, too: for it both functions are NULL. */
 struct gps_key_type {
-    bool is_choice;
-    /* `field` is where offset points, `target` the struct it lies in. */
-    const char *(*set)(const struct gps_key *key, void *target, void *field, const char *text);
-    void (*show)(const struct gps_key *key, const void *field, struct gps_text *text);
+    const char *(*set)(void *field, const char *text);
+    void (*show)(const void *field, struct gps_text *text);
 };
+
+/* The rule that a field lies in. */
+#define RULE_OF(field, member)                                                                     \
+    ((struct gps_rule *)(void *)((char *)(field)-offsetof(struct gps_rule, member)))
 
 /* --- types --- */
 
@@ -25,11 +28,9 @@ struct gps_key_type {
 static_assert(sizeof(enum gps_mode) == sizeof(unsigned), "enums are unsigned");
 static_assert(sizeof(enum gps_role) == sizeof(unsigned), "enums are unsigned");
 
-static const char *set_choice(const struct gps_key *key, void *target, void *field,
-                              const char *text) {
+static const char *set_choice(const struct gps_key *key, void *field, const char *text) {
     unsigned place = 0;
     const char *wrong = gps_value_choice(text, key->allowed, &place);
-    (void)target;
     if (!wrong)
         memcpy(field, &place, sizeof(place));
     return wrong;
@@ -41,22 +42,15 @@ static void show_choice(const struct gps_key *key, const void *field, struct gps
     gps_value_choice_text(place, key->allowed, text);
 }
 
-static const char *set_duration(const struct gps_key *key, void *target, void *field,
-                                const char *text) {
-    (void)key;
-    (void)target;
+static const char *set_duration(void *field, const char *text) {
     return gps_value_duration(text, field);
 }
 
-static void show_duration(const struct gps_key *key, const void *field, struct gps_text *text) {
-    const uint64_t *nanos = field;
-    (void)key;
-    gps_value_duration_text(*nanos, text);
+static void show_duration(const void *field, struct gps_text *text) {
+    gps_value_duration_text(*(const uint64_t *)field, text);
 }
 
-static const char *set_log(const struct gps_key *key, void *target, void *field, const char *text) {
-    (void)key;
-    (void)target;
+static const char *set_log(void *field, const char *text) {
     if (strlen(text) >= GPS_CONFIG_PATH)
         return "longer than 1023 characters";
     for (const char *at = strchr(text, '%'); at != NULL; at = strchr(at + 2, '%'))
@@ -66,74 +60,50 @@ static const char *set_log(const struct gps_key *key, void *target, void *field,
     return NULL;
 }
 
-static void show_log(const struct gps_key *key, const void *field, struct gps_text *text) {
-    (void)key;
+static void show_log(const void *field, struct gps_text *text) {
     gps_text_str(text, field);
 }
 
-static const char *set_depth(const struct gps_key *key, void *target, void *field,
-                             const char *text) {
-    unsigned *depth = field;
+static const char *set_depth(void *field, const char *text) {
     uint64_t value = 0;
     const char *wrong = gps_value_number(text, GPS_STACK_MAX, &value);
-    (void)key;
-    (void)target;
     if (!wrong)
-        *depth = (unsigned)value;
+        *(unsigned *)field = (unsigned)value;
     return wrong;
 }
 
-static void show_depth(const struct gps_key *key, const void *field, struct gps_text *text) {
-    const unsigned *depth = field;
-    (void)key;
-    gps_text_dec(text, *depth);
+static void show_depth(const void *field, struct gps_text *text) {
+    gps_text_dec(text, *(const unsigned *)field);
 }
 
-static const char *set_size(const struct gps_key *key, void *target, void *field,
-                            const char *text) {
-    (void)key;
-    (void)target;
+static const char *set_size(void *field, const char *text) {
     return gps_value_size(text, field);
 }
 
-static void show_size(const struct gps_key *key, const void *field, struct gps_text *text) {
-    const uint64_t *bytes = field;
-    (void)key;
-    gps_value_size_text(*bytes, text);
+static void show_size(const void *field, struct gps_text *text) {
+    gps_value_size_text(*(const uint64_t *)field, text);
 }
 
-static const char *set_glob(const struct gps_key *key, void *target, void *field,
-                            const char *text) {
+static const char *set_glob(void *field, const char *text) {
     const char *wrong = gps_glob_check(text);
-    (void)key;
-    (void)target;
     if (!wrong)
         memcpy(field, text, strlen(text) + 1);
     return wrong;
 }
 
-static const char *set_range(const struct gps_key *key, void *target, void *field,
-                             const char *text) {
-    struct gps_rule *rule = target;
-    (void)key;
-    (void)field;
+static const char *set_range(void *field, const char *text) {
+    struct gps_rule *rule = RULE_OF(field, size_min);
     return gps_value_range(text, &rule->size_min, &rule->size_max);
 }
 
-static const char *set_index(const struct gps_key *key, void *target, void *field,
-                             const char *text) {
-    struct gps_rule *rule = target;
-    (void)key;
-    (void)field;
+static const char *set_index(void *field, const char *text) {
+    struct gps_rule *rule = RULE_OF(field, index_min);
     return gps_value_indices(text, &rule->index_min, &rule->index_max);
 }
 
-static const char *set_keep(const struct gps_key *key, void *target, void *field,
-                            const char *text) {
-    struct gps_rule *rule = target;
+static const char *set_keep(void *field, const char *text) {
+    struct gps_rule *rule = RULE_OF(field, keep);
     unsigned place = 0;
-    (void)key;
-    (void)field;
     rule->keep_for = 0;
     if (gps_value_choice(text, "owner, users, forever", &place) == NULL) {
         rule->keep = (enum gps_keep)place;
@@ -145,12 +115,9 @@ static const char *set_keep(const struct gps_key *key, void *target, void *field
     return wrong;
 }
 
-static const char *set_device(const struct gps_key *key, void *target, void *field,
-                              const char *text) {
-    struct gps_rule *rule = target;
+static const char *set_device(void *field, const char *text) {
+    struct gps_rule *rule = RULE_OF(field, device_kind);
     uint64_t ordinal = 0;
-    (void)key;
-    (void)field;
     if (strcmp(text, "*") == 0) {
         rule->device_kind = GPS_DEVICE_ANY;
     } else if (gps_parse_uuid(text, rule->device_uuid)) {
@@ -164,16 +131,16 @@ static const char *set_device(const struct gps_key *key, void *target, void *fie
     return NULL;
 }
 
-static const struct gps_key_type CHOICE = {true, set_choice, show_choice};
-static const struct gps_key_type DURATION = {false, set_duration, show_duration};
-static const struct gps_key_type LOG = {false, set_log, show_log};
-static const struct gps_key_type DEPTH = {false, set_depth, show_depth};
-static const struct gps_key_type SIZE = {false, set_size, show_size};
-static const struct gps_key_type GLOB = {false, set_glob, NULL};
-static const struct gps_key_type RANGE = {false, set_range, NULL};
-static const struct gps_key_type INDEX = {false, set_index, NULL};
-static const struct gps_key_type KEEP = {false, set_keep, NULL};
-static const struct gps_key_type DEVICE = {false, set_device, NULL};
+static const struct gps_key_type CHOICE = {NULL, NULL};
+static const struct gps_key_type DURATION = {set_duration, show_duration};
+static const struct gps_key_type LOG = {set_log, show_log};
+static const struct gps_key_type DEPTH = {set_depth, show_depth};
+static const struct gps_key_type SIZE = {set_size, show_size};
+static const struct gps_key_type GLOB = {set_glob, NULL};
+static const struct gps_key_type RANGE = {set_range, NULL};
+static const struct gps_key_type INDEX = {set_index, NULL};
+static const struct gps_key_type KEEP = {set_keep, NULL};
+static const struct gps_key_type DEVICE = {set_device, NULL};
 
 /* --- the table --- */
 
@@ -221,12 +188,16 @@ size_t gps_key_place(const struct gps_key *key) {
 const char *gps_key_set(const struct gps_key *key, void *target, const char *text) {
     if (*text == '\0')
         return "no value";
-    return key->type->set(key, target, (char *)target + key->offset, text);
+    void *field = (char *)target + key->offset;
+    return key->type == &CHOICE ? set_choice(key, field, text) : key->type->set(field, text);
 }
 
 void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text) {
-    if (key->type->show)
-        key->type->show(key, (const char *)target + key->offset, text);
+    const void *field = (const char *)target + key->offset;
+    if (key->type == &CHOICE)
+        show_choice(key, field, text);
+    else if (key->type->show)
+        key->type->show(field, text);
 }
 
 void gps_keys_default(enum gps_section section, void *target, size_t size) {
@@ -240,13 +211,9 @@ void gps_keys_default(enum gps_section section, void *target, size_t size) {
 /* --- what to tell people --- */
 
 void gps_key_allowed(const struct gps_key *key, struct gps_text *text) {
-    if (key->type->is_choice)
+    if (key->type == &CHOICE)
         gps_text_str(text, "one of ");
     gps_text_str(text, key->allowed);
-}
-
-static unsigned least(unsigned a, unsigned b) {
-    return a < b ? a : b;
 }
 
 /* Letters to add, drop or change to make one of the other; 99 where either is too long to care. */
@@ -263,7 +230,8 @@ static unsigned distance(const char *a, const char *b) {
         for (size_t j = 0; j < width; j++) {
             unsigned change = diagonal + (a[i] != b[j]);
             diagonal = row[j + 1];
-            row[j + 1] = least(change, least(row[j], row[j + 1]) + 1);
+            unsigned step = (row[j] < diagonal ? row[j] : diagonal) + 1;
+            row[j + 1] = change < step ? change : step;
         }
     }
     return row[width];

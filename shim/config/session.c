@@ -152,11 +152,10 @@ static void end_section(struct gps_session *session) {
 
 static bool grow(struct gps_session *session) {
     struct gps_config *config = session->config;
-    size_t capacity = session->capacity == 0 ? 8 : session->capacity * 2;
-    struct gps_rule *rules;
     if (config->rule_count < session->capacity)
         return true;
-    rules = realloc(config->rules, capacity * sizeof(*rules));
+    size_t capacity = session->capacity == 0 ? 8 : session->capacity * 2;
+    struct gps_rule *rules = realloc(config->rules, capacity * sizeof(*rules));
     if (!rules) {
         session->no_memory = true;
         return false;
@@ -178,12 +177,12 @@ static bool make_room(struct gps_session *session, unsigned line) {
 
 static void check_name(struct gps_session *session, const char *name) {
     const char *wrong = gps_rule_check_name(name);
-    char buffer[160];
-    struct gps_text text = GPS_TEXT(buffer);
     if (!wrong)
         return;
     char title[64];
     region_title(current_rule(session), title);
+    char buffer[160];
+    struct gps_text text = GPS_TEXT(buffer);
     gps_text_str(&text, "the name ");
     gps_text_str(&text, wrong);
     gps_text_str(&text, "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");

@@ -256,9 +256,8 @@ const char *gps_value_duration(const char *text, uint64_t *nanos) {
     text = skip_spaces(text);
     if (*text == '\0' && number != 0)
         return "no unit";
-    const struct unit *unit;
     if (*text != '\0') {
-        unit = read_unit(&text, time_units, false);
+        const struct unit *unit = read_unit(&text, time_units, false);
         if (!unit || *text != '\0')
             return "not a unit of time";
         if (__builtin_mul_overflow(number, unit->factor, &number) || number > GPS_DURATION_MAX)
