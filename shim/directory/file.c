@@ -8,10 +8,11 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "util/clock.h"
 #include "util/digits.h"
+#include "util/pending_signal.h"
 #include "util/text.h"
 
 #define TEMP_PREFIX ".tmp."
@@ -125,15 +126,9 @@ ssize_t gps_file_read(int fd, void *bytes, size_t size, off_t offset) {
     return (ssize_t)done;
 }
 
-/* A write over the limit on file sizes raised SIGXFSZ in this thread, where it waits blocked: it is
- * not the program's. None came if it is ignored. */
+/* A write over the limit on file sizes raised SIGXFSZ in this thread, where it is blocked. */
 static int over_limit(void) {
-    const struct timespec now = {0, 0};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGXFSZ);
-    while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
-        continue;
+    gps_signal_discard(SIGXFSZ);
     return -EFBIG;
 }
 
@@ -161,9 +156,36 @@ int gps_file_lock(int fd, off_t start, off_t length) {
     return errno == EACCES ? -EAGAIN : -errno; /* POSIX lets "held" be either */
 }
 
-void gps_file_unlock(int fd) {
+int gps_file_open_locked(const char *path, int flags, off_t start, off_t length) {
+    struct stat st;
+    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
+    if (fd == -ENOENT && (flags & O_CREAT) != 0) {
+        fd = gps_file_create(AT_FDCWD, path);
+        if (fd == -EEXIST)
+            fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
+    }
+    if (fd < 0)
+        return fd;
+    int status = gps_file_lock(fd, start, length);
+    if (status == 0 && !gps_file_is_at(path, fd))
+        status = -EAGAIN;
+    if (status == 0)
+        return fd;
+    close(fd);
+    return status;
+}
+
+/* Unlocks first: a child forked meanwhile has the description too, and would keep the lock. */
+void gps_file_close_locked(int fd) {
     struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     fcntl(fd, F_OFD_SETLK, &lock);
+    close(fd);
+}
+
+bool gps_file_is_at(const char *path, int fd) {
+    struct stat opened, now;
+    return fstat(fd, &opened) == 0 && lstat(path, &now) == 0 && now.st_dev == opened.st_dev &&
+           now.st_ino == opened.st_ino;
 }
 
 int gps_file_locked(int fd) {
@@ -227,11 +249,8 @@ uint64_t gps_random(void) {
     uint64_t value;
     if (getrandom(&value, sizeof(value), GRND_NONBLOCK) == (ssize_t)sizeof(value))
         return value;
-    struct timespec now;
     /* Too early in the boot, or a seccomp filter: unlike any other process's is all we need. */
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    value = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-    return mix(value ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
+    return mix(gps_clock_monotonic() ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
 }
 
 #define HIGH_BELOW  1024 /* what select() can name; also the usual limit */

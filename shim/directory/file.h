@@ -46,7 +46,13 @@ int gps_file_write(int fd, const void *bytes, size_t size, off_t offset);
 
 /* Locks bytes of the file for this open file description: -EAGAIN when another one has them. */
 int gps_file_lock(int fd, off_t start, off_t length);
-void gps_file_unlock(int fd);
+/* Opens the lock file at an absolute path and locks bytes of it (length 0: all): a descriptor that
+ * holds the lock, or -errno. O_CREAT in flags makes a missing file. -EAGAIN: another process has
+ * the bytes, or removed the file before it was locked. */
+int gps_file_open_locked(const char *path, int flags, off_t start, off_t length);
+void gps_file_close_locked(int fd);
+/* Whether the open file is the one that the path names now. */
+bool gps_file_is_at(const char *path, int fd);
 /* Whether any other description holds a lock on the file: 1, 0 or -errno. */
 int gps_file_locked(int fd);
 

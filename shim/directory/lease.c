@@ -5,15 +5,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "util/clock.h"
 #include "util/procfs.h"
 
-#define TAKE_TRIES                                                                                 \
-    8 /* a gc can come between a temporary file and its lock; not again and again                  \
-       */
+/* A gc can come between a temporary file and its lock; not again and again. */
+#define TAKE_TRIES 8
 
 /* The executable's file name, as far as it fits, with nothing that a terminal would act on. */
 static void own_command(char command[GPS_COMM_BYTES]) {
@@ -90,10 +89,8 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
 
 static void fill_header(struct gps_proc_header *header, const struct gps_owner *self) {
     memset(header, 0, sizeof(*header));
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     header->owner = *self;
-    header->created = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    header->created = gps_clock_now();
     gps_proc_seal(header);
 }
 
@@ -170,11 +167,16 @@ int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
     return status;
 }
 
-void gps_lease_drop(struct gps_lease *lease) {
+void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
+                    char path[GPS_FILE_PATH]) {
     char name[GPS_PROC_NAME];
-    gps_owner_format(&lease->self, name);
+    gps_owner_format(owner, name);
+    gps_file_path(store, "procs", name, path);
+}
+
+void gps_lease_drop(struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
-    gps_file_path(lease->store, "procs", name, path);
+    gps_lease_path(lease->store, &lease->self, path);
     unlink(path);
     let_go(lease->hold);
     gps_lease_forget(lease);
@@ -189,10 +191,8 @@ void gps_lease_forget(struct gps_lease *lease) {
 
 static int reopen(struct gps_lease *lease) {
     lease->write_fd = -1;
-    char name[GPS_PROC_NAME];
-    gps_owner_format(&lease->self, name);
     char path[GPS_FILE_PATH];
-    gps_file_path(lease->store, "procs", name, path);
+    gps_lease_path(lease->store, &lease->self, path);
     int fd = gps_file_open_any(AT_FDCWD, path, O_RDWR);
     if (fd < 0)
         return fd;

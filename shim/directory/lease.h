@@ -18,7 +18,7 @@
 
 #include <sys/types.h>
 
-#include "store.h"
+#include "file.h"
 
 /* A process can publish this many open regions. */
 #define GPS_SLOTS_MAX (1 << 18)
@@ -37,6 +37,10 @@ struct gps_lease {
  * cannot be read is 0, the command "?", as is every character of it that is not printable ASCII. No
  * malloc. */
 void gps_owner_self(struct gps_owner *self);
+
+/* <store>/procs/<owner>: the path of a process's file. */
+void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
+                    char path[GPS_FILE_PATH]);
 
 /* Creates, locks and writes procs/<self> under a temporary name, then renames it into place: nobody
  * ever sees it unlocked. -ENOSPC with little room left, as gps_region_publish. */

@@ -78,10 +78,8 @@ static int region_tenure(const struct gps_store *store, const char *name, const 
     struct gps_region_record record;
     int status = gps_region_read(store, id, &record, NULL);
     if (status == -EBADMSG) {
-        char file[GPS_ID_HEX];
-        gps_id_format(id, file);
         char path[GPS_FILE_PATH];
-        gps_file_path(store, "regions", file, path);
+        gps_region_path(store, id, "", path);
         status = gps_region_ownership(store, AT_FDCWD, path, holder);
         return status == GPS_OWNERSHIP_NONE ? GPS_OWNERSHIP_ORPHAN : status;
     }
@@ -134,11 +132,14 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
     return -EEXIST;
 }
 
+/* A descriptor of names/, if the name may stand there. */
+static int open_names(const struct gps_store *store, const char *name) {
+    return gps_name_valid(name) ? gps_file_directory(store, "names") : -EINVAL;
+}
+
 int gps_name_claim(const struct gps_store *store, const char *name, const struct gps_owner *self,
                    struct gps_owner *holder) {
-    if (!gps_name_valid(name))
-        return -EINVAL;
-    int at = gps_file_directory(store, "names");
+    int at = open_names(store, name);
     if (at < 0)
         return at;
     char text[LINK_SIZE];
@@ -168,9 +169,9 @@ int gps_name_point(const struct gps_store *store, const char *name, const struct
     int status = gps_region_read(store, region, &record, NULL);
     if (status != 0)
         return status;
-    if (!gps_name_valid(name) || strcmp(record.name, name) != 0)
+    if (strcmp(record.name, name) != 0)
         return -EINVAL;
-    int at = gps_file_directory(store, "names");
+    int at = open_names(store, name);
     if (at < 0)
         return at;
     status = check_held_by(store, at, name, &record.owner);
@@ -211,9 +212,7 @@ static int release_at(const struct gps_store *store, int at, const char *name,
 
 int gps_name_release(const struct gps_store *store, const char *name, const struct gps_owner *self,
                      const struct gps_id *region) {
-    if (!gps_name_valid(name))
-        return -EINVAL;
-    int at = gps_file_directory(store, "names");
+    int at = open_names(store, name);
     if (at < 0)
         return at;
     struct gps_name_target target;

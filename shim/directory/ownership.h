@@ -18,11 +18,15 @@
 #ifndef GPS_OWNERSHIP_H
 #define GPS_OWNERSHIP_H
 
-#include "store.h"
+#include "file.h"
 
 /* Of what lies beside a record: see gps_region_take, and struct gps_region_hashes. */
 #define GPS_TAKEN_SUFFIX  ".taken"
 #define GPS_HASHES_SUFFIX ".hashes"
+
+/* <store>/regions/<id><suffix>: of the record where the suffix is "". */
+void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
+                     char path[GPS_FILE_PATH]);
 
 #define GPS_OWNERSHIP_TRIES                                                                        \
     64 /* looks at an entry that others fight over, a sched_yield between them */

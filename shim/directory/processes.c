@@ -31,10 +31,8 @@ static bool lives(int fd, const struct gps_owner *who) {
 }
 
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
-    char name[GPS_PROC_NAME];
-    gps_owner_format(who, name);
     char path[GPS_FILE_PATH];
-    gps_file_path(store, "procs", name, path);
+    gps_lease_path(store, who, path);
     int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
     if (fd == -ENOENT || fd == -ELOOP || fd == -ENXIO) /* nothing, or a symlink or socket instead */
         return GPS_DEAD;

@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dir.h"
 #include "file.h"
 #include "lease.h"
 #include "ownership.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 #define READ_TRIES 3 /* a status that is torn three times in a row is not one being written */
@@ -60,12 +60,19 @@ static int read_at(int at, const char *name, const struct gps_id *id,
     return status;
 }
 
+void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
+                     char path[GPS_FILE_PATH]) {
+    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
+    gps_id_format(id, name);
+    struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_HASHES_SUFFIX));
+    gps_text_str(&out, suffix);
+    gps_file_path(store, "regions", name, path);
+}
+
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why) {
-    char name[GPS_ID_HEX];
-    gps_id_format(id, name);
     char path[GPS_FILE_PATH];
-    gps_file_path(store, "regions", name, path);
+    gps_region_path(store, id, "", path);
     return read_at(AT_FDCWD, path, id, record, why);
 }
 
@@ -165,12 +172,6 @@ close_directory:
     return status;
 }
 
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
-
 /* Whether the file still is the one that this record was written to. */
 static int same_record(int fd, const struct gps_region_record *record) {
     uint64_t sum;
@@ -184,10 +185,8 @@ static int same_record(int fd, const struct gps_region_record *record) {
 /* Opens the file of a published record: a descriptor or -errno. */
 static int open_record(const struct gps_store *store, const struct gps_region_record *record,
                        int flags) {
-    char name[GPS_ID_HEX];
-    gps_id_format(&record->id, name);
     char path[GPS_FILE_PATH];
-    gps_file_path(store, "regions", name, path);
+    gps_region_path(store, &record->id, "", path);
     struct stat st;
     int fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
     if (fd < 0)
@@ -212,7 +211,7 @@ static int rewrite(const struct gps_store *store, const struct gps_region_record
 
 static int set_status(const struct gps_store *store, struct gps_region_record *record,
                       struct gps_region_status fresh) {
-    fresh.changed = now();
+    fresh.changed = gps_clock_now();
     gps_record_seal_status(record, &fresh);
     const int status =
         rewrite(store, record, &fresh, sizeof(fresh), offsetof(struct gps_region_record, status));
@@ -259,19 +258,9 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
     return 0;
 }
 
-/* Of what lies beside the record. */
-static void beside_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
-                        char path[GPS_FILE_PATH]) {
-    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
-    gps_id_format(id, name);
-    struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_HASHES_SUFFIX));
-    gps_text_str(&out, suffix);
-    gps_file_path(store, "regions", name, path);
-}
-
 int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
     int fd = gps_file_create(AT_FDCWD, path);
     if (fd < 0)
         return fd == -EEXIST ? 0 : fd;
@@ -281,19 +270,17 @@ int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
 
 bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
     return access(path, F_OK) == 0;
 }
 
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
     unlink(path);
-    beside_path(store, id, GPS_HASHES_SUFFIX, path);
+    gps_region_path(store, id, GPS_HASHES_SUFFIX, path);
     unlink(path);
-    char name[GPS_ID_HEX];
-    gps_id_format(id, name);
-    gps_file_path(store, "regions", name, path);
+    gps_region_path(store, id, "", path);
     return unlink(path) == 0 ? 0 : -errno;
 }
 

@@ -13,15 +13,14 @@
 #include "directory/file.h"
 #include "keeper_protocol.h"
 #include "keeper_spawn.h"
+#include "util/clock.h"
 #include "util/descriptor_passing.h"
 #include "util/text.h"
 
 #define MS          UINT64_C(1000000)
 #define NAP_FIRST   MS
 #define NAP_LONGEST (20 * MS)
-#define START_EVERY                                                                                \
-    (500 * MS) /* one that was started and is not there yet is not started again                   \
-                */
+#define START_EVERY (500 * MS) /* a keeper that starts slowly is not started twice */
 
 /* One call of the header: what is asked, and how long. */
 struct talk {
@@ -36,15 +35,9 @@ struct talk {
     uint64_t nap;
 };
 
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000 * MS + (uint64_t)time.tv_nsec;
-}
-
 static void talk_begin(struct talk *talk, const struct gps_store *store,
                        const struct gps_owner *self, enum gps_keeper_ask ask, uint64_t patience) {
-    const uint64_t begin = now();
+    const uint64_t begin = gps_clock_monotonic();
     memset(talk, 0, sizeof(*talk));
     talk->store = store;
     talk->request.ask = (uint32_t)ask;
@@ -118,7 +111,7 @@ static int await_reply(const struct talk *talk, int fd) {
     uint64_t time;
     int status;
     do {
-        time = now();
+        time = gps_clock_monotonic();
         uint64_t left = time < talk->deadline ? talk->deadline - time : 0;
         status = poll(&wait, 1, left / MS < 1000 ? (int)(left / MS) + (left > 0) : 1000);
     } while (status == 0 ? time < talk->deadline : status < 0 && errno == EINTR);
@@ -170,7 +163,7 @@ static bool is_passing(int status) {
 
 /* False when there is no time left. */
 static bool nap(struct talk *talk) {
-    const uint64_t time = now();
+    const uint64_t time = gps_clock_monotonic();
     uint64_t left = time < talk->deadline ? talk->deadline - time : 0;
     if (left == 0)
         return false;
@@ -184,7 +177,7 @@ static bool nap(struct talk *talk) {
 
 /* Nobody listens. 0: ask again. */
 static int start_one(struct talk *talk) {
-    const uint64_t time = now();
+    const uint64_t time = gps_clock_monotonic();
     if (!talk->may_start)
         return -ECONNREFUSED;
     if (talk->started != 0 && time - talk->started < START_EVERY)
@@ -272,15 +265,14 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
                     const struct gps_owner *self, uint64_t patience) {
     struct talk talk;
     talk_begin(&talk, store, self, GPS_KEEPER_DROP, patience);
-    struct gps_text out;
-    struct gps_name_target target;
     if (!name) {
         talk.request.record.id = *id;
         talk.may_start = is_recorded(store, id);
     } else if (!gps_name_valid(name)) {
         return -EINVAL;
     } else {
-        out = GPS_TEXT(talk.request.record.name);
+        struct gps_name_target target;
+        struct gps_text out = GPS_TEXT(talk.request.record.name);
         gps_text_str(&out, name);
         talk.may_start = gps_name_resolve(store, name, &target) == 0 &&
                          target.kind == GPS_NAME_REGION && is_recorded(store, &target.region);

@@ -15,11 +15,11 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "format.h"
 #include "sink.h"
+#include "util/clock.h"
 
 #define SITES 256u
 
@@ -124,9 +124,7 @@ static bool is_repeat(const struct gps_report *report, bool claim) {
 /* --- writing --- */
 
 static struct gps_stamp stamp_now(void) {
-    struct timespec now = {0, 0};
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (struct gps_stamp){.time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+    return (struct gps_stamp){.time = gps_clock_now(),
                               .pid = (uint32_t)getpid(),
                               .tid = (uint32_t)gettid(),
                               .pid_ns = state.self.pid_ns,

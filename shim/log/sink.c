@@ -12,9 +12,9 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "util/pending_signal.h"
 #include "util/text.h"
 
 #define PATH_BYTES (PATH_MAX + 16u) /* what is cut here is too long for open as well */
@@ -89,16 +89,6 @@ static int write_all(int fd, const char *bytes, size_t count) {
     return 0;
 }
 
-/* Takes back the signal that a failed write raised in this thread. None came if it is ignored. */
-static void take_back(int signal_number) {
-    const struct timespec now = {0, 0};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, signal_number);
-    while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
-        continue;
-}
-
 /* write_all, with the two signals blocked that a write can raise. */
 static int write_blocked(int fd, const char *bytes, size_t count) {
     sigset_t raised;
@@ -111,9 +101,9 @@ static int write_blocked(int fd, const char *bytes, size_t count) {
     sigpending(&pending);
     int error = write_all(fd, bytes, count);
     if (error == EPIPE && !sigismember(&pending, SIGPIPE))
-        take_back(SIGPIPE);
+        gps_signal_discard(SIGPIPE);
     if (error == EFBIG && !sigismember(&pending, SIGXFSZ))
-        take_back(SIGXFSZ);
+        gps_signal_discard(SIGXFSZ);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
