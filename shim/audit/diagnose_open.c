@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "diagnose.h"
+#include "directory/region.h"
 #include "lifecycle/lifecycle.h"
 #include "process/ops.h"
 #include "registry/freed_history.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "directory/region.h"
 #include "lifecycle/lifecycle.h"
 #include "stack/trace.h"
 #include "util/digits.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "directory/region.h"
 #include "lifecycle/lifecycle.h"
 #include "region_history.h"
 #include "stack/call.h"

@@ -1,6 +1,8 @@
 /*
  * name.c - the links in names/: store.h says what they promise, ownership.h how one changes hands.
  */
+#include "name.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -11,6 +13,7 @@
 #include "file.h"
 #include "lease.h"
 #include "ownership.h"
+#include "region.h"
 #include "util/text.h"
 
 #define PROCS   "../procs/"

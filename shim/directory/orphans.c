@@ -7,6 +7,8 @@
  * another. Records and names go through gps_ownership_clear, which looks again where nobody can
  * interfere.
  */
+#include "orphans.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "leader_lock.h"
 #include "lease.h"
 #include "ownership.h"
+#include "region.h"
 #include "util/text.h"
 
 struct sweep {

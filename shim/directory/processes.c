@@ -4,6 +4,8 @@
  * A scan of procs/ stands between a program's free and the driver's, so it does no more than it
  * must: a file that cannot matter is not opened, and /proc is asked only about processes that do.
  */
+#include "processes.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

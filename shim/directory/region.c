@@ -1,6 +1,8 @@
 /*
  * region.c - the records in regions/: store.h says what they promise.
  */
+#include "region.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

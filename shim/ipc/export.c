@@ -10,6 +10,8 @@
 #include "audit/region_history.h"
 #include "audit/reporter.h"
 #include "defer.h"
+#include "directory/name.h"
+#include "directory/region.h"
 #include "lifecycle/lifecycle.h"
 #include "process/ops.h"
 #include "process/references.h"

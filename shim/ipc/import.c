@@ -6,6 +6,7 @@
 
 #include "audit/diagnose.h"
 #include "audit/reporter.h"
+#include "directory/region.h"
 #include "lifecycle/lifecycle.h"
 #include "process/ops.h"
 #include "process/references.h"

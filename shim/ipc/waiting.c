@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "directory/region.h"
 #include "lifecycle/lifecycle.h"
 
 enum { BUCKETS = 256 };

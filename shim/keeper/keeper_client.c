@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "directory/file.h"
+#include "directory/name.h"
+#include "directory/region.h"
 #include "keeper_protocol.h"
 #include "keeper_spawn.h"
 #include "util/clock.h"

@@ -13,6 +13,7 @@
 #include "audit/allocation_log.h"
 #include "audit/leak.h"
 #include "audit/reporter.h"
+#include "directory/orphans.h"
 #include "ipc/defer.h"
 #include "ipc/export.h"
 #include "ipc/teardown.h"

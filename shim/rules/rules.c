@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "audit/reporter.h"
+#include "directory/name.h"
+#include "directory/region.h"
 #include "ipc/defer.h"
 #include "ipc/export.h"
 #include "ipc/import.h"

@@ -9,6 +9,7 @@
 
 #include "audit/reporter.h"
 #include "digest.h"
+#include "directory/region.h"
 #include "hashes.h"
 #include "lifecycle/lifecycle.h"
 #include "process/ops.h"

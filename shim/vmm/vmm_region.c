@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "directory/file.h"
+#include "directory/name.h"
+#include "directory/region.h"
 #include "keeper/keeper_client.h"
 #include "lifecycle/lifecycle.h"
 #include "mapping.h"
