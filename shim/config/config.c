@@ -1,5 +1,5 @@
 /*
- * config.c - gpushare.conf found and read, the environment over it, and the listing.
+ * config.c - finds and reads gpushare.conf and the environment, and lists the options.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@ void gps_config_free(struct gps_config *config) {
     gps_session_reset(config);
 }
 
-/* False when there is no such file; what else is wrong with it is reported. */
+/* False: there is no such file. Any other problem is reported. */
 static bool read_path(struct gps_session *session, const char *path) {
     struct gps_configfile file;
     char message[GPS_CONFIGFILE_MESSAGE];
@@ -84,8 +84,8 @@ static void read_environment(struct gps_session *session) {
         read_variable(session, &keys.first[i]);
 }
 
-/* Who audits wants to know, and who shares wants to hear only of trouble. */
-static void tell_all_in_audit(struct gps_config *config) {
+/* In mode = audit the default of log_level is info. */
+static void default_level_of_audit(struct gps_config *config) {
     const size_t place = gps_key_place(gps_key_find(GPS_SECTION_OPTIONS, "log_level"));
     const bool chosen = (config->from_file | config->from_environment) >> place & 1;
     if (config->options.mode == GPS_MODE_AUDIT && !chosen)
@@ -100,7 +100,7 @@ int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *ar
     else if (!read_home(&session))
         (void)read_path(&session, "/etc/gpushare.conf");
     read_environment(&session);
-    tell_all_in_audit(config);
+    default_level_of_audit(config);
     return gps_session_end(&session);
 }
 

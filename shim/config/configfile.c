@@ -1,9 +1,9 @@
 /*
- * configfile.c - one file into memory, if it may be trusted.
+ * configfile.c - reads a configuration file into memory, if it can be trusted.
  *
- * Read into an anonymous mapping rather than mapped itself: a file that shrinks meanwhile would
- * kill the program with SIGBUS. Cancellation is off throughout: open and read are cancellation
- * points, and the program's thread must not end inside the library.
+ * The file is read into an anonymous mapping rather than mapped, because a mapped file that shrinks
+ * would kill the program with SIGBUS. Cancellation is off throughout: open and read are
+ * cancellation points, and the program's thread must not end inside the library.
  */
 #include "configfile.h"
 
@@ -27,8 +27,8 @@ static void explain(char message[GPS_CONFIGFILE_MESSAGE], int error) {
     gps_text_str(&text, strerrordesc_np(error)); /* strerror would take locale locks */
 }
 
-/* Whether a file that could not be opened is absent, for all that this user can know: a service
- * that dropped root's rights still has HOME=/root, and may not look into it. */
+/* Whether a file that could not be opened counts as missing. That includes a file in a directory
+ * that is closed to this user: a service that dropped root's rights still has HOME=/root. */
 static bool is_absent(const char *path, int error) {
     if (error == ENOENT || error == ENOTDIR)
         return true;

@@ -1,10 +1,10 @@
 /*
- * inifile.c - an INI file as a sequence of sections and keys, each with its line.
+ * inifile.c - reads an INI file as a sequence of sections and keys, each with its line number.
  *
- * next_line is inih's source of lines. It takes comments, blank lines and section headers for
- * itself (inih cuts a long section name without a word, and never speaks of an empty section) and
- * returns at the first line that is plausibly "key = value". inih splits that and calls back before
- * it asks for the next, so the line that was last returned is the line of the key.
+ * next_line is inih's source of lines. It handles comments, blank lines and section headers itself,
+ * because inih silently cuts a long section name and does not report an empty section. It returns
+ * at the first line that may be "key = value". inih splits that line and calls back before it asks
+ * for the next one, so the line that was returned last is the line of the key.
  */
 #include "inifile.h"
 
@@ -104,8 +104,7 @@ static bool has_control(struct span line) {
     return false;
 }
 
-/* What stands in the brackets of a header, and whether that is all there is; reports what is not.
- */
+/* The text in the brackets of a header. False, after a report: the header is not valid. */
 static bool take_brackets(const struct reader *reader, struct span line, struct span *inside) {
     const char *close = memchr(line.at, ']', line.count);
     if (!close) {
@@ -186,7 +185,7 @@ static char *next_line(char *buffer, int size, void *stream) {
     return NULL;
 }
 
-/* What people carry over from other formats and what inih takes for part of the value. */
+/* Syntax of other formats that inih would take for a part of the value. */
 static const char *foreign_syntax(const char *value) {
     if (*value == '"' || *value == '\'')
         return "a value stands without quotes";
@@ -208,7 +207,7 @@ static int found_key(void *user, const char *section, const char *key, const cha
     return 1;
 }
 
-/* A file with a NUL is no text file at all (UTF-16, say): one error, and none for its lines. */
+/* A file with a NUL is not a text file (it may be UTF-16): one error, and none for its lines. */
 static bool refuse_nul(struct reader *reader) {
     const char *nul = memchr(reader->at, '\0', (size_t)(reader->end - reader->at));
     if (!nul)

@@ -1,5 +1,5 @@
 /*
- * option.c - the keys of gpushare.conf as a table, made from options.def.
+ * option.c - the table of the keys of gpushare.conf, made from options.def.
  *
  * A type is two functions: text to field, field to text. Adding a key is a row in options.def and a
  * field in config.h; nothing else knows the keys by name.
@@ -12,7 +12,7 @@
 #include "rule.h"
 #include "value.h"
 
-/* A choice needs its key's list of words, too: for it both functions are NULL. */
+/* Both functions are NULL for CHOICE, which also needs the key's list of values. */
 struct gps_key_type {
     const char *(*set)(void *field, const char *text);
     void (*show)(const void *field, struct gps_text *text);
@@ -208,7 +208,7 @@ void gps_keys_default(enum gps_section section, void *target, size_t size) {
             (void)gps_key_set(&keys.first[i], target, keys.first[i].fallback);
 }
 
-/* --- what to tell people --- */
+/* --- messages --- */
 
 void gps_key_allowed(const struct gps_key *key, struct gps_text *text) {
     if (key->type == &CHOICE)
@@ -216,7 +216,7 @@ void gps_key_allowed(const struct gps_key *key, struct gps_text *text) {
     gps_text_str(text, key->allowed);
 }
 
-/* Letters to add, drop or change to make one of the other; 99 where either is too long to care. */
+/* The edit distance: letters to add, drop or change. 99: one of the two is too long to compare. */
 static unsigned distance(const char *a, const char *b) {
     size_t width = strlen(b);
     unsigned row[32];

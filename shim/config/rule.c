@@ -1,9 +1,10 @@
 /*
- * rule.c - whether a rule fits an allocation, and which name it gives it.
+ * rule.c - matches rules with allocations, and forms the names of regions.
  *
- * Matching runs at every allocation of a process that has rules: no allocation, no locale. A glob
- * is matched with one point to go back to, the last star, so the time is bounded by pattern times
- * string.
+ * Matching runs at every allocation of a process that has rules, so it must not allocate. Globs do
+ * not use fnmatch(3) because its result depends on the program's locale: in en_US.UTF-8 the set
+ * [a-Z] matches "b" and [.-A] matches "[". A glob is matched with one point to go back to, the last
+ * star, so the time is bounded by pattern times string.
  */
 #include "rule.h"
 

@@ -1,9 +1,8 @@
 /*
- * session.c - one configuration being read: what the reader finds, into a struct gps_config.
+ * session.c - reads one configuration: stores sections and keys in a struct gps_config.
  *
- * Sections and keys arrive one by one from inifile.c. What can be said of a key is said at once;
- * what needs a whole section is said at its end, and what needs all sections at the end of the
- * file.
+ * Sections and keys arrive one by one from inifile.c. The errors of a key are reported at once,
+ * those of a section at its end, and those between sections at the end of the file.
  */
 #include "session.h"
 
@@ -135,7 +134,7 @@ static void fail_missing(struct gps_session *session, const char *title,
     fail_section(session, current_rule(session)->line, title, 0, buffer);
 }
 
-/* What can only be said once all keys of a section are known. */
+/* Reports the errors that show only when all keys of a section are known. */
 static void end_section(struct gps_session *session) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
     if (session->section != GPS_IN_RULE)
@@ -165,7 +164,7 @@ static bool grow(struct gps_session *session) {
     return true;
 }
 
-/* Room for one more rule; what stands in its way is reported once. */
+/* Room for one more rule. Too many rules are reported once. */
 static bool make_room(struct gps_session *session, unsigned line) {
     if (session->config->rule_count < RULES_MAX)
         return grow(session);

@@ -1,8 +1,8 @@
 /*
- * value.c - values of the configuration, from text and back.
+ * value.c - parses and formats the values of the configuration.
  *
- * Sizes and durations are the same thing, a number and a unit out of a table, read by one function
- * from a cursor; so a range is two of them. Each overflow is checked where it could happen.
+ * Sizes and durations are a number and a unit from a table. They are read from a cursor, so that a
+ * range is two of them. Each overflow is checked where it could happen.
  */
 #include "value.h"
 
@@ -151,7 +151,7 @@ void gps_value_size_text(uint64_t bytes, struct gps_text *text) {
     gps_text_str(text, units[unit]);
 }
 
-/* What ranges are of. */
+/* The kind of values in a range. */
 struct scale {
     const char *(*read)(const char **cursor, uint64_t *value);
     uint64_t least, most;

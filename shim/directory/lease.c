@@ -14,7 +14,7 @@
 /* A gc can come between a temporary file and its lock; not again and again. */
 #define TAKE_TRIES 8
 
-/* The executable's file name, as far as it fits, with nothing that a terminal would act on. */
+/* The executable's file name, cut to fit, without characters that control a terminal. */
 static void own_command(char command[GPS_COMM_BYTES]) {
     static const char deleted[] = " (deleted)";
     char path[4096];
@@ -43,12 +43,12 @@ void gps_owner_self(struct gps_owner *self) {
     *self = who;
 }
 
-static void let_go(void *hold) {
+static void unmap_hold(void *hold) {
     if (hold != MAP_FAILED)
         munmap(hold, 1);
 }
 
-/* A mapping that keeps the file's description, and so its lock, without a descriptor. */
+/* A mapping that holds the file's description, and so its lock, without a descriptor. */
 static void *map_hold(int fd) {
     void *hold = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
     if (hold != MAP_FAILED && madvise(hold, 1, MADV_DONTFORK) != 0) {
@@ -117,7 +117,7 @@ static bool is_own_file(const struct gps_lease *lease, int fd) {
            st.st_ino == lease->inode;
 }
 
-/* Closes a descriptor of ours unless the program did and its number means something else by now. */
+/* Closes a descriptor of the lease, unless the program has closed it and reused its number. */
 static void close_own(const struct gps_lease *lease, int *fd) {
     if (is_own_file(lease, *fd))
         close(*fd);
@@ -142,7 +142,7 @@ static int take_once(int at, struct gps_lease *lease) {
     status = gps_file_rename(at, temp, name);
     if (status == 0)
         return 0;
-    let_go(lease->hold);
+    unmap_hold(lease->hold);
     gps_lease_forget(lease);
 unlink_temp:
     unlinkat(at, temp, 0);
@@ -178,11 +178,11 @@ void gps_lease_drop(struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
     gps_lease_path(lease->store, &lease->self, path);
     unlink(path);
-    let_go(lease->hold);
+    unmap_hold(lease->hold);
     gps_lease_forget(lease);
 }
 
-/* The mapping is not ours to undo here: a child never had it, and something else may lie there. */
+/* A child never had the mapping, and something else may lie there, so it is not unmapped. */
 void gps_lease_forget(struct gps_lease *lease) {
     lease->hold = MAP_FAILED;
     close_own(lease, &lease->lock_fd);

@@ -1,5 +1,5 @@
 /*
- * name.c - the links in names/: store.h says what they promise, ownership.h how one changes hands.
+ * name.c - the links in names/; see name.h, and ownership.h for how orphaned links are removed.
  */
 #include "name.h"
 
@@ -74,10 +74,10 @@ int gps_name_resolve(const struct gps_store *store, const char *name,
     return resolve_at(AT_FDCWD, path, target);
 }
 
-/* A name that points to a region is held by the region's owner, while the region bears that name
- * and is not freed. Those who hold a VMM region stand in for a keeper that died. */
-static int region_tenure(const struct gps_store *store, const char *name, const struct gps_id *id,
-                         struct gps_owner *holder) {
+/* Judges a name that points to a region. The region's owner holds it while the region has that name
+ * and is not freed. The users of a VMM region stand in for a keeper that died. */
+static int judge_region_name(const struct gps_store *store, const char *name,
+                             const struct gps_id *id, struct gps_owner *holder) {
     struct gps_region_record record;
     int status = gps_region_read(store, id, &record, NULL);
     if (status == -EBADMSG) {
@@ -109,7 +109,7 @@ int gps_name_ownership(const struct gps_store *store, int at, const char *name,
     if (status != 0)
         return status == -EBADMSG ? GPS_OWNERSHIP_ORPHAN : status;
     if (target.kind == GPS_NAME_REGION)
-        return region_tenure(store, name, &target.region, holder);
+        return judge_region_name(store, name, &target.region, holder);
     *holder = target.claimer;
     return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
@@ -131,7 +131,7 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
         if (status == -EAGAIN)
             sched_yield();
     }
-    memset(holder, 0, sizeof(*holder)); /* whoever is taking it just now */
+    memset(holder, 0, sizeof(*holder)); /* a process that is taking it now */
     return -EEXIST;
 }
 
@@ -155,7 +155,7 @@ int gps_name_claim(const struct gps_store *store, const char *name, const struct
     return status;
 }
 
-/* 0 when the name is held by this owner: then nobody else changes it. */
+/* 0: this owner holds the name, so no other process changes it. */
 static int check_held_by(const struct gps_store *store, int at, const char *name,
                          const struct gps_owner *owner) {
     struct gps_owner holder;
@@ -201,8 +201,7 @@ static bool is_ours(const struct gps_name_target *target, const struct gps_owner
     return region != NULL && gps_id_equal(&target->region, region);
 }
 
-/* A name that its holder holds is his to remove; one of a freed region is anybody's to take over.
- */
+/* The holder removes its own name. The name of a freed region is an orphan. */
 static int release_at(const struct gps_store *store, int at, const char *name,
                       const struct gps_owner *self) {
     int status = check_held_by(store, at, name, self);

@@ -1,11 +1,10 @@
 /*
- * orphans.c - removes what dead processes left.
+ * orphans.c - removes the files of dead processes from the published directory.
  *
- * Each directory is swept by itself. A file of procs/ is never locked again once its lock is gone,
- * and its name never comes back, so it is removed as it stands. A temporary file there is locked
- * first: its writer may be between creating and locking it, and then finds that out and takes
- * another. Records and names go through gps_ownership_clear, which looks again where nobody can
- * interfere.
+ * Each directory is swept on its own. A file of procs/ without its lock is never locked again, and
+ * its name is never used again, so it is simply removed. A temporary file there is locked first: if
+ * its writer has created it and not locked it yet, the writer notices and creates another. Records
+ * and names are removed by gps_ownership_clear, which looks at them again under a lock.
  */
 #include "orphans.h"
 
@@ -28,8 +27,7 @@ struct sweep {
     bool dry_run;
     unsigned alive; /* processes */
     int at;         /* of the directory being swept */
-    int error; /* the first entry's that could not be judged or removed; the others are swept all
-                  the same */
+    int error;      /* of the first entry that could not be judged or removed */
 };
 
 static void note(struct sweep *sweep, int status) {
@@ -37,7 +35,7 @@ static void note(struct sweep *sweep, int status) {
         sweep->error = status;
 }
 
-/* 1 when the entry is gone, or would be. */
+/* 1: the entry is removed, or would be without dry_run. */
 static unsigned remove_entry(struct sweep *sweep, const char *name) {
     if (sweep->dry_run || unlinkat(sweep->at, name, 0) == 0)
         return 1;
@@ -94,7 +92,7 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
         sweep->counts->temps += remove_entry(sweep, name);
 }
 
-/* Of the files that lie beside a record. */
+/* The suffixes of the files that lie beside a record. */
 static const char *const suffixes[] = {GPS_TAKEN_SUFFIX, GPS_HASHES_SUFFIX};
 #define SUFFIXES (sizeof(suffixes) / sizeof(*suffixes))
 
@@ -117,7 +115,7 @@ static bool lies_beside(const char *name) {
     return found;
 }
 
-/* What lies beside a record, without the record. */
+/* A file that lies beside a record which does not exist. */
 static void sweep_lone(struct sweep *sweep, const char *name) {
     if (!lies_beside(name))
         return;
@@ -184,8 +182,7 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
     struct sweep sweep = {.store = store, .counts = counts, .dry_run = dry_run};
     memset(counts, 0, sizeof(*counts));
-    int status =
-        sweep_directory(&sweep, "procs", sweep_proc); /* first: what follows then asks fewer */
+    int status = sweep_directory(&sweep, "procs", sweep_proc); /* first, for quicker scans below */
     if (status == 0)
         status = sweep_directory(&sweep, "names", sweep_name);
     if (status == 0)

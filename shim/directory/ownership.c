@@ -7,8 +7,8 @@
 
 #include "file.h"
 
-/* FNV-1a, to 63 bits: which byte of the lock file stands for a name. Names that meet on one byte
- * only exclude each other a little longer. */
+/* The byte of the lock file for a name: FNV-1a, cut to 63 bits. Names with the same byte only
+ * exclude each other a little longer. */
 static off_t lock_byte(const char *name) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (; *name != '\0'; name++)
@@ -32,7 +32,7 @@ void gps_ownership_end(const struct gps_store *store) {
     gps_file_close_locked(fd);
 }
 
-/* What is to become of an orphan: `temp` takes its place, or (NULL) nothing does. */
+/* Replaces an orphan with `temp`, or removes it if temp is NULL. */
 static int end_orphan(const struct gps_store *store, int at, const char *temp, const char *name,
                       gps_ownership_fn *judge) {
     int fd = lock(store, name);

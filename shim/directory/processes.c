@@ -1,8 +1,8 @@
 /*
- * processes.c - the other processes: who lives, and what they hold open.
+ * processes.c - the other processes: whether they live, and which regions they have open.
  *
- * A scan of procs/ stands between a program's free and the driver's, so it does no more than it
- * must: a file that cannot matter is not opened, and /proc is asked only about processes that do.
+ * The program's free waits for a scan of procs/, so a scan does no more than it must: a file that
+ * cannot matter is not opened, and /proc is read only for processes that matter.
  */
 #include "processes.h"
 
@@ -29,7 +29,7 @@ static bool lives(int fd, const struct gps_owner *who) {
         return locked < 0;
     if (who->pid_ns == 0 || who->pid_ns != gps_procfs_pid_ns())
         return true;
-    return !gps_procfs_gone(who);
+    return !gps_procfs_ended(who);
 }
 
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
@@ -50,17 +50,18 @@ static bool slot_empty(const struct gps_slot *slot) {
     return memcmp(slot, &empty, sizeof(empty)) == 0;
 }
 
-/* Moves the valid slots to the front and counts them. A torn one is being written this moment. */
-static unsigned keep_valid(struct gps_slot *slots, unsigned count, bool *torn) {
-    unsigned kept = 0;
+/* Moves the valid slots to the front and counts them. A torn one is being written at this moment.
+ */
+static unsigned select_valid(struct gps_slot *slots, unsigned count, bool *torn) {
+    unsigned valid = 0;
     *torn = false;
     for (unsigned i = 0; i < count; i++) {
         if (gps_slot_valid(&slots[i]))
-            slots[kept++] = slots[i];
+            slots[valid++] = slots[i];
         else if (!slot_empty(&slots[i]))
             *torn = true;
     }
-    return kept;
+    return valid;
 }
 
 /* Reads up to `max` slots from slot `first` on: how many the file had there, *valid of them good.
@@ -75,7 +76,7 @@ static int read_slots(int fd, struct gps_slot *slots, unsigned first, unsigned m
         if (n < 0)
             return (int)n;
         count = (unsigned)((size_t)n / SLOT_BYTES);
-        *valid = keep_valid(slots, count, &torn);
+        *valid = select_valid(slots, count, &torn);
     }
     return (int)count;
 }
@@ -139,7 +140,7 @@ static bool call_for(int at, const char *file, const struct gps_owner *who, gps_
     proc.status = !proc.why ? 0 : -EBADMSG;
     proc.alive = lives(fd, who);
     bool more;
-    if (proc.alive) /* also with a bad header: what its slots say is held must not go */
+    if (proc.alive) /* also with a bad header: the regions in its slots are in use */
         more = call_with_slots(fd, slots_in(st.st_size), &proc, fn, arg, status);
     else
         more = fn(arg, &proc);
@@ -179,8 +180,8 @@ static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct
     return 0;
 }
 
-/* Whether a process holds the region: 1 and *user, 0, or -errno. A live process with a bad header
- * and a good slot counts: its memory must not go either. */
+/* Whether a process has the region open: 1 and *user, 0, or -errno. A live process with a bad
+ * header and a valid slot counts: its memory must not be freed either. */
 static int user_in(int at, const char *file, const struct gps_owner *who,
                    const struct gps_id *region, struct gps_user *user) {
     struct stat st;

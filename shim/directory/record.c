@@ -1,8 +1,8 @@
 /*
- * record.c - seals, checks and names what stands in the published directory.
+ * record.c - seals, checks and formats the structs of the published directory.
  *
- * A checksum says that the bytes are the ones that were written, not that a friend wrote them; so
- * the checks behind it are complete on their own, and the fuzzer feeds them with sums that fit.
+ * A checksum proves that the bytes are those that were written, not that the writer is trusted. So
+ * the checks behind it are complete on their own, and the fuzzer gives them valid checksums.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -79,7 +79,7 @@ static const char *check_frame(const char *magic, const char *expected, uint32_t
     return NULL;
 }
 
-static const char *check_kept(const struct gps_region_record *record) {
+static const char *check_vmm(const struct gps_region_record *record) {
     if (record->keep > GPS_KEEP_FOR)
         return "keep is unknown";
     if ((record->flags & ~(uint32_t)(GPS_REGION_READ_ONLY | GPS_REGION_UPLOAD)) != 0)
@@ -105,7 +105,7 @@ static const char *check_region(const struct gps_region_record *record) {
         return "name is not terminated";
     if (record->name[0] != '\0' && !gps_name_valid(record->name))
         return "name is not valid";
-    const char *why = record->backing == GPS_BACKING_VMM ? check_kept(record) : NULL;
+    const char *why = record->backing == GPS_BACKING_VMM ? check_vmm(record) : NULL;
     return why != NULL ? why : gps_owner_check(&record->owner);
 }
 
@@ -148,12 +148,12 @@ const char *gps_record_check(const void *bytes, size_t size) {
     return check_status(&record);
 }
 
-static const char *check_trace(const struct gps_region_traces *traces, unsigned deed) {
-    if (traces->count[deed] > GPS_TRACE_FRAMES)
+static const char *check_trace(const struct gps_region_traces *traces, unsigned event) {
+    if (traces->count[event] > GPS_TRACE_FRAMES)
         return "a stack has too many frames";
-    for (unsigned i = 0; i < traces->count[deed]; i++)
-        if (traces->module[deed][i] >= traces->module_count &&
-            traces->module[deed][i] != GPS_TRACE_NO_MODULE)
+    for (unsigned i = 0; i < traces->count[event]; i++)
+        if (traces->module[event][i] >= traces->module_count &&
+            traces->module[event][i] != GPS_TRACE_NO_MODULE)
             return "a frame's module is unknown";
     return NULL;
 }
@@ -173,8 +173,8 @@ const char *gps_record_check_traces(const struct gps_region_record *record,
     for (unsigned i = 0; i < traces->module_count; i++)
         if (!trace_module_valid(&traces->modules[i]))
             return "a module is not valid";
-    for (unsigned deed = 0; !why && deed < GPS_HISTORY_EVENTS; deed++)
-        why = check_trace(traces, deed);
+    for (unsigned event = 0; !why && event < GPS_HISTORY_EVENTS; event++)
+        why = check_trace(traces, event);
     return why;
 }
 

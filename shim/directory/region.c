@@ -1,5 +1,5 @@
 /*
- * region.c - the records in regions/: store.h says what they promise.
+ * region.c - the records in regions/; see region.h.
  */
 #include "region.h"
 
@@ -18,7 +18,7 @@
 
 #define READ_TRIES 3 /* a status that is torn three times in a row is not one being written */
 
-/* Copies a file as it stands: *size is what the file has, of which at most a record is copied. */
+/* Copies at most a record from a file. *size is the size of the file. */
 static int load(int at, const char *name, struct gps_region_record *bytes, size_t *size,
                 const char **why) {
     struct stat st;
@@ -78,9 +78,9 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
     return read_at(AT_FDCWD, path, id, record, why);
 }
 
-/* Only what a record's checksum covers tells its owner: a status may be torn, and a file of another
- * version belongs to somebody whom we cannot ask. `copy` is valid unless the holder is all 0. */
-static int owner_tenure(const struct gps_store *store, int at, const char *name,
+/* Judges a record by its owner, without the status, which may be torn. A file of another version
+ * counts as held, because its owner is unknown. `copy` is valid unless the holder is all 0. */
+static int judge_record(const struct gps_store *store, int at, const char *name,
                         struct gps_owner *holder, struct gps_region_record *copy) {
     size_t size;
     int status = load(at, name, copy, &size, NULL);
@@ -100,7 +100,7 @@ static int owner_tenure(const struct gps_store *store, int at, const char *name,
 int gps_region_keeper_ownership(const struct gps_store *store, int at, const char *name,
                                 struct gps_owner *holder) {
     struct gps_region_record copy;
-    return owner_tenure(store, at, name, holder, &copy);
+    return judge_record(store, at, name, holder, &copy);
 }
 
 int gps_region_awaited(const struct gps_store *store, const struct gps_region_record *record) {
@@ -113,7 +113,7 @@ int gps_region_awaited(const struct gps_store *store, const struct gps_region_re
 int gps_region_ownership(const struct gps_store *store, int at, const char *name,
                          struct gps_owner *holder) {
     struct gps_region_record copy;
-    int status = owner_tenure(store, at, name, holder, &copy);
+    int status = judge_record(store, at, name, holder, &copy);
     if (status != GPS_OWNERSHIP_ORPHAN || holder->pid == 0)
         return status;
     int awaited = gps_region_awaited(store, &copy);
@@ -122,8 +122,8 @@ int gps_region_ownership(const struct gps_store *store, int at, const char *name
     return awaited != 0 ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
 
-/* Puts the finished file in its place, over our own record or an orphan but no one else's. Nobody
- * ever sees a region without its record that is adopted. */
+/* Renames the finished file to its place, over the owner's own record or an orphan. A record that
+ * the next keeper adopts is replaced at once, so it is never missing. */
 static int install(const struct gps_store *store, int at, const char *temp,
                    const struct gps_region_record *record) {
     gps_ownership_fn *judge =

@@ -24,7 +24,7 @@
 #define NAP_LONGEST (20 * MS)
 #define START_EVERY (500 * MS) /* a keeper that starts slowly is not started twice */
 
-/* One call of the header: what is asked, and how long. */
+/* The state of one call. */
 struct talk {
     const struct gps_store *store;
     struct gps_keeper_request request;
@@ -52,8 +52,8 @@ static void talk_begin(struct talk *talk, const struct gps_store *store,
 
 /* --- one connection --- */
 
-/* The socket's address. One that is too long goes by way of a descriptor of its directory, which
- * *at then is. */
+/* The address of the socket. A path that is too long goes through a descriptor of its directory,
+ * which *at then is. */
 static int address_of(const struct gps_store *store, struct sockaddr_un *address, int *at) {
     memset(address, 0, sizeof(*address));
     address->sun_family = AF_UNIX;
@@ -73,7 +73,7 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
     return 0;
 }
 
-/* Only our own user's keeper is one. */
+/* The keeper must run as this user. */
 static int check_peer(int fd) {
     struct ucred peer;
     socklen_t size = sizeof(peer);
@@ -120,7 +120,7 @@ static int await_reply(const struct talk *talk, int fd) {
     return status > 0 ? 0 : status == 0 ? -ETIMEDOUT : -errno;
 }
 
-/* What came, if it is a reply; -ECONNRESET when the keeper has hung up instead. */
+/* Takes the reply. -ECONNRESET: the keeper has closed the connection instead. */
 static int take_reply(struct talk *talk, int fd) {
     struct gps_keeper_reply reply;
     int descriptor;
@@ -177,7 +177,7 @@ static bool nap(struct talk *talk) {
     return true;
 }
 
-/* Nobody listens. 0: ask again. */
+/* Nobody listens. 0: the request is to be repeated. */
 static int start_one(struct talk *talk) {
     const uint64_t time = gps_clock_monotonic();
     if (!talk->may_start)
@@ -189,7 +189,7 @@ static int start_one(struct talk *talk) {
     return status;
 }
 
-/* What the keeper said: 0 or -errno. Or why it could not be asked: -ECONNREFUSED: there is none. */
+/* The status of the reply, or the error that prevented one. -ECONNREFUSED: there is no keeper. */
 static int ask(struct talk *talk) {
     gps_request_seal(&talk->request);
     for (;;) {
@@ -216,7 +216,8 @@ static bool is_recorded(const struct gps_store *store, const struct gps_id *id) 
     return gps_region_read(store, id, &record, NULL) == 0 && record.backing == GPS_BACKING_VMM;
 }
 
-static int not_kept(int status) {
+/* Without a keeper there is no region. */
+static int no_keeper_as_missing(int status) {
     return status == -ECONNREFUSED ? -ENOENT : status;
 }
 
@@ -240,7 +241,7 @@ int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
     int status = ask(&talk);
     if (status == 0)
         *descriptor = talk.taken;
-    return not_kept(status);
+    return no_keeper_as_missing(status);
 }
 
 int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
@@ -252,7 +253,7 @@ int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
     talk.request.record.status.state = (uint32_t)state;
     talk.request.record.status.written = written;
     talk.may_start = is_recorded(store, id);
-    return not_kept(ask(&talk));
+    return no_keeper_as_missing(ask(&talk));
 }
 
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
@@ -260,7 +261,7 @@ int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
     struct talk talk;
     talk_begin(&talk, store, self, GPS_KEEPER_RELEASED, patience);
     talk.request.record.id = *id;
-    return not_kept(ask(&talk));
+    return no_keeper_as_missing(ask(&talk));
 }
 
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
@@ -279,7 +280,7 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
         talk.may_start = gps_name_resolve(store, name, &target) == 0 &&
                          target.kind == GPS_NAME_REGION && is_recorded(store, &target.region);
     }
-    return not_kept(ask(&talk));
+    return no_keeper_as_missing(ask(&talk));
 }
 
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
@@ -291,7 +292,7 @@ int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self,
         *keeper = talk.reply.keeper;
         *regions = talk.reply.regions;
     }
-    return not_kept(status);
+    return no_keeper_as_missing(status);
 }
 
 uint64_t gps_keeper_socket(const struct gps_store *store) {

@@ -1,6 +1,5 @@
 /*
- * keeper_protocol.c - seals and checks requests and replies; keeper_protocol.h says what that
- * promises.
+ * keeper_protocol.c - seals and checks requests and replies; see keeper_protocol.h.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -37,7 +36,8 @@ void gps_request_record(const struct gps_keeper_request *request, const struct g
     gps_record_seal(record);
 }
 
-/* Its owner will be another, so its sums do not count: the request's own covers them. */
+/* The keeper replaces the owner, so the record's checksums do not count; that of the request does.
+ */
 static const char *check_deposit(const struct gps_keeper_request *request) {
     if (request->record.backing != GPS_BACKING_VMM)
         return "backing is not VMM";

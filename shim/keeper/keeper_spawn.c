@@ -17,12 +17,10 @@
 
 #include "util/text.h"
 
-#define STACK ((size_t)64 << 10)
-#define CLOSABLE                                                                                   \
-    65536 /* descriptors that are closed one by one, where close_range is not known                \
-           */
+#define STACK    ((size_t)64 << 10)
+#define CLOSABLE 65536 /* descriptors closed one by one on a kernel without close_range */
 
-/* In memory of its own: threads with small stacks come here. */
+/* Mapped rather than on the stack, which may be small. */
 struct plan {
     unsigned char stacks[2][STACK]; /* of the process in between, and of the keeper */
     char path[PATH_MAX];
@@ -36,7 +34,7 @@ struct plan {
     int error; /* of the child, that has our memory */
 };
 
-/* --- where it is --- */
+/* --- the executable --- */
 
 /* The directory of the object that this code is part of; "" where that is the program itself. */
 static void own_directory(struct plan *plan) {
@@ -95,9 +93,9 @@ static int find(struct plan *plan) {
     return look_around(plan);
 }
 
-/* --- becoming it --- */
+/* --- the processes --- */
 
-/* What runs in the program's memory does nothing but system calls. */
+/* A child that shares the program's memory only makes system calls. */
 #define BARE __attribute__((no_sanitize("address", "thread", "undefined")))
 
 BARE static void drop_descriptors(const struct plan *plan) {
@@ -150,7 +148,7 @@ static int start(struct plan *plan) {
     return status != 0 ? status : -plan->error;
 }
 
-/* Which store, in words that the tool understands. */
+/* The environment that tells the keeper its store. */
 static void describe(struct plan *plan, const struct gps_store *store) {
     const char *slash = strrchr(store->path, '/');
     struct gps_text out = GPS_TEXT(plan->directory);

@@ -1,26 +1,26 @@
 /*
- * log_view.h - what both formats of a report share: how much of it fits, and the words of the sum.
+ * format_common.h - the shared parts of the two report formats: shortening a report, and its texts.
  *
- * Each format is a plain function of a view: the report, less what had to go. When the result was
- * cut, the next smaller view is tried; a report that is too long is rare, and formatting takes
- * microseconds.
+ * Each format is a pure function of a view, which is the report without the parts that did not fit.
+ * If the formatted text was cut, the next smaller view is formatted. Reports that are too long are
+ * rare, and formatting takes microseconds.
  */
-#ifndef GPS_LOG_VIEW_H
-#define GPS_LOG_VIEW_H
+#ifndef GPS_FORMAT_COMMON_H
+#define GPS_FORMAT_COMMON_H
 
 #include "format.h"
 
-struct gps_logview {
+struct gps_format_view {
     struct gps_report report;
-    unsigned omitted; /* frames of its own stack that were left out */
+    unsigned omitted; /* frames of the report's own stack that were left out */
 };
 
-/* Leaves out the next least important part. False when nothing is left to leave out. */
-bool gps_logview_shrink(struct gps_logview *view);
+/* Leaves out the least important part that is left. False: nothing is left to leave out. */
+bool gps_format_shrink(struct gps_format_view *view);
 
-/* The call as it stands in a program: without the version that its ABI name has (cuMemFree_v2). */
-void gps_logview_api(struct gps_text *text, const char *api);
-void gps_logview_id(struct gps_text *text, const struct gps_id *id);
-void gps_logview_tally(struct gps_text *text, const struct gps_tally *tally);
+/* The name of a call in a program's source, without the version of its ABI name (cuMemFree_v2). */
+void gps_format_api(struct gps_text *text, const char *api);
+void gps_format_id(struct gps_text *text, const struct gps_id *id);
+void gps_format_tally(struct gps_text *text, const struct gps_tally *tally);
 
 #endif

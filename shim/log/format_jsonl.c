@@ -1,7 +1,7 @@
 /*
- * format_jsonl.c - a report as one line of JSON, by docs/log.schema.json. See format.h.
+ * format_jsonl.c - formats a report as one line of JSON, by docs/log.schema.json. See format.h.
  */
-#include "log_view.h"
+#include "format_common.h"
 #include "util/digits.h"
 
 static void add_key(struct gps_text *text, const char *key) {
@@ -60,7 +60,7 @@ static void add_subject(struct gps_text *text, const struct gps_report *report) 
     add_key(text, "region");
     gps_text_str(text, !report->region ? "null" : "\"");
     if (report->region) {
-        gps_logview_id(text, report->region);
+        gps_format_id(text, report->region);
         gps_text_str(text, "\"");
     }
     add_string(text, "name", report->name);
@@ -146,7 +146,7 @@ static void add_api(struct gps_text *text, const char *api) {
     char name[64];
     struct gps_text bare = GPS_TEXT(name);
     if (api)
-        gps_logview_api(&bare, api);
+        gps_format_api(&bare, api);
     add_string(text, "api", api != NULL ? name : NULL);
 }
 
@@ -170,16 +170,16 @@ static void write_jsonl(struct gps_text *text, const struct gps_report *report,
 
 struct gps_text gps_logline_jsonl(char *buffer, size_t size, const struct gps_report *report,
                                   const struct gps_stamp *stamp, uint64_t site) {
-    struct gps_logview view = {.report = *report, .omitted = 0};
+    struct gps_format_view view = {.report = *report, .omitted = 0};
     struct gps_text text;
     do {
         text = gps_text_on(buffer, size);
         write_jsonl(&text, &view.report, stamp, site);
-    } while (text.cut && gps_logview_shrink(&view));
+    } while (text.cut && gps_format_shrink(&view));
     return text;
 }
 
-/* The number after the keys of a report, and what rules go by. */
+/* The keys of a report, then the allocation's number and the facts that rules match. */
 static void write_allocation(struct gps_text *text, const struct gps_listed_line *line,
                              const struct gps_stamp *stamp, unsigned stack_count) {
     const struct gps_report facts = {.pointer = line->pointer,
@@ -233,6 +233,6 @@ struct gps_text gps_logline_summary_jsonl(char *buffer, size_t size, const struc
                                           const struct gps_stamp *stamp) {
     char sum[256];
     struct gps_text message = GPS_TEXT(sum);
-    gps_logview_tally(&message, tally);
+    gps_format_tally(&message, tally);
     return gps_logline_notice_jsonl(buffer, size, sum, stamp);
 }

@@ -1,8 +1,7 @@
 /*
- * format_text.c - a report as a person reads it, in the manner of compute-sanitizer. See
- * format.h.
+ * format_text.c - formats a report for people, in the manner of compute-sanitizer. See format.h.
  */
-#include "log_view.h"
+#include "format_common.h"
 
 #define MARGIN "========= "
 #define INDENT MARGIN "    "
@@ -36,7 +35,7 @@ static void add_title(struct gps_text *text, const struct gps_report *report) {
     gps_text_str(text, gps_finding_id(report->finding));
     if (report->api) {
         gps_text_str(text, " in ");
-        gps_logview_api(text, report->api);
+        gps_format_api(text, report->api);
     }
 }
 
@@ -63,7 +62,7 @@ static void add_bytes(struct gps_text *text, uint64_t bytes) {
     gps_text_str(text, " bytes)");
 }
 
-/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": what of it is known. */
+/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...", as far as known. */
 static void add_memory(struct gps_text *text, const struct gps_report *report) {
     const char *before = INDENT;
     if (report->pointer != 0) {
@@ -102,7 +101,7 @@ static void add_region(struct gps_text *text, const struct gps_report *report) {
         gps_text_plain(text, report->name);
     if (report->region) {
         gps_text_str(text, named ? " (id " : "with id ");
-        gps_logview_id(text, report->region);
+        gps_format_id(text, report->region);
         gps_text_str(text, named ? ")" : "");
     }
     gps_text_str(text, "\n");
@@ -125,7 +124,7 @@ static void add_frames(struct gps_text *text, const struct gps_frame *stack, uns
         add_frame(text, i, &stack[i]);
 }
 
-static void add_stack_text(struct gps_text *text, const struct gps_logview *view) {
+static void add_stack_text(struct gps_text *text, const struct gps_format_view *view) {
     const struct gps_report *report = &view->report;
     if (report->stack_count > 0)
         gps_text_str(text, INDENT "Host frames:\n");
@@ -167,7 +166,7 @@ static void add_other(struct gps_text *text, const struct gps_party *other,
     gps_text_str(text, "\n");
 }
 
-static void write_text(struct gps_text *text, const struct gps_logview *view,
+static void write_text(struct gps_text *text, const struct gps_format_view *view,
                        const struct gps_stamp *stamp) {
     const struct gps_report *report = &view->report;
     add_heading(text, report, stamp);
@@ -190,12 +189,12 @@ static void write_text(struct gps_text *text, const struct gps_logview *view,
 
 struct gps_text gps_logline_text(char *buffer, size_t size, const struct gps_report *report,
                                  const struct gps_stamp *stamp) {
-    struct gps_logview view = {.report = *report, .omitted = 0};
+    struct gps_format_view view = {.report = *report, .omitted = 0};
     struct gps_text text;
     do {
         text = gps_text_on(buffer, size);
         write_text(&text, &view, stamp);
-    } while (text.cut && gps_logview_shrink(&view));
+    } while (text.cut && gps_format_shrink(&view));
     return text;
 }
 
@@ -225,7 +224,7 @@ struct gps_text gps_logline_notice_text(char *buffer, size_t size, const char *m
 struct gps_text gps_logline_summary_text(char *buffer, size_t size, const struct gps_tally *tally) {
     struct gps_text text = gps_text_on(buffer, size);
     gps_text_str(&text, MARGIN "GPUSHARE SUMMARY: ");
-    gps_logview_tally(&text, tally);
+    gps_format_tally(&text, tally);
     gps_text_str(&text, "\n");
     return text;
 }

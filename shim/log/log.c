@@ -1,13 +1,13 @@
 /*
- * log.c - which reports are written, and how often each came.
+ * log.c - decides which reports are written, and counts their repeats.
  *
- * Repeats are found in a table of call sites without a lock: a slot is claimed once by compare and
- * swap of its key and never given up. Whoever claims it writes the report; whoever finds the key
- * counts. The claimer fills in what the summary wants to say and then marks the slot as filled.
+ * Repeats are found without a lock in a table of call sites. A slot is claimed once, by compare and
+ * swap of its key, and never released. The thread that claims a slot writes the report; a thread
+ * that finds its key counts a repeat. The claimer fills in the facts for the summary and then marks
+ * the slot as filled.
  *
- * The counts belong to one process: state.pid says which. A forked child that has not called
- * gps_log_open yet reports plainly and counts nothing, as does a vfork child, which shares our
- * memory.
+ * The counts belong to the process state.pid. A forked child that has not called gps_log_open yet
+ * writes every report and counts nothing. So does a vfork child, which shares its parent's memory.
  */
 #include "log.h"
 
@@ -102,8 +102,8 @@ static void fill(struct site *site, const struct gps_report *report) {
     atomic_store(&site->filled, true);
 }
 
-/* Whether the same was reported before; counts it then. If not, `claim` keeps a place for it. A
- * hash of 0 knows no call site. */
+/* Whether an equal report came before; if so, counts the repeat. Otherwise `claim` takes a slot for
+ * it. A hash of 0 means that the call site is not known. */
 static bool is_repeat(const struct gps_report *report, bool claim) {
     uint64_t key = key_of(report);
     for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
@@ -146,7 +146,7 @@ static bool put(struct gps_text text) {
                      : gps_sink_write_stderr(text.bytes, text.length);
 }
 
-/* Says once that the log is full. */
+/* Writes once that the log is full. */
 static void put_full(void) {
     char message[256];
     struct gps_text said = GPS_TEXT(message);
@@ -161,8 +161,8 @@ static void put_full(void) {
                    : gps_logline_notice_text(buffer, sizeof(buffer), message));
 }
 
-/* Memory for one line: more than a thread's stack should have to bear. With none to be had a small
- * one on the stack holds what matters most. */
+/* The line is formatted in mapped memory, because it may exceed a small stack. Without memory a
+ * small buffer on the stack holds the most important parts. */
 static bool put_report(const struct gps_report *report) {
     char *large =
         mmap(NULL, GPS_LOGLINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -203,7 +203,7 @@ static bool is_wanted(enum gps_finding finding) {
     return gps_finding_level(finding) >= least;
 }
 
-bool gps_log_settles(const struct gps_report *report) {
+bool gps_log_skips(const struct gps_report *report) {
     return !is_wanted(report->finding) || (is_ours() && is_repeat(report, false));
 }
 

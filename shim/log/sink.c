@@ -1,5 +1,5 @@
 /*
- * sink.c - where reports go: one buffer, one write, and no harm to the program.
+ * sink.c - writes a finished line to stderr or to the log file; see sink.h.
  */
 #include "sink.h"
 
@@ -19,8 +19,8 @@
 
 #define PATH_BYTES (PATH_MAX + 16u) /* what is cut here is too long for open as well */
 
-/* How often a write that has begun is continued on a pipe that stays full, and how long it waits
- * for room each time: half a report helps nobody, but neither may the program stand still. */
+/* How often a write that has begun is continued on a full pipe, and how many milliseconds each
+ * attempt waits for room. Half a report is useless, but the program must not hang either. */
 #define PATIENCE    5
 #define PATIENCE_MS 10
 
@@ -108,9 +108,9 @@ static int write_blocked(int fd, const char *bytes, size_t count) {
     return error;
 }
 
-/* Whether descriptor 2 is the program's stderr still. Programs close it, and then a socket or a
- * database may have its number. What was there at load is trusted, and so is what a daemon
- * redirects to: a terminal, or a file or pipe opened for writing only. */
+/* Whether descriptor 2 still is the program's stderr. A program may close it, and then a socket or
+ * a database can get its number. Trusted are the file that was there at load, and the usual targets
+ * of a daemon's redirection: a terminal, or a file or pipe opened for writing only. */
 static bool stderr_is_stderr(void) {
     struct stat info;
     if (fstat(STDERR_FILENO, &info) != 0)

@@ -1,8 +1,9 @@
 /*
- * digits.h - the few digits that file names need: fixed-width hex both ways, strict decimal in.
+ * digits.h - formats and parses the numbers in file names: fixed-width hex and strict decimal.
  *
- * What others wrote is parsed here, so one value has one spelling: no sign, no blank, no leading
- * zero, no upper case, no overflow. Each parser moves *text past what it took, and only on success.
+ * The parsers read names that other processes wrote, and accept one spelling of each value: no
+ * sign, no blank, no leading zero, no upper case, no overflow. On success a parser moves *text past
+ * the digits; otherwise it changes nothing. Pure functions.
  */
 #ifndef GPS_DIGITS_H
 #define GPS_DIGITS_H
@@ -35,7 +36,7 @@ static inline int gps_hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Exactly 2 * count digits; what follows them is the caller's to judge. */
+/* Parses exactly 2 * count digits. The caller checks the text behind them. */
 static inline bool gps_hex_parse(const char **text, uint8_t *bytes, size_t count) {
     const char *at = *text;
     for (size_t i = 0; i < count; i++, at += 2) {

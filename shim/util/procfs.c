@@ -103,7 +103,7 @@ static bool same_clock(uint32_t pid) {
     return stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino;
 }
 
-bool gps_procfs_gone(const struct gps_owner *who) {
+bool gps_procfs_ended(const struct gps_owner *who) {
     struct gps_procfs_stat now;
     int status = gps_procfs_stat(who->pid, &now);
     if (status == 0 && now.start == who->start)

@@ -1,8 +1,8 @@
 /*
- * text.c - formats onto a buffer of the caller's.
+ * text.c - formats text into a buffer of the caller's.
  *
- * Everything ends in gps_text_bytes, which cuts. A cut text is full, so nothing is added after it:
- * a text is always the beginning of what was asked for, never a patchwork.
+ * Every function ends in gps_text_bytes, which cuts. A cut text fills its buffer, so nothing can be
+ * added behind the cut: a text is always a prefix of the whole text.
  */
 #include "text.h"
 
