@@ -11,11 +11,10 @@
  *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while
  *                                                             its owner still allocates,
  *                                                             "../procs/<its file>" (a claim)
- *   <root>/<namespace>/regions/<id>.hashes                    gps_region_hashes: what an uploaded
- *                                                             region holds; written by its creator
- *   <root>/<namespace>/keeper             the keeper's socket; gpushare/keeper.h
- *   <root>/<namespace>/keeper.lock        locked by the keeper while it lives
- *   <root>/<namespace>/lock               empty; a process that removes an orphaned record or
+ *   <root>/<namespace>/regions/<id>.hashes                    gps_region_hashes: of the contents of
+ * an uploaded region; written by its creator <root>/<namespace>/keeper             the keeper's
+ * socket; gpushare/keeper.h <root>/<namespace>/keeper.lock        locked by the keeper while it
+ * lives <root>/<namespace>/lock               empty; a process that removes an orphaned record or
  *                                         name locks one byte of it
  *
  * The directories also hold temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
@@ -65,7 +64,7 @@ struct gps_owner {
     char command[GPS_COMM_BYTES]; /* file name of the executable, cut to fit, printable ASCII */
 };
 
-/* What an importer may do with a region. */
+/* The life of a region, as importers see it. */
 enum gps_state {
     GPS_STATE_WRITING = 1, /* ready = free: the exporter still writes; imports by name wait */
     GPS_STATE_READY = 2,   /* open to importers */
@@ -111,8 +110,8 @@ struct gps_region_record {
     uint64_t generation; /* counts the owner's exports, from 1 */
     uint32_t backing;    /* enum gps_backing */
     uint32_t reserved0;  /* 0 */
-    uint64_t requested;  /* what the program asked for */
-    uint64_t extent;     /* what was allocated for it; requested <= extent */
+    uint64_t requested;  /* bytes that the program asked for */
+    uint64_t extent;     /* bytes allocated for it; requested <= extent */
     uint64_t offset;     /* of the region in its block; 0 where it is not known */
     uint64_t created;
     uint8_t device[GPS_UUID_BYTES];
@@ -120,7 +119,7 @@ struct gps_region_record {
     struct gps_owner owner;
     char name[GPS_NAME_BYTES]; /* empty: exported by the program itself, without a rule */
     /* VMM only, else 0. The record's owner is then the keeper, whose lease it is. */
-    struct gps_owner creator; /* the process whose allocation it is, or was */
+    struct gps_owner creator; /* the process that allocated it */
     uint32_t keep;            /* enum gps_keep */
     uint32_t flags;           /* of enum gps_region_flag */
     uint64_t keep_for;

@@ -45,7 +45,7 @@ static void read_required(struct gps_session *session, const char *path) {
 static const char *variable(const char *name) {
     /* Not getenv: a set-uid program must not let its caller choose where it writes its log. */
     const char *value = secure_getenv(name);
-    return value != NULL && *value != '\0' ? value : NULL;
+    return value && *value != '\0' ? value : NULL;
 }
 
 /* The user's own file; false when there is none. */
@@ -58,9 +58,8 @@ static bool read_home(struct gps_session *session) {
         base = variable("HOME");
         rest = "/.config/gpushare/gpushare.conf";
     }
-    gps_text_str(&text, base);
-    gps_text_str(&text, rest);
-    return base != NULL && *base == '/' && !text.cut && read_path(session, path);
+    gps_text_strs(&text, base, rest);
+    return base && *base == '/' && !text.cut && read_path(session, path);
 }
 
 static void read_variable(struct gps_session *session, const struct gps_key *key) {

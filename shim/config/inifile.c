@@ -50,8 +50,7 @@ static void refuse(const struct reader *reader, const char *message) {
 
 /* "what is N characters long; at most LIMIT" */
 static void add_length(struct gps_text *text, const char *what, size_t length, size_t limit) {
-    gps_text_str(text, what);
-    gps_text_str(text, " is ");
+    gps_text_strs(text, what, " is ");
     gps_text_dec(text, length);
     gps_text_str(text, " characters long; at most ");
     gps_text_dec(text, limit);
@@ -78,8 +77,7 @@ static void refuse_section_length(const struct reader *reader, size_t length) {
 static void refuse_open_section(const struct reader *reader) {
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
-    gps_text_str(&text, "a section without its ]; write ");
-    gps_text_str(&text, reader->events->headers);
+    gps_text_strs(&text, "a section without its ]; write ", reader->events->headers);
     refuse(reader, buffer);
 }
 
@@ -89,8 +87,8 @@ static bool take_line(struct reader *reader, struct span *line) {
         return false;
     line->at = reader->at;
     const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-    line->count = (size_t)((newline != NULL ? newline : reader->end) - reader->at);
-    reader->at = newline != NULL ? newline + 1 : reader->end;
+    line->count = (size_t)((newline ? newline : reader->end) - reader->at);
+    reader->at = newline ? newline + 1 : reader->end;
     reader->line++;
     if (line->count > 0 && line->at[line->count - 1] == '\r')
         line->count--;

@@ -53,8 +53,8 @@ static void show_duration(const void *field, struct gps_text *text) {
 static const char *set_log(void *field, const char *text) {
     if (strlen(text) >= GPS_CONFIG_PATH)
         return "longer than 1023 characters";
-    for (const char *at = strchr(text, '%'); at != NULL; at = strchr(at + 2, '%'))
-        if (at[1] == '\0' || strchr("pc%", at[1]) == NULL)
+    for (const char *at = strchr(text, '%'); at; at = strchr(at + 2, '%'))
+        if (at[1] == '\0' || !strchr("pc%", at[1]))
             return "after a % only p, c and % are known";
     memcpy(field, text, strlen(text) + 1);
     return NULL;
@@ -105,7 +105,7 @@ static const char *set_keep(void *field, const char *text) {
     struct gps_rule *rule = RULE_OF(field, keep);
     unsigned place = 0;
     rule->keep_for = 0;
-    if (gps_value_choice(text, "owner, users, forever", &place) == NULL) {
+    if (!gps_value_choice(text, "owner, users, forever", &place)) {
         rule->keep = (enum gps_keep)place;
         return NULL;
     }
@@ -122,7 +122,7 @@ static const char *set_device(void *field, const char *text) {
         rule->device_kind = GPS_DEVICE_ANY;
     } else if (gps_parse_uuid(text, rule->device_uuid)) {
         rule->device_kind = GPS_DEVICE_UUID;
-    } else if (gps_value_number(text, INT32_MAX, &ordinal) == NULL) {
+    } else if (!gps_value_number(text, INT32_MAX, &ordinal)) {
         rule->device_kind = GPS_DEVICE_ORDINAL;
         rule->device_ordinal = (unsigned)ordinal;
     } else {
@@ -259,15 +259,12 @@ void gps_key_unknown(enum gps_section section, const char *name, struct gps_text
     } else {
         gps_text_str(text, "unknown key");
         if (near) {
-            gps_text_str(text, ", did you mean ");
-            gps_text_str(text, near->name);
-            gps_text_str(text, "?");
+            gps_text_strs(text, ", did you mean ", near->name, "?");
         }
     }
     gps_text_str(text, is_option ? "; [gpushare] has " : "; a region has ");
     for (size_t i = 0; i < keys.count; i++) {
-        gps_text_str(text, i == 0 ? "" : ", ");
-        gps_text_str(text, keys.first[i].name);
+        gps_text_strs(text, i == 0 ? "" : ", ", keys.first[i].name);
     }
 }
 

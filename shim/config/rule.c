@@ -97,7 +97,7 @@ const char *gps_glob_check(const char *pattern) {
             return "holds a /, but a file name is matched and not a path";
         if (*pattern == '\\' && *++pattern == '\0')
             return "ends with a \\";
-        pattern = end != NULL ? end : pattern + 1;
+        pattern = end ? end : pattern + 1;
     }
     return NULL;
 }
@@ -199,7 +199,7 @@ static const char *check_backing(const struct gps_rule *rule) {
 }
 
 const char *gps_rule_check(const struct gps_rule *rule) {
-    if (rule->index_min != rule->index_max && strstr(rule->name, name_n) == NULL)
+    if (rule->index_min != rule->index_max && !strstr(rule->name, name_n))
         return "index = * or a range gives many allocations one name; put {n} into the name";
     if (rule->ready == GPS_READY_FREE && rule->handover == 0)
         return "ready = free with handover = 0 hands nothing over; give handover a time";

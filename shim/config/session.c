@@ -55,8 +55,7 @@ static void fail_section(struct gps_session *session, unsigned line, const char 
     struct gps_text text = GPS_TEXT(buffer);
     gps_text_str(&text, "[");
     gps_text_plain(&text, name);
-    gps_text_str(&text, "] ");
-    gps_text_str(&text, what);
+    gps_text_strs(&text, "] ", what);
     if (first != 0) {
         gps_text_str(&text, "; it was first in line ");
         gps_text_dec(&text, first);
@@ -66,8 +65,7 @@ static void fail_section(struct gps_session *session, unsigned line, const char 
 
 static void region_title(const struct gps_rule *rule, char title[64]) {
     struct gps_text text = gps_text_on(title, 64);
-    gps_text_str(&text, rule->name[0] != '\0' ? "region " : "region");
-    gps_text_str(&text, rule->name);
+    gps_text_strs(&text, rule->name[0] != '\0' ? "region " : "region", rule->name);
 }
 
 /* As much of a value as an error can show. */
@@ -89,9 +87,7 @@ void gps_session_fail_value(struct gps_session *session, unsigned line, const st
         gps_text_str(&text, " = ");
         add_value(&text, value);
     }
-    gps_text_str(&text, ": ");
-    gps_text_str(&text, wrong);
-    gps_text_str(&text, "; ");
+    gps_text_strs(&text, ": ", wrong, "; ");
     gps_key_allowed(key, &text);
     gps_session_fail(session, line, buffer);
 }
@@ -111,8 +107,7 @@ static void fail_twice(struct gps_session *session, unsigned line, const char *n
                        unsigned first) {
     char buffer[128];
     struct gps_text text = GPS_TEXT(buffer);
-    gps_text_str(&text, name);
-    gps_text_str(&text, ": given twice in this section; it was first in line ");
+    gps_text_strs(&text, name, ": given twice in this section; it was first in line ");
     gps_text_dec(&text, first);
     gps_session_fail(session, line, buffer);
 }
@@ -127,9 +122,7 @@ static void fail_missing(struct gps_session *session, const char *title,
                          const struct gps_key *key) {
     char buffer[128];
     struct gps_text text = GPS_TEXT(buffer);
-    gps_text_str(&text, "has no ");
-    gps_text_str(&text, key->name);
-    gps_text_str(&text, "; ");
+    gps_text_strs(&text, "has no ", key->name, "; ");
     gps_key_allowed(key, &text);
     fail_section(session, current_rule(session)->line, title, 0, buffer);
 }
@@ -182,9 +175,8 @@ static void check_name(struct gps_session *session, const char *name) {
     region_title(current_rule(session), title);
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
-    gps_text_str(&text, "the name ");
-    gps_text_str(&text, wrong);
-    gps_text_str(&text, "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
+    gps_text_strs(&text, "the name ", wrong,
+                  "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
     fail_section(session, current_rule(session)->line, title, 0, buffer);
 }
 

@@ -12,9 +12,9 @@
 
 struct gps_session {
     struct gps_config *config;
-    gps_config_error_fn *fn; /* NULL: nobody listens */
+    gps_config_error_fn *fn; /* may be NULL */
     void *arg;
-    const char *file; /* what errors name */
+    const char *file; /* the name in errors */
     unsigned errors;
     bool no_memory;
     bool full;       /* the file has more rules than the limit */

@@ -87,7 +87,7 @@ static const struct unit *read_unit(const char **cursor, const struct unit *unit
     size_t count = 0;
     while (is_letter((*cursor)[count]))
         count++;
-    for (; units->name != NULL; units++) {
+    for (; units->name; units++) {
         if (is_unit(units->name, *cursor, count, any_case)) {
             *cursor += count;
             return units;
@@ -289,7 +289,7 @@ static size_t word_length(const char *word, const char **next) {
 const char *gps_value_choice(const char *text, const char *list, unsigned *place) {
     size_t count = strlen(text);
     unsigned at = 0;
-    for (const char *next; list != NULL; list = next, at++) {
+    for (const char *next; list; list = next, at++) {
         if (word_length(list, &next) == count && memcmp(list, text, count) == 0) {
             *place = at;
             return NULL;
@@ -299,7 +299,7 @@ const char *gps_value_choice(const char *text, const char *list, unsigned *place
 }
 
 void gps_value_choice_text(unsigned place, const char *list, struct gps_text *text) {
-    for (const char *next; list != NULL; list = next) {
+    for (const char *next; list; list = next) {
         size_t length = word_length(list, &next);
         if (place-- == 0) {
             gps_text_bytes(text, list, length);
@@ -309,9 +309,9 @@ void gps_value_choice_text(unsigned place, const char *list, struct gps_text *te
 }
 
 bool gps_parse_size(const char *text, uint64_t *bytes) {
-    return gps_value_size(text, bytes) == NULL;
+    return !gps_value_size(text, bytes);
 }
 
 bool gps_parse_duration(const char *text, uint64_t *nanos) {
-    return gps_value_duration(text, nanos) == NULL;
+    return !gps_value_duration(text, nanos);
 }

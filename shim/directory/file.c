@@ -20,13 +20,7 @@
 void gps_file_path(const struct gps_store *store, const char *directory, const char *name,
                    char path[GPS_FILE_PATH]) {
     struct gps_text out = gps_text_on(path, GPS_FILE_PATH);
-    gps_text_str(&out, store->path);
-    gps_text_str(&out, "/");
-    gps_text_str(&out, directory);
-    if (!name)
-        return;
-    gps_text_str(&out, "/");
-    gps_text_str(&out, name);
+    gps_text_strs(&out, store->path, "/", directory, name ? "/" : NULL, name);
 }
 
 int gps_file_open_any(int at, const char *name, int flags) {
@@ -44,7 +38,7 @@ int gps_file_directory(const struct gps_store *store, const char *directory) {
     return gps_file_open_any(AT_FDCWD, path, O_PATH | O_DIRECTORY);
 }
 
-/* What an open's failure says about the file; NULL when it says nothing about it. */
+/* The phrase on a file for an error of open; NULL if the error is not about the file. */
 static const char *open_refusal(int error) {
     switch (error) {
     case -ELOOP:
@@ -217,10 +211,7 @@ void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
     gps_owner_format(writer, owner);
     char random[GPS_HEX64];
     gps_hex64_format(gps_random(), random);
-    gps_text_str(&out, TEMP_PREFIX);
-    gps_text_str(&out, owner);
-    gps_text_str(&out, ".");
-    gps_text_str(&out, random);
+    gps_text_strs(&out, TEMP_PREFIX, owner, ".", random);
 }
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {
@@ -249,11 +240,12 @@ uint64_t gps_random(void) {
     uint64_t value;
     if (getrandom(&value, sizeof(value), GRND_NONBLOCK) == (ssize_t)sizeof(value))
         return value;
-    /* Too early in the boot, or a seccomp filter: unlike any other process's is all we need. */
+    /* Early in the boot, or under a seccomp filter: a value unlike that of other processes will do.
+     */
     return mix(gps_clock_monotonic() ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
 }
 
-#define HIGH_BELOW  1024 /* what select() can name; also the usual limit */
+#define HIGH_BELOW  1024 /* the limit of select(), and the usual limit of a process */
 #define HIGH_MARGIN 64
 
 int gps_file_move_high(int fd) {

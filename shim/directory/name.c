@@ -21,20 +21,10 @@
 
 #define LINK_SIZE (sizeof(REGIONS) + GPS_PROC_NAME) /* longest text of a link, with its NUL */
 
-static void link_to_self(const struct gps_owner *self, char text[LINK_SIZE]) {
+/* The text of a link to a file of procs/ or regions/. */
+static void format_link(const char *directory, const char *file, char text[LINK_SIZE]) {
     struct gps_text out = gps_text_on(text, LINK_SIZE);
-    char file[GPS_PROC_NAME];
-    gps_owner_format(self, file);
-    gps_text_str(&out, PROCS);
-    gps_text_str(&out, file);
-}
-
-static void link_to_region(const struct gps_id *region, char text[LINK_SIZE]) {
-    struct gps_text out = gps_text_on(text, LINK_SIZE);
-    char file[GPS_ID_HEX];
-    gps_id_format(region, file);
-    gps_text_str(&out, REGIONS);
-    gps_text_str(&out, file);
+    gps_text_strs(&out, directory, file);
 }
 
 static bool parse_link(const char *text, struct gps_name_target *target) {
@@ -145,8 +135,9 @@ int gps_name_claim(const struct gps_store *store, const char *name, const struct
     int at = open_names(store, name);
     if (at < 0)
         return at;
-    char text[LINK_SIZE];
-    link_to_self(self, text);
+    char file[GPS_PROC_NAME], text[LINK_SIZE];
+    gps_owner_format(self, file);
+    format_link(PROCS, file, text);
     struct gps_owner found;
     int status = claim_at(store, at, name, text, &found);
     close(at);
@@ -184,8 +175,9 @@ int gps_name_point(const struct gps_store *store, const char *name, const struct
         goto close_directory;
     char temp[GPS_TEMP_NAME];
     gps_temp_format(gps_record_creator(&record), temp);
-    char text[LINK_SIZE];
-    link_to_region(region, text);
+    char file[GPS_ID_HEX], text[LINK_SIZE];
+    gps_id_format(region, file);
+    format_link(REGIONS, file, text);
     status = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;
     if (status != 0)
         unlinkat(at, temp, 0);
@@ -198,7 +190,7 @@ static bool is_ours(const struct gps_name_target *target, const struct gps_owner
                     const struct gps_id *region) {
     if (target->kind == GPS_NAME_CLAIM)
         return gps_owner_equal(&target->claimer, self);
-    return region != NULL && gps_id_equal(&target->region, region);
+    return region && gps_id_equal(&target->region, region);
 }
 
 /* The holder removes its own name. The name of a freed region is an orphan. */

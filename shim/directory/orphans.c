@@ -100,8 +100,7 @@ static void remove_beside(struct sweep *sweep, const char *record) {
     for (size_t i = 0; i < SUFFIXES && !sweep->dry_run; i++) {
         char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
         struct gps_text out = GPS_TEXT(name);
-        gps_text_str(&out, record);
-        gps_text_str(&out, suffixes[i]);
+        gps_text_strs(&out, record, suffixes[i]);
         unlinkat(sweep->at, name, 0);
     }
 }

@@ -7,12 +7,11 @@
 #include "store.h"
 
 struct gps_gc_counts {
-    unsigned procs; /* files of dead processes removed */
-    unsigned
-        regions;    /* invalid records, and records of dead owners that nobody has open, removed */
-    unsigned names; /* names of dead owners, and names that point to nothing, removed */
-    unsigned temps; /* temporary files of dead writers, and the socket and lock of a dead keeper */
-    unsigned kept;  /* regions of dead owners that a live process has open */
+    unsigned procs;   /* removed files of dead processes */
+    unsigned regions; /* removed records: invalid ones, and those of dead owners without users */
+    unsigned names;   /* removed names: of dead owners, and of missing regions */
+    unsigned temps;   /* removed temporary files of dead writers, and a dead keeper's files */
+    unsigned kept;    /* regions of dead owners that a live process has open */
 };
 
 /* Removes the files of dead processes. It never touches files that a live process owns or has open,

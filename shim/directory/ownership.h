@@ -1,5 +1,5 @@
 /*
- * ownership.h - who owns an entry of regions/ or names/, and how an orphaned entry is removed.
+ * ownership.h - the ownership of entries in regions/ and names/, and the removal of orphans.
  *
  * An entry belongs to its holder while the holder lives, and no other process touches it. Any
  * process may remove an orphan, but only through this module: it locks the entry's name and looks a

@@ -86,7 +86,7 @@ static unsigned slots_in(off_t size) {
     return slots < 0 ? 0 : slots > GPS_SLOTS_MAX ? GPS_SLOTS_MAX : (unsigned)slots;
 }
 
-/* What is wrong with the file's header; NULL when it is good and its owner is the file's. */
+/* Checks the header of a file, and that its owner is that of the file name. NULL, or a phrase. */
 static const char *check_header(int fd, const struct gps_owner *who,
                                 struct gps_proc_header *header) {
     struct gps_proc_header copy;
@@ -195,7 +195,7 @@ static int user_in(int at, const char *file, const struct gps_owner *who,
         status = 0;
     struct gps_proc_header header;
     if (status == 1)
-        user->owner = check_header(fd, who, &header) == NULL ? header.owner : *who;
+        user->owner = check_header(fd, who, &header) ? *who : header.owner;
     close(fd);
     return status;
 }
@@ -208,7 +208,7 @@ int gps_users_of(const struct gps_store *store, const struct gps_id *region,
     const char *file;
     while (status == 0 && (file = gps_dir_next(&dir, &status))) {
         struct gps_owner who;
-        if (!gps_owner_parse(file, &who) || (except != NULL && gps_owner_equal(&who, except)))
+        if (!gps_owner_parse(file, &who) || (except && gps_owner_equal(&who, except)))
             continue;
         struct gps_user user;
         status = user_in(dir.fd, file, &who, region, &user);

@@ -14,8 +14,8 @@
 #include "util/text.h"
 
 /* The checksum is the last field of every struct: it covers all bytes before it. */
-#define SUM(object)         XXH3_64bits((object), sizeof *(object) - sizeof(uint64_t))
-#define STATUS_SUM(s, seed) XXH3_64bits_withSeed((s), sizeof *(s) - sizeof(uint64_t), (seed))
+#define SUM(object)         XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
+#define STATUS_SUM(s, seed) XXH3_64bits_withSeed((s), sizeof(*(s)) - sizeof(uint64_t), (seed))
 
 static uint64_t record_sum(const struct gps_region_record *record) {
     return XXH3_64bits(record, offsetof(struct gps_region_record, checksum));
@@ -101,12 +101,12 @@ static const char *check_region(const struct gps_region_record *record) {
         return "requested size is larger than the extent";
     if (record->extent > UINT64_MAX - record->offset)
         return "extent and offset overflow";
-    if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
+    if (!memchr(record->name, '\0', sizeof(record->name)))
         return "name is not terminated";
     if (record->name[0] != '\0' && !gps_name_valid(record->name))
         return "name is not valid";
     const char *why = record->backing == GPS_BACKING_VMM ? check_vmm(record) : NULL;
-    return why != NULL ? why : gps_owner_check(&record->owner);
+    return why ? why : gps_owner_check(&record->owner);
 }
 
 static const char *check_status(const struct gps_region_record *record) {
@@ -259,8 +259,7 @@ void gps_owner_format(const struct gps_owner *owner, char text[GPS_PROC_NAME]) {
     gps_text_dec(&out, owner->pid);
     gps_text_str(&out, ".");
     gps_text_dec(&out, owner->start);
-    gps_text_str(&out, ".");
-    gps_text_str(&out, nonce);
+    gps_text_strs(&out, ".", nonce);
 }
 
 bool gps_owner_parse(const char *text, struct gps_owner *owner) {

@@ -43,9 +43,9 @@ static int read_once(int at, const char *name, const struct gps_id *id,
     if (status != 0)
         return status == -EACCES || status == -EPERM ? -EBADMSG : status;
     *why = gps_record_check(&copy, size);
-    if (*why == NULL && !gps_id_equal(&copy.id, id))
+    if (!*why && !gps_id_equal(&copy.id, id))
         *why = "id is not that of the file name";
-    if (*why != NULL)
+    if (*why)
         return -EBADMSG;
     *record = copy;
     return 0;

@@ -9,7 +9,7 @@
 #include "file.h"
 #include "util/text.h"
 
-/* Whether the directory is one that nobody else can write or read. */
+/* Whether only this user can read and write the directory. */
 static int check_directory(int fd) {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -20,7 +20,7 @@ static int check_directory(int fd) {
 static int make(int at, const char *name) {
     if (mkdirat(at, name, 0700) != 0)
         return errno == EEXIST ? 0 : -errno;
-    /* The program's umask may have taken bits that we need. */
+    /* The program's umask may have cleared bits of the mode. */
     return fchmodat(at, name, 0700, 0) == 0 ? 0 : -errno;
 }
 
@@ -82,8 +82,7 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
     int status = check_tree(path, name_space, create);
     if (status < 0)
         return status;
-    gps_text_str(&out, "/");
-    gps_text_str(&out, name_space);
+    gps_text_strs(&out, "/", name_space);
     memcpy(store->path, path, sizeof(path));
     return 0;
 }

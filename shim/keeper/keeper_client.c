@@ -33,7 +33,7 @@ struct talk {
     int give;       /* a descriptor, or -1 */
     int taken;
     uint64_t deadline; /* CLOCK_MONOTONIC */
-    uint64_t started;  /* when we last started one; 0: not yet */
+    uint64_t started;  /* when this call last started a keeper; 0: never */
     uint64_t nap;
 };
 
@@ -59,8 +59,7 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
     address->sun_family = AF_UNIX;
     *at = -1;
     struct gps_text out = GPS_TEXT(address->sun_path);
-    gps_text_str(&out, store->path);
-    gps_text_str(&out, "/" GPS_KEEPER_SOCKET);
+    gps_text_strs(&out, store->path, "/" GPS_KEEPER_SOCKET);
     if (!out.cut)
         return 0;
     *at = gps_file_open_any(AT_FDCWD, store->path, O_PATH | O_DIRECTORY);
@@ -299,7 +298,6 @@ uint64_t gps_keeper_socket(const struct gps_store *store) {
     char path[GPS_STORE_PATH + 16];
     struct gps_text text = GPS_TEXT(path);
     struct stat found;
-    gps_text_str(&text, store->path);
-    gps_text_str(&text, "/" GPS_KEEPER_SOCKET);
+    gps_text_strs(&text, store->path, "/" GPS_KEEPER_SOCKET);
     return stat(path, &found) == 0 ? found.st_ino : 0;
 }

@@ -9,7 +9,7 @@
 #include "keeper_protocol.h"
 
 /* The checksum is the last field of both: it covers all bytes before it. */
-#define SUM(object) XXH3_64bits((object), sizeof *(object) - sizeof(uint64_t))
+#define SUM(object) XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
 
 void gps_request_seal(struct gps_keeper_request *request) {
     memcpy(request->magic, GPS_KEEPER_MAGIC, sizeof(request->magic));
@@ -63,7 +63,7 @@ static const char *check_state(const struct gps_region_record *record) {
 
 static const char *check_drop(const struct gps_region_record *record) {
     struct gps_region_record named = {.id = record->id};
-    if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
+    if (!memchr(record->name, '\0', sizeof(record->name)))
         return "name is not terminated";
     if (record->name[0] == '\0')
         return check_only(record, &named);
@@ -103,7 +103,7 @@ const char *gps_request_check(const void *bytes, size_t size) {
         why = "checksum does not match";
     if (!why)
         why = gps_owner_check(&request.sender);
-    return why != NULL ? why : check_named(&request);
+    return why ? why : check_named(&request);
 }
 
 const char *gps_reply_check(const void *bytes, size_t size) {
@@ -116,5 +116,5 @@ const char *gps_reply_check(const void *bytes, size_t size) {
         why = "checksum does not match";
     if (!why && reply.status > 0)
         why = "status is not an error";
-    return why != NULL ? why : gps_owner_check(&reply.keeper);
+    return why ? why : gps_owner_check(&reply.keeper);
 }

@@ -61,7 +61,7 @@ static void program_directory(struct plan *plan) {
 
 /* An absolute path, since the child leaves the program's working directory. */
 static int resolve(struct plan *plan, const char *path) {
-    if (realpath(path, plan->path) == NULL)
+    if (!realpath(path, plan->path))
         return -errno;
     return access(plan->path, X_OK) == 0 ? 0 : -errno;
 }
@@ -74,8 +74,7 @@ static int look_around(struct plan *plan) {
         return -ENOENT;
     for (size_t i = 0; i < sizeof(below) / sizeof(*below) && status != 0; i++) {
         struct gps_text out = GPS_TEXT(plan->candidate);
-        gps_text_str(&out, plan->from);
-        gps_text_str(&out, below[i]);
+        gps_text_strs(&out, plan->from, below[i]);
         status = out.cut ? -ENAMETOOLONG : resolve(plan, plan->candidate);
     }
     return status;
@@ -123,7 +122,8 @@ BARE static int become_keeper(void *argument) {
     return 1;
 }
 
-/* The process in between, whose end makes the keeper init's child. Exit signal 0: no SIGCHLD. */
+/* The process in between: when it exits, the keeper becomes a child of init. Exit signal 0, so that
+ * there is no SIGCHLD. */
 BARE static int become_parent(void *argument) {
     struct plan *plan = argument;
     if (clone(become_keeper, plan->stacks[1] + STACK, CLONE_VM | CLONE_VFORK, plan) < 0)
@@ -155,8 +155,7 @@ static void describe(struct plan *plan, const struct gps_store *store) {
     gps_text_str(&out, "GPUSHARE_DIR=");
     gps_text_bytes(&out, store->path, slash > store->path ? (size_t)(slash - store->path) : 1);
     out = GPS_TEXT(plan->name_space);
-    gps_text_str(&out, "GPUSHARE_NAMESPACE=");
-    gps_text_str(&out, slash + 1);
+    gps_text_strs(&out, "GPUSHARE_NAMESPACE=", slash + 1);
 }
 
 static void fill(struct plan *plan, const struct gps_store *store) {

@@ -45,7 +45,7 @@ void gps_format_api(struct gps_text *text, const char *api) {
     const char *end = strstr(api, "_v");
     if (!end)
         end = strstr(api, "_pt");
-    gps_text_bytes(text, api, end != NULL ? (size_t)(end - api) : strlen(api));
+    gps_text_bytes(text, api, end ? (size_t)(end - api) : strlen(api));
 }
 
 void gps_format_id(struct gps_text *text, const struct gps_id *id) {
@@ -54,7 +54,7 @@ void gps_format_id(struct gps_text *text, const struct gps_id *id) {
     gps_text_str(text, hex);
 }
 
-/* "2 findings (1 error), 1 repeated" and what else has to be said. */
+/* "2 findings (1 error), 1 repeated", and the losses if there were any. */
 void gps_format_tally(struct gps_text *text, const struct gps_tally *tally) {
     gps_text_dec(text, tally->findings);
     gps_text_str(text, tally->findings == 1 ? " finding (" : " findings (");

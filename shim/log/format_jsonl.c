@@ -5,14 +5,12 @@
 #include "util/digits.h"
 
 static void add_key(struct gps_text *text, const char *key) {
-    gps_text_str(text, ",\"");
-    gps_text_str(text, key);
-    gps_text_str(text, "\":");
+    gps_text_strs(text, ",\"", key, "\":");
 }
 
 static void add_string(struct gps_text *text, const char *key, const char *value) {
     add_key(text, key);
-    gps_text_json(text, value != NULL && value[0] != '\0' ? value : NULL);
+    gps_text_json(text, value && value[0] != '\0' ? value : NULL);
 }
 
 /* 0 says that the number is not known. */
@@ -24,11 +22,16 @@ static void add_number(struct gps_text *text, const char *key, uint64_t value) {
         gps_text_dec(text, value);
 }
 
+/* Begins a string, or adds null for a value that is not known. */
+static bool begin_string(struct gps_text *text, const char *key, bool known) {
+    add_key(text, key);
+    gps_text_str(text, known ? "\"" : "null");
+    return known;
+}
+
 /* A string: JSON's numbers end at 2^53 in many readers. */
 static void add_address(struct gps_text *text, const char *key, uint64_t value) {
-    add_key(text, key);
-    gps_text_str(text, value == 0 ? "null" : "\"");
-    if (value == 0)
+    if (!begin_string(text, key, value != 0))
         return;
     gps_text_hex(text, value);
     gps_text_str(text, "\"");
@@ -45,9 +48,7 @@ static void add_stamp(struct gps_text *text, const struct gps_stamp *stamp) {
 }
 
 static void add_when(struct gps_text *text, const char *key, uint64_t time) {
-    add_key(text, key);
-    gps_text_str(text, time == 0 ? "null" : "\"");
-    if (time == 0)
+    if (!begin_string(text, key, time != 0))
         return;
     gps_text_time(text, time);
     gps_text_str(text, "\"");
@@ -57,9 +58,7 @@ static void add_when(struct gps_text *text, const char *key, uint64_t time) {
 static void add_subject(struct gps_text *text, const struct gps_report *report) {
     add_address(text, "ptr", report->pointer);
     add_number(text, "size", report->size);
-    add_key(text, "region");
-    gps_text_str(text, !report->region ? "null" : "\"");
-    if (report->region) {
+    if (begin_string(text, "region", report->region != NULL)) {
         gps_format_id(text, report->region);
         gps_text_str(text, "\"");
     }
@@ -73,14 +72,11 @@ static void add_subject(struct gps_text *text, const struct gps_report *report) 
 }
 
 static void add_site(struct gps_text *text, uint64_t site) {
-    add_key(text, "site");
-    gps_text_str(text, site == 0 ? "null" : "\"");
-    if (site == 0)
+    if (!begin_string(text, "site", site != 0))
         return;
     char hex[GPS_HEX64];
     gps_hex64_format(site, hex);
-    gps_text_str(text, hex);
-    gps_text_str(text, "\"");
+    gps_text_strs(text, hex, "\"");
 }
 
 static void add_stack(struct gps_text *text, const struct gps_frame *stack, unsigned count) {
@@ -147,7 +143,7 @@ static void add_api(struct gps_text *text, const char *api) {
     struct gps_text bare = GPS_TEXT(name);
     if (api)
         gps_format_api(&bare, api);
-    add_string(text, "api", api != NULL ? name : NULL);
+    add_string(text, "api", api ? name : NULL);
 }
 
 static void write_jsonl(struct gps_text *text, const struct gps_report *report,

@@ -6,7 +6,8 @@
 #define MARGIN "========= "
 #define INDENT MARGIN "    "
 
-/* "app (pid 12)"; a pid of another namespace than ours says so: two containers can have one 1. */
+/* "app (pid 12)", with the pid namespace if it is another one: two containers can both have pid 1.
+ */
 static void add_process(struct gps_text *text, const char *command, uint32_t pid, uint64_t pid_ns,
                         const struct gps_stamp *stamp) {
     gps_text_plain(text, command);
@@ -41,15 +42,11 @@ static void add_title(struct gps_text *text, const struct gps_report *report) {
 
 static void add_heading(struct gps_text *text, const struct gps_report *report,
                         const struct gps_stamp *stamp) {
-    gps_text_str(text, MARGIN "GPUSHARE ");
-    gps_text_str(text, capital_level(report->finding));
-    gps_text_str(text, ": ");
+    gps_text_strs(text, MARGIN "GPUSHARE ", capital_level(report->finding), ": ");
     add_title(text, report);
     gps_text_str(text, ", by ");
     add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp);
-    gps_text_str(text, "\n" INDENT);
-    gps_text_str(text, gps_finding_sentence(report->finding));
-    gps_text_str(text, "\n");
+    gps_text_strs(text, "\n" INDENT, gps_finding_sentence(report->finding), "\n");
 }
 
 /* "64 MiB (67108864 bytes)" */
@@ -76,14 +73,12 @@ static void add_memory(struct gps_text *text, const struct gps_report *report) {
         before = ", ";
     }
     if (report->device >= 0) {
-        gps_text_str(text, before);
-        gps_text_str(text, "GPU ");
+        gps_text_strs(text, before, "GPU ");
         gps_text_sdec(text, report->device);
         before = ", ";
     }
     if (report->context != 0) {
-        gps_text_str(text, before);
-        gps_text_str(text, "context ");
+        gps_text_strs(text, before, "context ");
         gps_text_hex(text, report->context);
         before = ", ";
     }
@@ -93,7 +88,7 @@ static void add_memory(struct gps_text *text, const struct gps_report *report) {
 
 /* "region frames (id 0011...)" */
 static void add_region(struct gps_text *text, const struct gps_report *report) {
-    bool named = report->name != NULL && report->name[0] != '\0';
+    bool named = report->name && report->name[0] != '\0';
     if (!named && !report->region)
         return;
     gps_text_str(text, INDENT "region ");
@@ -148,7 +143,7 @@ static void add_prior(struct gps_text *text, const struct gps_prior *prior,
         add_owner(text, prior->owner, stamp);
     }
     if (prior->time != 0) {
-        gps_text_str(text, prior->owner != NULL ? ", " : " ");
+        gps_text_str(text, prior->owner ? ", " : " ");
         gps_text_time(text, prior->time);
     }
     gps_text_str(text, prior->stack_count == 0 ? "\n" : prior->time != 0 ? ", at:\n" : " at:\n");
@@ -182,9 +177,7 @@ static void write_text(struct gps_text *text, const struct gps_format_view *view
     add_stack_text(text, view);
     for (unsigned i = 0; i < report->prior_count; i++)
         add_prior(text, &report->prior[i], stamp);
-    gps_text_str(text, INDENT "Hint: ");
-    gps_text_str(text, gps_finding_hint(report->finding));
-    gps_text_str(text, "\n=========\n");
+    gps_text_strs(text, INDENT "Hint: ", gps_finding_hint(report->finding), "\n=========\n");
 }
 
 struct gps_text gps_logline_text(char *buffer, size_t size, const struct gps_report *report,
@@ -215,9 +208,7 @@ struct gps_text gps_logline_repeat_text(char *buffer, size_t size, const struct 
 
 struct gps_text gps_logline_notice_text(char *buffer, size_t size, const char *message) {
     struct gps_text text = gps_text_on(buffer, size);
-    gps_text_str(&text, MARGIN "GPUSHARE: ");
-    gps_text_str(&text, message);
-    gps_text_str(&text, "\n");
+    gps_text_strs(&text, MARGIN "GPUSHARE: ", message, "\n");
     return text;
 }
 

@@ -35,7 +35,7 @@ struct site {
 };
 
 static struct {
-    _Atomic pid_t pid; /* whose state this is */
+    _Atomic pid_t pid; /* of the process that this state belongs to */
     atomic_bool open;
     _Atomic unsigned format, level;
     uint64_t max; /* bytes */

@@ -134,9 +134,7 @@ static void complain(int error) {
         return;
     gps_text_str(&text, "========= GPUSHARE: cannot write to the log ");
     gps_text_plain(&text, state.path);
-    gps_text_str(&text, ": ");
-    gps_text_str(&text, strerrordesc_np(error));
-    gps_text_str(&text, "; reports go to stderr\n");
+    gps_text_strs(&text, ": ", strerrordesc_np(error), "; reports go to stderr\n");
     (void)write_stderr(text.bytes, text.length);
 }
 

@@ -72,7 +72,7 @@ size_t gps_registry_count(void);
 /* --- exports: a region that this process published --- */
 
 struct gps_export {
-    struct gps_region_record record; /* our copy of what is published */
+    struct gps_region_record record; /* a copy of the published one */
     uint64_t pointer;
     uint64_t context;
     int device;                   /* ordinal */

@@ -38,7 +38,7 @@ int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor)
 /* Takes the first descriptor and closes all others: how many there were. */
 static unsigned unpack(struct msghdr *message, int *first) {
     unsigned count = 0;
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
          header = CMSG_NXTHDR(message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             continue;

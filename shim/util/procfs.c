@@ -78,7 +78,7 @@ uint64_t gps_procfs_pid_ns(void) {
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* A /proc mounted in another pid namespace shows other pids than ours: there, "self" is not getpid.
+/* A /proc that was mounted in another pid namespace shows other pids; its "self" is not getpid().
  */
 static bool shows_our_pids(void) {
     char link[16];

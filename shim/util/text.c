@@ -29,6 +29,11 @@ void gps_text_str(struct gps_text *text, const char *string) {
         gps_text_bytes(text, string, strlen(string));
 }
 
+void gps_text_list(struct gps_text *text, const char *const *strings, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        gps_text_str(text, strings[i]);
+}
+
 /* `width`: at least so many digits, with leading zeros. */
 static void digits(struct gps_text *text, uint64_t value, unsigned base, unsigned width) {
     char reversed[64];
@@ -65,8 +70,7 @@ static void with_unit(struct gps_text *text, uint64_t value, uint64_t unit, cons
         gps_text_str(text, ".");
         gps_text_dec(text, tenth);
     }
-    gps_text_str(text, " ");
-    gps_text_str(text, name);
+    gps_text_strs(text, " ", name);
 }
 
 void gps_text_size(struct gps_text *text, uint64_t bytes) {
@@ -157,7 +161,7 @@ static size_t decode(const char *s, uint32_t *code) {
     return length;
 }
 
-/* C0, DEL and C1: what a terminal may take for a command. */
+/* C0, DEL and C1, which a terminal may take for commands. */
 static bool is_control(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }

@@ -25,6 +25,11 @@ struct gps_text gps_text_on(char *buffer, size_t size);
 #define GPS_TEXT(buffer) gps_text_on((buffer), sizeof(buffer))
 
 void gps_text_str(struct gps_text *text, const char *string);
+void gps_text_list(struct gps_text *text, const char *const *strings, size_t count);
+/* Adds several strings. */
+#define gps_text_strs(text, ...)                                                                   \
+    gps_text_list((text), (const char *const[]){__VA_ARGS__},                                      \
+                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count);
 void gps_text_dec(struct gps_text *text, uint64_t value);
 void gps_text_sdec(struct gps_text *text, int64_t value);
