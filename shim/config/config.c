@@ -20,13 +20,13 @@ void gps_config_free(struct gps_config *config) {
 static bool read_path(struct gps_session *session, const char *path) {
     struct gps_configfile file;
     char message[GPS_CONFIGFILE_MESSAGE];
-    int error = gps_configfile_read(path, &file, message);
-    if (error == -ENOENT)
+    int status = gps_configfile_read(path, &file, message);
+    if (status == -ENOENT)
         return false;
     struct gps_text source = gps_text_on(session->config->source, GPS_CONFIG_PATH);
     gps_text_str(&source, path);
     session->file = path;
-    if (error != 0) {
+    if (status != 0) {
         gps_session_fail(session, 0, message);
         return true;
     }

@@ -85,17 +85,17 @@ static int fill(int fd, struct gps_configfile *file, char message[GPS_CONFIGFILE
 }
 
 static int read_checked(int fd, struct gps_configfile *file, char message[GPS_CONFIGFILE_MESSAGE]) {
-    int error = check(fd, message);
-    if (error != 0)
-        return error;
+    int status = check(fd, message);
+    if (status != 0)
+        return status;
     file->count = 0;
     file->bytes = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (file->bytes == MAP_FAILED)
         return refuse(message, "cannot be read: out of memory");
-    error = fill(fd, file, message);
-    if (error != 0)
+    status = fill(fd, file, message);
+    if (status != 0)
         gps_configfile_drop(file);
-    return error;
+    return status;
 }
 
 int gps_configfile_read(const char *path, struct gps_configfile *file,
@@ -103,17 +103,15 @@ int gps_configfile_read(const char *path, struct gps_configfile *file,
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int error;
+    int status = fd < 0 ? -errno : read_checked(fd, file, message);
     if (fd >= 0) {
-        error = read_checked(fd, file, message);
         close(fd);
     } else {
-        error = errno;
-        explain(message, error);
-        error = is_absent(path, error) ? -ENOENT : -error;
+        explain(message, -status);
+        status = is_absent(path, -status) ? -ENOENT : status;
     }
     pthread_setcancelstate(cancel, NULL);
-    return error;
+    return status;
 }
 
 void gps_configfile_drop(struct gps_configfile *file) {

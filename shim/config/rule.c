@@ -3,7 +3,7 @@
  *
  * Matching runs at every allocation of a process that has rules, so it must not allocate. Globs do
  * not use fnmatch(3) because its result depends on the program's locale: in en_US.UTF-8 the set
- * [a-Z] matches "b" and [.-A] matches "[". A glob is matched with one point to go back to, the last
+ * [a-Z] matches "b" and [*-A] matches "[". A glob is matched with one point to go back to, the last
  * star, so the time is bounded by pattern times string.
  */
 #include "rule.h"

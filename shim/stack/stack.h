@@ -3,8 +3,8 @@
  *
  * Uses libgcc's unwinder, linked in and hidden, because glibc's backtrace would load a library into
  * the program at its first use. A walk takes a few microseconds; trace.h avoids it for stacks
- * walked before. It needs unwind tables, which every distribution builds with. No allocation; safe
- * from any thread.
+ * walked before. It needs unwind tables, which every distribution builds with. Safe from
+ * any thread.
  */
 #ifndef GPS_STACK_H
 #define GPS_STACK_H

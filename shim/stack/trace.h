@@ -6,7 +6,7 @@
  * of nanoseconds; on machines that return through a register the stack is walked each time. Equal
  * stacks are stored once, so an allocation only records 4 bytes. A stored stack is never moved or
  * removed. The depot has a fixed size; when it is full, new stacks are not stored. Safe from any
- * thread; a look-up takes no lock. No malloc.
+ * thread; a look-up takes no lock.
  */
 #ifndef GPS_TRACE_H
 #define GPS_TRACE_H
