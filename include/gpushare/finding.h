@@ -1,13 +1,14 @@
 /*
- * finding.h - the one catalogue of what gpushare reports.
+ * finding.h - the catalogue of findings: every problem that gpushare reports.
  *
- * A row: the identifier in C, the id that people and scripts see, its level, one sentence that says
- * what happened, and one that says what to change. The library, the tool and the documentation are
- * generated from these rows or tested against them; a new finding is a new row.
+ * A row gives the identifier in C, the id in reports, the level, a sentence on what happened and a
+ * sentence on what to change. The library, the tool and the documentation are generated from these
+ * rows or tested against them, so a new finding needs only a new row.
  *
- * Levels: ERROR, the program is wrong and its results or its peers' are at risk; WARNING, it works
- * only by luck or by gpushare's protection, or sharing did not happen as configured; INFO, worth
- * knowing. Sentences carry no pointers or names: those are fields of the report.
+ * ERROR: the program is wrong, and its own results or those of other processes are at risk.
+ * WARNING: the program works only by luck or through gpushare's protection, or sharing did not
+ * happen as configured. INFO: the user may want to know. The sentences contain no pointers or
+ * names; a report has fields for those.
  */
 #ifndef GPUSHARE_FINDING_H
 #define GPUSHARE_FINDING_H

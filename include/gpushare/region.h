@@ -1,7 +1,7 @@
 /*
  * region.h - the published directory, byte for byte.
  *
- * Everything that gpushare processes tell each other stands in files of fixed width:
+ * gpushare processes tell each other everything through files with fixed layouts:
  *
  *   <root>/<namespace>/procs/<pid ns>.<pid>.<start>.<nonce>   gps_proc_header, then gps_slot[]
  *   <root>/<namespace>/regions/<id as 32 hex digits>          gps_region_record, and perhaps
@@ -11,22 +11,21 @@
  *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while
  *                                                             its owner still allocates,
  *                                                             "../procs/<its file>" (a claim)
- *   <root>/<namespace>/regions/<id>.hashes                    gps_region_hashes: what an uploaded
- *                                                             region holds; written by its creator
- *   <root>/<namespace>/keeper             the keeper's socket; gpushare/keeper.h
- *   <root>/<namespace>/keeper.lock        locked by the keeper while it lives
- *   <root>/<namespace>/lock               empty; who removes another's orphaned record or name
- *                                         locks one byte of it
+ *   <root>/<namespace>/regions/<id>.hashes                    gps_region_hashes: of the contents of
+ * an uploaded region; written by its creator <root>/<namespace>/keeper             the keeper's
+ * socket; gpushare/keeper.h <root>/<namespace>/keeper.lock        locked by the keeper while it
+ * lives <root>/<namespace>/lock               empty; a process that removes an orphaned record or
+ *                                         name locks one byte of it
  *
- * Beside them lie temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
+ * The directories also hold temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
  *
- * <root> is /dev/shm/gpushare-<uid> unless GPUSHARE_DIR says otherwise; every directory is 0700 and
+ * <root> is /dev/shm/gpushare-<uid> unless GPUSHARE_DIR is set. Every directory has mode 0700 and
  * every file 0600. Each file has one writer, its owner. Readers never map a file: they copy it,
- * then check magic, version, size, owner, mode and checksum, and skip what does not pass.
+ * check magic, version, size, owner, mode and checksum, and skip an invalid file.
  *
- * All integers are in the byte order of the machine (a directory in shared memory never leaves it),
- * sizes and offsets are in bytes, times in nanoseconds of CLOCK_REALTIME. Checksums are XXH3 (64
- * bits). Plain data: no pointer in here is ever dereferenced by another process.
+ * All integers are in the byte order of the machine, because a directory in shared memory never
+ * leaves it. Sizes and offsets are in bytes, times in nanoseconds of CLOCK_REALTIME. Checksums are
+ * XXH3 (64 bits). All structs are plain data: no process dereferences an address of another one.
  */
 #ifndef GPUSHARE_REGION_H
 #define GPUSHARE_REGION_H
@@ -47,14 +46,15 @@
 #define GPS_COMM_BYTES   32u
 #define GPS_PROC_NAME    96u /* longest file name in procs/, with its NUL */
 
-/* A region is named by the XXH3-128 hash of its handle bytes, in canonical (big-endian) order: who
- * receives a handle through the program's own channel finds the record with one open. */
+/* The id of a region is the XXH3-128 hash of its handle bytes, in canonical (big-endian) order. So
+ * an importer that received a handle through the program's own channel finds the record with one
+ * open. */
 struct gps_id {
     uint8_t bytes[GPS_ID_BYTES];
 };
 
-/* One process image. A pid alone is reused, a pid with its start time survives exec: the nonce,
- * drawn afresh by every image, tells those apart. */
+/* One process image. A pid is reused, and a pid with its start time survives exec; every image
+ * therefore draws a nonce of its own. */
 struct gps_owner {
     uint64_t pid_ns;              /* inode of /proc/self/ns/pid; 0 where it cannot be read */
     uint64_t start;               /* start time, field 22 of /proc/self/stat, in clock ticks */
@@ -64,27 +64,26 @@ struct gps_owner {
     char command[GPS_COMM_BYTES]; /* file name of the executable, cut to fit, printable ASCII */
 };
 
-/* What an importer may do with a region. */
+/* The life of a region, as importers see it. */
 enum gps_state {
     GPS_STATE_WRITING = 1, /* ready = free: the exporter still writes; imports by name wait */
     GPS_STATE_READY = 2,   /* open to importers */
-    GPS_STATE_FINAL = 3,   /* ready = free: freed by the program, kept for its first importer */
-    GPS_STATE_CLOSING = 4, /* freed by the program, held open by importers; no new opens */
-    GPS_STATE_FREED = 5,   /* tombstone: the memory is gone, its handle must not be opened */
+    GPS_STATE_FINAL = 3,   /* ready = free: freed by the program, retained for its first importer */
+    GPS_STATE_CLOSING = 4, /* freed by the program, still open in importers; no new opens */
+    GPS_STATE_FREED = 5,   /* tombstone: the memory is freed, its handle must not be opened */
 };
 
 enum gps_backing {
     GPS_BACKING_IPC = 1, /* cudaIpcMemHandle_t of ordinary device memory */
-    GPS_BACKING_VMM =
-        2, /* cuMemCreate: the handle bytes are a token, the keeper has a descriptor */
+    GPS_BACKING_VMM = 2, /* cuMemCreate: the handle is a token, the keeper has a descriptor */
 };
 
-/* VMM: how long the keeper keeps it. */
+/* How long the keeper retains a VMM region. */
 enum gps_keep {
     GPS_KEEP_OWNER = 0,   /* while the process that created it lives and has not freed it */
-    GPS_KEEP_USERS = 1,   /* while anybody holds it */
+    GPS_KEEP_USERS = 1,   /* while a process has it open */
     GPS_KEEP_FOREVER = 2, /* until it is dropped */
-    GPS_KEEP_FOR = 3,     /* keep_for after the last holder has let go */
+    GPS_KEEP_FOR = 3,     /* until keep_for after its last close */
 };
 
 enum gps_region_flag {
@@ -111,8 +110,8 @@ struct gps_region_record {
     uint64_t generation; /* counts the owner's exports, from 1 */
     uint32_t backing;    /* enum gps_backing */
     uint32_t reserved0;  /* 0 */
-    uint64_t requested;  /* what the program asked for */
-    uint64_t extent;     /* what was allocated for it; requested <= extent */
+    uint64_t requested;  /* bytes that the program asked for */
+    uint64_t extent;     /* bytes allocated for it; requested <= extent */
     uint64_t offset;     /* of the region in its block; 0 where it is not known */
     uint64_t created;
     uint8_t device[GPS_UUID_BYTES];
@@ -120,7 +119,7 @@ struct gps_region_record {
     struct gps_owner owner;
     char name[GPS_NAME_BYTES]; /* empty: exported by the program itself, without a rule */
     /* VMM only, else 0. The record's owner is then the keeper, whose lease it is. */
-    struct gps_owner creator; /* the process whose allocation it is, or was */
+    struct gps_owner creator; /* the process that allocated it */
     uint32_t keep;            /* enum gps_keep */
     uint32_t flags;           /* of enum gps_region_flag */
     uint64_t keep_for;
@@ -129,9 +128,9 @@ struct gps_region_record {
     struct gps_region_status status;
 };
 
-/* What was done to a region, and where: the stacks that its owner kept (mode = audit). They follow
- * the record in its file, in the same page, once the owner has written them; the allocation's and
- * the export's at first, the free's when it comes. */
+/* The history of a region: the stacks of the calls on it, recorded in mode = audit. The owner
+ * writes them behind the record, in the same file and page: those of the allocation and the export
+ * first, that of the free later. */
 enum gps_history_event {
     GPS_HISTORY_ALLOCATED = 0,
     GPS_HISTORY_EXPORTED,
@@ -160,9 +159,9 @@ struct gps_region_traces {
     uint64_t checksum; /* of the bytes before it, seeded with the record's own checksum */
 };
 
-/* What a region of upload = once holds (flag GPS_REGION_UPLOAD), so that who is about to upload the
- * same can tell: XXH3 (64 bits) of every GPS_HASH_CHUNK bytes, the last one shorter. Written before
- * the region becomes READY, then never changed. */
+/* The hashes of the contents of a region with upload = once (flag GPS_REGION_UPLOAD): XXH3 (64
+ * bits) of every GPS_HASH_CHUNK bytes, the last chunk shorter. A process that is about to upload
+ * the same bytes compares them. Written before the region becomes READY, then never changed. */
 #define GPS_HASHES_MAGIC "GPSHASH"
 #define GPS_HASH_CHUNK   (UINT64_C(1) << 20)
 
@@ -176,8 +175,8 @@ struct gps_region_hashes {
     uint64_t checksum; /* of the bytes before it; the hashes follow, 8 bytes each */
 };
 
-/* The first bytes of a procs/ file. The file is locked (an open file description lock on its whole
- * length) for as long as the process lives: whoever can see no lock there knows that it is dead. */
+/* The first bytes of a file in procs/. The process holds an open file description lock on the whole
+ * file while it lives; a file without a lock belongs to a dead process. */
 struct gps_proc_header {
     char magic[8]; /* GPS_PROC_MAGIC */
     uint32_t version;
@@ -198,11 +197,11 @@ enum gps_slot_via {
     GPS_VIA_PROGRAM = 1, /* the program's own cudaIpcOpenMemHandle */
     GPS_VIA_RULE = 2,    /* a rule turned its cudaMalloc into an import */
     GPS_VIA_EVENT = 3,   /* an event: the id is the hash of its handle, which has no record */
-    GPS_VIA_CREATOR = 4, /* VMM: the process that created the region has it, still */
+    GPS_VIA_CREATOR = 4, /* VMM: the process that created the region still uses it */
 };
 
-/* One open region, or event, of one process: written before the driver's open and cleared after its
- * last close. */
+/* One region or event that one process has open. Written before the driver's open and cleared after
+ * the last close. */
 struct gps_slot {
     struct gps_id region;
     uint64_t address; /* where it lies in the importer; 0 in an intent */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "diagnose.h"
+#include "directory/region.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "directory/region.h"
 #include "process/membership.h"
 #include "stack/trace.h"
 #include "util/digits.h"

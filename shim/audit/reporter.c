@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "directory/region.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "region_history.h"
@@ -127,7 +128,7 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     if (!report->stack_hash)
         report->stack_hash =
             trace ? gps_trace_hash(trace) : (uint64_t)(uintptr_t)gps_call_site().address;
-    if (gps_log_settles(report))
+    if (gps_log_skips(report))
         return;
     struct workspace *work =
         mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,6 @@
 /*
- * config.c - gpushare.conf found and read, the environment over it, and the listing.
+ * config.c - finds and reads gpushare.conf and the environment, and lists the options.
  */
-#define _GNU_SOURCE
 #include "config.h"
 
 #include <errno.h>
@@ -17,19 +16,17 @@ void gps_config_free(struct gps_config *config) {
     gps_session_reset(config);
 }
 
-/* False when there is no such file; what else is wrong with it is reported. */
+/* False: there is no such file. Any other problem is reported. */
 static bool read_path(struct gps_session *session, const char *path) {
-    struct gps_text source;
     struct gps_configfile file;
     char message[GPS_CONFIGFILE_MESSAGE];
-    int error = gps_configfile_read(path, &file, message);
-
-    if (error == -ENOENT)
+    int status = gps_configfile_read(path, &file, message);
+    if (status == -ENOENT)
         return false;
-    source = gps_text_on(session->config->source, GPS_CONFIG_PATH);
+    struct gps_text source = gps_text_on(session->config->source, GPS_CONFIG_PATH);
     gps_text_str(&source, path);
     session->file = path;
-    if (error != 0) {
+    if (status != 0) {
         gps_session_fail(session, 0, message);
         return true;
     }
@@ -48,8 +45,7 @@ static void read_required(struct gps_session *session, const char *path) {
 static const char *variable(const char *name) {
     /* Not getenv: a set-uid program must not let its caller choose where it writes its log. */
     const char *value = secure_getenv(name);
-
-    return value != NULL && *value != '\0' ? value : NULL;
+    return value && *value != '\0' ? value : NULL;
 }
 
 /* The user's own file; false when there is none. */
@@ -58,27 +54,23 @@ static bool read_home(struct gps_session *session) {
     const char *rest = "/gpushare/gpushare.conf";
     char path[GPS_CONFIG_PATH];
     struct gps_text text = GPS_TEXT(path);
-
     if (!base || *base != '/') { /* relative ones are to be ignored, says the XDG standard */
         base = variable("HOME");
         rest = "/.config/gpushare/gpushare.conf";
     }
-    gps_text_str(&text, base);
-    gps_text_str(&text, rest);
-    return base != NULL && *base == '/' && !text.cut && read_path(session, path);
+    gps_text_strs(&text, base, rest);
+    return base && *base == '/' && !text.cut && read_path(session, path);
 }
 
 static void read_variable(struct gps_session *session, const struct gps_key *key) {
     char name[64];
     struct gps_text text = GPS_TEXT(name);
-    const char *value, *wrong;
-
     gps_key_variable(key, &text);
-    value = variable(name);
+    const char *value = variable(name);
     if (!value)
         return;
     session->config->from_environment |= 1u << gps_key_place(key);
-    wrong = gps_key_set(key, &session->config->options, value);
+    const char *wrong = gps_key_set(key, &session->config->options, value);
     session->file = name;
     if (wrong)
         gps_session_fail_value(session, 0, key, value, wrong);
@@ -87,16 +79,14 @@ static void read_variable(struct gps_session *session, const struct gps_key *key
 
 static void read_environment(struct gps_session *session) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_OPTIONS);
-
     for (size_t i = 0; i < keys.count; i++)
         read_variable(session, &keys.first[i]);
 }
 
-/* Who audits wants to know, and who shares wants to hear only of trouble. */
-static void tell_all_in_audit(struct gps_config *config) {
+/* In mode = audit the default of log_level is info. */
+static void default_level_of_audit(struct gps_config *config) {
     const size_t place = gps_key_place(gps_key_find(GPS_SECTION_OPTIONS, "log_level"));
     const bool chosen = (config->from_file | config->from_environment) >> place & 1;
-
     if (config->options.mode == GPS_MODE_AUDIT && !chosen)
         config->options.log_level = GPS_LEVEL_INFO;
 }
@@ -104,20 +94,18 @@ static void tell_all_in_audit(struct gps_config *config) {
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg) {
     struct gps_session session = gps_session_begin(config, fn, arg);
     const char *path = variable("GPUSHARE_CONFIG");
-
     if (path)
         read_required(&session, path);
     else if (!read_home(&session))
         (void)read_path(&session, "/etc/gpushare.conf");
     read_environment(&session);
-    tell_all_in_audit(config);
+    default_level_of_audit(config);
     return gps_session_end(&session);
 }
 
 int gps_config_read_file(struct gps_config *config, const char *path, gps_config_error_fn *fn,
                          void *arg) {
     struct gps_session session = gps_session_begin(config, fn, arg);
-
     read_required(&session, path);
     return gps_session_end(&session);
 }
@@ -125,7 +113,6 @@ int gps_config_read_file(struct gps_config *config, const char *path, gps_config
 int gps_config_parse(struct gps_config *config, const char *file, const char *bytes, size_t count,
                      gps_config_error_fn *fn, void *arg) {
     struct gps_session session = gps_session_begin(config, fn, arg);
-
     if (count > GPS_CONFIGFILE_MAX) {
         session.file = file;
         gps_session_fail(&session, 0, "is larger than 1 MiB");
@@ -137,13 +124,11 @@ int gps_config_parse(struct gps_config *config, const char *file, const char *by
 
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_OPTIONS);
-
     for (size_t i = 0; i < keys.count; i++) {
         const struct gps_key *key = &keys.first[i];
         char value[GPS_CONFIG_PATH];
         struct gps_text text = GPS_TEXT(value);
         const char *from = "default";
-
         if (config->from_environment >> i & 1)
             from = "environment";
         else if (config->from_file >> i & 1)

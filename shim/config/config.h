@@ -1,12 +1,11 @@
 /*
- * config.h - options and region rules: read, checked, matched.
+ * config.h - the options and region rules of gpushare.conf: reading, checking and matching them.
  *
- * Owns the meaning of gpushare.conf. Read once, at the process's first CUDA call, into a struct
- * that is constant from then on and may be read from any thread. The tables behind it (options.def:
- * one row a key, with its type, default, allowed values and sentence) drive the file, the
- * environment, `gpushare check` and the listing alike. An unknown key, a bad value, a key given
- * twice are errors with file and line; nothing is guessed. After an error the configuration is not
- * used at all.
+ * A process reads its configuration once, at its first CUDA call, into a struct that is constant
+ * from then on and may be read from any thread. options.def has one row for each key, with its
+ * type, default, allowed values and description; the file, the environment, `gpushare check` and
+ * the listing all use these rows. An unknown key, a bad value and a key given twice are errors with
+ * file and line. A configuration with an error is not used at all.
  */
 #ifndef GPS_CONFIG_H
 #define GPS_CONFIG_H
@@ -34,6 +33,7 @@ enum gps_verify { GPS_VERIFY_HASH, GPS_VERIFY_OFF };
 #define GPS_GLOB_BYTES    128u
 #define GPS_SECTION_BYTES 43u /* a region's name in a section header: at most 42 characters */
 #define GPS_STACK_MAX     64u
+#define GPS_UUID_TEXT     41u /* "GPU-" and 36 characters, with the NUL */
 
 /* Section [gpushare]. Times in nanoseconds. */
 struct gps_options {
@@ -51,8 +51,8 @@ struct gps_options {
 
 enum gps_device_kind { GPS_DEVICE_ANY, GPS_DEVICE_ORDINAL, GPS_DEVICE_UUID };
 
-/* One section [region NAME]. Several may bear one name if they differ in role or program: so one
- * file serves the exporter and its importers. */
+/* One section [region NAME]. Sections that differ in role or program may have the same name, so
+ * that one file serves the exporter and its importers. */
 struct gps_rule {
     char name[GPS_SECTION_BYTES]; /* as written, with {n} and {device} */
     unsigned line;                /* of the section header */
@@ -84,19 +84,22 @@ struct gps_config {
     unsigned from_file, from_environment; /* which options: bit n is the n-th of options.def */
 };
 
-/* Called for each error: what is wrong and what is allowed, one line without a newline. line 0: the
- * file as a whole; file "GPUSHARE_MODE" (or another variable) and line 0 for the environment. */
+/* Called for each error with one line of text (no newline) on what is wrong and what is allowed.
+ * Line 0 stands for the file as a whole. For the environment, `file` is the name of the variable,
+ * such as "GPUSHARE_MODE", and the line is 0. */
 typedef void gps_config_error_fn(void *arg, const char *file, unsigned line, const char *message);
 
-/* Defaults, then the file found by GPUSHARE_CONFIG, $XDG_CONFIG_HOME/gpushare/gpushare.conf
- * (~/.config/...), /etc/gpushare.conf (a GPUSHARE_CONFIG that cannot be read is an error, a missing
- * default file is not), then GPUSHARE_<KEY> from the environment. 0, or -EINVAL after calling fn
- * for every error (then *config holds the defaults), or -ENOMEM. Reads the environment (as
- * secure_getenv does: a set-uid program has none): call it once. */
+/* Loads the configuration: the defaults, over them the first file of GPUSHARE_CONFIG,
+ * $XDG_CONFIG_HOME/gpushare/gpushare.conf (~/.config/...) and /etc/gpushare.conf, and over that the
+ * variables GPUSHARE_<KEY>. A missing default file is no error; a GPUSHARE_CONFIG that cannot be
+ * read is one. 0; -EINVAL after fn was called for every error; or -ENOMEM. After an error *config
+ * holds the defaults. Reads the environment with secure_getenv, so a set-uid program has none.
+ * Allocates; gps_config_free frees. To be called once. */
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg);
 
-/* One file, or text already in memory (`bytes` need not be terminated), over the defaults, no
- * environment: for `gpushare check`, tests and the fuzzer. Same results. */
+/* Loads one file, or a text in memory (`bytes` need not be terminated), over the defaults and
+ * without the environment: for `gpushare check`, tests and the fuzzer. Returns as gps_config_load.
+ */
 int gps_config_read_file(struct gps_config *config, const char *path, gps_config_error_fn *fn,
                          void *arg);
 int gps_config_parse(struct gps_config *config, const char *file, const char *bytes, size_t count,
@@ -113,25 +116,26 @@ struct gps_alloc_facts {
     bool pool;                  /* cudaMallocAsync: for rules with backing = vmm only */
 };
 
-/* Whether a rule fits but for index and caller. The index is that of the allocation among those of
- * the process that the rule fits and no rule before it took; {n} is the same number. */
+/* Whether a rule fits an allocation, without its index and caller. The index counts the allocations
+ * of the process that the rule fits and no earlier rule took; {n} is the same number. */
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts);
 static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
     return rule->index_min <= index && index <= rule->index_max;
 }
 bool gps_rule_needs_caller(const struct gps_rule *rule);
-/* Whether importers get it only when all of it is written: as asked, and with upload = once. */
+/* Whether importers get the region only when all of it is written: ready = written, upload = once.
+ */
 bool gps_rule_written(const struct gps_rule *rule);
-/* Whether importers get it read-only: as asked, and always with upload = once. */
+/* Whether importers get the region read-only: access = ro, upload = once. */
 bool gps_rule_read_only(const struct gps_rule *rule);
-/* fnmatch's * ? [] on a file name, without its locale, allocation or '/' rules. */
+/* Whether a file name matches a glob with * ? [] and \. Bytes are compared, in no locale. */
 bool gps_glob_match(const char *pattern, const char *string);
-/* The name with {n} and {device} (ordinal) replaced. False when it would be longer than 127. */
+/* The rule's name with {n} and {device} (ordinal) replaced. False: it is longer than 127. */
 bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
                    char name[GPS_NAME_BYTES]);
 
-/* --- listing: the options with their values and where each came from, for `gpushare doctor` --- */
-/* from: "default", "file" or "environment". allowed: for a choice, the list of its words. */
+/* --- listing: the options with their values and origins, for `gpushare doctor` --- */
+/* from: "default", "file" or "environment". allowed: for a choice, the list of its values. */
 typedef void gps_option_fn(void *arg, const char *key, const char *value, const char *from,
                            const char *allowed, const char *sentence);
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg);
@@ -140,6 +144,6 @@ void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, 
 bool gps_parse_size(const char *text, uint64_t *bytes);     /* 64MiB 1g 4096 2MB(=MiB is refused) */
 bool gps_parse_duration(const char *text, uint64_t *nanos); /* 30s 500ms 2min 1h 0 */
 bool gps_parse_uuid(const char *text, uint8_t uuid[GPS_UUID_BYTES]); /* GPU-8-4-4-4-12, MIG- too */
-void gps_format_uuid(const uint8_t uuid[GPS_UUID_BYTES], char text[41]); /* "GPU-..." */
+void gps_format_uuid(const uint8_t uuid[GPS_UUID_BYTES], char text[GPS_UUID_TEXT]); /* "GPU-..." */
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * configfile.c - one file into memory, if it may be trusted.
+ * configfile.c - reads a configuration file into memory, if it can be trusted.
  *
- * Read into an anonymous mapping rather than mapped itself: a file that shrinks meanwhile would
- * kill the program with SIGBUS. Cancellation is off throughout: open and read are cancellation
- * points, and the program's thread must not end inside the library.
+ * The file is read into an anonymous mapping rather than mapped, because a mapped file that shrinks
+ * would kill the program with SIGBUS. Cancellation is off throughout: open and read are
+ * cancellation points, and the program's thread must not end inside the library.
  */
-#define _GNU_SOURCE
 #include "configfile.h"
 
 #include <errno.h>
@@ -24,24 +23,21 @@
 
 static void explain(char message[GPS_CONFIGFILE_MESSAGE], int error) {
     struct gps_text text = gps_text_on(message, GPS_CONFIGFILE_MESSAGE);
-
     gps_text_str(&text, "cannot be read: ");
     gps_text_str(&text, strerrordesc_np(error)); /* strerror would take locale locks */
 }
 
-/* Whether a file that could not be opened is absent, for all that this user can know: a service
- * that dropped root's rights still has HOME=/root, and may not look into it. */
+/* Whether a file that could not be opened counts as missing. That includes a file in a directory
+ * that is closed to this user: a service that dropped root's rights still has HOME=/root. */
 static bool is_absent(const char *path, int error) {
-    struct stat info;
-
     if (error == ENOENT || error == ENOTDIR)
         return true;
+    struct stat info;
     return error == EACCES && stat(path, &info) != 0;
 }
 
 static int refuse(char message[GPS_CONFIGFILE_MESSAGE], const char *why) {
     struct gps_text text = gps_text_on(message, GPS_CONFIGFILE_MESSAGE);
-
     gps_text_str(&text, why);
     return -EPERM;
 }
@@ -49,10 +45,8 @@ static int refuse(char message[GPS_CONFIGFILE_MESSAGE], const char *why) {
 static int check(int fd, char message[GPS_CONFIGFILE_MESSAGE]) {
     struct gps_text text = gps_text_on(message, GPS_CONFIGFILE_MESSAGE);
     struct stat info;
-
     if (fstat(fd, &info) != 0) {
         int error = errno;
-
         explain(message, error);
         return -error;
     }
@@ -76,12 +70,10 @@ static int check(int fd, char message[GPS_CONFIGFILE_MESSAGE]) {
 static int fill(int fd, struct gps_configfile *file, char message[GPS_CONFIGFILE_MESSAGE]) {
     while (file->count < ROOM) {
         ssize_t got = read(fd, file->bytes + file->count, ROOM - file->count);
-
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0) {
             int error = errno;
-
             explain(message, error);
             return -error;
         }
@@ -93,36 +85,33 @@ static int fill(int fd, struct gps_configfile *file, char message[GPS_CONFIGFILE
 }
 
 static int read_checked(int fd, struct gps_configfile *file, char message[GPS_CONFIGFILE_MESSAGE]) {
-    int error = check(fd, message);
-
-    if (error != 0)
-        return error;
+    int status = check(fd, message);
+    if (status != 0)
+        return status;
     file->count = 0;
     file->bytes = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (file->bytes == MAP_FAILED)
         return refuse(message, "cannot be read: out of memory");
-    error = fill(fd, file, message);
-    if (error != 0)
+    status = fill(fd, file, message);
+    if (status != 0)
         gps_configfile_drop(file);
-    return error;
+    return status;
 }
 
 int gps_configfile_read(const char *path, struct gps_configfile *file,
                         char message[GPS_CONFIGFILE_MESSAGE]) {
-    int cancel, error, fd;
-
+    int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int status = fd < 0 ? -errno : read_checked(fd, file, message);
     if (fd >= 0) {
-        error = read_checked(fd, file, message);
         close(fd);
     } else {
-        error = errno;
-        explain(message, error);
-        error = is_absent(path, error) ? -ENOENT : -error;
+        explain(message, -status);
+        status = is_absent(path, -status) ? -ENOENT : status;
     }
     pthread_setcancelstate(cancel, NULL);
-    return error;
+    return status;
 }
 
 void gps_configfile_drop(struct gps_configfile *file) {

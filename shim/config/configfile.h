@@ -1,9 +1,9 @@
 /*
- * configfile.h - one file into memory, if it may be trusted.
+ * configfile.h - reads a configuration file into memory, if it can be trusted.
  *
- * Only a regular file of root's or of the user's own, at most 1 MiB. Never blocks on a FIFO or a
- * device. The memory is mapped, not malloc'ed, and gps_configfile_drop gives it back. 0 or -errno;
- * -ENOENT says that there is no such file, and everything else comes with a message.
+ * Trusted is a regular file of at most 1 MiB that belongs to root or to the user. Reading never
+ * blocks on a FIFO or a device. The memory is mapped, without malloc, and gps_configfile_drop
+ * unmaps it. 0 or -errno. -ENOENT: there is no such file; every other error fills in the message.
  */
 #ifndef GPS_CONFIGFILE_H
 #define GPS_CONFIGFILE_H

@@ -1,10 +1,10 @@
 /*
- * inifile.c - an INI file as a sequence of sections and keys, each with its line.
+ * inifile.c - reads an INI file as a sequence of sections and keys, each with its line number.
  *
- * next_line is inih's source of lines. It takes comments, blank lines and section headers for
- * itself (inih cuts a long section name without a word, and never speaks of an empty section) and
- * returns at the first line that is plausibly "key = value". inih splits that and calls back before
- * it asks for the next, so the line that was last returned is the line of the key.
+ * next_line is inih's source of lines. It handles comments, blank lines and section headers itself,
+ * because inih silently cuts a long section name and does not report an empty section. It returns
+ * at the first line that may be "key = value". inih splits that line and calls back before it asks
+ * for the next one, so the line that was returned last is the line of the key.
  */
 #include "inifile.h"
 
@@ -50,8 +50,7 @@ static void refuse(const struct reader *reader, const char *message) {
 
 /* "what is N characters long; at most LIMIT" */
 static void add_length(struct gps_text *text, const char *what, size_t length, size_t limit) {
-    gps_text_str(text, what);
-    gps_text_str(text, " is ");
+    gps_text_strs(text, what, " is ");
     gps_text_dec(text, length);
     gps_text_str(text, " characters long; at most ");
     gps_text_dec(text, limit);
@@ -60,7 +59,6 @@ static void add_length(struct gps_text *text, const char *what, size_t length, s
 static void refuse_line_length(const struct reader *reader, size_t length) {
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
-
     add_length(&text, "the line", length, GPS_INI_LINE);
     gps_text_str(&text, " (a comment can have a line of its own)");
     refuse(reader, buffer);
@@ -69,7 +67,6 @@ static void refuse_line_length(const struct reader *reader, size_t length) {
 static void refuse_section_length(const struct reader *reader, size_t length) {
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
-
     add_length(&text, "the section name", length, GPS_INI_SECTION);
     gps_text_str(&text, ", which leaves ");
     gps_text_dec(&text, GPS_INI_SECTION - reader->events->header_words);
@@ -80,22 +77,18 @@ static void refuse_section_length(const struct reader *reader, size_t length) {
 static void refuse_open_section(const struct reader *reader) {
     char buffer[160];
     struct gps_text text = GPS_TEXT(buffer);
-
-    gps_text_str(&text, "a section without its ]; write ");
-    gps_text_str(&text, reader->events->headers);
+    gps_text_strs(&text, "a section without its ]; write ", reader->events->headers);
     refuse(reader, buffer);
 }
 
 /* Takes the next line, without its end (\n or \r\n). False at the end of the file. */
 static bool take_line(struct reader *reader, struct span *line) {
-    const char *newline;
-
     if (reader->at == reader->end)
         return false;
     line->at = reader->at;
-    newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-    line->count = (size_t)((newline != NULL ? newline : reader->end) - reader->at);
-    reader->at = newline != NULL ? newline + 1 : reader->end;
+    const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
+    line->count = (size_t)((newline ? newline : reader->end) - reader->at);
+    reader->at = newline ? newline + 1 : reader->end;
     reader->line++;
     if (line->count > 0 && line->at[line->count - 1] == '\r')
         line->count--;
@@ -109,18 +102,15 @@ static bool has_control(struct span line) {
     return false;
 }
 
-/* What stands in the brackets of a header, and whether that is all there is; reports what is not.
- */
+/* The text in the brackets of a header. False, after a report: the header is not valid. */
 static bool take_brackets(const struct reader *reader, struct span line, struct span *inside) {
     const char *close = memchr(line.at, ']', line.count);
-    struct span behind;
-
     if (!close) {
         refuse_open_section(reader);
         return false;
     }
     *inside = trim((struct span){line.at + 1, (size_t)(close - line.at) - 1});
-    behind = trim((struct span){close + 1, (size_t)(line.at + line.count - close) - 1});
+    struct span behind = trim((struct span){close + 1, (size_t)(line.at + line.count - close) - 1});
     if (!is_comment(behind)) {
         refuse(reader, "text behind the ] of a section; only a comment may stand there");
         return false;
@@ -134,10 +124,9 @@ static bool take_brackets(const struct reader *reader, struct span line, struct 
 
 static void read_section(const struct reader *reader, struct span line) {
     const struct gps_ini_events *events = reader->events;
-    char name[GPS_INI_SECTION + 1];
     struct span inside;
     bool usable = take_brackets(reader, line, &inside);
-
+    char name[GPS_INI_SECTION + 1];
     if (usable) {
         memcpy(name, inside.at, inside.count);
         name[inside.count] = '\0';
@@ -159,7 +148,6 @@ static const char *find_separator(struct span line) {
 /* Whether inih may have this line; reports why not. */
 static bool accept_key(const struct reader *reader, struct span line) {
     const char *separator = find_separator(line);
-
     if (has_control(line)) {
         refuse(reader, "a control character; only tabs are allowed");
     } else if (is_space(line.at[0])) {
@@ -181,7 +169,6 @@ static bool accept_key(const struct reader *reader, struct span line) {
 static char *next_line(char *buffer, int size, void *stream) {
     struct reader *reader = stream;
     struct span line;
-
     while (take_line(reader, &line)) {
         if (is_comment(trim(line)))
             continue;
@@ -196,7 +183,7 @@ static char *next_line(char *buffer, int size, void *stream) {
     return NULL;
 }
 
-/* What people carry over from other formats and what inih takes for part of the value. */
+/* Syntax of other formats that inih would take for a part of the value. */
 static const char *foreign_syntax(const char *value) {
     if (*value == '"' || *value == '\'')
         return "a value stands without quotes";
@@ -210,7 +197,6 @@ static const char *foreign_syntax(const char *value) {
 static int found_key(void *user, const char *section, const char *key, const char *value) {
     const struct reader *reader = user;
     const char *wrong = foreign_syntax(value);
-
     (void)section;
     if (wrong)
         refuse(reader, wrong);
@@ -219,10 +205,9 @@ static int found_key(void *user, const char *section, const char *key, const cha
     return 1;
 }
 
-/* A file with a NUL is no text file at all (UTF-16, say): one error, and none for its lines. */
+/* A file with a NUL is not a text file (it may be UTF-16): one error, and none for its lines. */
 static bool refuse_nul(struct reader *reader) {
     const char *nul = memchr(reader->at, '\0', (size_t)(reader->end - reader->at));
-
     if (!nul)
         return false;
     reader->line = 1;
@@ -235,7 +220,6 @@ static bool refuse_nul(struct reader *reader) {
 void gps_ini_read(const char *bytes, size_t count, const struct gps_ini_events *events) {
     static const char bom[] = {'\xef', '\xbb', '\xbf'};
     struct reader reader = {.at = bytes, .end = bytes + count, .line = 0, .events = events};
-
     if (count == 0 || refuse_nul(&reader))
         return;
     if (count >= sizeof(bom) && memcmp(bytes, bom, sizeof(bom)) == 0)

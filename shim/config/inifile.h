@@ -1,13 +1,13 @@
 /*
- * inifile.h - an INI file as a sequence of sections and keys, each with its line.
+ * inifile.h - reads an INI file as a sequence of sections and keys, each with its line number.
  *
- * The reader in front of inih: it hands inih one line at a time, so that it knows the line of every
- * key, and refuses what inih would swallow or misread: a line or a section name over inih's limits,
- * a NUL byte, a continuation line, text behind a section's ']'. What it refuses is reported and the
- * rest is still read. Comments are whole lines that begin with ; or #, and what follows " ;" in a
- * line.
+ * The reader passes one line at a time to inih, so that it knows the line of every key. It refuses
+ * text that inih would skip or misread: a line or a section name beyond inih's limits, a NUL byte,
+ * a continuation line, text behind a section's ']'. A refused line is reported, and the rest is
+ * still read. A comment is a whole line that begins with ; or #, or the rest of a line from " ;"
+ * on.
  *
- * Pure: no I/O, no allocation, no state but inih's constants.
+ * Pure functions: no I/O, no allocation, no state.
  */
 #ifndef GPS_INIFILE_H
 #define GPS_INIFILE_H
@@ -19,9 +19,9 @@
 
 /* Strings hold for the duration of the call. Lines count from 1. */
 struct gps_ini_events {
-    const char *headers; /* what a section may be, for messages: "[gpushare] or [region NAME]" */
-    size_t header_words; /* how much of a section name is not the user's: strlen("region ") */
-    /* NULL: the header was refused, what follows belongs to no known section. */
+    const char *headers; /* the allowed sections, for messages: "[gpushare] or [region NAME]" */
+    size_t header_words; /* the fixed part of a section name: strlen("region ") */
+    /* A NULL name: the header was refused, and the keys below it belong to no known section. */
     void (*section)(void *arg, unsigned line, const char *name);
     /* The value may be empty. */
     void (*key)(void *arg, unsigned line, const char *key, const char *value);

@@ -1,5 +1,5 @@
 /*
- * option.c - the keys of gpushare.conf as a table, made from options.def.
+ * option.c - the table of the keys of gpushare.conf, made from options.def.
  *
  * A type is two functions: text to field, field to text. Adding a key is a row in options.def and a
  * field in config.h; nothing else knows the keys by name.
@@ -12,12 +12,15 @@
 #include "rule.h"
 #include "value.h"
 
+/* Both functions are NULL for CHOICE, which also needs the key's list of values. */
 struct gps_key_type {
-    bool is_choice;
-    /* `field` is where offset points, `target` the struct it lies in. */
-    const char *(*set)(const struct gps_key *key, void *target, void *field, const char *text);
-    void (*show)(const struct gps_key *key, const void *field, struct gps_text *text);
+    const char *(*set)(void *field, const char *text);
+    void (*show)(const void *field, struct gps_text *text);
 };
+
+/* The rule that a field lies in. */
+#define RULE_OF(field, member)                                                                     \
+    ((struct gps_rule *)(void *)((char *)(field)-offsetof(struct gps_rule, member)))
 
 /* --- types --- */
 
@@ -25,12 +28,9 @@ struct gps_key_type {
 static_assert(sizeof(enum gps_mode) == sizeof(unsigned), "enums are unsigned");
 static_assert(sizeof(enum gps_role) == sizeof(unsigned), "enums are unsigned");
 
-static const char *set_choice(const struct gps_key *key, void *target, void *field,
-                              const char *text) {
+static const char *set_choice(const struct gps_key *key, void *field, const char *text) {
     unsigned place = 0;
     const char *wrong = gps_value_choice(text, key->allowed, &place);
-
-    (void)target;
     if (!wrong)
         memcpy(field, &place, sizeof(place));
     return wrong;
@@ -38,114 +38,74 @@ static const char *set_choice(const struct gps_key *key, void *target, void *fie
 
 static void show_choice(const struct gps_key *key, const void *field, struct gps_text *text) {
     unsigned place;
-
     memcpy(&place, field, sizeof(place));
     gps_value_choice_text(place, key->allowed, text);
 }
 
-static const char *set_duration(const struct gps_key *key, void *target, void *field,
-                                const char *text) {
-    (void)key;
-    (void)target;
+static const char *set_duration(void *field, const char *text) {
     return gps_value_duration(text, field);
 }
 
-static void show_duration(const struct gps_key *key, const void *field, struct gps_text *text) {
-    const uint64_t *nanos = field;
-
-    (void)key;
-    gps_value_duration_text(*nanos, text);
+static void show_duration(const void *field, struct gps_text *text) {
+    gps_value_duration_text(*(const uint64_t *)field, text);
 }
 
-static const char *set_log(const struct gps_key *key, void *target, void *field, const char *text) {
-    (void)key;
-    (void)target;
+static const char *set_log(void *field, const char *text) {
     if (strlen(text) >= GPS_CONFIG_PATH)
         return "longer than 1023 characters";
-    for (const char *at = strchr(text, '%'); at != NULL; at = strchr(at + 2, '%'))
-        if (at[1] == '\0' || strchr("pc%", at[1]) == NULL)
+    for (const char *at = strchr(text, '%'); at; at = strchr(at + 2, '%'))
+        if (at[1] == '\0' || !strchr("pc%", at[1]))
             return "after a % only p, c and % are known";
     memcpy(field, text, strlen(text) + 1);
     return NULL;
 }
 
-static void show_log(const struct gps_key *key, const void *field, struct gps_text *text) {
-    (void)key;
+static void show_log(const void *field, struct gps_text *text) {
     gps_text_str(text, field);
 }
 
-static const char *set_depth(const struct gps_key *key, void *target, void *field,
-                             const char *text) {
-    unsigned *depth = field;
+static const char *set_depth(void *field, const char *text) {
     uint64_t value = 0;
     const char *wrong = gps_value_number(text, GPS_STACK_MAX, &value);
-
-    (void)key;
-    (void)target;
     if (!wrong)
-        *depth = (unsigned)value;
+        *(unsigned *)field = (unsigned)value;
     return wrong;
 }
 
-static void show_depth(const struct gps_key *key, const void *field, struct gps_text *text) {
-    const unsigned *depth = field;
-
-    (void)key;
-    gps_text_dec(text, *depth);
+static void show_depth(const void *field, struct gps_text *text) {
+    gps_text_dec(text, *(const unsigned *)field);
 }
 
-static const char *set_size(const struct gps_key *key, void *target, void *field,
-                            const char *text) {
-    (void)key;
-    (void)target;
+static const char *set_size(void *field, const char *text) {
     return gps_value_size(text, field);
 }
 
-static void show_size(const struct gps_key *key, const void *field, struct gps_text *text) {
-    const uint64_t *bytes = field;
-
-    (void)key;
-    gps_value_size_text(*bytes, text);
+static void show_size(const void *field, struct gps_text *text) {
+    gps_value_size_text(*(const uint64_t *)field, text);
 }
 
-static const char *set_glob(const struct gps_key *key, void *target, void *field,
-                            const char *text) {
+static const char *set_glob(void *field, const char *text) {
     const char *wrong = gps_glob_check(text);
-
-    (void)key;
-    (void)target;
     if (!wrong)
         memcpy(field, text, strlen(text) + 1);
     return wrong;
 }
 
-static const char *set_range(const struct gps_key *key, void *target, void *field,
-                             const char *text) {
-    struct gps_rule *rule = target;
-
-    (void)key;
-    (void)field;
+static const char *set_range(void *field, const char *text) {
+    struct gps_rule *rule = RULE_OF(field, size_min);
     return gps_value_range(text, &rule->size_min, &rule->size_max);
 }
 
-static const char *set_index(const struct gps_key *key, void *target, void *field,
-                             const char *text) {
-    struct gps_rule *rule = target;
-
-    (void)key;
-    (void)field;
+static const char *set_index(void *field, const char *text) {
+    struct gps_rule *rule = RULE_OF(field, index_min);
     return gps_value_indices(text, &rule->index_min, &rule->index_max);
 }
 
-static const char *set_keep(const struct gps_key *key, void *target, void *field,
-                            const char *text) {
-    struct gps_rule *rule = target;
+static const char *set_keep(void *field, const char *text) {
+    struct gps_rule *rule = RULE_OF(field, keep);
     unsigned place = 0;
-
-    (void)key;
-    (void)field;
     rule->keep_for = 0;
-    if (gps_value_choice(text, "owner, users, forever", &place) == NULL) {
+    if (!gps_value_choice(text, "owner, users, forever", &place)) {
         rule->keep = (enum gps_keep)place;
         return NULL;
     }
@@ -155,18 +115,14 @@ static const char *set_keep(const struct gps_key *key, void *target, void *field
     return wrong;
 }
 
-static const char *set_device(const struct gps_key *key, void *target, void *field,
-                              const char *text) {
-    struct gps_rule *rule = target;
+static const char *set_device(void *field, const char *text) {
+    struct gps_rule *rule = RULE_OF(field, device_kind);
     uint64_t ordinal = 0;
-
-    (void)key;
-    (void)field;
     if (strcmp(text, "*") == 0) {
         rule->device_kind = GPS_DEVICE_ANY;
     } else if (gps_parse_uuid(text, rule->device_uuid)) {
         rule->device_kind = GPS_DEVICE_UUID;
-    } else if (gps_value_number(text, INT32_MAX, &ordinal) == NULL) {
+    } else if (!gps_value_number(text, INT32_MAX, &ordinal)) {
         rule->device_kind = GPS_DEVICE_ORDINAL;
         rule->device_ordinal = (unsigned)ordinal;
     } else {
@@ -175,16 +131,16 @@ static const char *set_device(const struct gps_key *key, void *target, void *fie
     return NULL;
 }
 
-static const struct gps_key_type CHOICE = {true, set_choice, show_choice};
-static const struct gps_key_type DURATION = {false, set_duration, show_duration};
-static const struct gps_key_type LOG = {false, set_log, show_log};
-static const struct gps_key_type DEPTH = {false, set_depth, show_depth};
-static const struct gps_key_type SIZE = {false, set_size, show_size};
-static const struct gps_key_type GLOB = {false, set_glob, NULL};
-static const struct gps_key_type RANGE = {false, set_range, NULL};
-static const struct gps_key_type INDEX = {false, set_index, NULL};
-static const struct gps_key_type KEEP = {false, set_keep, NULL};
-static const struct gps_key_type DEVICE = {false, set_device, NULL};
+static const struct gps_key_type CHOICE = {NULL, NULL};
+static const struct gps_key_type DURATION = {set_duration, show_duration};
+static const struct gps_key_type LOG = {set_log, show_log};
+static const struct gps_key_type DEPTH = {set_depth, show_depth};
+static const struct gps_key_type SIZE = {set_size, show_size};
+static const struct gps_key_type GLOB = {set_glob, NULL};
+static const struct gps_key_type RANGE = {set_range, NULL};
+static const struct gps_key_type INDEX = {set_index, NULL};
+static const struct gps_key_type KEEP = {set_keep, NULL};
+static const struct gps_key_type DEVICE = {set_device, NULL};
 
 /* --- the table --- */
 
@@ -218,7 +174,6 @@ struct gps_keys gps_keys_of(enum gps_section section) {
 
 const struct gps_key *gps_key_find(enum gps_section section, const char *name) {
     struct gps_keys keys = gps_keys_of(section);
-
     for (size_t i = 0; i < keys.count; i++)
         if (strcmp(keys.first[i].name, name) == 0)
             return keys.first + i;
@@ -227,60 +182,56 @@ const struct gps_key *gps_key_find(enum gps_section section, const char *name) {
 
 size_t gps_key_place(const struct gps_key *key) {
     bool is_option = key >= options && key < options + COUNT(options);
-
     return (size_t)(key - (is_option ? options : rule_keys));
 }
 
 const char *gps_key_set(const struct gps_key *key, void *target, const char *text) {
     if (*text == '\0')
         return "no value";
-    return key->type->set(key, target, (char *)target + key->offset, text);
+    void *field = (char *)target + key->offset;
+    return key->type == &CHOICE ? set_choice(key, field, text) : key->type->set(field, text);
 }
 
 void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text) {
-    if (key->type->show)
-        key->type->show(key, (const char *)target + key->offset, text);
+    const void *field = (const char *)target + key->offset;
+    if (key->type == &CHOICE)
+        show_choice(key, field, text);
+    else if (key->type->show)
+        key->type->show(field, text);
 }
 
 void gps_keys_default(enum gps_section section, void *target, size_t size) {
     struct gps_keys keys = gps_keys_of(section);
-
     memset(target, 0, size);
     for (size_t i = 0; i < keys.count; i++)
         if (keys.first[i].fallback)
             (void)gps_key_set(&keys.first[i], target, keys.first[i].fallback);
 }
 
-/* --- what to tell people --- */
+/* --- messages --- */
 
 void gps_key_allowed(const struct gps_key *key, struct gps_text *text) {
-    if (key->type->is_choice)
+    if (key->type == &CHOICE)
         gps_text_str(text, "one of ");
     gps_text_str(text, key->allowed);
 }
 
-static unsigned least(unsigned a, unsigned b) {
-    return a < b ? a : b;
-}
-
-/* Letters to add, drop or change to make one of the other; 99 where either is too long to care. */
+/* The edit distance: letters to add, drop or change. 99: one of the two is too long to compare. */
 static unsigned distance(const char *a, const char *b) {
-    unsigned row[32];
     size_t width = strlen(b);
-
+    unsigned row[32];
     if (width >= COUNT(row) || strlen(a) >= COUNT(row))
         return 99;
     for (unsigned j = 0; j <= width; j++)
         row[j] = j;
     for (unsigned i = 0; a[i] != '\0'; i++) {
         unsigned diagonal = row[0];
-
         row[0] = i + 1;
         for (size_t j = 0; j < width; j++) {
             unsigned change = diagonal + (a[i] != b[j]);
-
             diagonal = row[j + 1];
-            row[j + 1] = least(change, least(row[j], row[j + 1]) + 1);
+            unsigned step = (row[j] < diagonal ? row[j] : diagonal) + 1;
+            row[j + 1] = change < step ? change : step;
         }
     }
     return row[width];
@@ -289,10 +240,8 @@ static unsigned distance(const char *a, const char *b) {
 static const struct gps_key *nearest(struct gps_keys keys, const char *name) {
     const struct gps_key *best = NULL;
     unsigned best_distance = 3; /* two slips are close, three are another word */
-
     for (size_t i = 0; i < keys.count; i++) {
         unsigned apart = distance(name, keys.first[i].name);
-
         if (apart < best_distance && apart < strlen(keys.first[i].name)) {
             best = &keys.first[i];
             best_distance = apart;
@@ -305,21 +254,17 @@ void gps_key_unknown(enum gps_section section, const char *name, struct gps_text
     bool is_option = section == GPS_SECTION_OPTIONS;
     struct gps_keys keys = gps_keys_of(section);
     const struct gps_key *near = nearest(keys, name);
-
     if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL) {
         gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
     } else {
         gps_text_str(text, "unknown key");
         if (near) {
-            gps_text_str(text, ", did you mean ");
-            gps_text_str(text, near->name);
-            gps_text_str(text, "?");
+            gps_text_strs(text, ", did you mean ", near->name, "?");
         }
     }
     gps_text_str(text, is_option ? "; [gpushare] has " : "; a region has ");
     for (size_t i = 0; i < keys.count; i++) {
-        gps_text_str(text, i == 0 ? "" : ", ");
-        gps_text_str(text, keys.first[i].name);
+        gps_text_strs(text, i == 0 ? "" : ", ", keys.first[i].name);
     }
 }
 
@@ -327,7 +272,6 @@ void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
     gps_text_str(text, "GPUSHARE_");
     for (const char *at = key->name; *at != '\0'; at++) {
         char upper = (char)(*at >= 'a' && *at <= 'z' ? *at - ('a' - 'A') : *at);
-
         gps_text_bytes(text, &upper, 1);
     }
 }

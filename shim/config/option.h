@@ -1,8 +1,8 @@
 /*
- * option.h - the keys of gpushare.conf as a table, made from options.def.
+ * option.h - the table of the keys of gpushare.conf, made from options.def.
  *
- * Owns what a key is: its default, its check, its place in struct gps_options or gps_rule. Constant
- * data and pure functions, safe from any thread.
+ * A key has a default, a check and a field in struct gps_options or gps_rule. Constant data and
+ * pure functions, safe from any thread.
  */
 #ifndef GPS_OPTION_H
 #define GPS_OPTION_H
@@ -20,7 +20,7 @@ struct gps_key_type;
 struct gps_key {
     const char *name;
     const char *fallback; /* the default; NULL: the key is required */
-    const char *allowed;  /* for a choice, the list of its words */
+    const char *allowed;  /* for a choice, the list of its values */
     const char *sentence;
     size_t offset; /* of its field */
     const struct gps_key_type *type;
@@ -35,11 +35,11 @@ struct gps_keys gps_keys_of(enum gps_section section);
 /* NULL when the section has no such key. */
 const struct gps_key *gps_key_find(enum gps_section section, const char *name);
 
-/* Its place in its section, from 0. */
+/* The index of the key in its section, from 0. */
 size_t gps_key_place(const struct gps_key *key);
 
-/* Sets the key's field of `target`, a struct gps_options or gps_rule. NULL, or what is wrong with
- * the text; then the field is as it was. */
+/* Sets the key's field of `target`, a struct gps_options or gps_rule. NULL, or a phrase that says
+ * what is wrong with the text; the field is then unchanged. */
 const char *gps_key_set(const struct gps_key *key, void *target, const char *text);
 /* The value as it would be written in a file; options only. */
 void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text);
@@ -48,7 +48,7 @@ void gps_keys_default(enum gps_section section, void *target, size_t size);
 
 /* "one of share, audit, off", or the key's own phrase. */
 void gps_key_allowed(const struct gps_key *key, struct gps_text *text);
-/* What to say of a key that the section does not have: the nearest, and those it has. */
+/* Adds the message on an unknown key, with the key of the nearest spelling and all keys. */
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text);
 /* The environment variable that overrides an option: "GPUSHARE_LOG_FORMAT". */
 void gps_key_variable(const struct gps_key *key, struct gps_text *text);

@@ -1,9 +1,10 @@
 /*
- * rule.c - whether a rule fits an allocation, and which name it gives it.
+ * rule.c - matches rules with allocations, and forms the names of regions.
  *
- * Matching runs at every allocation of a process that has rules: no allocation, no locale. A glob
- * is matched with one point to go back to, the last star, so the time is bounded by pattern times
- * string.
+ * Matching runs at every allocation of a process that has rules, so it must not allocate. Globs do
+ * not use fnmatch(3) because its result depends on the program's locale: in en_US.UTF-8 the set
+ * [a-Z] matches "b" and [*-A] matches "[". A glob is matched with one point to go back to, the last
+ * star, so the time is bounded by pattern times string.
  */
 #include "rule.h"
 
@@ -17,7 +18,6 @@
  * a member. */
 static const char *set_end(const char *set) {
     const char *at = set + 1;
-
     if (*at == '!' || *at == '^')
         at++;
     if (*at == ']')
@@ -37,11 +37,9 @@ static unsigned char member(const char **at) {
 static bool in_set(const char *set, const char *end, char c) {
     bool negated = set[1] == '!' || set[1] == '^';
     bool found = false;
-
     for (const char *at = set + 1 + negated; at < end - 1;) {
         unsigned char low = member(&at);
         unsigned char high = low;
-
         if (at[0] == '-' && at + 1 < end - 1) {
             at++;
             high = member(&at);
@@ -54,7 +52,6 @@ static bool in_set(const char *set, const char *end, char c) {
 /* How much of the pattern (no star) stands for `c`; 0: it does not match. */
 static size_t match_char(const char *pattern, char c) {
     const char *end = *pattern == '[' ? set_end(pattern) : NULL;
-
     if (end)
         return in_set(pattern, end, c) ? (size_t)(end - pattern) : 0;
     if (*pattern == '\\')
@@ -65,10 +62,8 @@ static size_t match_char(const char *pattern, char c) {
 bool gps_glob_match(const char *pattern, const char *string) {
     const char *after_star = NULL;
     const char *retry = NULL;
-
     while (*string != '\0') {
         size_t used = 0;
-
         if (*pattern == '*') {
             after_star = ++pattern;
             retry = string;
@@ -96,14 +91,13 @@ const char *gps_glob_check(const char *pattern) {
         return "classes such as [[:digit:]] are not known";
     while (*pattern != '\0') {
         const char *end = *pattern == '[' ? set_end(pattern) : NULL;
-
         if (*pattern == '[' && !end)
             return "a [ is not closed";
         if (*pattern == '/')
             return "holds a /, but a file name is matched and not a path";
         if (*pattern == '\\' && *++pattern == '\0')
             return "ends with a \\";
-        pattern = end != NULL ? end : pattern + 1;
+        pattern = end ? end : pattern + 1;
     }
     return NULL;
 }
@@ -136,7 +130,6 @@ const char *gps_rule_check_name(const char *name) {
         return "begins with a dot";
     while (*name != '\0') {
         size_t length = placeholder(name);
-
         if (length == 0 && (*name == '{' || *name == '}'))
             return "has a placeholder that is not known";
         if (length == 0 && !is_name_char(*name))
@@ -150,10 +143,8 @@ bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
                    char name[GPS_NAME_BYTES]) {
     char buffer[GPS_NAME_BYTES];
     struct gps_text text = GPS_TEXT(buffer);
-
     for (const char *at = rule->name; *at != '\0';) {
         size_t length = placeholder(at);
-
         if (length == 0)
             gps_text_bytes(&text, at, 1);
         else
@@ -208,7 +199,7 @@ static const char *check_backing(const struct gps_rule *rule) {
 }
 
 const char *gps_rule_check(const struct gps_rule *rule) {
-    if (rule->index_min != rule->index_max && strstr(rule->name, name_n) == NULL)
+    if (rule->index_min != rule->index_max && !strstr(rule->name, name_n))
         return "index = * or a range gives many allocations one name; put {n} into the name";
     if (rule->ready == GPS_READY_FREE && rule->handover == 0)
         return "ready = free with handover = 0 hands nothing over; give handover a time";

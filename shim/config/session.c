@@ -1,9 +1,8 @@
 /*
- * session.c - one configuration being read: what the reader finds, into a struct gps_config.
+ * session.c - reads one configuration: stores sections and keys in a struct gps_config.
  *
- * Sections and keys arrive one by one from inifile.c. What can be said of a key is said at once;
- * what needs a whole section is said at its end, and what needs all sections at the end of the
- * file.
+ * Sections and keys arrive one by one from inifile.c. The errors of a key are reported at once,
+ * those of a section at its end, and those between sections at the end of the file.
  */
 #include "session.h"
 
@@ -54,11 +53,9 @@ static void fail_section(struct gps_session *session, unsigned line, const char 
                          unsigned first, const char *what) {
     char buffer[384];
     struct gps_text text = GPS_TEXT(buffer);
-
     gps_text_str(&text, "[");
     gps_text_plain(&text, name);
-    gps_text_str(&text, "] ");
-    gps_text_str(&text, what);
+    gps_text_strs(&text, "] ", what);
     if (first != 0) {
         gps_text_str(&text, "; it was first in line ");
         gps_text_dec(&text, first);
@@ -68,16 +65,13 @@ static void fail_section(struct gps_session *session, unsigned line, const char 
 
 static void region_title(const struct gps_rule *rule, char title[64]) {
     struct gps_text text = gps_text_on(title, 64);
-
-    gps_text_str(&text, rule->name[0] != '\0' ? "region " : "region");
-    gps_text_str(&text, rule->name);
+    gps_text_strs(&text, rule->name[0] != '\0' ? "region " : "region", rule->name);
 }
 
 /* As much of a value as an error can show. */
 static void add_value(struct gps_text *text, const char *value) {
     char shown[64];
     struct gps_text cut = GPS_TEXT(shown);
-
     gps_text_str(&cut, value);
     gps_text_plain(text, shown);
     gps_text_str(text, cut.cut ? "..." : "");
@@ -88,15 +82,12 @@ void gps_session_fail_value(struct gps_session *session, unsigned line, const st
                             const char *value, const char *wrong) {
     char buffer[384];
     struct gps_text text = GPS_TEXT(buffer);
-
     gps_text_str(&text, key->name);
     if (*value != '\0') {
         gps_text_str(&text, " = ");
         add_value(&text, value);
     }
-    gps_text_str(&text, ": ");
-    gps_text_str(&text, wrong);
-    gps_text_str(&text, "; ");
+    gps_text_strs(&text, ": ", wrong, "; ");
     gps_key_allowed(key, &text);
     gps_session_fail(session, line, buffer);
 }
@@ -106,7 +97,6 @@ static void fail_unknown(struct gps_session *session, unsigned line, enum gps_se
                          const char *name) {
     char buffer[512];
     struct gps_text text = GPS_TEXT(buffer);
-
     add_value(&text, name);
     gps_text_str(&text, ": ");
     gps_key_unknown(section, name, &text);
@@ -117,9 +107,7 @@ static void fail_twice(struct gps_session *session, unsigned line, const char *n
                        unsigned first) {
     char buffer[128];
     struct gps_text text = GPS_TEXT(buffer);
-
-    gps_text_str(&text, name);
-    gps_text_str(&text, ": given twice in this section; it was first in line ");
+    gps_text_strs(&text, name, ": given twice in this section; it was first in line ");
     gps_text_dec(&text, first);
     gps_session_fail(session, line, buffer);
 }
@@ -134,39 +122,32 @@ static void fail_missing(struct gps_session *session, const char *title,
                          const struct gps_key *key) {
     char buffer[128];
     struct gps_text text = GPS_TEXT(buffer);
-
-    gps_text_str(&text, "has no ");
-    gps_text_str(&text, key->name);
-    gps_text_str(&text, "; ");
+    gps_text_strs(&text, "has no ", key->name, "; ");
     gps_key_allowed(key, &text);
     fail_section(session, current_rule(session)->line, title, 0, buffer);
 }
 
-/* What can only be said once all keys of a section are known. */
+/* Reports the errors that show only when all keys of a section are known. */
 static void end_section(struct gps_session *session) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
-    const char *wrong;
-    char title[64];
-
     if (session->section != GPS_IN_RULE)
         return;
+    char title[64];
     region_title(current_rule(session), title);
     for (size_t i = 0; i < keys.count; i++)
         if (!keys.first[i].fallback && session->given[i] == 0)
             fail_missing(session, title, &keys.first[i]);
-    wrong = gps_rule_check(current_rule(session));
+    const char *wrong = gps_rule_check(current_rule(session));
     if (wrong)
         fail_section(session, current_rule(session)->line, title, 0, wrong);
 }
 
 static bool grow(struct gps_session *session) {
     struct gps_config *config = session->config;
-    size_t capacity = session->capacity == 0 ? 8 : session->capacity * 2;
-    struct gps_rule *rules;
-
     if (config->rule_count < session->capacity)
         return true;
-    rules = realloc(config->rules, capacity * sizeof(*rules));
+    size_t capacity = session->capacity == 0 ? 8 : session->capacity * 2;
+    struct gps_rule *rules = realloc(config->rules, capacity * sizeof(*rules));
     if (!rules) {
         session->no_memory = true;
         return false;
@@ -176,7 +157,7 @@ static bool grow(struct gps_session *session) {
     return true;
 }
 
-/* Room for one more rule; what stands in its way is reported once. */
+/* Room for one more rule. Too many rules are reported once. */
 static bool make_room(struct gps_session *session, unsigned line) {
     if (session->config->rule_count < RULES_MAX)
         return grow(session);
@@ -188,28 +169,25 @@ static bool make_room(struct gps_session *session, unsigned line) {
 
 static void check_name(struct gps_session *session, const char *name) {
     const char *wrong = gps_rule_check_name(name);
-    char buffer[160], title[64];
-    struct gps_text text = GPS_TEXT(buffer);
-
     if (!wrong)
         return;
+    char title[64];
     region_title(current_rule(session), title);
-    gps_text_str(&text, "the name ");
-    gps_text_str(&text, wrong);
-    gps_text_str(&text, "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
+    char buffer[160];
+    struct gps_text text = GPS_TEXT(buffer);
+    gps_text_strs(&text, "the name ", wrong,
+                  "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
     fail_section(session, current_rule(session)->line, title, 0, buffer);
 }
 
 /* A bad name is reported, and the keys below it are checked all the same. */
 static void begin_rule(struct gps_session *session, unsigned line, const char *name) {
-    struct gps_text text;
-
     if (!make_room(session, line))
         return;
     session->config->rule_count++;
     gps_keys_default(GPS_SECTION_REGION, current_rule(session), sizeof(struct gps_rule));
     current_rule(session)->line = line;
-    text = gps_text_on(current_rule(session)->name, GPS_SECTION_BYTES);
+    struct gps_text text = gps_text_on(current_rule(session)->name, GPS_SECTION_BYTES);
     gps_text_str(&text, name);
     session->section = GPS_IN_RULE;
     check_name(session, name);
@@ -218,7 +196,6 @@ static void begin_rule(struct gps_session *session, unsigned line, const char *n
 /* The NAME of "region NAME"; NULL when the section is not a region's. */
 static const char *region_name(const char *section) {
     static const char word[] = "region";
-
     if (strncmp(section, word, sizeof(word) - 1) != 0)
         return NULL;
     section += sizeof(word) - 1;
@@ -229,7 +206,6 @@ static const char *region_name(const char *section) {
 
 static void on_section(void *arg, unsigned line, const char *name) {
     struct gps_session *session = arg;
-
     end_section(session);
     memset(session->given, 0, sizeof(session->given));
     session->section = GPS_IN_REFUSED;
@@ -256,7 +232,6 @@ static void set_key(struct gps_session *session, unsigned line, const struct gps
     void *target = in_rule ? (void *)current_rule(session) : (void *)&session->config->options;
     size_t place = gps_key_place(key);
     const char *wrong = gps_key_set(key, target, value);
-
     if (session->given[place] != 0)
         fail_twice(session, line, key->name, session->given[place]);
     else
@@ -272,7 +247,6 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
     enum gps_section section =
         session->section == GPS_IN_RULE ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS;
     const struct gps_key *key = gps_key_find(section, name);
-
     if (session->section == GPS_IN_NONE)
         gps_session_fail(session, line,
                          "a key outside a section; [gpushare] or [region NAME] must precede it");
@@ -286,15 +260,13 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
 
 static void check_repeats(struct gps_session *session) {
     const struct gps_rule *rules = session->config->rules;
-
     for (size_t i = 1; i < session->config->rule_count; i++) {
         size_t first = 0;
-        char title[64];
-
         while (first < i && !gps_rule_repeats(&rules[first], &rules[i]))
             first++;
         if (first == i)
             continue;
+        char title[64];
         region_title(&rules[i], title);
         fail_section(session, rules[i].line, title, rules[first].line,
                      "is given twice with one role and program");
@@ -309,7 +281,6 @@ void gps_session_read(struct gps_session *session, const char *file, const char 
                                           .key = on_key,
                                           .error = on_error,
                                           .arg = session};
-
     session->file = file;
     gps_ini_read(bytes, count, &events);
     end_section(session);

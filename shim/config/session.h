@@ -1,9 +1,9 @@
 /*
- * session.h - one configuration being read: errors, sections and keys.
+ * session.h - the reading of one configuration: from the text of an INI file to a struct
+ * gps_config.
  *
- * Owns the way from an INI file's text to a struct gps_config. Errors go to the caller's function
- * and are counted; reading goes on, so that all of them are seen. A session lives on its caller's
- * stack.
+ * Each error is passed to the caller's function and counted, and reading continues, so that all
+ * errors are reported. A session belongs to one thread and lies on its caller's stack.
  */
 #ifndef GPS_SESSION_H
 #define GPS_SESSION_H
@@ -12,12 +12,12 @@
 
 struct gps_session {
     struct gps_config *config;
-    gps_config_error_fn *fn; /* NULL: nobody listens */
+    gps_config_error_fn *fn; /* may be NULL */
     void *arg;
-    const char *file; /* what errors name */
+    const char *file; /* the name in errors */
     unsigned errors;
     bool no_memory;
-    bool full;       /* more rules than are kept */
+    bool full;       /* the file has more rules than the limit */
     size_t capacity; /* of config->rules */
 
     /* The section that is being read. */

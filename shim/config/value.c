@@ -1,8 +1,8 @@
 /*
- * value.c - values of the configuration, from text and back.
+ * value.c - parses and formats the values of the configuration.
  *
- * Sizes and durations are the same thing, a number and a unit out of a table, read by one function
- * from a cursor; so a range is two of them. Each overflow is checked where it could happen.
+ * Sizes and durations are a number and a unit from a table. They are read from a cursor, so that a
+ * range is two of them. Each overflow is checked where it could happen.
  */
 #include "value.h"
 
@@ -64,7 +64,6 @@ static const char *skip_spaces(const char *text) {
 static const char *read_number(const char **cursor, uint64_t *value) {
     const char *at = *cursor;
     uint64_t sum = 0;
-
     if (!is_digit(*at))
         return *at == '\0' ? "no value" : "not a number";
     for (; is_digit(*at); at++)
@@ -86,10 +85,9 @@ static bool is_unit(const char *name, const char *letters, size_t count, bool an
 /* The unit at the cursor; NULL and the cursor left alone when it is none of the table's. */
 static const struct unit *read_unit(const char **cursor, const struct unit *units, bool any_case) {
     size_t count = 0;
-
     while (is_letter((*cursor)[count]))
         count++;
-    for (; units->name != NULL; units++) {
+    for (; units->name; units++) {
         if (is_unit(units->name, *cursor, count, any_case)) {
             *cursor += count;
             return units;
@@ -100,14 +98,12 @@ static const struct unit *read_unit(const char **cursor, const struct unit *unit
 
 static const char *read_size(const char **cursor, uint64_t *bytes) {
     const char *at = skip_spaces(*cursor);
-    const struct unit *unit;
     uint64_t number = 0;
     const char *wrong = read_number(&at, &number);
-
     if (wrong)
         return wrong;
     at = skip_spaces(at);
-    unit = read_unit(&at, size_units, true);
+    const struct unit *unit = read_unit(&at, size_units, true);
     if (!unit)
         return "not a unit of size";
     if (unit->factor == 0)
@@ -124,7 +120,6 @@ static const char *read_size(const char **cursor, uint64_t *bytes) {
 const char *gps_value_number(const char *text, uint64_t max, uint64_t *value) {
     uint64_t number = 0;
     const char *wrong = read_number(&text, &number);
-
     if (wrong)
         return wrong;
     if (*text != '\0')
@@ -138,7 +133,6 @@ const char *gps_value_number(const char *text, uint64_t max, uint64_t *value) {
 const char *gps_value_size(const char *text, uint64_t *bytes) {
     uint64_t size = 0;
     const char *wrong = read_size(&text, &size);
-
     if (!wrong && *text != '\0')
         wrong = "not a size";
     if (!wrong)
@@ -149,7 +143,6 @@ const char *gps_value_size(const char *text, uint64_t *bytes) {
 void gps_value_size_text(uint64_t bytes, struct gps_text *text) {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
     unsigned unit = 0;
-
     while (unit < 4 && bytes != 0 && bytes % 1024 == 0) {
         bytes /= 1024;
         unit++;
@@ -158,7 +151,7 @@ void gps_value_size_text(uint64_t bytes, struct gps_text *text) {
     gps_text_str(text, units[unit]);
 }
 
-/* What ranges are of. */
+/* The kind of values in a range. */
 struct scale {
     const char *(*read)(const char **cursor, uint64_t *value);
     uint64_t least, most;
@@ -174,14 +167,11 @@ static const char *read_comparison(const char **cursor, const struct scale *scal
                                    struct bounds *bounds) {
     bool less = **cursor == '<';
     bool equal = (*cursor)[1] == '=';
-    uint64_t value;
-    const char *wrong;
-
     *cursor += equal ? 2 : 1;
-    wrong = scale->read(cursor, &bounds->min);
+    const char *wrong = scale->read(cursor, &bounds->min);
     if (wrong)
         return wrong;
-    value = bounds->min;
+    uint64_t value = bounds->min;
     if (!equal && value == (less ? scale->least : scale->most))
         return scale->none;
     if (less)
@@ -195,7 +185,6 @@ static const char *read_comparison(const char **cursor, const struct scale *scal
 static const char *read_span(const char **cursor, const struct scale *scale,
                              struct bounds *bounds) {
     const char *wrong = scale->read(cursor, &bounds->min);
-
     bounds->max = bounds->min;
     if (wrong)
         return wrong;
@@ -213,7 +202,6 @@ static const char *read_range(const char *text, const struct scale *scale, uint6
                               uint64_t *max) {
     struct bounds bounds = {scale->least, scale->most};
     const char *wrong = NULL;
-
     if (*text == '*')
         text++;
     else if (*text == '<' || *text == '>')
@@ -232,7 +220,6 @@ static const char *read_range(const char *text, const struct scale *scale, uint6
 const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max) {
     static const struct scale sizes = {read_size, 1, UINT64_MAX, "no size is that",
                                        "not a size or a range"};
-
     return read_range(text, &sizes, min, max);
 }
 
@@ -244,7 +231,6 @@ static const char *read_index(const char **cursor, uint64_t *index) {
 const char *gps_value_indices(const char *text, uint64_t *min, uint64_t *max) {
     static const struct scale indices = {read_index, 0, UINT64_MAX, "no index is that",
                                          "not a number or a range"};
-
     return read_range(text, &indices, min, max);
 }
 
@@ -263,17 +249,15 @@ void gps_value_indices_text(uint64_t min, uint64_t max, struct gps_text *text) {
 }
 
 const char *gps_value_duration(const char *text, uint64_t *nanos) {
-    const struct unit *unit;
     uint64_t number = 0;
     const char *wrong = read_number(&text, &number);
-
     if (wrong)
         return wrong;
     text = skip_spaces(text);
     if (*text == '\0' && number != 0)
         return "no unit";
     if (*text != '\0') {
-        unit = read_unit(&text, time_units, false);
+        const struct unit *unit = read_unit(&text, time_units, false);
         if (!unit || *text != '\0')
             return "not a unit of time";
         if (__builtin_mul_overflow(number, unit->factor, &number) || number > GPS_DURATION_MAX)
@@ -285,7 +269,6 @@ const char *gps_value_duration(const char *text, uint64_t *nanos) {
 
 void gps_value_duration_text(uint64_t nanos, struct gps_text *text) {
     const struct unit *unit = time_units;
-
     if (nanos == 0) {
         gps_text_str(text, "0s");
         return;
@@ -299,7 +282,6 @@ void gps_value_duration_text(uint64_t nanos, struct gps_text *text) {
 /* The word of a list that begins here; *next: the one after it, NULL at the end. */
 static size_t word_length(const char *word, const char **next) {
     size_t length = strcspn(word, ",");
-
     *next = word[length] == '\0' ? NULL : skip_spaces(word + length + 1);
     return length;
 }
@@ -307,8 +289,7 @@ static size_t word_length(const char *word, const char **next) {
 const char *gps_value_choice(const char *text, const char *list, unsigned *place) {
     size_t count = strlen(text);
     unsigned at = 0;
-
-    for (const char *next; list != NULL; list = next, at++) {
+    for (const char *next; list; list = next, at++) {
         if (word_length(list, &next) == count && memcmp(list, text, count) == 0) {
             *place = at;
             return NULL;
@@ -318,9 +299,8 @@ const char *gps_value_choice(const char *text, const char *list, unsigned *place
 }
 
 void gps_value_choice_text(unsigned place, const char *list, struct gps_text *text) {
-    for (const char *next; list != NULL; list = next) {
+    for (const char *next; list; list = next) {
         size_t length = word_length(list, &next);
-
         if (place-- == 0) {
             gps_text_bytes(text, list, length);
             return;
@@ -329,9 +309,9 @@ void gps_value_choice_text(unsigned place, const char *list, struct gps_text *te
 }
 
 bool gps_parse_size(const char *text, uint64_t *bytes) {
-    return gps_value_size(text, bytes) == NULL;
+    return !gps_value_size(text, bytes);
 }
 
 bool gps_parse_duration(const char *text, uint64_t *nanos) {
-    return gps_value_duration(text, nanos) == NULL;
+    return !gps_value_duration(text, nanos);
 }

@@ -1,8 +1,9 @@
 /*
- * value.h - values of the configuration, from text and back.
+ * value.h - parses and formats the values of the configuration.
  *
- * Pure functions on strings; no state, no allocation, no locale. A parser answers NULL and stores
- * the value, or a phrase that says what is wrong with the text ("no unit") and stores nothing.
+ * Pure functions on strings: no state, no allocation, no locale. A parser returns NULL and stores
+ * the value, or returns a phrase that says what is wrong with the text ("no unit") and stores
+ * nothing.
  */
 #ifndef GPS_VALUE_H
 #define GPS_VALUE_H
@@ -10,8 +11,8 @@
 #include "config.h"
 #include "util/text.h"
 
-/* The longest time that can be configured. It keeps a deadline (now + duration) far from overflow
- * and fits into the int of milliseconds that poll takes. */
+/* The longest time that can be configured, in nanoseconds. A deadline (now + duration) cannot
+ * overflow with it, and it fits into the milliseconds of poll, an int. */
 #define GPS_DURATION_MAX (UINT64_C(500) * 3600 * 1000000000)
 
 /* Decimal digits only, 0 to max. */
@@ -34,9 +35,9 @@ const char *gps_value_duration(const char *text, uint64_t *nanos);
 /* The shortest text that parses to exactly this: "30s", "0s". */
 void gps_value_duration_text(uint64_t nanos, struct gps_text *text);
 
-/* The place of a word in a list such as "share, audit, off". */
+/* The index of a value in a list such as "share, audit, off". */
 const char *gps_value_choice(const char *text, const char *list, unsigned *place);
-/* The word at a place; nothing when there is none. */
+/* Adds the value at an index, or nothing if there is none. */
 void gps_value_choice_text(unsigned place, const char *list, struct gps_text *text);
 
 #endif

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "dir.h"
 
 #include <dirent.h>
@@ -10,7 +9,6 @@
 
 int gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char *directory) {
     char path[GPS_FILE_PATH];
-
     gps_file_path(store, directory, NULL, path);
     dir->at = 0;
     dir->end = 0;
@@ -19,11 +17,8 @@ int gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char 
 }
 
 const char *gps_dir_next(struct gps_dir *dir, int *status) {
-    const struct dirent64 *entry;
-
     if (dir->at == dir->end) {
         ssize_t n = getdents64(dir->fd, dir->buffer, sizeof(dir->buffer));
-
         if (n <= 0) {
             *status = n < 0 ? -errno : 0;
             return NULL;
@@ -31,7 +26,7 @@ const char *gps_dir_next(struct gps_dir *dir, int *status) {
         dir->at = 0;
         dir->end = (size_t)n;
     }
-    entry = (const struct dirent64 *)(const void *)(dir->buffer + dir->at);
+    const struct dirent64 *entry = (const struct dirent64 *)(const void *)(dir->buffer + dir->at);
     dir->at += entry->d_reclen;
     return entry->d_name;
 }

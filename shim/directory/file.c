@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "file.h"
 
 #include <errno.h>
@@ -9,10 +8,11 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "util/clock.h"
 #include "util/digits.h"
+#include "util/pending_signal.h"
 #include "util/text.h"
 
 #define TEMP_PREFIX ".tmp."
@@ -20,20 +20,12 @@
 void gps_file_path(const struct gps_store *store, const char *directory, const char *name,
                    char path[GPS_FILE_PATH]) {
     struct gps_text out = gps_text_on(path, GPS_FILE_PATH);
-
-    gps_text_str(&out, store->path);
-    gps_text_str(&out, "/");
-    gps_text_str(&out, directory);
-    if (!name)
-        return;
-    gps_text_str(&out, "/");
-    gps_text_str(&out, name);
+    gps_text_strs(&out, store->path, "/", directory, name ? "/" : NULL, name);
 }
 
 int gps_file_open_any(int at, const char *name, int flags) {
     const int safe = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     int fd;
-
     do
         fd = openat(at, name, flags | safe, 0600);
     while (fd < 0 && errno == EINTR);
@@ -42,12 +34,11 @@ int gps_file_open_any(int at, const char *name, int flags) {
 
 int gps_file_directory(const struct gps_store *store, const char *directory) {
     char path[GPS_FILE_PATH];
-
     gps_file_path(store, directory, NULL, path);
     return gps_file_open_any(AT_FDCWD, path, O_PATH | O_DIRECTORY);
 }
 
-/* What an open's failure says about the file; NULL when it says nothing about it. */
+/* The phrase on a file for an error of open; NULL if the error is not about the file. */
 static const char *open_refusal(int error) {
     switch (error) {
     case -ELOOP:
@@ -74,7 +65,6 @@ int gps_file_open(int at, const char *name, int flags, struct stat *st, const ch
     int fd = gps_file_open_any(at, name, flags);
     int status = fd;
     const char *wrong = NULL;
-
     if (fd < 0)
         wrong = open_refusal(fd);
     else if (fstat(fd, st) != 0)
@@ -93,11 +83,9 @@ int gps_file_open(int at, const char *name, int flags, struct stat *st, const ch
 
 int gps_file_create(int at, const char *name) {
     int fd = gps_file_open_any(at, name, O_RDWR | O_CREAT | O_EXCL);
-    int status;
-
     if (fd < 0 || fchmod(fd, 0600) == 0) /* the program's umask may have taken our own bits */
         return fd;
-    status = -errno;
+    int status = -errno;
     unlinkat(at, name, 0);
     close(fd);
     return status;
@@ -120,10 +108,8 @@ int gps_file_rename_new(int at, const char *from, const char *to) {
 
 ssize_t gps_file_read(int fd, void *bytes, size_t size, off_t offset) {
     size_t done = 0;
-
     while (done < size) {
         ssize_t n = pread(fd, (char *)bytes + done, size - done, offset + (off_t)done);
-
         if (n == 0)
             break;
         if (n > 0)
@@ -134,25 +120,16 @@ ssize_t gps_file_read(int fd, void *bytes, size_t size, off_t offset) {
     return (ssize_t)done;
 }
 
-/* A write over the limit on file sizes raised SIGXFSZ in this thread, where it waits blocked: it is
- * not the program's. None came if it is ignored. */
+/* A write over the limit on file sizes raised SIGXFSZ in this thread, where it is blocked. */
 static int over_limit(void) {
-    const struct timespec now = {0, 0};
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGXFSZ);
-    while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
-        continue;
+    gps_signal_discard(SIGXFSZ);
     return -EFBIG;
 }
 
 int gps_file_write(int fd, const void *bytes, size_t size, off_t offset) {
     size_t done = 0;
-
     while (done < size) {
         ssize_t n = pwrite(fd, (const char *)bytes + done, size - done, offset + (off_t)done);
-
         if (n > 0)
             done += (size_t)n;
         else if (n == 0 || errno != EINTR)
@@ -165,7 +142,6 @@ int gps_file_lock(int fd, off_t start, off_t length) {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
     int status;
-
     do
         status = fcntl(fd, F_OFD_SETLK, &lock);
     while (status != 0 && errno == EINTR);
@@ -174,16 +150,41 @@ int gps_file_lock(int fd, off_t start, off_t length) {
     return errno == EACCES ? -EAGAIN : -errno; /* POSIX lets "held" be either */
 }
 
-void gps_file_unlock(int fd) {
-    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+int gps_file_open_locked(const char *path, int flags, off_t start, off_t length) {
+    struct stat st;
+    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
+    if (fd == -ENOENT && (flags & O_CREAT) != 0) {
+        fd = gps_file_create(AT_FDCWD, path);
+        if (fd == -EEXIST)
+            fd = gps_file_open(AT_FDCWD, path, O_RDWR, &st, NULL);
+    }
+    if (fd < 0)
+        return fd;
+    int status = gps_file_lock(fd, start, length);
+    if (status == 0 && !gps_file_is_at(path, fd))
+        status = -EAGAIN;
+    if (status == 0)
+        return fd;
+    close(fd);
+    return status;
+}
 
+/* Unlocks first: a child forked meanwhile has the description too, and would keep the lock. */
+void gps_file_close_locked(int fd) {
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     fcntl(fd, F_OFD_SETLK, &lock);
+    close(fd);
+}
+
+bool gps_file_is_at(const char *path, int fd) {
+    struct stat opened, now;
+    return fstat(fd, &opened) == 0 && lstat(path, &now) == 0 && now.st_dev == opened.st_dev &&
+           now.st_ino == opened.st_ino;
 }
 
 int gps_file_locked(int fd) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int status;
-
     do
         status = fcntl(fd, F_OFD_GETLK, &lock);
     while (status != 0 && errno == EINTR);
@@ -192,9 +193,7 @@ int gps_file_locked(int fd) {
 
 int gps_file_room(int fd) {
     struct statfs fs;
-    uint64_t left;
     int status;
-
     do
         status = fstatfs(fd, &fs);
     while (status != 0 && errno == EINTR);
@@ -202,36 +201,31 @@ int gps_file_room(int fd) {
         return -errno;
     if (fs.f_blocks == 0) /* a tmpfs without a limit */
         return 0;
-    left = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    uint64_t left = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
     return left < GPS_STORE_RESERVE + (uint64_t)fs.f_bsize ? -ENOSPC : 0;
 }
 
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
     struct gps_text out = gps_text_on(name, GPS_TEMP_NAME);
     char owner[GPS_PROC_NAME];
-    char random[GPS_HEX64];
-
     gps_owner_format(writer, owner);
+    char random[GPS_HEX64];
     gps_hex64_format(gps_random(), random);
-    gps_text_str(&out, TEMP_PREFIX);
-    gps_text_str(&out, owner);
-    gps_text_str(&out, ".");
-    gps_text_str(&out, random);
+    gps_text_strs(&out, TEMP_PREFIX, owner, ".", random);
 }
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {
     const size_t prefix = sizeof(TEMP_PREFIX) - 1;
-    char owner[GPS_PROC_NAME];
     const char *suffix = strrchr(name, '.');
-    uint64_t random;
-
     if (strncmp(name, TEMP_PREFIX, prefix) != 0 || suffix < name + prefix)
         return false;
+    char owner[GPS_PROC_NAME];
     if ((size_t)(suffix - name) - prefix >= sizeof(owner))
         return false;
     memcpy(owner, name + prefix, (size_t)(suffix - name) - prefix);
     owner[(size_t)(suffix - name) - prefix] = '\0';
     suffix++;
+    uint64_t random;
     return gps_hex64_parse(&suffix, &random) && *suffix == '\0' && gps_owner_parse(owner, writer);
 }
 
@@ -244,28 +238,23 @@ static uint64_t mix(uint64_t x) {
 
 uint64_t gps_random(void) {
     uint64_t value;
-    struct timespec now;
-
     if (getrandom(&value, sizeof(value), GRND_NONBLOCK) == (ssize_t)sizeof(value))
         return value;
-    /* Too early in the boot, or a seccomp filter: unlike any other process's is all we need. */
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    value = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-    return mix(value ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
+    /* Early in the boot, or under a seccomp filter: a value unlike that of other processes will do.
+     */
+    return mix(gps_clock_monotonic() ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
 }
 
-#define HIGH_BELOW  1024 /* what select() can name; also the usual limit */
+#define HIGH_BELOW  1024 /* the limit of select(), and the usual limit of a process */
 #define HIGH_MARGIN 64
 
 int gps_file_move_high(int fd) {
-    struct rlimit limit;
     int low = 3;
-    int high;
-
+    struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * HIGH_MARGIN)
         low = limit.rlim_cur < HIGH_BELOW ? (int)limit.rlim_cur - HIGH_MARGIN
                                           : HIGH_BELOW - HIGH_MARGIN;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, low);
     if (high < 0)
         return fd;
     close(fd);

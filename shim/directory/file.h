@@ -1,10 +1,11 @@
 /*
- * file.h - the few things that one does to files of the published directory.
+ * file.h - the operations on files of the published directory.
  *
- * What others wrote is opened so that nothing they planted can lead elsewhere or block: no symlink
- * is followed, a FIFO does not wait for its other end, a terminal does not become ours. Descriptors
- * are close-on-exec. `at` is a directory's descriptor, or AT_FDCWD beside an absolute path. No
- * state, no allocation; 0 (or what is said) or -errno.
+ * Files that other processes wrote are opened so that nothing planted there leads elsewhere or
+ * blocks: a symbolic link is not followed, a FIFO does not wait for its other end, and a terminal
+ * does not become the controlling one. Descriptors are close-on-exec. `at` is the descriptor of a
+ * directory, or AT_FDCWD with an absolute path. Functions return 0 or -errno unless their comment
+ * says otherwise. There is no state and no allocation; every thread may call them.
  */
 #ifndef GPS_FILE_H
 #define GPS_FILE_H
@@ -17,52 +18,60 @@
 #define GPS_FILE_PATH (GPS_STORE_PATH + 256)       /* longest path below a store */
 #define GPS_TEMP_NAME (5 + GPS_PROC_NAME + 1 + 16) /* ".tmp." owner "." 16 hex digits, NUL */
 
-/* <store>/<directory>, and /<name> unless that is NULL. */
+/* <store>/<directory>/<name>, or <store>/<directory> if name is NULL. */
 void gps_file_path(const struct gps_store *store, const char *directory, const char *name,
                    char path[GPS_FILE_PATH]);
 
-/* A descriptor of <store>/<directory> for the calls that take an `at`. Not readable. */
+/* Opens <store>/<directory> with O_PATH, as the `at` of other calls. A descriptor or -errno. */
 int gps_file_directory(const struct gps_store *store, const char *directory);
 
-/* Opens whatever stands there: a descriptor or -errno. */
+/* Opens an entry of any type. A descriptor or -errno. */
 int gps_file_open_any(int at, const char *name, int flags);
 
-/* Opens a regular file that is ours, closed to group and others, and fills in st. -EBADMSG where it
- * is not; *why (which may be NULL) then says what it is. */
+/* Opens a regular file of the user's own that is closed to group and others, and fills in st. A
+ * descriptor or -errno. -EBADMSG: it is no such file, and *why (if why is not NULL) says what it
+ * is. */
 int gps_file_open(int at, const char *name, int flags, struct stat *st, const char **why);
 
-/* A new file, 0600 whatever the umask, open for reading and writing. */
+/* Creates a new file with mode 0600, whatever the umask, open for reading and writing. A descriptor
+ * or -errno. */
 int gps_file_create(int at, const char *name);
 
-/* Within a directory. The second does not replace: -EEXIST. */
+/* Renames within a directory. The second does not replace an existing entry: -EEXIST. */
 int gps_file_rename(int at, const char *from, const char *to);
 int gps_file_rename_new(int at, const char *from, const char *to);
 
-/* Reads until `size` bytes or the end of the file: their number, or -errno. */
+/* Reads up to `size` bytes, fewer only at the end of the file. Returns their number or -errno. */
 ssize_t gps_file_read(int fd, void *bytes, size_t size, off_t offset);
-/* Writes all or fails. Over the limit on file sizes it takes SIGXFSZ back, which must be blocked.
- */
+/* Writes all bytes or fails. -EFBIG: beyond the limit on file sizes; the SIGXFSZ that this raises
+ * is discarded, and the caller must have it blocked. */
 int gps_file_write(int fd, const void *bytes, size_t size, off_t offset);
 
-/* Locks bytes of the file for this open file description: -EAGAIN when another one has them. */
+/* Locks bytes of the file for this open file description. -EAGAIN: another description has them. */
 int gps_file_lock(int fd, off_t start, off_t length);
-void gps_file_unlock(int fd);
-/* Whether any other description holds a lock on the file: 1, 0 or -errno. */
+/* Whether another description holds a lock on the file: 1, 0 or -errno. */
 int gps_file_locked(int fd);
+/* Opens the lock file at an absolute path and locks bytes of it (length 0: all). A descriptor that
+ * holds the lock, or -errno. O_CREAT in flags makes a missing file. -EAGAIN: another process has
+ * the bytes, or removed the file before it was locked. */
+int gps_file_open_locked(const char *path, int flags, off_t start, off_t length);
+void gps_file_close_locked(int fd);
+/* Whether the open file is the one that the path names now. */
+bool gps_file_is_at(const char *path, int fd);
 
-/* -ENOSPC when one more page would leave less than GPS_STORE_RESERVE. */
+/* -ENOSPC: one more page would leave less than GPS_STORE_RESERVE on the file system. */
 int gps_file_room(int fd);
 
-/* The name of a temporary file that tells who writes it, so that gc can ask whether that one lives.
+/* The name of a temporary file, which tells its writer; the file of a dead writer can be removed.
  */
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]);
 bool gps_temp_parse(const char *name, struct gps_owner *writer);
 
-/* 64 random bits; not secret. Never waits, never fails. */
+/* 64 random bits, not secret. Never waits, never fails. */
 uint64_t gps_random(void);
 
-/* A descriptor that stays open in a program: moved out of the way of those that it expects to get.
- */
+/* Moves a descriptor that stays open to a high number, away from those that the program expects to
+ * get. Returns the new descriptor, or the old one if there is no room. */
 int gps_file_move_high(int fd);
 
 #endif

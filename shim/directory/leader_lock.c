@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "leader_lock.h"
 
 #include <errno.h>
@@ -8,94 +7,50 @@
 #include "file.h"
 #include "gpushare/keeper.h"
 
-/* Whether the file that was locked is still the one that others would open. */
-static bool still_there(const char *path, const struct stat *locked) {
-    struct stat now;
-
-    return lstat(path, &now) == 0 && now.st_dev == locked->st_dev && now.st_ino == locked->st_ino;
-}
-
-static int open_lock(const char *path, struct stat *st) {
-    int fd = gps_file_open(AT_FDCWD, path, O_RDWR, st, NULL);
-
-    if (fd != -ENOENT)
-        return fd;
-    fd = gps_file_create(AT_FDCWD, path);
-    if (fd == -EEXIST)
-        return gps_file_open(AT_FDCWD, path, O_RDWR, st, NULL);
-    if (fd >= 0)
-        fstat(fd, st);
-    return fd;
-}
-
 int gps_leader_lock_take(const struct gps_store *store, int *fd) {
     char path[GPS_FILE_PATH];
-    struct stat st;
-    int lock, status;
-
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
-    lock = open_lock(path, &st);
+    int lock = gps_file_open_locked(path, O_CREAT, 0, 0);
     if (lock < 0)
         return lock;
-    status = gps_file_lock(lock, 0, 0);
-    if (status == 0 && !still_there(path, &st))
-        status = -EAGAIN;
-    if (status == 0)
-        *fd = lock;
-    else
-        close(lock);
-    return status;
+    *fd = lock;
+    return 0;
 }
 
 bool gps_leader_lock_holds(const struct gps_store *store, int fd) {
     char path[GPS_FILE_PATH];
-    struct stat st;
-
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
-    return fstat(fd, &st) == 0 && still_there(path, &st);
+    return gps_file_is_at(path, fd);
 }
 
-static int remove_both(const struct gps_store *store) {
-    static const char *const names[] = {GPS_KEEPER_SOCKET, GPS_KEEPER_LOCK}; /* the lock last */
-    char path[GPS_FILE_PATH];
-    int removed = 0;
+static int is_there(const char *path) {
+    return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW);
+}
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        gps_file_path(store, names[i], NULL, path);
-        removed += unlink(path) == 0;
-    }
-    return removed;
+/* Does this to the socket and then to the lock file: the number of successes. */
+static int for_both(const struct gps_store *store, int (*act)(const char *path)) {
+    char path[GPS_FILE_PATH];
+    gps_file_path(store, GPS_KEEPER_SOCKET, NULL, path);
+    int count = act(path) == 0;
+    gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
+    return count + (act(path) == 0);
 }
 
 void gps_leader_lock_end(const struct gps_store *store, int fd) {
-    remove_both(store);
-    gps_file_unlock(fd);
-    close(fd);
-}
-
-/* How many of the two there are. */
-static int count_both(const struct gps_store *store) {
-    char path[GPS_FILE_PATH];
-    int count;
-
-    gps_file_path(store, GPS_KEEPER_SOCKET, NULL, path);
-    count = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
-    return count + (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+    for_both(store, unlink);
+    gps_file_close_locked(fd);
 }
 
 int gps_leader_lock_clear(const struct gps_store *store, bool dry_run) {
-    int count = count_both(store);
-    int fd, status;
-
+    int count = for_both(store, is_there);
     if (count == 0)
         return 0;
-    status = gps_leader_lock_take(store, &fd);
+    int fd;
+    int status = gps_leader_lock_take(store, &fd);
     if (status != 0)
         return status == -EAGAIN ? 0 : status;
     if (!dry_run)
-        count = remove_both(store);
-    gps_file_unlock(fd);
-    close(fd);
+        count = for_both(store, unlink);
+    gps_file_close_locked(fd);
     return count;
 }

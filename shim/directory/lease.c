@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "lease.h"
 
 #include <errno.h>
@@ -6,29 +5,25 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "file.h"
+#include "util/clock.h"
 #include "util/procfs.h"
 
-#define TAKE_TRIES                                                                                 \
-    8 /* a gc can come between a temporary file and its lock; not again and again                  \
-       */
+/* A gc can come between a temporary file and its lock; not again and again. */
+#define TAKE_TRIES 8
 
-/* The executable's file name, as far as it fits, with nothing that a terminal would act on. */
+/* The executable's file name, cut to fit, without characters that control a terminal. */
 static void own_command(char command[GPS_COMM_BYTES]) {
     static const char deleted[] = " (deleted)";
     char path[4096];
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    const char *base;
-    size_t length;
-
     path[n > 0 ? n : 0] = '\0';
-    length = strlen(path);
+    size_t length = strlen(path);
     if (length > sizeof(deleted) && strcmp(path + length - (sizeof(deleted) - 1), deleted) == 0)
         path[length - (sizeof(deleted) - 1)] = '\0';
-    base = strrchr(path, '/');
+    const char *base = strrchr(path, '/');
     base = !base || base[1] == '\0' ? "?" : base + 1;
     for (size_t i = 0; i < GPS_COMM_BYTES - 1 && base[i] != '\0'; i++)
         command[i] = base[i] >= ' ' && base[i] <= '~' ? base[i] : '?';
@@ -36,9 +31,8 @@ static void own_command(char command[GPS_COMM_BYTES]) {
 
 void gps_owner_self(struct gps_owner *self) {
     struct gps_owner who = {0};
-    struct gps_procfs_stat stat;
-
     who.pid_ns = gps_procfs_pid_ns();
+    struct gps_procfs_stat stat;
     who.start = gps_procfs_stat((uint32_t)getpid(), &stat) == 0 ? stat.start : 0;
     do
         who.nonce = gps_random();
@@ -49,15 +43,14 @@ void gps_owner_self(struct gps_owner *self) {
     *self = who;
 }
 
-static void let_go(void *hold) {
+static void unmap_hold(void *hold) {
     if (hold != MAP_FAILED)
         munmap(hold, 1);
 }
 
-/* A mapping that keeps the file's description, and so its lock, without a descriptor. */
+/* A mapping that holds the file's description, and so its lock, without a descriptor. */
 static void *map_hold(int fd) {
     void *hold = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
-
     if (hold != MAP_FAILED && madvise(hold, 1, MADV_DONTFORK) != 0) {
         munmap(hold, 1);
         return MAP_FAILED;
@@ -69,21 +62,18 @@ static void *map_hold(int fd) {
  * whether that worked, and has the lock itself where it did not. */
 static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) {
     int second = gps_file_open_any(at, temp, O_RDWR);
-    void *hold;
-    int status;
-
     if (second < 0) {
         close(fd);
         return second;
     }
-    hold = map_hold(fd);
+    void *hold = map_hold(fd);
     if (hold == MAP_FAILED) {
         lease->lock_fd = gps_file_move_high(fd);
         lease->write_fd = gps_file_move_high(second);
         return 0;
     }
     close(fd);
-    status = gps_file_lock(second, 0, 0);
+    int status = gps_file_lock(second, 0, 0);
     if (status == -EAGAIN) {
         lease->hold = hold;
         lease->write_fd = gps_file_move_high(second);
@@ -98,41 +88,36 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
 }
 
 static void fill_header(struct gps_proc_header *header, const struct gps_owner *self) {
-    struct timespec now;
-
     memset(header, 0, sizeof(*header));
-    clock_gettime(CLOCK_REALTIME, &now);
     header->owner = *self;
-    header->created = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    header->created = gps_clock_now();
     gps_proc_seal(header);
 }
 
 /* Locks and writes a new file. -EAGAIN: a gc had it, or has removed it, before it was locked. */
 static int prepare(int fd, struct gps_lease *lease) {
-    struct gps_proc_header header;
-    struct stat st;
     int status = gps_file_lock(fd, 0, 0);
-
     if (status != 0)
         return status;
+    struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
     if (st.st_nlink == 0)
         return -EAGAIN;
     lease->device = st.st_dev;
     lease->inode = st.st_ino;
+    struct gps_proc_header header;
     fill_header(&header, &lease->self);
     return gps_file_write(fd, &header, sizeof(header), 0);
 }
 
 static bool is_own_file(const struct gps_lease *lease, int fd) {
     struct stat st;
-
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == lease->device &&
            st.st_ino == lease->inode;
 }
 
-/* Closes a descriptor of ours unless the program did and its number means something else by now. */
+/* Closes a descriptor of the lease, unless the program has closed it and reused its number. */
 static void close_own(const struct gps_lease *lease, int *fd) {
     if (is_own_file(lease, *fd))
         close(*fd);
@@ -141,25 +126,23 @@ static void close_own(const struct gps_lease *lease, int *fd) {
 
 static int take_once(int at, struct gps_lease *lease) {
     char temp[GPS_TEMP_NAME];
-    char name[GPS_PROC_NAME];
-    int fd, status;
-
     gps_temp_format(&lease->self, temp);
-    fd = gps_file_create(at, temp);
+    int fd = gps_file_create(at, temp);
     if (fd < 0)
         return fd;
-    status = prepare(fd, lease);
+    int status = prepare(fd, lease);
     if (status == 0)
         status = hold_lock(lease, at, temp, fd);
     else
         close(fd);
     if (status != 0)
         goto unlink_temp;
+    char name[GPS_PROC_NAME];
     gps_owner_format(&lease->self, name);
     status = gps_file_rename(at, temp, name);
     if (status == 0)
         return 0;
-    let_go(lease->hold);
+    unmap_hold(lease->hold);
     gps_lease_forget(lease);
 unlink_temp:
     unlinkat(at, temp, 0);
@@ -171,11 +154,9 @@ int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
     struct gps_lease made = {
         .store = store, .self = *self, .hold = MAP_FAILED, .lock_fd = -1, .write_fd = -1};
     int at = gps_file_directory(store, "procs");
-    int status;
-
     if (at < 0)
         return at;
-    status = gps_file_room(at);
+    int status = gps_file_room(at);
     if (status == 0)
         status = -EAGAIN;
     for (int i = 0; i < TAKE_TRIES && status == -EAGAIN; i++)
@@ -186,18 +167,22 @@ int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
     return status;
 }
 
+void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
+                    char path[GPS_FILE_PATH]) {
+    char name[GPS_PROC_NAME];
+    gps_owner_format(owner, name);
+    gps_file_path(store, "procs", name, path);
+}
+
 void gps_lease_drop(struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
-    char name[GPS_PROC_NAME];
-
-    gps_owner_format(&lease->self, name);
-    gps_file_path(lease->store, "procs", name, path);
+    gps_lease_path(lease->store, &lease->self, path);
     unlink(path);
-    let_go(lease->hold);
+    unmap_hold(lease->hold);
     gps_lease_forget(lease);
 }
 
-/* The mapping is not ours to undo here: a child never had it, and something else may lie there. */
+/* A child never had the mapping, and something else may lie there, so it is not unmapped. */
 void gps_lease_forget(struct gps_lease *lease) {
     lease->hold = MAP_FAILED;
     close_own(lease, &lease->lock_fd);
@@ -205,14 +190,10 @@ void gps_lease_forget(struct gps_lease *lease) {
 }
 
 static int reopen(struct gps_lease *lease) {
-    char path[GPS_FILE_PATH];
-    char name[GPS_PROC_NAME];
-    int fd;
-
     lease->write_fd = -1;
-    gps_owner_format(&lease->self, name);
-    gps_file_path(lease->store, "procs", name, path);
-    fd = gps_file_open_any(AT_FDCWD, path, O_RDWR);
+    char path[GPS_FILE_PATH];
+    gps_lease_path(lease->store, &lease->self, path);
+    int fd = gps_file_open_any(AT_FDCWD, path, O_RDWR);
     if (fd < 0)
         return fd;
     if (!is_own_file(lease, fd)) {
@@ -227,7 +208,6 @@ int gps_lease_write(struct gps_lease *lease, unsigned index, const struct gps_sl
     const off_t offset =
         (off_t)sizeof(struct gps_proc_header) + (off_t)index * (off_t)sizeof(*slot);
     int status = 0;
-
     if (index >= GPS_SLOTS_MAX)
         return -EINVAL;
     if (!is_own_file(lease, lease->write_fd))

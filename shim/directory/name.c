@@ -1,7 +1,8 @@
 /*
- * name.c - the links in names/: store.h says what they promise, ownership.h how one changes hands.
+ * name.c - the links in names/; see name.h, and ownership.h for how orphaned links are removed.
  */
-#define _GNU_SOURCE
+#include "name.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include "file.h"
 #include "lease.h"
 #include "ownership.h"
+#include "region.h"
 #include "util/text.h"
 
 #define PROCS   "../procs/"
@@ -19,27 +21,14 @@
 
 #define LINK_SIZE (sizeof(REGIONS) + GPS_PROC_NAME) /* longest text of a link, with its NUL */
 
-static void link_to_self(const struct gps_owner *self, char text[LINK_SIZE]) {
+/* The text of a link to a file of procs/ or regions/. */
+static void format_link(const char *directory, const char *file, char text[LINK_SIZE]) {
     struct gps_text out = gps_text_on(text, LINK_SIZE);
-    char file[GPS_PROC_NAME];
-
-    gps_owner_format(self, file);
-    gps_text_str(&out, PROCS);
-    gps_text_str(&out, file);
-}
-
-static void link_to_region(const struct gps_id *region, char text[LINK_SIZE]) {
-    struct gps_text out = gps_text_on(text, LINK_SIZE);
-    char file[GPS_ID_HEX];
-
-    gps_id_format(region, file);
-    gps_text_str(&out, REGIONS);
-    gps_text_str(&out, file);
+    gps_text_strs(&out, directory, file);
 }
 
 static bool parse_link(const char *text, struct gps_name_target *target) {
     struct gps_name_target parsed = {0};
-
     if (strncmp(text, PROCS, strlen(PROCS)) == 0) {
         parsed.kind = GPS_NAME_CLAIM;
         if (!gps_owner_parse(text + strlen(PROCS), &parsed.claimer))
@@ -58,7 +47,6 @@ static bool parse_link(const char *text, struct gps_name_target *target) {
 static int resolve_at(int at, const char *name, struct gps_name_target *target) {
     char text[LINK_SIZE];
     ssize_t n = readlinkat(at, name, text, sizeof(text));
-
     if (n < 0)
         return errno == EINVAL ? -EBADMSG : -errno; /* EINVAL: something, but not a link */
     if ((size_t)n == sizeof(text))
@@ -69,27 +57,22 @@ static int resolve_at(int at, const char *name, struct gps_name_target *target) 
 
 int gps_name_resolve(const struct gps_store *store, const char *name,
                      struct gps_name_target *target) {
-    char path[GPS_FILE_PATH];
-
     if (!gps_name_valid(name))
         return -EINVAL;
+    char path[GPS_FILE_PATH];
     gps_file_path(store, "names", name, path);
     return resolve_at(AT_FDCWD, path, target);
 }
 
-/* A name that points to a region is held by the region's owner, while the region bears that name
- * and is not freed. Those who hold a VMM region stand in for a keeper that died. */
-static int region_tenure(const struct gps_store *store, const char *name, const struct gps_id *id,
-                         struct gps_owner *holder) {
+/* Judges a name that points to a region. The region's owner holds it while the region has that name
+ * and is not freed. The users of a VMM region stand in for a keeper that died. */
+static int judge_region_name(const struct gps_store *store, const char *name,
+                             const struct gps_id *id, struct gps_owner *holder) {
     struct gps_region_record record;
     int status = gps_region_read(store, id, &record, NULL);
-
     if (status == -EBADMSG) {
         char path[GPS_FILE_PATH];
-        char file[GPS_ID_HEX];
-
-        gps_id_format(id, file);
-        gps_file_path(store, "regions", file, path);
+        gps_region_path(store, id, "", path);
         status = gps_region_ownership(store, AT_FDCWD, path, holder);
         return status == GPS_OWNERSHIP_NONE ? GPS_OWNERSHIP_ORPHAN : status;
     }
@@ -110,14 +93,13 @@ int gps_name_ownership(const struct gps_store *store, int at, const char *name,
                        struct gps_owner *holder) {
     struct gps_name_target target;
     int status = resolve_at(at, name, &target);
-
     memset(holder, 0, sizeof(*holder));
     if (status == -ENOENT)
         return GPS_OWNERSHIP_NONE;
     if (status != 0)
         return status == -EBADMSG ? GPS_OWNERSHIP_ORPHAN : status;
     if (target.kind == GPS_NAME_REGION)
-        return region_tenure(store, name, &target.region, holder);
+        return judge_region_name(store, name, &target.region, holder);
     *holder = target.claimer;
     return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
@@ -126,13 +108,11 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
                     struct gps_owner *holder) {
     memset(holder, 0, sizeof(*holder));
     for (int i = 0; i < GPS_OWNERSHIP_TRIES; i++) {
-        int status;
-
         if (symlinkat(text, at, name) == 0)
             return 0;
         if (errno != EEXIST)
             return -errno;
-        status = gps_name_ownership(store, at, name, holder);
+        int status = gps_name_ownership(store, at, name, holder);
         if (status < 0 || status == GPS_OWNERSHIP_HELD)
             return status < 0 ? status : -EEXIST;
         status = gps_ownership_clear(store, at, name, gps_name_ownership);
@@ -141,35 +121,36 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
         if (status == -EAGAIN)
             sched_yield();
     }
-    memset(holder, 0, sizeof(*holder)); /* whoever is taking it just now */
+    memset(holder, 0, sizeof(*holder)); /* a process that is taking it now */
     return -EEXIST;
+}
+
+/* A descriptor of names/, if the name may stand there. */
+static int open_names(const struct gps_store *store, const char *name) {
+    return gps_name_valid(name) ? gps_file_directory(store, "names") : -EINVAL;
 }
 
 int gps_name_claim(const struct gps_store *store, const char *name, const struct gps_owner *self,
                    struct gps_owner *holder) {
-    char text[LINK_SIZE];
-    struct gps_owner found;
-    int at, status;
-
-    if (!gps_name_valid(name))
-        return -EINVAL;
-    at = gps_file_directory(store, "names");
+    int at = open_names(store, name);
     if (at < 0)
         return at;
-    link_to_self(self, text);
-    status = claim_at(store, at, name, text, &found);
+    char file[GPS_PROC_NAME], text[LINK_SIZE];
+    gps_owner_format(self, file);
+    format_link(PROCS, file, text);
+    struct gps_owner found;
+    int status = claim_at(store, at, name, text, &found);
     close(at);
     if (status == -EEXIST && holder)
         *holder = found;
     return status;
 }
 
-/* 0 when the name is held by this owner: then nobody else changes it. */
+/* 0: this owner holds the name, so no other process changes it. */
 static int check_held_by(const struct gps_store *store, int at, const char *name,
                          const struct gps_owner *owner) {
     struct gps_owner holder;
     int status = gps_name_ownership(store, at, name, &holder);
-
     if (status == GPS_OWNERSHIP_NONE)
         return -ENOENT;
     if (status < 0)
@@ -178,17 +159,13 @@ static int check_held_by(const struct gps_store *store, int at, const char *name
 }
 
 int gps_name_point(const struct gps_store *store, const char *name, const struct gps_id *region) {
-    char temp[GPS_TEMP_NAME];
-    char text[LINK_SIZE];
     struct gps_region_record record;
     int status = gps_region_read(store, region, &record, NULL);
-    int at;
-
     if (status != 0)
         return status;
-    if (!gps_name_valid(name) || strcmp(record.name, name) != 0)
+    if (strcmp(record.name, name) != 0)
         return -EINVAL;
-    at = gps_file_directory(store, "names");
+    int at = open_names(store, name);
     if (at < 0)
         return at;
     status = check_held_by(store, at, name, &record.owner);
@@ -196,8 +173,11 @@ int gps_name_point(const struct gps_store *store, const char *name, const struct
         status = check_held_by(store, at, name, gps_record_creator(&record));
     if (status != 0)
         goto close_directory;
+    char temp[GPS_TEMP_NAME];
     gps_temp_format(gps_record_creator(&record), temp);
-    link_to_region(region, text);
+    char file[GPS_ID_HEX], text[LINK_SIZE];
+    gps_id_format(region, file);
+    format_link(REGIONS, file, text);
     status = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;
     if (status != 0)
         unlinkat(at, temp, 0);
@@ -210,15 +190,13 @@ static bool is_ours(const struct gps_name_target *target, const struct gps_owner
                     const struct gps_id *region) {
     if (target->kind == GPS_NAME_CLAIM)
         return gps_owner_equal(&target->claimer, self);
-    return region != NULL && gps_id_equal(&target->region, region);
+    return region && gps_id_equal(&target->region, region);
 }
 
-/* A name that its holder holds is his to remove; one of a freed region is anybody's to take over.
- */
+/* The holder removes its own name. The name of a freed region is an orphan. */
 static int release_at(const struct gps_store *store, int at, const char *name,
                       const struct gps_owner *self) {
     int status = check_held_by(store, at, name, self);
-
     if (status == 0)
         status = unlinkat(at, name, 0) == 0 ? 0 : -errno;
     else if (status == -EEXIST)
@@ -228,15 +206,11 @@ static int release_at(const struct gps_store *store, int at, const char *name,
 
 int gps_name_release(const struct gps_store *store, const char *name, const struct gps_owner *self,
                      const struct gps_id *region) {
-    struct gps_name_target target;
-    int at, status;
-
-    if (!gps_name_valid(name))
-        return -EINVAL;
-    at = gps_file_directory(store, "names");
+    int at = open_names(store, name);
     if (at < 0)
         return at;
-    status = resolve_at(at, name, &target);
+    struct gps_name_target target;
+    int status = resolve_at(at, name, &target);
     if (status == 0 && is_ours(&target, self, region))
         status = release_at(store, at, name, self);
     close(at);
@@ -247,7 +221,6 @@ int gps_name_each(const struct gps_store *store, gps_name_fn *fn, void *arg) {
     struct gps_dir dir;
     int status = gps_dir_open(&dir, store, "names");
     const char *name;
-
     while (status == 0 && (name = gps_dir_next(&dir, &status))) {
         struct gps_name_target target = {0};
         if (!gps_name_valid(name))

@@ -1,13 +1,13 @@
 /*
- * orphans.c - removes what dead processes left.
+ * orphans.c - removes the files of dead processes from the published directory.
  *
- * Each directory is swept by itself. A file of procs/ is never locked again once its lock is gone,
- * and its name never comes back, so it is removed as it stands. A temporary file there is locked
- * first: its writer may be between creating and locking it, and then finds that out and takes
- * another. Records and names go through gps_ownership_clear, which looks again where nobody can
- * interfere.
+ * Each directory is swept on its own. A file of procs/ without its lock is never locked again, and
+ * its name is never used again, so it is simply removed. A temporary file there is locked first: if
+ * its writer has created it and not locked it yet, the writer notices and creates another. Records
+ * and names are removed by gps_ownership_clear, which looks at them again under a lock.
  */
-#define _GNU_SOURCE
+#include "orphans.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -18,6 +18,7 @@
 #include "leader_lock.h"
 #include "lease.h"
 #include "ownership.h"
+#include "region.h"
 #include "util/text.h"
 
 struct sweep {
@@ -26,8 +27,7 @@ struct sweep {
     bool dry_run;
     unsigned alive; /* processes */
     int at;         /* of the directory being swept */
-    int error; /* the first entry's that could not be judged or removed; the others are swept all
-                  the same */
+    int error;      /* of the first entry that could not be judged or removed */
 };
 
 static void note(struct sweep *sweep, int status) {
@@ -35,7 +35,7 @@ static void note(struct sweep *sweep, int status) {
         sweep->error = status;
 }
 
-/* 1 when the entry is gone, or would be. */
+/* 1: the entry is removed, or would be without dry_run. */
 static unsigned remove_entry(struct sweep *sweep, const char *name) {
     if (sweep->dry_run || unlinkat(sweep->at, name, 0) == 0)
         return 1;
@@ -46,13 +46,11 @@ static unsigned remove_entry(struct sweep *sweep, const char *name) {
 static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
     unsigned removed = 0;
     int fd = gps_file_open_any(sweep->at, temp, O_RDWR);
-    int status;
-
     if (fd < 0) {
         note(sweep, fd);
         return 0;
     }
-    status = sweep->dry_run ? gps_file_locked(fd) : gps_file_lock(fd, 0, 0);
+    int status = sweep->dry_run ? gps_file_locked(fd) : gps_file_lock(fd, 0, 0);
     note(sweep, status);
     if (status == 0)
         removed = remove_entry(sweep, temp);
@@ -62,7 +60,6 @@ static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
 
 static void sweep_proc(struct sweep *sweep, const char *name) {
     struct gps_owner owner;
-
     if (gps_temp_parse(name, &owner))
         sweep->counts->temps += remove_if_unlocked(sweep, name);
     else if (!gps_owner_parse(name, &owner))
@@ -75,7 +72,6 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
 
 static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     int status = 1;
-
     if (!sweep->dry_run)
         status = gps_ownership_clear(sweep->store, sweep->at, name, judge);
     note(sweep, status);
@@ -86,19 +82,17 @@ static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_owne
 static bool is_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     struct gps_owner holder;
     int status = judge(sweep->store, sweep->at, name, &holder);
-
     note(sweep, status);
     return status == GPS_OWNERSHIP_ORPHAN;
 }
 
 static void sweep_dead_temp(struct sweep *sweep, const char *name) {
     struct gps_owner writer;
-
     if (gps_temp_parse(name, &writer) && gps_lease_probe(sweep->store, &writer) == GPS_DEAD)
         sweep->counts->temps += remove_entry(sweep, name);
 }
 
-/* Of the files that lie beside a record. */
+/* The suffixes of the files that lie beside a record. */
 static const char *const suffixes[] = {GPS_TAKEN_SUFFIX, GPS_HASHES_SUFFIX};
 #define SUFFIXES (sizeof(suffixes) / sizeof(*suffixes))
 
@@ -106,16 +100,13 @@ static void remove_beside(struct sweep *sweep, const char *record) {
     for (size_t i = 0; i < SUFFIXES && !sweep->dry_run; i++) {
         char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
         struct gps_text out = GPS_TEXT(name);
-
-        gps_text_str(&out, record);
-        gps_text_str(&out, suffixes[i]);
+        gps_text_strs(&out, record, suffixes[i]);
         unlinkat(sweep->at, name, 0);
     }
 }
 
 static bool lies_beside(const char *name) {
     bool found = false;
-
     if (strlen(name) < GPS_ID_HEX)
         return false;
     for (size_t i = 0; i < SUFFIXES; i++)
@@ -123,16 +114,15 @@ static bool lies_beside(const char *name) {
     return found;
 }
 
-/* What lies beside a record, without the record. */
+/* A file that lies beside a record which does not exist. */
 static void sweep_lone(struct sweep *sweep, const char *name) {
-    char record[GPS_ID_HEX];
-    struct gps_id id;
-    struct stat st;
-
     if (!lies_beside(name))
         return;
+    char record[GPS_ID_HEX];
     memcpy(record, name, GPS_ID_HEX - 1);
     record[GPS_ID_HEX - 1] = '\0';
+    struct stat st;
+    struct gps_id id;
     if (gps_id_parse(record, &id) && fstatat(sweep->at, record, &st, AT_SYMLINK_NOFOLLOW) != 0 &&
         errno == ENOENT)
         sweep->counts->temps += remove_entry(sweep, name);
@@ -140,8 +130,6 @@ static void sweep_lone(struct sweep *sweep, const char *name) {
 
 static void sweep_region(struct sweep *sweep, const char *name) {
     struct gps_id id;
-    int users;
-
     if (!gps_id_parse(name, &id)) {
         sweep_lone(sweep, name);
         sweep_dead_temp(sweep, name);
@@ -149,7 +137,7 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     }
     if (!is_orphan(sweep, name, gps_region_keeper_ownership))
         return;
-    users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
+    int users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
     note(sweep, users);
     if (users > 0)
         sweep->counts->kept++;
@@ -173,7 +161,6 @@ static void sweep_top(struct sweep *sweep, const char *name) {
 
 static void sweep_keeper(struct sweep *sweep) {
     int removed = gps_leader_lock_clear(sweep->store, sweep->dry_run);
-
     note(sweep, removed);
     if (removed > 0)
         sweep->counts->temps += (unsigned)removed;
@@ -183,9 +170,8 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
                            void visit(struct sweep *, const char *)) {
     struct gps_dir dir;
     int status = gps_dir_open(&dir, sweep->store, directory);
-    const char *name;
-
     sweep->at = dir.fd;
+    const char *name;
     while (status == 0 && (name = gps_dir_next(&dir, &status)))
         visit(sweep, name);
     gps_dir_close(&dir);
@@ -194,10 +180,8 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
     struct sweep sweep = {.store = store, .counts = counts, .dry_run = dry_run};
-    int status;
-
     memset(counts, 0, sizeof(*counts));
-    status = sweep_directory(&sweep, "procs", sweep_proc); /* first: what follows then asks fewer */
+    int status = sweep_directory(&sweep, "procs", sweep_proc); /* first, for quicker scans below */
     if (status == 0)
         status = sweep_directory(&sweep, "names", sweep_name);
     if (status == 0)

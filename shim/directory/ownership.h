@@ -1,61 +1,56 @@
 /*
- * ownership.h - whose an entry of regions/ or names/ is, and how an orphan goes.
+ * ownership.h - the ownership of entries in regions/ and names/, and the removal of orphans.
  *
- * An entry belongs to its holder for as long as the holder lives; nobody else touches it. An orphan
- * may be removed by anyone, and only here: under a lock on its name that the kernel drops when its
- * taker dies, and after a second look. Taking over is then no more than removing the orphan and
- * creating one's own exclusively. So a process that is killed or stopped at any point leaves either
- * the orphan or nothing, and two can never both take one name. (Swapping links in and out with
- * RENAME_EXCHANGE needs no lock, but who is killed before swapping back has taken a live process's
- * name.)
+ * An entry belongs to its holder while the holder lives, and no other process touches it. Any
+ * process may remove an orphan, but only through this module: it locks the entry's name and looks a
+ * second time. The kernel drops that lock if the process dies. Taking an entry over then means to
+ * remove the orphan and create a new entry exclusively. So a process that is killed or stopped at
+ * any point leaves either the orphan or nothing, and two processes can never both take one name.
+ * (Exchanging links with RENAME_EXCHANGE would need no lock, but a process killed before it
+ * exchanged them back would have taken the name of a live process.)
  *
- * A VMM region belongs to its keeper. When that dies, the processes that hold the region stand in
- * for it: record and name stay as they are until the next keeper has adopted them.
+ * A VMM region belongs to its keeper. While the keeper is dead, the processes that have the region
+ * open stand in for it: record and name stay until the next keeper has adopted them.
  *
- * The lock is one byte of <namespace>/lock. Nobody waits for it: who has it is about to be done, or
- * is stopped, and then the entry counts as taken.
+ * The lock is one byte of <namespace>/lock. No process waits for it: its holder is either about to
+ * release it, or stopped, and the entry then counts as held. Errors and threads are as in store.h.
  */
 #ifndef GPS_OWNERSHIP_H
 #define GPS_OWNERSHIP_H
 
 #include "store.h"
 
-/* Of what lies beside a record: see gps_region_take, and struct gps_region_hashes. */
-#define GPS_TAKEN_SUFFIX  ".taken"
-#define GPS_HASHES_SUFFIX ".hashes"
-
-#define GPS_OWNERSHIP_TRIES                                                                        \
-    64 /* looks at an entry that others fight over, a sched_yield between them */
+/* How often an entry is judged that other processes change, with a sched_yield in between. */
+#define GPS_OWNERSHIP_TRIES 64
 
 enum gps_ownership {
     GPS_OWNERSHIP_NONE = 0, /* no such entry */
     GPS_OWNERSHIP_HELD = 1,
-    GPS_OWNERSHIP_ORPHAN = 2, /* its holder is dead, or it is nothing of ours */
+    GPS_OWNERSHIP_ORPHAN = 2, /* its holder is dead, or it is not an entry of gpushare's */
 };
 
-/* Judges entry `name` of the directory `at`: an enum gps_ownership, or -errno when it cannot be
- * known (which is never a reason to touch it). *holder: who holds it, all 0 where that cannot be
- * said. */
+/* Judges the entry `name` of the directory `at`: an enum gps_ownership, or -errno if that cannot be
+ * known, in which case the entry must not be touched. *holder: the owner, or all 0 if unknown. */
 typedef int gps_ownership_fn(const struct gps_store *store, int at, const char *name,
                              struct gps_owner *holder);
 gps_ownership_fn gps_region_ownership;
 gps_ownership_fn gps_name_ownership;
 
-/* gps_region_ownership, but a VMM record whose keeper is dead is an orphan even while live
- * processes hold the region. They wait for the next keeper to adopt it, who alone asks this way. */
+/* As gps_region_ownership, but a VMM record whose keeper is dead is an orphan even while live
+ * processes have the region open. Only the next keeper asks this way, to adopt the record. */
 gps_ownership_fn gps_region_keeper_ownership;
 
-/* Removes the entry if it is an orphan: 1 removed, 0 it is none (any more), -EAGAIN another process
- * is at it, or -errno. */
+/* Removes the entry if it is an orphan. 1: removed. 0: it is not an orphan. -EAGAIN: another
+ * process is working on it. Otherwise -errno. */
 int gps_ownership_clear(const struct gps_store *store, int at, const char *name,
                         gps_ownership_fn *judge);
 
-/* Renames `temp` over the entry if that is an orphan: 1 done, 0 it is none (any more), -EAGAIN and
- * -errno as above. */
+/* Renames `temp` over the entry if the entry is an orphan. Returns as gps_ownership_clear. */
 int gps_ownership_succeed(const struct gps_store *store, int at, const char *temp, const char *name,
                           gps_ownership_fn *judge);
 
-/* Removes the lock file, unless somebody holds a lock on it: nothing is left for it to guard. */
+/* Removes the lock file unless a process holds a lock on it. For a directory without live
+ * processes. */
 void gps_ownership_end(const struct gps_store *store);
 
 #endif

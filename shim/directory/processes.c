@@ -1,10 +1,11 @@
 /*
- * processes.c - the other processes: who lives, and what they hold open.
+ * processes.c - the other processes: whether they live, and which regions they have open.
  *
- * A scan of procs/ stands between a program's free and the driver's, so it does no more than it
- * must: a file that cannot matter is not opened, and /proc is asked only about processes that do.
+ * The program's free waits for a scan of procs/, so a scan does no more than it must: a file that
+ * cannot matter is not opened, and /proc is read only for processes that matter.
  */
-#define _GNU_SOURCE
+#include "processes.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,50 +25,43 @@
 /* Whether the image that owns the open file lives. When in doubt it does. */
 static bool lives(int fd, const struct gps_owner *who) {
     int locked = gps_file_locked(fd);
-
     if (locked <= 0)
         return locked < 0;
     if (who->pid_ns == 0 || who->pid_ns != gps_procfs_pid_ns())
         return true;
-    return !gps_procfs_gone(who);
+    return !gps_procfs_ended(who);
 }
 
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who) {
     char path[GPS_FILE_PATH];
-    char name[GPS_PROC_NAME];
-    bool alive;
-    int fd;
-
-    gps_owner_format(who, name);
-    gps_file_path(store, "procs", name, path);
-    fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    gps_lease_path(store, who, path);
+    int fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
     if (fd == -ENOENT || fd == -ELOOP || fd == -ENXIO) /* nothing, or a symlink or socket instead */
         return GPS_DEAD;
     if (fd < 0)
         return GPS_ALIVE;
-    alive = lives(fd, who);
+    bool alive = lives(fd, who);
     close(fd);
     return alive ? GPS_ALIVE : GPS_DEAD;
 }
 
 static bool slot_empty(const struct gps_slot *slot) {
     static const struct gps_slot empty;
-
     return memcmp(slot, &empty, sizeof(empty)) == 0;
 }
 
-/* Moves the valid slots to the front and counts them. A torn one is being written this moment. */
-static unsigned keep_valid(struct gps_slot *slots, unsigned count, bool *torn) {
-    unsigned kept = 0;
-
+/* Moves the valid slots to the front and counts them. A torn one is being written at this moment.
+ */
+static unsigned select_valid(struct gps_slot *slots, unsigned count, bool *torn) {
+    unsigned valid = 0;
     *torn = false;
     for (unsigned i = 0; i < count; i++) {
         if (gps_slot_valid(&slots[i]))
-            slots[kept++] = slots[i];
+            slots[valid++] = slots[i];
         else if (!slot_empty(&slots[i]))
             *torn = true;
     }
-    return kept;
+    return valid;
 }
 
 /* Reads up to `max` slots from slot `first` on: how many the file had there, *valid of them good.
@@ -77,34 +71,29 @@ static int read_slots(int fd, struct gps_slot *slots, unsigned first, unsigned m
     const off_t at = (off_t)sizeof(struct gps_proc_header) + (off_t)(first * SLOT_BYTES);
     unsigned count = 0;
     bool torn = true;
-
     for (int i = 0; i < TORN_TRIES && torn; i++) {
         ssize_t n = gps_file_read(fd, slots, max * SLOT_BYTES, at);
-
         if (n < 0)
             return (int)n;
         count = (unsigned)((size_t)n / SLOT_BYTES);
-        *valid = keep_valid(slots, count, &torn);
+        *valid = select_valid(slots, count, &torn);
     }
     return (int)count;
 }
 
 static unsigned slots_in(off_t size) {
     off_t slots = (size - (off_t)sizeof(struct gps_proc_header)) / (off_t)SLOT_BYTES;
-
     return slots < 0 ? 0 : slots > GPS_SLOTS_MAX ? GPS_SLOTS_MAX : (unsigned)slots;
 }
 
-/* What is wrong with the file's header; NULL when it is good and its owner is the file's. */
+/* Checks the header of a file, and that its owner is that of the file name. NULL, or a phrase. */
 static const char *check_header(int fd, const struct gps_owner *who,
                                 struct gps_proc_header *header) {
     struct gps_proc_header copy;
     ssize_t n = gps_file_read(fd, &copy, sizeof(copy), 0);
-    const char *why;
-
     if (n < 0)
         return "it cannot be read";
-    why = gps_proc_check(&copy, (size_t)n);
+    const char *why = gps_proc_check(&copy, (size_t)n);
     if (why)
         return why;
     if (!gps_owner_equal(&copy.owner, who))
@@ -119,7 +108,6 @@ static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_p
     struct gps_slot few[FEW_SLOTS];
     struct gps_slot *many = slots <= FEW_SLOTS ? few : malloc(slots * SLOT_BYTES);
     bool more = true;
-
     if (!many) {
         *status = -ENOMEM;
         return false;
@@ -139,9 +127,7 @@ static bool call_for(int at, const char *file, const struct gps_owner *who, gps_
                      void *arg, int *status) {
     struct gps_proc proc = {.status = -EBADMSG, .why = "it may not be opened"};
     struct stat st;
-    bool more;
     int fd = gps_file_open(at, file, O_RDONLY, &st, &proc.why);
-
     if (fd < 0 && fd != -EBADMSG && fd != -EACCES && fd != -EPERM) {
         *status = fd == -ENOENT ? 0 : fd;
         return true;
@@ -153,7 +139,8 @@ static bool call_for(int at, const char *file, const struct gps_owner *who, gps_
     proc.why = check_header(fd, who, &proc.header);
     proc.status = !proc.why ? 0 : -EBADMSG;
     proc.alive = lives(fd, who);
-    if (proc.alive) /* also with a bad header: what its slots say is held must not go */
+    bool more;
+    if (proc.alive) /* also with a bad header: the regions in its slots are in use */
         more = call_with_slots(fd, slots_in(st.st_size), &proc, fn, arg, status);
     else
         more = fn(arg, &proc);
@@ -165,10 +152,8 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
     struct gps_dir dir;
     int status = gps_dir_open(&dir, store, "procs");
     const char *file;
-
     while (status == 0 && (file = gps_dir_next(&dir, &status))) {
         struct gps_owner who;
-
         if (gps_owner_parse(file, &who) && !call_for(dir.fd, file, &who, fn, arg, &status))
             break;
     }
@@ -179,12 +164,10 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
 /* Looks for a region among the slots of a file: 1 found, 0 not, or -errno. */
 static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct gps_slot *found) {
     struct gps_slot chunk[CHUNK];
-
     for (unsigned first = 0; first < slots; first += CHUNK) {
         unsigned max = slots - first < CHUNK ? slots - first : CHUNK;
         unsigned valid;
         int status = read_slots(fd, chunk, first, max, &valid);
-
         if (status <= 0)
             return status;
         for (unsigned i = 0; i < valid; i++) {
@@ -197,24 +180,22 @@ static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct
     return 0;
 }
 
-/* Whether a process holds the region: 1 and *user, 0, or -errno. A live process with a bad header
- * and a good slot counts: its memory must not go either. */
+/* Whether a process has the region open: 1 and *user, 0, or -errno. A live process with a bad
+ * header and a valid slot counts: its memory must not be freed either. */
 static int user_in(int at, const char *file, const struct gps_owner *who,
                    const struct gps_id *region, struct gps_user *user) {
-    struct gps_proc_header header;
     struct stat st;
     int fd = gps_file_open(at, file, O_RDONLY, &st, NULL);
-    int status;
-
     if (fd == -ENOENT || fd == -EBADMSG || fd == -EACCES || fd == -EPERM)
         return 0;
     if (fd < 0)
         return fd;
-    status = find_slot(fd, slots_in(st.st_size), region, &user->slot);
+    int status = find_slot(fd, slots_in(st.st_size), region, &user->slot);
     if (status == 1 && !lives(fd, who))
         status = 0;
+    struct gps_proc_header header;
     if (status == 1)
-        user->owner = check_header(fd, who, &header) == NULL ? header.owner : *who;
+        user->owner = check_header(fd, who, &header) ? *who : header.owner;
     close(fd);
     return status;
 }
@@ -223,15 +204,13 @@ int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max) {
     struct gps_dir dir;
     int status = gps_dir_open(&dir, store, "procs");
-    const char *file;
     int count = 0;
-
+    const char *file;
     while (status == 0 && (file = gps_dir_next(&dir, &status))) {
         struct gps_owner who;
-        struct gps_user user;
-
-        if (!gps_owner_parse(file, &who) || (except != NULL && gps_owner_equal(&who, except)))
+        if (!gps_owner_parse(file, &who) || (except && gps_owner_equal(&who, except)))
             continue;
+        struct gps_user user;
         status = user_in(dir.fd, file, &who, region, &user);
         if (status <= 0)
             continue;

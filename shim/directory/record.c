@@ -1,8 +1,8 @@
 /*
- * record.c - seals, checks and names what stands in the published directory.
+ * record.c - seals, checks and formats the structs of the published directory.
  *
- * A checksum says that the bytes are the ones that were written, not that a friend wrote them; so
- * the checks behind it are complete on their own, and the fuzzer feeds them with sums that fit.
+ * A checksum proves that the bytes are those that were written, not that the writer is trusted. So
+ * the checks behind it are complete on their own, and the fuzzer gives them valid checksums.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -14,8 +14,8 @@
 #include "util/text.h"
 
 /* The checksum is the last field of every struct: it covers all bytes before it. */
-#define SUM(object)         XXH3_64bits((object), sizeof *(object) - sizeof(uint64_t))
-#define STATUS_SUM(s, seed) XXH3_64bits_withSeed((s), sizeof *(s) - sizeof(uint64_t), (seed))
+#define SUM(object)         XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
+#define STATUS_SUM(s, seed) XXH3_64bits_withSeed((s), sizeof(*(s)) - sizeof(uint64_t), (seed))
 
 static uint64_t record_sum(const struct gps_region_record *record) {
     return XXH3_64bits(record, offsetof(struct gps_region_record, checksum));
@@ -53,7 +53,6 @@ void gps_slot_seal(struct gps_slot *slot) {
 /* A command is shown on terminals: nothing but printable ASCII passes. */
 static bool command_valid(const char command[GPS_COMM_BYTES]) {
     const char *end = memchr(command, '\0', GPS_COMM_BYTES);
-
     if (!end)
         return false;
     for (const char *c = command; c < end; c++)
@@ -80,7 +79,7 @@ static const char *check_frame(const char *magic, const char *expected, uint32_t
     return NULL;
 }
 
-static const char *check_kept(const struct gps_region_record *record) {
+static const char *check_vmm(const struct gps_region_record *record) {
     if (record->keep > GPS_KEEP_FOR)
         return "keep is unknown";
     if ((record->flags & ~(uint32_t)(GPS_REGION_READ_ONLY | GPS_REGION_UPLOAD)) != 0)
@@ -90,8 +89,6 @@ static const char *check_kept(const struct gps_region_record *record) {
 
 static const char *check_region(const struct gps_region_record *record) {
     struct gps_id id = gps_id_of_handle(record->handle);
-    const char *why;
-
     if (!gps_id_equal(&id, &record->id))
         return "id is not the hash of the handle";
     if (record->generation == 0)
@@ -104,17 +101,16 @@ static const char *check_region(const struct gps_region_record *record) {
         return "requested size is larger than the extent";
     if (record->extent > UINT64_MAX - record->offset)
         return "extent and offset overflow";
-    if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
+    if (!memchr(record->name, '\0', sizeof(record->name)))
         return "name is not terminated";
     if (record->name[0] != '\0' && !gps_name_valid(record->name))
         return "name is not valid";
-    why = record->backing == GPS_BACKING_VMM ? check_kept(record) : NULL;
-    return why != NULL ? why : gps_owner_check(&record->owner);
+    const char *why = record->backing == GPS_BACKING_VMM ? check_vmm(record) : NULL;
+    return why ? why : gps_owner_check(&record->owner);
 }
 
 static const char *check_status(const struct gps_region_record *record) {
     const struct gps_region_status *status = &record->status;
-
     if (status->checksum != STATUS_SUM(status, record->checksum))
         return "status checksum does not match";
     if (status->state < GPS_STATE_WRITING || status->state > GPS_STATE_FREED)
@@ -130,12 +126,10 @@ static const char *check_status(const struct gps_region_record *record) {
 
 const char *gps_record_check_fixed(const void *bytes, size_t size) {
     struct gps_region_record record;
-    const char *why;
-
     if (size != sizeof(record) && size != sizeof(record) + sizeof(struct gps_region_traces))
         return "size of the file does not match";
     memcpy(&record, bytes, sizeof(record));
-    why = check_frame(record.magic, GPS_REGION_MAGIC, record.version);
+    const char *why = check_frame(record.magic, GPS_REGION_MAGIC, record.version);
     if (why)
         return why;
     if (record.size != sizeof(record))
@@ -146,21 +140,20 @@ const char *gps_record_check_fixed(const void *bytes, size_t size) {
 }
 
 const char *gps_record_check(const void *bytes, size_t size) {
-    struct gps_region_record record;
     const char *why = gps_record_check_fixed(bytes, size);
-
     if (why)
         return why;
+    struct gps_region_record record;
     memcpy(&record, bytes, sizeof(record));
     return check_status(&record);
 }
 
-static const char *check_trace(const struct gps_region_traces *traces, unsigned deed) {
-    if (traces->count[deed] > GPS_TRACE_FRAMES)
+static const char *check_trace(const struct gps_region_traces *traces, unsigned event) {
+    if (traces->count[event] > GPS_TRACE_FRAMES)
         return "a stack has too many frames";
-    for (unsigned i = 0; i < traces->count[deed]; i++)
-        if (traces->module[deed][i] >= traces->module_count &&
-            traces->module[deed][i] != GPS_TRACE_NO_MODULE)
+    for (unsigned i = 0; i < traces->count[event]; i++)
+        if (traces->module[event][i] >= traces->module_count &&
+            traces->module[event][i] != GPS_TRACE_NO_MODULE)
             return "a frame's module is unknown";
     return NULL;
 }
@@ -173,7 +166,6 @@ static bool trace_module_valid(const struct gps_trace_module *module) {
 const char *gps_record_check_traces(const struct gps_region_record *record,
                                     const struct gps_region_traces *traces) {
     const char *why = NULL;
-
     if (traces->checksum != STATUS_SUM(traces, record->checksum))
         return "checksum of the stacks does not match";
     if (traces->module_count > GPS_TRACE_MODULES)
@@ -181,16 +173,15 @@ const char *gps_record_check_traces(const struct gps_region_record *record,
     for (unsigned i = 0; i < traces->module_count; i++)
         if (!trace_module_valid(&traces->modules[i]))
             return "a module is not valid";
-    for (unsigned deed = 0; !why && deed < GPS_HISTORY_EVENTS; deed++)
-        why = check_trace(traces, deed);
+    for (unsigned event = 0; !why && event < GPS_HISTORY_EVENTS; event++)
+        why = check_trace(traces, event);
     return why;
 }
 
 bool gps_record_foreign(const void *bytes, size_t size) {
-    struct gps_region_record record;
-
     if (size < offsetof(struct gps_region_record, size))
         return false;
+    struct gps_region_record record;
     memcpy(&record, bytes, offsetof(struct gps_region_record, size));
     return memcmp(record.magic, GPS_REGION_MAGIC, sizeof(record.magic)) == 0 &&
            record.version != GPS_FORMAT_VERSION;
@@ -198,12 +189,10 @@ bool gps_record_foreign(const void *bytes, size_t size) {
 
 const char *gps_proc_check(const void *bytes, size_t size) {
     struct gps_proc_header header;
-    const char *why;
-
     if (size < sizeof(header))
         return "file is too short";
     memcpy(&header, bytes, sizeof(header));
-    why = check_frame(header.magic, GPS_PROC_MAGIC, header.version);
+    const char *why = check_frame(header.magic, GPS_PROC_MAGIC, header.version);
     if (why)
         return why;
     if (header.size != sizeof(header))
@@ -241,7 +230,6 @@ void gps_id_format(const struct gps_id *id, char text[GPS_ID_HEX]) {
 
 bool gps_id_parse(const char *text, struct gps_id *id) {
     struct gps_id parsed = {0};
-
     if (!gps_hex_parse(&text, parsed.bytes, sizeof(parsed.bytes)) || *text != '\0')
         return false;
     *id = parsed;
@@ -255,7 +243,6 @@ static bool name_character(char c) {
 
 bool gps_name_valid(const char *name) {
     size_t length = 0;
-
     if (name[0] == '.')
         return false;
     while (length < GPS_NAME_BYTES && name_character(name[length]))
@@ -266,23 +253,20 @@ bool gps_name_valid(const char *name) {
 void gps_owner_format(const struct gps_owner *owner, char text[GPS_PROC_NAME]) {
     struct gps_text out = gps_text_on(text, GPS_PROC_NAME);
     char nonce[GPS_HEX64];
-
     gps_hex64_format(owner->nonce, nonce);
     gps_text_dec(&out, owner->pid_ns);
     gps_text_str(&out, ".");
     gps_text_dec(&out, owner->pid);
     gps_text_str(&out, ".");
     gps_text_dec(&out, owner->start);
-    gps_text_str(&out, ".");
-    gps_text_str(&out, nonce);
+    gps_text_strs(&out, ".", nonce);
 }
 
 bool gps_owner_parse(const char *text, struct gps_owner *owner) {
     struct gps_owner parsed = {0};
-    uint64_t pid;
-
     if (!gps_dec_parse(&text, &parsed.pid_ns) || *text++ != '.')
         return false;
+    uint64_t pid;
     if (!gps_dec_parse(&text, &pid) || *text++ != '.')
         return false;
     if (!gps_dec_parse(&text, &parsed.start) || *text++ != '.')
@@ -314,7 +298,6 @@ const char *gps_state_name(uint32_t state) {
         [GPS_STATE_WRITING] = "exporting", [GPS_STATE_READY] = "ready", [GPS_STATE_FINAL] = "final",
         [GPS_STATE_CLOSING] = "closing",   [GPS_STATE_FREED] = "freed",
     };
-
     if (state < GPS_STATE_WRITING || state > GPS_STATE_FREED)
         return "unknown";
     return names[state];

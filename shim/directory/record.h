@@ -1,10 +1,10 @@
 /*
- * record.h - seals, checks and names what stands in the published directory.
+ * record.h - seals, checks and formats the structs of the published directory.
  *
  * Pure functions on memory: no I/O, no allocation, no lock, safe from any thread. The layouts are
- * in gpushare/region.h. A check answers NULL or a reason; every byte that passed is then safe to
- * use (names are valid and terminated, commands printable ASCII, enums in range, requested <=
- * extent).
+ * in gpushare/region.h. A check returns NULL or a phrase that says what is wrong. All bytes of a
+ * struct that passed its check are safe to use: names are valid and terminated, commands are
+ * printable ASCII, enums are in range, and requested <= extent.
  */
 #ifndef GPS_RECORD_H
 #define GPS_RECORD_H
@@ -23,22 +23,21 @@ void gps_record_seal_traces(const struct gps_region_record *record,
 void gps_proc_seal(struct gps_proc_header *header);
 void gps_slot_seal(struct gps_slot *slot);
 
-/* NULL when `bytes` (of `size` bytes: the file's, with traces or without) is a valid record; else
- * what is wrong with it, a phrase for reports ("checksum does not match"). A valid record's id is
- * the hash of its handle. */
+/* Checks a record. `size` is the size of its file in bytes, with or without traces. The id of a
+ * valid record is the hash of its handle. */
 const char *gps_record_check(const void *bytes, size_t size);
 /* The same without the status, which can be torn while its owner rewrites it. */
 const char *gps_record_check_fixed(const void *bytes, size_t size);
-/* The traces that follow this (valid) record: every index and string in them is in bounds. */
+/* Checks the traces behind this valid record: every index and string of valid ones is in bounds. */
 const char *gps_record_check_traces(const struct gps_region_record *record,
                                     const struct gps_region_traces *traces);
-/* A record of another version of gpushare: neither good nor bad, and not ours to remove. */
+/* Whether this is a record of another version of gpushare, which cannot be judged or removed. */
 bool gps_record_foreign(const void *bytes, size_t size);
 
-/* `size` may be that of the whole file: slots follow the header. */
+/* Checks the header of a process's file. `size` may be the size of the file, slots included. */
 const char *gps_proc_check(const void *bytes, size_t size);
 
-/* Whether a slot is in use and intact. A torn or foreign one is not: it counts as free. */
+/* Whether a slot is in use and intact. A torn or unknown slot counts as free. */
 bool gps_slot_valid(const struct gps_slot *slot);
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]);
@@ -50,22 +49,23 @@ bool gps_id_parse(const char *text, struct gps_id *id);
 /* 1 to 127 of [A-Za-z0-9._-], no leading dot. */
 bool gps_name_valid(const char *name);
 
-/* "<pid ns>.<pid>.<start>.<nonce, 16 hex digits>": the name of a process's file, and back. Parsing
- * fills pid_ns, pid, start and nonce, and zeroes the rest; false when it is not such a name. */
+/* "<pid ns>.<pid>.<start>.<nonce, 16 hex digits>": the name of a process's file. The parser fills
+ * in pid_ns, pid, start and nonce and zeroes the rest; false: it is no such name. */
 void gps_owner_format(const struct gps_owner *owner, char text[GPS_PROC_NAME]);
 bool gps_owner_parse(const char *text, struct gps_owner *owner);
-/* The same process image: pid_ns, pid, start and nonce agree. */
+/* Whether both are the same process image: pid_ns, pid, start and nonce agree. */
 bool gps_owner_equal(const struct gps_owner *a, const struct gps_owner *b);
-/* NULL when it can be a process, and its command is fit for a terminal; else what is wrong. */
+/* Checks that the owner can be a process and that its command is printable. */
 const char *gps_owner_check(const struct gps_owner *owner);
 
-/* The process whose allocation it is: the record's owner, but for VMM, where that is the keeper. */
+/* The process that created the allocation: the record's owner, but for a VMM region its creator,
+ * because there the owner is the keeper. */
 const struct gps_owner *gps_record_creator(const struct gps_region_record *record);
 
-/* Its owner has freed it: no new opens. */
+/* Whether the owner has freed the region, which then cannot be opened any more. */
 bool gps_record_over(const struct gps_region_record *record);
 
-/* "exporting", "ready", ... : what `ls` and reports call a state. */
+/* The name of a state in listings and reports: "exporting", "ready", ... */
 const char *gps_state_name(uint32_t state);
 
 #endif

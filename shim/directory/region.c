@@ -1,32 +1,31 @@
 /*
- * region.c - the records in regions/: store.h says what they promise.
+ * region.c - the records in regions/; see region.h.
  */
-#define _GNU_SOURCE
+#include "region.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dir.h"
 #include "file.h"
 #include "lease.h"
 #include "ownership.h"
+#include "util/clock.h"
 #include "util/text.h"
 
 #define READ_TRIES 3 /* a status that is torn three times in a row is not one being written */
 
-/* Copies a file as it stands: *size is what the file has, of which at most a record is copied. */
+/* Copies at most a record from a file. *size is the size of the file. */
 static int load(int at, const char *name, struct gps_region_record *bytes, size_t *size,
                 const char **why) {
     struct stat st;
     int fd = gps_file_open(at, name, O_RDONLY, &st, why);
-    ssize_t n;
-
     if (fd < 0)
         return fd;
-    n = gps_file_read(fd, bytes, sizeof(*bytes), 0);
+    ssize_t n = gps_file_read(fd, bytes, sizeof(*bytes), 0);
     close(fd);
     if (n < 0)
         return (int)n;
@@ -39,15 +38,14 @@ static int read_once(int at, const char *name, const struct gps_id *id,
     struct gps_region_record copy;
     size_t size;
     int status = load(at, name, &copy, &size, why);
-
     if (status == -EACCES || status == -EPERM)
         *why = "it may not be opened";
     if (status != 0)
         return status == -EACCES || status == -EPERM ? -EBADMSG : status;
     *why = gps_record_check(&copy, size);
-    if (*why == NULL && !gps_id_equal(&copy.id, id))
+    if (!*why && !gps_id_equal(&copy.id, id))
         *why = "id is not that of the file name";
-    if (*why != NULL)
+    if (*why)
         return -EBADMSG;
     *record = copy;
     return 0;
@@ -57,7 +55,6 @@ static int read_at(int at, const char *name, const struct gps_id *id,
                    struct gps_region_record *record, const char **why) {
     const char *wrong = NULL;
     int status = -EBADMSG;
-
     for (int i = 0; i < READ_TRIES && status == -EBADMSG; i++)
         status = read_once(at, name, id, record, &wrong);
     if (status == -EBADMSG && why)
@@ -65,23 +62,28 @@ static int read_at(int at, const char *name, const struct gps_id *id,
     return status;
 }
 
+void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
+                     char path[GPS_FILE_PATH]) {
+    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
+    gps_id_format(id, name);
+    struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_HASHES_SUFFIX));
+    gps_text_str(&out, suffix);
+    gps_file_path(store, "regions", name, path);
+}
+
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why) {
     char path[GPS_FILE_PATH];
-    char name[GPS_ID_HEX];
-
-    gps_id_format(id, name);
-    gps_file_path(store, "regions", name, path);
+    gps_region_path(store, id, "", path);
     return read_at(AT_FDCWD, path, id, record, why);
 }
 
-/* Only what a record's checksum covers tells its owner: a status may be torn, and a file of another
- * version belongs to somebody whom we cannot ask. `copy` is valid unless the holder is all 0. */
-static int owner_tenure(const struct gps_store *store, int at, const char *name,
+/* Judges a record by its owner, without the status, which may be torn. A file of another version
+ * counts as held, because its owner is unknown. `copy` is valid unless the holder is all 0. */
+static int judge_record(const struct gps_store *store, int at, const char *name,
                         struct gps_owner *holder, struct gps_region_record *copy) {
     size_t size;
     int status = load(at, name, copy, &size, NULL);
-
     memset(holder, 0, sizeof(*holder));
     if (status == -ENOENT)
         return GPS_OWNERSHIP_NONE;
@@ -98,46 +100,39 @@ static int owner_tenure(const struct gps_store *store, int at, const char *name,
 int gps_region_keeper_ownership(const struct gps_store *store, int at, const char *name,
                                 struct gps_owner *holder) {
     struct gps_region_record copy;
-
-    return owner_tenure(store, at, name, holder, &copy);
+    return judge_record(store, at, name, holder, &copy);
 }
 
 int gps_region_awaited(const struct gps_store *store, const struct gps_region_record *record) {
-    int users;
-
     if (record->backing != GPS_BACKING_VMM)
         return 0;
-    users = gps_users_of(store, &record->id, NULL, NULL, 0);
+    int users = gps_users_of(store, &record->id, NULL, NULL, 0);
     return users > 0 ? 1 : users;
 }
 
 int gps_region_ownership(const struct gps_store *store, int at, const char *name,
                          struct gps_owner *holder) {
     struct gps_region_record copy;
-    int status = owner_tenure(store, at, name, holder, &copy);
-    int awaited;
-
+    int status = judge_record(store, at, name, holder, &copy);
     if (status != GPS_OWNERSHIP_ORPHAN || holder->pid == 0)
         return status;
-    awaited = gps_region_awaited(store, &copy);
+    int awaited = gps_region_awaited(store, &copy);
     if (awaited < 0)
         return awaited;
     return awaited != 0 ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
 }
 
-/* Puts the finished file in its place, over our own record or an orphan but no one else's. Nobody
- * ever sees a region without its record that is adopted. */
+/* Renames the finished file to its place, over the owner's own record or an orphan. A record that
+ * the next keeper adopts is replaced at once, so it is never missing. */
 static int install(const struct gps_store *store, int at, const char *temp,
                    const struct gps_region_record *record) {
     gps_ownership_fn *judge =
         record->backing == GPS_BACKING_VMM ? gps_region_keeper_ownership : gps_region_ownership;
     char name[GPS_ID_HEX];
-    struct gps_owner holder;
-
     gps_id_format(&record->id, name);
+    struct gps_owner holder;
     for (int i = 0; i < GPS_OWNERSHIP_TRIES; i++) {
         int status = gps_file_rename_new(at, temp, name);
-
         if (status != -EEXIST)
             return status;
         status = judge(store, at, name, &holder);
@@ -157,15 +152,13 @@ static int install(const struct gps_store *store, int at, const char *temp,
 }
 
 int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record) {
-    char temp[GPS_TEMP_NAME];
     int at = gps_file_directory(store, "regions");
-    int fd, status;
-
     if (at < 0)
         return at;
+    char temp[GPS_TEMP_NAME];
     gps_temp_format(&record->owner, temp);
-    status = gps_file_room(at);
-    fd = status < 0 ? status : gps_file_create(at, temp);
+    int status = gps_file_room(at);
+    int fd = status < 0 ? status : gps_file_create(at, temp);
     if (fd < 0) {
         status = fd;
         goto close_directory;
@@ -181,19 +174,11 @@ close_directory:
     return status;
 }
 
-static uint64_t now(void) {
-    struct timespec time;
-
-    clock_gettime(CLOCK_REALTIME, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
-
 /* Whether the file still is the one that this record was written to. */
 static int same_record(int fd, const struct gps_region_record *record) {
     uint64_t sum;
     ssize_t n =
         gps_file_read(fd, &sum, sizeof(sum), (off_t)offsetof(struct gps_region_record, checksum));
-
     if (n < 0)
         return (int)n;
     return n == (ssize_t)sizeof(sum) && sum == record->checksum ? 0 : -ENOENT;
@@ -203,16 +188,12 @@ static int same_record(int fd, const struct gps_region_record *record) {
 static int open_record(const struct gps_store *store, const struct gps_region_record *record,
                        int flags) {
     char path[GPS_FILE_PATH];
-    char name[GPS_ID_HEX];
+    gps_region_path(store, &record->id, "", path);
     struct stat st;
-    int fd, status;
-
-    gps_id_format(&record->id, name);
-    gps_file_path(store, "regions", name, path);
-    fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
+    int fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
     if (fd < 0)
         return fd;
-    status = same_record(fd, record);
+    int status = same_record(fd, record);
     if (status == 0)
         return fd;
     close(fd);
@@ -223,18 +204,16 @@ static int open_record(const struct gps_store *store, const struct gps_region_re
 static int rewrite(const struct gps_store *store, const struct gps_region_record *record,
                    const void *bytes, size_t size, size_t offset) {
     int fd = open_record(store, record, O_RDWR);
-    int status;
-
     if (fd < 0)
         return fd;
-    status = gps_file_write(fd, bytes, size, (off_t)offset);
+    int status = gps_file_write(fd, bytes, size, (off_t)offset);
     close(fd);
     return status;
 }
 
 static int set_status(const struct gps_store *store, struct gps_region_record *record,
                       struct gps_region_status fresh) {
-    fresh.changed = now();
+    fresh.changed = gps_clock_now();
     gps_record_seal_status(record, &fresh);
     const int status =
         rewrite(store, record, &fresh, sizeof(fresh), offsetof(struct gps_region_record, status));
@@ -268,11 +247,9 @@ int gps_region_set_traces(const struct gps_store *store, const struct gps_region
 int gps_region_read_traces(const struct gps_store *store, const struct gps_region_record *record,
                            struct gps_region_traces *traces) {
     int fd = open_record(store, record, O_RDONLY);
-    ssize_t n;
-
     if (fd < 0)
         return fd;
-    n = gps_file_read(fd, traces, sizeof(*traces), sizeof(*record));
+    ssize_t n = gps_file_read(fd, traces, sizeof(*traces), sizeof(*record));
     close(fd);
     if (n < 0)
         return (int)n;
@@ -283,24 +260,10 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
     return 0;
 }
 
-/* Of what lies beside the record. */
-static void beside_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
-                        char path[GPS_FILE_PATH]) {
-    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
-    struct gps_text out;
-
-    gps_id_format(id, name);
-    out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_HASHES_SUFFIX));
-    gps_text_str(&out, suffix);
-    gps_file_path(store, "regions", name, path);
-}
-
 int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    int fd;
-
-    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
-    fd = gps_file_create(AT_FDCWD, path);
+    gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
+    int fd = gps_file_create(AT_FDCWD, path);
     if (fd < 0)
         return fd == -EEXIST ? 0 : fd;
     close(fd);
@@ -309,21 +272,17 @@ int gps_region_take(const struct gps_store *store, const struct gps_id *id) {
 
 bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-
-    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
     return access(path, F_OK) == 0;
 }
 
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    char name[GPS_ID_HEX];
-
-    beside_path(store, id, GPS_TAKEN_SUFFIX, path);
+    gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
     unlink(path);
-    beside_path(store, id, GPS_HASHES_SUFFIX, path);
+    gps_region_path(store, id, GPS_HASHES_SUFFIX, path);
     unlink(path);
-    gps_id_format(id, name);
-    gps_file_path(store, "regions", name, path);
+    gps_region_path(store, id, "", path);
     return unlink(path) == 0 ? 0 : -errno;
 }
 
@@ -331,7 +290,6 @@ int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg)
     struct gps_dir dir;
     int status = gps_dir_open(&dir, store, "regions");
     const char *name;
-
     while (status == 0 && (name = gps_dir_next(&dir, &status))) {
         struct gps_region_record record = {0};
         const char *why = NULL;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "store.h"
 
 #include <errno.h>
@@ -10,10 +9,9 @@
 #include "file.h"
 #include "util/text.h"
 
-/* Whether the directory is one that nobody else can write or read. */
+/* Whether only this user can read and write the directory. */
 static int check_directory(int fd) {
     struct stat st;
-
     if (fstat(fd, &st) != 0)
         return -errno;
     return st.st_uid == geteuid() && (st.st_mode & 077) == 0 ? 0 : -EPERM;
@@ -22,7 +20,7 @@ static int check_directory(int fd) {
 static int make(int at, const char *name) {
     if (mkdirat(at, name, 0700) != 0)
         return errno == EEXIST ? 0 : -errno;
-    /* The program's umask may have taken bits that we need. */
+    /* The program's umask may have cleared bits of the mode. */
     return fchmodat(at, name, 0700, 0) == 0 ? 0 : -errno;
 }
 
@@ -30,7 +28,6 @@ static int make(int at, const char *name) {
 static int enter(int at, const char *name, bool create) {
     int fd = gps_file_open_any(at, name, O_PATH | O_DIRECTORY);
     int status;
-
     if (fd == -ENOENT && create) {
         status = make(at, name);
         if (status < 0)
@@ -48,10 +45,8 @@ static int enter(int at, const char *name, bool create) {
 
 static int check_children(int at, bool create) {
     static const char *const children[] = {"procs", "regions", "names"};
-
     for (size_t i = 0; i < sizeof(children) / sizeof(*children); i++) {
         int fd = enter(at, children[i], create);
-
         if (fd < 0)
             return fd;
         close(fd);
@@ -61,12 +56,10 @@ static int check_children(int at, bool create) {
 
 static int check_tree(const char *root, const char *name_space, bool create) {
     int at = enter(AT_FDCWD, root, create);
-    int fd, status;
-
     if (at < 0)
         return at;
-    fd = enter(at, name_space, create);
-    status = fd;
+    int fd = enter(at, name_space, create);
+    int status = fd;
     if (fd >= 0) {
         status = check_children(fd, create);
         close(fd);
@@ -79,8 +72,6 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
     char path[GPS_STORE_PATH];
     struct gps_text out = GPS_TEXT(path);
     size_t length = strlen(root);
-    int status;
-
     if (root[0] != '/' || !gps_name_valid(name_space))
         return -EINVAL;
     while (length > 1 && root[length - 1] == '/') /* "link/" would be followed */
@@ -88,18 +79,16 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
     if (length + 1 + strlen(name_space) >= sizeof(path))
         return -ENAMETOOLONG;
     gps_text_bytes(&out, root, length);
-    status = check_tree(path, name_space, create);
+    int status = check_tree(path, name_space, create);
     if (status < 0)
         return status;
-    gps_text_str(&out, "/");
-    gps_text_str(&out, name_space);
+    gps_text_strs(&out, "/", name_space);
     memcpy(store->path, path, sizeof(path));
     return 0;
 }
 
 void gps_store_default_root(char *path, size_t size) {
     struct gps_text out = gps_text_on(path, size);
-
     gps_text_str(&out, "/dev/shm/gpushare-");
     gps_text_dec(&out, geteuid());
 }

@@ -8,6 +8,8 @@
 
 #include "audit/region_history.h"
 #include "audit/reporter.h"
+#include "directory/name.h"
+#include "directory/region.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "audit/reporter.h"
+#include "directory/region.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"

@@ -1,6 +1,8 @@
 /* importers.c - see importers.h. */
 #include "importers.h"
 
+#include "directory/processes.h"
+#include "directory/region.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "keeper_client.h"
 
 #include <errno.h>
@@ -12,20 +11,21 @@
 #include <unistd.h>
 
 #include "directory/file.h"
+#include "directory/name.h"
+#include "directory/region.h"
 #include "keeper_protocol.h"
 #include "keeper_spawn.h"
+#include "util/clock.h"
 #include "util/descriptor_passing.h"
 #include "util/text.h"
 
-#define MS          UINT64_C(1000000)
-#define NAP_FIRST   MS
-#define NAP_LONGEST (20 * MS)
-#define START_EVERY                                                                                \
-    (500 * MS) /* one that was started and is not there yet is not started again                   \
-                */
+#define MS            UINT64_C(1000000)
+#define PAUSE_FIRST   MS
+#define PAUSE_LONGEST (20 * MS)
+#define START_EVERY   (500 * MS) /* a keeper that starts slowly is not started twice */
 
-/* One call of the header: what is asked, and how long. */
-struct talk {
+/* The state of one call. */
+struct exchange {
     const struct gps_store *store;
     struct gps_keeper_request request;
     struct gps_keeper_reply reply;
@@ -33,44 +33,34 @@ struct talk {
     int give;       /* a descriptor, or -1 */
     int taken;
     uint64_t deadline; /* CLOCK_MONOTONIC */
-    uint64_t started;  /* when we last started one; 0: not yet */
-    uint64_t nap;
+    uint64_t started;  /* when this call last started a keeper; 0: never */
+    uint64_t pause;
 };
 
-static uint64_t now(void) {
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000 * MS + (uint64_t)time.tv_nsec;
-}
-
-static void talk_begin(struct talk *talk, const struct gps_store *store,
-                       const struct gps_owner *self, enum gps_keeper_ask ask, uint64_t patience) {
-    const uint64_t begin = now();
-
-    memset(talk, 0, sizeof(*talk));
-    talk->store = store;
-    talk->request.ask = (uint32_t)ask;
-    talk->request.sender = *self;
-    talk->give = -1;
-    talk->taken = -1;
-    talk->deadline = patience > UINT64_MAX - begin ? UINT64_MAX : begin + patience;
-    talk->nap = NAP_FIRST;
+static void exchange_begin(struct exchange *exchange, const struct gps_store *store,
+                           const struct gps_owner *self, enum gps_keeper_ask ask,
+                           uint64_t patience) {
+    const uint64_t begin = gps_clock_monotonic();
+    memset(exchange, 0, sizeof(*exchange));
+    exchange->store = store;
+    exchange->request.ask = (uint32_t)ask;
+    exchange->request.sender = *self;
+    exchange->give = -1;
+    exchange->taken = -1;
+    exchange->deadline = patience > UINT64_MAX - begin ? UINT64_MAX : begin + patience;
+    exchange->pause = PAUSE_FIRST;
 }
 
 /* --- one connection --- */
 
-/* The socket's address. One that is too long goes by way of a descriptor of its directory, which
- * *at then is. */
+/* The address of the socket. A path that is too long goes through a descriptor of its directory,
+ * which *at then is. */
 static int address_of(const struct gps_store *store, struct sockaddr_un *address, int *at) {
-    struct gps_text out;
-
     memset(address, 0, sizeof(*address));
     address->sun_family = AF_UNIX;
     *at = -1;
-    out = GPS_TEXT(address->sun_path);
-    gps_text_str(&out, store->path);
-    gps_text_str(&out, "/" GPS_KEEPER_SOCKET);
+    struct gps_text out = GPS_TEXT(address->sun_path);
+    gps_text_strs(&out, store->path, "/" GPS_KEEPER_SOCKET);
     if (!out.cut)
         return 0;
     *at = gps_file_open_any(AT_FDCWD, store->path, O_PATH | O_DIRECTORY);
@@ -83,11 +73,10 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
     return 0;
 }
 
-/* Only our own user's keeper is one. */
+/* The keeper must run as this user. */
 static int check_peer(int fd) {
     struct ucred peer;
     socklen_t size = sizeof(peer);
-
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
         return -errno;
     return peer.uid == geteuid() ? 0 : -EPERM;
@@ -95,10 +84,9 @@ static int check_peer(int fd) {
 
 static int dial(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int status;
-
     if (fd < 0)
         return -errno;
+    int status;
     do
         status = connect(fd, (const struct sockaddr *)address, sizeof(*address));
     while (status != 0 && errno == EINTR);
@@ -113,7 +101,6 @@ static int connect_to(const struct gps_store *store) {
     struct sockaddr_un address;
     int at;
     int fd = address_of(store, &address, &at);
-
     if (fd == 0)
         fd = dial(&address);
     if (at >= 0)
@@ -121,51 +108,46 @@ static int connect_to(const struct gps_store *store) {
     return fd;
 }
 
-static int await_reply(const struct talk *talk, int fd) {
+static int await_reply(const struct exchange *exchange, int fd) {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     uint64_t time;
     int status;
-
     do {
-        uint64_t left;
-
-        time = now();
-        left = time < talk->deadline ? talk->deadline - time : 0;
+        time = gps_clock_monotonic();
+        uint64_t left = time < exchange->deadline ? exchange->deadline - time : 0;
         status = poll(&wait, 1, left / MS < 1000 ? (int)(left / MS) + (left > 0) : 1000);
-    } while (status == 0 ? time < talk->deadline : status < 0 && errno == EINTR);
+    } while (status == 0 ? time < exchange->deadline : status < 0 && errno == EINTR);
     return status > 0 ? 0 : status == 0 ? -ETIMEDOUT : -errno;
 }
 
-/* What came, if it is a reply; -ECONNRESET when the keeper has hung up instead. */
-static int take_reply(struct talk *talk, int fd) {
+/* Takes the reply. -ECONNRESET: the keeper has closed the connection instead. */
+static int take_reply(struct exchange *exchange, int fd) {
     struct gps_keeper_reply reply;
     int descriptor;
     ssize_t n = gps_passing_receive(fd, &reply, sizeof(reply), &descriptor);
-
     if (n <= 0)
         return n < 0 ? (int)n : -ECONNRESET;
     if (gps_reply_check(&reply, (size_t)n) != NULL ||
-        (descriptor >= 0) != (talk->request.ask == GPS_KEEPER_GET && reply.status == 0)) {
+        (descriptor >= 0) != (exchange->request.ask == GPS_KEEPER_GET && reply.status == 0)) {
         if (descriptor >= 0)
             close(descriptor);
         return -EBADMSG;
     }
-    talk->reply = reply;
-    talk->taken = descriptor;
+    exchange->reply = reply;
+    exchange->taken = descriptor;
     return 0;
 }
 
-static int ask_once(struct talk *talk) {
-    int fd = connect_to(talk->store);
-    int status;
-
+static int ask_once(struct exchange *exchange) {
+    int fd = connect_to(exchange->store);
     if (fd < 0)
         return fd;
-    status = gps_passing_send(fd, &talk->request, sizeof(talk->request), talk->give);
+    int status =
+        gps_passing_send(fd, &exchange->request, sizeof(exchange->request), exchange->give);
     if (status == 0)
-        status = await_reply(talk, fd);
+        status = await_reply(exchange, fd);
     if (status == 0)
-        status = take_reply(talk, fd);
+        status = take_reply(exchange, fd);
     close(fd);
     return status;
 }
@@ -183,51 +165,46 @@ static bool is_passing(int status) {
 }
 
 /* False when there is no time left. */
-static bool nap(struct talk *talk) {
-    const uint64_t time = now();
-    uint64_t left = time < talk->deadline ? talk->deadline - time : 0;
-    struct timespec wait;
-
+static bool pause_for_retry(struct exchange *exchange) {
+    const uint64_t time = gps_clock_monotonic();
+    uint64_t left = time < exchange->deadline ? exchange->deadline - time : 0;
     if (left == 0)
         return false;
-    if (left > talk->nap)
-        left = talk->nap;
-    wait = (struct timespec){.tv_sec = 0, .tv_nsec = (long)left};
+    if (left > exchange->pause)
+        left = exchange->pause;
+    struct timespec wait = (struct timespec){.tv_sec = 0, .tv_nsec = (long)left};
     nanosleep(&wait, NULL);
-    talk->nap = 2 * talk->nap < NAP_LONGEST ? 2 * talk->nap : NAP_LONGEST;
+    exchange->pause = 2 * exchange->pause < PAUSE_LONGEST ? 2 * exchange->pause : PAUSE_LONGEST;
     return true;
 }
 
-/* Nobody listens. 0: ask again. */
-static int start_one(struct talk *talk) {
-    const uint64_t time = now();
-    int status;
-
-    if (!talk->may_start)
+/* Nobody listens. 0: the request is to be repeated. */
+static int start_one(struct exchange *exchange) {
+    const uint64_t time = gps_clock_monotonic();
+    if (!exchange->may_start)
         return -ECONNREFUSED;
-    if (talk->started != 0 && time - talk->started < START_EVERY)
+    if (exchange->started != 0 && time - exchange->started < START_EVERY)
         return 0;
-    status = gps_spawn_keeper(talk->store);
-    talk->started = time;
+    int status = gps_spawn_keeper(exchange->store);
+    exchange->started = time;
     return status;
 }
 
-/* What the keeper said: 0 or -errno. Or why it could not be asked: -ECONNREFUSED: there is none. */
-static int ask(struct talk *talk) {
-    gps_request_seal(&talk->request);
+/* The status of the reply, or the error that prevented one. -ECONNREFUSED: there is no keeper. */
+static int ask(struct exchange *exchange) {
+    gps_request_seal(&exchange->request);
     for (;;) {
-        int status = ask_once(talk);
-
-        if (status == 0 && talk->reply.status != -EAGAIN)
-            return talk->reply.status;
+        int status = ask_once(exchange);
+        if (status == 0 && exchange->reply.status != -EAGAIN)
+            return exchange->reply.status;
         if (is_absent(status)) {
-            status = start_one(talk);
+            status = start_one(exchange);
             if (status != 0)
                 return status;
         } else if (status != 0 && !is_passing(status)) {
             return status;
         }
-        if (!nap(talk))
+        if (!pause_for_retry(exchange))
             return -ETIMEDOUT;
     }
 }
@@ -237,103 +214,92 @@ static int ask(struct talk *talk) {
 /* Whether a keeper that was started would adopt it. */
 static bool is_recorded(const struct gps_store *store, const struct gps_id *id) {
     struct gps_region_record record;
-
     return gps_region_read(store, id, &record, NULL) == 0 && record.backing == GPS_BACKING_VMM;
 }
 
-static int not_kept(int status) {
+/* Without a keeper there is no region. */
+static int no_keeper_as_missing(int status) {
     return status == -ECONNREFUSED ? -ENOENT : status;
 }
 
 int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_record *record,
                        const struct gps_owner *self, int descriptor, uint64_t patience) {
-    struct talk talk;
-    int status;
-
-    talk_begin(&talk, store, self, GPS_KEEPER_DEPOSIT, patience);
-    talk.request.record = *record;
-    talk.give = descriptor;
-    talk.may_start = true;
-    status = ask(&talk);
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_DEPOSIT, patience);
+    exchange.request.record = *record;
+    exchange.give = descriptor;
+    exchange.may_start = true;
+    int status = ask(&exchange);
     return status == -EEXIST ? 0 : status;
 }
 
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t patience, int *descriptor) {
-    struct talk talk;
-    int status;
-
-    talk_begin(&talk, store, self, GPS_KEEPER_GET, patience);
-    talk.request.record.id = *id;
-    talk.may_start = is_recorded(store, id);
-    status = ask(&talk);
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_GET, patience);
+    exchange.request.record.id = *id;
+    exchange.may_start = is_recorded(store, id);
+    int status = ask(&exchange);
     if (status == 0)
-        *descriptor = talk.taken;
-    return not_kept(status);
+        *descriptor = exchange.taken;
+    return no_keeper_as_missing(status);
 }
 
 int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
                          const struct gps_owner *self, enum gps_state state, uint64_t written,
                          uint64_t patience) {
-    struct talk talk;
-
-    talk_begin(&talk, store, self, GPS_KEEPER_STATE, patience);
-    talk.request.record.id = *id;
-    talk.request.record.status.state = (uint32_t)state;
-    talk.request.record.status.written = written;
-    talk.may_start = is_recorded(store, id);
-    return not_kept(ask(&talk));
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_STATE, patience);
+    exchange.request.record.id = *id;
+    exchange.request.record.status.state = (uint32_t)state;
+    exchange.request.record.status.written = written;
+    exchange.may_start = is_recorded(store, id);
+    return no_keeper_as_missing(ask(&exchange));
 }
 
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
                         const struct gps_owner *self, uint64_t patience) {
-    struct talk talk;
-
-    talk_begin(&talk, store, self, GPS_KEEPER_RELEASED, patience);
-    talk.request.record.id = *id;
-    return not_kept(ask(&talk));
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_RELEASED, patience);
+    exchange.request.record.id = *id;
+    return no_keeper_as_missing(ask(&exchange));
 }
 
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
                     const struct gps_owner *self, uint64_t patience) {
-    struct gps_name_target target;
-    struct talk talk;
-    struct gps_text out;
-
-    talk_begin(&talk, store, self, GPS_KEEPER_DROP, patience);
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_DROP, patience);
     if (!name) {
-        talk.request.record.id = *id;
-        talk.may_start = is_recorded(store, id);
+        exchange.request.record.id = *id;
+        exchange.may_start = is_recorded(store, id);
     } else if (!gps_name_valid(name)) {
         return -EINVAL;
     } else {
-        out = GPS_TEXT(talk.request.record.name);
+        struct gps_name_target target;
+        struct gps_text out = GPS_TEXT(exchange.request.record.name);
         gps_text_str(&out, name);
-        talk.may_start = gps_name_resolve(store, name, &target) == 0 &&
-                         target.kind == GPS_NAME_REGION && is_recorded(store, &target.region);
+        exchange.may_start = gps_name_resolve(store, name, &target) == 0 &&
+                             target.kind == GPS_NAME_REGION && is_recorded(store, &target.region);
     }
-    return not_kept(ask(&talk));
+    return no_keeper_as_missing(ask(&exchange));
 }
 
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
                     struct gps_owner *keeper, uint64_t *regions) {
-    struct talk talk;
-    int status;
-
-    talk_begin(&talk, store, self, GPS_KEEPER_PING, patience);
-    status = ask(&talk);
+    struct exchange exchange;
+    exchange_begin(&exchange, store, self, GPS_KEEPER_PING, patience);
+    int status = ask(&exchange);
     if (status == 0) {
-        *keeper = talk.reply.keeper;
-        *regions = talk.reply.regions;
+        *keeper = exchange.reply.keeper;
+        *regions = exchange.reply.regions;
     }
-    return not_kept(status);
+    return no_keeper_as_missing(status);
 }
 
 uint64_t gps_keeper_socket(const struct gps_store *store) {
     char path[GPS_STORE_PATH + 16];
     struct gps_text text = GPS_TEXT(path);
     struct stat found;
-    gps_text_str(&text, store->path);
-    gps_text_str(&text, "/" GPS_KEEPER_SOCKET);
+    gps_text_strs(&text, store->path, "/" GPS_KEEPER_SOCKET);
     return stat(path, &found) == 0 ? found.st_ino : 0;
 }

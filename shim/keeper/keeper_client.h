@@ -1,47 +1,50 @@
 /*
- * keeper_client.h - the client's side of the keeper (gpushare/keeper.h).
+ * keeper_client.h - the client's side of the protocol with the keeper (gpushare/keeper.h).
  *
- * Each call is a connection of its own: no descriptor stays open between them, and none waits
- * longer than `patience` (nanoseconds); one that dies or is too busy is asked again until then.
- * Where no keeper lives, a deposit starts one; a get, a state and a drop do, too, when there is a
- * record that it would adopt (spawn.h says how: the program sees no child, signal or descriptor of
- * it). 0 or -errno; outputs are written only on success. Any thread; inside a gps_scope. No malloc.
+ * Each call opens a connection of its own, so no descriptor stays open between calls. A call takes
+ * at most `patience` nanoseconds; until then it repeats the request if the keeper dies or is too
+ * busy. If no keeper lives, a deposit starts one (keeper_spawn.h); a get, a state and a drop start
+ * one if there is a record that it would adopt. Functions return 0 or -errno and write their
+ * outputs only on success. They may be called from any thread, inside a gps_scope. No malloc.
  *
- * Of all: -ETIMEDOUT: no answer in time; -ENOENT, -EACCES of a call that starts one: there is no
- * executable; -EPERM: what listens there is another user's.
+ * Errors of every call: -ETIMEDOUT: no answer in time. -EPERM: the listener belongs to another
+ * user. -ENOENT, -EACCES: a keeper had to be started and its executable is missing.
  */
 #ifndef GPS_KEEPER_CLIENT_H
 #define GPS_KEEPER_CLIENT_H
 
 #include "directory/store.h"
 
-/* What the shim's calls wait at most: a keeper is started within this, or answers. */
+/* The patience of the library's calls in nanoseconds, enough to start a keeper. */
 #define GPS_KEEPER_WAIT (UINT64_C(5) * 1000000000)
 
-/* A record whose creator we are, or one that we hold of a keeper that died; the descriptor stays
- * the caller's. 0 also when the keeper has it already. Its name must be claimed by its creator; the
- * keeper points it at the region (gps_name_point by the creator is then a repetition). -EPERM: the
- * keeper does not wait for it, and we are not its creator; -EMFILE: it has no room for more. */
+/* Deposits a region that this process created, or one of a dead keeper that it has open. The
+ * descriptor stays the caller's. 0 also if the keeper has the region already. The creator must have
+ * claimed the name of the record; the keeper points it at the region, so that the creator need not
+ * call gps_name_point. -EPERM: this process is not the creator, and the keeper does not wait for
+ * the region. -EMFILE: the keeper has no room for more. */
 int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_record *record,
                        const struct gps_owner *self, int descriptor, uint64_t patience);
-/* A descriptor of the region, close-on-exec, the caller's. Asks again while the keeper waits for
- * somebody to deposit it. -ENOENT: it is not kept (any more); -ETIMEDOUT. */
+/* Gets a descriptor of the region; it is close-on-exec and belongs to the caller. Repeats the
+ * request while the keeper waits for a process to deposit the region. -ENOENT: the keeper does not
+ * have it. */
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t patience, int *descriptor);
-/* -EPERM: we are not its creator. GPS_STATE_FREED drops it. */
+/* Changes the state of a region. GPS_STATE_FREED drops it. -EPERM: this process is not its creator.
+ */
 int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
                          const struct gps_owner *self, enum gps_state state, uint64_t written,
                          uint64_t patience);
-/* Starts none. */
+/* Reports that this process has closed the region. Starts no keeper. */
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
                         const struct gps_owner *self, uint64_t patience);
-/* By name, or by id where name is NULL. */
+/* Drops a region by its name, or by its id if name is NULL. */
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
                     const struct gps_owner *self, uint64_t patience);
-/* The inode of the keeper's socket, which each keeper makes anew; 0: there is none. */
+/* The inode of the keeper's socket, which differs between keepers; 0: there is none. */
 uint64_t gps_keeper_socket(const struct gps_store *store);
 
-/* Who keeps; never starts one. -ENOENT: nobody. */
+/* Identifies the keeper and the number of its regions. Starts no keeper. -ENOENT: there is none. */
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
                     struct gps_owner *keeper, uint64_t *regions);
 

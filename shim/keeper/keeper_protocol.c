@@ -1,6 +1,5 @@
 /*
- * keeper_protocol.c - seals and checks requests and replies; keeper_protocol.h says what that
- * promises.
+ * keeper_protocol.c - seals and checks requests and replies; see keeper_protocol.h.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -10,7 +9,7 @@
 #include "keeper_protocol.h"
 
 /* The checksum is the last field of both: it covers all bytes before it. */
-#define SUM(object) XXH3_64bits((object), sizeof *(object) - sizeof(uint64_t))
+#define SUM(object) XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
 
 void gps_request_seal(struct gps_keeper_request *request) {
     memcpy(request->magic, GPS_KEEPER_MAGIC, sizeof(request->magic));
@@ -37,12 +36,12 @@ void gps_request_record(const struct gps_keeper_request *request, const struct g
     gps_record_seal(record);
 }
 
-/* Its owner will be another, so its sums do not count: the request's own covers them. */
+/* The keeper replaces the owner, so the record's checksums do not count; that of the request does.
+ */
 static const char *check_deposit(const struct gps_keeper_request *request) {
-    struct gps_region_record record;
-
     if (request->record.backing != GPS_BACKING_VMM)
         return "backing is not VMM";
+    struct gps_region_record record;
     gps_request_record(request, &request->record.creator, &record);
     return gps_record_check(&record, sizeof(record));
 }
@@ -57,7 +56,6 @@ static const char *check_state(const struct gps_region_record *record) {
     const struct gps_region_record named = {
         .id = record->id,
         .status = {.state = record->status.state, .written = record->status.written}};
-
     if (record->status.state < GPS_STATE_WRITING || record->status.state > GPS_STATE_FREED)
         return "state is unknown";
     return check_only(record, &named);
@@ -65,8 +63,7 @@ static const char *check_state(const struct gps_region_record *record) {
 
 static const char *check_drop(const struct gps_region_record *record) {
     struct gps_region_record named = {.id = record->id};
-
-    if (memchr(record->name, '\0', sizeof(record->name)) == NULL)
+    if (!memchr(record->name, '\0', sizeof(record->name)))
         return "name is not terminated";
     if (record->name[0] == '\0')
         return check_only(record, &named);
@@ -79,7 +76,6 @@ static const char *check_drop(const struct gps_region_record *record) {
 
 static const char *check_named(const struct gps_keeper_request *request) {
     const struct gps_region_record named = {.id = request->record.id}, nothing = {0};
-
     switch (request->ask) {
     case GPS_KEEPER_DEPOSIT:
         return check_deposit(request);
@@ -99,30 +95,26 @@ static const char *check_named(const struct gps_keeper_request *request) {
 
 const char *gps_request_check(const void *bytes, size_t size) {
     struct gps_keeper_request request;
-    const char *why;
-
     if (size != sizeof(request))
         return "size does not match";
     memcpy(&request, bytes, sizeof(request));
-    why = check_frame(request.magic, request.version);
+    const char *why = check_frame(request.magic, request.version);
     if (!why && request.checksum != SUM(&request))
         why = "checksum does not match";
     if (!why)
         why = gps_owner_check(&request.sender);
-    return why != NULL ? why : check_named(&request);
+    return why ? why : check_named(&request);
 }
 
 const char *gps_reply_check(const void *bytes, size_t size) {
     struct gps_keeper_reply reply;
-    const char *why;
-
     if (size != sizeof(reply))
         return "size does not match";
     memcpy(&reply, bytes, sizeof(reply));
-    why = check_frame(reply.magic, reply.version);
+    const char *why = check_frame(reply.magic, reply.version);
     if (!why && reply.checksum != SUM(&reply))
         why = "checksum does not match";
     if (!why && reply.status > 0)
         why = "status is not an error";
-    return why != NULL ? why : gps_owner_check(&reply.keeper);
+    return why ? why : gps_owner_check(&reply.keeper);
 }

@@ -1,9 +1,9 @@
 /*
- * keeper_protocol.h - seals and checks what processes and the keeper say to each other
+ * keeper_protocol.h - seals and checks the messages between processes and the keeper
  * (gpushare/keeper.h).
  *
- * Pure functions on memory, as in record.h: whatever a peer sent, a check answers NULL or a reason,
- * and what passed is safe to use.
+ * Pure functions on memory, as in record.h. A check accepts any bytes of a peer and returns NULL or
+ * a phrase that says what is wrong; a message that passed is safe to use.
  */
 #ifndef GPS_KEEPER_PROTOCOL_H
 #define GPS_KEEPER_PROTOCOL_H
@@ -15,12 +15,12 @@
 void gps_request_seal(struct gps_keeper_request *request);
 void gps_reply_seal(struct gps_keeper_reply *reply);
 
-/* NULL when `bytes` is a valid request: whole, of a known kind, with nothing but what that kind
- * names. The record of a deposit is then valid for any owner (gps_request_record). */
+/* NULL if `bytes` is a valid request: complete, of a known kind, and zero but for the fields of
+ * that kind. The record of a valid deposit is valid for any owner (gps_request_record). */
 const char *gps_request_check(const void *bytes, size_t size);
 const char *gps_reply_check(const void *bytes, size_t size);
 
-/* The record of a deposit as its keeper publishes it, sealed. */
+/* The sealed record that the keeper publishes for a deposit. */
 void gps_request_record(const struct gps_keeper_request *request, const struct gps_owner *keeper,
                         struct gps_region_record *record);
 

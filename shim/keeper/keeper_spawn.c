@@ -1,9 +1,9 @@
-#define _GNU_SOURCE
 #include "keeper_spawn.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <sched.h>
 #include <signal.h>
@@ -17,12 +17,10 @@
 
 #include "util/text.h"
 
-#define STACK ((size_t)64 << 10)
-#define CLOSABLE                                                                                   \
-    65536 /* descriptors that are closed one by one, where close_range is not known                \
-           */
+#define STACK    ((size_t)64 << 10)
+#define CLOSABLE 65536 /* descriptors closed one by one on a kernel without close_range */
 
-/* In memory of its own: threads with small stacks come here. */
+/* Mapped rather than on the stack, which may be small. */
 struct plan {
     unsigned char stacks[2][STACK]; /* of the process in between, and of the keeper */
     char path[PATH_MAX];
@@ -36,20 +34,17 @@ struct plan {
     int error; /* of the child, that has our memory */
 };
 
-/* --- where it is --- */
+/* --- the executable --- */
 
 /* The directory of the object that this code is part of; "" where that is the program itself. */
 static void own_directory(struct plan *plan) {
-    struct dl_find_object found;
-    char *slash;
-
     plan->from[0] = '\0';
+    struct dl_find_object found;
     if (_dl_find_object((void *)(uintptr_t)gps_spawn_keeper, &found) == 0) {
         struct gps_text out = GPS_TEXT(plan->from);
-
         gps_text_str(&out, found.dlfo_link_map->l_name);
     }
-    slash = strrchr(plan->from, '/');
+    char *slash = strrchr(plan->from, '/');
     if (slash)
         *slash = '\0';
     else
@@ -58,17 +53,15 @@ static void own_directory(struct plan *plan) {
 
 static void program_directory(struct plan *plan) {
     ssize_t n = readlink("/proc/self/exe", plan->from, sizeof(plan->from) - 1);
-    char *slash;
-
     plan->from[n > 0 ? n : 0] = '\0';
-    slash = strrchr(plan->from, '/');
+    char *slash = strrchr(plan->from, '/');
     if (slash)
         *slash = '\0';
 }
 
 /* An absolute path, since the child leaves the program's working directory. */
 static int resolve(struct plan *plan, const char *path) {
-    if (realpath(path, plan->path) == NULL)
+    if (!realpath(path, plan->path))
         return -errno;
     return access(plan->path, X_OK) == 0 ? 0 : -errno;
 }
@@ -77,14 +70,11 @@ static int look_around(struct plan *plan) {
     static const char *const below[] = {"/gpushare", "/../bin/gpushare", "/../../bin/gpushare",
                                         "/../gpushare"};
     int status = -ENOENT;
-
     if (plan->from[0] == '\0')
         return -ENOENT;
     for (size_t i = 0; i < sizeof(below) / sizeof(*below) && status != 0; i++) {
         struct gps_text out = GPS_TEXT(plan->candidate);
-
-        gps_text_str(&out, plan->from);
-        gps_text_str(&out, below[i]);
+        gps_text_strs(&out, plan->from, below[i]);
         status = out.cut ? -ENAMETOOLONG : resolve(plan, plan->candidate);
     }
     return status;
@@ -92,26 +82,23 @@ static int look_around(struct plan *plan) {
 
 static int find(struct plan *plan) {
     const char *given = secure_getenv("GPUSHARE_KEEPER");
-    int status;
-
     if (given && given[0] != '\0')
         return resolve(plan, given);
     own_directory(plan);
-    status = look_around(plan);
+    int status = look_around(plan);
     if (status == 0)
         return 0;
     program_directory(plan);
     return look_around(plan);
 }
 
-/* --- becoming it --- */
+/* --- the processes --- */
 
-/* What runs in the program's memory does nothing but system calls. */
+/* A child that shares the program's memory only makes system calls. */
 #define BARE __attribute__((no_sanitize("address", "thread", "undefined")))
 
 BARE static void drop_descriptors(const struct plan *plan) {
     long null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
-
     for (long fd = 0; fd < 3; fd++) {
         if (null < 0)
             syscall(SYS_close, fd);
@@ -126,7 +113,6 @@ BARE static void drop_descriptors(const struct plan *plan) {
 
 BARE static int become_keeper(void *argument) {
     struct plan *plan = argument;
-
     syscall(SYS_setsid);
     drop_descriptors(plan);
     syscall(SYS_chdir, "/");
@@ -136,10 +122,10 @@ BARE static int become_keeper(void *argument) {
     return 1;
 }
 
-/* The process in between, whose end makes the keeper init's child. Exit signal 0: no SIGCHLD. */
+/* The process in between: when it exits, the keeper becomes a child of init. Exit signal 0, so that
+ * there is no SIGCHLD. */
 BARE static int become_parent(void *argument) {
     struct plan *plan = argument;
-
     if (clone(become_keeper, plan->stacks[1] + STACK, CLONE_VM | CLONE_VFORK, plan) < 0)
         plan->error = errno;
     syscall(SYS_exit_group, 0);
@@ -148,13 +134,12 @@ BARE static int become_parent(void *argument) {
 
 /* A handler of the program's must not run on the children's small stacks. */
 static int start(struct plan *plan) {
-    sigset_t all, before;
     int status = 0;
-    pid_t middle;
-
+    sigset_t all;
     sigfillset(&all);
+    sigset_t before;
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    middle = clone(become_parent, plan->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, plan);
+    pid_t middle = clone(become_parent, plan->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, plan);
     if (middle < 0)
         status = -errno;
     while (middle > 0 && waitpid(middle, NULL, (int)__WCLONE) < 0 && errno == EINTR)
@@ -163,21 +148,17 @@ static int start(struct plan *plan) {
     return status != 0 ? status : -plan->error;
 }
 
-/* Which store, in words that the tool understands. */
+/* The environment that tells the keeper its store. */
 static void describe(struct plan *plan, const struct gps_store *store) {
     const char *slash = strrchr(store->path, '/');
     struct gps_text out = GPS_TEXT(plan->directory);
-
     gps_text_str(&out, "GPUSHARE_DIR=");
     gps_text_bytes(&out, store->path, slash > store->path ? (size_t)(slash - store->path) : 1);
     out = GPS_TEXT(plan->name_space);
-    gps_text_str(&out, "GPUSHARE_NAMESPACE=");
-    gps_text_str(&out, slash + 1);
+    gps_text_strs(&out, "GPUSHARE_NAMESPACE=", slash + 1);
 }
 
 static void fill(struct plan *plan, const struct gps_store *store) {
-    struct rlimit limit;
-
     describe(plan, store);
     plan->argv[0] = plan->path;
     plan->argv[1] = (char *)(uintptr_t) "keeper";
@@ -186,6 +167,7 @@ static void fill(struct plan *plan, const struct gps_store *store) {
     plan->environment[1] = plan->directory;
     plan->environment[2] = plan->name_space;
     plan->descriptors = CLOSABLE;
+    struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < CLOSABLE)
         plan->descriptors = (unsigned)limit.rlim_cur;
 }
@@ -193,17 +175,14 @@ static void fill(struct plan *plan, const struct gps_store *store) {
 static struct plan *plan_new(void) {
     struct plan *plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-
     return plan == MAP_FAILED ? NULL : plan;
 }
 
 int gps_spawn_keeper(const struct gps_store *store) {
     struct plan *plan = plan_new();
-    int status;
-
     if (!plan)
         return -ENOMEM;
-    status = find(plan);
+    int status = find(plan);
     if (status == 0) {
         fill(plan, store);
         status = start(plan);
@@ -215,11 +194,9 @@ int gps_spawn_keeper(const struct gps_store *store) {
 int gps_spawn_program(char *path, size_t size) {
     struct gps_text out = gps_text_on(path, size);
     struct plan *plan = plan_new();
-    int status;
-
     if (!plan)
         return -ENOMEM;
-    status = find(plan);
+    int status = find(plan);
     if (status == 0)
         gps_text_str(&out, plan->path);
     munmap(plan, sizeof(*plan));

@@ -1,9 +1,10 @@
 /*
- * keeper_spawn.h - starts the keeper, from inside a program that is not to notice.
+ * keeper_spawn.h - starts the keeper from inside a program, invisibly to the program.
  *
- * No SIGCHLD, nothing for the program's wait() to find, none of its descriptors, environment or
- * memory: the child runs on a stack of its own in the program's memory, as after vfork, until it
- * has become `gpushare keeper`; and it is init's child, in a session of its own.
+ * The program gets no SIGCHLD, its wait() finds no child, and the keeper inherits none of its
+ * descriptors or environment. The child runs on a stack of its own in the program's memory, as
+ * after vfork, until it has executed `gpushare keeper`. It becomes a child of init in a session of
+ * its own. Safe from any thread. No malloc.
  */
 #ifndef GPS_KEEPER_SPAWN_H
 #define GPS_KEEPER_SPAWN_H
@@ -13,13 +14,13 @@
 
 #include "directory/store.h"
 
-/* Where it is: GPUSHARE_KEEPER, else `gpushare` beside the library or, as it is installed, in
- * ../bin or ../../bin from there, else beside the program itself. 0; -ENOENT, -EACCES. No malloc.
- */
+/* The path of the keeper's executable: GPUSHARE_KEEPER, else `gpushare` beside the library or in
+ * ../bin or ../../bin of its directory, else the same places around the program's executable. 0,
+ * -ENOENT, -EACCES, -ENOMEM or -ENAMETOOLONG. */
 int gps_spawn_program(char *path, size_t size);
 
-/* Returns when the keeper has been executed, not when it listens. It may end at once because
- * another one keeps. 0 or -errno. */
+/* Executes the keeper, and does not wait until it listens. The new process may end at once because
+ * another one holds the leader lock. 0 or -errno. */
 int gps_spawn_keeper(const struct gps_store *store);
 
 #endif

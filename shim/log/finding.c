@@ -1,5 +1,5 @@
 /*
- * finding.c - the catalogue of gpushare/finding.h, looked up.
+ * finding.c - looks findings up in the catalogue of gpushare/finding.h.
  */
 #include <stddef.h>
 
@@ -16,11 +16,9 @@ static const struct row {
 #undef FINDING_ROW
 };
 
-/* Numbers may come from outside (a log of a newer version): what is not in the table is "unknown".
- */
+/* A number may come from the log of a newer version; one outside the table is "unknown". */
 static const struct row *row_of(enum gps_finding finding) {
     static const struct row unknown = {"unknown", GPS_LEVEL_ERROR, "an unknown finding", ""};
-
     return (unsigned)finding < GPS_FINDING_COUNT ? &rows[finding] : &unknown;
 }
 

@@ -1,18 +1,16 @@
 /*
- * format_jsonl.c - a report as one line of JSON, by docs/log.schema.json. See format.h.
+ * format_jsonl.c - formats a report as one line of JSON, by docs/log.schema.json. See format.h.
  */
-#include "log_view.h"
+#include "format_common.h"
 #include "util/digits.h"
 
 static void add_key(struct gps_text *text, const char *key) {
-    gps_text_str(text, ",\"");
-    gps_text_str(text, key);
-    gps_text_str(text, "\":");
+    gps_text_strs(text, ",\"", key, "\":");
 }
 
 static void add_string(struct gps_text *text, const char *key, const char *value) {
     add_key(text, key);
-    gps_text_json(text, value != NULL && value[0] != '\0' ? value : NULL);
+    gps_text_json(text, value && value[0] != '\0' ? value : NULL);
 }
 
 /* 0 says that the number is not known. */
@@ -24,11 +22,16 @@ static void add_number(struct gps_text *text, const char *key, uint64_t value) {
         gps_text_dec(text, value);
 }
 
+/* Begins a string, or adds null for a value that is not known. */
+static bool begin_string(struct gps_text *text, const char *key, bool known) {
+    add_key(text, key);
+    gps_text_str(text, known ? "\"" : "null");
+    return known;
+}
+
 /* A string: JSON's numbers end at 2^53 in many readers. */
 static void add_address(struct gps_text *text, const char *key, uint64_t value) {
-    add_key(text, key);
-    gps_text_str(text, value == 0 ? "null" : "\"");
-    if (value == 0)
+    if (!begin_string(text, key, value != 0))
         return;
     gps_text_hex(text, value);
     gps_text_str(text, "\"");
@@ -45,9 +48,7 @@ static void add_stamp(struct gps_text *text, const struct gps_stamp *stamp) {
 }
 
 static void add_when(struct gps_text *text, const char *key, uint64_t time) {
-    add_key(text, key);
-    gps_text_str(text, time == 0 ? "null" : "\"");
-    if (time == 0)
+    if (!begin_string(text, key, time != 0))
         return;
     gps_text_time(text, time);
     gps_text_str(text, "\"");
@@ -57,10 +58,8 @@ static void add_when(struct gps_text *text, const char *key, uint64_t time) {
 static void add_subject(struct gps_text *text, const struct gps_report *report) {
     add_address(text, "ptr", report->pointer);
     add_number(text, "size", report->size);
-    add_key(text, "region");
-    gps_text_str(text, !report->region ? "null" : "\"");
-    if (report->region) {
-        gps_logview_id(text, report->region);
+    if (begin_string(text, "region", report->region != NULL)) {
+        gps_format_id(text, report->region);
         gps_text_str(text, "\"");
     }
     add_string(text, "name", report->name);
@@ -73,15 +72,11 @@ static void add_subject(struct gps_text *text, const struct gps_report *report) 
 }
 
 static void add_site(struct gps_text *text, uint64_t site) {
-    char hex[GPS_HEX64];
-
-    add_key(text, "site");
-    gps_text_str(text, site == 0 ? "null" : "\"");
-    if (site == 0)
+    if (!begin_string(text, "site", site != 0))
         return;
+    char hex[GPS_HEX64];
     gps_hex64_format(site, hex);
-    gps_text_str(text, hex);
-    gps_text_str(text, "\"");
+    gps_text_strs(text, hex, "\"");
 }
 
 static void add_stack(struct gps_text *text, const struct gps_frame *stack, unsigned count) {
@@ -90,7 +85,6 @@ static void add_stack(struct gps_text *text, const struct gps_frame *stack, unsi
     for (unsigned i = 0; i < count; i++) {
         const struct gps_frame *frame = &stack[i];
         bool placed = frame->module[0] != '\0';
-
         gps_text_str(text, i == 0 ? "{\"module\":" : ",{\"module\":");
         gps_text_json(text, placed ? frame->module : NULL);
         gps_text_str(text, ",\"offset\":\"");
@@ -118,7 +112,6 @@ static void add_priors(struct gps_text *text, const struct gps_report *report,
     for (unsigned i = 0; i < report->prior_count; i++) {
         const struct gps_prior *prior = &report->prior[i];
         const struct gps_owner *owner = prior->owner;
-
         gps_text_str(text, i == 0 ? "{" : ",{");
         if (owner)
             add_identity(text, owner->pid, owner->pid_ns, owner->command);
@@ -137,7 +130,6 @@ static void add_others(struct gps_text *text, const struct gps_report *report) {
     gps_text_str(text, "[");
     for (unsigned i = 0; i < report->other_count; i++) {
         const struct gps_owner *owner = &report->others[i].owner;
-
         gps_text_str(text, i == 0 ? "{" : ",{");
         add_identity(text, owner->pid, owner->pid_ns, owner->command);
         add_when(text, "since", report->others[i].since);
@@ -149,10 +141,9 @@ static void add_others(struct gps_text *text, const struct gps_report *report) {
 static void add_api(struct gps_text *text, const char *api) {
     char name[64];
     struct gps_text bare = GPS_TEXT(name);
-
     if (api)
-        gps_logview_api(&bare, api);
-    add_string(text, "api", api != NULL ? name : NULL);
+        gps_format_api(&bare, api);
+    add_string(text, "api", api ? name : NULL);
 }
 
 static void write_jsonl(struct gps_text *text, const struct gps_report *report,
@@ -175,17 +166,16 @@ static void write_jsonl(struct gps_text *text, const struct gps_report *report,
 
 struct gps_text gps_logline_jsonl(char *buffer, size_t size, const struct gps_report *report,
                                   const struct gps_stamp *stamp, uint64_t site) {
-    struct gps_logview view = {.report = *report, .omitted = 0};
+    struct gps_format_view view = {.report = *report, .omitted = 0};
     struct gps_text text;
-
     do {
         text = gps_text_on(buffer, size);
         write_jsonl(&text, &view.report, stamp, site);
-    } while (text.cut && gps_logview_shrink(&view));
+    } while (text.cut && gps_format_shrink(&view));
     return text;
 }
 
-/* The number after the keys of a report, and what rules go by. */
+/* The keys of a report, then the allocation's number and the facts that rules match. */
 static void write_allocation(struct gps_text *text, const struct gps_listed_line *line,
                              const struct gps_stamp *stamp, unsigned stack_count) {
     const struct gps_report facts = {.pointer = line->pointer,
@@ -193,7 +183,6 @@ static void write_allocation(struct gps_text *text, const struct gps_listed_line
                                      .device = line->device,
                                      .context = line->context};
     char hex[GPS_HEX64];
-
     gps_hex64_format(line->process, hex);
     add_stamp(text, stamp);
     gps_text_str(text, ",\"level\":\"info\",\"finding\":null");
@@ -215,7 +204,6 @@ struct gps_text gps_logline_allocation(char *buffer, size_t size,
                                        const struct gps_stamp *stamp) {
     unsigned stack_count = line->stack_count;
     struct gps_text text;
-
     do {
         text = gps_text_on(buffer, size);
         write_allocation(&text, line, stamp, stack_count);
@@ -227,7 +215,6 @@ struct gps_text gps_logline_allocation(char *buffer, size_t size,
 struct gps_text gps_logline_notice_jsonl(char *buffer, size_t size, const char *message,
                                          const struct gps_stamp *stamp) {
     struct gps_text text = gps_text_on(buffer, size);
-
     add_stamp(&text, stamp);
     gps_text_str(&text, ",\"level\":\"info\",\"finding\":null,\"api\":null,\"ptr\":null,"
                         "\"size\":null,\"region\":null,\"name\":null,\"device\":null,"
@@ -242,7 +229,6 @@ struct gps_text gps_logline_summary_jsonl(char *buffer, size_t size, const struc
                                           const struct gps_stamp *stamp) {
     char sum[256];
     struct gps_text message = GPS_TEXT(sum);
-
-    gps_logview_tally(&message, tally);
+    gps_format_tally(&message, tally);
     return gps_logline_notice_jsonl(buffer, size, sum, stamp);
 }

@@ -1,13 +1,13 @@
 /*
- * format_text.c - a report as a person reads it, in the manner of compute-sanitizer. See
- * format.h.
+ * format_text.c - formats a report for people, in the manner of compute-sanitizer. See format.h.
  */
-#include "log_view.h"
+#include "format_common.h"
 
 #define MARGIN "========= "
 #define INDENT MARGIN "    "
 
-/* "app (pid 12)"; a pid of another namespace than ours says so: two containers can have one 1. */
+/* "app (pid 12)", with the pid namespace if it is another one: two containers can both have pid 1.
+ */
 static void add_process(struct gps_text *text, const char *command, uint32_t pid, uint64_t pid_ns,
                         const struct gps_stamp *stamp) {
     gps_text_plain(text, command);
@@ -28,7 +28,6 @@ static void add_owner(struct gps_text *text, const struct gps_owner *owner,
 static const char *capital_level(enum gps_finding finding) {
     static const char *const names[] = {
         [GPS_LEVEL_INFO] = "INFO", [GPS_LEVEL_WARNING] = "WARNING", [GPS_LEVEL_ERROR] = "ERROR"};
-
     return names[gps_finding_level(finding)];
 }
 
@@ -37,21 +36,17 @@ static void add_title(struct gps_text *text, const struct gps_report *report) {
     gps_text_str(text, gps_finding_id(report->finding));
     if (report->api) {
         gps_text_str(text, " in ");
-        gps_logview_api(text, report->api);
+        gps_format_api(text, report->api);
     }
 }
 
 static void add_heading(struct gps_text *text, const struct gps_report *report,
                         const struct gps_stamp *stamp) {
-    gps_text_str(text, MARGIN "GPUSHARE ");
-    gps_text_str(text, capital_level(report->finding));
-    gps_text_str(text, ": ");
+    gps_text_strs(text, MARGIN "GPUSHARE ", capital_level(report->finding), ": ");
     add_title(text, report);
     gps_text_str(text, ", by ");
     add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp);
-    gps_text_str(text, "\n" INDENT);
-    gps_text_str(text, gps_finding_sentence(report->finding));
-    gps_text_str(text, "\n");
+    gps_text_strs(text, "\n" INDENT, gps_finding_sentence(report->finding), "\n");
 }
 
 /* "64 MiB (67108864 bytes)" */
@@ -64,10 +59,9 @@ static void add_bytes(struct gps_text *text, uint64_t bytes) {
     gps_text_str(text, " bytes)");
 }
 
-/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": what of it is known. */
+/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...", as far as known. */
 static void add_memory(struct gps_text *text, const struct gps_report *report) {
     const char *before = INDENT;
-
     if (report->pointer != 0) {
         gps_text_str(text, INDENT "at ");
         gps_text_hex(text, report->pointer);
@@ -79,14 +73,12 @@ static void add_memory(struct gps_text *text, const struct gps_report *report) {
         before = ", ";
     }
     if (report->device >= 0) {
-        gps_text_str(text, before);
-        gps_text_str(text, "GPU ");
+        gps_text_strs(text, before, "GPU ");
         gps_text_sdec(text, report->device);
         before = ", ";
     }
     if (report->context != 0) {
-        gps_text_str(text, before);
-        gps_text_str(text, "context ");
+        gps_text_strs(text, before, "context ");
         gps_text_hex(text, report->context);
         before = ", ";
     }
@@ -96,8 +88,7 @@ static void add_memory(struct gps_text *text, const struct gps_report *report) {
 
 /* "region frames (id 0011...)" */
 static void add_region(struct gps_text *text, const struct gps_report *report) {
-    bool named = report->name != NULL && report->name[0] != '\0';
-
+    bool named = report->name && report->name[0] != '\0';
     if (!named && !report->region)
         return;
     gps_text_str(text, INDENT "region ");
@@ -105,7 +96,7 @@ static void add_region(struct gps_text *text, const struct gps_report *report) {
         gps_text_plain(text, report->name);
     if (report->region) {
         gps_text_str(text, named ? " (id " : "with id ");
-        gps_logview_id(text, report->region);
+        gps_format_id(text, report->region);
         gps_text_str(text, named ? ")" : "");
     }
     gps_text_str(text, "\n");
@@ -128,9 +119,8 @@ static void add_frames(struct gps_text *text, const struct gps_frame *stack, uns
         add_frame(text, i, &stack[i]);
 }
 
-static void add_stack_text(struct gps_text *text, const struct gps_logview *view) {
+static void add_stack_text(struct gps_text *text, const struct gps_format_view *view) {
     const struct gps_report *report = &view->report;
-
     if (report->stack_count > 0)
         gps_text_str(text, INDENT "Host frames:\n");
     add_frames(text, report->stack, report->stack_count);
@@ -145,7 +135,6 @@ static void add_stack_text(struct gps_text *text, const struct gps_logview *view
 static void add_prior(struct gps_text *text, const struct gps_prior *prior,
                       const struct gps_stamp *stamp) {
     const char capital = (char)(prior->what[0] - 'a' + 'A');
-
     gps_text_str(text, INDENT);
     gps_text_bytes(text, &capital, 1);
     gps_text_str(text, prior->what + 1);
@@ -154,7 +143,7 @@ static void add_prior(struct gps_text *text, const struct gps_prior *prior,
         add_owner(text, prior->owner, stamp);
     }
     if (prior->time != 0) {
-        gps_text_str(text, prior->owner != NULL ? ", " : " ");
+        gps_text_str(text, prior->owner ? ", " : " ");
         gps_text_time(text, prior->time);
     }
     gps_text_str(text, prior->stack_count == 0 ? "\n" : prior->time != 0 ? ", at:\n" : " at:\n");
@@ -172,10 +161,9 @@ static void add_other(struct gps_text *text, const struct gps_party *other,
     gps_text_str(text, "\n");
 }
 
-static void write_text(struct gps_text *text, const struct gps_logview *view,
+static void write_text(struct gps_text *text, const struct gps_format_view *view,
                        const struct gps_stamp *stamp) {
     const struct gps_report *report = &view->report;
-
     add_heading(text, report, stamp);
     add_memory(text, report);
     add_region(text, report);
@@ -189,27 +177,23 @@ static void write_text(struct gps_text *text, const struct gps_logview *view,
     add_stack_text(text, view);
     for (unsigned i = 0; i < report->prior_count; i++)
         add_prior(text, &report->prior[i], stamp);
-    gps_text_str(text, INDENT "Hint: ");
-    gps_text_str(text, gps_finding_hint(report->finding));
-    gps_text_str(text, "\n=========\n");
+    gps_text_strs(text, INDENT "Hint: ", gps_finding_hint(report->finding), "\n=========\n");
 }
 
 struct gps_text gps_logline_text(char *buffer, size_t size, const struct gps_report *report,
                                  const struct gps_stamp *stamp) {
-    struct gps_logview view = {.report = *report, .omitted = 0};
+    struct gps_format_view view = {.report = *report, .omitted = 0};
     struct gps_text text;
-
     do {
         text = gps_text_on(buffer, size);
         write_text(&text, &view, stamp);
-    } while (text.cut && gps_logview_shrink(&view));
+    } while (text.cut && gps_format_shrink(&view));
     return text;
 }
 
 struct gps_text gps_logline_repeat_text(char *buffer, size_t size, const struct gps_report *first,
                                         uint64_t count) {
     struct gps_text text = gps_text_on(buffer, size);
-
     gps_text_str(&text, MARGIN "GPUSHARE: ");
     add_title(&text, first);
     if (first->pointer != 0) {
@@ -224,18 +208,14 @@ struct gps_text gps_logline_repeat_text(char *buffer, size_t size, const struct 
 
 struct gps_text gps_logline_notice_text(char *buffer, size_t size, const char *message) {
     struct gps_text text = gps_text_on(buffer, size);
-
-    gps_text_str(&text, MARGIN "GPUSHARE: ");
-    gps_text_str(&text, message);
-    gps_text_str(&text, "\n");
+    gps_text_strs(&text, MARGIN "GPUSHARE: ", message, "\n");
     return text;
 }
 
 struct gps_text gps_logline_summary_text(char *buffer, size_t size, const struct gps_tally *tally) {
     struct gps_text text = gps_text_on(buffer, size);
-
     gps_text_str(&text, MARGIN "GPUSHARE SUMMARY: ");
-    gps_logview_tally(&text, tally);
+    gps_format_tally(&text, tally);
     gps_text_str(&text, "\n");
     return text;
 }

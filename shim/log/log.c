@@ -1,26 +1,25 @@
 /*
- * log.c - which reports are written, and how often each came.
+ * log.c - decides which reports are written, and counts their repeats.
  *
- * Repeats are found in a table of call sites without a lock: a slot is claimed once by compare and
- * swap of its key and never given up. Whoever claims it writes the report; whoever finds the key
- * counts. The claimer fills in what the summary wants to say and then marks the slot as filled.
+ * Repeats are found without a lock in a table of call sites. A slot is claimed once, by compare and
+ * swap of its key, and never released. The thread that claims a slot writes the report; a thread
+ * that finds its key counts a repeat. The claimer fills in the facts for the summary and then marks
+ * the slot as filled.
  *
- * The counts belong to one process: state.pid says which. A forked child that has not called
- * gps_log_open yet reports plainly and counts nothing, as does a vfork child, which shares our
- * memory.
+ * The counts belong to the process state.pid. A forked child that has not called gps_log_open yet
+ * writes every report and counts nothing. So does a vfork child, which shares its parent's memory.
  */
-#define _GNU_SOURCE
 #include "log.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "format.h"
 #include "sink.h"
+#include "util/clock.h"
 
 #define SITES 256u
 
@@ -36,7 +35,7 @@ struct site {
 };
 
 static struct {
-    _Atomic pid_t pid; /* whose state this is */
+    _Atomic pid_t pid; /* of the process that this state belongs to */
     atomic_bool open;
     _Atomic unsigned format, level;
     uint64_t max; /* bytes */
@@ -52,7 +51,6 @@ static bool is_ours(void) {
 
 void gps_log_start(void) {
     int saved = errno;
-
     gps_sink_start();
     atomic_store(&state.pid, getpid());
     errno = saved;
@@ -73,7 +71,6 @@ static void forget(void) {
 
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self) {
     int saved = errno;
-
     if (!is_ours())
         forget();
     state.self = *self;
@@ -92,13 +89,11 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 /* Never 0. The finding is mixed in: two findings of one call site are two. */
 static uint64_t key_of(const struct gps_report *report) {
     uint64_t key = report->stack_hash ^ ((uint64_t)report->finding + 1) * 0x9e3779b97f4a7c15u;
-
     return key != 0 ? key : 1;
 }
 
 static void fill(struct site *site, const struct gps_report *report) {
     struct gps_text api = GPS_TEXT(site->api);
-
     gps_text_str(&api, report->api);
     site->finding = report->finding;
     site->device = report->device;
@@ -107,15 +102,13 @@ static void fill(struct site *site, const struct gps_report *report) {
     atomic_store(&site->filled, true);
 }
 
-/* Whether the same was reported before; counts it then. If not, `claim` keeps a place for it. A
- * hash of 0 knows no call site. */
+/* Whether an equal report came before; if so, counts the repeat. Otherwise `claim` takes a slot for
+ * it. A hash of 0 means that the call site is not known. */
 static bool is_repeat(const struct gps_report *report, bool claim) {
     uint64_t key = key_of(report);
-
     for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
         struct site *site = &state.sites[(key + i) % SITES];
         uint64_t found = claim ? 0 : atomic_load(&site->key);
-
         if (claim && atomic_compare_exchange_strong(&site->key, &found, key))
             fill(site, report);
         if (found == key)
@@ -131,10 +124,7 @@ static bool is_repeat(const struct gps_report *report, bool claim) {
 /* --- writing --- */
 
 static struct gps_stamp stamp_now(void) {
-    struct timespec now = {0, 0};
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (struct gps_stamp){.time = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+    return (struct gps_stamp){.time = gps_clock_now(),
                               .pid = (uint32_t)getpid(),
                               .tid = (uint32_t)gettid(),
                               .pid_ns = state.self.pid_ns,
@@ -156,34 +146,33 @@ static bool put(struct gps_text text) {
                      : gps_sink_write_stderr(text.bytes, text.length);
 }
 
-/* Says once that the log is full. */
+/* Writes once that the log is full. */
 static void put_full(void) {
-    char buffer[1024], message[256];
+    char message[256];
     struct gps_text said = GPS_TEXT(message);
     struct gps_stamp stamp = stamp_now();
-
     if (atomic_exchange(&state.full_log, true))
         return;
     gps_text_str(&said, "the log of this process has reached log_max (");
     gps_text_size(&said, state.max);
     gps_text_str(&said, "); further findings are only counted");
+    char buffer[1024];
     put(is_jsonl() ? gps_logline_notice_jsonl(buffer, sizeof(buffer), message, &stamp)
                    : gps_logline_notice_text(buffer, sizeof(buffer), message));
 }
 
-/* Memory for one line: more than a thread's stack should have to bear. With none to be had a small
- * one on the stack holds what matters most. */
+/* The line is formatted in mapped memory, because it may exceed a small stack. Without memory a
+ * small buffer on the stack holds the most important parts. */
 static bool put_report(const struct gps_report *report) {
-    char small[2048];
     char *large =
         mmap(NULL, GPS_LOGLINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char small[2048];
     char *buffer = large != MAP_FAILED ? large : small;
     const size_t size = large != MAP_FAILED ? GPS_LOGLINE_BYTES : sizeof(small);
     struct gps_stamp stamp = stamp_now();
     bool done = put(is_jsonl() ? gps_logline_jsonl(buffer, size, report, &stamp,
                                                    report->stack_hash != 0 ? key_of(report) : 0)
                                : gps_logline_text(buffer, size, report, &stamp));
-
     if (large != MAP_FAILED)
         munmap(large, GPS_LOGLINE_BYTES);
     return done;
@@ -194,7 +183,6 @@ void gps_log_allocation(const struct gps_listed_line *line) {
     const size_t size = line->stack_count != 0 ? GPS_LOGLINE_BYTES : 2048;
     char *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct gps_stamp stamp = stamp_now();
-
     if (buffer != MAP_FAILED && is_jsonl() && atomic_load(&state.written) < state.max)
         put(gps_logline_allocation(buffer, size, line, &stamp));
     else if (is_jsonl())
@@ -212,18 +200,16 @@ static void count(const struct gps_report *report) {
 
 static bool is_wanted(enum gps_finding finding) {
     unsigned least = is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING;
-
     return gps_finding_level(finding) >= least;
 }
 
-bool gps_log_settles(const struct gps_report *report) {
+bool gps_log_skips(const struct gps_report *report) {
     return !is_wanted(report->finding) || (is_ours() && is_repeat(report, false));
 }
 
 bool gps_log_report(const struct gps_report *report) {
     int saved = errno;
     bool ours = is_ours();
-
     if (!is_wanted(report->finding) || (ours && is_repeat(report, true)))
         return false;
     if (ours)
@@ -242,7 +228,6 @@ bool gps_log_report(const struct gps_report *report) {
 
 static uint64_t put_repeats(struct site *site) {
     uint64_t repeats = atomic_load(&site->repeats);
-    char buffer[1024];
     const struct gps_report first = {.finding = site->finding,
                                      .api = site->api[0] != '\0' ? site->api : NULL,
                                      .pointer = site->pointer,
@@ -251,9 +236,9 @@ static uint64_t put_repeats(struct site *site) {
                                      .count = repeats,
                                      .detail = "further occurrences at the same call site"};
     struct gps_stamp stamp = stamp_now();
-
     if (repeats == 0)
         return 0;
+    char buffer[1024];
     if (is_jsonl())
         put(gps_logline_jsonl(buffer, sizeof(buffer), &first, &stamp, atomic_load(&site->key)));
     else
@@ -262,9 +247,8 @@ static uint64_t put_repeats(struct site *site) {
 }
 
 static void put_summary(const struct gps_tally *tally) {
-    char buffer[1024];
     struct gps_stamp stamp = stamp_now();
-
+    char buffer[1024];
     if (is_jsonl())
         put(gps_logline_summary_jsonl(buffer, sizeof(buffer), tally, &stamp));
     else
@@ -276,7 +260,6 @@ void gps_log_summary(void) {
                               .errors = atomic_load(&state.errors),
                               .full = atomic_load(&state.full)};
     int saved = errno;
-
     if (!is_ours() || tally.findings == 0 || atomic_exchange(&state.summed_up, true))
         return;
     for (unsigned i = 0; i < SITES; i++)

@@ -1,20 +1,14 @@
 /*
- * log.h - reports, from a finding and its facts to one write(2).
+ * log.h - writes reports: each is a finding with its facts, written with one write(2).
  *
- * Owns where reports go (stderr or a file), their two formats (text in the manner of
- * compute-sanitizer, JSON lines) and the count of repeats: the same finding from the same stack is
- * written once and counted, and the counts come with the summary at the end.
+ * A report goes to stderr or to a log file, as text in the manner of compute-sanitizer or as a line
+ * of JSON. The same finding from the same stack is a repeat: it is counted, not written, and the
+ * summary at the end gives the count. After log_max bytes a process writes one notice and then only
+ * counts findings.
  *
- * A report is formatted in memory of its own and written with one write, so that lines of processes
- * and threads never mix; a log file is opened (O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, mode
- * 0600) for each report and closed again, so no descriptor stays with the program. SIGPIPE and
- * SIGXFSZ are blocked around the write, and one that our own write raised is taken back. stderr is
- * written to only while descriptor 2 is what it was when the library was loaded, or is a terminal
- * or opened for writing only: programs that close it can have a socket or a database there. A write
- * that would block on a non-blocking descriptor is dropped and counted. errno is preserved. Safe
- * from any thread. No malloc.
- *
- * A process writes at most log_max bytes; then a notice, and findings are only counted.
+ * Each report is formatted in memory of its own and written at once, so lines of different threads
+ * and processes never mix. sink.h describes how a write stays harmless to the program; a write that
+ * would block is dropped and counted. errno is preserved. Safe from any thread. No malloc.
  */
 #ifndef GPS_LOG_H
 #define GPS_LOG_H
@@ -34,12 +28,12 @@ struct gps_party {
     uint64_t since; /* when it opened, or exported; 0: not known */
 };
 
-/* An earlier event that matters. */
+/* An earlier event that explains the finding. */
 struct gps_prior {
     const char *what;              /* "allocated", "freed", ... */
-    const struct gps_owner *owner; /* whose deed; NULL: this process's */
+    const struct gps_owner *owner; /* the process that did it; NULL: this one */
     uint64_t time;                 /* 0: not known */
-    uint32_t trace;                /* the core's name for its stack, which it fills in below */
+    uint32_t trace; /* of its stack (trace.h), from which reporter.c fills in stack */
     const struct gps_frame *stack;
     unsigned stack_count;
 };
@@ -54,10 +48,10 @@ struct gps_report {
     const char *name; /* of the region */
     int device;       /* ordinal in this process; -1 */
     uint64_t context;
-    const char *detail; /* one sentence with the specifics; what differs, why it was refused */
-    const struct gps_party *others; /* processes this is about: holders, owner */
+    const char *detail; /* one sentence with the specifics: the difference, the reason */
+    const struct gps_party *others; /* the other processes involved: users, owner */
     unsigned other_count;
-    uint64_t count; /* occurrences that it stands for; 0 is 1 */
+    uint64_t count; /* occurrences that the report stands for; 0 means 1 */
     const struct gps_frame *stack;
     unsigned stack_count;
     struct gps_prior prior[GPS_PRIORS]; /* oldest first */
@@ -67,8 +61,8 @@ struct gps_report {
 
 /* One allocation, for allocation_log.h. */
 struct gps_listed_line {
-    uint64_t process; /* tells processes apart that have one pid, as before and after an exec */
-    uint64_t number;  /* of it among those of the process, from 1 */
+    uint64_t process; /* distinguishes processes with one pid, as before and after an exec */
+    uint64_t number;  /* of the allocation in its process, from 1 */
     const char *api;
     uint64_t pointer, size, context;
     int device;                    /* -1: not known */
@@ -79,28 +73,29 @@ struct gps_listed_line {
     unsigned stack_count;
 };
 
-/* At library load: remembers what descriptor 2 is. */
+/* At library load: remembers the file behind descriptor 2. */
 void gps_log_start(void);
-/* At the first CUDA call, with the options that hold from now on; by one thread, before others
- * report to a log. Before it, and in a forked child before gps_log_open was called again, reports
- * go to stderr as text, level warning. In a forked child it forgets what the parent reported. */
+/* Sets the options at the first CUDA call; one thread calls it before others report. Before this
+ * call, and in a forked child before it calls it again, reports go to stderr as text from level
+ * warning on. In a forked child it forgets the reports of the parent. */
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self);
 
-/* Whether a report, of which only finding, api and stack_hash are known yet, is not to be written:
- * below log_level, or a repeat, which is counted here. Spares what filling in its frames costs. */
-bool gps_log_settles(const struct gps_report *report);
+/* Whether a report with only finding, api and stack_hash filled in needs no more: its level is
+ * below log_level, or it is a repeat, which this call counts. Saves the cost of filling in its
+ * frames. */
+bool gps_log_skips(const struct gps_report *report);
 
-/* Writes or counts one report. False when it was a repeat or below log_level. In JSON, "count" is
- * the number of occurrences that a line stands for, at the end all repeats of one call site; "site"
- * says which line it repeats. */
+/* Writes or counts one report. False: it was a repeat or below log_level. In JSON, "count" is the
+ * number of occurrences that a line stands for (at the end: all repeats of one call site), and
+ * lines of one call site have the same "site". */
 bool gps_log_report(const struct gps_report *report);
 
-/* Writes it, if the log is one of JSON lines. Counts as no finding. */
+/* Writes the line if the log format is JSON. It does not count as a finding. */
 void gps_log_allocation(const struct gps_listed_line *line);
 
-/* Once at the end, if anything was reported: the counts of repeated findings and one summary line
- * ("========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated"; in JSON, a line of the same keys
- * whose "finding" is null). Only in the process that reported: not in a child of vfork. */
+/* Writes, once at the end and only if there was a report, the counts of repeated findings and one
+ * summary line ("========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated"; in JSON a line with
+ * the same keys whose "finding" is null). Does nothing in a child of vfork. */
 void gps_log_summary(void);
 
 /* The catalogue. */

@@ -1,7 +1,6 @@
 /*
- * sink.c - where reports go: one buffer, one write, and no harm to the program.
+ * sink.c - writes a finished line to stderr or to the log file; see sink.h.
  */
-#define _GNU_SOURCE
 #include "sink.h"
 
 #include <errno.h>
@@ -13,15 +12,15 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "util/pending_signal.h"
 #include "util/text.h"
 
 #define PATH_BYTES (PATH_MAX + 16u) /* what is cut here is too long for open as well */
 
-/* How often a write that has begun is continued on a pipe that stays full, and how long it waits
- * for room each time: half a report helps nobody, but neither may the program stand still. */
+/* How often a write that has begun is continued on a full pipe, and how many milliseconds each
+ * attempt waits for room. Half a report is useless, but the program must not hang either. */
 #define PATIENCE    5
 #define PATIENCE_MS 10
 
@@ -35,7 +34,6 @@ static struct {
 
 void gps_sink_start(void) {
     struct stat info;
-
     state.known = fstat(STDERR_FILENO, &info) == 0;
     if (!state.known)
         return;
@@ -58,7 +56,6 @@ static void expand(const char *log, uint32_t pid, const char *command, struct gp
 
 void gps_sink_open(const char *log, uint32_t pid, const char *command) {
     struct gps_text path = GPS_TEXT(state.path);
-
     atomic_store(&state.complained, false);
     if (strcmp(log, "stderr") == 0)
         return;
@@ -75,10 +72,8 @@ void gps_sink_open(const char *log, uint32_t pid, const char *command) {
 static int write_all(int fd, const char *bytes, size_t count) {
     int patience = PATIENCE;
     size_t done = 0;
-
     while (done < count) {
         ssize_t wrote = write(fd, bytes + done, count - done);
-
         if (wrote > 0) {
             done += (size_t)wrote;
             patience = PATIENCE;
@@ -86,7 +81,6 @@ static int write_all(int fd, const char *bytes, size_t count) {
             continue;
         } else if (wrote < 0 && errno == EAGAIN && done > 0 && patience-- > 0) {
             struct pollfd room = {.fd = fd, .events = POLLOUT};
-
             (void)poll(&room, 1, PATIENCE_MS);
         } else {
             return wrote < 0 ? errno : EIO;
@@ -95,48 +89,35 @@ static int write_all(int fd, const char *bytes, size_t count) {
     return 0;
 }
 
-/* Takes back the signal that a failed write raised in this thread. None came if it is ignored. */
-static void take_back(int signal_number) {
-    const struct timespec now = {0, 0};
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, signal_number);
-    while (sigtimedwait(&set, NULL, &now) < 0 && errno == EINTR)
-        continue;
-}
-
 /* write_all, with the two signals blocked that a write can raise. */
 static int write_blocked(int fd, const char *bytes, size_t count) {
-    sigset_t raised, before, pending;
-    int error;
-
+    sigset_t raised;
     sigemptyset(&raised);
     sigaddset(&raised, SIGPIPE);
     sigaddset(&raised, SIGXFSZ);
+    sigset_t before;
     pthread_sigmask(SIG_BLOCK, &raised, &before);
+    sigset_t pending;
     sigpending(&pending);
-    error = write_all(fd, bytes, count);
+    int error = write_all(fd, bytes, count);
     if (error == EPIPE && !sigismember(&pending, SIGPIPE))
-        take_back(SIGPIPE);
+        gps_signal_discard(SIGPIPE);
     if (error == EFBIG && !sigismember(&pending, SIGXFSZ))
-        take_back(SIGXFSZ);
+        gps_signal_discard(SIGXFSZ);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
 
-/* Whether descriptor 2 is the program's stderr still. Programs close it, and then a socket or a
- * database may have its number. What was there at load is trusted, and so is what a daemon
- * redirects to: a terminal, or a file or pipe opened for writing only. */
+/* Whether descriptor 2 still is the program's stderr. A program may close it, and then a socket or
+ * a database can get its number. Trusted are the file that was there at load, and the usual targets
+ * of a daemon's redirection: a terminal, or a file or pipe opened for writing only. */
 static bool stderr_is_stderr(void) {
     struct stat info;
-    int flags;
-
     if (fstat(STDERR_FILENO, &info) != 0)
         return false;
     if (state.known && info.st_dev == state.device && info.st_ino == state.inode)
         return true;
-    flags = fcntl(STDERR_FILENO, F_GETFL);
+    int flags = fcntl(STDERR_FILENO, F_GETFL);
     if (flags >= 0 && (flags & O_ACCMODE) == O_WRONLY)
         return true;
     return isatty(STDERR_FILENO) != 0;
@@ -149,14 +130,11 @@ static bool write_stderr(const char *bytes, size_t count) {
 static void complain(int error) {
     char buffer[PATH_BYTES + 256];
     struct gps_text text = GPS_TEXT(buffer);
-
     if (atomic_exchange(&state.complained, true))
         return;
     gps_text_str(&text, "========= GPUSHARE: cannot write to the log ");
     gps_text_plain(&text, state.path);
-    gps_text_str(&text, ": ");
-    gps_text_str(&text, strerrordesc_np(error));
-    gps_text_str(&text, "; reports go to stderr\n");
+    gps_text_strs(&text, ": ", strerrordesc_np(error), "; reports go to stderr\n");
     (void)write_stderr(text.bytes, text.length);
 }
 
@@ -165,7 +143,6 @@ static bool write_log(const char *bytes, size_t count) {
     int fd =
         open(state.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
     int error = fd < 0 ? errno : write_blocked(fd, bytes, count);
-
     if (fd >= 0)
         close(fd);
     if (error == 0)
@@ -176,10 +153,8 @@ static bool write_log(const char *bytes, size_t count) {
 
 static bool uncancelled(bool (*write_to)(const char *, size_t), const char *bytes, size_t count) {
     int cancel;
-    bool whole;
-
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    whole = write_to(bytes, count);
+    bool whole = write_to(bytes, count);
     pthread_setcancelstate(cancel, NULL);
     return whole;
 }

@@ -1,10 +1,12 @@
 /*
- * sink.h - where reports go: one buffer, one write, and no harm to the program.
+ * sink.h - writes a finished line to stderr or to the log file, without harm to the program.
  *
- * Owns what is known of descriptor 2 and the path of the log. No descriptor stays open: a log file
- * is opened for each write. While it writes, SIGPIPE and SIGXFSZ are blocked, one that its own
- * write raised is taken back, and the thread cannot be cancelled. Safe from any thread;
- * gps_sink_open comes before the threads that write to a log.
+ * A log file is opened for each write (O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, mode 0600) and
+ * closed again, so no descriptor stays open. stderr is written to only while descriptor 2 is the
+ * file that it was at library load, a terminal, or a file opened for writing only: a program that
+ * closed it may have a socket or a database there. During a write SIGPIPE and SIGXFSZ are blocked,
+ * a signal that the write raised is discarded, and the thread cannot be cancelled. Safe from any
+ * thread after gps_sink_open. No malloc; changes errno.
  */
 #ifndef GPS_SINK_H
 #define GPS_SINK_H
@@ -13,15 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At library load: remembers what descriptor 2 is. */
+/* At library load: remembers the file behind descriptor 2. */
 void gps_sink_start(void);
 
-/* From now on gps_sink_write goes to `log`: "stderr", or a path with %p, %c and %%; a relative one
- * is taken from the directory that is the current one now. */
+/* Directs gps_sink_write to `log`: "stderr", or a path in which %p is the pid, %c the command and
+ * %% a percent sign. A relative path starts at the directory that is current now. */
 void gps_sink_open(const char *log, uint32_t pid, const char *command);
 
-/* False when not all of it could be written. A log that cannot be written is said once on stderr,
- * and the bytes go there. */
+/* False: not all bytes were written. If the log file cannot be written, the bytes go to stderr,
+ * after one message there. */
 bool gps_sink_write(const char *bytes, size_t count);
 bool gps_sink_write_stderr(const char *bytes, size_t count);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "directory/orphans.h"
+#include "directory/processes.h"
 #include "process.h"
 
 enum { UNTRIED, JOINED, ENDED, FAILED };

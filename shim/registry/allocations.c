@@ -6,7 +6,7 @@
 #include "freed_history.h"
 #include "hash_table.h"
 
-enum { SHARDS = 64, BLOCK_BITS = 21 /* 2 MiB: what the driver cuts small ones from */ };
+enum { SHARDS = 64, BLOCK_BITS = 21 /* 2 MiB: the driver cuts small ones from such blocks */ };
 
 struct node {
     struct gps_alloc alloc;

@@ -23,17 +23,17 @@ static struct place *place_of(enum gps_freed_kind kind, uint64_t address) {
 }
 _Static_assert(PLACES == 1 << 12, "12 bits of the hash");
 
-void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed gone) {
+void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed) {
     struct place *place = place_of(kind, address);
     if (atomic_exchange_explicit(&place->address, WRITING, memory_order_acq_rel) == WRITING)
         return; /* another thread's turn; one of the two is lost */
     atomic_store_explicit(&place->traces,
-                          gone.born | (uint64_t)gone.ended << 32 |
-                              (gone.with_context ? WITH_CONTEXT : 0),
+                          freed.born | (uint64_t)freed.ended << 32 |
+                              (freed.with_context ? WITH_CONTEXT : 0),
                           memory_order_relaxed);
-    atomic_store_explicit(&place->context, gone.context, memory_order_relaxed);
-    atomic_store_explicit(&place->device, gone.device, memory_order_relaxed);
-    atomic_store_explicit(&place->size, gone.size, memory_order_relaxed);
+    atomic_store_explicit(&place->context, freed.context, memory_order_relaxed);
+    atomic_store_explicit(&place->device, freed.device, memory_order_relaxed);
+    atomic_store_explicit(&place->size, freed.size, memory_order_relaxed);
     atomic_store_explicit(&place->address, address, memory_order_release);
 }
 
@@ -53,12 +53,12 @@ void gps_freed_forget(enum gps_freed_kind kind, uint64_t address) {
         atomic_compare_exchange_strong(place, &expected, 0);
 }
 
-bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *gone) {
+bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed) {
     const struct place *place = place_of(kind, address);
     if (atomic_load_explicit(&place->address, memory_order_acquire) != address)
         return false;
     const uint64_t traces = atomic_load_explicit(&place->traces, memory_order_acquire);
-    *gone =
+    *freed =
         (struct gps_freed){.born = (uint32_t)traces,
                            .ended = (uint32_t)(traces >> 32 & INT32_MAX),
                            .context = atomic_load_explicit(&place->context, memory_order_acquire),

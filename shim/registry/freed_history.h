@@ -1,10 +1,9 @@
 /*
- * freed_history.h - what is no more: addresses that were freed, closed or destroyed and not given
- * out again.
+ * freed_history.h - the addresses that were freed, closed or destroyed and not reused since.
  *
- * By these a second free, close or destroy is known, with the stacks of both earlier calls. A table
- * of fixed size for each kind: the newest of an address's place wins, an older one is forgotten (a
- * report less, never a wrong one). No lock, no allocation; safe from any thread.
+ * The history identifies a second free, close or destroy, and gives the stacks of the two earlier
+ * calls. Each kind has a table of fixed size, in which a newer address may replace an older one: a
+ * report may be missing but is never wrong. No lock, no allocation; safe from any thread.
  */
 #ifndef GPS_FREED_HISTORY_H
 #define GPS_FREED_HISTORY_H
@@ -15,23 +14,23 @@
 enum gps_freed_kind { GPS_FREED_MEMORY, GPS_FREED_IMPORT, GPS_FREED_EVENT, GPS_FREED_KINDS };
 
 struct gps_freed {
-    uint32_t born,
-        ended; /* traces: allocated and freed, opened and closed, created and destroyed */
+    uint32_t born;  /* trace of the allocation, open or creation */
+    uint32_t ended; /* trace of the free, close or destruction */
     uint64_t context;
     uint64_t size;     /* bytes; 0: not known */
     int device;        /* ordinal; -1: not known */
-    bool with_context; /* it ended with its context */
+    bool with_context; /* ended by the destruction of its context */
 };
 
-/* Before the driver's call: as soon as that returns, the address can be another's. */
-void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed gone);
+/* Adds an address. To be called before the driver's call, after which the address can be reused. */
+void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed);
 /* The same for an allocation that the program frees, by a call with this trace. */
 struct gps_alloc;
 void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended);
-/* The driver gave the address out (again), or refused what was noted. */
+/* Removes an address: the driver has reused it, or its call failed. */
 void gps_freed_forget(enum gps_freed_kind kind, uint64_t address);
-/* False: it is none of the gone. */
-bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *gone);
+/* False: the address is not in the history. */
+bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed);
 
 void gps_freed_reset(void); /* in a forked child */
 

@@ -1,9 +1,9 @@
 /*
- * hash_table.h - how uthash is used here, and the slabs its objects come from. For registry*.c
- * only.
+ * hash_table.h - configures uthash for the registry, and allocates its objects from slabs.
  *
- * uthash's defaults end the process when memory runs out and hash bytes with a loop; both are
- * replaced here. Keys are 64-bit words (addresses) or 16-byte ids, which are hashes already.
+ * By default uthash ends the process when memory runs out, and hashes keys byte by byte; both are
+ * replaced here. Keys are 64-bit words (addresses) or begin with a 16-byte id, which is a hash.
+ * The functions have no lock; the caller locks. No malloc but by uthash for its tables.
  */
 #ifndef GPS_HASH_TABLE_H
 #define GPS_HASH_TABLE_H
@@ -34,9 +34,9 @@ static inline uint32_t gps_table_hash(const void *key, size_t size) {
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH 4U
 
-/* Objects of one size: a free list, and the rest of a chunk that is cut as needed, so that what is
- * never used is never touched. Chunks are not given back. Zero but for `size` is empty. The caller
- * locks. */
+/* Objects of one size: a free list, and the unused rest of a chunk, which is never touched before
+ * it is needed. Chunks are never unmapped. An empty slab is zero but for `size`. The caller locks.
+ */
 struct gps_slab {
     size_t size;
     void *free;

@@ -1,14 +1,13 @@
 /*
- * registry.h - what this process has allocated, exported, imported and created: all uthash tables.
+ * registry.h - the allocations, exports, imports and events of this process, in hash tables.
  *
- * Exact under threads. Each table has its own lock (allocations have 64, so that one growing table
- * holds up few), never held across a driver call or I/O. Nothing is shared by reference: a look-up
- * copies, and an object that leaves a table belongs to the thread that took it until it is put back
- * or given on. So an address that the driver hands out again the moment it is freed is never
- * confused with what it was before.
+ * The tables are exact under threads. Each has a lock of its own; allocations have 64 tables, so
+ * that a growing one delays few threads. No lock is held across a driver call or I/O. A look-up
+ * copies, and an object that was taken from a table belongs to the thread that took it. So an
+ * address that the driver reuses as soon as it is freed is never confused with its earlier use.
  *
- * Objects come from slabs (hash_table.h): no malloc in the steady state. When memory
- * runs out an object is not recorded, and the program's call goes on as if it had not been seen.
+ * Objects come from slabs (hash_table.h), so there is no malloc in the steady state. If memory runs
+ * out, an object is not recorded, and the program's call continues as if it had not been seen.
  */
 #ifndef GPS_REGISTRY_H
 #define GPS_REGISTRY_H
@@ -25,8 +24,7 @@
 enum gps_alloc_kind {
     GPS_ALLOC_PLAIN = 0,
     GPS_ALLOC_EXPORTED, /* has a published region */
-    GPS_ALLOC_IMPORTED, /* a rule's: memory of another process, for which the program asked by name
-                         */
+    GPS_ALLOC_IMPORTED, /* by a rule: memory of another process in place of an allocation */
 };
 
 struct gps_alloc {
@@ -40,32 +38,33 @@ struct gps_alloc {
     struct gps_export *region; /* EXPORTED: its region, owned with the allocation */
 };
 
-/* Records a live allocation, after the driver's success. One that is recorded at this address is
- * replaced, and its region, if it had one, is the caller's: the driver has handed the address out
- * again, so it was freed where we do not see. */
+/* Records a live allocation, after the driver's success. Replaces an allocation at the same
+ * address, which was freed unseen, and returns its region, if it had one; that is then the
+ * caller's. */
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc);
 
-/* Removes and returns it; false when there is none at exactly this address. */
+/* Removes and returns an allocation. False: there is none at exactly this address. */
 bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc);
 bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc);
 
-/* An allocation gets its region, exactly once: false when it has one or is not there (any more). */
+/* Gives an allocation its region, once. False: it has one already, or is not there (any more). */
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region);
 
-/* Another allocation in the same 2 MiB as this pointer, which the driver may give out in one block:
- * how many there are, and one of them. */
+/* The other allocations in the same 2 MiB as this pointer, which the driver may place in one block.
+ * Returns their number, and one of them in *one. */
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one);
 
-/* A context is about to go: everything of it recorded before this call goes with it, and what
- * another thread records from now on, at an address that may be the same, does not. */
+/* Begins a new epoch, before a context is destroyed. All its objects of an older epoch are
+ * destroyed with it; objects that other threads record from now on, perhaps at the same address,
+ * are not. */
 uint32_t gps_registry_epoch(void);
-uint32_t gps_registry_now(void); /* what to record in an allocation or import */
+uint32_t gps_registry_now(void); /* the epoch to record in an allocation, import or event */
 
-/* Removes all allocations of a context older than the epoch; regions go to fn, which owns them. */
+/* Removes all allocations of a context older than the epoch. fn gets each and owns its region. */
 void gps_registry_purge(uint64_t context, uint32_t epoch,
                         void (*fn)(void *arg, struct gps_alloc *alloc), void *arg);
-/* Removes all allocations that have a region (context 0: of any) and gives them to fn, which owns
- * them. */
+/* Removes all allocations of a context (0: of any) that have a region. fn gets each and owns its
+ * region. */
 void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
                                void *arg);
 size_t gps_registry_count(void);
@@ -73,25 +72,25 @@ size_t gps_registry_count(void);
 /* --- exports: a region that this process published --- */
 
 struct gps_export {
-    struct gps_region_record record; /* our copy of what is published */
+    struct gps_region_record record; /* a copy of the published one */
     uint64_t pointer;
     uint64_t context;
     int device;                   /* ordinal */
     const struct gps_rule *rule;  /* NULL: exported by the program itself */
-    bool published;               /* the record is in the directory, and ours */
-    bool kept;                    /* VMM: vmm_region.h's; the record is the keeper's */
-    unsigned slot;                /* KEPT: that this process has it; references.h's */
+    bool published;               /* the record is in the directory, and this process owns it */
+    bool kept;                    /* VMM, of vmm_region.h: the keeper owns the record */
+    unsigned slot;                /* if kept: the slot of this process's own use (references.h) */
     uint32_t allocated, exported; /* traces */
-    bool reported; /* that it outlives, or is held beyond, what it should: not to be said again */
+    bool reported;                /* a finding on its end was reported: not to be repeated */
 
-    /* waiting.h's, once it owns the region */
+    /* Used by waiting.h while it owns the region. */
     bool final;                      /* ready = free: freed by the program */
-    bool claimed;                    /* final, and taken by an importer */
+    bool claimed;                    /* final, and opened by an importer */
     bool leaving;                    /* not freed by the program: its process or context ends */
-    bool held;                       /* as the last scan found it */
-    bool busy;                       /* some thread's, for one pass */
+    bool held;                       /* had users at the last scan */
+    bool busy;                       /* a thread works on it, for one pass */
     struct gps_export *next, **link; /* in the list of all */
-    struct gps_export *work, *same_bucket; /* of a pass, of its scan */
+    struct gps_export *work, *same_bucket; /* lists of one pass and of its scan */
 };
 
 /* --- imports: a handle that is open here --- */
@@ -101,16 +100,16 @@ struct gps_import {
     uint64_t context;
     struct gps_id region;
     uint64_t count; /* opens without their close */
-    uint64_t opens; /* in all, since it was first opened */
-    bool reopened;  /* it was opened while it was open, which is reported once */
-    unsigned slot;  /* references.h's */
-    uint32_t trace; /* where it was opened */
-    int device;     /* ordinal of the one that was current then */
+    uint64_t opens; /* all opens since it was first opened */
+    bool reopened;  /* opened while it was open, which is reported once */
+    unsigned slot;  /* of references.h */
+    uint32_t trace; /* of its first open */
+    int device;     /* ordinal of the device that was current then */
     uint32_t epoch;
     uint32_t by_rule; /* of the count, opens that a rule made in place of an allocation */
     uint64_t generation;
     enum gps_slot_via via;
-    bool kept;     /* VMM: mapped by us, not opened by the driver */
+    bool kept;     /* VMM: mapped by gpushare, not opened by the driver */
     uint64_t size; /* of the region; VIA_RULE: as the program asked; 0: not known */
 
     char name[GPS_NAME_BYTES]; /* of the region, or empty */
@@ -138,9 +137,9 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via);
 /* Whether a region is open in any context of this process. */
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
-/* Removes and returns any one; false: nothing is open. */
+/* Removes and returns any import. False: nothing is open. */
 bool gps_registry_take_import(struct gps_import *import);
-/* Whether a rule's import of this name is open here. */
+/* Whether an import of this name by a rule is open. */
 bool gps_registry_imports_name(const char *name);
 /* Forgets all imports of a context older than the epoch; fn gets each. */
 void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
@@ -152,23 +151,23 @@ struct gps_event {
     uint64_t event;
     struct gps_id id; /* of its handle, once exported or opened; else 0 */
     bool exported;
-    bool opened;   /* another process's */
-    unsigned slot; /* OPENED: references.h's */
+    bool opened;   /* it is an event of another process */
+    unsigned slot; /* if opened: of references.h */
     uint64_t context;
     uint32_t epoch;
     uint32_t trace; /* where it was created or opened */
     uint32_t exported_at;
 };
 
-/* Recorded as it is, in place of what was recorded at its address. */
+/* Records an event, in place of an earlier one at its address. */
 void gps_registry_add_event(const struct gps_event *event);
 bool gps_registry_find_event(uint64_t event, struct gps_event *found);
-/* Removes and returns it. */
+/* Removes and returns an event. False: it is not recorded. */
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
 /* Forgets all events of a context older than the epoch; fn gets each. */
 void gps_registry_purge_events(uint64_t context, uint32_t epoch,
                                void (*fn)(const struct gps_event *event));
-/* The event of this process's that was exported as this handle. */
+/* The event of this process that was exported with the handle of this id. */
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found);
 
 /* In a forked child: forgets everything, without touching what the parent's threads had locked. */

@@ -2,7 +2,7 @@
 #include "attempt.h"
 
 #include "audit/reporter.h"
-#include "directory/store.h"
+#include "directory/name.h"
 #include "process/membership.h"
 #include "process/process.h"
 

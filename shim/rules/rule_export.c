@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "attempt.h"
-#include "directory/store.h"
+#include "directory/name.h"
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "process/driver_ops.h"

@@ -4,7 +4,9 @@
 
 #include "attempt.h"
 #include "audit/reporter.h"
-#include "directory/lease.h"
+#include "directory/name.h"
+#include "directory/processes.h"
+#include "directory/region.h"
 #include "ipc/import.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"

@@ -1,18 +1,19 @@
 /*
- * call.h - which call of the program's is under way on this thread.
+ * call.h - the program's CUDA call that is under way on this thread.
  *
- * The runtime layer notes what the user wrote (cudaFree) and from where; the driver layer notes
- * which driver function arrived. Reports, stacks and the caller globs of rules read it.
- * Thread-local, no lock, no cost to speak of. `inside` is not 0 while one of our wrappers runs: a
- * signal handler that ends the process then must not enter the locks it may have interrupted.
+ * The hooks of the runtime record the name of the call in the source (cudaFree) and its call site;
+ * the hooks of the driver record the driver's function. Reports, stacks and the caller globs of
+ * rules read them. The state is thread-local and needs no lock. `inside` is not 0 while a hook
+ * runs: a signal handler that ends the process then must not take locks that it may have
+ * interrupted.
  */
 #ifndef GPS_CALL_H
 #define GPS_CALL_H
 
 #include <stddef.h>
 
-/* Where a call came from: the return address, and the caller's stack pointer (the wrapper's CFA).
- * Together they name one place in one frame; a walk of the stack begins there. */
+/* A call site: the return address, and the caller's stack pointer (the CFA of the hook). Together
+ * they identify one place in one frame, at which a walk of the stack begins. */
 struct gps_site {
     const void *address;
     const void *frame;
@@ -38,7 +39,7 @@ static inline void gps_call_leave(void) {
     gps_call.inside--;
 }
 
-/* As the user wrote it; NULL: none is under way. */
+/* The name of the call in the source; NULL: no call is under way. */
 static inline const char *gps_call_name(void) {
     return !gps_call.inside ? NULL : gps_call.runtime ? gps_call.runtime : gps_call.driver;
 }

@@ -1,8 +1,9 @@
 /*
- * module.h - finds symbols in loaded objects without dlsym.
+ * module.h - finds loaded objects and their symbols without dlsym.
  *
- * dlsym depends on who calls it and leaves its mark in dlerror; both belong to the program. So the
- * shim reads the dynamic symbol tables itself. Nothing here allocates or changes errno or dlerror.
+ * The result of dlsym depends on its caller and changes dlerror, which belong to the program. So
+ * the library reads the dynamic symbol tables itself. Nothing here allocates or changes errno or
+ * dlerror. Safe from any thread.
  */
 #ifndef GPS_MODULE_H
 #define GPS_MODULE_H
@@ -20,29 +21,32 @@ struct gps_module {
     const void *start;         /* where its first segment is mapped; only of gps_module_of */
 };
 
-/* Address of a function or object that the module itself defines (default version), or NULL. Uses
- * no libc and no instrumented code: safe before relocation of anything but libc and the linker. */
+/* The address of a function or object that the module itself defines (default version), or NULL.
+ * Uses no libc and no instrumented code, so it works while only libc and the linker are relocated.
+ */
 void *gps_module_symbol(const struct gps_module *module, const char *name);
 
-/* The module whose segments hold an address; false when none does (JIT code). 13 ns. */
+/* The module whose segments contain an address. False: none does (JIT code). Takes 13 ns. */
 bool gps_module_of(const void *address, struct gps_module *module);
 
-/* DT_SONAME, or NULL. */
-/* Its build id, found by its ELF header in memory: the number of bytes, 0 where it has none. */
+/* The build id of a module of gps_module_of, found through its ELF header in memory. Returns the
+ * number of bytes; 0: it has none. */
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id);
 
+/* DT_SONAME, or NULL. */
 const char *gps_module_soname(const struct gps_module *module);
 
-/* Every loaded object in load order, until fn returns true; false if none did. Takes the linker's
- * lock: not from a hot path. */
+/* Calls fn for every loaded object in load order, until fn returns true. False: fn never did. Takes
+ * the linker's lock, so it is not for hot paths. */
 typedef bool gps_module_fn(void *arg, const struct gps_module *module);
 bool gps_module_each(gps_module_fn *fn, void *arg);
 
-/* Whether `module` names `soname` among what it needs (DT_NEEDED). */
+/* Whether the module needs the library `soname` (DT_NEEDED). */
 bool gps_module_needs(const struct gps_module *module, const char *soname);
 
-/* dlsym and dlvsym of libc itself, whatever other interposers define; found once. No libc, no
- * instrumentation: sanitizer runtimes ask before they are up. */
+/* The address of a symbol of libc itself, even if another library interposes it; for dlsym and
+ * dlvsym. Uses no libc and no instrumented code, because sanitizer runtimes call it while they
+ * start. */
 void *gps_libc_symbol(const char *name);
 
 #endif

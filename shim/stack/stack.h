@@ -1,9 +1,10 @@
 /*
- * stack.h - walks this thread's stack.
+ * stack.h - walks the stack of the calling thread, and describes its frames.
  *
- * With libgcc's unwinder, linked in and hidden: glibc's backtrace would load a library into the
- * program at its first use. A few microseconds; trace.h remembers what was walked before. Needs the
- * unwind tables that every distribution builds with.
+ * Uses libgcc's unwinder, linked in and hidden, because glibc's backtrace would load a library into
+ * the program at its first use. A walk takes a few microseconds; trace.h avoids it for stacks
+ * walked before. It needs unwind tables, which every distribution builds with. Safe from
+ * any thread.
  */
 #ifndef GPS_STACK_H
 #define GPS_STACK_H
@@ -16,13 +17,13 @@
 
 struct gps_step {
     uintptr_t address; /* return address */
-    uintptr_t slot;    /* where on the stack it stands; 0: not known (in a register, or saved) */
+    uintptr_t slot;    /* its address on the stack; 0: not known (in a register, or saved) */
 };
 
-/* The frames from a call site on, innermost first: the first is the site itself. Of a site that the
- * walk does not meet, only that. */
+/* Walks from a call site outwards. Returns the number of frames, at most `max`, innermost first;
+ * the first is the site itself. If the walk does not reach the site, the site is the only frame. */
 unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned max);
-/* At the first CUDA call: what the executable is called. */
+/* Reads the path of the executable, once at the first CUDA call. */
 void gps_stack_start(void);
 /* Fills in module, offset in it and build id of an address. */
 void gps_stack_frame(uintptr_t address, struct gps_frame *frame);

@@ -1,11 +1,11 @@
 /*
  * trace.c - see trace.h.
  *
- * Two things: the depot, a region of memory reserved once, where stacks lie one behind the other
- * and a table finds them by hash; and the recalls, a small cache from call site and thread to a
- * stack in the depot with the places on the thread's stack where its return addresses stood. The
- * cache is written over freely; a reader copies an entry and believes it only if its version has
- * not changed, and the stack only if every place still holds its address.
+ * The depot is memory reserved once, in which stacks lie one behind the other; a table finds them
+ * by hash. The recalls are a small cache: they map a call site and thread to a stack in the depot
+ * and to the places on the thread's stack where its return addresses lay. Entries of the cache are
+ * overwritten freely. A reader copies an entry and uses it only if its version has not changed and
+ * every place still holds its return address.
  */
 #include "trace.h"
 
@@ -29,7 +29,7 @@ struct stored {
     uintptr_t words[];
 };
 
-/* A module as it was when a stack went through it: it may be unloaded when that is told. */
+/* A module at the time of the walk; it may be unloaded before the report. */
 struct module {
     uintptr_t base;
     char path[sizeof(((struct gps_frame *)0)->module)];
@@ -62,7 +62,7 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
     return hash ^ hash >> 29;
 }
 
-/* What is at an address now: another library can come to lie where one was unloaded. */
+/* Identifies the module at an address, where one library may have replaced another. */
 static uint64_t hash_of_module(uintptr_t address) {
     struct gps_module module;
     const uint8_t *id;
@@ -123,7 +123,7 @@ static uint32_t take(size_t size) {
     return place;
 }
 
-/* Under the lock: the module of an address of the stack that is being stored, which holds it. */
+/* Under the lock: the stored module of an address of the stack that is being added. */
 static uint32_t module_of(uintptr_t address) {
     struct gps_frame frame;
     gps_stack_frame(address, &frame);
@@ -321,7 +321,7 @@ static void remember(struct gps_site site, uint32_t trace, const struct gps_step
     atomic_store_explicit(&entry->version, version + 2, memory_order_release);
 }
 
-/* --- what others ask --- */
+/* --- the interface --- */
 
 void gps_trace_start(unsigned depth, bool keep) {
     depot.depth = depth;

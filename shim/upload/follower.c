@@ -9,6 +9,7 @@
 
 #include "audit/reporter.h"
 #include "digest.h"
+#include "directory/region.h"
 #include "hashes.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"

@@ -10,6 +10,7 @@
 
 #include "directory/file.h"
 #include "directory/ownership.h"
+#include "directory/region.h"
 #include "hashes.h"
 
 static uint64_t header_sum(const struct gps_region_hashes *header) {

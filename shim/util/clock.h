@@ -1,5 +1,5 @@
 /*
- * clock.h - the two clocks, in nanoseconds. Never fails; safe anywhere.
+ * clock.h - the realtime and the monotonic clock, in nanoseconds. Never fails; async-signal-safe.
  */
 #ifndef GPS_CLOCK_H
 #define GPS_CLOCK_H
@@ -10,7 +10,7 @@
 
 /* CLOCK_REALTIME: the time of records, slots and reports. */
 uint64_t gps_clock_now(void);
-/* CLOCK_MONOTONIC: for waits, which must not last an hour when somebody sets the clock. */
+/* CLOCK_MONOTONIC: for waits, whose length must not change when the clock is set. */
 uint64_t gps_clock_monotonic(void);
 
 #endif

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "descriptor_passing.h"
 
 #include <errno.h>
@@ -13,12 +12,10 @@ union control {
 };
 
 static void attach(struct msghdr *message, union control *control, int descriptor) {
-    struct cmsghdr *header;
-
     memset(control, 0, sizeof(*control));
     message->msg_control = control;
     message->msg_controllen = sizeof(*control);
-    header = CMSG_FIRSTHDR(message);
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(descriptor));
@@ -29,10 +26,9 @@ int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor)
     struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     union control control;
-    ssize_t n;
-
     if (descriptor >= 0)
         attach(&message, &control, descriptor);
+    ssize_t n;
     do
         n = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
@@ -42,14 +38,12 @@ int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor)
 /* Takes the first descriptor and closes all others: how many there were. */
 static unsigned unpack(struct msghdr *message, int *first) {
     unsigned count = 0;
-
-    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
          header = CMSG_NXTHDR(message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             continue;
         for (size_t at = 0; at + sizeof(int) <= header->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
             int descriptor;
-
             memcpy(&descriptor, CMSG_DATA(header) + at, sizeof(descriptor));
             if (count++ == 0)
                 *first = descriptor;
@@ -68,16 +62,14 @@ ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descripto
                              .msg_control = &control,
                              .msg_controllen = sizeof(control)};
     int first = -1;
-    unsigned count;
-    ssize_t n;
-
     *descriptor = -1;
+    ssize_t n;
     do
         n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
-    count = unpack(&message, &first);
+    unsigned count = unpack(&message, &first);
     if ((message.msg_flags & MSG_TRUNC) != 0)
         n = -EMSGSIZE;
     else if ((message.msg_flags & MSG_CTRUNC) != 0)

@@ -1,8 +1,8 @@
 /*
- * descriptor_passing.h - one message on a Unix socket, with at most one descriptor beside it.
+ * descriptor_passing.h - sends and receives a message with at most one descriptor on a Unix socket.
  *
- * For SOCK_SEQPACKET: a message is whole or not at all. Nothing waits, nothing raises SIGPIPE, and
- * of what a peer sent no descriptor is ever left open that the caller was not given. No state.
+ * The socket is a SOCK_SEQPACKET, so a message arrives whole or not at all. No call waits or raises
+ * SIGPIPE. A received descriptor that the caller does not get is closed. No state, no allocation.
  */
 #ifndef GPS_DESCRIPTOR_PASSING_H
 #define GPS_DESCRIPTOR_PASSING_H
@@ -10,13 +10,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* `descriptor` -1: none. 0 or -errno: -EAGAIN where it would wait, -ETOOMANYREFS: too many are on
- * their way to too many peers that do not read. */
+/* `descriptor` is -1 for none. 0 or -errno. -EAGAIN: the call would wait. -ETOOMANYREFS: too many
+ * descriptors are on their way to peers that do not read them. */
 int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor);
 
-/* The length of the message, 0 at the end of the connection, or -errno; -EMSGSIZE: it is longer
- * than `size`; -EPROTO: more than one descriptor came; -EMFILE: one came that we have no room for.
- * *descriptor: close-on-exec, the caller's, or -1. */
+/* Returns the length of the message, 0 at the end of the connection, or -errno. -EMSGSIZE: the
+ * message is longer than `size`. -EPROTO: it carries more than one descriptor. -EMFILE: this
+ * process has no room for its descriptor. *descriptor is close-on-exec and belongs to the caller,
+ * or is -1.
+ */
 ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descriptor);
 
 #endif

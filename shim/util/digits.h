@@ -1,8 +1,9 @@
 /*
- * digits.h - the few digits that file names need: fixed-width hex both ways, strict decimal in.
+ * digits.h - formats and parses the numbers in file names: fixed-width hex and strict decimal.
  *
- * What others wrote is parsed here, so one value has one spelling: no sign, no blank, no leading
- * zero, no upper case, no overflow. Each parser moves *text past what it took, and only on success.
+ * The parsers read names that other processes wrote, and accept one spelling of each value: no
+ * sign, no blank, no leading zero, no upper case, no overflow. On success a parser moves *text past
+ * the digits; otherwise it changes nothing. Pure functions.
  */
 #ifndef GPS_DIGITS_H
 #define GPS_DIGITS_H
@@ -23,7 +24,6 @@ static inline void gps_hex_format(const uint8_t *bytes, size_t count, char *text
 
 static inline void gps_hex64_format(uint64_t value, char text[GPS_HEX64]) {
     uint8_t bytes[8];
-
     for (unsigned i = 0; i < 8; i++)
         bytes[i] = (uint8_t)(value >> (56 - 8 * i));
     gps_hex_format(bytes, sizeof(bytes), text);
@@ -36,14 +36,12 @@ static inline int gps_hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Exactly 2 * count digits; what follows them is the caller's to judge. */
+/* Parses exactly 2 * count digits. The caller checks the text behind them. */
 static inline bool gps_hex_parse(const char **text, uint8_t *bytes, size_t count) {
     const char *at = *text;
-
     for (size_t i = 0; i < count; i++, at += 2) {
         int high = gps_hex_digit(at[0]);
         int low = high < 0 ? -1 : gps_hex_digit(at[1]); /* at[0] may be the NUL */
-
         if (low < 0)
             return false;
         bytes[i] = (uint8_t)(high << 4 | low);
@@ -54,7 +52,6 @@ static inline bool gps_hex_parse(const char **text, uint8_t *bytes, size_t count
 
 static inline bool gps_hex64_parse(const char **text, uint64_t *value) {
     uint8_t bytes[8];
-
     if (!gps_hex_parse(text, bytes, sizeof(bytes)))
         return false;
     *value = 0;
@@ -66,12 +63,10 @@ static inline bool gps_hex64_parse(const char **text, uint64_t *value) {
 static inline bool gps_dec_parse(const char **text, uint64_t *value) {
     const char *at = *text;
     uint64_t sum = 0;
-
     if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] >= '0' && at[1] <= '9'))
         return false;
     for (; *at >= '0' && *at <= '9'; at++) {
         unsigned digit = (unsigned)(*at - '0');
-
         if (sum > (UINT64_MAX - digit) / 10)
             return false;
         sum = sum * 10 + digit;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "procfs.h"
 
 #include <errno.h>
@@ -9,12 +8,10 @@
 #include <unistd.h>
 
 #include "digits.h"
-#include "directory/file.h"
 #include "text.h"
 
 static void proc_path(uint32_t pid, const char *name, char path[64]) {
     struct gps_text out = gps_text_on(path, 64);
-
     gps_text_str(&out, "/proc/");
     gps_text_dec(&out, pid);
     gps_text_str(&out, name);
@@ -24,7 +21,6 @@ static void proc_path(uint32_t pid, const char *name, char path[64]) {
  * (qemu) make up a /proc/self/stat of their own, with another one. */
 static void stat_path(uint32_t pid, char path[64]) {
     struct gps_text out = gps_text_on(path, 64);
-
     gps_text_str(&out, "/proc/");
     gps_text_dec(&out, pid);
     gps_text_str(&out, "/task/");
@@ -44,13 +40,12 @@ static const char *skip_fields(const char *text, unsigned count) {
 
 /* Field 2, the command in parentheses, may hold anything, blanks and parentheses too. */
 static int parse_stat(const char *text, struct gps_procfs_stat *stat) {
-    struct gps_procfs_stat parsed;
     const char *state = skip_fields(strrchr(text, ')'), 1); /* field 3 */
     const char *threads = skip_fields(state, 17);           /* field 20 */
     const char *start = skip_fields(threads, 2);            /* field 22 */
-
     if (!start)
         return -EBADMSG;
+    struct gps_procfs_stat parsed;
     parsed.state = *state;
     if (!gps_dec_parse(&threads, &parsed.threads) || !gps_dec_parse(&start, &parsed.start))
         return -EBADMSG;
@@ -61,13 +56,11 @@ static int parse_stat(const char *text, struct gps_procfs_stat *stat) {
 int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     char text[1024]; /* 22 fields of at most 20 digits, and a command of at most 64 bytes */
     char path[64];
-    ssize_t n;
-    int fd;
-
     stat_path(pid, path);
-    fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return fd;
+        return -errno;
+    ssize_t n;
     do
         n = read(fd, text, sizeof(text) - 1);
     while (n < 0 && errno == EINTR);
@@ -82,40 +75,37 @@ int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
 
 uint64_t gps_procfs_pid_ns(void) {
     struct stat st;
-
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* A /proc mounted in another pid namespace shows other pids than ours: there, "self" is not getpid.
+/* A /proc that was mounted in another pid namespace shows other pids; its "self" is not getpid().
  */
 static bool shows_our_pids(void) {
     char link[16];
     const char *at = link;
     ssize_t n = readlink("/proc/self", link, sizeof(link) - 1);
-    uint64_t pid;
-
     if (n <= 0)
         return false;
     link[n] = '\0';
+    uint64_t pid;
     return gps_dec_parse(&at, &pid) && *at == '\0' && pid == (uint64_t)getpid();
 }
 
 /* Start times are told in the reader's time namespace: only within one can two of them be compared.
  */
 static bool same_clock(uint32_t pid) {
-    char path[64];
-    struct stat ours, theirs;
-
+    struct stat ours;
     if (stat("/proc/self/ns/time", &ours) != 0)
         return errno == ENOENT; /* a kernel without time namespaces */
+    char path[64];
     proc_path(pid, "/ns/time", path);
+    struct stat theirs;
     return stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino;
 }
 
-bool gps_procfs_gone(const struct gps_owner *who) {
+bool gps_procfs_ended(const struct gps_owner *who) {
     struct gps_procfs_stat now;
     int status = gps_procfs_stat(who->pid, &now);
-
     if (status == 0 && now.start == who->start)
         return now.state == 'Z' && now.threads <= 1 && shows_our_pids();
     if (!shows_our_pids())

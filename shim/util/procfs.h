@@ -1,8 +1,8 @@
 /*
- * procfs.h - what /proc says about a process.
+ * procfs.h - the state of a process according to /proc.
  *
- * /proc may be missing, show another pid namespace, or hide processes: every answer can be
- * "unknown", and unknown never means dead.
+ * /proc may be missing, show another pid namespace or hide processes. So every answer can be
+ * "unknown", and unknown never means dead. No allocation; safe from any thread.
  */
 #ifndef GPS_PROCFS_H
 #define GPS_PROCFS_H
@@ -14,17 +14,18 @@
 
 struct gps_procfs_stat {
     char state;       /* 'R', 'S', 'Z', ... */
-    uint64_t threads; /* counts a leader that has exited */
-    uint64_t start;   /* clock ticks since boot, as this process's time namespace sees it */
+    uint64_t threads; /* includes a first thread that has exited */
+    uint64_t start;   /* clock ticks since boot, in the time namespace of this process */
 };
 
-/* What /proc says of a process. -ENOENT, -ESRCH: no such process here. */
+/* Reads the state of a process. 0 or -errno. -ENOENT, -ESRCH: no such process here. */
 int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat);
 
-/* The inode of our pid namespace; 0 when it cannot be read. */
+/* The inode of the calling process's pid namespace; 0 if it cannot be read. */
 uint64_t gps_procfs_pid_ns(void);
 
-/* Whether a process image of our own pid namespace is certainly gone, whatever its lease says. */
-bool gps_procfs_gone(const struct gps_owner *who);
+/* Whether a process image of the caller's own pid namespace has certainly ended, even if its lease
+ * is locked. */
+bool gps_procfs_ended(const struct gps_owner *who);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * text.c - formats onto a buffer of the caller's.
+ * text.c - formats text into a buffer of the caller's.
  *
- * Everything ends in gps_text_bytes, which cuts. A cut text is full, so nothing is added after it:
- * a text is always the beginning of what was asked for, never a patchwork.
+ * Every function ends in gps_text_bytes, which cuts. A cut text fills its buffer, so nothing can be
+ * added behind the cut: a text is always a prefix of the whole text.
  */
 #include "text.h"
 
@@ -15,7 +15,6 @@ struct gps_text gps_text_on(char *buffer, size_t size) {
 
 void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count) {
     size_t room = text->size - 1 - text->length;
-
     if (count > room) {
         text->cut = true;
         count = room;
@@ -30,11 +29,15 @@ void gps_text_str(struct gps_text *text, const char *string) {
         gps_text_bytes(text, string, strlen(string));
 }
 
+void gps_text_list(struct gps_text *text, const char *const *strings, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        gps_text_str(text, strings[i]);
+}
+
 /* `width`: at least so many digits, with leading zeros. */
 static void digits(struct gps_text *text, uint64_t value, unsigned base, unsigned width) {
     char reversed[64];
     size_t at = sizeof(reversed);
-
     do {
         reversed[--at] = "0123456789abcdef"[value % base];
         value /= base;
@@ -62,20 +65,17 @@ void gps_text_hex(struct gps_text *text, uint64_t value) {
  */
 static void with_unit(struct gps_text *text, uint64_t value, uint64_t unit, const char *name) {
     uint64_t tenth = value % unit * 10 / unit; /* the largest unit is 2^60: no overflow */
-
     gps_text_dec(text, value / unit);
     if (tenth != 0) {
         gps_text_str(text, ".");
         gps_text_dec(text, tenth);
     }
-    gps_text_str(text, " ");
-    gps_text_str(text, name);
+    gps_text_strs(text, " ", name);
 }
 
 void gps_text_size(struct gps_text *text, uint64_t bytes) {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     unsigned power = 0;
-
     while (power < 6 && bytes >> (10 * power) >= 1024)
         power++;
     with_unit(text, bytes, UINT64_C(1) << (10 * power), names[power]);
@@ -115,7 +115,6 @@ static struct date date_of(uint64_t days) {
     uint64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
     unsigned left = (unsigned)(day - (365 * year + year / 4 - year / 100));
     unsigned month = (5 * left + 2) / 153; /* 0: March */
-
     return (struct date){.year = era * 400 + year + (month >= 10),
                          .month = month < 10 ? month + 3 : month - 9,
                          .day = left - (153 * month + 2) / 5 + 1};
@@ -124,7 +123,6 @@ static struct date date_of(uint64_t days) {
 void gps_text_time(struct gps_text *text, uint64_t realtime_ns) {
     uint64_t seconds = realtime_ns / 1000000000;
     struct date date = date_of(seconds / 86400);
-
     digits(text, date.year, 10, 4);
     gps_text_str(text, "-");
     digits(text, date.month, 10, 2);
@@ -152,7 +150,6 @@ static size_t decode(const char *s, uint32_t *code) {
                     : (first >> 3) == 0x1e ? 4
                                            : 0;
     uint32_t value = length == 1 ? first : first & (0x7fu >> length);
-
     for (size_t i = 1; i < length; i++) {
         if (((uint8_t)s[i] & 0xc0) != 0x80)
             return 0;
@@ -164,7 +161,7 @@ static size_t decode(const char *s, uint32_t *code) {
     return length;
 }
 
-/* C0, DEL and C1: what a terminal may take for a command. */
+/* C0, DEL and C1, which a terminal may take for commands. */
 static bool is_control(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
@@ -173,7 +170,6 @@ void gps_text_plain(struct gps_text *text, const char *string) {
     while (string && *string != '\0') {
         uint32_t code = 0;
         size_t length = decode(string, &code);
-
         if (length == 0 || is_control(code))
             gps_text_str(text, "?");
         else
@@ -205,7 +201,6 @@ void gps_text_json(struct gps_text *text, const char *string) {
     while (*string != '\0') {
         uint32_t code = 0;
         size_t length = decode(string, &code);
-
         json_char(text, string, length, code);
         string += length == 0 ? 1 : length;
     }

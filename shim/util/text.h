@@ -1,10 +1,10 @@
 /*
- * text.h - formats onto a buffer of the caller's.
+ * text.h - formats text into a buffer of the caller's.
  *
- * The printf family allocates, takes locale locks and is not safe inside signal handlers or
- * half-initialised processes; this is the little of it that reports need. A text never overflows:
- * what does not fit is cut, and `cut` says so; after a cut nothing more is added. Always
- * NUL-terminated. A NULL string adds nothing. No allocation, no state.
+ * The printf family allocates, takes locale locks and is not safe in signal handlers or in
+ * processes that are still starting. This module has the few formats that reports need. A text that
+ * does not fit is cut, which sets `cut`, and nothing is added after that. A text is always
+ * NUL-terminated. A NULL string adds nothing. No allocation, no state; async-signal-safe.
  */
 #ifndef GPS_TEXT_H
 #define GPS_TEXT_H
@@ -25,6 +25,11 @@ struct gps_text gps_text_on(char *buffer, size_t size);
 #define GPS_TEXT(buffer) gps_text_on((buffer), sizeof(buffer))
 
 void gps_text_str(struct gps_text *text, const char *string);
+void gps_text_list(struct gps_text *text, const char *const *strings, size_t count);
+/* Adds several strings. */
+#define gps_text_strs(text, ...)                                                                   \
+    gps_text_list((text), (const char *const[]){__VA_ARGS__},                                      \
+                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count);
 void gps_text_dec(struct gps_text *text, uint64_t value);
 void gps_text_sdec(struct gps_text *text, int64_t value);
@@ -32,9 +37,10 @@ void gps_text_hex(struct gps_text *text, uint64_t value);        /* 0x..., lower
 void gps_text_size(struct gps_text *text, uint64_t bytes);       /* "64 MiB", "1.5 GiB", "1000 B" */
 void gps_text_duration(struct gps_text *text, uint64_t nanos);   /* "30 s", "1.2 ms", "5 min" */
 void gps_text_time(struct gps_text *text, uint64_t realtime_ns); /* 2026-11-21T02:34:05.123456Z */
-/* Text from outside, for a terminal: control characters (C1 too) and invalid UTF-8 become '?'. */
+/* Adds a foreign string for a terminal: control characters (C1 too) and invalid UTF-8 become '?'.
+ */
 void gps_text_plain(struct gps_text *text, const char *string);
-/* A JSON string with its quotes; what is not valid UTF-8 becomes U+FFFD. NULL becomes null. */
+/* Adds a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. NULL becomes null. */
 void gps_text_json(struct gps_text *text, const char *string);
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "audit/reporter.h"
 #include "directory/file.h"
+#include "directory/name.h"
+#include "directory/region.h"
 #include "keeper/keeper_client.h"
 #include "mapping.h"
 #include "parked_descriptors.h"

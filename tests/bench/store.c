@@ -12,6 +12,7 @@
 
 #include "directory/lease.h"
 #include "directory/record.h"
+#include "directory/region.h"
 
 enum { FEW = 10, MANY = 10000, SAMPLES = 200 };
 

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "directory/lease.h"
+#include "directory/orphans.h"
 #include "keeper/keeper_client.h"
 #include "util/descriptor_passing.h"
 

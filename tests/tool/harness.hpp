@@ -10,6 +10,9 @@
 
 extern "C" {
 #include "directory/lease.h"
+#include "directory/name.h"
+#include "directory/orphans.h"
+#include "directory/region.h"
 #include "directory/store.h"
 }
 

@@ -29,7 +29,10 @@
 extern "C" {
 #include "directory/file.h"
 #include "directory/lease.h"
+#include "directory/name.h"
+#include "directory/orphans.h"
 #include "directory/ownership.h"
+#include "directory/region.h"
 #include "directory/store.h"
 }
 

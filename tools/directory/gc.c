@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/tool.h"
+#include "directory/orphans.h"
 #include "view.h"
 
 enum { OPTION_DRY_RUN };

@@ -12,6 +12,7 @@
 
 #include "cli/tool.h"
 #include "describe.h"
+#include "directory/name.h"
 
 #define SHOW_ID_DIGITS 6 /* fewer would often mean several */
 

@@ -12,6 +12,7 @@
 
 #include "cli/tool.h"
 #include "directory/lease.h"
+#include "directory/region.h"
 
 /* --- where --- */
 

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "directory/name.h"
+#include "directory/region.h"
 #include "keeper/keeper_protocol.h"
 #include "keeper_process.h"
 #include "util/descriptor_passing.h"

@@ -19,6 +19,7 @@
 #include "config/config.h"
 #include "directory/file.h"
 #include "directory/leader_lock.h"
+#include "directory/orphans.h"
 #include "directory/view.h"
 #include "keeper_process.h"
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "directory/lease.h"
+#include "directory/region.h"
 #include "kept_regions.h"
 
 /* A process writes its slot before it asks us; who was slow is not taken for gone. After a keeper

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "directory/lease.h"
+#include "directory/name.h"
+#include "directory/region.h"
 
 /* Where it is, or belongs. */
 static size_t position(const struct kept_list *list, const struct gps_id *id) {

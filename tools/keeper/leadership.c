@@ -17,6 +17,7 @@
 
 #include "directory/file.h"
 #include "directory/leader_lock.h"
+#include "directory/orphans.h"
 #include "gpushare/keeper.h"
 #include "keeper/keeper_client.h"
 #include "keeper_process.h"

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "directory/orphans.h"
 #include "directory/view.h"
 
 static int enter(struct presence *presence) {

@@ -1,5 +1,5 @@
-/* log_view.c - see log_view.h. */
-#include "log_view.h"
+/* format_common.c - see format_common.h. */
+#include "format_common.h"
 
 #include <string.h>
 
@@ -8,7 +8,6 @@
 /* The longest earlier stack loses its last frame; then earlier events go. */
 static bool shrink_priors(struct gps_report *report) {
     struct gps_prior *longest = &report->prior[0];
-
     if (report->prior_count == 0)
         return false;
     for (unsigned i = 1; i < report->prior_count; i++)
@@ -21,9 +20,8 @@ static bool shrink_priors(struct gps_report *report) {
     return true;
 }
 
-bool gps_logview_shrink(struct gps_logview *view) {
+bool gps_format_shrink(struct gps_format_view *view) {
     struct gps_report *report = &view->report;
-
     if (shrink_priors(report))
         return true;
     if (report->stack_count > 0) {
@@ -43,23 +41,21 @@ bool gps_logview_shrink(struct gps_logview *view) {
     return true;
 }
 
-void gps_logview_api(struct gps_text *text, const char *api) {
+void gps_format_api(struct gps_text *text, const char *api) {
     const char *end = strstr(api, "_v");
-
     if (!end)
         end = strstr(api, "_pt");
-    gps_text_bytes(text, api, end != NULL ? (size_t)(end - api) : strlen(api));
+    gps_text_bytes(text, api, end ? (size_t)(end - api) : strlen(api));
 }
 
-void gps_logview_id(struct gps_text *text, const struct gps_id *id) {
+void gps_format_id(struct gps_text *text, const struct gps_id *id) {
     char hex[GPS_ID_HEX];
-
     gps_id_format(id, hex);
     gps_text_str(text, hex);
 }
 
-/* "2 findings (1 error), 1 repeated" and what else has to be said. */
-void gps_logview_tally(struct gps_text *text, const struct gps_tally *tally) {
+/* "2 findings (1 error), 1 repeated", and the losses if there were any. */
+void gps_format_tally(struct gps_text *text, const struct gps_tally *tally) {
     gps_text_dec(text, tally->findings);
     gps_text_str(text, tally->findings == 1 ? " finding (" : " findings (");
     gps_text_dec(text, tally->errors);

@@ -1,0 +1,23 @@
+/*
+ * orphans.h - removes the files of dead processes from the published directory.
+ */
+#ifndef GPS_ORPHANS_H
+#define GPS_ORPHANS_H
+
+#include "store.h"
+
+struct gps_gc_counts {
+    unsigned procs;   /* removed files of dead processes */
+    unsigned regions; /* removed records: invalid ones, and those of dead owners without users */
+    unsigned names;   /* removed names: of dead owners, and of missing regions */
+    unsigned temps;   /* removed temporary files of dead writers, and a dead keeper's files */
+    unsigned kept;    /* regions of dead owners that a live process has open */
+};
+
+/* Removes the files of dead processes. It never touches files that a live process owns or has open,
+ * records of another version, or files with unknown names. It may run beside programs and other
+ * collections. With dry_run it only counts. An entry that cannot be judged or removed is left, and
+ * the first such error is returned after the rest has been swept. Otherwise as in store.h. */
+int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts);
+
+#endif

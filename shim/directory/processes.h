@@ -1,0 +1,51 @@
+/*
+ * processes.h - the other processes: whether they live, and which regions they have open.
+ *
+ * Errors, threads and memory are as in store.h, except that gps_proc_each may call malloc.
+ */
+#ifndef GPS_PROCESSES_H
+#define GPS_PROCESSES_H
+
+#include "store.h"
+
+/* The most regions that one process can publish as open. */
+#define GPS_SLOTS_MAX (1 << 18)
+
+enum gps_liveness { GPS_DEAD = 0, GPS_ALIVE = 1 };
+
+/* Whether the process image `who` (pid_ns, pid, start, nonce) lives: its file exists and is locked.
+ * The file is opened afresh for each call, because F_OFD_GETLK on the description that holds the
+ * lock reports it as free; so `who` may be the calling process. In the caller's own pid namespace a
+ * locked file does not count if /proc shows that the process ended, is a zombie or has another
+ * start time: a child of a bare clone() can hold its dead parent's descriptor. A missing file means
+ * DEAD. A file that cannot be opened for another reason (EMFILE) counts as ALIVE, so that no memory
+ * is freed and no name is taken on a guess. */
+enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who);
+
+struct gps_proc {
+    struct gps_proc_header header; /* invalid file: only what the file name says */
+    bool alive;
+    int status; /* 0, or -EBADMSG: the file is not valid */
+    const char *why;
+    char file[GPS_PROC_NAME];
+    const struct gps_slot *slots; /* of a live process: the valid ones in use, intents included */
+    unsigned slot_count;
+};
+
+/* Calls fn for every process in procs/, until fn returns false. The slots lie in a buffer that is
+ * reused: fn copies those that it needs. Calls malloc for files of more than 16 slots. */
+typedef bool gps_proc_fn(void *arg, const struct gps_proc *proc);
+int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg);
+
+struct gps_user {
+    struct gps_owner owner;
+    struct gps_slot slot;
+};
+
+/* The users of a region: live processes with a valid slot for it, without `except` (which may be
+ * NULL). Returns their number, which may exceed max, or -errno, and fills in at most max. A process
+ * with a damaged header counts too; its command and uid are then not known. */
+int gps_users_of(const struct gps_store *store, const struct gps_id *region,
+                 const struct gps_owner *except, struct gps_user *users, unsigned max);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * region.h - the region records in regions/ of the published directory.
+ *
+ * A record is written only by its owner. Errors, threads and memory are as in store.h.
+ */
+#ifndef GPS_REGION_H
+#define GPS_REGION_H
+
+#include "file.h"
+
+/* Files that belong to a record and lie beside it: <id>.taken (gps_region_take) and <id>.hashes
+ * (struct gps_region_hashes). */
+#define GPS_TAKEN_SUFFIX  ".taken"
+#define GPS_HASHES_SUFFIX ".hashes"
+
+/* The path <store>/regions/<id><suffix>; the suffix "" gives the path of the record. */
+void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
+                     char path[GPS_FILE_PATH]);
+
+/* Writes a sealed record to regions/<id>. The record is written to a temporary file
+ * (".tmp.<owner>.<random>") and renamed, so a reader sees all of it or nothing; a crash leaves at
+ * most the temporary file, which gps_store_gc removes. The owner must hold its lease. Replaces the
+ * owner's own record, the record of a dead owner and an invalid record. The next keeper may replace
+ * a VMM record of a dead keeper. -EEXIST: a live process has published this handle (two containers
+ * with equal pids can have equal handles). -ENOSPC: also if less than GPS_STORE_RESERVE would
+ * remain, because a full /dev/shm would harm the program more than a missing record. */
+int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record);
+
+/* Rewrites the status of a published record in place, with one pwrite of 64 bytes. `record` is the
+ * owner's own copy, which is updated on success. -ENOENT: the file is missing or holds another
+ * record. */
+int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
+                          enum gps_state state, uint64_t until);
+
+/* The same, with the number of bytes of an upload (GPS_REGION_UPLOAD) that are written. -EINVAL: it
+ * exceeds the extent. */
+int gps_region_set_written(const struct gps_store *store, struct gps_region_record *record,
+                           enum gps_state state, uint64_t written);
+
+/* Seals the traces and writes them behind a published record, with one pwrite. Errors as in
+ * gps_region_set_status. */
+int gps_region_set_traces(const struct gps_store *store, const struct gps_region_record *record,
+                          struct gps_region_traces *traces);
+/* Reads the traces of this record. -ENOENT: it has none. -EBADMSG: they are not valid. */
+int gps_region_read_traces(const struct gps_store *store, const struct gps_region_record *record,
+                           struct gps_region_traces *traces);
+
+/* Reads and checks regions/<id>. -ENOENT. -EBADMSG: the record is not valid, and *why (if why is
+ * not NULL) says what is wrong. An invalid record is read again a few times first: the owner may be
+ * rewriting the status at that moment. */
+int gps_region_read(const struct gps_store *store, const struct gps_id *id,
+                    struct gps_region_record *record, const char **why);
+
+/* Removes the record and the files beside it. */
+int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
+
+/* Whether live processes have this VMM region open; if its keeper is dead, they wait for the next
+ * one. 1, 0 or -errno. */
+int gps_region_awaited(const struct gps_store *store, const struct gps_region_record *record);
+
+/* Records that an importer has opened a result (state FINAL), by making the empty file
+ * regions/<id>.taken. The owner looks for the file because an importer can open and close a region
+ * between two scans of the slots. The owner removes it with the record. */
+int gps_region_take(const struct gps_store *store, const struct gps_id *id);
+bool gps_region_taken(const struct gps_store *store, const struct gps_id *id);
+
+/* Calls fn for every entry of regions/ that is named like a record, until fn returns false. Either
+ * status is 0 and the record is valid; or status is -EBADMSG, `why` says what is wrong, and only
+ * record->id is meaningful. */
+typedef bool gps_region_fn(void *arg, const struct gps_region_record *record, int status,
+                           const char *why);
+int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg);
+
+#endif
