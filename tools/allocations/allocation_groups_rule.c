@@ -14,7 +14,8 @@
 #define PROGRAM_MAX 20 /* of it in a name, which needs room for the number and {n} */
 
 /* "server-2-{n}": of what a name may have. */
-void listing_name(const struct listing_group *group, char name[LISTING_NAME_BYTES]) {
+void allocation_group_name(const struct allocation_group *group,
+                           char name[ALLOCATION_GROUP_NAME_BYTES]) {
     const char *program = group->first->process.command;
     char clean[PROGRAM_MAX + 1];
     size_t length = 0;
@@ -25,7 +26,7 @@ void listing_name(const struct listing_group *group, char name[LISTING_NAME_BYTE
         clean[length] = allowed && (unsigned char)c < 0x80 ? c : '_';
     }
     clean[length] = 0;
-    snprintf(name, LISTING_NAME_BYTES, "%s-%zu%s", clean, group->number,
+    snprintf(name, ALLOCATION_GROUP_NAME_BYTES, "%s-%zu%s", clean, group->number,
              group->index != group->last ? "-{n}" : "");
 }
 
@@ -41,7 +42,7 @@ static void put_glob(FILE *out, const char *key, const char *name) {
     putc('\n', out);
 }
 
-static void put_numbers(FILE *out, const struct listing_group *group) {
+static void put_numbers(FILE *out, const struct allocation_group *group) {
     char size[32], index[64];
     struct gps_text text = GPS_TEXT(size);
     gps_value_size_text((uint64_t)group->first->size, &text);
@@ -50,13 +51,14 @@ static void put_numbers(FILE *out, const struct listing_group *group) {
     fprintf(out, "size = %s\nindex = %s\n", size, index);
 }
 
-void listing_rule(FILE *out, const struct listing *listing, const struct listing_group *group) {
-    char name[LISTING_NAME_BYTES];
-    listing_name(group, name);
+void allocation_group_rule(FILE *out, const struct allocation_groups *groups,
+                           const struct allocation_group *group) {
+    char name[ALLOCATION_GROUP_NAME_BYTES];
+    allocation_group_name(group, name);
     fprintf(out, "[region %s]\n", name);
     put_glob(out, "program", group->first->process.command);
     put_numbers(out, group);
-    if (!listing_one_device(listing, group))
+    if (!allocation_groups_one_device(groups, group))
         fprintf(out, "device = %" PRId64 "\n", group->first->device);
     put_glob(out, "caller", group->first->allocation.caller);
     fputs("role = auto\n", out);
@@ -64,16 +66,17 @@ void listing_rule(FILE *out, const struct listing *listing, const struct listing
 
 /* --- order --- */
 
-/* Where the first of its kin stands. */
-static size_t place_of(const struct listing *listing, const struct listing_group *group) {
+/* Where the first of its alike stands. */
+static size_t place_of(const struct allocation_groups *groups,
+                       const struct allocation_group *group) {
     size_t i = 0;
-    while (listing->groups[i].kin != group->kin)
+    while (groups->groups[i].alike != group->alike)
         i++;
     return i;
 }
 
 struct ordered {
-    const struct listing_group *group;
+    const struct allocation_group *group;
     size_t place;
 };
 
@@ -84,12 +87,12 @@ static int by_rule(const void *left, const void *right) {
     return (a->group->index < b->group->index) - (a->group->index > b->group->index);
 }
 
-const struct listing_group **listing_order(const struct listing *listing) {
-    const size_t count = listing->count;
-    const struct listing_group **order = tool_resize(NULL, count + 1, sizeof(*order));
+const struct allocation_group **allocation_groups_order(const struct allocation_groups *groups) {
+    const size_t count = groups->count;
+    const struct allocation_group **order = tool_resize(NULL, count + 1, sizeof(*order));
     struct ordered *places = tool_resize(NULL, count + 1, sizeof(*places));
     for (size_t i = 0; i < count; i++)
-        places[i] = (struct ordered){&listing->groups[i], place_of(listing, &listing->groups[i])};
+        places[i] = (struct ordered){&groups->groups[i], place_of(groups, &groups->groups[i])};
     qsort(places, count, sizeof(*places), by_rule);
     for (size_t i = 0; i < count; i++)
         order[i] = places[i].group;

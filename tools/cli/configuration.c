@@ -12,7 +12,7 @@
 
 #define SETTINGS_TEXT 64
 
-void settings_error(void *arg, const char *file, unsigned line, const char *message) {
+void configuration_error(void *arg, const char *file, unsigned line, const char *message) {
     (void)arg;
     fflush(stdout);
     if (line > 0)
@@ -105,7 +105,7 @@ static void print_rule(const struct gps_rule *rule) {
     print_role(rule);
 }
 
-void settings_print(const struct gps_config *config) {
+void configuration_print(const struct gps_config *config) {
     printf("%s[gpushare]%s\n", term_colour(TERM_BOLD), term_colour(TERM_PLAIN));
     gps_config_each_option(config, print_option, NULL);
     for (size_t i = 0; i < config->rule_count; i++)

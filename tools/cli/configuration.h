@@ -7,9 +7,9 @@
 #include "config/config.h"
 
 /* A gps_config_error_fn: "file:line: message" on stderr, as compilers do. */
-void settings_error(void *arg, const char *file, unsigned line, const char *message);
+void configuration_error(void *arg, const char *file, unsigned line, const char *message);
 
 /* The options and rules that hold, one a line. */
-void settings_print(const struct gps_config *config);
+void configuration_print(const struct gps_config *config);
 
 #endif

@@ -15,15 +15,15 @@ static json_t *need(json_t *value) {
     return value;
 }
 
-json_t *tree_object(void) {
+json_t *json_tree_object(void) {
     return need(json_object());
 }
 
-json_t *tree_array(void) {
+json_t *json_tree_array(void) {
     return need(json_array());
 }
 
-json_t *tree_string(const char *string) {
+json_t *json_tree_string(const char *string) {
     json_t *value = string != NULL ? json_string(string) : json_null();
     if (value)
         return value;
@@ -36,25 +36,25 @@ json_t *tree_string(const char *string) {
     return value;
 }
 
-void tree_set(json_t *object, const char *key, json_t *value) {
+void json_tree_set(json_t *object, const char *key, json_t *value) {
     if (json_object_set_new(object, key, value) != 0)
         tool_no_memory();
 }
 
-void tree_set_string(json_t *object, const char *key, const char *string) {
-    tree_set(object, key, tree_string(string));
+void json_tree_set_string(json_t *object, const char *key, const char *string) {
+    json_tree_set(object, key, json_tree_string(string));
 }
 
-void tree_set_number(json_t *object, const char *key, int64_t value) {
-    tree_set(object, key, need(json_integer(value)));
+void json_tree_set_number(json_t *object, const char *key, int64_t value) {
+    json_tree_set(object, key, need(json_integer(value)));
 }
 
-void tree_append(json_t *array, json_t *value) {
+void json_tree_append(json_t *array, json_t *value) {
     if (json_array_append_new(array, value) != 0)
         tool_no_memory();
 }
 
-void tree_print(FILE *out, json_t *tree) {
+void json_tree_print(FILE *out, json_t *tree) {
     (void)json_dumpf(tree, out, JSON_INDENT(2));
     fputc('\n', out);
     json_decref(tree);

@@ -13,27 +13,27 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #include <uthash.h>
 
-struct index {
+struct string_map {
     char *key;
     void *value;
     UT_hash_handle hh;
 };
 
-void *index_get(const struct index *index, const char *key) {
-    struct index *found;
+void *string_map_get(const struct string_map *index, const char *key) {
+    struct string_map *found;
     HASH_FIND_STR(index, key, found);
     return found != NULL ? found->value : NULL;
 }
 
-void index_put(struct index **index, const char *key, void *value) {
-    struct index *entry = tool_resize(NULL, 1, sizeof(*entry));
+void string_map_put(struct string_map **index, const char *key, void *value) {
+    struct string_map *entry = tool_resize(NULL, 1, sizeof(*entry));
     entry->key = tool_copy(key);
     entry->value = value;
     HASH_ADD_KEYPTR(hh, *index, entry->key, strlen(entry->key), entry);
 }
 
-void index_free(struct index **index, void (*drop)(void *value)) {
-    struct index *entry, *next;
+void string_map_free(struct string_map **index, void (*drop)(void *value)) {
+    struct string_map *entry, *next;
     HASH_ITER(hh, *index, entry, next) {
         HASH_DEL(*index, entry);
         if (drop)

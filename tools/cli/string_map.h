@@ -7,13 +7,13 @@
 #ifndef STRING_MAP_H
 #define STRING_MAP_H
 
-struct index;
+struct string_map;
 
 /* NULL: there is no such key. */
-void *index_get(const struct index *index, const char *key);
+void *string_map_get(const struct string_map *index, const char *key);
 /* The key must be new. */
-void index_put(struct index **index, const char *key, void *value);
+void string_map_put(struct string_map **index, const char *key, void *value);
 /* The values stay; `drop`, unless NULL, is called with each. */
-void index_free(struct index **index, void (*drop)(void *value));
+void string_map_free(struct string_map **index, void (*drop)(void *value));
 
 #endif

@@ -116,7 +116,7 @@ void view_keep(const struct view_region *region, char text[VIEW_TEXT]);
 
 /* --- JSON --- */
 
-/* The members every listing gives: id name size device state backing owner users age, and of a kept
+/* The members every groups gives: id name size device state backing owner users age, and of a kept
  * region keeper and keep. */
 void view_json_region(const struct view *view, const struct view_region *region, struct json *json);
 void view_json_owner(const struct gps_owner *owner, struct json *json); /* its members only */

@@ -5,7 +5,6 @@
  * even beyond a signal's reach. So the child has none of our descriptors but one pipe, and past the
  * time-out it is killed and, if it will not die, left behind.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>

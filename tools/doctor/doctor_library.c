@@ -2,7 +2,6 @@
  * doctor_library.c - does the library load, what else is preloaded, can a program be preloaded at
  * all.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
@@ -100,12 +99,12 @@ void doctor_command(struct doctor *doctor) {
     char path[PATH_MAX], why[PATH_MAX + 128];
     if (!doctor->command)
         return;
-    int error = program_find(doctor->command, path);
+    int error = executable_find(doctor->command, path);
     if (error != 0) {
         doctor_say(doctor, DOCTOR_FAIL, "command", "'%s': %s", doctor->command,
                    error == -ENOENT ? "not found" : "not an executable file");
         doctor_remedy(doctor, "check its path and mode, and PATH");
-    } else if (program_obstacle(path, why, sizeof(why))) {
+    } else if (executable_obstacle(path, why, sizeof(why))) {
         doctor_say(doctor, DOCTOR_FAIL, "command", "%s %s", path, why);
         doctor_remedy(doctor,
                       "gpushare cannot step in; use a dynamically linked, unprivileged build "

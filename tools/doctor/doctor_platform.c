@@ -1,7 +1,6 @@
 /*
  * doctor_platform.c - containers, namespaces, WSL, MIG, MPS, limits and the configuration.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -100,7 +99,7 @@ static void check_mps(struct doctor *doctor) {
              directory != NULL && directory[0] != 0 ? directory : "/tmp/nvidia-mps");
     if (access(pipe, F_OK) == 0)
         doctor_say(doctor, DOCTOR_OK, "mps",
-                   "MPS seems to be running (%s); all who share must be its clients, or none",
+                   "MPS seems to be running (%s); all who share must be its connections, or none",
                    pipe);
 }
 

@@ -4,7 +4,6 @@
  * Who connects has mostly asked already, so the answer is given on the spot. What is not a valid
  * request of our own user ends the connection without a word.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,14 +14,14 @@
 #include "util/descriptor_passing.h"
 
 /* When all places are taken, one who has not spoken for this long makes room. */
-#define HURRY (KEEPER_SECOND / 10)
+#define HURRY (GPS_SECOND / 10)
 
 /* --- answers --- */
 
 /* Only a descriptor that becomes the list's is set to -1. */
 static int deposit(struct keeper *keeper, const struct gps_keeper_request *request,
                    int *descriptor) {
-    struct kept *kept = kept_find(&keeper->kept, &request->record.id);
+    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     struct gps_region_record record;
     int error = 0;
     if (kept && kept->descriptor >= 0)
@@ -31,7 +30,7 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
     if (!kept && !gps_owner_equal(&request->sender, &record.creator))
         return -EPERM;
     if (!kept)
-        error = kept_add(&keeper->kept, &record, *descriptor, keeper->now);
+        error = kept_regions_add(&keeper->kept, &record, *descriptor, keeper->now);
     else
         kept->descriptor = *descriptor;
     if (error != 0)
@@ -39,12 +38,12 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
     *descriptor = -1;
     if (record.name[0] != 0)
         gps_name_point(&keeper->store, record.name, &record.id); /* its creator may die before it */
-    keeper_sweep_by(keeper, keeper->now + KEEPER_SECOND);
+    keeper_sweep_by(keeper, keeper->now + GPS_SECOND);
     return 0;
 }
 
 static int get(const struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
-    const struct kept *kept = kept_find(&keeper->kept, &request->record.id);
+    const struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
         return -ENOENT;
     if (kept->descriptor < 0)
@@ -55,13 +54,13 @@ static int get(const struct keeper *keeper, const struct gps_keeper_request *req
 
 static int set_state(struct keeper *keeper, const struct gps_keeper_request *request) {
     const struct gps_region_status *status = &request->record.status;
-    struct kept *kept = kept_find(&keeper->kept, &request->record.id);
+    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
         return -ENOENT;
     if (!gps_owner_equal(&request->sender, &kept->record.creator))
         return -EPERM;
     if (status->state == GPS_STATE_FREED) {
-        kept_drop(&keeper->kept, kept);
+        kept_regions_drop(&keeper->kept, kept);
         return 0;
     }
     return gps_region_set_written(&keeper->store, &kept->record, (enum gps_state)status->state,
@@ -69,23 +68,24 @@ static int set_state(struct keeper *keeper, const struct gps_keeper_request *req
 }
 
 static int released(struct keeper *keeper, const struct gps_keeper_request *request) {
-    struct kept *kept = kept_find(&keeper->kept, &request->record.id);
+    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
         return -ENOENT;
     const bool creator = gps_owner_equal(&request->sender, &kept->record.creator);
     if (creator)
         kept->since = 0; /* no grace for who says so itself */
     if (creator && kept->record.keep == GPS_KEEP_OWNER)
-        kept_drop(&keeper->kept, kept); /* before the reply: a free is over when it returns */
+        kept_regions_drop(&keeper->kept,
+                          kept); /* before the reply: a free is over when it returns */
     keeper_sweep_by(keeper, keeper->now);
     return 0;
 }
 
-static struct kept *find_named(const struct keeper *keeper, const char *name) {
-    const struct kept_list *list = &keeper->kept;
+static struct kept_region *find_named(const struct keeper *keeper, const char *name) {
+    const struct kept_regions *list = &keeper->kept;
     struct gps_name_target target;
     if (gps_name_resolve(&keeper->store, name, &target) == 0 && target.kind == GPS_NAME_REGION)
-        return kept_find(list, &target.region);
+        return kept_regions_find(list, &target.region);
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i]->record.name, name) == 0)
             return list->items[i];
@@ -94,11 +94,11 @@ static struct kept *find_named(const struct keeper *keeper, const char *name) {
 
 static int drop(struct keeper *keeper, const struct gps_keeper_request *request) {
     const char *name = request->record.name;
-    struct kept *kept =
-        name[0] != 0 ? find_named(keeper, name) : kept_find(&keeper->kept, &request->record.id);
+    struct kept_region *kept = name[0] != 0 ? find_named(keeper, name)
+                                            : kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
         return -ENOENT;
-    kept_drop(&keeper->kept, kept);
+    kept_regions_drop(&keeper->kept, kept);
     return 0;
 }
 
@@ -152,13 +152,13 @@ static bool hear(struct keeper *keeper, int fd) {
 }
 
 static void hang_up(struct keeper *keeper, size_t at) {
-    close(keeper->clients[at].fd);
-    memmove(&keeper->clients[at], &keeper->clients[at + 1],
-            (--keeper->client_count - at) * sizeof(*keeper->clients));
+    close(keeper->connections[at].fd);
+    memmove(&keeper->connections[at], &keeper->connections[at + 1],
+            (--keeper->connection_count - at) * sizeof(*keeper->connections));
 }
 
-void keeper_serve(struct keeper *keeper, size_t at) {
-    if (hear(keeper, keeper->clients[at].fd))
+void connections_serve(struct keeper *keeper, size_t at) {
+    if (hear(keeper, keeper->connections[at].fd))
         hang_up(keeper, at);
 }
 
@@ -172,11 +172,11 @@ static void welcome(struct keeper *keeper, int fd) {
     if (!is_ours(fd) || hear(keeper, fd))
         close(fd);
     else
-        keeper->clients[keeper->client_count++] = (struct keeper_client){fd, keeper->now};
+        keeper->connections[keeper->connection_count++] = (struct connection){fd, keeper->now};
 }
 
-void keeper_accept(struct keeper *keeper) {
-    for (int i = 0; i < KEEPER_CLIENTS && keeper->client_count < KEEPER_CLIENTS; i++) {
+void connections_accept(struct keeper *keeper) {
+    for (int i = 0; i < CONNECTIONS_MAX && keeper->connection_count < CONNECTIONS_MAX; i++) {
         int fd = accept4(keeper->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             welcome(keeper, fd);
@@ -190,14 +190,15 @@ void keeper_accept(struct keeper *keeper) {
 }
 
 static uint64_t patience(const struct keeper *keeper) {
-    return keeper->client_count == KEEPER_CLIENTS ? HURRY : GPS_KEEPER_PATIENCE;
+    return keeper->connection_count == CONNECTIONS_MAX ? HURRY : GPS_KEEPER_PATIENCE;
 }
 
-uint64_t keeper_expiry(const struct keeper *keeper) {
-    return keeper->client_count == 0 ? KEEPER_NEVER : keeper->clients[0].since + patience(keeper);
+uint64_t connections_expiry(const struct keeper *keeper) {
+    return keeper->connection_count == 0 ? KEEPER_NEVER
+                                         : keeper->connections[0].since + patience(keeper);
 }
 
-void keeper_expire(struct keeper *keeper) {
-    while (keeper_expiry(keeper) <= keeper->now)
+void connections_expire(struct keeper *keeper) {
+    while (connections_expiry(keeper) <= keeper->now)
         hang_up(keeper, 0);
 }

@@ -4,7 +4,6 @@
  *
  * Programs start one by themselves (--on-demand); it ends when there is nothing to keep.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,16 +21,16 @@
 #include "directory/view.h"
 #include "keeper_process.h"
 
-#define DEBOUNCE      (KEEPER_SECOND / 50) /* changes come in flocks */
-#define SWEEP_SHARE   20                   /* at most one part in so many of the time is sweeping */
-#define LONGEST_PAUSE (KEEPER_SECOND / 4)
-#define SLOW          (30 * KEEPER_SECOND) /* between sweeps with nothing to keep */
-#define DEMAND_IDLE   (2 * KEEPER_SECOND)
+#define DEBOUNCE      (GPS_SECOND / 50) /* changes come in flocks */
+#define SWEEP_SHARE   20                /* at most one part in so many of the time is sweeping */
+#define LONGEST_PAUSE (GPS_SECOND / 4)
+#define SLOW          (30 * GPS_SECOND) /* between sweeps with nothing to keep */
+#define DEMAND_IDLE   (2 * GPS_SECOND)
 
 enum { OPTION_IDLE, OPTION_ON_DEMAND };
-enum { FD_LISTENER, FD_SIGNALS, FD_CHANGES, FD_CLIENTS };
+enum { FD_LISTENER, FD_SIGNALS, FD_CHANGES, FD_CONNECTIONS };
 
-/* The loop: what it waits for besides clients. */
+/* The loop: what it waits for besides connections. */
 struct rounds {
     struct keeper keeper;
     int signals, changes; /* -1: no inotify to be had; the sweep once a second must do */
@@ -43,10 +42,10 @@ struct rounds {
     bool evicted; /* what we keep is no longer there to be found */
 };
 
-uint64_t keeper_clock(void) {
+uint64_t gps_clock_monotonic(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * KEEPER_SECOND + (uint64_t)time.tv_nsec;
+    return (uint64_t)time.tv_sec * GPS_SECOND + (uint64_t)time.tv_nsec;
 }
 
 void keeper_sweep_by(struct keeper *keeper, uint64_t when) {
@@ -83,12 +82,12 @@ static int take_signals(void) {
 }
 
 static bool is_idle(const struct keeper *keeper) {
-    return keeper->kept.count == 0 && keeper->client_count == 0;
+    return keeper->kept.count == 0 && keeper->connection_count == 0;
 }
 
 static uint64_t earliest(const struct rounds *rounds) {
     const struct keeper *keeper = &rounds->keeper;
-    uint64_t when = keeper->sweep_at, expiry = keeper_expiry(keeper);
+    uint64_t when = keeper->sweep_at, expiry = connections_expiry(keeper);
     when = expiry < when ? expiry : when;
     if (keeper->accept_after > keeper->now && keeper->accept_after < when)
         when = keeper->accept_after;
@@ -98,12 +97,12 @@ static uint64_t earliest(const struct rounds *rounds) {
 }
 
 static int timeout(const struct rounds *rounds) {
-    const uint64_t when = earliest(rounds), now = keeper_clock();
+    const uint64_t when = earliest(rounds), now = gps_clock_monotonic();
     if (when == KEEPER_NEVER)
         return -1;
     if (when <= now)
         return 0;
-    return when - now < 1000 * KEEPER_SECOND ? (int)((when - now) / 1000000) + 1 : 1000000;
+    return when - now < 1000 * GPS_SECOND ? (int)((when - now) / 1000000) + 1 : 1000000;
 }
 
 static void drain(int fd) {
@@ -116,29 +115,30 @@ static void drain(int fd) {
 
 static size_t fill(const struct rounds *rounds, struct pollfd *wait) {
     const struct keeper *keeper = &rounds->keeper;
-    bool full = keeper->client_count == KEEPER_CLIENTS || keeper->accept_after > keeper->now;
+    bool full = keeper->connection_count == CONNECTIONS_MAX || keeper->accept_after > keeper->now;
     wait[FD_LISTENER] = (struct pollfd){.fd = full ? -1 : keeper->listener, .events = POLLIN};
     wait[FD_SIGNALS] = (struct pollfd){.fd = rounds->signals, .events = POLLIN};
     wait[FD_CHANGES] = (struct pollfd){.fd = rounds->changes, .events = POLLIN};
-    for (size_t i = 0; i < keeper->client_count; i++)
-        wait[FD_CLIENTS + i] = (struct pollfd){.fd = keeper->clients[i].fd, .events = POLLIN};
-    return keeper->client_count;
+    for (size_t i = 0; i < keeper->connection_count; i++)
+        wait[FD_CONNECTIONS + i] =
+            (struct pollfd){.fd = keeper->connections[i].fd, .events = POLLIN};
+    return keeper->connection_count;
 }
 
 /* The last client first: serving one moves those behind it. */
-static void answer(struct rounds *rounds, const struct pollfd *wait, size_t clients) {
+static void answer(struct rounds *rounds, const struct pollfd *wait, size_t connections) {
     if (wait[FD_SIGNALS].revents != 0)
         rounds->ending = true;
     if (wait[FD_CHANGES].revents != 0) {
         drain(rounds->changes);
         keeper_sweep_by(&rounds->keeper, rounds->keeper.now + DEBOUNCE);
     }
-    for (size_t i = clients; i-- > 0;)
-        if (wait[FD_CLIENTS + i].revents != 0)
-            keeper_serve(&rounds->keeper, i);
+    for (size_t i = connections; i-- > 0;)
+        if (wait[FD_CONNECTIONS + i].revents != 0)
+            connections_serve(&rounds->keeper, i);
     if (wait[FD_LISTENER].revents != 0)
-        keeper_accept(&rounds->keeper);
-    keeper_expire(&rounds->keeper);
+        connections_accept(&rounds->keeper);
+    connections_expire(&rounds->keeper);
 }
 
 /* The last process to leave tidies up; when only we are left, that is us. */
@@ -151,7 +151,7 @@ static void tidy(struct rounds *rounds, unsigned others) {
 
 static void sweep(struct rounds *rounds) {
     struct keeper *keeper = &rounds->keeper;
-    uint64_t next = KEEPER_NEVER, begin = keeper_clock();
+    uint64_t next = KEEPER_NEVER, begin = gps_clock_monotonic();
     unsigned others = rounds->others;
     if (keeper->sweep_at < rounds->not_before)
         keeper->sweep_at = rounds->not_before;
@@ -163,23 +163,23 @@ static void sweep(struct rounds *rounds) {
         rounds->ending = true;
     if (rounds->ending)
         return;
-    if (kept_sweep(&keeper->kept, begin, &next, &others) == 0)
+    if (kept_regions_sweep(&keeper->kept, begin, &next, &others) == 0)
         tidy(rounds, others);
-    uint64_t end = keeper_clock();
+    uint64_t end = gps_clock_monotonic();
     uint64_t pause = (end - begin) * SWEEP_SHARE;
     rounds->not_before = end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE);
     keeper_sweep_by(keeper, next);
-    keeper_sweep_by(keeper, end + (keeper->kept.count > 0 ? KEEPER_SECOND : SLOW));
+    keeper_sweep_by(keeper, end + (keeper->kept.count > 0 ? GPS_SECOND : SLOW));
 }
 
 static void go_round(struct rounds *rounds) {
-    static struct pollfd wait[FD_CLIENTS + KEEPER_CLIENTS];
+    static struct pollfd wait[FD_CONNECTIONS + CONNECTIONS_MAX];
     struct keeper *keeper = &rounds->keeper;
-    size_t clients = fill(rounds, wait);
-    int ready = poll(wait, FD_CLIENTS + clients, timeout(rounds));
-    keeper->now = keeper_clock();
+    size_t connections = fill(rounds, wait);
+    int ready = poll(wait, FD_CONNECTIONS + connections, timeout(rounds));
+    keeper->now = gps_clock_monotonic();
     if (ready >= 0)
-        answer(rounds, wait, clients);
+        answer(rounds, wait, connections);
     sweep(rounds);
     if (keeper->kept.count > 0)
         rounds->idle_since = keeper->now;
@@ -214,13 +214,13 @@ static int keep(struct rounds *rounds, bool on_demand) {
     struct keeper *keeper = &rounds->keeper;
     struct gps_owner other;
     rounds->signals = take_signals();
-    int error = keeper_home_enter(keeper, &other);
+    int error = leadership_take(keeper, &other);
     if (error == -EEXIST && on_demand)
         return TOOL_OK;
     if (error != 0)
         return refuse(keeper, error, &other);
     rounds->changes = watch_processes(&keeper->store);
-    rounds->idle_since = keeper->now = keeper_clock();
+    rounds->idle_since = keeper->now = gps_clock_monotonic();
     rounds->others = 1;
     if (!on_demand) {
         printf("Keeping %s, pid %d.\n", keeper->store.path, (int)getpid());
@@ -233,7 +233,7 @@ static int keep(struct rounds *rounds, bool on_demand) {
         tool_error("%s was removed, or replaced by another", keeper->store.path);
     if (rounds->evicted) /* nothing there is ours any more */
         return on_demand ? TOOL_OK : TOOL_FAILED;
-    keeper_home_leave(keeper);
+    leadership_end(keeper);
     return TOOL_OK;
 }
 

@@ -13,12 +13,12 @@
 #define GRACE UINT64_C(1000000000)
 
 struct census {
-    struct kept_list *list;
+    struct kept_regions *list;
     unsigned others;
 };
 
 static void count_slot(const struct gps_owner *holder, const struct gps_slot *slot,
-                       struct kept *kept) {
+                       struct kept_region *kept) {
     if (slot->via == GPS_VIA_CREATOR && gps_owner_equal(holder, &kept->record.creator))
         kept->creator_holds = true;
     else if (slot->state == GPS_SLOT_INTENT)
@@ -34,8 +34,8 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
     census->others++;
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_slot *slot = &proc->slots[i];
-        struct kept *kept =
-            slot->via == GPS_VIA_EVENT ? NULL : kept_find(census->list, &slot->region);
+        struct kept_region *kept =
+            slot->via == GPS_VIA_EVENT ? NULL : kept_regions_find(census->list, &slot->region);
         if (kept)
             count_slot(&proc->header.owner, slot, kept);
     }
@@ -48,8 +48,8 @@ static void sooner(uint64_t *next, uint64_t when) {
 }
 
 /* Within its grace a creator without a slot still has the region, if it lives at all. */
-static bool creator_has(const struct kept_list *list, const struct kept *kept, uint64_t now,
-                        uint64_t *next) {
+static bool creator_has(const struct kept_regions *list, const struct kept_region *kept,
+                        uint64_t now, uint64_t *next) {
     if (kept->creator_holds)
         return true;
     if (now - kept->since >= GRACE ||
@@ -60,14 +60,14 @@ static bool creator_has(const struct kept_list *list, const struct kept *kept, u
 }
 
 /* Whether anybody may deposit its descriptor (again). */
-static bool can_be_deposited(const struct kept *kept, uint64_t now, uint64_t *next) {
+static bool can_be_deposited(const struct kept_region *kept, uint64_t now, uint64_t *next) {
     if (kept->descriptor >= 0 || kept->creator_holds || kept->users > 0)
         return true;
     sooner(next, kept->since + GRACE);
     return kept->intents > 0 && now - kept->since < GRACE;
 }
 
-static bool is_to_be_kept(const struct kept_list *list, struct kept *kept, uint64_t now,
+static bool is_to_be_kept(const struct kept_regions *list, struct kept_region *kept, uint64_t now,
                           uint64_t *next) {
     const struct gps_region_record *record = &kept->record;
     bool creator = creator_has(list, kept, now, next);
@@ -95,12 +95,12 @@ static bool is_to_be_kept(const struct kept_list *list, struct kept *kept, uint6
 }
 
 /* What could not be published when it was adopted: there may be room now. */
-static void publish(const struct kept_list *list, struct kept *kept) {
+static void publish(const struct kept_regions *list, struct kept_region *kept) {
     if (!kept->published)
         kept->published = gps_region_publish(list->store, &kept->record) == 0;
 }
 
-int kept_sweep(struct kept_list *list, uint64_t now, uint64_t *next, unsigned *others) {
+int kept_regions_sweep(struct kept_regions *list, uint64_t now, uint64_t *next, unsigned *others) {
     struct census census = {.list = list};
     for (size_t i = 0; i < list->count; i++) {
         list->items[i]->creator_holds = false;
@@ -113,7 +113,7 @@ int kept_sweep(struct kept_list *list, uint64_t now, uint64_t *next, unsigned *o
         if (is_to_be_kept(list, list->items[i], now, next))
             publish(list, list->items[i]);
         else
-            kept_drop(list, list->items[i]);
+            kept_regions_drop(list, list->items[i]);
     }
     *others = census.others;
     return 0;

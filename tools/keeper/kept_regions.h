@@ -9,7 +9,7 @@
 
 #include "directory/store.h"
 
-struct kept {
+struct kept_region {
     struct gps_region_record record;
     int descriptor;     /* -1: adopted, and not deposited again yet */
     bool published;     /* by us */
@@ -21,31 +21,31 @@ struct kept {
     unsigned intents;   /* and that are about to */
 };
 
-struct kept_list {
+struct kept_regions {
     const struct gps_store *store;
     struct gps_owner self;
-    struct kept **items; /* by id */
+    struct kept_region **items; /* by id */
     size_t count, room;
     size_t max; /* as many descriptors as there are for them */
 };
 
-struct kept *kept_find(const struct kept_list *list, const struct gps_id *id);
+struct kept_region *kept_regions_find(const struct kept_regions *list, const struct gps_id *id);
 
 /* Publishes it first, as ours. `descriptor` becomes the list's on success. 0; -EMFILE, -ENOMEM, or
  * what gps_region_publish says. */
-int kept_add(struct kept_list *list, const struct gps_region_record *record, int descriptor,
-             uint64_t now);
+int kept_regions_add(struct kept_regions *list, const struct gps_region_record *record,
+                     int descriptor, uint64_t now);
 
 /* Takes over the records of keepers that died. Ours is the only keeper, and the regions that nobody
  * holds are gone by now (gps_store_gc). 0 or -errno; -EAGAIN: its owner has not quite died yet. */
-int kept_adopt(struct kept_list *list, uint64_t now);
+int kept_regions_adopt(struct kept_regions *list, uint64_t now);
 
-void kept_drop(struct kept_list *list, struct kept *kept);
-void kept_drop_all(struct kept_list *list);
+void kept_regions_drop(struct kept_regions *list, struct kept_region *kept);
+void kept_regions_drop_all(struct kept_regions *list);
 
 /* Looks who holds what, and drops what is not to be kept any longer. *next: when to look again even
  * if nothing changes, unless it is earlier than that already. *others: live processes but us. 0 or
  * -errno; then nothing was dropped. */
-int kept_sweep(struct kept_list *list, uint64_t now, uint64_t *next, unsigned *others);
+int kept_regions_sweep(struct kept_regions *list, uint64_t now, uint64_t *next, unsigned *others);
 
 #endif

@@ -4,7 +4,6 @@
  * In this order: the lock, so that there is one; the lease, whose records those of the regions
  * then are; what a predecessor left; the socket. Back in the reverse order.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,9 +20,9 @@
 #include "keeper/keeper_client.h"
 #include "keeper_process.h"
 
-#define NAP         (KEEPER_SECOND / 200)
-#define PATIENCE    (2 * KEEPER_SECOND) /* with a predecessor that is about to be gone */
-#define DESCRIPTORS 64                  /* besides clients and regions */
+#define NAP         (GPS_SECOND / 200)
+#define PATIENCE    (2 * GPS_SECOND) /* with a predecessor that is about to be gone */
+#define DESCRIPTORS 64               /* besides connections and regions */
 
 static void nap(void) {
     const struct timespec time = {.tv_nsec = (long)NAP};
@@ -32,7 +31,7 @@ static void nap(void) {
 
 /* The lock may be held for a moment by one that ends, or by a gc. A keeper that lives answers. */
 static int take_lock(struct keeper *keeper, struct gps_owner *other) {
-    const uint64_t end = keeper_clock() + PATIENCE;
+    const uint64_t end = gps_clock_monotonic() + PATIENCE;
     uint64_t regions;
     *other = (struct gps_owner){0};
     for (;;) {
@@ -40,7 +39,7 @@ static int take_lock(struct keeper *keeper, struct gps_owner *other) {
         if (error != -EAGAIN)
             return error;
         if (gps_keeper_ping(&keeper->store, &keeper->kept.self, 10 * NAP, other, &regions) == 0 ||
-            keeper_clock() >= end)
+            gps_clock_monotonic() >= end)
             return -EEXIST;
         nap();
     }
@@ -55,20 +54,20 @@ static void raise_limits(struct keeper *keeper) {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        keeper->kept.max = limit.rlim_cur > 2 * (KEEPER_CLIENTS + DESCRIPTORS)
-                               ? limit.rlim_cur - KEEPER_CLIENTS - DESCRIPTORS
+        keeper->kept.max = limit.rlim_cur > 2 * (CONNECTIONS_MAX + DESCRIPTORS)
+                               ? limit.rlim_cur - CONNECTIONS_MAX - DESCRIPTORS
                                : limit.rlim_cur / 2;
 }
 
 /* Its lock goes a moment before its lease does. */
 static int adopt(struct keeper *keeper) {
-    const uint64_t end = keeper_clock() + PATIENCE;
+    const uint64_t end = gps_clock_monotonic() + PATIENCE;
     struct gps_gc_counts counts;
     for (;;) {
         int error = gps_store_gc(&keeper->store, false, &counts);
         if (error == 0)
-            error = kept_adopt(&keeper->kept, keeper_clock());
-        if (error != -EAGAIN || keeper_clock() >= end)
+            error = kept_regions_adopt(&keeper->kept, gps_clock_monotonic());
+        if (error != -EAGAIN || gps_clock_monotonic() >= end)
             return error == -EAGAIN ? -EBUSY : error;
         nap();
     }
@@ -112,7 +111,7 @@ static int move_in(struct keeper *keeper) {
     return error;
 }
 
-int keeper_home_enter(struct keeper *keeper, struct gps_owner *other) {
+int leadership_take(struct keeper *keeper, struct gps_owner *other) {
     umask(077);
     keeper->listener = -1;
     keeper->kept.store = &keeper->store;
@@ -127,14 +126,14 @@ static bool is_alive(void *found, const struct gps_proc *proc) {
     return !proc->alive;
 }
 
-void keeper_home_leave(struct keeper *keeper) {
+void leadership_end(struct keeper *keeper) {
     struct gps_gc_counts counts;
     bool other = false;
-    while (keeper->client_count > 0)
-        close(keeper->clients[--keeper->client_count].fd);
+    while (keeper->connection_count > 0)
+        close(keeper->connections[--keeper->connection_count].fd);
     if (keeper->listener >= 0)
         close(keeper->listener);
-    kept_drop_all(&keeper->kept);
+    kept_regions_drop_all(&keeper->kept);
     gps_lease_drop(&keeper->lease);
     if (gps_proc_each(&keeper->store, is_alive, &other) == 0 && !other)
         gps_store_gc(&keeper->store, false, &counts);

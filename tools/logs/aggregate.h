@@ -13,39 +13,39 @@
 
 #include "logs.h"
 
-struct index;
+struct string_map;
 
-struct story_group {
+struct aggregate_group {
     const struct log_line *first;
     const char *last; /* when */
     uint64_t count;   /* occurrences */
     struct log_process *processes;
     size_t process_count;
-    struct index *seen; /* the processes, by name */
+    struct string_map *seen; /* the processes, by name */
     bool suppressed;
 };
 
-struct story {
-    struct story_group **groups;
+struct aggregate {
+    struct aggregate_group **groups;
     size_t count;
     bool namespaces; /* pids of more than one pid namespace occur: a pid alone says too little */
 };
 
-struct story_sums {
+struct aggregate_sums {
     uint64_t findings[GPS_LEVEL_ERROR + 1]; /* groups by level; of what is not suppressed */
     uint64_t occurrences, processes;
     uint64_t suppressed; /* groups */
 };
 
 /* From sorted logs; findings below the level are left out. */
-void story_make(struct story *story, const struct logs *logs, enum gps_level level);
-void story_free(struct story *story);
-struct story_sums story_sums(const struct story *story);
+void aggregate_make(struct aggregate *aggregate, const struct logs *logs, enum gps_level level);
+void aggregate_free(struct aggregate *aggregate);
+struct aggregate_sums aggregate_sums(const struct aggregate *aggregate);
 
 /* The stack that tells the finding from others of its kind; may be an empty one. */
-const struct log_stack *story_stack(const struct log_line *line);
+const struct log_stack *aggregate_stack(const struct log_line *line);
 
 /* The file name of a path. */
-const char *story_base(const char *path);
+const char *tool_base_name(const char *path);
 
 #endif

@@ -40,25 +40,25 @@ bool report_level(const char *option, enum gps_level *level) {
 
 bool report_suppressions(const char *option, struct suppressions *suppressions) {
     *suppressions = (struct suppressions){NULL, 0};
-    return !option || suppress_read(suppressions, option, settings_error, NULL) == 0;
+    return !option || suppress_read(suppressions, option, configuration_error, NULL) == 0;
 }
 
 void report_make(struct report *report, enum gps_level level,
                  const struct suppressions *suppressions, const char *debug_directory) {
     report->symbols = symbol_open(debug_directory);
     logs_sort(&report->logs);
-    story_make(&report->story, &report->logs, level);
-    suppress_story(suppressions, &report->story, report->symbols);
+    aggregate_make(&report->aggregate, &report->logs, level);
+    suppress_aggregate(suppressions, &report->aggregate, report->symbols);
 }
 
 void report_free(struct report *report) {
-    story_free(&report->story);
+    aggregate_free(&report->aggregate);
     symbol_close(report->symbols);
     logs_free(&report->logs);
 }
 
 bool report_has_error(const struct report *report) {
-    return story_sums(&report->story).findings[GPS_LEVEL_ERROR] > 0;
+    return aggregate_sums(&report->aggregate).findings[GPS_LEVEL_ERROR] > 0;
 }
 
 /* --- the verb --- */
@@ -69,7 +69,7 @@ static void print(const struct report *report, const struct tool_args *args) {
     else if (args->values[OPTION_SARIF])
         report_sarif(stdout, report);
     else if (args->values[OPTION_GENERATE])
-        suppress_print(stdout, &report->story, report->symbols);
+        suppress_print(stdout, &report->aggregate, report->symbols);
     else
         report_text(stdout, report);
 }

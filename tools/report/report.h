@@ -10,7 +10,7 @@
 
 struct report {
     struct logs logs; /* filled by the caller, before report_make */
-    struct story story;
+    struct aggregate aggregate;
     struct symbols *symbols;
 };
 

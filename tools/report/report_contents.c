@@ -31,7 +31,7 @@ static void widen(int *width, size_t length) {
         *width = (int)length;
 }
 
-static void measure(struct widths *widths, const struct story_group *group) {
+static void measure(struct widths *widths, const struct aggregate_group *group) {
     char count[24];
     widen(&widths->count, (size_t)snprintf(count, sizeof(count), "%" PRIu64, group->count));
     widen(&widths->finding, strlen(group->first->finding));
@@ -46,27 +46,27 @@ static void print_cell(FILE *out, const char *text, int width) {
 
 /* "denoise at five.c:87", or what is known of it; malloc'ed. */
 static char *place_of(const struct log_line *line, struct symbols *symbols) {
-    const struct log_stack *stack = story_stack(line);
-    const struct symbol_place *place = trace_user_place(stack, symbols);
-    const struct log_frame *frame = trace_user_frame(stack);
+    const struct log_stack *stack = aggregate_stack(line);
+    const struct symbol_place *place = user_frame_place(stack, symbols);
+    const struct log_frame *frame = user_frame_find(stack);
     if (!frame)
         return tool_format("in %s", line->process.command != NULL ? line->process.command : "?");
     if (!place)
         place = &symbol_find(symbols, frame)->places[0];
-    char *function = brief_function(place->bare != NULL ? place->bare : "?");
+    char *function = short_name_function(place->bare != NULL ? place->bare : "?");
     char *text;
     if (place->file)
-        text = tool_format("%s at %s:%u", function, story_base(place->file), place->line);
+        text = tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
     else if (place->bare)
-        text = tool_format("%s in %s", function, story_base(frame->module));
+        text = tool_format("%s in %s", function, tool_base_name(frame->module));
     else
-        text = tool_format("%s+0x%" PRIx64, story_base(frame->module), frame->offset);
+        text = tool_format("%s+0x%" PRIx64, tool_base_name(frame->module), frame->offset);
     free(function);
     return text;
 }
 
 static void print_row(const struct printer *to, const struct widths *widths,
-                      const struct story_group *group) {
+                      const struct aggregate_group *group) {
     const struct log_line *line = group->first;
     char *place = place_of(line, to->report->symbols);
     fprintf(to->out, TEXT_INDENT "%*" PRIu64 "x %s%-7s%s  ", widths->count, group->count,
@@ -80,19 +80,19 @@ static void print_row(const struct printer *to, const struct widths *widths,
 }
 
 void text_contents(const struct printer *to) {
-    const struct story *story = &to->report->story;
+    const struct aggregate *aggregate = &to->report->aggregate;
     struct widths widths = {0, 0, 0};
     size_t shown = 0;
-    for (size_t i = 0; i < story->count; i++)
-        if (!story->groups[i]->suppressed) {
-            measure(&widths, story->groups[i]);
+    for (size_t i = 0; i < aggregate->count; i++)
+        if (!aggregate->groups[i]->suppressed) {
+            measure(&widths, aggregate->groups[i]);
             shown++;
         }
     if (shown <= SHORT_MAX)
         return;
     fprintf(to->out, TEXT_MARGIN "GPUSHARE CONTENTS: %zu findings\n", shown);
-    for (size_t i = 0; i < story->count; i++)
-        if (!story->groups[i]->suppressed)
-            print_row(to, &widths, story->groups[i]);
+    for (size_t i = 0; i < aggregate->count; i++)
+        if (!aggregate->groups[i]->suppressed)
+            print_row(to, &widths, aggregate->groups[i]);
     fputs("=========\n", to->out);
 }

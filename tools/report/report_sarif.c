@@ -18,40 +18,40 @@
 static const char *const levels[] = {"note", "warning", "error"};
 
 static json_t *message(const char *text) {
-    json_t *object = tree_object();
-    tree_set_string(object, "text", text);
+    json_t *object = json_tree_object();
+    json_tree_set_string(object, "text", text);
     return object;
 }
 
 /* --- the catalogue --- */
 
 static json_t *rule(enum gps_finding finding) {
-    json_t *object = tree_object(), *configuration = tree_object();
-    tree_set_string(object, "id", gps_finding_id(finding));
-    tree_set(object, "shortDescription", message(gps_finding_sentence(finding)));
-    tree_set(object, "help", message(gps_finding_hint(finding)));
-    tree_set_string(configuration, "level", levels[gps_finding_level(finding)]);
-    tree_set(object, "defaultConfiguration", configuration);
+    json_t *object = json_tree_object(), *configuration = json_tree_object();
+    json_tree_set_string(object, "id", gps_finding_id(finding));
+    json_tree_set(object, "shortDescription", message(gps_finding_sentence(finding)));
+    json_tree_set(object, "help", message(gps_finding_hint(finding)));
+    json_tree_set_string(configuration, "level", levels[gps_finding_level(finding)]);
+    json_tree_set(object, "defaultConfiguration", configuration);
     return object;
 }
 
 static json_t *tool_tree(void) {
-    json_t *tool = tree_object(), *driver = tree_object(), *rules = tree_array();
+    json_t *tool = json_tree_object(), *driver = json_tree_object(), *rules = json_tree_array();
     for (int i = 0; i < GPS_FINDING_COUNT; i++)
-        tree_append(rules, rule((enum gps_finding)i));
-    tree_set_string(driver, "name", "gpushare");
-    tree_set_string(driver, "version", GPS_VERSION);
-    tree_set(driver, "rules", rules);
-    tree_set(tool, "driver", driver);
+        json_tree_append(rules, rule((enum gps_finding)i));
+    json_tree_set_string(driver, "name", "gpushare");
+    json_tree_set_string(driver, "version", GPS_VERSION);
+    json_tree_set(driver, "rules", rules);
+    json_tree_set(tool, "driver", driver);
     return tool;
 }
 
 /* A finding of a newer library is in no catalogue, and has no index. */
 static void set_rule(json_t *result, const char *finding) {
-    tree_set_string(result, "ruleId", finding);
+    json_tree_set_string(result, "ruleId", finding);
     for (int i = 0; i < GPS_FINDING_COUNT; i++)
         if (strcmp(gps_finding_id((enum gps_finding)i), finding) == 0)
-            tree_set_number(result, "ruleIndex", i);
+            json_tree_set_number(result, "ruleIndex", i);
 }
 
 /* --- a result --- */
@@ -65,16 +65,16 @@ static json_t *result_message(const struct log_line *line) {
 }
 
 static json_t *fingerprints(const struct log_line *line, struct symbols *symbols) {
-    json_t *object = tree_object();
+    json_t *object = json_tree_object();
     char hash[24];
-    snprintf(hash, sizeof(hash), "%016" PRIx64, trace_hash(line, symbols));
-    tree_set_string(object, "gpushareStack/v1", hash);
+    snprintf(hash, sizeof(hash), "%016" PRIx64, user_frame_hash(line, symbols));
+    json_tree_set_string(object, "gpushareStack/v1", hash);
     return object;
 }
 
 static json_t *locations(const struct log_line *line, struct symbols *symbols) {
-    json_t *array = tree_array();
-    tree_append(array, sarif_location(line, symbols));
+    json_t *array = json_tree_array();
+    json_tree_append(array, sarif_location(line, symbols));
     return array;
 }
 
@@ -85,21 +85,21 @@ static void append_new(json_t *array, json_t *value) {
             json_decref(value);
             return;
         }
-    tree_append(array, value);
+    json_tree_append(array, value);
 }
 
 static void add_stack(json_t *stacks, const struct log_stack *stack, const char *text,
                       struct symbols *symbols) {
     if (stack->count == 0)
         return;
-    json_t *object = tree_object();
-    tree_set(object, "message", message(text));
-    tree_set(object, "frames", sarif_frames(stack, symbols));
+    json_t *object = json_tree_object();
+    json_tree_set(object, "message", message(text));
+    json_tree_set(object, "frames", sarif_frames(stack, symbols));
     append_new(stacks, object);
 }
 
 static json_t *stacks_tree(const struct log_line *line, struct symbols *symbols) {
-    json_t *stacks = tree_array();
+    json_t *stacks = json_tree_array();
     add_stack(stacks, &line->stack, line->api != NULL ? line->api : "reported", symbols);
     for (size_t i = 0; i < line->prior.count; i++) {
         const struct log_event *event = &line->prior.events[i];
@@ -112,57 +112,57 @@ static json_t *stacks_tree(const struct log_line *line, struct symbols *symbols)
     return stacks;
 }
 
-static json_t *properties(const struct story_group *group) {
+static json_t *properties(const struct aggregate_group *group) {
     static const char *const keys[] = {"api",  "command", "pid",  "pid_ns", "ptr",
                                        "size", "region",  "name", "device", "hint"};
-    json_t *object = tree_object();
+    json_t *object = json_tree_object();
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         json_t *value = json_object_get(group->first->json, keys[i]);
         if (value && !json_is_null(value))
-            tree_set(object, keys[i], json_incref(value));
+            json_tree_set(object, keys[i], json_incref(value));
     }
-    tree_set_number(object, "processes", (int64_t)group->process_count);
-    tree_set_string(object, "first", group->first->ts);
-    tree_set_string(object, "last", group->last);
+    json_tree_set_number(object, "processes", (int64_t)group->process_count);
+    json_tree_set_string(object, "first", group->first->ts);
+    json_tree_set_string(object, "last", group->last);
     return object;
 }
 
 /* The standard wants the key in all results or in none: an empty one says that it is not. */
-static json_t *suppressions(const struct story_group *group) {
-    json_t *array = tree_array(), *object;
+static json_t *suppressions(const struct aggregate_group *group) {
+    json_t *array = json_tree_array(), *object;
     if (!group->suppressed)
         return array;
-    object = tree_object();
-    tree_set_string(object, "kind", "external");
-    tree_append(array, object);
+    object = json_tree_object();
+    json_tree_set_string(object, "kind", "external");
+    json_tree_append(array, object);
     return array;
 }
 
-static json_t *result(const struct story_group *group, struct symbols *symbols) {
+static json_t *result(const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
-    json_t *object = tree_object();
+    json_t *object = json_tree_object();
     set_rule(object, line->finding);
-    tree_set_string(object, "level", levels[line->level]);
-    tree_set(object, "message", result_message(line));
-    tree_set(object, "locations", locations(line, symbols));
-    tree_set(object, "stacks", stacks_tree(line, symbols));
-    tree_set_number(object, "occurrenceCount", (int64_t)group->count);
-    tree_set(object, "partialFingerprints", fingerprints(line, symbols));
-    tree_set(object, "suppressions", suppressions(group));
-    tree_set(object, "properties", properties(group));
+    json_tree_set_string(object, "level", levels[line->level]);
+    json_tree_set(object, "message", result_message(line));
+    json_tree_set(object, "locations", locations(line, symbols));
+    json_tree_set(object, "stacks", stacks_tree(line, symbols));
+    json_tree_set_number(object, "occurrenceCount", (int64_t)group->count);
+    json_tree_set(object, "partialFingerprints", fingerprints(line, symbols));
+    json_tree_set(object, "suppressions", suppressions(group));
+    json_tree_set(object, "properties", properties(group));
     return object;
 }
 
 void report_sarif(FILE *out, const struct report *report) {
-    json_t *log = tree_object(), *runs = tree_array(), *run = tree_object(),
-           *results = tree_array();
-    for (size_t i = 0; i < report->story.count; i++)
-        tree_append(results, result(report->story.groups[i], report->symbols));
-    tree_set(run, "tool", tool_tree());
-    tree_set(run, "results", results);
-    tree_append(runs, run);
-    tree_set_string(log, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
-    tree_set_string(log, "version", "2.1.0");
-    tree_set(log, "runs", runs);
-    tree_print(out, log);
+    json_t *log = json_tree_object(), *runs = json_tree_array(), *run = json_tree_object(),
+           *results = json_tree_array();
+    for (size_t i = 0; i < report->aggregate.count; i++)
+        json_tree_append(results, result(report->aggregate.groups[i], report->symbols));
+    json_tree_set(run, "tool", tool_tree());
+    json_tree_set(run, "results", results);
+    json_tree_append(runs, run);
+    json_tree_set_string(log, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
+    json_tree_set_string(log, "version", "2.1.0");
+    json_tree_set(log, "runs", runs);
+    json_tree_print(out, log);
 }

@@ -11,7 +11,7 @@
 /* "main at app.c:42": what of it is known, with a blank behind it. */
 static void print_place(FILE *out, const struct symbol_place *place) {
     if (place->function) {
-        char *function = brief_function(place->function);
+        char *function = short_name_function(place->function);
         term_plain(out, function);
         fputs(" ", out);
         free(function);
@@ -43,7 +43,7 @@ static void print_frame(FILE *out, const char *margin, size_t number, const stru
 
 void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
                   struct symbols *symbols) {
-    const size_t told = trace_told(stack, symbols);
+    const size_t told = user_frame_shown(stack, symbols);
     for (size_t i = 0; i < told && i < max; i++)
         print_frame(out, margin, i, &stack->frames[i], symbols);
 }

@@ -17,7 +17,7 @@
 static void print_process(const struct printer *to, const struct log_process *process) {
     term_plain(to->out, process->command);
     fprintf(to->out, " (pid %" PRId64, process->pid);
-    if (to->report->story.namespaces && process->pid_ns != 0)
+    if (to->report->aggregate.namespaces && process->pid_ns != 0)
         fprintf(to->out, " in namespace %" PRId64, process->pid_ns);
     fputs(")", to->out);
 }
@@ -98,7 +98,7 @@ static void print_region(const struct printer *to, const struct log_line *line) 
 }
 
 /* ", by 3 processes: app (pid 7), ..." */
-static void print_processes(const struct printer *to, const struct story_group *group) {
+static void print_processes(const struct printer *to, const struct aggregate_group *group) {
     if (group->process_count < 2)
         return;
     fprintf(to->out, ", by %zu processes: ", group->process_count);
@@ -111,7 +111,7 @@ static void print_processes(const struct printer *to, const struct story_group *
 }
 
 /* "17 times, from ... to ..., by 2 processes: ..." */
-static void print_count(const struct printer *to, const struct story_group *group) {
+static void print_count(const struct printer *to, const struct aggregate_group *group) {
     if (group->count < 2)
         return;
     fprintf(to->out, TEXT_INDENT "%" PRIu64 " times, from %s to %s", group->count, group->first->ts,
@@ -163,7 +163,7 @@ static void print_prior(const struct printer *to, const struct log_line *line,
     text_stack(to, &prior->stack);
 }
 
-static void print_group(const struct printer *to, const struct story_group *group) {
+static void print_group(const struct printer *to, const struct aggregate_group *group) {
     const struct log_line *line = group->first;
     print_heading(to, line);
     print_line(to, "", line->message);
@@ -188,7 +188,7 @@ static void print_number(FILE *out, const char *before, uint64_t count, const ch
 }
 
 /* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes" */
-static void print_summary(FILE *out, const struct story_sums *sums) {
+static void print_summary(FILE *out, const struct aggregate_sums *sums) {
     uint64_t errors = sums->findings[GPS_LEVEL_ERROR];
     uint64_t warnings = sums->findings[GPS_LEVEL_WARNING];
     uint64_t infos = sums->findings[GPS_LEVEL_INFO];
@@ -220,10 +220,10 @@ enum term_colour text_colour(enum gps_level level) {
 
 void report_text(FILE *out, const struct report *report) {
     const struct printer printer = {out, report};
-    const struct story_sums sums = story_sums(&report->story);
+    const struct aggregate_sums sums = aggregate_sums(&report->aggregate);
     text_contents(&printer);
-    for (size_t i = 0; i < report->story.count; i++)
-        if (!report->story.groups[i]->suppressed)
-            print_group(&printer, report->story.groups[i]);
+    for (size_t i = 0; i < report->aggregate.count; i++)
+        if (!report->aggregate.groups[i]->suppressed)
+            print_group(&printer, report->aggregate.groups[i]);
     print_summary(out, &sums);
 }

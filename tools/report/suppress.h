@@ -51,10 +51,10 @@ void suppress_free(struct suppressions *suppressions);
 bool suppress_knows(const char *finding);
 
 /* suppress_match.c: marks the groups that a section matches. */
-void suppress_story(const struct suppressions *suppressions, struct story *story,
-                    struct symbols *symbols);
+void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,
+                        struct symbols *symbols);
 
 /* suppress_make.c: a section for each group that is not suppressed. */
-void suppress_print(FILE *out, const struct story *story, struct symbols *symbols);
+void suppress_print(FILE *out, const struct aggregate *aggregate, struct symbols *symbols);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * suppress_make.c - writes the suppressions that would silence a story.
+ * suppress_make.c - writes the suppressions that would silence a aggregate.
  */
 #include <string.h>
 
@@ -21,12 +21,12 @@ static void print_glob(FILE *out, const char *key, const char *name) {
     fputs(length < room ? "\n" : "*\n", out);
 }
 
-static void print_section(FILE *out, const struct story_group *group, struct symbols *symbols) {
+static void print_section(FILE *out, const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
-    const struct log_frame *frame = trace_user_frame(story_stack(line));
+    const struct log_frame *frame = user_frame_find(aggregate_stack(line));
     bool known = suppress_knows(line->finding);
     fprintf(out, "[suppress %.24s-%08x]\n", known ? line->finding : "unknown",
-            (unsigned)trace_hash(line, symbols));
+            (unsigned)user_frame_hash(line, symbols));
     if (known)
         fprintf(out, "finding = %s\n", line->finding);
     if (!frame) {
@@ -36,14 +36,14 @@ static void print_section(FILE *out, const struct story_group *group, struct sym
         return;
     }
     const struct symbol *symbol = symbol_find(symbols, frame);
-    print_glob(out, "module", story_base(frame->module));
+    print_glob(out, "module", tool_base_name(frame->module));
     if (symbol->places[0].function)
         print_glob(out, "function", symbol->places[0].function);
     fputc('\n', out);
 }
 
-void suppress_print(FILE *out, const struct story *story, struct symbols *symbols) {
-    for (size_t i = 0; i < story->count; i++)
-        if (!story->groups[i]->suppressed)
-            print_section(out, story->groups[i], symbols);
+void suppress_print(FILE *out, const struct aggregate *aggregate, struct symbols *symbols) {
+    for (size_t i = 0; i < aggregate->count; i++)
+        if (!aggregate->groups[i]->suppressed)
+            print_section(out, aggregate->groups[i], symbols);
 }

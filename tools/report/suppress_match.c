@@ -25,7 +25,7 @@ static bool fits_stack(const struct suppression *section, const struct log_stack
                        struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        const char *module = frame->module != NULL ? story_base(frame->module) : NULL;
+        const char *module = frame->module != NULL ? tool_base_name(frame->module) : NULL;
         if (fits(section->keys[SUPPRESS_MODULE], module) &&
             fits_function(section->keys[SUPPRESS_FUNCTION], symbol_find(symbols, frame)))
             return true;
@@ -54,10 +54,10 @@ static bool matches(const struct suppression *section, const struct log_line *li
            fits_stacks(section, line, symbols);
 }
 
-void suppress_story(const struct suppressions *suppressions, struct story *story,
-                    struct symbols *symbols) {
-    for (size_t i = 0; i < story->count; i++)
+void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,
+                        struct symbols *symbols) {
+    for (size_t i = 0; i < aggregate->count; i++)
         for (size_t j = 0; j < suppressions->count; j++)
-            if (matches(&suppressions->sections[j], story->groups[i]->first, symbols))
-                story->groups[i]->suppressed = true;
+            if (matches(&suppressions->sections[j], aggregate->groups[i]->first, symbols))
+                aggregate->groups[i]->suppressed = true;
 }

@@ -36,7 +36,7 @@ struct audit {
     enum gps_level level;
     struct suppressions suppressions;
     FILE *json, *sarif; /* NULL: not wanted */
-    struct auditlog log;
+    struct audit_logs log;
 };
 
 /* --- before --- */
@@ -74,7 +74,7 @@ static bool parse(struct audit *audit) {
 }
 
 static bool prepare(const struct audit *audit) {
-    char *log = auditlog_value(&audit->log);
+    char *log = audit_logs_value(&audit->log);
     bool done = launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", log) &&
                 launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
                 (getenv("GPUSHARE_LOG_LEVEL") != NULL || launch_set("GPUSHARE_LOG_LEVEL", "info"));
@@ -96,7 +96,7 @@ static bool print(struct audit *audit, const struct report *report) {
     const char *const *values = audit->args->values;
     report_text(stderr, report);
     if (values[OPTION_GENERATE])
-        suppress_print(stderr, &report->story, report->symbols);
+        suppress_print(stderr, &report->aggregate, report->symbols);
     if (audit->json)
         report_json(audit->json, report);
     if (audit->sarif)
@@ -121,10 +121,10 @@ static void tell_running(const struct audit *audit, size_t running) {
                   running, plural, audit->log.path);
 }
 
-static int tell(struct audit *audit, const struct offspring *offspring) {
+static int tell(struct audit *audit, const struct descendants *descendants) {
     struct report report = {.logs = {NULL, 0}};
-    int status = offspring->status;
-    if (auditlog_used(&audit->log))
+    int status = descendants->status;
+    if (audit_logs_used(&audit->log))
         logs_add(&report.logs, audit->log.path, report_complain);
     report_make(&report, audit->level, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     bool printed = print(audit, &report);
@@ -132,28 +132,28 @@ static int tell(struct audit *audit, const struct offspring *offspring) {
         status = audit->error_status;
     if (status == 0 && !printed)
         status = TOOL_RUN_FAILED;
-    tell_running(audit, offspring->running);
+    tell_running(audit, descendants->running);
     report_free(&report);
     return status;
 }
 
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
-    struct offspring offspring;
-    struct presence presence;
-    presence_begin(&presence);
-    int error = offspring_run(command, GRACE, &offspring);
-    presence_end(&presence);
-    return error == 0 ? tell(audit, &offspring) : launch_failed(command[0], -error);
+    struct descendants descendants;
+    struct audit_member member;
+    audit_member_begin(&member);
+    int error = descendants_run(command, GRACE, &descendants);
+    audit_member_end(&member);
+    return error == 0 ? tell(audit, &descendants) : launch_failed(command[0], -error);
 }
 
 static int watch(struct audit *audit) {
-    if (!auditlog_open(&audit->log, audit->args->values[OPTION_LOG]))
+    if (!audit_logs_open(&audit->log, audit->args->values[OPTION_LOG]))
         return TOOL_RUN_FAILED;
     int status = TOOL_RUN_FAILED;
     if (prepare(audit))
         status = run_command(audit);
-    auditlog_close(&audit->log);
+    audit_logs_close(&audit->log);
     return status;
 }
 

@@ -14,7 +14,7 @@
 
 #include "cli/tool.h"
 
-static bool make_temporary(struct auditlog *log) {
+static bool make_temporary(struct audit_logs *log) {
     const char *parent = getenv("TMPDIR");
     char path[PATH_MAX];
     log->temporary = true;
@@ -28,7 +28,7 @@ static bool make_temporary(struct auditlog *log) {
 }
 
 /* What other runs left there would be taken for this one's. */
-static bool use(struct auditlog *log, const char *directory) {
+static bool use(struct audit_logs *log, const char *directory) {
     if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
         tool_error("cannot make '%s': %s", directory, strerror(errno));
         return false;
@@ -37,19 +37,19 @@ static bool use(struct auditlog *log, const char *directory) {
         tool_error("cannot use '%s': %s", directory, strerror(errno));
         return false;
     }
-    if (auditlog_used(log)) {
+    if (audit_logs_used(log)) {
         tool_error("'%s' has logs already; give a new or an empty directory", directory);
         return false;
     }
     return true;
 }
 
-bool auditlog_open(struct auditlog *log, const char *directory) {
-    *log = (struct auditlog){.temporary = false};
+bool audit_logs_open(struct audit_logs *log, const char *directory) {
+    *log = (struct audit_logs){.temporary = false};
     return directory != NULL ? use(log, directory) : make_temporary(log);
 }
 
-char *auditlog_value(const struct auditlog *log) {
+char *audit_logs_value(const struct audit_logs *log) {
     char *value = tool_resize(NULL, 2 * strlen(log->path) + sizeof("/%c.%p.jsonl"), 1);
     size_t length = 0;
     for (const char *c = log->path; *c != 0; c++) {
@@ -65,7 +65,7 @@ static int is_log(const struct dirent *entry) {
     return fnmatch("*.jsonl", entry->d_name, 0) == 0;
 }
 
-bool auditlog_used(const struct auditlog *log) {
+bool audit_logs_used(const struct audit_logs *log) {
     DIR *directory = opendir(log->path);
     const struct dirent *entry = NULL;
     if (!directory)
@@ -76,7 +76,7 @@ bool auditlog_used(const struct auditlog *log) {
     return entry != NULL;
 }
 
-void auditlog_close(const struct auditlog *log) {
+void audit_logs_close(const struct audit_logs *log) {
     struct dirent **entries;
     int count = log->temporary ? scandir(log->path, &entries, is_log, NULL) : -1;
     if (count < 0)

@@ -11,17 +11,17 @@
 #include <limits.h>
 #include <stdbool.h>
 
-struct auditlog {
+struct audit_logs {
     char path[PATH_MAX]; /* absolute */
     bool temporary;
 };
 
 /* `directory` may be NULL. False: said on stderr. */
-bool auditlog_open(struct auditlog *log, const char *directory);
+bool audit_logs_open(struct audit_logs *log, const char *directory);
 /* The value for GPUSHARE_LOG, malloc'ed. */
-char *auditlog_value(const struct auditlog *log);
+char *audit_logs_value(const struct audit_logs *log);
 /* Whether anything was written. */
-bool auditlog_used(const struct auditlog *log);
-void auditlog_close(const struct auditlog *log);
+bool audit_logs_used(const struct audit_logs *log);
+void audit_logs_close(const struct audit_logs *log);
 
 #endif

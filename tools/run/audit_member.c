@@ -7,21 +7,21 @@
 
 #include "directory/view.h"
 
-static int enter(struct presence *presence) {
+static int enter(struct audit_member *member) {
     struct gps_owner self;
     struct view_place place;
     view_place_get(&place);
-    int error = gps_store_init(&presence->store, place.root, place.name_space, true);
+    int error = gps_store_init(&member->store, place.root, place.name_space, true);
     if (error != 0)
         return error;
     gps_owner_self(&self);
-    return gps_lease_take(&presence->store, &self, &presence->lease);
+    return gps_lease_take(&member->store, &self, &member->lease);
 }
 
-void presence_begin(struct presence *presence) {
+void audit_member_begin(struct audit_member *member) {
     /* a limit on the size of files would end us, and for nothing that matters */
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
-    presence->held = enter(presence) == 0;
+    member->held = enter(member) == 0;
     signal(SIGXFSZ, before);
 }
 
@@ -30,13 +30,13 @@ static bool is_alive(void *found, const struct gps_proc *proc) {
     return !proc->alive;
 }
 
-void presence_end(struct presence *presence) {
+void audit_member_end(struct audit_member *member) {
     struct gps_gc_counts counts;
     bool other = false;
-    if (!presence->held)
+    if (!member->held)
         return;
-    presence->held = false;
-    gps_lease_drop(&presence->lease);
-    if (gps_proc_each(&presence->store, is_alive, &other) == 0 && !other)
-        gps_store_gc(&presence->store, false, &counts);
+    member->held = false;
+    gps_lease_drop(&member->lease);
+    if (gps_proc_each(&member->store, is_alive, &other) == 0 && !other)
+        gps_store_gc(&member->store, false, &counts);
 }

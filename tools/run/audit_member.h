@@ -13,7 +13,7 @@
 
 #include "directory/lease.h"
 
-struct presence {
+struct audit_member {
     struct gps_store store;
     struct gps_lease lease;
     bool held;
@@ -21,8 +21,8 @@ struct presence {
 
 /* In the directory that the environment names, which is made if need be. Where it cannot be had the
  * processes themselves say so. A child does not inherit it. */
-void presence_begin(struct presence *presence);
+void audit_member_begin(struct audit_member *member);
 /* Who leaves last removes what the dead left, as the library does. */
-void presence_end(struct presence *presence);
+void audit_member_end(struct audit_member *member);
 
 #endif

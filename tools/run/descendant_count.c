@@ -67,7 +67,7 @@ static bool mark(struct kindred *all, pid_t ancestor) {
     return marked;
 }
 
-size_t kin_count(pid_t ancestor) {
+size_t count_descendants(pid_t ancestor) {
     struct kindred all = {NULL, 0};
     size_t count = 0;
     read_all(&all);

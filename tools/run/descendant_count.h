@@ -8,6 +8,6 @@
 #include <sys/types.h>
 
 /* How many live processes that can be seen in /proc descend from `ancestor`. */
-size_t kin_count(pid_t ancestor);
+size_t count_descendants(pid_t ancestor);
 
 #endif

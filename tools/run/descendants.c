@@ -120,7 +120,7 @@ static bool await_others(struct watch *watch, unsigned grace) {
     return true;
 }
 
-int offspring_run(char **command, unsigned grace, struct offspring *offspring) {
+int descendants_run(char **command, unsigned grace, struct descendants *descendants) {
     struct watch watch = {.ended = false};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard(&watch);
@@ -128,7 +128,7 @@ int offspring_run(char **command, unsigned grace, struct offspring *offspring) {
     if (error == 0) {
         await_command(&watch);
         bool all = await_others(&watch, grace);
-        *offspring = (struct offspring){watch.status, all ? 0 : kin_count(getpid())};
+        *descendants = (struct descendants){watch.status, all ? 0 : count_descendants(getpid())};
     }
     unguard(&watch);
     return error;

@@ -10,13 +10,13 @@
 
 #include <stddef.h>
 
-struct offspring {
+struct descendants {
     int status;     /* the command's exit status, or 128 + the signal that ended it */
     size_t running; /* descendants that did not end within the grace */
 };
 
 /* Runs the command to its end, then waits `grace` seconds for what it left behind. 0, or -errno
  * when it could not be executed. */
-int offspring_run(char **command, unsigned grace, struct offspring *offspring);
+int descendants_run(char **command, unsigned grace, struct descendants *descendants);
 
 #endif

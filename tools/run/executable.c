@@ -42,7 +42,7 @@ static int executable(const char *path) {
     return S_ISREG(status.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
 }
 
-int program_find(const char *command, char path[PATH_MAX]) {
+int executable_find(const char *command, char path[PATH_MAX]) {
     const char *search = getenv("PATH");
     int error = -ENOENT;
     if (strchr(command, '/') != NULL) {
@@ -147,7 +147,7 @@ static int judge(char path[PATH_MAX], const char **obstacle) {
     return script_interpreter(head, path);
 }
 
-bool program_obstacle(const char *path, char *why, unsigned size) {
+bool executable_obstacle(const char *path, char *why, unsigned size) {
     char current[PATH_MAX];
     const char *obstacle = NULL;
     bool script = false;

@@ -11,11 +11,11 @@
 #include <stdbool.h>
 
 /* Where execvp would find the command: 0, or -ENOENT or -EACCES. */
-int program_find(const char *command, char path[PATH_MAX]);
+int executable_find(const char *command, char path[PATH_MAX]);
 
 /* Why a preloaded library would not be loaded into the program at `path`, as a phrase that follows
  * its name; false: nothing is known against it. A script is judged by its interpreter. */
-bool program_obstacle(const char *path, char *why, unsigned size);
+bool executable_obstacle(const char *path, char *why, unsigned size);
 
 /* Looks for libgpushare.so: GPUSHARE_LIBRARY, beside this executable, in the lib directories beside
  * its directory, where it is installed. The path is absolute. False: `path` then lists, for a

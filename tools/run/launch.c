@@ -34,14 +34,14 @@ static bool set_config(const char *file) {
 static void environment_error(void *arg, const char *file, unsigned line, const char *message) {
     const char *mode = arg;
     bool ours = mode != NULL && strcmp(file, "GPUSHARE_MODE") == 0;
-    settings_error(NULL, ours ? "--mode" : file, line, message);
+    configuration_error(NULL, ours ? "--mode" : file, line, message);
 }
 
 /* Checks what the command will read: first the file that was named, under the name it was given. */
 static bool check_configuration(const char *file, const char *mode) {
     struct gps_config config;
     if (file) {
-        if (gps_config_read_file(&config, file, settings_error, NULL) != 0)
+        if (gps_config_read_file(&config, file, configuration_error, NULL) != 0)
             return false;
         gps_config_free(&config);
     }
@@ -72,7 +72,7 @@ static bool preload(void) {
 
 static void warn_of_obstacles(const char *command) {
     char path[PATH_MAX], why[PATH_MAX + 128];
-    if (program_find(command, path) == 0 && program_obstacle(path, why, sizeof(why)))
+    if (executable_find(command, path) == 0 && executable_obstacle(path, why, sizeof(why)))
         tool_warn("'%s' %s; it runs without gpushare", command, why);
 }
 

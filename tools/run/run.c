@@ -25,37 +25,37 @@ enum { OPTION_CONFIG, OPTION_MODE, OPTION_LIST, OPTION_OUTPUT, OPTION_JSON };
 
 static bool print_list(FILE *out, const struct tool_args *args, struct logs *logs) {
     struct symbols *symbols = symbol_open(NULL);
-    struct listing listing;
+    struct allocation_groups groups;
     logs_sort(logs);
-    listing_make(&listing, logs);
+    allocation_groups_make(&groups, logs);
     if (args->values[OPTION_JSON])
-        listing_json(out, &listing, symbols);
+        allocation_groups_json(out, &groups, symbols);
     else
-        listing_text(out, &listing, symbols);
-    listing_free(&listing);
+        allocation_groups_text(out, &groups, symbols);
+    allocation_groups_free(&groups);
     symbol_close(symbols);
     return fflush(out) == 0 && !ferror(out);
 }
 
-static int list(const struct tool_args *args, const struct auditlog *log, FILE *out,
-                const struct offspring *offspring) {
+static int list(const struct tool_args *args, const struct audit_logs *log, FILE *out,
+                const struct descendants *descendants) {
     struct logs logs = {NULL, 0};
-    if (auditlog_used(log))
+    if (audit_logs_used(log))
         logs_add(&logs, log->path, report_complain);
     const bool printed = print_list(out, args, &logs);
     logs_free(&logs);
-    if (offspring->running > 0)
+    if (descendants->running > 0)
         tool_warn("%zu process%s still running; what they allocate from now on is not listed",
-                  offspring->running, offspring->running == 1 ? "" : "es");
+                  descendants->running, descendants->running == 1 ? "" : "es");
     if (!printed)
         tool_error("cannot write the list: %s", strerror(errno));
-    return printed || offspring->status != 0 ? offspring->status : TOOL_RUN_FAILED;
+    return printed || descendants->status != 0 ? descendants->status : TOOL_RUN_FAILED;
 }
 
 /* --- the run --- */
 
-static bool prepare(const struct tool_args *args, const struct auditlog *log) {
-    char *value = auditlog_value(log);
+static bool prepare(const struct tool_args *args, const struct audit_logs *log) {
+    char *value = audit_logs_value(log);
     bool done = launch_set("GPUSHARE_LIST_ALLOCATIONS", "yes") &&
                 launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", value) &&
                 launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
@@ -64,26 +64,27 @@ static bool prepare(const struct tool_args *args, const struct auditlog *log) {
     return done && launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]);
 }
 
-static int run_listed(const struct tool_args *args, const struct auditlog *log, FILE *out) {
-    struct offspring offspring;
+static int run_listed(const struct tool_args *args, const struct audit_logs *log, FILE *out) {
+    struct descendants descendants;
     if (!prepare(args, log))
         return TOOL_RUN_FAILED;
-    int error = offspring_run(args->operands, GRACE, &offspring);
-    return error == 0 ? list(args, log, out, &offspring) : launch_failed(args->operands[0], -error);
+    int error = descendants_run(args->operands, GRACE, &descendants);
+    return error == 0 ? list(args, log, out, &descendants)
+                      : launch_failed(args->operands[0], -error);
 }
 
 static int run_with_list(const struct tool_args *args) {
     const char *path = args->values[OPTION_OUTPUT];
-    struct auditlog log;
+    struct audit_logs log;
     int status = TOOL_RUN_FAILED;
     FILE *out = path != NULL ? fopen(path, "we") : stderr;
     if (!out) {
         tool_error("cannot write '%s': %s", path, strerror(errno));
         return TOOL_RUN_FAILED;
     }
-    if (auditlog_open(&log, NULL)) {
+    if (audit_logs_open(&log, NULL)) {
         status = run_listed(args, &log, out);
-        auditlog_close(&log);
+        audit_logs_close(&log);
     }
     if (out != stderr)
         fclose(out);

@@ -69,13 +69,13 @@ static void drop(char *name, const char *kinds) {
     *to = 0;
 }
 
-char *brief_function(const char *name) {
+char *short_name_function(const char *name) {
     char *brief = tool_copy(name);
-    if (strlen(brief) > BRIEF_MAX)
+    if (strlen(brief) > SHORT_NAME_MAX)
         drop(brief, "(");
-    if (strlen(brief) > BRIEF_MAX)
+    if (strlen(brief) > SHORT_NAME_MAX)
         drop(brief, "<");
-    if (strlen(brief) > BRIEF_MAX)
-        memcpy(brief + BRIEF_MAX - strlen(ELLIPSIS), ELLIPSIS, sizeof(ELLIPSIS));
+    if (strlen(brief) > SHORT_NAME_MAX)
+        memcpy(brief + SHORT_NAME_MAX - strlen(ELLIPSIS), ELLIPSIS, sizeof(ELLIPSIS));
     return brief;
 }

@@ -11,7 +11,7 @@
 #include "symbol_module.h"
 
 struct symbols {
-    struct index *modules, *found;
+    struct string_map *modules, *found;
     char *directory, *search;
 };
 
@@ -43,8 +43,8 @@ static void drop_symbol(void *value) {
 }
 
 void symbol_close(struct symbols *symbols) {
-    index_free(&symbols->found, drop_symbol);
-    index_free(&symbols->modules, drop_module);
+    string_map_free(&symbols->found, drop_symbol);
+    string_map_free(&symbols->modules, drop_module);
     free(symbols->directory);
     free(symbols->search);
     free(symbols);
@@ -52,13 +52,13 @@ void symbol_close(struct symbols *symbols) {
 
 static const struct symbol_module *module_of(struct symbols *symbols, const struct log_frame *frame,
                                              const char *key) {
-    struct symbol_module *module = index_get(symbols->modules, key);
+    struct symbol_module *module = string_map_get(symbols->modules, key);
     if (module)
         return module;
     module = tool_resize(NULL, 1, sizeof(*module));
     symbol_module_open(module, frame->module, frame->build_id, &symbols->search,
                        symbols->directory);
-    index_put(&symbols->modules, key, module);
+    string_map_put(&symbols->modules, key, module);
     return module;
 }
 
@@ -82,10 +82,10 @@ const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame
     char *module_key = tool_format("%s %s", frame->build_id != NULL ? frame->build_id : "",
                                    frame->module != NULL ? frame->module : "");
     char *key = tool_format("%" PRIx64 " %s", frame->offset, module_key);
-    struct symbol *symbol = index_get(symbols->found, key);
+    struct symbol *symbol = string_map_get(symbols->found, key);
     if (!symbol) {
         symbol = look_up(symbols, frame, module_key);
-        index_put(&symbols->found, key, symbol);
+        string_map_put(&symbols->found, key, symbol);
     }
     free(module_key);
     free(key);
