@@ -21,6 +21,7 @@ static const struct tool_verb *const verbs[] = {
 };
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
+static void print_help(void);
 static int run_top(const struct tool_args *args);
 
 enum { OPTION_VERSION };
@@ -28,6 +29,7 @@ static const struct tool_verb top = {
     .options = {{"version", 'V', NULL, "print the version"}},
     .command = true,
     .usage_status = TOOL_USAGE,
+    .help = print_help,
     .run = run_top,
 };
 

@@ -13,9 +13,9 @@
 /* One allocation on its way into a group. */
 struct listed {
     const struct log_line *line;
-    size_t alike, process; /* numbers of what is alike, and of its process */
+    size_t alike, process; /* numbers of its kind and of its process */
     uint64_t index;
-    bool cut; /* another place of the program than the one before it in its process */
+    bool cut; /* from another place of the program than the one before it in its process */
 };
 
 struct maker {
@@ -26,18 +26,18 @@ struct maker {
     size_t count_descendants, process_count;
 };
 
-static const char *or_none(const char *string) {
-    return string != NULL ? string : "";
+static const char *or_empty(const char *string) {
+    return string ? string : "";
 }
 
-/* --- names for what is equal --- */
+/* --- keys: equal strings for what is equal --- */
 
-/* The number that stands for a key, from 1; takes the key. */
-static size_t number_of(struct string_map **index, size_t *count, char *key) {
-    void *value = string_map_get(*index, key);
+/* The number of a key, from 1; frees the key. */
+static size_t number_of(struct string_map **map, size_t *count, char *key) {
+    void *value = string_map_get(*map, key);
     if (!value) {
         value = (void *)(uintptr_t)++ * count;
-        string_map_put(index, key, value);
+        string_map_put(map, key, value);
     }
     free(key);
     return (size_t)(uintptr_t)value;
@@ -45,30 +45,30 @@ static size_t number_of(struct string_map **index, size_t *count, char *key) {
 
 static char *process_key(const struct log_line *line, const char *more) {
     return tool_format("%" PRId64 " %" PRId64 " %s %s", line->process.pid_ns, line->process.pid,
-                       or_none(line->allocation.process), more);
+                       or_empty(line->allocation.process), more);
 }
 
 static char *alike_key(const struct log_line *line) {
-    return tool_format("%s\n%s\n%s\n%" PRId64 " %" PRId64, or_none(line->process.command),
-                       or_none(line->allocation.caller), or_none(line->allocation.kind), line->size,
-                       line->device);
+    return tool_format("%s\n%s\n%s\n%" PRId64 " %" PRId64, or_empty(line->process.command),
+                       or_empty(line->allocation.caller), or_empty(line->allocation.kind),
+                       line->size, line->device);
 }
 
 /* --- reading --- */
 
 /* A stack is in the log with its first line only. */
 static void note_stack(struct maker *maker, const struct log_line *line) {
-    char *key = process_key(line, or_none(line->site));
-    if (line->stack.count > 0 && string_map_get(maker->stacks, key) == NULL)
+    char *key = process_key(line, or_empty(line->site));
+    if (line->stack.count > 0 && !string_map_get(maker->stacks, key))
         string_map_put(&maker->stacks, key, (void *)(uintptr_t)&line->stack);
     free(key);
 }
 
 static const struct log_stack *stack_of(const struct maker *maker, const struct log_line *line) {
-    char *key = process_key(line, or_none(line->site));
+    char *key = process_key(line, or_empty(line->site));
     const struct log_stack *stack = string_map_get(maker->stacks, key);
     free(key);
-    return stack != NULL ? stack : &line->stack;
+    return stack ? stack : &line->stack;
 }
 
 static void add(struct maker *maker, const struct log_line *line) {
@@ -87,7 +87,7 @@ static void read_lines(struct maker *maker, const struct logs *logs) {
         const struct log_line *line = logs->lines[i];
         if (line->allocation.number > 0)
             add(maker, line);
-        else if (!line->finding && strstr(or_none(line->message), "log_max") != NULL)
+        else if (!line->finding && strstr(or_empty(line->message), "log_max") != NULL)
             maker->groups->cut = true;
     }
 }
@@ -117,11 +117,11 @@ static int by_index(const void *left, const void *right) {
 }
 
 static bool from_one_place(const struct log_line *a, const struct log_line *b) {
-    return strcmp(or_none(a->site), or_none(b->site)) == 0 &&
-           strcmp(or_none(a->api), or_none(b->api)) == 0;
+    return strcmp(or_empty(a->site), or_empty(b->site)) == 0 &&
+           strcmp(or_empty(a->api), or_empty(b->api)) == 0;
 }
 
-static void number_alike(struct maker *maker) {
+static void number_indices(struct maker *maker) {
     qsort(maker->listed, maker->count, sizeof(*maker->listed), by_process);
     for (size_t i = 1; i < maker->count; i++) {
         const struct listed *before = &maker->listed[i - 1];
@@ -139,20 +139,20 @@ static void number_alike(struct maker *maker) {
 static struct allocation_group *begin_group(struct maker *maker, const struct listed *listed) {
     struct allocation_groups *groups = maker->groups;
     const struct log_line *line = listed->line;
-    groups->groups = tool_grow(groups->groups, groups->count, sizeof(*groups->groups));
-    struct allocation_group *group = &groups->groups[groups->count++];
+    groups->list = tool_grow(groups->list, groups->count, sizeof(*groups->list));
+    struct allocation_group *group = &groups->list[groups->count++];
     *group =
         (struct allocation_group){.first = line,
                                   .alike = listed->alike,
                                   .index = listed->index,
                                   .stack = stack_of(maker, line),
-                                  .ruled = strcmp(or_none(line->allocation.kind), "plain") == 0 &&
-                                           or_none(line->allocation.caller)[0] != 0 &&
-                                           or_none(line->process.command)[0] != 0};
+                                  .ruled = strcmp(or_empty(line->allocation.kind), "plain") == 0 &&
+                                           or_empty(line->allocation.caller)[0] != 0 &&
+                                           or_empty(line->process.command)[0] != 0};
     return group;
 }
 
-/* The first of all that have its index, `end` behind the last. */
+/* From the first of the alike ones that have one index to `end`, behind the last. */
 static bool begins_group(const struct listed *first, const struct listed *end,
                          const struct allocation_group *group) {
     bool cut = !group || group->alike != first->alike;
@@ -162,9 +162,9 @@ static bool begins_group(const struct listed *first, const struct listed *end,
 }
 
 static void make_groups(struct maker *maker) {
-    const struct listed *end = maker->listed + maker->count, *after;
+    const struct listed *end = maker->listed + maker->count;
     struct allocation_group *group = NULL;
-    for (const struct listed *at = maker->listed; at < end; at = after) {
+    for (const struct listed *at = maker->listed, *after; at < end; at = after) {
         for (after = at; after < end && after->alike == at->alike && after->index == at->index;)
             after++;
         if (begins_group(at, after, group))
@@ -187,12 +187,12 @@ void allocation_groups_make(struct allocation_groups *groups, const struct logs 
     *groups = (struct allocation_groups){NULL, 0, 0, 0, 0, false};
     read_lines(&maker, logs);
     if (maker.count > 0) {
-        number_alike(&maker);
+        number_indices(&maker);
         make_groups(&maker);
-        qsort(groups->groups, groups->count, sizeof(*groups->groups), by_time);
+        qsort(groups->list, groups->count, sizeof(*groups->list), by_time);
     }
     for (size_t i = 0; i < groups->count; i++)
-        groups->groups[i].number = i + 1;
+        groups->list[i].number = i + 1;
     groups->processes = maker.process_count;
     string_map_free(&maker.alike, NULL);
     string_map_free(&maker.processes, NULL);
@@ -201,16 +201,16 @@ void allocation_groups_make(struct allocation_groups *groups, const struct logs 
 }
 
 void allocation_groups_free(struct allocation_groups *groups) {
-    free(groups->groups);
+    free(groups->list);
 }
 
 bool allocation_groups_one_device(const struct allocation_groups *groups,
                                   const struct allocation_group *group) {
     bool one = true;
     for (size_t i = 0; i < groups->count && one; i++) {
-        const struct log_line *line = groups->groups[i].first;
+        const struct log_line *line = groups->list[i].first;
         one = line->device == group->first->device ||
-              strcmp(or_none(line->process.command), or_none(group->first->process.command)) != 0;
+              strcmp(or_empty(line->process.command), or_empty(group->first->process.command)) != 0;
     }
     return one;
 }

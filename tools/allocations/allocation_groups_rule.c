@@ -7,13 +7,12 @@
 #include <string.h>
 
 #include "allocation_groups.h"
+#include "cli/printable.h"
 #include "cli/tool.h"
-#include "config/value.h"
-#include "util/text.h"
 
-#define PROGRAM_MAX 20 /* of it in a name, which needs room for the number and {n} */
+#define PROGRAM_MAX 20 /* characters of it in a name, which needs room for the number and {n} */
 
-/* "server-2-{n}": of what a name may have. */
+/* "server-2-{n}", of the characters that a name may have. */
 void allocation_group_name(const struct allocation_group *group,
                            char name[ALLOCATION_GROUP_NAME_BYTES]) {
     const char *program = group->first->process.command;
@@ -30,8 +29,7 @@ void allocation_group_name(const struct allocation_group *group,
              group->index != group->last ? "-{n}" : "");
 }
 
-/* A glob that matches this file name: what would be read otherwise is left to a ?, one for one, so
- * that it is no longer than the name. */
+/* A glob that matches this file name and is as long: characters with another meaning become ?. */
 static void put_glob(FILE *out, const char *key, const char *name) {
     fprintf(out, "%s = ", key);
     for (const char *c = name; *c != 0; c++) {
@@ -42,22 +40,14 @@ static void put_glob(FILE *out, const char *key, const char *name) {
     putc('\n', out);
 }
 
-static void put_numbers(FILE *out, const struct allocation_group *group) {
-    char size[32], index[64];
-    struct gps_text text = GPS_TEXT(size);
-    gps_value_size_text((uint64_t)group->first->size, &text);
-    text = GPS_TEXT(index);
-    gps_value_indices_text(group->index, group->last, &text);
-    fprintf(out, "size = %s\nindex = %s\n", size, index);
-}
-
 void allocation_group_rule(FILE *out, const struct allocation_groups *groups,
                            const struct allocation_group *group) {
     char name[ALLOCATION_GROUP_NAME_BYTES];
     allocation_group_name(group, name);
     fprintf(out, "[region %s]\n", name);
     put_glob(out, "program", group->first->process.command);
-    put_numbers(out, group);
+    fprintf(out, "size = %s\nindex = %s\n", printable_size_value((uint64_t)group->first->size).text,
+            printable_indices_value(group->index, group->last).text);
     if (!allocation_groups_one_device(groups, group))
         fprintf(out, "device = %" PRId64 "\n", group->first->device);
     put_glob(out, "caller", group->first->allocation.caller);
@@ -66,36 +56,36 @@ void allocation_group_rule(FILE *out, const struct allocation_groups *groups,
 
 /* --- order --- */
 
-/* Where the first of its alike stands. */
-static size_t place_of(const struct allocation_groups *groups,
-                       const struct allocation_group *group) {
+/* The position of the first group of alike allocations. */
+static size_t position_of(const struct allocation_groups *groups,
+                          const struct allocation_group *group) {
     size_t i = 0;
-    while (groups->groups[i].alike != group->alike)
+    while (groups->list[i].alike != group->alike)
         i++;
     return i;
 }
 
 struct ordered {
     const struct allocation_group *group;
-    size_t place;
+    size_t position;
 };
 
 static int by_rule(const void *left, const void *right) {
     const struct ordered *a = left, *b = right;
-    if (a->place != b->place)
-        return a->place < b->place ? -1 : 1;
+    if (a->position != b->position)
+        return a->position < b->position ? -1 : 1;
     return (a->group->index < b->group->index) - (a->group->index > b->group->index);
 }
 
 const struct allocation_group **allocation_groups_order(const struct allocation_groups *groups) {
     const size_t count = groups->count;
     const struct allocation_group **order = tool_resize(NULL, count + 1, sizeof(*order));
-    struct ordered *places = tool_resize(NULL, count + 1, sizeof(*places));
+    struct ordered *ordered = tool_resize(NULL, count + 1, sizeof(*ordered));
     for (size_t i = 0; i < count; i++)
-        places[i] = (struct ordered){&groups->groups[i], place_of(groups, &groups->groups[i])};
-    qsort(places, count, sizeof(*places), by_rule);
+        ordered[i] = (struct ordered){&groups->list[i], position_of(groups, &groups->list[i])};
+    qsort(ordered, count, sizeof(*ordered), by_rule);
     for (size_t i = 0; i < count; i++)
-        order[i] = places[i].group;
-    free(places);
+        order[i] = ordered[i].group;
+    free(ordered);
     return order;
 }

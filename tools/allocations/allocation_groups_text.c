@@ -1,59 +1,38 @@
 /*
  * allocation_groups_text.c - a groups for people: a configuration with comments.
  *
- * All but the rules is comment, so what is printed can be checked and used as it is.
+ * Everything but the rules is comment, so the text can be checked and used as it is.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "allocation_groups.h"
+#include "cli/printable.h"
 #include "cli/table.h"
-#include "config/value.h"
-#include "report/report.h"
+#include "report/report_format.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
-#include "util/text.h"
 
 #define FRAMES_MAX 5
-#define TEXT       64
-
-static void size_text(uint64_t bytes, char text[TEXT]) {
-    struct gps_text out = gps_text_on(text, TEXT);
-    gps_value_size_text(bytes, &out);
-}
-
-static void index_text(const struct allocation_group *group, char text[TEXT]) {
-    struct gps_text out = gps_text_on(text, TEXT);
-    if (group->ruled)
-        gps_value_indices_text(group->index, group->last, &out);
-    else
-        gps_text_str(&out, "-");
-}
-
-static const char *plural(uint64_t count) {
-    return count == 1 ? "" : "s";
-}
 
 /* --- the table --- */
 
 static void put_row(struct table *table, const struct allocation_group *group) {
     const struct log_line *line = group->first;
     const char *caller = line->allocation.caller;
-    char size[TEXT], index[TEXT];
-    size_text((uint64_t)line->size, size);
-    index_text(group, index);
     table_cell(table, TERM_PLAIN, "%zu", group->number);
     table_cell(table, TERM_PLAIN, "%" PRIu64, group->count);
-    table_cell(table, TERM_PLAIN, "%s", size);
-    table_cell(table, TERM_PLAIN, "%s", line->api != NULL ? line->api : "-");
+    table_cell(table, TERM_PLAIN, "%s", printable_size_value((uint64_t)line->size).text);
+    table_cell(table, TERM_PLAIN, "%s", line->api ? line->api : "-");
     table_cell(table, TERM_PLAIN, "%" PRId64, line->device);
     if (group->process_count == 1)
         table_cell(table, TERM_PLAIN, "%s %" PRId64, line->process.command, line->process.pid);
     else
         table_cell(table, TERM_PLAIN, "%s, %zu processes", line->process.command,
                    group->process_count);
-    table_cell(table, TERM_PLAIN, "%s", caller != NULL ? caller : "-");
-    table_cell(table, TERM_PLAIN, "%s", index);
+    table_cell(table, TERM_PLAIN, "%s", caller ? caller : "-");
+    table_cell(table, TERM_PLAIN, "%s",
+               group->ruled ? printable_indices_value(group->index, group->last).text : "-");
 }
 
 static void put_table(FILE *out, const struct allocation_groups *groups) {
@@ -62,8 +41,8 @@ static void put_table(FILE *out, const struct allocation_groups *groups) {
                                                   {"CALLER", 0}, {"INDEX", 0}};
     struct table table = TABLE(columns);
     for (size_t i = 0; i < groups->count; i++)
-        put_row(&table, &groups->groups[i]);
-    table_write(out, &table, "# ");
+        put_row(&table, &groups->list[i]);
+    table_print(out, &table, "# ");
 }
 
 /* --- the rules --- */
@@ -86,9 +65,8 @@ static void put_place(FILE *out, const struct allocation_group *group, struct sy
 
 static void put_rule(FILE *out, const struct allocation_groups *groups,
                      const struct allocation_group *group, struct symbols *symbols) {
-    char size[TEXT];
-    size_text((uint64_t)group->first->size, size);
-    fprintf(out, "\n# %zu: %" PRIu64 " of %s", group->number, group->count, size);
+    fprintf(out, "\n# %zu: %" PRIu64 " of %s", group->number, group->count,
+            printable_size_value((uint64_t)group->first->size).text);
     put_place(out, group, symbols);
     putc('\n', out);
     report_stack(out, "#     ", group->stack, FRAMES_MAX, symbols);
@@ -105,12 +83,10 @@ static void put_rule(FILE *out, const struct allocation_groups *groups,
 void allocation_groups_text(FILE *out, const struct allocation_groups *groups,
                             struct symbols *symbols) {
     const struct allocation_group **order = allocation_groups_order(groups);
-    char bytes[TEXT];
-    struct gps_text text = GPS_TEXT(bytes);
-    gps_text_size(&text, groups->bytes);
     fprintf(out,
             "# gpushare: %" PRIu64 " allocation%s of device memory, %s, by %" PRIu64 " process%s\n",
-            groups->allocations, plural(groups->allocations), bytes, groups->processes,
+            groups->allocations, groups->allocations == 1 ? "" : "s",
+            printable_size(groups->bytes).text, groups->processes,
             groups->processes == 1 ? "" : "es");
     if (groups->cut)
         fputs("# NOT ALL: a process reached log_max; to list more, set GPUSHARE_LOG_MAX\n", out);

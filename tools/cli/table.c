@@ -73,7 +73,7 @@ static void print_titles(FILE *out, const struct table *table, const size_t *wid
     putc('\n', out);
 }
 
-void table_write(FILE *out, struct table *table, const char *margin) {
+void table_print(FILE *out, struct table *table, const char *margin) {
     size_t widths[TABLE_COLUMNS_MAX];
     measure(table, widths);
     print_titles(out, table, widths, margin);
@@ -89,10 +89,4 @@ void table_write(FILE *out, struct table *table, const char *margin) {
     free(table->cells);
     table->cells = NULL;
     table->cell_count = 0;
-}
-
-void table_print(struct table *table, int indent) {
-    char margin[32];
-    snprintf(margin, sizeof(margin), "%*s", indent, "");
-    table_write(stdout, table, margin);
 }

@@ -17,12 +17,12 @@
 #define OPTION_BASE 256 /* getopt value of option 0: above every letter */
 #define OPTION_HELP (OPTION_BASE + TOOL_OPTIONS_MAX)
 
-static struct { const struct tool_verb *verb; } tool;
+static const struct tool_verb *running; /* the verb that messages name */
 
 static void message(const char *kind, const char *format, va_list args) {
-    bool named = tool.verb != NULL && tool.verb->name != NULL;
+    bool named = running && running->name;
     fflush(stdout);
-    fprintf(stderr, "gpushare: %s%s%s", named ? tool.verb->name : "", named ? ": " : "", kind);
+    fprintf(stderr, "gpushare: %s%s%s", named ? running->name : "", named ? ": " : "", kind);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
 }
@@ -43,7 +43,7 @@ void tool_warn(const char *format, ...) {
 
 void tool_no_memory(void) {
     tool_error("out of memory");
-    exit(!tool.verb || tool.verb->usage_status == TOOL_USAGE ? TOOL_FAILED : TOOL_RUN_FAILED);
+    exit(!running || running->usage_status == TOOL_USAGE ? TOOL_FAILED : TOOL_RUN_FAILED);
 }
 
 void *tool_resize(void *array, size_t count, size_t element) {
@@ -64,6 +64,11 @@ void *tool_grow(void *array, size_t count, size_t element) {
 char *tool_copy(const char *string) {
     size_t size = strlen(string) + 1;
     return memcpy(tool_resize(NULL, size, 1), string, size);
+}
+
+const char *tool_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 char *tool_format(const char *format, ...) {
@@ -92,7 +97,7 @@ void tool_help_options(const struct tool_verb *verb) {
     char text[64];
     int width = option_text(&help, text, sizeof(text));
     for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
-        int length = option->help != NULL ? option_text(option, text, sizeof(text)) : 0;
+        int length = option->help ? option_text(option, text, sizeof(text)) : 0;
         width = length > width ? length : width;
     }
     for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
@@ -145,7 +150,7 @@ struct getopt_tables {
 
 static void make_tables(const struct tool_verb *verb, struct getopt_tables *tables) {
     size_t count = 0, letters = 0;
-    memset(tables, 0, sizeof(*tables));
+    *tables = (struct getopt_tables){0};
     if (verb->command)
         tables->shorts[letters++] = '+';
     tables->shorts[letters++] = ':';
@@ -184,10 +189,10 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
             return verb->usage_status;
         }
         if (answer == 'h' || answer == OPTION_HELP) {
-            !verb->name ? (void)tool_verb_help.run(args) : tool_help(verb);
+            verb->help ? verb->help() : tool_help(verb);
             return TOOL_OK;
         }
-        args->values[option_index(verb, answer)] = optarg != NULL ? optarg : "";
+        args->values[option_index(verb, answer)] = optarg ? optarg : "";
     }
     args->operands = argv + optind;
     args->operand_count = argc - optind;
@@ -197,7 +202,7 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
 int tool_call(const struct tool_verb *verb, int argc, char **argv) {
     static char *none[] = {NULL};
     struct tool_args args = {.operands = none};
-    tool.verb = verb;
+    running = verb;
     int status = parse(verb, argc, argv, &args);
     if (status >= 0)
         return status;

@@ -61,6 +61,7 @@ struct tool_verb {
     int operands_min, operands_max;
     bool command; /* the first operand starts a command line: what follows is not ours */
     int usage_status;
+    void (*help)(void); /* NULL: made from this table */
     int (*run)(const struct tool_args *args);
 };
 
@@ -83,6 +84,8 @@ void *tool_resize(void *array, size_t count, size_t element);
 /* Room for one more: doubles when count is a power of two. Start with NULL and 0. */
 void *tool_grow(void *array, size_t count, size_t element);
 char *tool_copy(const char *string);
+/* The file name of a path. */
+const char *tool_base_name(const char *path);
 /* malloc'ed, of any length. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_no_memory(void) __attribute__((noreturn));

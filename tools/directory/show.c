@@ -12,8 +12,7 @@
 
 #include "cli/tool.h"
 #include "describe.h"
-
-#define SHOW_ID_DIGITS 6 /* fewer would often mean several */
+#include "view_format.h"
 
 enum { OPTION_JSON };
 
@@ -60,15 +59,9 @@ static void find_pid(const struct view *view, const char *text, struct found *fo
 }
 
 static void find_id(const struct view *view, const char *text, struct found *found) {
-    size_t length = strlen(text);
-    if (length < SHOW_ID_DIGITS || strspn(text, "0123456789abcdef") != length)
-        return;
-    for (size_t i = 0; i < view->region_count; i++) {
-        char id[GPS_ID_HEX];
-        gps_id_format(&view->regions[i].record.id, id);
-        if (strncmp(id, text, length) == 0)
+    for (size_t i = 0; i < view->region_count; i++)
+        if (view_id_begins(&view->regions[i], text))
             add_region(found, &view->regions[i]);
-    }
 }
 
 /* --- not found --- */
@@ -79,46 +72,34 @@ static bool name_claimed(const struct view *view, const char *name) {
         target.kind != GPS_NAME_CLAIM)
         return false;
     const struct view_process *process = view_process_find(view, &target.claimer);
-    char pid[VIEW_TEXT];
-    view_pid(view, &target.claimer, pid);
-    if (process && process->alive)
-        tool_error("'%s' has no memory yet: %s %s has the name and is about to allocate", name,
-                   process->owner.command, pid);
-    return process != NULL && process->alive;
+    if (!process || !process->alive)
+        return false;
+    tool_error("'%s' has no memory yet: %s %s has the name and is about to allocate", name,
+               process->owner.command, view_format_pid(view, &target.claimer).text);
+    return true;
 }
 
-#define SHOW_KNOWN 8
+static bool is_shown(const struct view_region *region) {
+    return !view_hidden(region);
+}
 
-/* What could have been meant: names first, then processes. */
-static void list_known(const struct view *view, char *text, size_t size) {
-    size_t length = 0, count = 0;
-    text[0] = 0;
-    for (size_t i = 0; i < view->region_count && count < SHOW_KNOWN; i++) {
-        char id[GPS_ID_HEX];
-        const char *name = view->regions[i].record.name;
-        if (view_hidden(&view->regions[i]))
-            continue;
-        gps_id_format(&view->regions[i].record.id, id);
-        id[8] = 0;
-        length += (size_t)snprintf(text + length, size - length, "%s%s", count++ ? ", " : "",
-                                   name[0] != 0 ? name : id);
-    }
-    for (size_t i = 0; i < view->process_count && count < SHOW_KNOWN; i++) {
-        char pid[VIEW_TEXT];
-        view_pid(view, &view->processes[i].owner, pid);
+/* The operands that there are: names first, then processes. */
+static size_t list_operands(const struct view *view, char list[VIEW_NAMES_BYTES]) {
+    size_t count = view_names(view, is_shown, list), length = strlen(list);
+    for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
         if (view->processes[i].alive)
-            length +=
-                (size_t)snprintf(text + length, size - length, "%s%s", count++ ? ", " : "", pid);
-    }
+            length += (size_t)snprintf(list + length, VIEW_NAMES_BYTES - length, "%s%s",
+                                       count++ > 0 ? ", " : "",
+                                       view_format_pid(view, &view->processes[i].owner).text);
+    return count;
 }
 
 static int not_found(const struct view *view, const char *what) {
-    char known[SHOW_KNOWN * (GPS_NAME_BYTES + 4)];
+    char list[VIEW_NAMES_BYTES];
     if (name_claimed(view, what))
         return TOOL_FAILED;
-    list_known(view, known, sizeof(known));
-    if (known[0] != 0)
-        tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)", what, known);
+    if (list_operands(view, list) > 0)
+        tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)", what, list);
     else
         tool_error("nothing is called '%s'; nothing is shared in %s", what, view->store.path);
     return TOOL_FAILED;
@@ -127,13 +108,11 @@ static int not_found(const struct view *view, const char *what) {
 /* --- the verb --- */
 
 static int ambiguous(const struct found *found, const char *what) {
-    char id[GPS_ID_HEX];
     fprintf(stderr, "gpushare: show: %zu regions have an id that begins with '%s':", //
             found->region_count, what);
-    for (size_t i = 0; i < found->region_count; i++) {
-        gps_id_format(&found->regions[i]->record.id, id);
-        fprintf(stderr, "%s %s", i > 0 ? "," : "", id);
-    }
+    for (size_t i = 0; i < found->region_count; i++)
+        fprintf(stderr, "%s %s", i > 0 ? "," : "",
+                printable_id(&found->regions[i]->record.id).text);
     fputc('\n', stderr);
     return TOOL_FAILED;
 }
@@ -150,21 +129,19 @@ static void print_text(const struct view *view, const struct found *found) {
 }
 
 static void print_json(const struct view *view, const struct found *found) {
-    struct json json = {0};
-    json_open(&json, NULL, '[');
+    json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < found->region_count; i++)
-        describe_region_json(view, found->regions[i], &json);
+        json_tree_append(array, describe_region_json(view, found->regions[i]));
     for (size_t i = 0; i < found->process_count; i++)
-        describe_process_json(view, found->processes[i], &json);
-    json_close(&json, ']');
+        json_tree_append(array, describe_process_json(view, found->processes[i]));
+    json_tree_print(stdout, array);
 }
 
 static int show(const struct view *view, const char *what, bool json, struct found *found) {
-    bool named;
     find_name(view, what, found);
     if (found->region_count == 0)
         find_pid(view, what, found);
-    named = found->region_count + found->process_count > 0;
+    const bool named = found->region_count + found->process_count > 0;
     if (!named)
         find_id(view, what, found);
     if (found->region_count + found->process_count == 0)
@@ -180,7 +157,7 @@ static int run_show(const struct tool_args *args) {
     struct found found = {0};
     if (!view_read(&view))
         return TOOL_FAILED;
-    int status = show(&view, args->operands[0], args->values[OPTION_JSON] != NULL, &found);
+    int status = show(&view, args->operands[0], args->values[OPTION_JSON], &found);
     free(found.regions);
     free(found.processes);
     view_free(&view);

@@ -42,12 +42,6 @@ struct rounds {
     bool evicted; /* what we keep is no longer there to be found */
 };
 
-uint64_t gps_clock_monotonic(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * GPS_SECOND + (uint64_t)time.tv_nsec;
-}
-
 void keeper_sweep_by(struct keeper *keeper, uint64_t when) {
     if (when < keeper->sweep_at)
         keeper->sweep_at = when;

@@ -9,10 +9,10 @@
 
 #include "directory/lease.h"
 #include "kept_regions.h"
+#include "util/clock.h"
 
 #define CONNECTIONS_MAX 256 /* connected at once; the others wait in the socket's queue */
 #define KEEPER_NEVER    UINT64_MAX
-#define GPS_SECOND      UINT64_C(1000000000)
 
 struct connection {
     int fd;
@@ -31,7 +31,6 @@ struct keeper {
     uint64_t now;          /* CLOCK_MONOTONIC, as of the last wake-up */
 };
 
-uint64_t gps_clock_monotonic(void);
 /* Not later than `when`. */
 void keeper_sweep_by(struct keeper *keeper, uint64_t when);
 

@@ -1,5 +1,5 @@
 /*
- * aggregate.c - the logs of many processes as one aggregate.
+ * aggregate.c - the findings of many processes, aggregated.
  */
 #include "aggregate.h"
 
@@ -10,17 +10,12 @@
 #include "cli/string_map.h"
 #include "cli/tool.h"
 
-/* While the story is told: which group a call site of a process, and a kind of finding, is of. */
-struct teller {
+/* What an aggregate is made with: the groups by call site of a process, and by kind of finding. */
+struct builder {
     struct aggregate *aggregate;
     struct string_map *sites, *kinds;
     int64_t pid_ns; /* the first that occurs */
 };
-
-const char *tool_base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
 
 const struct log_stack *aggregate_stack(const struct log_line *line) {
     for (size_t i = line->prior.count; line->stack.count == 0 && i > 0; i--)
@@ -29,64 +24,41 @@ const struct log_stack *aggregate_stack(const struct log_line *line) {
     return &line->stack;
 }
 
-/* --- names for what is equal --- */
+/* --- keys: equal strings for what is equal, malloc'ed --- */
 
-/* Text of any length: what is written between the two is the result, malloc'ed. */
-struct key {
-    char *text;
-    size_t size;
-    FILE *file;
-};
-
-static void begin_key(struct key *key) {
-    key->file = open_memstream(&key->text, &key->size);
-    if (!key->file)
-        tool_no_memory();
-}
-
-static const char *or_none(const char *string) {
-    return string != NULL ? string : "";
-}
-
-static void put_process(struct key *key, const struct log_process *process) {
-    fprintf(key->file, "%" PRId64 " %" PRId64 " %s\n", process->pid_ns, process->pid,
-            or_none(process->command));
-}
-
-static char *end_key(struct key *key) {
-    fclose(key->file);
-    return key->text;
+static const char *or_empty(const char *string) {
+    return string ? string : "";
 }
 
 static char *process_key(const struct log_process *process) {
-    struct key key;
-    begin_key(&key);
-    put_process(&key, process);
-    return end_key(&key);
+    return tool_format("%" PRId64 " %" PRId64 " %s\n", process->pid_ns, process->pid,
+                       or_empty(process->command));
 }
 
-/* A site that is not known is told by what else a line of repeats has of the first. */
+/* Without a known site, a line of repeats has the finding and the call in common with the first. */
 static char *site_key(const struct log_line *line) {
-    struct key key;
-    begin_key(&key);
-    put_process(&key, &line->process);
-    fprintf(key.file, "%s\n", or_none(line->site));
-    if (!line->site)
-        fprintf(key.file, "%s %s", line->finding, or_none(line->api));
-    return end_key(&key);
+    char *process = process_key(&line->process);
+    char *key = line->site ? tool_format("%s%s\n", process, line->site)
+                           : tool_format("%s\n%s %s", process, line->finding, or_empty(line->api));
+    free(process);
+    return key;
 }
 
 static char *kind_key(const struct log_line *line) {
     const struct log_stack *stack = aggregate_stack(line);
-    struct key key;
-    begin_key(&key);
-    fprintf(key.file, "%s %s\n", line->finding, or_none(line->api));
+    char *key;
+    size_t size;
+    FILE *file = open_memstream(&key, &size);
+    if (!file)
+        tool_no_memory();
+    fprintf(file, "%s %s\n", line->finding, or_empty(line->api));
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        const char *module = frame->build_id != NULL ? frame->build_id : frame->module;
-        fprintf(key.file, "%s %" PRIx64 "\n", tool_base_name(or_none(module)), frame->offset);
+        const char *module = frame->build_id ? frame->build_id : or_empty(frame->module);
+        fprintf(file, "%s %" PRIx64 "\n", tool_base_name(module), frame->offset);
     }
-    return end_key(&key);
+    fclose(file);
+    return key;
 }
 
 /* --- groups --- */
@@ -100,18 +72,18 @@ static struct aggregate_group *new_group(struct aggregate *aggregate, const stru
 }
 
 /* A line without a stack stands for repeats, or for a first where stacks are switched off. */
-static struct aggregate_group *group_of(struct teller *teller, const struct log_line *line) {
+static struct aggregate_group *group_of(struct builder *builder, const struct log_line *line) {
     char *site = site_key(line), *kind = kind_key(line);
     struct aggregate_group *group =
-        line->stack.count == 0 ? string_map_get(teller->sites, site) : NULL;
+        line->stack.count == 0 ? string_map_get(builder->sites, site) : NULL;
     if (!group)
-        group = string_map_get(teller->kinds, kind);
+        group = string_map_get(builder->kinds, kind);
     if (!group) {
-        group = new_group(teller->aggregate, line);
-        string_map_put(&teller->kinds, kind, group);
+        group = new_group(builder->aggregate, line);
+        string_map_put(&builder->kinds, kind, group);
     }
-    if (string_map_get(teller->sites, site) == NULL)
-        string_map_put(&teller->sites, site, group);
+    if (!string_map_get(builder->sites, site))
+        string_map_put(&builder->sites, site, group);
     free(site);
     free(kind);
     return group;
@@ -119,7 +91,7 @@ static struct aggregate_group *group_of(struct teller *teller, const struct log_
 
 static void add_process(struct aggregate_group *group, const struct log_process *process) {
     char *key = process_key(process);
-    if (string_map_get(group->seen, key) == NULL) {
+    if (!string_map_get(group->seen, key)) {
         string_map_put(&group->seen, key, group);
         group->processes =
             tool_grow(group->processes, group->process_count, sizeof(*group->processes));
@@ -128,37 +100,37 @@ static void add_process(struct aggregate_group *group, const struct log_process 
     free(key);
 }
 
-static void note_namespace(struct teller *teller, int64_t pid_ns) {
-    if (teller->pid_ns == 0)
-        teller->pid_ns = pid_ns;
-    else if (pid_ns != 0 && pid_ns != teller->pid_ns)
-        teller->aggregate->namespaces = true;
+static void note_namespace(struct builder *builder, int64_t pid_ns) {
+    if (builder->pid_ns == 0)
+        builder->pid_ns = pid_ns;
+    else if (pid_ns != 0 && pid_ns != builder->pid_ns)
+        builder->aggregate->namespaces = true;
 }
 
-static void note_namespaces(struct teller *teller, const struct log_line *line) {
-    note_namespace(teller, line->process.pid_ns);
+static void note_namespaces(struct builder *builder, const struct log_line *line) {
+    note_namespace(builder, line->process.pid_ns);
     for (size_t i = 0; i < line->prior.count; i++)
-        note_namespace(teller, line->prior.events[i].process.pid_ns);
+        note_namespace(builder, line->prior.events[i].process.pid_ns);
     for (size_t i = 0; i < line->others.count; i++)
-        note_namespace(teller, line->others.events[i].process.pid_ns);
+        note_namespace(builder, line->others.events[i].process.pid_ns);
 }
 
-static void tell(struct teller *teller, const struct log_line *line) {
-    struct aggregate_group *group = group_of(teller, line);
+static void add_line(struct builder *builder, const struct log_line *line) {
+    struct aggregate_group *group = group_of(builder, line);
     group->count += line->count > 0 ? (uint64_t)line->count : 1;
     group->last = line->ts;
     add_process(group, &line->process);
-    note_namespaces(teller, line);
+    note_namespaces(builder, line);
 }
 
 void aggregate_make(struct aggregate *aggregate, const struct logs *logs, enum gps_level level) {
-    struct teller teller = {.aggregate = aggregate};
+    struct builder builder = {.aggregate = aggregate};
     *aggregate = (struct aggregate){NULL, 0, false};
     for (size_t i = 0; i < logs->count; i++)
         if (logs->lines[i]->finding && logs->lines[i]->level >= level)
-            tell(&teller, logs->lines[i]);
-    string_map_free(&teller.sites, NULL);
-    string_map_free(&teller.kinds, NULL);
+            add_line(&builder, logs->lines[i]);
+    string_map_free(&builder.sites, NULL);
+    string_map_free(&builder.kinds, NULL);
 }
 
 void aggregate_free(struct aggregate *aggregate) {
@@ -176,7 +148,7 @@ static uint64_t count_new(struct string_map **seen, const struct aggregate_group
     uint64_t count = 0;
     for (size_t i = 0; i < group->process_count; i++) {
         char *key = process_key(&group->processes[i]);
-        if (string_map_get(*seen, key) == NULL) {
+        if (!string_map_get(*seen, key)) {
             string_map_put(seen, key, group->processes);
             count++;
         }

@@ -12,7 +12,7 @@
 
 #include "cli/tool.h"
 #include "log/log.h"
-#include "report_text.h"
+#include "report_format.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
@@ -22,8 +22,13 @@ struct widths {
     int count, finding, api;
 };
 
+enum term_colour report_level_colour(enum gps_level level) {
+    static const enum term_colour colours[] = {TERM_BOLD, TERM_YELLOW, TERM_RED};
+    return colours[level];
+}
+
 static const char *call_of(const struct log_line *line) {
-    return line->api != NULL ? line->api : "-";
+    return line->api ? line->api : "-";
 }
 
 static void widen(int *width, size_t length) {
@@ -44,16 +49,16 @@ static void print_cell(FILE *out, const char *text, int width) {
     fprintf(out, "%*s", length < width ? width - length + 2 : 2, "");
 }
 
-/* "denoise at five.c:87", or what is known of it; malloc'ed. */
+/* "denoise at five.c:87", as much as is known of it; malloc'ed. */
 static char *place_of(const struct log_line *line, struct symbols *symbols) {
     const struct log_stack *stack = aggregate_stack(line);
     const struct symbol_place *place = user_frame_place(stack, symbols);
     const struct log_frame *frame = user_frame_find(stack);
     if (!frame)
-        return tool_format("in %s", line->process.command != NULL ? line->process.command : "?");
+        return tool_format("in %s", line->process.command ? line->process.command : "?");
     if (!place)
         place = &symbol_find(symbols, frame)->places[0];
-    char *function = short_name_function(place->bare != NULL ? place->bare : "?");
+    char *function = short_name_function(place->bare ? place->bare : "?");
     char *text;
     if (place->file)
         text = tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
@@ -65,22 +70,22 @@ static char *place_of(const struct log_line *line, struct symbols *symbols) {
     return text;
 }
 
-static void print_row(const struct printer *to, const struct widths *widths,
-                      const struct aggregate_group *group) {
+static void print_row(FILE *out, const struct widths *widths, const struct aggregate_group *group,
+                      struct symbols *symbols) {
     const struct log_line *line = group->first;
-    char *place = place_of(line, to->report->symbols);
-    fprintf(to->out, TEXT_INDENT "%*" PRIu64 "x %s%-7s%s  ", widths->count, group->count,
-            term_colour_on(to->out, text_colour(line->level)), gps_level_name(line->level),
-            term_colour_on(to->out, TERM_PLAIN));
-    print_cell(to->out, line->finding, widths->finding);
-    print_cell(to->out, call_of(line), widths->api);
-    term_plain(to->out, place);
-    fputs("\n", to->out);
+    char *place = place_of(line, symbols);
+    fprintf(out, REPORT_INDENT "%*" PRIu64 "x %s%-7s%s  ", widths->count, group->count,
+            term_colour_on(out, report_level_colour(line->level)), gps_level_name(line->level),
+            term_colour_on(out, TERM_PLAIN));
+    print_cell(out, line->finding, widths->finding);
+    print_cell(out, call_of(line), widths->api);
+    term_plain(out, place);
+    fputs("\n", out);
     free(place);
 }
 
-void text_contents(const struct printer *to) {
-    const struct aggregate *aggregate = &to->report->aggregate;
+void report_contents(FILE *out, const struct report *report) {
+    const struct aggregate *aggregate = &report->aggregate;
     struct widths widths = {0, 0, 0};
     size_t shown = 0;
     for (size_t i = 0; i < aggregate->count; i++)
@@ -90,9 +95,9 @@ void text_contents(const struct printer *to) {
         }
     if (shown <= SHORT_MAX)
         return;
-    fprintf(to->out, TEXT_MARGIN "GPUSHARE CONTENTS: %zu findings\n", shown);
+    fprintf(out, REPORT_MARGIN "GPUSHARE CONTENTS: %zu findings\n", shown);
     for (size_t i = 0; i < aggregate->count; i++)
         if (!aggregate->groups[i]->suppressed)
-            print_row(to, &widths, aggregate->groups[i]);
-    fputs("=========\n", to->out);
+            print_row(out, &widths, aggregate->groups[i], report->symbols);
+    fputs("=========\n", out);
 }

@@ -1,8 +1,8 @@
 /*
  * suppress.c - reads suppressions, and explains every mistake in them.
  *
- * A slip here hides nothing or too much, and either is found out late; so as in the configuration
- * nothing is guessed: what is unknown, empty or given twice is an error.
+ * A slip here hides nothing or too much, and either shows late. So nothing is guessed, as in the
+ * configuration: a key that is unknown, empty or given twice is an error.
  */
 #include "suppress.h"
 
@@ -60,7 +60,7 @@ static void end_section(struct parser *parser) {
     if (parser->state != INSIDE)
         return;
     for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
-        if (current(parser)->keys[i] != NULL)
+        if (current(parser)->keys[i])
             return;
     fail(parser, current(parser)->line,
          "[%s] has no key, and so would suppress everything; "
@@ -76,9 +76,8 @@ static unsigned line_of(const struct suppressions *all, const char *title) {
 }
 
 static bool is_named(const char *section) {
-    static const char word[] = WORD;
-    size_t length = sizeof(word) - 1;
-    return strncmp(section, word, length) == 0 &&
+    const size_t length = strlen(WORD);
+    return strncmp(section, WORD, length) == 0 &&
            (section[length] == ' ' || section[length] == '\t');
 }
 
@@ -111,7 +110,7 @@ bool suppress_knows(const char *id) {
     return false;
 }
 
-/* A function's name may hold what a file's may not. NULL: the value can be used. */
+/* NULL: the value can be used. A function's name may have characters that a file's may not. */
 static const char *wrong_with(enum suppress_key key, const char *value) {
     if (value[0] == 0)
         return "no value";
@@ -134,7 +133,7 @@ static void set_key(struct parser *parser, unsigned line, enum suppress_key key,
     if (wrong)
         fail(parser, line, "%s = %.60s: %s; allowed: %s", key_names[key], value, wrong,
              allowed[key]);
-    if (*place != NULL)
+    if (*place)
         fail(parser, line, "%s: given twice in this section", key_names[key]);
     else
         *place = tool_copy(value);
@@ -187,22 +186,22 @@ int suppress_read(struct suppressions *suppressions, const char *path, gps_confi
     *suppressions = (struct suppressions){NULL, 0};
     FILE *file = fopen(path, "re");
     if (!file) {
-        int error = errno;
-        fail(&parser, 0, "cannot be read: %s", strerror(error));
-        return -error;
+        int status = -errno;
+        fail(&parser, 0, "cannot be read: %s", strerror(-status));
+        return status;
     }
     char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
     size_t count = fread(bytes, 1, FILE_MAX + 1, file);
-    int result = -EFBIG;
+    int status = -EFBIG;
     if (ferror(file))
         fail(&parser, 0, "cannot be read: %s", strerror(errno));
     else if (count > FILE_MAX)
         fail(&parser, 0, "is larger than 1 MiB");
     else
-        result = suppress_parse(suppressions, path, bytes, count, fn, arg);
+        status = suppress_parse(suppressions, path, bytes, count, fn, arg);
     fclose(file);
     free(bytes);
-    return result;
+    return status;
 }
 
 void suppress_free(struct suppressions *suppressions) {

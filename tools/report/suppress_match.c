@@ -3,11 +3,12 @@
  */
 #include <string.h>
 
+#include "cli/tool.h"
 #include "suppress.h"
 
-/* A key that is not given matches all; a fact that is not known matches none that is. */
+/* A key that is not given matches everything; one that is given does not match an unknown fact. */
 static bool fits(const char *glob, const char *fact) {
-    return !glob || (fact != NULL && gps_glob_match(glob, fact));
+    return !glob || (fact && gps_glob_match(glob, fact));
 }
 
 static bool fits_function(const char *glob, const struct symbol *symbol) {
@@ -25,7 +26,7 @@ static bool fits_stack(const struct suppression *section, const struct log_stack
                        struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        const char *module = frame->module != NULL ? tool_base_name(frame->module) : NULL;
+        const char *module = frame->module ? tool_base_name(frame->module) : NULL;
         if (fits(section->keys[SUPPRESS_MODULE], module) &&
             fits_function(section->keys[SUPPRESS_FUNCTION], symbol_find(symbols, frame)))
             return true;

@@ -15,7 +15,7 @@
 #include "cli/tool.h"
 #include "descendants.h"
 #include "launch.h"
-#include "report/report.h"
+#include "report/report_format.h"
 
 #define GRACE 5 /* seconds that the command's descendants have to end after it */
 

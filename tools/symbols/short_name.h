@@ -8,9 +8,9 @@
 
 #define SHORT_NAME_MAX 100
 
-/* The demangled name, malloc'ed. One longer than SHORT_NAME_MAX loses what it must: what stands in
- * the parentheses of its parameters, then in the angle brackets of its template arguments, then its
- * end. What was there is "...". */
+/* The demangled name, malloc'ed. One longer than SHORT_NAME_MAX loses the text in the parentheses
+ * of its parameters; then, if need be, the text in the angle brackets of its template arguments;
+ * then its end. Each is replaced by "...". */
 char *short_name_function(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * symbol.c - remembers modules and frames that were looked up.
+ * symbol.c - looks up frames, and keeps the modules and symbols that it has found.
  */
 #include "symbol.h"
 
@@ -18,18 +18,18 @@ struct symbols {
 struct symbols *symbol_open(const char *directory) {
     static const char usual[] = ":.debug:/usr/lib/debug";
     struct symbols *symbols = tool_resize(NULL, 1, sizeof(*symbols));
-    *symbols = (struct symbols){.directory = directory != NULL ? tool_copy(directory) : NULL};
-    symbols->search = tool_format("%s%s%s", directory != NULL ? directory : "",
-                                  directory != NULL ? ":" : "", usual);
+    *symbols = (struct symbols){.directory = directory ? tool_copy(directory) : NULL};
+    symbols->search =
+        tool_format("%s%s%s", directory ? directory : "", directory ? ":" : "", usual);
     return symbols;
 }
 
-static void drop_module(void *value) {
+static void free_module(void *value) {
     symbol_module_close(value);
     free(value);
 }
 
-static void drop_symbol(void *value) {
+static void free_symbol(void *value) {
     struct symbol *symbol = value;
     for (size_t i = 0; i < symbol->count; i++) {
         free(symbol->places[i].function);
@@ -43,8 +43,8 @@ static void drop_symbol(void *value) {
 }
 
 void symbol_close(struct symbols *symbols) {
-    string_map_free(&symbols->found, drop_symbol);
-    string_map_free(&symbols->modules, drop_module);
+    string_map_free(&symbols->found, free_symbol);
+    string_map_free(&symbols->modules, free_module);
     free(symbols->directory);
     free(symbols->search);
     free(symbols);
@@ -79,8 +79,8 @@ static struct symbol *look_up(struct symbols *symbols, const struct log_frame *f
 }
 
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
-    char *module_key = tool_format("%s %s", frame->build_id != NULL ? frame->build_id : "",
-                                   frame->module != NULL ? frame->module : "");
+    char *module_key = tool_format("%s %s", frame->build_id ? frame->build_id : "",
+                                   frame->module ? frame->module : "");
     char *key = tool_format("%" PRIx64 " %s", frame->offset, module_key);
     struct symbol *symbol = string_map_get(symbols->found, key);
     if (!symbol) {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define DEBUG_HOME   "/usr/lib/debug" /* of debug files, by build id */
-#define MODULE_CHARS 127              /* of a path in a log; of a longer one it has the end */
+#define MODULE_CHARS 127              /* a log has the end of a path that is longer */
 
 static bool report(struct symbol_module *module, const char *path, char **search) {
     static Dwfl_Callbacks callbacks = {.find_debuginfo = dwfl_standard_find_debuginfo,
@@ -26,17 +26,17 @@ static bool report(struct symbol_module *module, const char *path, char **search
     return module->module != NULL;
 }
 
-/* Whether the file is the one that ran. Where the log has no build id nobody can say. */
+/* Whether the file is the one that ran. Without a build id in the log, it counts as that. */
 static bool is_same(const struct symbol_module *module, const char *build_id) {
+    if (!build_id)
+        return true;
     const unsigned char *bits;
     GElf_Addr address;
     int count = dwfl_module_build_id(module->module, &bits, &address);
-    char hex[3];
-    if (!build_id)
-        return true;
     if (count <= 0 || strlen(build_id) != 2 * (size_t)count)
         return false;
     for (int i = 0; i < count; i++) {
+        char hex[3];
         snprintf(hex, sizeof(hex), "%02x", bits[i]);
         if (memcmp(hex, build_id + 2 * i, 2) != 0)
             return false;
@@ -44,8 +44,8 @@ static bool is_same(const struct symbol_module *module, const char *build_id) {
     return true;
 }
 
-/* A log can name anything: no FIFO is opened, and what a relative path leads to from here only if
- * it will prove to be what ran. */
+/* A log can name anything: so no FIFO is opened, and a relative path only with a build id, which
+ * proves that the file is the one that ran. */
 static bool try(struct symbol_module *module, const char *path, const char *build_id,
                 char **search) {
     struct stat info;

@@ -1,5 +1,5 @@
 /*
- * user_frame.c - which part of a stack is the user's, and what stays of it from build to build.
+ * user_frame.c - the part of a stack that is the user's code.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -45,15 +45,14 @@ const struct symbol_place *user_frame_place(const struct log_stack *stack,
     return NULL;
 }
 
-/* The program's entry, and what libc calls before main; with libc stripped, any of it that lies
- * there has no name. */
+/* The program's entry, and the functions of libc that call main; these have no name when libc is
+ * stripped. */
 static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
     static const char libc[] = "libc.so", start[] = "__libc_start";
     const char *function = symbol_find(symbols, frame)->places[0].function;
     if (function)
         return strcmp(function, "_start") == 0 || strncmp(function, start, sizeof(start) - 1) == 0;
-    return frame->module != NULL &&
-           strncmp(tool_base_name(frame->module), libc, sizeof(libc) - 1) == 0;
+    return frame->module && strncmp(tool_base_name(frame->module), libc, sizeof(libc) - 1) == 0;
 }
 
 size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) {
@@ -65,10 +64,10 @@ size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) 
 
 /* "app main" where the function is known, else "app 1b2c". */
 static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct symbols *symbols) {
-    const char *module = frame->module != NULL ? tool_base_name(frame->module) : "";
+    const char *module = frame->module ? tool_base_name(frame->module) : "";
     const char *function = symbol_find(symbols, frame)->places[0].function;
-    char *text = function != NULL ? tool_format("%s %s\n", module, function)
-                                  : tool_format("%s %" PRIx64 "\n", module, frame->offset);
+    char *text = function ? tool_format("%s %s\n", module, function)
+                          : tool_format("%s %" PRIx64 "\n", module, frame->offset);
     XXH3_64bits_update(state, text, strlen(text));
     free(text);
 }
