@@ -13,6 +13,7 @@
 
 #include "doctor.h"
 #include "run/executable.h"
+#include "run/library.h"
 
 /* In the child: /bin/true with only the library preloaded, its stderr in the pipe. */
 static void start_true(const char *library, int out) {

@@ -1,9 +1,10 @@
 /*
- * audit_logs.h - the directory into which the processes of an audit write.
+ * audit_logs.h - the directory into which the processes of an audit write their logs.
  *
- * One that the user names is made if it does not exist, and stays; else it is a temporary one of
- * mode 0700, and goes. A file is one command's and one pid's; processes that share both, as after
- * an exec or in two pid namespaces, append to one, a line a write.
+ * A directory that the user names is made if it does not exist, and stays. Without one a temporary
+ * directory of mode 0700 is made, and removed at the end. Each command and pid has a file.
+ * Processes that have both in common, as after an exec or in two pid namespaces, append to the same
+ * file, one line a write.
  */
 #ifndef AUDIT_LOGS_H
 #define AUDIT_LOGS_H
@@ -11,17 +12,22 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "logs/logs.h"
+
 struct audit_logs {
     char path[PATH_MAX]; /* absolute */
     bool temporary;
 };
 
 /* `directory` may be NULL. False: said on stderr. */
-bool audit_logs_open(struct audit_logs *log, const char *directory);
-/* The value for GPUSHARE_LOG, malloc'ed. */
-char *audit_logs_value(const struct audit_logs *log);
-/* Whether anything was written. */
-bool audit_logs_used(const struct audit_logs *log);
-void audit_logs_close(const struct audit_logs *log);
+bool audit_logs_open(struct audit_logs *logs, const char *directory);
+void audit_logs_close(const struct audit_logs *logs);
+
+/* Sets the environment so that the library only observes, and logs into the directory what is of
+ * this level or above. False: said on stderr. */
+bool audit_logs_set_environment(const struct audit_logs *logs, const char *level);
+
+/* Adds what was written to `lines`. */
+void audit_logs_read(const struct audit_logs *logs, struct logs *lines);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * audit_member.c - this process as one of those that share.
+ * audit_member.c - makes this process one of those that share, for as long as an audit lasts.
  */
 #include "audit_member.h"
 
@@ -7,36 +7,29 @@
 
 #include "directory/view.h"
 
-static int enter(struct audit_member *member) {
+static bool join(struct audit_member *member) {
     struct gps_owner self;
     struct view_place place;
     view_place_get(&place);
-    int error = gps_store_init(&member->store, place.root, place.name_space, true);
-    if (error != 0)
-        return error;
+    if (view_store(&place, true, &member->store) != 0)
+        return false;
     gps_owner_self(&self);
-    return gps_lease_take(&member->store, &self, &member->lease);
+    return gps_lease_take(&member->store, &self, &member->lease) == 0;
 }
 
 void audit_member_begin(struct audit_member *member) {
-    /* a limit on the size of files would end us, and for nothing that matters */
+    /* a limit on the size of files would otherwise end this process */
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
-    member->held = enter(member) == 0;
+    member->joined = join(member);
     signal(SIGXFSZ, before);
 }
 
-static bool is_alive(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive;
-    return !proc->alive;
-}
-
 void audit_member_end(struct audit_member *member) {
-    struct gps_gc_counts counts;
-    bool other = false;
-    if (!member->held)
+    if (!member->joined)
         return;
-    member->held = false;
+    member->joined = false;
     gps_lease_drop(&member->lease);
-    if (gps_proc_each(&member->store, is_alive, &other) == 0 && !other)
+    struct gps_gc_counts counts;
+    if (!view_store_used(&member->store))
         gps_store_gc(&member->store, false, &counts);
 }

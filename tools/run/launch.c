@@ -1,5 +1,5 @@
 /*
- * launch.c - what comes before a command runs with the library preloaded.
+ * launch.c - prepares to run a command with the library preloaded.
  */
 #include "launch.h"
 
@@ -12,6 +12,7 @@
 #include "cli/configuration.h"
 #include "cli/tool.h"
 #include "executable.h"
+#include "library.h"
 
 bool launch_set(const char *variable, const char *value) {
     if (setenv(variable, value, 1) == 0)
@@ -22,7 +23,7 @@ bool launch_set(const char *variable, const char *value) {
 
 static bool set_config(const char *file) {
     char here[PATH_MAX] = "", path[2 * PATH_MAX];
-    if (file[0] != '/' && getcwd(here, sizeof(here)) == NULL) {
+    if (file[0] != '/' && !getcwd(here, sizeof(here))) {
         tool_error("cannot tell the current directory: %s", strerror(errno));
         return false;
     }
@@ -30,14 +31,15 @@ static bool set_config(const char *file) {
     return launch_set("GPUSHARE_CONFIG", path);
 }
 
-/* What came from our own option is called by its name. */
+/* An error in the value of --mode names the option. */
 static void environment_error(void *arg, const char *file, unsigned line, const char *message) {
     const char *mode = arg;
-    bool ours = mode != NULL && strcmp(file, "GPUSHARE_MODE") == 0;
+    bool ours = mode && strcmp(file, "GPUSHARE_MODE") == 0;
     configuration_error(NULL, ours ? "--mode" : file, line, message);
 }
 
-/* Checks what the command will read: first the file that was named, under the name it was given. */
+/* Checks what the command will read: first the file of --config, so that errors have its name as
+ * given. */
 static bool check_configuration(const char *file, const char *mode) {
     struct gps_config config;
     if (file) {
@@ -77,17 +79,15 @@ static void warn_of_obstacles(const char *command) {
 }
 
 bool launch_prepare(const char *config, const char *mode, const char *command) {
-    if ((config != NULL && !set_config(config)) ||
-        (mode != NULL && !launch_set("GPUSHARE_MODE", mode)))
-        return false;
-    if (!check_configuration(config, mode))
+    if ((config && !set_config(config)) || (mode && !launch_set("GPUSHARE_MODE", mode)) ||
+        !check_configuration(config, mode))
         return false;
     warn_of_obstacles(command);
     return preload();
 }
 
 int launch_failed(const char *command, int error) {
-    if (error == ENOENT && strchr(command, '/') == NULL)
+    if (error == ENOENT && !strchr(command, '/'))
         tool_error("command '%s' not found", command);
     else
         tool_error("cannot execute '%s': %s", command, strerror(error));

@@ -1,12 +1,11 @@
 /*
- * run.c - `gpushare run`: a command with the library preloaded.
+ * run.c - `gpushare run`: runs a command with the library preloaded.
  *
- * The command takes this process's place, so signals and exit status are its own; unless its
- * allocations are to be listed, which somebody must do after it.
+ * The command replaces this process, so signals and exit status are its own. With
+ * --list-allocations it is a child, and its allocations are listed after its end.
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,9 +14,6 @@
 #include "cli/tool.h"
 #include "descendants.h"
 #include "launch.h"
-#include "report/report_format.h"
-
-#define GRACE 5 /* seconds that the command's descendants have to end after it */
 
 enum { OPTION_CONFIG, OPTION_MODE, OPTION_LIST, OPTION_OUTPUT, OPTION_JSON };
 
@@ -37,13 +33,12 @@ static bool print_list(FILE *out, const struct tool_args *args, struct logs *log
     return fflush(out) == 0 && !ferror(out);
 }
 
-static int list(const struct tool_args *args, const struct audit_logs *log, FILE *out,
+static int list(const struct tool_args *args, const struct audit_logs *logs, FILE *out,
                 const struct descendants *descendants) {
-    struct logs logs = {NULL, 0};
-    if (audit_logs_used(log))
-        logs_add(&logs, log->path, report_complain);
-    const bool printed = print_list(out, args, &logs);
-    logs_free(&logs);
+    struct logs lines = {NULL, 0};
+    audit_logs_read(logs, &lines);
+    const bool printed = print_list(out, args, &lines);
+    logs_free(&lines);
     if (descendants->running > 0)
         tool_warn("%zu process%s still running; what they allocate from now on is not listed",
                   descendants->running, descendants->running == 1 ? "" : "es");
@@ -54,37 +49,29 @@ static int list(const struct tool_args *args, const struct audit_logs *log, FILE
 
 /* --- the run --- */
 
-static bool prepare(const struct tool_args *args, const struct audit_logs *log) {
-    char *value = audit_logs_value(log);
-    bool done = launch_set("GPUSHARE_LIST_ALLOCATIONS", "yes") &&
-                launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", value) &&
-                launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
-                launch_set("GPUSHARE_LOG_LEVEL", "error");
-    free(value);
-    return done && launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]);
-}
-
-static int run_listed(const struct tool_args *args, const struct audit_logs *log, FILE *out) {
-    struct descendants descendants;
-    if (!prepare(args, log))
+static int run_listed(const struct tool_args *args, const struct audit_logs *logs, FILE *out) {
+    if (!launch_set("GPUSHARE_LIST_ALLOCATIONS", "yes") ||
+        !audit_logs_set_environment(logs, "error") ||
+        !launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]))
         return TOOL_RUN_FAILED;
-    int error = descendants_run(args->operands, GRACE, &descendants);
-    return error == 0 ? list(args, log, out, &descendants)
-                      : launch_failed(args->operands[0], -error);
+    struct descendants descendants;
+    int status = descendants_run(args->operands, &descendants);
+    return status == 0 ? list(args, logs, out, &descendants)
+                       : launch_failed(args->operands[0], -status);
 }
 
 static int run_with_list(const struct tool_args *args) {
     const char *path = args->values[OPTION_OUTPUT];
-    struct audit_logs log;
-    int status = TOOL_RUN_FAILED;
-    FILE *out = path != NULL ? fopen(path, "we") : stderr;
+    FILE *out = path ? fopen(path, "we") : stderr;
     if (!out) {
         tool_error("cannot write '%s': %s", path, strerror(errno));
         return TOOL_RUN_FAILED;
     }
-    if (audit_logs_open(&log, NULL)) {
-        status = run_listed(args, &log, out);
-        audit_logs_close(&log);
+    struct audit_logs logs;
+    int status = TOOL_RUN_FAILED;
+    if (audit_logs_open(&logs, NULL)) {
+        status = run_listed(args, &logs, out);
+        audit_logs_close(&logs);
     }
     if (out != stderr)
         fclose(out);
@@ -100,10 +87,10 @@ static int run_plainly(const struct tool_args *args) {
 }
 
 static int run_run(const struct tool_args *args) {
-    const bool listed = args->values[OPTION_LIST] != NULL;
+    const bool listed = args->values[OPTION_LIST];
     if (listed && args->values[OPTION_MODE])
         tool_error("--list-allocations only observes; leave --mode away");
-    else if (!listed && (args->values[OPTION_OUTPUT] != NULL || args->values[OPTION_JSON]))
+    else if (!listed && (args->values[OPTION_OUTPUT] || args->values[OPTION_JSON]))
         tool_error("--output and --json are for --list-allocations");
     else
         return listed ? run_with_list(args) : run_plainly(args);
