@@ -1,16 +1,17 @@
 /*
- * kept_expiry.c - who holds what is kept, and how long it is to be kept (kept_regions.h).
+ * kept_expiry.c - counts the holders of kept regions, and drops expired ones (kept_regions.h).
  *
- * One pass over procs/ for all regions together.
+ * One pass over procs/ serves all regions.
  */
 #include <errno.h>
 
 #include "directory/lease.h"
 #include "kept_regions.h"
+#include "util/clock.h"
 
-/* A process writes its slot before it asks us; who was slow is not taken for gone. After a keeper
- * has died, so long somebody who was about to open may turn out to have it. */
-#define GRACE UINT64_C(1000000000)
+/* A process writes its slot before it asks the keeper; a slow one must not count as ended. After a
+ * keeper's death, a process that was about to open a region may have opened it within this time. */
+#define GRACE GPS_SECOND
 
 struct census {
     struct kept_regions *list;
@@ -47,7 +48,7 @@ static void sooner(uint64_t *next, uint64_t when) {
         *next = when;
 }
 
-/* Within its grace a creator without a slot still has the region, if it lives at all. */
+/* Within its grace a live creator without a slot still has the region. */
 static bool creator_has(const struct kept_regions *list, const struct kept_region *kept,
                         uint64_t now, uint64_t *next) {
     if (kept->creator_holds)
@@ -59,7 +60,7 @@ static bool creator_has(const struct kept_regions *list, const struct kept_regio
     return true;
 }
 
-/* Whether anybody may deposit its descriptor (again). */
+/* Whether a process can deposit the descriptor (again). */
 static bool can_be_deposited(const struct kept_region *kept, uint64_t now, uint64_t *next) {
     if (kept->descriptor >= 0 || kept->creator_holds || kept->users > 0)
         return true;
@@ -76,7 +77,7 @@ static bool is_to_be_kept(const struct kept_regions *list, struct kept_region *k
         return false;
     if (record->status.state == GPS_STATE_WRITING && (record->flags & GPS_REGION_UPLOAD) != 0 &&
         !creator)
-        return false; /* nobody can complete it */
+        return false; /* no process can complete it */
     if (held || kept->held)
         kept->last_held = now;
     kept->held = held;
@@ -94,7 +95,7 @@ static bool is_to_be_kept(const struct kept_regions *list, struct kept_region *k
     }
 }
 
-/* What could not be published when it was adopted: there may be room now. */
+/* A region that could not be published when it was adopted: there may be room now. */
 static void publish(const struct kept_regions *list, struct kept_region *kept) {
     if (!kept->published)
         kept->published = gps_region_publish(list->store, &kept->record) == 0;
@@ -106,9 +107,9 @@ int kept_regions_sweep(struct kept_regions *list, uint64_t now, uint64_t *next, 
         list->items[i]->creator_holds = false;
         list->items[i]->users = list->items[i]->intents = 0;
     }
-    int error = gps_proc_each(list->store, count_process, &census);
-    if (error != 0)
-        return error;
+    int status = gps_proc_each(list->store, count_process, &census);
+    if (status != 0)
+        return status;
     for (size_t i = list->count; i-- > 0;) {
         if (is_to_be_kept(list, list->items[i], now, next))
             publish(list, list->items[i]);

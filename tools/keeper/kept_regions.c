@@ -13,7 +13,7 @@
 
 #include "directory/lease.h"
 
-/* Where it is, or belongs. */
+/* The index at which the region is, or belongs. */
 static size_t position(const struct kept_regions *list, const struct gps_id *id) {
     size_t low = 0, high = list->count;
     while (low < high) {
@@ -33,20 +33,20 @@ struct kept_region *kept_regions_find(const struct kept_regions *list, const str
     return list->items[at];
 }
 
-static bool make_room(struct kept_regions *list) {
-    if (list->count < list->room)
+static bool reserve(struct kept_regions *list) {
+    if (list->count < list->capacity)
         return true;
-    size_t room = list->room > 0 ? 2 * list->room : 16;
-    struct kept_region **items = realloc(list->items, room * sizeof(*items));
+    size_t capacity = list->capacity > 0 ? 2 * list->capacity : 16;
+    struct kept_region **items = realloc(list->items, capacity * sizeof(*items));
     if (!items)
         return false;
     list->items = items;
-    list->room = room;
+    list->capacity = capacity;
     return true;
 }
 
 static struct kept_region *insert(struct kept_regions *list, const struct kept_region *from) {
-    if (!make_room(list))
+    if (!reserve(list))
         return NULL;
     struct kept_region *kept = malloc(sizeof(*kept));
     if (!kept)
@@ -67,19 +67,22 @@ static void forget(struct kept_regions *list, struct kept_region *kept) {
 
 int kept_regions_add(struct kept_regions *list, const struct gps_region_record *record,
                      int descriptor, uint64_t now) {
-    struct kept_region made = {
-        .record = *record, .since = now, .last_held = now, .held = true, .published = true};
+    struct kept_region made = {.record = *record,
+                               .descriptor = descriptor,
+                               .since = now,
+                               .last_held = now,
+                               .held = true,
+                               .published = true};
     if (list->count >= list->max)
         return -EMFILE;
-    made.descriptor = descriptor;
     struct kept_region *kept = insert(list, &made);
     if (!kept)
         return -ENOMEM;
-    int error = gps_region_publish(list->store, record);
-    if (error != 0)
+    int status = gps_region_publish(list->store, record);
+    if (status != 0)
         forget(list, kept);
     /* -EEXIST would say that we have it. */
-    return error == -EEXIST ? -EBUSY : error;
+    return status == -EEXIST ? -EBUSY : status;
 }
 
 /* --- adopting --- */
@@ -87,7 +90,7 @@ int kept_regions_add(struct kept_regions *list, const struct gps_region_record *
 struct adoption {
     struct kept_regions *list;
     uint64_t now;
-    int error;
+    int status;
 };
 
 static bool adopt(void *arg, const struct gps_region_record *record, int status, const char *why) {
@@ -100,22 +103,21 @@ static bool adopt(void *arg, const struct gps_region_record *record, int status,
         gps_owner_equal(&record->owner, &list->self))
         return true;
     if (gps_lease_probe(list->store, &record->owner) == GPS_ALIVE) {
-        adoption->error = -EAGAIN;
+        adoption->status = -EAGAIN;
         return false;
     }
     made.record = *record;
     made.record.owner = list->self;
     gps_record_seal(&made.record);
-    if (list->count < list->max && kept_regions_find(list, &record->id) == NULL &&
-        insert(list, &made) == NULL)
-        adoption->error = -ENOMEM;
-    return adoption->error == 0;
+    if (list->count < list->max && !kept_regions_find(list, &record->id) && !insert(list, &made))
+        adoption->status = -ENOMEM;
+    return adoption->status == 0;
 }
 
 int kept_regions_adopt(struct kept_regions *list, uint64_t now) {
     struct adoption adoption = {.list = list, .now = now};
-    int error = gps_region_each(list->store, adopt, &adoption);
-    return error != 0 ? error : adoption.error;
+    int status = gps_region_each(list->store, adopt, &adoption);
+    return status != 0 ? status : adoption.status;
 }
 
 /* --- dropping --- */
@@ -135,5 +137,5 @@ void kept_regions_drop_all(struct kept_regions *list) {
         kept_regions_drop(list, list->items[list->count - 1]);
     free(list->items);
     list->items = NULL;
-    list->room = 0;
+    list->capacity = 0;
 }
