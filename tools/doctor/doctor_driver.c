@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -35,7 +36,7 @@ struct gpu {
     int compute_mode;
 };
 
-/* The child's answer, one write. */
+/* The child's answer: one write that the pipe keeps whole. */
 struct answer {
     enum step step; /* the step that `code` or `error` belongs to */
     int code;       /* CUresult */
@@ -44,6 +45,8 @@ struct answer {
     char error[512]; /* of dlopen */
     struct gpu gpus[DRIVER_GPUS];
 };
+
+_Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
 
 /* cuda.h is not needed for six functions whose ABI is fixed. */
 struct driver {
@@ -113,25 +116,11 @@ static void run_child(int out) {
 
 /* --- in the parent --- */
 
-/* Reads until the end, the limit or the time-out (then *late). Returns the number of bytes. */
-static size_t read_until(int from, void *into, size_t size, uint64_t timeout, bool *late) {
-    const uint64_t end = gps_clock_monotonic() + timeout;
-    size_t length = 0;
-    for (*late = false; length < size;) {
-        const uint64_t now = gps_clock_monotonic();
-        const uint64_t left = now < end ? (end - now) / 1000000 + 1 : 0; /* ms */
-        struct pollfd ready = {.fd = from, .events = POLLIN};
-        *late = now >= end;
-        if (*late || poll(&ready, 1, left < 60000 ? (int)left : 60000) < 0)
-            break;
-        if (ready.revents == 0)
-            continue;
-        ssize_t count = read(from, (char *)into + length, size - length);
-        if (count <= 0)
-            break;
-        length += (size_t)count;
-    }
-    return length;
+/* False: no answer came, or none within the time-out (then *late). */
+static bool await_answer(int from, struct answer *answer, uint64_t timeout, bool *late) {
+    struct pollfd ready = {.fd = from, .events = POLLIN};
+    *late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
+    return !*late && read(from, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
 /* The child's wait status; -1 when it does not even die of SIGKILL. */
@@ -244,10 +233,10 @@ void doctor_driver(struct doctor *doctor) {
     close(ends[1]);
     struct answer answer;
     bool late;
-    size_t length = read_until(ends[0], &answer, sizeof(answer), doctor->timeout, &late);
+    const bool answered = await_answer(ends[0], &answer, doctor->timeout, &late);
     close(ends[0]);
-    int status = reap(child, length < sizeof(answer));
-    if (length == sizeof(answer))
+    int status = reap(child, !answered);
+    if (answered)
         judge(doctor, &answer);
     else
         judge_silence(doctor, late, status);
