@@ -1,8 +1,8 @@
 /*
  * gpushare.c - the command-line tool: picks the verb and runs it.
  *
- * Owns the list of verbs (one row each in tool.h) and what concerns no verb in particular: --help,
- * --version, and that output which could not be written is a failure.
+ * Owns the list of verbs (one row each in tool.h), --help and --version. Output that cannot be
+ * written is a failure of every verb.
  */
 #include <errno.h>
 #include <stdio.h>

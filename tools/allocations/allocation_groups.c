@@ -30,7 +30,7 @@ static const char *or_empty(const char *string) {
     return string ? string : "";
 }
 
-/* --- keys: equal strings for what is equal --- */
+/* --- keys: equal things have equal keys --- */
 
 /* The number of a key, from 1; frees the key. */
 static size_t number_of(struct string_map **map, size_t *count, char *key) {
@@ -87,7 +87,7 @@ static void read_lines(struct maker *maker, const struct logs *logs) {
         const struct log_line *line = logs->lines[i];
         if (line->allocation.number > 0)
             add(maker, line);
-        else if (!line->finding && strstr(or_empty(line->message), "log_max") != NULL)
+        else if (!line->finding && strstr(or_empty(line->message), "log_max"))
             maker->groups->cut = true;
     }
 }

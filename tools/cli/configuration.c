@@ -1,5 +1,5 @@
 /*
- * configuration.c - a configuration, and what is wrong with one, told to people.
+ * configuration.c - prints a configuration, and the errors in one.
  */
 #include "configuration.h"
 

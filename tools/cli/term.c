@@ -1,5 +1,5 @@
 /*
- * term.c - what a terminal may be sent: colours, and text of others made harmless.
+ * term.c - prints to a terminal: colours, and foreign text made harmless.
  */
 #include "term.h"
 

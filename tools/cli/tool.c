@@ -1,8 +1,8 @@
 /*
  * tool.c - turns a verb's tables into parsing, help and usage errors.
  *
- * Every text about options is generated from the same rows that getopt_long gets. What a user typed
- * wrong is answered with what is allowed, on stderr, in one line.
+ * Every text about options is generated from the same rows that getopt_long gets. A usage error is
+ * one line on stderr that lists the allowed options.
  */
 #include "tool.h"
 
@@ -96,11 +96,11 @@ void tool_help_options(const struct tool_verb *verb) {
     static const struct tool_option help = {"help", 'h', NULL, "print this help"};
     char text[64];
     int width = option_text(&help, text, sizeof(text));
-    for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
+    for (const struct tool_option *option = verb->options; option->name; option++) {
         int length = option->help ? option_text(option, text, sizeof(text)) : 0;
         width = length > width ? length : width;
     }
-    for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
+    for (const struct tool_option *option = verb->options; option->name; option++) {
         option_text(option, text, sizeof(text));
         if (option->help)
             printf("  %-*s  %s\n", width, text, option->help);
@@ -122,7 +122,7 @@ void tool_help(const struct tool_verb *verb) {
 /* "--json, --all, --help" */
 static void list_options(const struct tool_verb *verb, char *text, size_t size) {
     size_t length = 0;
-    for (const struct tool_option *option = verb->options; option->name != NULL; option++)
+    for (const struct tool_option *option = verb->options; option->name; option++)
         if (option->help)
             length += (size_t)snprintf(text + length, size - length, "--%s, ", option->name);
     snprintf(text + length, size - length, "--help");
@@ -155,7 +155,7 @@ static void make_tables(const struct tool_verb *verb, struct getopt_tables *tabl
         tables->shorts[letters++] = '+';
     tables->shorts[letters++] = ':';
     tables->shorts[letters++] = 'h';
-    for (; verb->options[count].name != NULL; count++) {
+    for (; verb->options[count].name; count++) {
         const struct tool_option *option = &verb->options[count];
         tables->longs[count] =
             (struct option){option->name, option->argument ? required_argument : no_argument, NULL,
@@ -177,12 +177,12 @@ static int option_index(const struct tool_verb *verb, int answer) {
     return index;
 }
 
-/* -1: go on and run; else the exit status. */
+/* -1: the verb is to run; otherwise the exit status. */
 static int parse(const struct tool_verb *verb, int argc, char **argv, struct tool_args *args) {
     struct getopt_tables tables;
     make_tables(verb, &tables);
     opterr = 0;
-    optind = 0; /* glibc: start afresh, `+` and all */
+    optind = 0; /* glibc: start anew, and read a leading `+` */
     for (int answer; (answer = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1;) {
         if (answer == '?' || answer == ':') {
             complain(verb, answer, argv);

@@ -10,7 +10,7 @@
 void describe_region(const struct view *view, const struct view_region *region);
 void describe_process(const struct view *view, const struct view_process *process);
 
-/* Objects that have what ls gives and more, "kind" first. */
+/* Objects with "kind" first, then for a region the members of ls, then more. */
 json_t *describe_region_json(const struct view *view, const struct view_region *region);
 json_t *describe_process_json(const struct view *view, const struct view_process *process);
 

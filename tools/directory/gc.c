@@ -1,5 +1,5 @@
 /*
- * gc.c - `gpushare gc`: removes what dead processes left in the published directory.
+ * gc.c - `gpushare gc`: removes the files of dead processes from the published directory.
  */
 #include <errno.h>
 #include <stdio.h>

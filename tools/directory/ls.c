@@ -1,5 +1,5 @@
 /*
- * ls.c - `gpushare ls`: which regions are shared, by whom, and who uses them.
+ * ls.c - `gpushare ls`: lists the shared regions, their owners and users.
  *
  * A table for people, an array for scripts. Regions that no process can use any more (tombstones,
  * regions of dead processes) are left out by default.

@@ -1,9 +1,9 @@
 /*
  * show.c - `gpushare show`: everything about one region or one process.
  *
- * What the operand means is tried in this order: a region's name, a pid (with "@NAMESPACE" if it is
- * to be one of several), the beginning of a region's id. All that fit are shown, as with one pid in
- * two pid namespaces; the dead and freed only where nothing else fits.
+ * The operand is taken as a region's name, else as a pid ("@NAMESPACE" picks one of several), else
+ * as the beginning of a region's id. All matches are shown, as of one pid in two pid namespaces;
+ * dead and freed ones only where nothing else matches.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum { OPTION_JSON };
 
-/* What to show: pointers into the view. */
+/* The matches: pointers into the view. */
 struct found {
     const struct view_region **regions;
     size_t region_count;

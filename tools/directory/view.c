@@ -137,7 +137,7 @@ static int by_process(const void *left, const void *right) {
 static int by_hold(const void *left, const void *right) {
     const struct view_hold *a = left, *b = right;
     int order = memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region));
-    /* what its creator has of it comes last */
+    /* the creator's own hold comes last */
     order = order != 0 ? order
                        : compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
     order = order != 0 ? order : by_owner(&a->owner, &b->owner);

@@ -1,9 +1,9 @@
 /*
  * view.h - one look at the published directory: regions, processes and users, joined and sorted.
  *
- * Owns where the directory is (GPUSHARE_DIR, GPUSHARE_NAMESPACE). Regions are read before
- * processes: so a region's owner and users that are still alive are seen alive. Nothing is locked:
- * what changes meanwhile may be missing, but is never seen half written.
+ * Owns the choice of the directory (GPUSHARE_DIR, GPUSHARE_NAMESPACE). Regions are read before
+ * processes: so a region's owner and users that are still alive are seen alive. Nothing is locked: a
+ * file that changes meanwhile may be missing, but is never seen half written.
  */
 #ifndef VIEW_H
 #define VIEW_H
@@ -38,7 +38,7 @@ struct view {
     uint64_t pid_ns;             /* ours */
     struct view_region *regions; /* by name, the nameless last; then by age, oldest first */
     size_t region_count;
-    struct view_process *processes; /* also owners of records whose own file is gone */
+    struct view_process *processes; /* also owners of records that have no file any more */
     size_t process_count;
     struct view_hold *holds; /* by region */
     size_t hold_count;
@@ -59,8 +59,8 @@ int view_store(const struct view_place *place, bool make, struct gps_store *stor
 /* A phrase for an error of view_store: "is not yours, or open to others". */
 const char *view_store_trouble(int error);
 
-/* The same for a verb, which needs no more: every error is told on stderr, but for -ENOENT when the
- * directory is not to be made. */
+/* The same for a verb, which needs no more: errors go to stderr, but for -ENOENT when the directory
+ * is not to be made. */
 int view_store_open(bool make, struct gps_store *store);
 
 /* Whether a live process uses the store. */

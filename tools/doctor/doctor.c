@@ -1,7 +1,7 @@
 /*
  * doctor.c - `gpushare doctor`: looks for what would keep sharing from working here, with remedies.
  *
- * Owns the list of checks and the report; the checks are in doctor_*.c, by what they look at.
+ * Owns the list of checks and the report; the checks are in doctor_*.c, by subject.
  */
 #include "doctor.h"
 

@@ -23,7 +23,7 @@
 
 static bool read_line(const char *path, char *line, int size) {
     FILE *file = fopen(path, "re");
-    bool read = file && fgets(line, size, file) != NULL;
+    bool read = file && fgets(line, size, file);
     if (file)
         fclose(file);
     if (read)
@@ -99,9 +99,9 @@ static void check_mps(struct doctor *doctor) {
     snprintf(pipe, sizeof(pipe), "%s/control",
              directory && directory[0] != 0 ? directory : "/tmp/nvidia-mps");
     if (access(pipe, F_OK) == 0)
-        diagnosis_add(
-            doctor, DOCTOR_OK, "mps",
-            "MPS seems to be running (%s); all who share must be its connections, or none", pipe);
+        diagnosis_add(doctor, DOCTOR_OK, "mps",
+                      "MPS seems to be running (%s); all who share must be its clients, or none",
+                      pipe);
 }
 
 void doctor_platform(struct doctor *doctor) {

@@ -75,10 +75,10 @@ static int released(struct keeper *keeper, const struct gps_keeper_request *requ
         return -ENOENT;
     const bool creator = gps_owner_equal(&request->sender, &kept->record.creator);
     if (creator)
-        kept->since = 0; /* its own word needs no grace */
+        kept->since = 0; /* it is certain now, without a grace */
     if (creator && kept->record.keep == GPS_KEEP_OWNER)
         kept_regions_drop(&keeper->kept,
-                          kept); /* before the reply: a free is over when it returns */
+                          kept); /* before the reply, for a free is complete when it returns */
     keeper_sweep_by(keeper, keeper->now);
     return 0;
 }
@@ -142,7 +142,7 @@ static bool handle(struct keeper *keeper, int fd) {
     ssize_t size = gps_passing_receive(fd, &request, sizeof(request), &descriptor);
     if (size == -EAGAIN)
         return false;
-    if (size > 0 && gps_request_check(&request, (size_t)size) == NULL &&
+    if (size > 0 && !gps_request_check(&request, (size_t)size) &&
         (descriptor >= 0) == (request.ask == GPS_KEEPER_DEPOSIT)) {
         int status = answer(keeper, &request, &descriptor, &give);
         reply_to(keeper, fd, status, give);

@@ -131,7 +131,8 @@ static void answer(struct loop *loop, const struct pollfd *wait, size_t count) {
     connections_expire(&loop->keeper);
 }
 
-/* The last process to leave removes what the dead left; so does a keeper that is left alone. */
+/* The last process to leave removes the files of dead ones: a keeper that is left alone is the
+ * last. */
 static void collect_garbage(struct loop *loop, unsigned others) {
     struct gps_gc_counts counts;
     if (others == 0 && loop->others != 0)
@@ -213,7 +214,7 @@ static int keep(struct loop *loop, bool on_demand) {
         run_once(loop);
     if (loop->evicted && !on_demand)
         tool_error("%s was removed, or replaced by another", keeper->store.path);
-    if (loop->evicted) /* nothing there is ours any more */
+    if (loop->evicted) /* nothing in the store is ours any more */
         return on_demand ? TOOL_OK : TOOL_FAILED;
     leadership_end(keeper);
     return TOOL_OK;

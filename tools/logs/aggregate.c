@@ -10,7 +10,7 @@
 #include "cli/string_map.h"
 #include "cli/tool.h"
 
-/* What an aggregate is made with: the groups by call site of a process, and by kind of finding. */
+/* An aggregate in the making: its groups by call site of a process, and by kind of finding. */
 struct builder {
     struct aggregate *aggregate;
     struct string_map *sites, *kinds;
@@ -24,7 +24,7 @@ const struct log_stack *aggregate_stack(const struct log_line *line) {
     return &line->stack;
 }
 
-/* --- keys: equal strings for what is equal, malloc'ed --- */
+/* --- keys: equal things have equal keys, malloc'ed --- */
 
 static const char *or_empty(const char *string) {
     return string ? string : "";

@@ -48,7 +48,7 @@ struct log_events {
     size_t count;
 };
 
-/* What list_allocations adds to a line; number 0: nothing. */
+/* The facts that list_allocations adds to a line; number 0: it has none. */
 struct log_allocation {
     int64_t number; /* in its process, from 1 */
     const char *process, *kind;

@@ -3,8 +3,8 @@
  *
  *     =========     2x error  double-free  cudaFree  denoise at five.c:87
  *
- * A finding is found again by its id and its call, and told from its like by its place: the user's
- * innermost function, of an earlier event where the finding has no stack of its own.
+ * The id and the call lead to the finding in the report. The place tells it from similar ones: it
+ * is the user's innermost function, of an earlier event where the finding has no stack of its own.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * report_model.c - the aggregated findings of logs, with their symbols: what every format prints.
+ * report_model.c - the content of a report: aggregated findings of logs, with their symbols.
  */
 #include "report_model.h"
 

@@ -1,5 +1,5 @@
 /*
- * report_model.h - the aggregated findings of logs, with their symbols: what every format prints.
+ * report_model.h - the content of a report: aggregated findings of logs, with their symbols.
  *
  * Also the options that are common to the verbs that print reports.
  */

@@ -70,7 +70,7 @@ static void set_physical(json_t *location, const struct symbol_place *place) {
     free(path);
 }
 
-/* `kind` is a word of the standard: function, module. */
+/* `kind` is one that the standard names: function, module. */
 static void set_logical(json_t *location, const char *name, const char *decorated,
                         const char *kind) {
     json_t *logical = json_tree_pack("{s:o}", "fullyQualifiedName", json_tree_string(name));

@@ -8,7 +8,7 @@
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
-/* "main at app.c:42": what of it is known, with a blank behind it. */
+/* "main at app.c:42 ", the known part of it. */
 static void print_place(FILE *out, const struct symbol_place *place) {
     if (place->function) {
         char *function = short_name_function(place->function);

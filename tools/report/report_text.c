@@ -50,12 +50,12 @@ static void print_line(const struct printer *to, const char *before, const char 
 }
 
 /* Begins the line, or continues it after a comma. */
-static void print_before(const struct printer *to, const char **before, const char *word) {
-    fprintf(to->out, "%s%s", *before, word);
+static void print_before(const struct printer *to, const char **before, const char *fact) {
+    fprintf(to->out, "%s%s", *before, fact);
     *before = ", ";
 }
 
-/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": what of it is known. */
+/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": the known facts. */
 static void print_memory(const struct printer *to, const struct log_line *line) {
     const char *before = REPORT_INDENT;
     if (line->ptr) {

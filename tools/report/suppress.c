@@ -18,7 +18,7 @@
 #include "util/text.h"
 
 #define FILE_MAX ((size_t)1 << 20)
-#define WORD     "suppress"
+#define SECTION  "suppress"
 
 static const char *const key_names[] = {[SUPPRESS_FINDING] = "finding",
                                         [SUPPRESS_MODULE] = "module",
@@ -76,8 +76,8 @@ static unsigned line_of(const struct suppressions *all, const char *title) {
 }
 
 static bool is_named(const char *section) {
-    const size_t length = strlen(WORD);
-    return strncmp(section, WORD, length) == 0 &&
+    const size_t length = strlen(SECTION);
+    return strncmp(section, SECTION, length) == 0 &&
            (section[length] == ' ' || section[length] == '\t');
 }
 
@@ -98,7 +98,7 @@ static void on_section(void *arg, unsigned line, const char *name) {
     if (name && is_named(name))
         begin_section(parser, line, name);
     else if (name)
-        fail(parser, line, "[%.60s] unknown section; [" WORD " NAME]", name);
+        fail(parser, line, "[%.60s] unknown section; [" SECTION " NAME]", name);
 }
 
 /* --- keys --- */
@@ -144,7 +144,7 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
     if (parser->state == REFUSED)
         return;
     if (parser->state == OUTSIDE) {
-        fail(parser, line, "a key outside a section; [" WORD " NAME] must precede it");
+        fail(parser, line, "a key outside a section; [" SECTION " NAME] must precede it");
         return;
     }
     for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
@@ -165,8 +165,8 @@ static void on_error(void *arg, unsigned line, const char *message) {
 int suppress_parse(struct suppressions *suppressions, const char *file, const char *bytes,
                    size_t count, gps_config_error_fn *fn, void *arg) {
     struct parser parser = {.suppressions = suppressions, .file = file, .fn = fn, .arg = arg};
-    const struct gps_ini_events events = {.headers = "[" WORD " NAME]",
-                                          .header_words = sizeof(WORD " ") - 1,
+    const struct gps_ini_events events = {.headers = "[" SECTION " NAME]",
+                                          .header_words = sizeof(SECTION " ") - 1,
                                           .section = on_section,
                                           .key = on_key,
                                           .error = on_error,

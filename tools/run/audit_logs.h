@@ -23,11 +23,11 @@ struct audit_logs {
 bool audit_logs_open(struct audit_logs *logs, const char *directory);
 void audit_logs_close(const struct audit_logs *logs);
 
-/* Sets the environment so that the library only observes, and logs into the directory what is of
- * this level or above. False: said on stderr. */
+/* Sets the environment: the library only observes, and logs messages of this level or above into
+ * the directory. False: said on stderr. */
 bool audit_logs_set_environment(const struct audit_logs *logs, const char *level);
 
-/* Adds what was written to `lines`. */
+/* Adds the lines that were written. */
 void audit_logs_read(const struct audit_logs *logs, struct logs *lines);
 
 #endif

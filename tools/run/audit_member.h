@@ -21,7 +21,7 @@ struct audit_member {
 /* Joins the directory that the environment names, which is made if need be. A failure is left to
  * the command's processes to report. A child does not inherit the membership. */
 void audit_member_begin(struct audit_member *member);
-/* The last process to leave removes what the dead left, as the library does. */
+/* The last process to leave removes the files of dead ones, as the library does. */
 void audit_member_end(struct audit_member *member);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * launch.h - prepares to run a command with the library preloaded.
  *
- * Every known obstacle is told before the command starts: a broken configuration is an error, a
+ * Every known obstacle is reported before the command starts: a broken configuration is an error, a
  * program that cannot be preloaded a warning. The command inherits the environment of this process.
  */
 #ifndef LAUNCH_H

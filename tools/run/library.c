@@ -21,7 +21,7 @@
 /* The given path made absolute: a link that was chosen on purpose is not resolved. */
 static bool chosen(const char *given, char path[PATH_MAX]) {
     char here[PATH_MAX] = "";
-    if (given[0] != '/' && getcwd(here, sizeof(here)) == NULL)
+    if (given[0] != '/' && !getcwd(here, sizeof(here)))
         return false;
     int length = snprintf(path, PATH_MAX, "%s%s%s", here, given[0] == '/' ? "" : "/", given);
     return length < PATH_MAX && access(path, R_OK) == 0;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEBUG_HOME   "/usr/lib/debug" /* of debug files, by build id */
+#define DEBUG_ROOT   "/usr/lib/debug" /* of debug files, by build id */
 #define MODULE_CHARS 127              /* a log has the end of a path that is longer */
 
 static bool report(struct symbol_module *module, const char *path, char **search) {
@@ -23,7 +23,7 @@ static bool report(struct symbol_module *module, const char *path, char **search
     dwfl_report_begin(module->dwfl);
     module->module = dwfl_report_elf(module->dwfl, path, path, -1, 0, true);
     dwfl_report_end(module->dwfl, NULL, NULL);
-    return module->module != NULL;
+    return module->module;
 }
 
 /* Whether the file is the one that ran. Without a build id in the log, it counts as that. */
@@ -57,13 +57,13 @@ static bool try(struct symbol_module *module, const char *path, const char *buil
     return false;
 }
 
-static bool try_debug_file(struct symbol_module *module, const char *home, const char *build_id,
+static bool try_debug_file(struct symbol_module *module, const char *root, const char *build_id,
                            char **search) {
     char path[4096];
-    if (!home || !build_id || strlen(build_id) < 3)
+    if (!root || !build_id || strlen(build_id) < 3)
         return false;
     int length =
-        snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", home, build_id, build_id + 2);
+        snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", root, build_id, build_id + 2);
     return length < (int)sizeof(path) && try(module, path, build_id, search);
 }
 
@@ -79,7 +79,7 @@ void symbol_module_open(struct symbol_module *module, const char *path, const ch
     *module = (struct symbol_module){.note = NULL};
     if (try(module, path, build_id, search) ||
         try_debug_file(module, directory, build_id, search) ||
-        try_debug_file(module, DEBUG_HOME, build_id, search))
+        try_debug_file(module, DEBUG_ROOT, build_id, search))
         return;
     module->note = why_not(path);
 }
