@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -41,12 +42,11 @@ static const struct tool_verb *find(const char *name) {
 }
 
 static int unknown(const char *name) {
-    char known[256];
-    size_t length = 0;
+    char *known = NULL;
     for (size_t i = 0; i < VERB_COUNT; i++)
-        length += (size_t)snprintf(known + length, sizeof(known) - length, "%s%s", i ? ", " : "",
-                                   verbs[i]->name);
+        tool_list(&known, "%s", verbs[i]->name);
     tool_error("unknown command '%s'; allowed: %s", name, known);
+    free(known);
     return TOOL_USAGE;
 }
 

@@ -8,11 +8,13 @@
 
 #include <ctype.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OPTION_BASE 256 /* getopt value of option 0: above every letter */
 #define OPTION_HELP (OPTION_BASE + TOOL_OPTIONS_MAX)
@@ -71,15 +73,36 @@ const char *tool_base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-char *tool_format(const char *format, ...) {
+static char *vformat(const char *format, va_list args) {
     char *text;
-    va_list args;
-    va_start(args, format);
-    int length = vasprintf(&text, format, args);
-    va_end(args);
-    if (length < 0)
+    if (vasprintf(&text, format, args) < 0)
         tool_no_memory();
     return text;
+}
+
+char *tool_format(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = vformat(format, args);
+    va_end(args);
+    return text;
+}
+
+void tool_list(char **list, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *before = *list, *item = vformat(format, args);
+    va_end(args);
+    *list = tool_format("%s%s%s", before ? before : "", before ? ", " : "", item);
+    free(before);
+    free(item);
+}
+
+char *tool_absolute(const char *path) {
+    char here[PATH_MAX];
+    if (path[0] == '/')
+        return tool_copy(path);
+    return getcwd(here, sizeof(here)) ? tool_format("%s/%s", here, path) : NULL;
 }
 
 /* --- help --- */
@@ -119,28 +142,22 @@ void tool_help(const struct tool_verb *verb) {
 
 /* --- parsing --- */
 
-/* "--json, --all, --help" */
-static void list_options(const struct tool_verb *verb, char *text, size_t size) {
-    size_t length = 0;
-    for (const struct tool_option *option = verb->options; option->name; option++)
-        if (option->help)
-            length += (size_t)snprintf(text + length, size - length, "--%s, ", option->name);
-    snprintf(text + length, size - length, "--help");
-}
-
 static void complain(const struct tool_verb *verb, int answer, char **argv) {
-    char typed[3] = {'-', (char)optopt, 0};
+    char typed[3] = {'-', (char)optopt, 0}, *allowed = NULL;
     const char *option = optopt > 0 && optopt < OPTION_BASE ? typed : argv[optind - 1];
-    int index = optopt - OPTION_BASE;
-    char allowed[TOOL_OPTIONS_MAX * 32 + 32];
-    list_options(verb, allowed, sizeof(allowed));
-    if (answer == ':')
+    if (answer == ':') {
         tool_error("option '%s' needs a value; see: gpushare %s --help", option, verb->name);
-    else if (index >= 0 && (index < TOOL_OPTIONS_MAX || optopt == OPTION_HELP))
+    } else if (optopt >= OPTION_BASE) {
         tool_error("option '--%s' takes no value",
-                   optopt == OPTION_HELP ? "help" : verb->options[index].name);
-    else
+                   optopt == OPTION_HELP ? "help" : verb->options[optopt - OPTION_BASE].name);
+    } else {
+        for (const struct tool_option *known = verb->options; known->name; known++)
+            if (known->help)
+                tool_list(&allowed, "--%s", known->name);
+        tool_list(&allowed, "--help");
         tool_error("unknown option '%s'; allowed: %s", option, allowed);
+        free(allowed);
+    }
 }
 
 struct getopt_tables {

@@ -86,6 +86,10 @@ void *tool_grow(void *array, size_t count, size_t element);
 char *tool_copy(const char *string);
 /* The file name of a path. */
 const char *tool_base_name(const char *path);
+/* Adds an item to a list "a, b", which is malloc'ed; an empty list is NULL. */
+void tool_list(char **list, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The path made absolute without resolving links; malloc'ed. NULL: errno says why. */
+char *tool_absolute(const char *path);
 /* malloc'ed, of any length. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_no_memory(void) __attribute__((noreturn));

@@ -2,7 +2,7 @@
  * drop.c - `gpushare drop`: has the keeper forget a region.
  */
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -36,13 +36,14 @@ static const struct view_region *find_id(const struct view *view, const char *wh
 }
 
 static int not_found(const struct view *view, const char *what) {
-    char names[VIEW_NAMES_BYTES];
-    if (view_names(view, view_kept, names) > 0)
+    char *names = NULL;
+    if (view_names(view, view_kept, &names) > 0)
         tool_error("nothing that is kept is called '%s'; there is: %s (see: gpushare ls)", what,
                    names);
     else
         tool_error("nothing that is kept is called '%s'; nothing is kept in %s", what,
                    view->store.path);
+    free(names);
     return TOOL_FAILED;
 }
 

@@ -5,6 +5,7 @@
  * regions of dead processes) are left out by default.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/table.h"
 #include "cli/tool.h"
@@ -14,28 +15,32 @@
 
 enum { OPTION_JSON, OPTION_ALL };
 
-static void users_text(const struct view *view, const struct view_region *region, char *text,
-                       size_t size) {
-    size_t length = (size_t)snprintf(text, size, "%zu", region->user_count), shown = 0;
+/* "2: app 4242, app 4243"; malloc'ed. */
+static char *users_text(const struct view *view, const struct view_region *region) {
+    char *users = NULL;
+    size_t shown = 0;
     for (size_t i = 0; i < region->hold_count && shown < LS_USERS; i++) {
         const struct gps_owner *owner = &region->holds[i].owner;
         if (i > 0 && gps_owner_equal(owner, &region->holds[i - 1].owner))
             continue;
-        length +=
-            (size_t)snprintf(text + length, size - length, "%s%s %s", shown++ == 0 ? ": " : ", ",
-                             owner->command, view_format_pid(view, owner).text);
+        tool_list(&users, "%s %s", owner->command, view_format_pid(view, owner).text);
+        shown++;
     }
-    if (region->user_count > shown)
-        snprintf(text + length, size - length, " and %zu more", region->user_count - shown);
+    char *text = tool_format("%zu%s%s", region->user_count, users ? ": " : "", users ? users : "");
+    free(users);
+    if (region->user_count == shown)
+        return text;
+    char *all = tool_format("%s and %zu more", text, region->user_count - shown);
+    free(text);
+    return all;
 }
 
 static void add_row(const struct view *view, const struct view_region *region,
                     struct table *table) {
     const struct gps_region_record *record = &region->record;
     const struct gps_owner *owner = gps_record_creator(record);
-    char users[512];
+    char *users = users_text(view, region);
     enum term_colour plain = view_hidden(region) ? TERM_DIM : TERM_PLAIN;
-    users_text(view, region, users, sizeof(users));
     table_cell(table, plain, "%s", view_format_name(region));
     table_cell(table, plain, "%.8s", printable_id(&record->id).text);
     table_cell(table, plain, "%s", printable_size(record->requested).text);
@@ -45,6 +50,7 @@ static void add_row(const struct view *view, const struct view_region *region,
                view_kept(region) && !region->creator_alive ? " (ended)" : "");
     table_cell(table, plain, "%s", view_format_age(view, record->created).text);
     table_cell(table, plain, "%s", users);
+    free(users);
 }
 
 static void print_table(const struct view *view, bool all) {

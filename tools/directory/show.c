@@ -83,37 +83,32 @@ static bool is_shown(const struct view_region *region) {
     return !view_hidden(region);
 }
 
-/* The operands that there are: names first, then processes. */
-static size_t list_operands(const struct view *view, char list[VIEW_NAMES_BYTES]) {
-    size_t count = view_names(view, is_shown, list), length = strlen(list);
-    for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
-        if (view->processes[i].alive)
-            length += (size_t)snprintf(list + length, VIEW_NAMES_BYTES - length, "%s%s",
-                                       count++ > 0 ? ", " : "",
-                                       view_format_pid(view, &view->processes[i].owner).text);
-    return count;
-}
-
 static int not_found(const struct view *view, const char *what) {
-    char list[VIEW_NAMES_BYTES];
     if (name_claimed(view, what))
         return TOOL_FAILED;
-    if (list_operands(view, list) > 0)
-        tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)", what, list);
+    char *known = NULL; /* names first, then processes */
+    size_t count = view_names(view, is_shown, &known);
+    for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
+        if (view->processes[i].alive) {
+            tool_list(&known, "%s", view_format_pid(view, &view->processes[i].owner).text);
+            count++;
+        }
+    if (known)
+        tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)", what, known);
     else
         tool_error("nothing is called '%s'; nothing is shared in %s", what, view->store.path);
+    free(known);
     return TOOL_FAILED;
 }
 
 /* --- the verb --- */
 
 static int ambiguous(const struct found *found, const char *what) {
-    fprintf(stderr, "gpushare: show: %zu regions have an id that begins with '%s':", //
-            found->region_count, what);
+    char *ids = NULL;
     for (size_t i = 0; i < found->region_count; i++)
-        fprintf(stderr, "%s %s", i > 0 ? "," : "",
-                printable_id(&found->regions[i]->record.id).text);
-    fputc('\n', stderr);
+        tool_list(&ids, "%s", printable_id(&found->regions[i]->record.id).text);
+    tool_error("%zu regions have an id that begins with '%s': %s", found->region_count, what, ids);
+    free(ids);
     return TOOL_FAILED;
 }
 

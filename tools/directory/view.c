@@ -289,18 +289,19 @@ bool view_id_begins(const struct view_region *region, const char *text) {
 }
 
 size_t view_names(const struct view *view, bool (*listed)(const struct view_region *),
-                  char names[VIEW_NAMES_BYTES]) {
-    size_t length = 0, count = 0;
-    names[0] = 0;
+                  char **list) {
+    size_t count = 0;
     for (size_t i = 0; i < view->region_count && count < VIEW_NAMES_MAX; i++) {
         const struct gps_region_record *record = &view->regions[i].record;
         char id[GPS_ID_HEX];
         if (!listed(&view->regions[i]))
             continue;
         gps_id_format(&record->id, id);
-        id[8] = 0;
-        length += (size_t)snprintf(names + length, VIEW_NAMES_BYTES - length, "%s%s",
-                                   count++ > 0 ? ", " : "", record->name[0] ? record->name : id);
+        if (record->name[0] != 0)
+            tool_list(list, "%s", record->name);
+        else
+            tool_list(list, "%.8s", id);
+        count++;
     }
     return count;
 }

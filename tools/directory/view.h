@@ -2,8 +2,8 @@
  * view.h - one look at the published directory: regions, processes and users, joined and sorted.
  *
  * Owns the choice of the directory (GPUSHARE_DIR, GPUSHARE_NAMESPACE). Regions are read before
- * processes: so a region's owner and users that are still alive are seen alive. Nothing is locked: a
- * file that changes meanwhile may be missing, but is never seen half written.
+ * processes: so a region's owner and users that are still alive are seen alive. Nothing is locked:
+ * a file that changes meanwhile may be missing, but is never seen half written.
  */
 #ifndef VIEW_H
 #define VIEW_H
@@ -103,12 +103,10 @@ bool view_exports(const struct gps_owner *owner, const struct view_region *regio
  * several regions. */
 bool view_id_begins(const struct view_region *region, const char *text);
 
-/* "weights, 1b2c3d4e": the names, or short ids, of the regions that `listed` accepts. Returns how
- * many; at most VIEW_NAMES_MAX. */
-#define VIEW_NAMES_MAX   8
-#define VIEW_NAMES_BYTES (VIEW_NAMES_MAX * (GPS_NAME_BYTES + 4))
-size_t view_names(const struct view *view, bool (*listed)(const struct view_region *),
-                  char names[VIEW_NAMES_BYTES]);
+/* Adds the names, or short ids, of the regions that `listed` accepts to a list (tool_list). Returns
+ * how many; at most VIEW_NAMES_MAX. */
+#define VIEW_NAMES_MAX 8
+size_t view_names(const struct view *view, bool (*listed)(const struct view_region *), char **list);
 
 uint64_t view_nanos_since(const struct view *view, uint64_t since);
 /* CLOCK_REALTIME of a start time in clock ticks since boot. */

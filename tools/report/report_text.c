@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/printable.h"
+#include "log/log.h"
 #include "report_format.h"
 
 #define NAMED_MAX 8 /* processes in one list: all of many workers can make one mistake */
@@ -187,22 +188,20 @@ static void print_number(FILE *out, const char *before, uint64_t count, const ch
 
 /* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes" */
 static void print_summary(FILE *out, const struct aggregate_sums *sums) {
-    uint64_t errors = sums->findings[GPS_LEVEL_ERROR];
-    uint64_t warnings = sums->findings[GPS_LEVEL_WARNING];
-    uint64_t infos = sums->findings[GPS_LEVEL_INFO];
+    uint64_t findings = 0;
+    for (int level = GPS_LEVEL_INFO; level <= GPS_LEVEL_ERROR; level++)
+        findings += sums->findings[level];
+    print_number(out, REPORT_MARGIN "GPUSHARE SUMMARY: ", findings, "finding");
     const char *before = " (";
-    print_number(out, REPORT_MARGIN "GPUSHARE SUMMARY: ", errors + warnings + infos, "finding");
-    if (errors > 0) {
-        print_number(out, before, errors, "error");
-        before = ", ";
+    for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--) {
+        const uint64_t count = sums->findings[level];
+        if (count > 0 && level > GPS_LEVEL_INFO)
+            print_number(out, before, count, gps_level_name((enum gps_level)level));
+        else if (count > 0)
+            fprintf(out, "%s%" PRIu64 " info", before, count);
+        before = count > 0 ? ", " : before;
     }
-    if (warnings > 0) {
-        print_number(out, before, warnings, "warning");
-        before = ", ";
-    }
-    if (infos > 0)
-        fprintf(out, "%s%" PRIu64 " info", before, infos);
-    if (errors + warnings + infos > 0) {
+    if (findings > 0) {
         print_number(out, "), ", sums->occurrences, "occurrence");
         fprintf(out, ", %" PRIu64 " process%s", sums->processes, sums->processes == 1 ? "" : "es");
     }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/configuration.h"
 #include "cli/tool.h"
@@ -22,13 +21,12 @@ bool launch_set(const char *variable, const char *value) {
 }
 
 static bool set_config(const char *file) {
-    char here[PATH_MAX] = "", path[2 * PATH_MAX];
-    if (file[0] != '/' && !getcwd(here, sizeof(here))) {
+    char *path = tool_absolute(file);
+    if (!path)
         tool_error("cannot tell the current directory: %s", strerror(errno));
-        return false;
-    }
-    snprintf(path, sizeof(path), "%s%s%s", here, file[0] == '/' ? "" : "/", file);
-    return launch_set("GPUSHARE_CONFIG", path);
+    const bool set = path && launch_set("GPUSHARE_CONFIG", path);
+    free(path);
+    return set;
 }
 
 /* An error in the value of --mode names the option. */

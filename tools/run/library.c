@@ -18,15 +18,6 @@
 #define LIBRARY_MULTIARCH "/../lib/aarch64-linux-gnu"
 #endif
 
-/* The given path made absolute: a link that was chosen on purpose is not resolved. */
-static bool chosen(const char *given, char path[PATH_MAX]) {
-    char here[PATH_MAX] = "";
-    if (given[0] != '/' && !getcwd(here, sizeof(here)))
-        return false;
-    int length = snprintf(path, PATH_MAX, "%s%s%s", here, given[0] == '/' ? "" : "/", given);
-    return length < PATH_MAX && access(path, R_OK) == 0;
-}
-
 static bool try_directory(const char *base, const char *below, char path[PATH_MAX]) {
     char candidate[PATH_MAX];
     int length = snprintf(candidate, sizeof(candidate), "%s%s/%s", base, below, LIBRARY_NAME);
@@ -49,10 +40,11 @@ bool library_find(char path[PATH_MAX]) {
     static const char *const below[] = {"", "/../lib", "/../lib64", LIBRARY_MULTIARCH};
     const char *given = getenv("GPUSHARE_LIBRARY");
     if (given && given[0] != 0) {
-        if (chosen(given, path))
-            return true;
-        snprintf(path, PATH_MAX, "GPUSHARE_LIBRARY=%s", given);
-        return false;
+        char *chosen = tool_absolute(given); /* a link is chosen on purpose, and stays */
+        const bool found = chosen && access(chosen, R_OK) == 0;
+        snprintf(path, PATH_MAX, "%s%s", found ? "" : "GPUSHARE_LIBRARY=", found ? chosen : given);
+        free(chosen);
+        return found;
     }
     char own[PATH_MAX] = "";
     bool known = own_directory(own);
