@@ -1,5 +1,5 @@
 /*
- * allocation_groups.c - the allocations of a run, brought into groups.
+ * allocation_groups.c - puts the allocations of a run into groups.
  */
 #include "allocation_groups.h"
 
@@ -23,7 +23,7 @@ struct maker {
     struct listed *listed;
     size_t count;
     struct string_map *alike, *processes, *stacks;
-    size_t count_descendants, process_count;
+    size_t alike_count, process_count;
 };
 
 static const char *or_empty(const char *string) {
@@ -36,7 +36,8 @@ static const char *or_empty(const char *string) {
 static size_t number_of(struct string_map **map, size_t *count, char *key) {
     void *value = string_map_get(*map, key);
     if (!value) {
-        value = (void *)(uintptr_t)++ * count;
+        *count += 1;
+        value = (void *)(uintptr_t)*count;
         string_map_put(map, key, value);
     }
     free(key);
@@ -56,7 +57,7 @@ static char *alike_key(const struct log_line *line) {
 
 /* --- reading --- */
 
-/* A stack is in the log with its first line only. */
+/* Only the first line of a site has the stack. */
 static void note_stack(struct maker *maker, const struct log_line *line) {
     char *key = process_key(line, or_empty(line->site));
     if (line->stack.count > 0 && !string_map_get(maker->stacks, key))
@@ -75,7 +76,7 @@ static void add(struct maker *maker, const struct log_line *line) {
     maker->listed = tool_grow(maker->listed, maker->count, sizeof(*maker->listed));
     maker->listed[maker->count++] = (struct listed){
         .line = line,
-        .alike = number_of(&maker->alike, &maker->count_descendants, alike_key(line)),
+        .alike = number_of(&maker->alike, &maker->alike_count, alike_key(line)),
         .process = number_of(&maker->processes, &maker->process_count, process_key(line, ""))};
     maker->groups->allocations++;
     maker->groups->bytes += (uint64_t)line->size;

@@ -1,5 +1,5 @@
 /*
- * allocation_groups_json.c - a groups for scripts.
+ * allocation_groups_json.c - the groups as JSON.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /*
- * allocation_groups_text.c - a groups for people: a configuration with comments.
+ * allocation_groups_text.c - the groups as text: a configuration with comments.
  *
  * Everything but the rules is comment, so the text can be checked and used as it is.
  */

@@ -39,8 +39,8 @@ int view_store(const struct view_place *place, bool make, struct gps_store *stor
     return status;
 }
 
-const char *view_store_trouble(int error) {
-    switch (error) {
+const char *view_store_trouble(int status) {
+    switch (status) {
     case -EPERM:
         return "it or a directory on the way is not yours, or is open to others; it must be yours, "
                "mode 0700";
@@ -51,7 +51,7 @@ const char *view_store_trouble(int error) {
         return "GPUSHARE_DIR must be an absolute path, and GPUSHARE_NAMESPACE 1 to 127 of "
                "[A-Za-z0-9._-] without a leading dot";
     default:
-        return strerror(-error);
+        return strerror(-status);
     }
 }
 

@@ -57,7 +57,7 @@ void view_place_get(struct view_place *place);
 int view_store(const struct view_place *place, bool make, struct gps_store *store);
 
 /* A phrase for an error of view_store: "is not yours, or open to others". */
-const char *view_store_trouble(int error);
+const char *view_store_trouble(int status);
 
 /* The same for a verb, which needs no more: errors go to stderr, but for -ENOENT when the directory
  * is not to be made. */

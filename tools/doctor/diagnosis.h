@@ -1,5 +1,5 @@
 /*
- * diagnosis.h - the diagnoses of `gpushare doctor`, and what the checks need to know.
+ * diagnosis.h - the diagnoses of `gpushare doctor`, and the options of its checks.
  *
  * A check adds one diagnosis or more; a remedy belongs to the one added last.
  */

@@ -49,7 +49,7 @@ static int take_lock(struct keeper *keeper, struct gps_owner *other) {
     }
 }
 
-/* Every region is a descriptor, and every client. */
+/* Every region and every connection needs a descriptor. */
 static void raise_limits(struct keeper *keeper) {
     struct rlimit limit;
     keeper->kept.max = 512;

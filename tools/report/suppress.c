@@ -20,11 +20,13 @@
 #define FILE_MAX ((size_t)1 << 20)
 #define SECTION  "suppress"
 
-static const char *const key_names[] = {[SUPPRESS_FINDING] = "finding",
-                                        [SUPPRESS_MODULE] = "module",
-                                        [SUPPRESS_FUNCTION] = "function",
-                                        [SUPPRESS_NAME] = "name",
-                                        [SUPPRESS_COMMAND] = "command"};
+static const struct {
+    const char *name, *allowed;
+} keys[] = {[SUPPRESS_FINDING] = {"finding", "an id such as double-free"},
+            [SUPPRESS_MODULE] = {"module", "a glob on a file name, as libold.so*"},
+            [SUPPRESS_FUNCTION] = {"function", "a glob on a function's name, as Pool::release*"},
+            [SUPPRESS_NAME] = {"name", "a glob on a region's name"},
+            [SUPPRESS_COMMAND] = {"command", "a glob on the executable's file name"}};
 
 struct parser {
     struct suppressions *suppressions;
@@ -121,20 +123,13 @@ static const char *wrong_with(enum suppress_key key, const char *value) {
 
 static void set_key(struct parser *parser, unsigned line, enum suppress_key key,
                     const char *value) {
-    static const char *const allowed[] = {
-        [SUPPRESS_FINDING] = "an id such as double-free",
-        [SUPPRESS_MODULE] = "a glob on a file name, as libold.so*",
-        [SUPPRESS_FUNCTION] = "a glob on a function's name, as Pool::release*",
-        [SUPPRESS_NAME] = "a glob on a region's name",
-        [SUPPRESS_COMMAND] = "a glob on the executable's file name",
-    };
     char **place = &current(parser)->keys[key];
     const char *wrong = wrong_with(key, value);
     if (wrong)
-        fail(parser, line, "%s = %.60s: %s; allowed: %s", key_names[key], value, wrong,
-             allowed[key]);
+        fail(parser, line, "%s = %.60s: %s; allowed: %s", keys[key].name, value, wrong,
+             keys[key].allowed);
     if (*place)
-        fail(parser, line, "%s: given twice in this section", key_names[key]);
+        fail(parser, line, "%s: given twice in this section", keys[key].name);
     else
         *place = tool_copy(value);
 }
@@ -148,7 +143,7 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
         return;
     }
     for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
-        if (strcmp(key_names[i], name) == 0) {
+        if (strcmp(keys[i].name, name) == 0) {
             set_key(parser, line, (enum suppress_key)i, value);
             return;
         }

@@ -1,5 +1,5 @@
 /*
- * suppress_make.c - writes the suppressions that would silence a aggregate.
+ * suppress_make.c - writes suppressions for the findings of a report.
  */
 #include <string.h>
 
