@@ -1,11 +1,12 @@
 /*
  * gpushare.c - the command-line tool: picks the verb and runs it.
  *
- * Owns the list of verbs (one row each in tool.h) and what concerns no verb in particular: --help,
- * --version, and that output which could not be written is a failure.
+ * Owns the list of verbs (one row each in tool.h), --help and --version. Output that cannot be
+ * written is a failure of every verb.
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -21,6 +22,7 @@ static const struct tool_verb *const verbs[] = {
 };
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
+static void print_help(void);
 static int run_top(const struct tool_args *args);
 
 enum { OPTION_VERSION };
@@ -28,6 +30,7 @@ static const struct tool_verb top = {
     .options = {{"version", 'V', NULL, "print the version"}},
     .command = true,
     .usage_status = TOOL_USAGE,
+    .help = print_help,
     .run = run_top,
 };
 
@@ -39,12 +42,11 @@ static const struct tool_verb *find(const char *name) {
 }
 
 static int unknown(const char *name) {
-    char known[256];
-    size_t length = 0;
+    char *known = NULL;
     for (size_t i = 0; i < VERB_COUNT; i++)
-        length += (size_t)snprintf(known + length, sizeof(known) - length, "%s%s", i ? ", " : "",
-                                   verbs[i]->name);
+        tool_list(&known, "%s", verbs[i]->name);
     tool_error("unknown command '%s'; allowed: %s", name, known);
+    free(known);
     return TOOL_USAGE;
 }
 

@@ -1,8 +1,8 @@
 /*
  * fuzz_report.c - any bytes as a log: libFuzzer's entry.
  *
- * What is read must make a story whose parts fit together; every line that is not in it must have
- * been complained of, or be blank or of no finding.
+ * What is read must make an aggregate whose parts fit together; every line that is not in it must
+ * have been complained of, or be blank or of no finding.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +22,25 @@ static void on_complaint(const char *file, unsigned long line, const char *messa
     need(strcmp(file, "fuzz") == 0 && line < 1ul << 20 && message[0] != '\0');
 }
 
-static void check_group(const struct story_group *group) {
+static void check_group(const struct aggregate_group *group) {
     need(group->count >= 1 && group->process_count >= 1);
     need(group->first->finding != NULL && group->first->level <= GPS_LEVEL_ERROR);
     need(strcmp(group->first->ts, group->last) <= 0);
     need(group->processes[0].pid == group->first->process.pid);
 }
 
-static void check_story(const struct logs *logs) {
-    struct story story;
+static void check_aggregate(const struct logs *logs) {
+    struct aggregate aggregate;
 
-    story_make(&story, logs, GPS_LEVEL_INFO);
-    need(story.count <= logs->count);
-    for (size_t i = 0; i < story.count; i++) {
-        check_group(story.groups[i]);
-        need(i == 0 || strcmp(story.groups[i - 1]->first->ts, story.groups[i]->first->ts) <= 0);
+    aggregate_make(&aggregate, logs, GPS_LEVEL_INFO);
+    need(aggregate.count <= logs->count);
+    for (size_t i = 0; i < aggregate.count; i++) {
+        check_group(aggregate.groups[i]);
+        need(i == 0 ||
+             strcmp(aggregate.groups[i - 1]->first->ts, aggregate.groups[i]->first->ts) <= 0);
     }
-    need(story_sums(&story).processes <= logs->count);
-    story_free(&story);
+    need(aggregate_sums(&aggregate).processes <= logs->count);
+    aggregate_free(&aggregate);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -55,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     logs_read(&logs, file, "fuzz", on_complaint);
     fclose(file);
     logs_sort(&logs);
-    check_story(&logs);
+    check_aggregate(&logs);
     logs_free(&logs);
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * allocation_groups.c - the allocations of a run, brought into groups.
+ * allocation_groups.c - puts the allocations of a run into groups.
  */
 #include "allocation_groups.h"
 
@@ -13,31 +13,32 @@
 /* One allocation on its way into a group. */
 struct listed {
     const struct log_line *line;
-    size_t kin, process; /* numbers of what is alike, and of its process */
+    size_t alike, process; /* numbers of its kind and of its process */
     uint64_t index;
-    bool cut; /* another place of the program than the one before it in its process */
+    bool cut; /* from another place of the program than the one before it in its process */
 };
 
 struct maker {
-    struct listing *listing;
+    struct allocation_groups *groups;
     struct listed *listed;
     size_t count;
-    struct index *kin, *processes, *stacks;
-    size_t kin_count, process_count;
+    struct string_map *alike, *processes, *stacks;
+    size_t alike_count, process_count;
 };
 
-static const char *or_none(const char *string) {
-    return string != NULL ? string : "";
+static const char *or_empty(const char *string) {
+    return string ? string : "";
 }
 
-/* --- names for what is equal --- */
+/* --- keys: equal things have equal keys --- */
 
-/* The number that stands for a key, from 1; takes the key. */
-static size_t number_of(struct index **index, size_t *count, char *key) {
-    void *value = index_get(*index, key);
+/* The number of a key, from 1; frees the key. */
+static size_t number_of(struct string_map **map, size_t *count, char *key) {
+    void *value = string_map_get(*map, key);
     if (!value) {
-        value = (void *)(uintptr_t)++ * count;
-        index_put(index, key, value);
+        *count += 1;
+        value = (void *)(uintptr_t)*count;
+        string_map_put(map, key, value);
     }
     free(key);
     return (size_t)(uintptr_t)value;
@@ -45,40 +46,40 @@ static size_t number_of(struct index **index, size_t *count, char *key) {
 
 static char *process_key(const struct log_line *line, const char *more) {
     return tool_format("%" PRId64 " %" PRId64 " %s %s", line->process.pid_ns, line->process.pid,
-                       or_none(line->allocation.process), more);
+                       or_empty(line->allocation.process), more);
 }
 
-static char *kin_key(const struct log_line *line) {
-    return tool_format("%s\n%s\n%s\n%" PRId64 " %" PRId64, or_none(line->process.command),
-                       or_none(line->allocation.caller), or_none(line->allocation.kind), line->size,
-                       line->device);
+static char *alike_key(const struct log_line *line) {
+    return tool_format("%s\n%s\n%s\n%" PRId64 " %" PRId64, or_empty(line->process.command),
+                       or_empty(line->allocation.caller), or_empty(line->allocation.kind),
+                       line->size, line->device);
 }
 
 /* --- reading --- */
 
-/* A stack is in the log with its first line only. */
+/* Only the first line of a site has the stack. */
 static void note_stack(struct maker *maker, const struct log_line *line) {
-    char *key = process_key(line, or_none(line->site));
-    if (line->stack.count > 0 && index_get(maker->stacks, key) == NULL)
-        index_put(&maker->stacks, key, (void *)(uintptr_t)&line->stack);
+    char *key = process_key(line, or_empty(line->site));
+    if (line->stack.count > 0 && !string_map_get(maker->stacks, key))
+        string_map_put(&maker->stacks, key, (void *)(uintptr_t)&line->stack);
     free(key);
 }
 
 static const struct log_stack *stack_of(const struct maker *maker, const struct log_line *line) {
-    char *key = process_key(line, or_none(line->site));
-    const struct log_stack *stack = index_get(maker->stacks, key);
+    char *key = process_key(line, or_empty(line->site));
+    const struct log_stack *stack = string_map_get(maker->stacks, key);
     free(key);
-    return stack != NULL ? stack : &line->stack;
+    return stack ? stack : &line->stack;
 }
 
 static void add(struct maker *maker, const struct log_line *line) {
     maker->listed = tool_grow(maker->listed, maker->count, sizeof(*maker->listed));
     maker->listed[maker->count++] = (struct listed){
         .line = line,
-        .kin = number_of(&maker->kin, &maker->kin_count, kin_key(line)),
+        .alike = number_of(&maker->alike, &maker->alike_count, alike_key(line)),
         .process = number_of(&maker->processes, &maker->process_count, process_key(line, ""))};
-    maker->listing->allocations++;
-    maker->listing->bytes += (uint64_t)line->size;
+    maker->groups->allocations++;
+    maker->groups->bytes += (uint64_t)line->size;
     note_stack(maker, line);
 }
 
@@ -87,8 +88,8 @@ static void read_lines(struct maker *maker, const struct logs *logs) {
         const struct log_line *line = logs->lines[i];
         if (line->allocation.number > 0)
             add(maker, line);
-        else if (!line->finding && strstr(or_none(line->message), "log_max") != NULL)
-            maker->listing->cut = true;
+        else if (!line->finding && strstr(or_empty(line->message), "log_max"))
+            maker->groups->cut = true;
     }
 }
 
@@ -100,7 +101,7 @@ static int compare(uint64_t a, uint64_t b) {
 
 static int by_process(const void *left, const void *right) {
     const struct listed *a = left, *b = right;
-    int order = compare(a->kin, b->kin);
+    int order = compare(a->alike, b->alike);
     if (order == 0)
         order = compare(a->process, b->process);
     return order != 0 ? order
@@ -110,23 +111,23 @@ static int by_process(const void *left, const void *right) {
 
 static int by_index(const void *left, const void *right) {
     const struct listed *a = left, *b = right;
-    int order = compare(a->kin, b->kin);
+    int order = compare(a->alike, b->alike);
     if (order == 0)
         order = compare(a->index, b->index);
     return order != 0 ? order : compare(a->line->order, b->line->order);
 }
 
 static bool from_one_place(const struct log_line *a, const struct log_line *b) {
-    return strcmp(or_none(a->site), or_none(b->site)) == 0 &&
-           strcmp(or_none(a->api), or_none(b->api)) == 0;
+    return strcmp(or_empty(a->site), or_empty(b->site)) == 0 &&
+           strcmp(or_empty(a->api), or_empty(b->api)) == 0;
 }
 
-static void number_kin(struct maker *maker) {
+static void number_indices(struct maker *maker) {
     qsort(maker->listed, maker->count, sizeof(*maker->listed), by_process);
     for (size_t i = 1; i < maker->count; i++) {
         const struct listed *before = &maker->listed[i - 1];
         struct listed *this = &maker->listed[i];
-        if (this->kin != before->kin || this->process != before->process)
+        if (this->alike != before->alike || this->process != before->process)
             continue;
         this->index = before->index + 1;
         this->cut = !from_one_place(before->line, this->line);
@@ -136,35 +137,36 @@ static void number_kin(struct maker *maker) {
 
 /* --- groups --- */
 
-static struct listing_group *begin_group(struct maker *maker, const struct listed *listed) {
-    struct listing *listing = maker->listing;
+static struct allocation_group *begin_group(struct maker *maker, const struct listed *listed) {
+    struct allocation_groups *groups = maker->groups;
     const struct log_line *line = listed->line;
-    listing->groups = tool_grow(listing->groups, listing->count, sizeof(*listing->groups));
-    struct listing_group *group = &listing->groups[listing->count++];
-    *group = (struct listing_group){.first = line,
-                                    .kin = listed->kin,
-                                    .index = listed->index,
-                                    .stack = stack_of(maker, line),
-                                    .ruled = strcmp(or_none(line->allocation.kind), "plain") == 0 &&
-                                             or_none(line->allocation.caller)[0] != 0 &&
-                                             or_none(line->process.command)[0] != 0};
+    groups->list = tool_grow(groups->list, groups->count, sizeof(*groups->list));
+    struct allocation_group *group = &groups->list[groups->count++];
+    *group =
+        (struct allocation_group){.first = line,
+                                  .alike = listed->alike,
+                                  .index = listed->index,
+                                  .stack = stack_of(maker, line),
+                                  .ruled = strcmp(or_empty(line->allocation.kind), "plain") == 0 &&
+                                           or_empty(line->allocation.caller)[0] != 0 &&
+                                           or_empty(line->process.command)[0] != 0};
     return group;
 }
 
-/* The first of all that have its index, `end` behind the last. */
+/* From the first of the alike ones that have one index to `end`, behind the last. */
 static bool begins_group(const struct listed *first, const struct listed *end,
-                         const struct listing_group *group) {
-    bool cut = !group || group->kin != first->kin;
+                         const struct allocation_group *group) {
+    bool cut = !group || group->alike != first->alike;
     for (const struct listed *each = first; each < end && !cut; each++)
         cut = each->cut;
     return cut;
 }
 
 static void make_groups(struct maker *maker) {
-    const struct listed *end = maker->listed + maker->count, *after;
-    struct listing_group *group = NULL;
-    for (const struct listed *at = maker->listed; at < end; at = after) {
-        for (after = at; after < end && after->kin == at->kin && after->index == at->index;)
+    const struct listed *end = maker->listed + maker->count;
+    struct allocation_group *group = NULL;
+    for (const struct listed *at = maker->listed, *after; at < end; at = after) {
+        for (after = at; after < end && after->alike == at->alike && after->index == at->index;)
             after++;
         if (begins_group(at, after, group))
             group = begin_group(maker, at);
@@ -176,39 +178,40 @@ static void make_groups(struct maker *maker) {
 }
 
 static int by_time(const void *left, const void *right) {
-    const struct listing_group *a = left, *b = right;
+    const struct allocation_group *a = left, *b = right;
     int order = strcmp(a->first->ts, b->first->ts);
     return order != 0 ? order : compare(a->first->order, b->first->order);
 }
 
-void listing_make(struct listing *listing, const struct logs *logs) {
-    struct maker maker = {.listing = listing};
-    *listing = (struct listing){NULL, 0, 0, 0, 0, false};
+void allocation_groups_make(struct allocation_groups *groups, const struct logs *logs) {
+    struct maker maker = {.groups = groups};
+    *groups = (struct allocation_groups){NULL, 0, 0, 0, 0, false};
     read_lines(&maker, logs);
     if (maker.count > 0) {
-        number_kin(&maker);
+        number_indices(&maker);
         make_groups(&maker);
-        qsort(listing->groups, listing->count, sizeof(*listing->groups), by_time);
+        qsort(groups->list, groups->count, sizeof(*groups->list), by_time);
     }
-    for (size_t i = 0; i < listing->count; i++)
-        listing->groups[i].number = i + 1;
-    listing->processes = maker.process_count;
-    index_free(&maker.kin, NULL);
-    index_free(&maker.processes, NULL);
-    index_free(&maker.stacks, NULL);
+    for (size_t i = 0; i < groups->count; i++)
+        groups->list[i].number = i + 1;
+    groups->processes = maker.process_count;
+    string_map_free(&maker.alike, NULL);
+    string_map_free(&maker.processes, NULL);
+    string_map_free(&maker.stacks, NULL);
     free(maker.listed);
 }
 
-void listing_free(struct listing *listing) {
-    free(listing->groups);
+void allocation_groups_free(struct allocation_groups *groups) {
+    free(groups->list);
 }
 
-bool listing_one_device(const struct listing *listing, const struct listing_group *group) {
+bool allocation_groups_one_device(const struct allocation_groups *groups,
+                                  const struct allocation_group *group) {
     bool one = true;
-    for (size_t i = 0; i < listing->count && one; i++) {
-        const struct log_line *line = listing->groups[i].first;
+    for (size_t i = 0; i < groups->count && one; i++) {
+        const struct log_line *line = groups->list[i].first;
         one = line->device == group->first->device ||
-              strcmp(or_none(line->process.command), or_none(group->first->process.command)) != 0;
+              strcmp(or_empty(line->process.command), or_empty(group->first->process.command)) != 0;
     }
     return one;
 }

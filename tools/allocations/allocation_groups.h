@@ -1,14 +1,15 @@
 /*
  * allocation_groups.h - the allocations of a run, in groups that a rule can take.
  *
- * A rule knows an allocation by program, size, device and caller, and by its index among those of
- * the process that are alike in these. So a group is a range of indices among alike ones: as long
- * as in every process they come from one place of the program. Groups of alike ones do not overlap,
- * whatever the processes did, so each is the subject of one rule.
+ * A rule knows an allocation by program, size, device and caller; allocations that are equal in
+ * these are alike. It also knows the allocation's index among the alike ones of its process. So a
+ * group is a range of indices of alike allocations: as long as they come from one place of the
+ * program in every process. Groups of alike allocations never overlap, so each is the subject of
+ * one rule.
  *
- * Alike ones with a higher index go first where rules are written: what an earlier rule takes does
- * not count for a later one, but it comes after all that the later one takes. So every rule is
- * right with any of the others left out. Strings and stacks are those of the logs.
+ * Groups with higher indices come first where rules are written. An allocation that an earlier rule
+ * takes does not count for a later one, but here it comes after all that the later one takes. So
+ * every rule is right with any of the others left out. Strings and stacks are those of the logs.
  */
 #ifndef ALLOCATION_GROUPS_H
 #define ALLOCATION_GROUPS_H
@@ -16,44 +17,46 @@
 #include "logs/logs.h"
 #include "symbols/symbol.h"
 
-struct listing_group {
-    const struct log_line *first; /* the first of it in time */
+struct allocation_group {
+    const struct log_line *first; /* the first in time */
     const struct log_stack *stack;
     size_t number;        /* from 1, by time */
-    size_t kin;           /* equal for alike ones */
-    uint64_t index, last; /* of the alike ones; both inclusive */
+    size_t alike;         /* equal for alike ones */
+    uint64_t index, last; /* among the alike ones; both inclusive */
     uint64_t count;       /* allocations of all processes */
     size_t process_count;
     bool ruled; /* whether a rule can take it */
 };
 
-struct listing {
-    struct listing_group *groups; /* by time */
+struct allocation_groups {
+    struct allocation_group *list; /* by time */
     size_t count;
     uint64_t allocations, bytes, processes;
     bool cut; /* a log was full before its process ended */
 };
 
 /* From sorted logs. */
-void listing_make(struct listing *listing, const struct logs *logs);
-void listing_free(struct listing *listing);
+void allocation_groups_make(struct allocation_groups *groups, const struct logs *logs);
+void allocation_groups_free(struct allocation_groups *groups);
 
 /* Whether the group's program allocates on one device only, so that its rules need none. */
-bool listing_one_device(const struct listing *listing, const struct listing_group *group);
+bool allocation_groups_one_device(const struct allocation_groups *groups,
+                                  const struct allocation_group *group);
 
-/* allocation_groups_text.c: a configuration that takes every group, and in its comments what the
- * groups are.
- */
-void listing_text(FILE *out, const struct listing *listing, struct symbols *symbols);
+/* allocation_groups_text.c: a configuration that takes every group, explained in its comments. */
+void allocation_groups_text(FILE *out, const struct allocation_groups *groups,
+                            struct symbols *symbols);
 /* allocation_groups_json.c: an array of groups. */
-void listing_json(FILE *out, const struct listing *listing, struct symbols *symbols);
+void allocation_groups_json(FILE *out, const struct allocation_groups *groups,
+                            struct symbols *symbols);
 
-/* allocation_groups_rule.c: the group's section, and the groups as their rules are to follow each
- * other. */
-#define LISTING_NAME_BYTES 43
-void listing_name(const struct listing_group *group, char name[LISTING_NAME_BYTES]);
-void listing_rule(FILE *out, const struct listing *listing, const struct listing_group *group);
-/* malloc'ed, of listing->count. */
-const struct listing_group **listing_order(const struct listing *listing);
+/* allocation_groups_rule.c: the group's section, and the order of the groups' rules. */
+#define ALLOCATION_GROUP_NAME_BYTES 43
+void allocation_group_name(const struct allocation_group *group,
+                           char name[ALLOCATION_GROUP_NAME_BYTES]);
+void allocation_group_rule(FILE *out, const struct allocation_groups *groups,
+                           const struct allocation_group *group);
+/* An array of groups->count, malloc'ed. */
+const struct allocation_group **allocation_groups_order(const struct allocation_groups *groups);
 
 #endif

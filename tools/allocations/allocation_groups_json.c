@@ -1,52 +1,48 @@
 /*
- * allocation_groups_json.c - a listing for scripts.
+ * allocation_groups_json.c - the groups as JSON.
  */
 #include <stdlib.h>
 
 #include "allocation_groups.h"
 #include "cli/json_tree.h"
 #include "cli/tool.h"
-#include "report/report.h"
+#include "report/report_format.h"
 
-static json_t *rule_tree(const struct listing *listing, const struct listing_group *group) {
-    char *text = NULL;
-    size_t size = 0;
+static json_t *rule_json(const struct allocation_groups *groups,
+                         const struct allocation_group *group) {
+    char *text;
+    size_t size;
     FILE *file = open_memstream(&text, &size);
     if (!file)
         tool_no_memory();
-    listing_rule(file, listing, group);
+    allocation_group_rule(file, groups, group);
     fclose(file);
-    json_t *rule = tree_string(text);
+    json_t *rule = json_tree_string(text);
     free(text);
     return rule;
 }
 
-static json_t *group_tree(const struct listing *listing, const struct listing_group *group,
-                          struct symbols *symbols) {
+static json_t *group_json(const struct allocation_groups *groups,
+                          const struct allocation_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
-    json_t *object = tree_object();
-    tree_set_number(object, "number", (int64_t)group->number);
-    tree_set_number(object, "count", (int64_t)group->count);
-    tree_set_number(object, "size", line->size);
-    tree_set_string(object, "api", line->api);
-    tree_set_number(object, "device", line->device);
-    tree_set_string(object, "command", line->process.command);
-    tree_set_number(object, "pid", line->process.pid);
-    tree_set_number(object, "processes", (int64_t)group->process_count);
-    tree_set_string(object, "kind", line->allocation.kind);
-    tree_set_string(object, "caller", line->allocation.caller);
-    tree_set_number(object, "index", (int64_t)group->index);
-    tree_set_number(object, "last_index", (int64_t)group->last);
-    tree_set(object, "rule", group->ruled ? rule_tree(listing, group) : json_null());
-    tree_set(object, "stack", report_stack_tree(group->stack, symbols));
-    return object;
+    const struct log_allocation *allocation = &line->allocation;
+    return json_tree_pack(
+        "{s:I, s:I, s:I, s:o, s:I, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:o, s:o}", "number",
+        group->number, "count", group->count, "size", line->size, "api",
+        json_tree_string(line->api), "device", line->device, "command",
+        json_tree_string(line->process.command), "pid", line->process.pid, "processes",
+        group->process_count, "kind", json_tree_string(allocation->kind), "caller",
+        json_tree_string(allocation->caller), "index", group->index, "last_index", group->last,
+        "rule", group->ruled ? rule_json(groups, group) : json_null(), "stack",
+        report_stack_json(group->stack, symbols));
 }
 
-void listing_json(FILE *out, const struct listing *listing, struct symbols *symbols) {
-    const struct listing_group **order = listing_order(listing);
-    json_t *array = tree_array();
-    for (size_t i = 0; i < listing->count; i++)
-        tree_append(array, group_tree(listing, order[i], symbols));
-    tree_print(out, array);
+void allocation_groups_json(FILE *out, const struct allocation_groups *groups,
+                            struct symbols *symbols) {
+    const struct allocation_group **order = allocation_groups_order(groups);
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < groups->count; i++)
+        json_tree_append(array, group_json(groups, order[i], symbols));
+    json_tree_print(out, array);
     free(order);
 }

@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "allocation_groups.h"
+#include "cli/printable.h"
 #include "cli/tool.h"
-#include "config/value.h"
-#include "util/text.h"
 
-#define PROGRAM_MAX 20 /* of it in a name, which needs room for the number and {n} */
+#define PROGRAM_MAX 20 /* characters of it in a name, which needs room for the number and {n} */
 
-/* "server-2-{n}": of what a name may have. */
-void listing_name(const struct listing_group *group, char name[LISTING_NAME_BYTES]) {
+/* "server-2-{n}", of the characters that a name may have. */
+void allocation_group_name(const struct allocation_group *group,
+                           char name[ALLOCATION_GROUP_NAME_BYTES]) {
     const char *program = group->first->process.command;
     char clean[PROGRAM_MAX + 1];
     size_t length = 0;
@@ -25,12 +25,11 @@ void listing_name(const struct listing_group *group, char name[LISTING_NAME_BYTE
         clean[length] = allowed && (unsigned char)c < 0x80 ? c : '_';
     }
     clean[length] = 0;
-    snprintf(name, LISTING_NAME_BYTES, "%s-%zu%s", clean, group->number,
+    snprintf(name, ALLOCATION_GROUP_NAME_BYTES, "%s-%zu%s", clean, group->number,
              group->index != group->last ? "-{n}" : "");
 }
 
-/* A glob that matches this file name: what would be read otherwise is left to a ?, one for one, so
- * that it is no longer than the name. */
+/* A glob that matches this file name and is as long: characters with another meaning become ?. */
 static void put_glob(FILE *out, const char *key, const char *name) {
     fprintf(out, "%s = ", key);
     for (const char *c = name; *c != 0; c++) {
@@ -41,22 +40,15 @@ static void put_glob(FILE *out, const char *key, const char *name) {
     putc('\n', out);
 }
 
-static void put_numbers(FILE *out, const struct listing_group *group) {
-    char size[32], index[64];
-    struct gps_text text = GPS_TEXT(size);
-    gps_value_size_text((uint64_t)group->first->size, &text);
-    text = GPS_TEXT(index);
-    gps_value_indices_text(group->index, group->last, &text);
-    fprintf(out, "size = %s\nindex = %s\n", size, index);
-}
-
-void listing_rule(FILE *out, const struct listing *listing, const struct listing_group *group) {
-    char name[LISTING_NAME_BYTES];
-    listing_name(group, name);
+void allocation_group_rule(FILE *out, const struct allocation_groups *groups,
+                           const struct allocation_group *group) {
+    char name[ALLOCATION_GROUP_NAME_BYTES];
+    allocation_group_name(group, name);
     fprintf(out, "[region %s]\n", name);
     put_glob(out, "program", group->first->process.command);
-    put_numbers(out, group);
-    if (!listing_one_device(listing, group))
+    fprintf(out, "size = %s\nindex = %s\n", printable_size_value((uint64_t)group->first->size).text,
+            printable_indices_value(group->index, group->last).text);
+    if (!allocation_groups_one_device(groups, group))
         fprintf(out, "device = %" PRId64 "\n", group->first->device);
     put_glob(out, "caller", group->first->allocation.caller);
     fputs("role = auto\n", out);
@@ -64,35 +56,36 @@ void listing_rule(FILE *out, const struct listing *listing, const struct listing
 
 /* --- order --- */
 
-/* Where the first of its kin stands. */
-static size_t place_of(const struct listing *listing, const struct listing_group *group) {
+/* The position of the first group of alike allocations. */
+static size_t position_of(const struct allocation_groups *groups,
+                          const struct allocation_group *group) {
     size_t i = 0;
-    while (listing->groups[i].kin != group->kin)
+    while (groups->list[i].alike != group->alike)
         i++;
     return i;
 }
 
 struct ordered {
-    const struct listing_group *group;
-    size_t place;
+    const struct allocation_group *group;
+    size_t position;
 };
 
 static int by_rule(const void *left, const void *right) {
     const struct ordered *a = left, *b = right;
-    if (a->place != b->place)
-        return a->place < b->place ? -1 : 1;
+    if (a->position != b->position)
+        return a->position < b->position ? -1 : 1;
     return (a->group->index < b->group->index) - (a->group->index > b->group->index);
 }
 
-const struct listing_group **listing_order(const struct listing *listing) {
-    const size_t count = listing->count;
-    const struct listing_group **order = tool_resize(NULL, count + 1, sizeof(*order));
-    struct ordered *places = tool_resize(NULL, count + 1, sizeof(*places));
+const struct allocation_group **allocation_groups_order(const struct allocation_groups *groups) {
+    const size_t count = groups->count;
+    const struct allocation_group **order = tool_resize(NULL, count + 1, sizeof(*order));
+    struct ordered *ordered = tool_resize(NULL, count + 1, sizeof(*ordered));
     for (size_t i = 0; i < count; i++)
-        places[i] = (struct ordered){&listing->groups[i], place_of(listing, &listing->groups[i])};
-    qsort(places, count, sizeof(*places), by_rule);
+        ordered[i] = (struct ordered){&groups->list[i], position_of(groups, &groups->list[i])};
+    qsort(ordered, count, sizeof(*ordered), by_rule);
     for (size_t i = 0; i < count; i++)
-        order[i] = places[i].group;
-    free(places);
+        order[i] = ordered[i].group;
+    free(ordered);
     return order;
 }

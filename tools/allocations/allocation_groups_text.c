@@ -1,80 +1,59 @@
 /*
- * allocation_groups_text.c - a listing for people: a configuration with comments.
+ * allocation_groups_text.c - the groups as text: a configuration with comments.
  *
- * All but the rules is comment, so what is printed can be checked and used as it is.
+ * Everything but the rules is comment, so the text can be checked and used as it is.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "allocation_groups.h"
+#include "cli/printable.h"
 #include "cli/table.h"
-#include "config/value.h"
-#include "report/report.h"
+#include "report/report_format.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
-#include "util/text.h"
 
 #define FRAMES_MAX 5
-#define TEXT       64
-
-static void size_text(uint64_t bytes, char text[TEXT]) {
-    struct gps_text out = gps_text_on(text, TEXT);
-    gps_value_size_text(bytes, &out);
-}
-
-static void index_text(const struct listing_group *group, char text[TEXT]) {
-    struct gps_text out = gps_text_on(text, TEXT);
-    if (group->ruled)
-        gps_value_indices_text(group->index, group->last, &out);
-    else
-        gps_text_str(&out, "-");
-}
-
-static const char *plural(uint64_t count) {
-    return count == 1 ? "" : "s";
-}
 
 /* --- the table --- */
 
-static void put_row(struct table *table, const struct listing_group *group) {
+static void put_row(struct table *table, const struct allocation_group *group) {
     const struct log_line *line = group->first;
     const char *caller = line->allocation.caller;
-    char size[TEXT], index[TEXT];
-    size_text((uint64_t)line->size, size);
-    index_text(group, index);
     table_cell(table, TERM_PLAIN, "%zu", group->number);
     table_cell(table, TERM_PLAIN, "%" PRIu64, group->count);
-    table_cell(table, TERM_PLAIN, "%s", size);
-    table_cell(table, TERM_PLAIN, "%s", line->api != NULL ? line->api : "-");
+    table_cell(table, TERM_PLAIN, "%s", printable_size_value((uint64_t)line->size).text);
+    table_cell(table, TERM_PLAIN, "%s", line->api ? line->api : "-");
     table_cell(table, TERM_PLAIN, "%" PRId64, line->device);
     if (group->process_count == 1)
         table_cell(table, TERM_PLAIN, "%s %" PRId64, line->process.command, line->process.pid);
     else
         table_cell(table, TERM_PLAIN, "%s, %zu processes", line->process.command,
                    group->process_count);
-    table_cell(table, TERM_PLAIN, "%s", caller != NULL ? caller : "-");
-    table_cell(table, TERM_PLAIN, "%s", index);
+    table_cell(table, TERM_PLAIN, "%s", caller ? caller : "-");
+    table_cell(table, TERM_PLAIN, "%s",
+               group->ruled ? printable_indices_value(group->index, group->last).text : "-");
 }
 
-static void put_table(FILE *out, const struct listing *listing) {
+static void put_table(FILE *out, const struct allocation_groups *groups) {
     static const struct table_column columns[] = {{"NO", 1},     {"COUNT", 1}, {"SIZE", 1},
                                                   {"CALL", 0},   {"GPU", 1},   {"PROGRAM", 0},
                                                   {"CALLER", 0}, {"INDEX", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < listing->count; i++)
-        put_row(&table, &listing->groups[i]);
-    table_write(out, &table, "# ");
+    for (size_t i = 0; i < groups->count; i++)
+        put_row(&table, &groups->list[i]);
+    table_print(out, &table, "# ");
 }
 
 /* --- the rules --- */
 
 /* "load_layer at model.c:31", where it is known. */
-static void put_place(FILE *out, const struct listing_group *group, struct symbols *symbols) {
-    const struct symbol_place *place = trace_user_place(group->stack, symbols);
+static void put_place(FILE *out, const struct allocation_group *group, struct symbols *symbols) {
+    const struct symbol_place *place = user_frame_place(group->stack, symbols);
     if (!place)
         return;
     if (place->function) {
-        char *function = brief_function(place->function);
+        char *function = short_name_function(place->function);
         fputs(", by ", out);
         term_plain(out, function);
         free(function);
@@ -84,16 +63,15 @@ static void put_place(FILE *out, const struct listing_group *group, struct symbo
     fprintf(out, ":%u", place->line);
 }
 
-static void put_rule(FILE *out, const struct listing *listing, const struct listing_group *group,
-                     struct symbols *symbols) {
-    char size[TEXT];
-    size_text((uint64_t)group->first->size, size);
-    fprintf(out, "\n# %zu: %" PRIu64 " of %s", group->number, group->count, size);
+static void put_rule(FILE *out, const struct allocation_groups *groups,
+                     const struct allocation_group *group, struct symbols *symbols) {
+    fprintf(out, "\n# %zu: %" PRIu64 " of %s", group->number, group->count,
+            printable_size_value((uint64_t)group->first->size).text);
     put_place(out, group, symbols);
     putc('\n', out);
     report_stack(out, "#     ", group->stack, FRAMES_MAX, symbols);
     if (group->ruled)
-        listing_rule(out, listing, group);
+        allocation_group_rule(out, groups, group);
     else if (!group->first->allocation.caller)
         fputs("# No rule can take it: its caller is code in no module.\n", out);
     else
@@ -102,26 +80,25 @@ static void put_rule(FILE *out, const struct listing *listing, const struct list
               out);
 }
 
-void listing_text(FILE *out, const struct listing *listing, struct symbols *symbols) {
-    const struct listing_group **order = listing_order(listing);
-    char bytes[TEXT];
-    struct gps_text text = GPS_TEXT(bytes);
-    gps_text_size(&text, listing->bytes);
+void allocation_groups_text(FILE *out, const struct allocation_groups *groups,
+                            struct symbols *symbols) {
+    const struct allocation_group **order = allocation_groups_order(groups);
     fprintf(out,
             "# gpushare: %" PRIu64 " allocation%s of device memory, %s, by %" PRIu64 " process%s\n",
-            listing->allocations, plural(listing->allocations), bytes, listing->processes,
-            listing->processes == 1 ? "" : "es");
-    if (listing->cut)
+            groups->allocations, groups->allocations == 1 ? "" : "s",
+            printable_size(groups->bytes).text, groups->processes,
+            groups->processes == 1 ? "" : "es");
+    if (groups->cut)
         fputs("# NOT ALL: a process reached log_max; to list more, set GPUSHARE_LOG_MAX\n", out);
-    if (listing->count > 0) {
+    if (groups->count > 0) {
         fputs("#\n", out);
-        put_table(out, listing);
+        put_table(out, groups);
         fputs("#\n# A rule for each line follows. Keep those of the memory that processes are to "
               "share, in\n"
               "# this order, delete the others, and see: gpushare check FILE\n",
               out);
     }
-    for (size_t i = 0; i < listing->count; i++)
-        put_rule(out, listing, order[i], symbols);
+    for (size_t i = 0; i < groups->count; i++)
+        put_rule(out, groups, order[i], symbols);
     free(order);
 }

@@ -1,18 +1,15 @@
 /*
- * configuration.c - a configuration, and what is wrong with one, told to people.
+ * configuration.c - prints a configuration, and the errors in one.
  */
 #include "configuration.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "config/value.h"
+#include "printable.h"
 #include "term.h"
-#include "util/text.h"
 
-#define SETTINGS_TEXT 64
-
-void settings_error(void *arg, const char *file, unsigned line, const char *message) {
+void configuration_error(void *arg, const char *file, unsigned line, const char *message) {
     (void)arg;
     fflush(stdout);
     if (line > 0)
@@ -34,48 +31,37 @@ static void print_key(const char *key, const char *value) {
 }
 
 static void print_duration(const char *key, uint64_t nanos) {
-    char value[SETTINGS_TEXT];
-    struct gps_text text = GPS_TEXT(value);
-    gps_text_duration(&text, nanos);
-    print_key(key, value);
+    print_key(key, printable_duration(nanos).text);
 }
 
 static void print_size(const struct gps_rule *rule) {
-    char value[SETTINGS_TEXT];
-    struct gps_text text = GPS_TEXT(value);
-    if (rule->size_min == rule->size_max) {
-        gps_text_size(&text, rule->size_min);
-    } else if (rule->size_min <= 1 && rule->size_max == UINT64_MAX) {
-        gps_text_str(&text, "any");
-    } else {
-        gps_text_str(&text, rule->size_max == UINT64_MAX ? "at least " : "");
-        gps_text_size(&text, rule->size_min);
-        gps_text_str(&text, rule->size_max == UINT64_MAX ? "" : " to ");
-        if (rule->size_max != UINT64_MAX)
-            gps_text_size(&text, rule->size_max);
-    }
-    print_key("size", value);
+    if (rule->size_min == rule->size_max)
+        print_key("size", printable_size(rule->size_min).text);
+    else if (rule->size_max < UINT64_MAX)
+        printf("  %-12s = %s to %s\n", "size", printable_size(rule->size_min).text,
+               printable_size(rule->size_max).text);
+    else if (rule->size_min > 1)
+        printf("  %-12s = at least %s\n", "size", printable_size(rule->size_min).text);
+    else
+        print_key("size", "any");
 }
 
 static void print_index(const struct gps_rule *rule) {
-    char value[SETTINGS_TEXT];
-    struct gps_text text = GPS_TEXT(value);
     if (rule->index_max != UINT64_MAX)
-        gps_value_indices_text(rule->index_min, rule->index_max, &text);
+        print_key("index", printable_indices_value(rule->index_min, rule->index_max).text);
     else if (rule->index_min == 0)
-        gps_text_str(&text, "every one");
+        print_key("index", "every one");
     else
-        snprintf(value, sizeof(value), "%" PRIu64 " and after", rule->index_min);
-    print_key("index", value);
+        printf("  %-12s = %" PRIu64 " and after\n", "index", rule->index_min);
 }
 
 static void print_device(const struct gps_rule *rule) {
-    char value[SETTINGS_TEXT] = "any";
     if (rule->device_kind == GPS_DEVICE_ORDINAL)
-        snprintf(value, sizeof(value), "%u", rule->device_ordinal);
-    if (rule->device_kind == GPS_DEVICE_UUID)
-        gps_format_uuid(rule->device_uuid, value);
-    print_key("device", value);
+        printf("  %-12s = %u\n", "device", rule->device_ordinal);
+    else if (rule->device_kind == GPS_DEVICE_UUID)
+        print_key("device", printable_uuid(rule->device_uuid).text);
+    else
+        print_key("device", "any");
 }
 
 /* Only the keys that mean something in the rule's role. */
@@ -105,7 +91,7 @@ static void print_rule(const struct gps_rule *rule) {
     print_role(rule);
 }
 
-void settings_print(const struct gps_config *config) {
+void configuration_print(const struct gps_config *config) {
     printf("%s[gpushare]%s\n", term_colour(TERM_BOLD), term_colour(TERM_PLAIN));
     gps_config_each_option(config, print_option, NULL);
     for (size_t i = 0; i < config->rule_count; i++)

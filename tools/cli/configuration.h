@@ -1,5 +1,5 @@
 /*
- * configuration.h - a configuration, and what is wrong with one, told to people.
+ * configuration.h - prints a configuration, and the errors in one.
  */
 #ifndef CONFIGURATION_H
 #define CONFIGURATION_H
@@ -7,9 +7,9 @@
 #include "config/config.h"
 
 /* A gps_config_error_fn: "file:line: message" on stderr, as compilers do. */
-void settings_error(void *arg, const char *file, unsigned line, const char *message);
+void configuration_error(void *arg, const char *file, unsigned line, const char *message);
 
-/* The options and rules that hold, one a line. */
-void settings_print(const struct gps_config *config);
+/* The options and rules that are in force, one a line. */
+void configuration_print(const struct gps_config *config);
 
 #endif

@@ -3,11 +3,15 @@
  */
 #include "json_tree.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
 #include "util/text.h"
+
+#define REAL_DIGITS 15 /* more, and 0.1 becomes 0.10000000000000001 */
 
 static json_t *need(json_t *value) {
     if (!value)
@@ -15,47 +19,69 @@ static json_t *need(json_t *value) {
     return value;
 }
 
-json_t *tree_object(void) {
-    return need(json_object());
+static json_t *pack(const char *format, va_list args) {
+    return need(json_vpack_ex(NULL, 0, format, args));
 }
 
-json_t *tree_array(void) {
-    return need(json_array());
+json_t *json_tree_pack(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    json_t *tree = pack(format, args);
+    va_end(args);
+    return tree;
 }
 
-json_t *tree_string(const char *string) {
-    json_t *value = string != NULL ? json_string(string) : json_null();
+void json_tree_add(json_t *object, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    json_t *members = pack(format, args);
+    va_end(args);
+    if (json_object_update(object, members) != 0)
+        tool_no_memory();
+    json_decref(members);
+}
+
+json_t *json_tree_string(const char *string) {
+    if (!string)
+        return json_null();
+    json_t *value = json_string(string);
     if (value)
         return value;
-    size_t size = strlen(string) + 1;
-    char *clean = tool_resize(NULL, size, 1);
-    struct gps_text text = gps_text_on(clean, size);
-    gps_text_plain(&text, string);
-    value = need(json_string(clean));
-    free(clean);
+    size_t size = 6 * strlen(string) + 3; /* \u00xx each, quotes, NUL */
+    char *escaped = tool_resize(NULL, size, 1);
+    struct gps_text text = gps_text_on(escaped, size);
+    gps_text_json(&text, string);
+    value = need(json_loads(escaped, JSON_DECODE_ANY, NULL));
+    free(escaped);
     return value;
 }
 
-void tree_set(json_t *object, const char *key, json_t *value) {
+json_t *json_tree_hex(uint64_t value) {
+    char text[24];
+    snprintf(text, sizeof(text), "0x%" PRIx64, value);
+    return need(json_string(text));
+}
+
+json_t *json_tree_seconds(uint64_t nanos) {
+    return need(json_real((double)(nanos / 1000000) / 1000));
+}
+
+void json_tree_set(json_t *object, const char *key, json_t *value) {
     if (json_object_set_new(object, key, value) != 0)
         tool_no_memory();
 }
 
-void tree_set_string(json_t *object, const char *key, const char *string) {
-    tree_set(object, key, tree_string(string));
+void json_tree_set_string(json_t *object, const char *key, const char *string) {
+    json_tree_set(object, key, json_tree_string(string));
 }
 
-void tree_set_number(json_t *object, const char *key, int64_t value) {
-    tree_set(object, key, need(json_integer(value)));
-}
-
-void tree_append(json_t *array, json_t *value) {
+void json_tree_append(json_t *array, json_t *value) {
     if (json_array_append_new(array, value) != 0)
         tool_no_memory();
 }
 
-void tree_print(FILE *out, json_t *tree) {
-    (void)json_dumpf(tree, out, JSON_INDENT(2));
+void json_tree_print(FILE *out, json_t *tree) {
+    json_dumpf(tree, out, JSON_INDENT(2) | JSON_REAL_PRECISION(REAL_DIGITS));
     fputc('\n', out);
     json_decref(tree);
 }

@@ -1,25 +1,33 @@
 /*
  * json_tree.h - JSON as jansson's trees, built from text of any kind.
  *
- * Without memory the tool ends; so no result need be looked at. Setters own what they are given.
+ * The tool ends when memory runs out; so no result need be checked. Setters take over the reference
+ * that they are given.
  */
 #ifndef JSON_TREE_H
 #define JSON_TREE_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-json_t *tree_object(void);
-json_t *tree_array(void);
-/* NULL becomes null; what is not UTF-8 is replaced. */
-json_t *tree_string(const char *string);
-void tree_set(json_t *object, const char *key, json_t *value);
-void tree_set_string(json_t *object, const char *key, const char *string);
-void tree_set_number(json_t *object, const char *key, int64_t value);
-void tree_append(json_t *array, json_t *value);
-/* Indented, in the order in which it was built; and frees it. */
-void tree_print(FILE *out, json_t *tree);
+/* As json_pack. Every string in it must be UTF-8; for others there is json_tree_string. */
+json_t *json_tree_pack(const char *format, ...);
+/* Packs an object and adds its members to `object`. */
+void json_tree_add(json_t *object, const char *format, ...);
+
+/* NULL becomes null; bytes that are not UTF-8 become U+FFFD. */
+json_t *json_tree_string(const char *string);
+/* "0x1b2c" */
+json_t *json_tree_hex(uint64_t value);
+/* Nanoseconds as seconds with a fraction, to the millisecond. */
+json_t *json_tree_seconds(uint64_t nanos);
+
+void json_tree_set(json_t *object, const char *key, json_t *value);
+void json_tree_set_string(json_t *object, const char *key, const char *string);
+void json_tree_append(json_t *array, json_t *value);
+
+/* Prints the tree, indented, in the order in which it was built, and frees it. */
+void json_tree_print(FILE *out, json_t *tree);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * string_map.c - from a string to what it stands for, by uthash.
+ * string_map.c - a hash table from strings to values, by uthash.
  */
 #include "string_map.h"
 
@@ -13,31 +13,31 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #include <uthash.h>
 
-struct index {
+struct string_map {
     char *key;
     void *value;
     UT_hash_handle hh;
 };
 
-void *index_get(const struct index *index, const char *key) {
-    struct index *found;
-    HASH_FIND_STR(index, key, found);
-    return found != NULL ? found->value : NULL;
+void *string_map_get(const struct string_map *map, const char *key) {
+    struct string_map *found;
+    HASH_FIND_STR(map, key, found);
+    return found ? found->value : NULL;
 }
 
-void index_put(struct index **index, const char *key, void *value) {
-    struct index *entry = tool_resize(NULL, 1, sizeof(*entry));
+void string_map_put(struct string_map **map, const char *key, void *value) {
+    struct string_map *entry = tool_resize(NULL, 1, sizeof(*entry));
     entry->key = tool_copy(key);
     entry->value = value;
-    HASH_ADD_KEYPTR(hh, *index, entry->key, strlen(entry->key), entry);
+    HASH_ADD_KEYPTR(hh, *map, entry->key, strlen(entry->key), entry);
 }
 
-void index_free(struct index **index, void (*drop)(void *value)) {
-    struct index *entry, *next;
-    HASH_ITER(hh, *index, entry, next) {
-        HASH_DEL(*index, entry);
-        if (drop)
-            drop(entry->value);
+void string_map_free(struct string_map **map, void (*free_value)(void *value)) {
+    struct string_map *entry, *next;
+    HASH_ITER(hh, *map, entry, next) {
+        HASH_DEL(*map, entry);
+        if (free_value)
+            free_value(entry->value);
         free(entry->key);
         free(entry);
     }

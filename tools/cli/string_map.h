@@ -1,19 +1,19 @@
 /*
- * string_map.h - from a string to what it stands for.
+ * string_map.h - a hash table from strings to values.
  *
- * The one place of the tool that knows uthash. Keys are copied, values are the caller's and may not
- * be NULL. An empty index is NULL.
+ * The one module of the tool that uses uthash. The map owns its keys and the caller the values,
+ * none of which may be NULL. An empty map is NULL.
  */
 #ifndef STRING_MAP_H
 #define STRING_MAP_H
 
-struct index;
+struct string_map;
 
-/* NULL: there is no such key. */
-void *index_get(const struct index *index, const char *key);
+/* NULL: the key is not there. */
+void *string_map_get(const struct string_map *map, const char *key);
 /* The key must be new. */
-void index_put(struct index **index, const char *key, void *value);
-/* The values stay; `drop`, unless NULL, is called with each. */
-void index_free(struct index **index, void (*drop)(void *value));
+void string_map_put(struct string_map **map, const char *key, void *value);
+/* Calls `free_value`, unless it is NULL, with each value. */
+void string_map_free(struct string_map **map, void (*free_value)(void *value));
 
 #endif

@@ -4,6 +4,7 @@
 #include "table.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,18 +39,12 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
 
 static void print_cell(FILE *out, const struct table *table, size_t column, const size_t *widths,
                        const struct table_cell *cell) {
-    int padding = (int)(widths[column] - cell->width);
-    int right = table->columns[column].right;
-    int last = column + 1 == table->column_count;
-    if (column > 0)
-        fputs(TABLE_GAP, out);
-    if (right)
-        fprintf(out, "%*s", padding, "");
+    const int padding = (int)(widths[column] - cell->width);
+    const bool right = table->columns[column].right, last = column + 1 == table->column_count;
     const char *start =
         cell->colour == TERM_PLAIN || out != stdout ? "" : term_colour(cell->colour);
-    fprintf(out, "%s%s%s", start, cell->text, start[0] ? term_colour(TERM_PLAIN) : "");
-    if (!right && !last)
-        fprintf(out, "%*s", padding, "");
+    fprintf(out, "%s%*s%s%s%s%*s", column > 0 ? TABLE_GAP : "", right ? padding : 0, "", start,
+            cell->text, start[0] ? term_colour(TERM_PLAIN) : "", right || last ? 0 : padding, "");
 }
 
 static void measure(const struct table *table, size_t *widths) {
@@ -66,14 +61,14 @@ static void print_titles(FILE *out, const struct table *table, const size_t *wid
                          const char *margin) {
     fputs(margin, out);
     for (size_t i = 0; i < table->column_count; i++) {
-        char title[32];
-        snprintf(title, sizeof(title), "%s", table->columns[i].title);
-        print_cell(out, table, i, widths, &(struct table_cell){title, strlen(title), TERM_BOLD});
+        struct table_cell title = clean_cell(table->columns[i].title, TERM_BOLD);
+        print_cell(out, table, i, widths, &title);
+        free(title.text);
     }
     putc('\n', out);
 }
 
-void table_write(FILE *out, struct table *table, const char *margin) {
+void table_print(FILE *out, struct table *table, const char *margin) {
     size_t widths[TABLE_COLUMNS_MAX];
     measure(table, widths);
     print_titles(out, table, widths, margin);
@@ -89,10 +84,4 @@ void table_write(FILE *out, struct table *table, const char *margin) {
     free(table->cells);
     table->cells = NULL;
     table->cell_count = 0;
-}
-
-void table_print(struct table *table, int indent) {
-    char margin[32];
-    snprintf(margin, sizeof(margin), "%*s", indent, "");
-    table_write(stdout, table, margin);
 }

@@ -36,8 +36,6 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
     __attribute__((format(printf, 3, 4)));
 /* Prints the titles and all rows, each behind the margin, and frees the cells. Colours go to stdout
  * alone. */
-void table_write(FILE *out, struct table *table, const char *margin);
-/* The same to stdout, indented. */
-void table_print(struct table *table, int indent);
+void table_print(FILE *out, struct table *table, const char *margin);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * term.c - what a terminal may be sent: colours, and text of others made harmless.
+ * term.c - prints to a terminal: colours, and foreign text made harmless.
  */
 #include "term.h"
 
@@ -36,10 +36,10 @@ const char *term_colour(enum term_colour colour) {
 }
 
 void term_plain(FILE *stream, const char *text) {
-    size_t size = text != NULL ? strlen(text) + 1 : 2;
+    size_t size = text ? strlen(text) + 1 : 2;
     char *clean = tool_resize(NULL, size, 1);
     struct gps_text out = gps_text_on(clean, size);
-    gps_text_plain(&out, text != NULL ? text : "?");
+    gps_text_plain(&out, text ? text : "?");
     fputs(clean, stream);
     free(clean);
 }

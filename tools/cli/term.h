@@ -1,9 +1,9 @@
 /*
- * term.h - what a terminal may be sent: colours, and text of others made harmless.
+ * term.h - prints to a terminal: colours, and foreign text made harmless.
  *
- * Colours only on a terminal that is not dumb, and where NO_COLOR is unset or empty
- * (no-color.org). Names and command lines come from other processes: control characters and broken
- * UTF-8 in them must not reach a terminal.
+ * Colours are for a terminal that is not dumb, and only when NO_COLOR is unset or empty
+ * (no-color.org). Names and commands come from other processes: control characters and broken UTF-8
+ * in them must not reach a terminal.
  */
 #ifndef TERM_H
 #define TERM_H
@@ -25,7 +25,7 @@ const char *term_colour(enum term_colour colour);
 /* The same for another stream than stdout. */
 const char *term_colour_on(FILE *stream, enum term_colour colour);
 
-/* Writes text of others: control characters and broken UTF-8 become '?'. NULL is "?". */
+/* Writes foreign text: control characters and broken UTF-8 become '?'. NULL is "?". */
 void term_plain(FILE *stream, const char *text);
 
 /* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to

@@ -1,28 +1,30 @@
 /*
  * tool.c - turns a verb's tables into parsing, help and usage errors.
  *
- * Every text about options is generated from the same rows that getopt_long gets. What a user typed
- * wrong is answered with what is allowed, on stderr, in one line.
+ * Every text about options is generated from the same rows that getopt_long gets. A usage error is
+ * one line on stderr that lists the allowed options.
  */
 #include "tool.h"
 
 #include <ctype.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OPTION_BASE 256 /* getopt value of option 0: above every letter */
 #define OPTION_HELP (OPTION_BASE + TOOL_OPTIONS_MAX)
 
-static struct { const struct tool_verb *verb; } tool;
+static const struct tool_verb *running; /* the verb that messages name */
 
 static void message(const char *kind, const char *format, va_list args) {
-    bool named = tool.verb != NULL && tool.verb->name != NULL;
+    bool named = running && running->name;
     fflush(stdout);
-    fprintf(stderr, "gpushare: %s%s%s", named ? tool.verb->name : "", named ? ": " : "", kind);
+    fprintf(stderr, "gpushare: %s%s%s", named ? running->name : "", named ? ": " : "", kind);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
 }
@@ -43,7 +45,7 @@ void tool_warn(const char *format, ...) {
 
 void tool_no_memory(void) {
     tool_error("out of memory");
-    exit(!tool.verb || tool.verb->usage_status == TOOL_USAGE ? TOOL_FAILED : TOOL_RUN_FAILED);
+    exit(!running || running->usage_status == TOOL_USAGE ? TOOL_FAILED : TOOL_RUN_FAILED);
 }
 
 void *tool_resize(void *array, size_t count, size_t element) {
@@ -66,15 +68,41 @@ char *tool_copy(const char *string) {
     return memcpy(tool_resize(NULL, size, 1), string, size);
 }
 
-char *tool_format(const char *format, ...) {
+const char *tool_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static char *vformat(const char *format, va_list args) {
     char *text;
-    va_list args;
-    va_start(args, format);
-    int length = vasprintf(&text, format, args);
-    va_end(args);
-    if (length < 0)
+    if (vasprintf(&text, format, args) < 0)
         tool_no_memory();
     return text;
+}
+
+char *tool_format(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *text = vformat(format, args);
+    va_end(args);
+    return text;
+}
+
+void tool_list(char **list, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char *before = *list, *item = vformat(format, args);
+    va_end(args);
+    *list = tool_format("%s%s%s", before ? before : "", before ? ", " : "", item);
+    free(before);
+    free(item);
+}
+
+char *tool_absolute(const char *path) {
+    char here[PATH_MAX];
+    if (path[0] == '/')
+        return tool_copy(path);
+    return getcwd(here, sizeof(here)) ? tool_format("%s/%s", here, path) : NULL;
 }
 
 /* --- help --- */
@@ -91,11 +119,11 @@ void tool_help_options(const struct tool_verb *verb) {
     static const struct tool_option help = {"help", 'h', NULL, "print this help"};
     char text[64];
     int width = option_text(&help, text, sizeof(text));
-    for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
-        int length = option->help != NULL ? option_text(option, text, sizeof(text)) : 0;
+    for (const struct tool_option *option = verb->options; option->name; option++) {
+        int length = option->help ? option_text(option, text, sizeof(text)) : 0;
         width = length > width ? length : width;
     }
-    for (const struct tool_option *option = verb->options; option->name != NULL; option++) {
+    for (const struct tool_option *option = verb->options; option->name; option++) {
         option_text(option, text, sizeof(text));
         if (option->help)
             printf("  %-*s  %s\n", width, text, option->help);
@@ -114,28 +142,22 @@ void tool_help(const struct tool_verb *verb) {
 
 /* --- parsing --- */
 
-/* "--json, --all, --help" */
-static void list_options(const struct tool_verb *verb, char *text, size_t size) {
-    size_t length = 0;
-    for (const struct tool_option *option = verb->options; option->name != NULL; option++)
-        if (option->help)
-            length += (size_t)snprintf(text + length, size - length, "--%s, ", option->name);
-    snprintf(text + length, size - length, "--help");
-}
-
 static void complain(const struct tool_verb *verb, int answer, char **argv) {
-    char typed[3] = {'-', (char)optopt, 0};
+    char typed[3] = {'-', (char)optopt, 0}, *allowed = NULL;
     const char *option = optopt > 0 && optopt < OPTION_BASE ? typed : argv[optind - 1];
-    int index = optopt - OPTION_BASE;
-    char allowed[TOOL_OPTIONS_MAX * 32 + 32];
-    list_options(verb, allowed, sizeof(allowed));
-    if (answer == ':')
+    if (answer == ':') {
         tool_error("option '%s' needs a value; see: gpushare %s --help", option, verb->name);
-    else if (index >= 0 && (index < TOOL_OPTIONS_MAX || optopt == OPTION_HELP))
+    } else if (optopt >= OPTION_BASE) {
         tool_error("option '--%s' takes no value",
-                   optopt == OPTION_HELP ? "help" : verb->options[index].name);
-    else
+                   optopt == OPTION_HELP ? "help" : verb->options[optopt - OPTION_BASE].name);
+    } else {
+        for (const struct tool_option *known = verb->options; known->name; known++)
+            if (known->help)
+                tool_list(&allowed, "--%s", known->name);
+        tool_list(&allowed, "--help");
         tool_error("unknown option '%s'; allowed: %s", option, allowed);
+        free(allowed);
+    }
 }
 
 struct getopt_tables {
@@ -145,12 +167,12 @@ struct getopt_tables {
 
 static void make_tables(const struct tool_verb *verb, struct getopt_tables *tables) {
     size_t count = 0, letters = 0;
-    memset(tables, 0, sizeof(*tables));
+    *tables = (struct getopt_tables){0};
     if (verb->command)
         tables->shorts[letters++] = '+';
     tables->shorts[letters++] = ':';
     tables->shorts[letters++] = 'h';
-    for (; verb->options[count].name != NULL; count++) {
+    for (; verb->options[count].name; count++) {
         const struct tool_option *option = &verb->options[count];
         tables->longs[count] =
             (struct option){option->name, option->argument ? required_argument : no_argument, NULL,
@@ -172,22 +194,22 @@ static int option_index(const struct tool_verb *verb, int answer) {
     return index;
 }
 
-/* -1: go on and run; else the exit status. */
+/* -1: the verb is to run; otherwise the exit status. */
 static int parse(const struct tool_verb *verb, int argc, char **argv, struct tool_args *args) {
     struct getopt_tables tables;
     make_tables(verb, &tables);
     opterr = 0;
-    optind = 0; /* glibc: start afresh, `+` and all */
+    optind = 0; /* glibc: start anew, and read a leading `+` */
     for (int answer; (answer = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1;) {
         if (answer == '?' || answer == ':') {
             complain(verb, answer, argv);
             return verb->usage_status;
         }
         if (answer == 'h' || answer == OPTION_HELP) {
-            !verb->name ? (void)tool_verb_help.run(args) : tool_help(verb);
+            verb->help ? verb->help() : tool_help(verb);
             return TOOL_OK;
         }
-        args->values[option_index(verb, answer)] = optarg != NULL ? optarg : "";
+        args->values[option_index(verb, answer)] = optarg ? optarg : "";
     }
     args->operands = argv + optind;
     args->operand_count = argc - optind;
@@ -197,7 +219,7 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
 int tool_call(const struct tool_verb *verb, int argc, char **argv) {
     static char *none[] = {NULL};
     struct tool_args args = {.operands = none};
-    tool.verb = verb;
+    running = verb;
     int status = parse(verb, argc, argv, &args);
     if (status >= 0)
         return status;

@@ -1,9 +1,9 @@
 /*
- * tool.h - what every verb of the command-line tool shares.
+ * tool.h - the verbs of the command-line tool: their tables, messages and memory.
  *
- * A verb is one row in GPS_VERBS and one constant struct tool_verb in a file of its name. From the
- * struct come its getopt_long tables, its help, and the text of its usage errors, so none of these
- * can disagree. A verb never sees argv: it gets its options' values and its operands, counted and
+ * A verb is one row in GPS_VERBS and one constant struct tool_verb in a file of its name. Its
+ * getopt_long tables, its help and its usage errors are made from that struct, so they cannot
+ * disagree. A verb never sees argv: it gets the values of its options and its operands, counted and
  * checked.
  *
  * An ordinary program: it uses stdio and malloc, and gives up with a message when memory runs out.
@@ -42,8 +42,8 @@ enum tool_status {
 struct tool_option {
     const char *name;     /* without its dashes; NULL ends the list */
     char letter;          /* 0: none */
-    const char *argument; /* what it takes, for the help; NULL: nothing */
-    const char *help;     /* NULL: not for people, and not listed */
+    const char *argument; /* its name in the help; NULL: the option takes none */
+    const char *help;     /* NULL: the option is internal, and not listed */
 };
 
 struct tool_args {
@@ -56,11 +56,12 @@ struct tool_verb {
     const char *name;
     const char *operands;                             /* for the usage line; "" for none */
     const char *summary;                              /* one line, no full stop */
-    const char *details;                              /* what --help adds */
-    struct tool_option options[TOOL_OPTIONS_MAX + 1]; /* --help is not listed: all have it */
+    const char *details;                              /* further lines of --help */
+    struct tool_option options[TOOL_OPTIONS_MAX + 1]; /* --help is not listed: every verb has it */
     int operands_min, operands_max;
-    bool command; /* the first operand starts a command line: what follows is not ours */
+    bool command; /* the first operand starts a command line with options of its own */
     int usage_status;
+    void (*help)(void); /* NULL: made from this table */
     int (*run)(const struct tool_args *args);
 };
 
@@ -68,21 +69,27 @@ struct tool_verb {
 GPS_VERBS(TOOL_DECLARE_VERB)
 #undef TOOL_DECLARE_VERB
 
-/* Parses argv[1..] by the verb's tables and runs it; answers --help and usage errors itself. */
+/* Parses argv[1..] by the verb's table and runs the verb; prints --help and usage errors itself. */
 int tool_call(const struct tool_verb *verb, int argc, char **argv);
 void tool_help(const struct tool_verb *verb);
 /* One line an option, --help last, aligned. */
 void tool_help_options(const struct tool_verb *verb);
 
-/* "gpushare: ls: ..." on stderr. The verb is the one that runs. */
+/* "gpushare: ls: ..." on stderr, with the name of the verb that runs. */
 void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* realloc for an array of `count` elements; NULL starts one. Exits when there is no memory. */
 void *tool_resize(void *array, size_t count, size_t element);
-/* Room for one more: doubles when count is a power of two. Start with NULL and 0. */
+/* An array with a free element behind `count`: doubles at powers of two. Start with NULL and 0. */
 void *tool_grow(void *array, size_t count, size_t element);
 char *tool_copy(const char *string);
+/* The file name of a path. */
+const char *tool_base_name(const char *path);
+/* Adds an item to a list "a, b", which is malloc'ed; an empty list is NULL. */
+void tool_list(char **list, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The path made absolute without resolving links; malloc'ed. NULL: errno says why. */
+char *tool_absolute(const char *path);
 /* malloc'ed, of any length. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_no_memory(void) __attribute__((noreturn));

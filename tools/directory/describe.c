@@ -9,6 +9,9 @@
 
 #include "cli/table.h"
 #include "config/config.h"
+#include "view_format.h"
+
+#define MARGIN "    " /* of a table below its line */
 
 static void line(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -22,20 +25,7 @@ static void line(const char *label, const char *format, ...) {
 }
 
 static void line_time(const struct view *view, const char *label, uint64_t time) {
-    char when[VIEW_TEXT], age[VIEW_TEXT];
-    view_time(time, when);
-    view_age(view, time, age);
-    line(label, "%s, %s ago", when, age);
-}
-
-static void line_size(const char *label, uint64_t bytes) {
-    char size[VIEW_TEXT];
-    view_exact_size(bytes, size);
-    line(label, "%s", size);
-}
-
-static void title(const char *kind, const char *name) {
-    printf("%s%s %s%s\n", term_colour(TERM_BOLD), kind, name, term_colour(TERM_PLAIN));
+    line(label, "%s, %s ago", view_format_time(time).text, view_format_age(view, time).text);
 }
 
 static void process_lines(const struct view *view, const struct gps_owner *owner) {
@@ -63,71 +53,59 @@ static void users_table(const struct view *view, const struct view_region *regio
     struct table table = TABLE(columns);
     for (size_t i = 0; i < region->hold_count; i++) {
         const struct view_hold *hold = &region->holds[i];
-        char pid[VIEW_TEXT], age[VIEW_TEXT];
-        view_pid(view, &hold->owner, pid);
-        view_age(view, hold->slot.since, age);
         table_cell(&table, TERM_PLAIN, "%s", hold->owner.command);
-        table_cell(&table, TERM_PLAIN, "%s", pid);
+        table_cell(&table, TERM_PLAIN, "%s", view_format_pid(view, &hold->owner).text);
         address_cell(&hold->slot, &table);
         table_cell(&table, TERM_PLAIN, "%s",
                    hold->slot.via == GPS_VIA_RULE ? "a rule" : "the program");
-        table_cell(&table, TERM_PLAIN, "%s", age);
+        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, hold->slot.since).text);
     }
     if (region->hold_count > 0)
-        table_print(&table, 4);
+        table_print(stdout, &table, MARGIN);
 }
 
 static void state_lines(const struct view *view, const struct view_region *region) {
     const struct gps_region_status *status = &region->record.status;
-    char when[VIEW_TEXT], age[VIEW_TEXT];
-    view_time(status->changed, when);
-    view_age(view, status->changed, age);
-    line("state", "%s%s%s", term_colour(view_state_colour(region)), view_state(region),
+    line("state", "%s%s%s", term_colour(view_format_colour(region)), view_format_state(region),
          term_colour(TERM_PLAIN));
-    line("since", "%s, %s ago%s%s", when, age,
+    line("since", "%s, %s ago%s%s", view_format_time(status->changed).text,
+         view_format_age(view, status->changed).text,
          region->owner_alive ? "" : "; its owner's last word: ",
          region->owner_alive ? "" : gps_state_name(status->state));
-    if (status->until == 0)
-        return;
-    view_time(status->until, when);
-    line("until", "%s; then its owner frees it, importer or not", when);
+    if (status->until != 0)
+        line("until", "%s; then its owner frees it, importer or not",
+             view_format_time(status->until).text);
 }
 
 /* Of a region that the keeper keeps. */
 static void kept_lines(const struct view *view, const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
-    char keep[VIEW_TEXT], pid[VIEW_TEXT];
-    view_keep(region, keep);
-    view_pid(view, &record->owner, pid);
-    if (record->keep == GPS_KEEP_FOR)
-        line("keep", "%s after its last user", keep);
-    else
-        line("keep", "%s", keep);
+    line("keep", "%s%s", view_format_keep(region).text,
+         record->keep == GPS_KEEP_FOR ? " after its last user" : "");
     line("access", "%s", (record->flags & GPS_REGION_READ_ONLY) != 0 ? "read" : "write");
-    line("keeper", "%s %s, %s", record->owner.command, pid,
+    line("keeper", "%s %s, %s", record->owner.command, view_format_pid(view, &record->owner).text,
          region->owner_alive ? "alive" : "dead; the next one adopts the region");
 }
 
 void describe_region(const struct view *view, const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
-    char id[GPS_ID_HEX], device[41], pid[VIEW_TEXT];
-    gps_id_format(&record->id, id);
-    gps_format_uuid(record->device, device);
     const struct gps_owner *owner = gps_record_creator(record);
-    view_pid(view, owner, pid);
-    title("Region", record->name[0] != 0 ? record->name : id);
-    line("name", "%s",
-         record->name[0] != 0 ? record->name : "none, the program itself exported it");
-    line("id", "%s", id);
+    const struct printable id = printable_id(&record->id);
+    const bool named = record->name[0] != 0;
+    printf("%sRegion %s%s\n", term_colour(TERM_BOLD), named ? record->name : id.text,
+           term_colour(TERM_PLAIN));
+    line("name", "%s", named ? record->name : "none, the program itself exported it");
+    line("id", "%s", id.text);
     state_lines(view, region);
-    line_size("requested", record->requested);
-    line_size("extent", record->extent);
+    line("requested", "%s", printable_exact_size(record->requested).text);
+    line("extent", "%s", printable_exact_size(record->extent).text);
     line("offset", "%" PRIu64 " in its block", record->offset);
-    line("device", "%s", device);
-    line("backing", "%s", view_backing(record->backing));
+    line("device", "%s", printable_uuid(record->device).text);
+    line("backing", "%s", view_format_backing(region));
     line_time(view, "created", record->created);
     line("export", "number %" PRIu64 " of its owner", record->generation);
-    line("owner", "%s %s, %s", owner->command, pid, region->creator_alive ? "alive" : "dead");
+    line("owner", "%s %s, %s", owner->command, view_format_pid(view, owner).text,
+         region->creator_alive ? "alive" : "dead");
     process_lines(view, owner);
     if (view_kept(region))
         kept_lines(view, region);
@@ -139,42 +117,40 @@ void describe_region(const struct view *view, const struct view_region *region) 
 
 static void region_cells(const struct view_region *region, const struct gps_id *id,
                          struct table *table) {
-    char text[GPS_ID_HEX], size[VIEW_TEXT] = "?";
-    gps_id_format(id, text);
+    table_cell(table, TERM_PLAIN, "%s", region ? view_format_name(region) : "?");
+    table_cell(table, TERM_PLAIN, "%.8s", printable_id(id).text);
+    table_cell(table, TERM_PLAIN, "%s",
+               region ? printable_size(region->record.requested).text : "?");
     if (region)
-        view_size(region->record.requested, size);
-    table_cell(table, TERM_PLAIN, "%s", region != NULL ? view_name(region) : "?");
-    table_cell(table, TERM_PLAIN, "%.8s", text);
-    table_cell(table, TERM_PLAIN, "%s", size);
-    if (region)
-        table_cell(table, view_state_colour(region), "%s", view_state(region));
+        table_cell(table, view_format_colour(region), "%s", view_format_state(region));
     else
         table_cell(table, TERM_RED, "no record");
 }
 
-static void summary(const char *label, size_t count, uint64_t bytes) {
-    char size[VIEW_TEXT];
-    view_exact_size(bytes, size);
+/* "2 regions, 64 MiB (67108864 bytes)", and the table of them, unless it is NULL. */
+static void regions_lines(const char *label, size_t count, uint64_t bytes, struct table *table) {
     line(label, "%zu region%s%s%s", count, count == 1 ? "" : "s", count == 0 ? "" : ", ",
-         count == 0 ? "" : size);
+         count == 0 ? "" : printable_exact_size(bytes).text);
+    if (table && count > 0)
+        table_print(stdout, table, MARGIN);
 }
 
 static void describe_exports(const struct view *view, const struct gps_owner *owner) {
     static const struct table_column columns[] = {
         {"NAME", 0}, {"ID", 0}, {"SIZE", 1}, {"STATE", 0}, {"USERS", 1}};
     struct table table = TABLE(columns);
+    size_t count = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
-        if (!gps_owner_equal(gps_record_creator(&region->record), owner) || view_hidden(region))
+        if (!view_exports(owner, region))
             continue;
+        count++;
         bytes += region->record.extent;
         region_cells(region, &region->record.id, &table);
         table_cell(&table, TERM_PLAIN, "%zu", region->user_count);
     }
-    summary("exports", table.cell_count / table.column_count, bytes);
-    if (table.cell_count > 0)
-        table_print(&table, 4);
+    regions_lines("exports", count, bytes, &table);
 }
 
 static void describe_holds(const struct view *view, const struct gps_owner *owner) {
@@ -182,58 +158,52 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
                                                   {"STATE", 0}, {"OWNER", 0}, {"ADDRESS", 0},
                                                   {"HELD", 1}};
     struct table table = TABLE(columns);
+    size_t count = 0;
     uint64_t bytes = 0;
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct gps_slot *slot = &view->holds[i].slot;
-        char pid[VIEW_TEXT] = "", age[VIEW_TEXT];
         if (!gps_owner_equal(&view->holds[i].owner, owner) || slot->via == GPS_VIA_EVENT)
             continue;
         const struct view_region *region = view_region_find(view, &slot->region);
-        bytes += region != NULL ? region->record.extent : 0;
+        const struct gps_owner *creator = region ? gps_record_creator(&region->record) : NULL;
+        count++;
+        bytes += region ? region->record.extent : 0;
         region_cells(region, &slot->region, &table);
-        view_age(view, slot->since, age);
-        if (region)
-            view_pid(view, gps_record_creator(&region->record), pid);
-        table_cell(&table, TERM_PLAIN, "%s %s",
-                   region ? gps_record_creator(&region->record)->command : "?", pid);
+        table_cell(&table, TERM_PLAIN, "%s %s", creator ? creator->command : "?",
+                   creator ? view_format_pid(view, creator).text : "");
         address_cell(slot, &table);
-        table_cell(&table, TERM_PLAIN, "%s", age);
+        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, slot->since).text);
     }
-    summary("holds", table.cell_count / table.column_count, bytes);
-    if (table.cell_count > 0)
-        table_print(&table, 4);
+    regions_lines("holds", count, bytes, &table);
 }
 
-/* Memory that is freed but for those who still have it open: who keeps how much of it. */
+/* Memory that is freed, but stays allocated as long as processes have it open. */
 static void describe_pins(const struct view *view, const struct gps_owner *owner) {
     const struct view_pins pins = view_pins(view, owner, NULL);
-    char size[VIEW_TEXT], pid[VIEW_TEXT];
     if (pins.count > 0)
-        summary("pins", pins.count, pins.bytes);
+        regions_lines("pins", pins.count, pins.bytes, NULL);
     for (size_t i = 0; i < view->process_count; i++) {
         const struct gps_owner *holder = &view->processes[i].owner;
         const struct view_pins theirs = view_pins(view, holder, owner);
-        if (theirs.count == 0)
-            continue;
-        view_exact_size(theirs.bytes, size);
-        view_pid(view, holder, pid);
-        line("pinned", "%s that it has freed, by %s %s", size, holder->command, pid);
+        if (theirs.count > 0)
+            line("pinned", "%s that it has freed, by %s %s",
+                 printable_exact_size(theirs.bytes).text, holder->command,
+                 view_format_pid(view, holder).text);
     }
     if (view_events(view, owner) > 0)
         line("events", "%zu of other processes open", view_events(view, owner));
 }
 
 void describe_process(const struct view *view, const struct view_process *process) {
-    char pid[VIEW_TEXT], name[VIEW_TEXT + GPS_COMM_BYTES];
-    view_pid(view, &process->owner, pid);
-    snprintf(name, sizeof(name), "%s %s", process->owner.command, pid);
-    title("Process", name);
+    const struct gps_owner *owner = &process->owner;
+    printf("%sProcess %s %s%s\n", term_colour(TERM_BOLD), owner->command,
+           view_format_pid(view, owner).text, term_colour(TERM_PLAIN));
     line("state", "%s%s%s", term_colour(process->alive ? TERM_GREEN : TERM_DIM),
          process->alive ? "alive" : "dead", term_colour(TERM_PLAIN));
-    process_lines(view, &process->owner);
+    process_lines(view, owner);
     if (process->created != 0)
         line_time(view, "published", process->created);
-    describe_exports(view, &process->owner);
-    describe_holds(view, &process->owner);
-    describe_pins(view, &process->owner);
+    describe_exports(view, owner);
+    describe_holds(view, owner);
+    describe_pins(view, owner);
 }

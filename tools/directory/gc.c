@@ -1,6 +1,7 @@
 /*
- * gc.c - `gpushare gc`: removes what dead processes left in the published directory.
+ * gc.c - `gpushare gc`: removes the files of dead processes from the published directory.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,13 +54,13 @@ static void print_counts(const struct gps_gc_counts *counts, bool dry_run) {
 static int run_gc(const struct tool_args *args) {
     struct gps_gc_counts counts = {0};
     struct gps_store store;
-    bool exists;
-    bool dry_run = args->values[OPTION_DRY_RUN] != NULL;
-    if (!view_store_open(&store, &exists))
+    const bool dry_run = args->values[OPTION_DRY_RUN];
+    int status = view_store_open(false, &store);
+    if (status != 0 && status != -ENOENT)
         return TOOL_FAILED;
-    int error = exists ? gps_store_gc(&store, dry_run, &counts) : 0;
-    if (error != 0) {
-        tool_error("cannot clean up %s: %s", store.path, strerror(-error));
+    status = status == 0 ? gps_store_gc(&store, dry_run, &counts) : 0;
+    if (status != 0) {
+        tool_error("cannot clean up %s: %s", store.path, strerror(-status));
         return TOOL_FAILED;
     }
     print_counts(&counts, dry_run);

@@ -1,57 +1,56 @@
 /*
- * ls.c - `gpushare ls`: which regions are shared, by whom, and who uses them.
+ * ls.c - `gpushare ls`: lists the shared regions, their owners and users.
  *
- * A table for people, an array for scripts. What nobody can use any more (tombstones, regions of
- * dead processes) is left out unless asked for.
+ * A table for people, an array for scripts. Regions that no process can use any more (tombstones,
+ * regions of dead processes) are left out by default.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/table.h"
 #include "cli/tool.h"
-#include "config/config.h"
-#include "view.h"
+#include "view_format.h"
 
 #define LS_USERS 4 /* named in the table; show names all */
 
 enum { OPTION_JSON, OPTION_ALL };
 
-static void users_text(const struct view *view, const struct view_region *region, char *text,
-                       size_t size) {
-    size_t length = (size_t)snprintf(text, size, "%zu", region->user_count), shown = 0;
+/* "2: app 4242, app 4243"; malloc'ed. */
+static char *users_text(const struct view *view, const struct view_region *region) {
+    char *users = NULL;
+    size_t shown = 0;
     for (size_t i = 0; i < region->hold_count && shown < LS_USERS; i++) {
         const struct gps_owner *owner = &region->holds[i].owner;
-        char pid[VIEW_TEXT];
         if (i > 0 && gps_owner_equal(owner, &region->holds[i - 1].owner))
             continue;
-        view_pid(view, owner, pid);
-        length += (size_t)snprintf(text + length, size - length, "%s%s %s",
-                                   shown++ == 0 ? ": " : ", ", owner->command, pid);
+        tool_list(&users, "%s %s", owner->command, view_format_pid(view, owner).text);
+        shown++;
     }
-    if (region->user_count > shown)
-        snprintf(text + length, size - length, " and %zu more", region->user_count - shown);
+    char *text = tool_format("%zu%s%s", region->user_count, users ? ": " : "", users ? users : "");
+    free(users);
+    if (region->user_count == shown)
+        return text;
+    char *all = tool_format("%s and %zu more", text, region->user_count - shown);
+    free(text);
+    return all;
 }
 
 static void add_row(const struct view *view, const struct view_region *region,
                     struct table *table) {
     const struct gps_region_record *record = &region->record;
-    char id[GPS_ID_HEX], device[41], size[VIEW_TEXT], pid[VIEW_TEXT], age[VIEW_TEXT], users[512];
-    enum term_colour plain = view_hidden(region) ? TERM_DIM : TERM_PLAIN;
-    gps_id_format(&record->id, id);
-    gps_format_uuid(record->device, device);
-    view_size(record->requested, size);
     const struct gps_owner *owner = gps_record_creator(record);
-    view_pid(view, owner, pid);
-    view_age(view, record->created, age);
-    users_text(view, region, users, sizeof(users));
-    table_cell(table, plain, "%s", view_name(region));
-    table_cell(table, plain, "%.8s", id);
-    table_cell(table, plain, "%s", size);
-    table_cell(table, plain, "%.12s", device);
-    table_cell(table, view_state_colour(region), "%s", view_state(region));
-    table_cell(table, plain, "%s %s%s", owner->command, pid,
+    char *users = users_text(view, region);
+    enum term_colour plain = view_hidden(region) ? TERM_DIM : TERM_PLAIN;
+    table_cell(table, plain, "%s", view_format_name(region));
+    table_cell(table, plain, "%.8s", printable_id(&record->id).text);
+    table_cell(table, plain, "%s", printable_size(record->requested).text);
+    table_cell(table, plain, "%.12s", printable_uuid(record->device).text);
+    table_cell(table, view_format_colour(region), "%s", view_format_state(region));
+    table_cell(table, plain, "%s %s%s", owner->command, view_format_pid(view, owner).text,
                view_kept(region) && !region->creator_alive ? " (ended)" : "");
-    table_cell(table, plain, "%s", age);
+    table_cell(table, plain, "%s", view_format_age(view, record->created).text);
     table_cell(table, plain, "%s", users);
+    free(users);
 }
 
 static void print_table(const struct view *view, bool all) {
@@ -66,7 +65,7 @@ static void print_table(const struct view *view, bool all) {
             add_row(view, &view->regions[i], &table);
     }
     if (table.cell_count > 0)
-        table_print(&table, 0);
+        table_print(stdout, &table, "");
     else
         printf("No shared regions in %s.\n", view->store.path);
     if (dead > 0)
@@ -75,26 +74,22 @@ static void print_table(const struct view *view, bool all) {
 }
 
 static void print_json(const struct view *view, bool all) {
-    struct json json = {0};
-    json_open(&json, NULL, '[');
+    json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < view->region_count; i++) {
         if (!all && view_hidden(&view->regions[i]))
             continue;
-        json_open(&json, NULL, '{');
-        view_json_region(view, &view->regions[i], &json);
-        json_close(&json, '}');
+        json_t *object = json_tree_pack("{}");
+        view_format_region_json(view, &view->regions[i], object);
+        json_tree_append(array, object);
     }
-    json_close(&json, ']');
+    json_tree_print(stdout, array);
 }
 
 static int run_ls(const struct tool_args *args) {
     struct view view;
     if (!view_read(&view))
         return TOOL_FAILED;
-    if (args->values[OPTION_JSON])
-        print_json(&view, args->values[OPTION_ALL] != NULL);
-    else
-        print_table(&view, args->values[OPTION_ALL] != NULL);
+    (args->values[OPTION_JSON] ? print_json : print_table)(&view, args->values[OPTION_ALL]);
     view_free(&view);
     return TOOL_OK;
 }

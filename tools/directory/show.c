@@ -1,9 +1,9 @@
 /*
  * show.c - `gpushare show`: everything about one region or one process.
  *
- * What the operand means is tried in this order: a region's name, a pid (with "@NAMESPACE" if it is
- * to be one of several), the beginning of a region's id. All that fit are shown, as with one pid in
- * two pid namespaces; the dead and freed only where nothing else fits.
+ * The operand is taken as a region's name, else as a pid ("@NAMESPACE" picks one of several), else
+ * as the beginning of a region's id. All matches are shown, as of one pid in two pid namespaces;
+ * dead and freed ones only where nothing else matches.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,11 +14,13 @@
 #include "describe.h"
 #include "directory/name.h"
 
+#include "view_format.h"
+
 #define SHOW_ID_DIGITS 6 /* fewer would often mean several */
 
 enum { OPTION_JSON };
 
-/* What to show: pointers into the view. */
+/* The matches: pointers into the view. */
 struct found {
     const struct view_region **regions;
     size_t region_count;
@@ -61,15 +63,9 @@ static void find_pid(const struct view *view, const char *text, struct found *fo
 }
 
 static void find_id(const struct view *view, const char *text, struct found *found) {
-    size_t length = strlen(text);
-    if (length < SHOW_ID_DIGITS || strspn(text, "0123456789abcdef") != length)
-        return;
-    for (size_t i = 0; i < view->region_count; i++) {
-        char id[GPS_ID_HEX];
-        gps_id_format(&view->regions[i].record.id, id);
-        if (strncmp(id, text, length) == 0)
+    for (size_t i = 0; i < view->region_count; i++)
+        if (view_id_begins(&view->regions[i], text))
             add_region(found, &view->regions[i]);
-    }
 }
 
 /* --- not found --- */
@@ -80,62 +76,43 @@ static bool name_claimed(const struct view *view, const char *name) {
         target.kind != GPS_NAME_CLAIM)
         return false;
     const struct view_process *process = view_process_find(view, &target.claimer);
-    char pid[VIEW_TEXT];
-    view_pid(view, &target.claimer, pid);
-    if (process && process->alive)
-        tool_error("'%s' has no memory yet: %s %s has the name and is about to allocate", name,
-                   process->owner.command, pid);
-    return process != NULL && process->alive;
+    if (!process || !process->alive)
+        return false;
+    tool_error("'%s' has no memory yet: %s %s has the name and is about to allocate", name,
+               process->owner.command, view_format_pid(view, &target.claimer).text);
+    return true;
 }
 
-#define SHOW_KNOWN 8
-
-/* What could have been meant: names first, then processes. */
-static void list_known(const struct view *view, char *text, size_t size) {
-    size_t length = 0, count = 0;
-    text[0] = 0;
-    for (size_t i = 0; i < view->region_count && count < SHOW_KNOWN; i++) {
-        char id[GPS_ID_HEX];
-        const char *name = view->regions[i].record.name;
-        if (view_hidden(&view->regions[i]))
-            continue;
-        gps_id_format(&view->regions[i].record.id, id);
-        id[8] = 0;
-        length += (size_t)snprintf(text + length, size - length, "%s%s", count++ ? ", " : "",
-                                   name[0] != 0 ? name : id);
-    }
-    for (size_t i = 0; i < view->process_count && count < SHOW_KNOWN; i++) {
-        char pid[VIEW_TEXT];
-        view_pid(view, &view->processes[i].owner, pid);
-        if (view->processes[i].alive)
-            length +=
-                (size_t)snprintf(text + length, size - length, "%s%s", count++ ? ", " : "", pid);
-    }
+static bool is_shown(const struct view_region *region) {
+    return !view_hidden(region);
 }
 
 static int not_found(const struct view *view, const char *what) {
-    char known[SHOW_KNOWN * (GPS_NAME_BYTES + 4)];
     if (name_claimed(view, what))
         return TOOL_FAILED;
-    list_known(view, known, sizeof(known));
-    if (known[0] != 0)
+    char *known = NULL; /* names first, then processes */
+    size_t count = view_names(view, is_shown, &known);
+    for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
+        if (view->processes[i].alive) {
+            tool_list(&known, "%s", view_format_pid(view, &view->processes[i].owner).text);
+            count++;
+        }
+    if (known)
         tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)", what, known);
     else
         tool_error("nothing is called '%s'; nothing is shared in %s", what, view->store.path);
+    free(known);
     return TOOL_FAILED;
 }
 
 /* --- the verb --- */
 
 static int ambiguous(const struct found *found, const char *what) {
-    char id[GPS_ID_HEX];
-    fprintf(stderr, "gpushare: show: %zu regions have an id that begins with '%s':", //
-            found->region_count, what);
-    for (size_t i = 0; i < found->region_count; i++) {
-        gps_id_format(&found->regions[i]->record.id, id);
-        fprintf(stderr, "%s %s", i > 0 ? "," : "", id);
-    }
-    fputc('\n', stderr);
+    char *ids = NULL;
+    for (size_t i = 0; i < found->region_count; i++)
+        tool_list(&ids, "%s", printable_id(&found->regions[i]->record.id).text);
+    tool_error("%zu regions have an id that begins with '%s': %s", found->region_count, what, ids);
+    free(ids);
     return TOOL_FAILED;
 }
 
@@ -151,21 +128,19 @@ static void print_text(const struct view *view, const struct found *found) {
 }
 
 static void print_json(const struct view *view, const struct found *found) {
-    struct json json = {0};
-    json_open(&json, NULL, '[');
+    json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < found->region_count; i++)
-        describe_region_json(view, found->regions[i], &json);
+        json_tree_append(array, describe_region_json(view, found->regions[i]));
     for (size_t i = 0; i < found->process_count; i++)
-        describe_process_json(view, found->processes[i], &json);
-    json_close(&json, ']');
+        json_tree_append(array, describe_process_json(view, found->processes[i]));
+    json_tree_print(stdout, array);
 }
 
 static int show(const struct view *view, const char *what, bool json, struct found *found) {
-    bool named;
     find_name(view, what, found);
     if (found->region_count == 0)
         find_pid(view, what, found);
-    named = found->region_count + found->process_count > 0;
+    const bool named = found->region_count + found->process_count > 0;
     if (!named)
         find_id(view, what, found);
     if (found->region_count + found->process_count == 0)
@@ -181,7 +156,7 @@ static int run_show(const struct tool_args *args) {
     struct found found = {0};
     if (!view_read(&view))
         return TOOL_FAILED;
-    int status = show(&view, args->operands[0], args->values[OPTION_JSON] != NULL, &found);
+    int status = show(&view, args->operands[0], args->values[OPTION_JSON], &found);
     free(found.regions);
     free(found.processes);
     view_free(&view);

@@ -7,36 +7,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/tool.h"
 #include "directory/lease.h"
 #include "directory/region.h"
+#include "util/clock.h"
+#include "util/procfs.h"
+
+#define ID_DIGITS_MIN 6
 
 /* --- where --- */
 
 void view_place_get(struct view_place *place) {
     const char *root = getenv("GPUSHARE_DIR");
     const char *name_space = getenv("GPUSHARE_NAMESPACE");
-    place->chosen = root != NULL && root[0] != 0;
+    place->chosen = root && root[0] != 0;
     if (place->chosen)
         snprintf(place->root, sizeof(place->root), "%s", root);
     else
         gps_store_default_root(place->root, sizeof(place->root));
-    place->name_space = name_space != NULL && name_space[0] != 0 ? name_space : "default";
+    place->name_space = name_space && name_space[0] != 0 ? name_space : "default";
 }
 
-int view_store(const struct view_place *place, struct gps_store *store) {
-    int error = gps_store_init(store, place->root, place->name_space, false);
-    if (error == -ENOENT && (size_t)snprintf(store->path, sizeof(store->path), "%s/%s", place->root,
-                                             place->name_space) >= sizeof(store->path))
+int view_store(const struct view_place *place, bool make, struct gps_store *store) {
+    int status = gps_store_init(store, place->root, place->name_space, make);
+    if (status == -ENOENT &&
+        (size_t)snprintf(store->path, sizeof(store->path), "%s/%s", place->root,
+                         place->name_space) >= sizeof(store->path))
         return -ENAMETOOLONG;
-    return error;
+    return status;
 }
 
-const char *view_store_trouble(int error) {
-    switch (error) {
+const char *view_store_trouble(int status) {
+    switch (status) {
     case -EPERM:
         return "it or a directory on the way is not yours, or is open to others; it must be yours, "
                "mode 0700";
@@ -47,20 +52,28 @@ const char *view_store_trouble(int error) {
         return "GPUSHARE_DIR must be an absolute path, and GPUSHARE_NAMESPACE 1 to 127 of "
                "[A-Za-z0-9._-] without a leading dot";
     default:
-        return strerror(-error);
+        return strerror(-status);
     }
 }
 
-bool view_store_open(struct gps_store *store, bool *exists) {
+int view_store_open(bool make, struct gps_store *store) {
     struct view_place place;
     view_place_get(&place);
-    int error = view_store(&place, store);
-    if (error != 0 && error != -ENOENT) {
-        tool_error("cannot use %s/%s: %s", place.root, place.name_space, view_store_trouble(error));
-        return false;
-    }
-    *exists = error == 0;
-    return true;
+    int status = view_store(&place, make, store);
+    if (status != 0 && (make || status != -ENOENT))
+        tool_error("cannot use %s/%s: %s", place.root, place.name_space,
+                   view_store_trouble(status));
+    return status;
+}
+
+static bool note_alive(void *found, const struct gps_proc *proc) {
+    *(bool *)found = proc->alive;
+    return !proc->alive;
+}
+
+bool view_store_used(const struct gps_store *store) {
+    bool alive = false;
+    return gps_proc_each(store, note_alive, &alive) != 0 || alive;
 }
 
 /* --- collecting --- */
@@ -72,7 +85,7 @@ static bool collect_region(void *arg, const struct gps_region_record *record, in
         char id[GPS_ID_HEX];
         gps_id_format(&record->id, id);
         tool_warn("%s/regions/%s: %s; skipped, remove it with: gpushare gc", view->store.path, id,
-                  why != NULL ? why : strerror(-status));
+                  why ? why : strerror(-status));
         return true;
     }
     view->regions = tool_grow(view->regions, view->region_count, sizeof(*view->regions));
@@ -89,7 +102,7 @@ static bool collect_process(void *arg, const struct gps_proc *proc) {
     struct view *view = arg;
     if (proc->status != 0) {
         tool_warn("%s/procs/%s: %s; skipped", view->store.path, proc->file,
-                  proc->why != NULL ? proc->why : strerror(-proc->status));
+                  proc->why ? proc->why : strerror(-proc->status));
         return true;
     }
     add_process(view, &(struct view_process){.owner = proc->header.owner,
@@ -125,7 +138,7 @@ static int by_process(const void *left, const void *right) {
 static int by_hold(const void *left, const void *right) {
     const struct view_hold *a = left, *b = right;
     int order = memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region));
-    /* what its creator has of it comes last */
+    /* the creator's own hold comes last */
     order = order != 0 ? order
                        : compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
     order = order != 0 ? order : by_owner(&a->owner, &b->owner);
@@ -149,9 +162,9 @@ static void sort(void *array, size_t count, size_t size, int (*order)(const void
 
 /* --- joining --- */
 
-/* An owner whose file is gone is dead, but `show` must find it all the same. */
+/* An owner without a file is dead; `show` finds it all the same. */
 static void sort_processes(struct view *view) {
-    size_t kept = 0;
+    size_t unique = 0;
     for (size_t i = 0; i < view->region_count; i++) {
         const struct gps_region_record *record = &view->regions[i].record;
         add_process(view, &(struct view_process){.owner = record->owner});
@@ -160,25 +173,21 @@ static void sort_processes(struct view *view) {
     }
     sort(view->processes, view->process_count, sizeof(*view->processes), by_process);
     for (size_t i = 0; i < view->process_count; i++)
-        if (kept == 0 || by_owner(&view->processes[kept - 1].owner, &view->processes[i].owner) != 0)
-            view->processes[kept++] = view->processes[i];
-    view->process_count = kept;
+        if (unique == 0 ||
+            by_owner(&view->processes[unique - 1].owner, &view->processes[i].owner) != 0)
+            view->processes[unique++] = view->processes[i];
+    view->process_count = unique;
+}
+
+static int by_key(const void *owner, const void *process) {
+    return by_owner(owner, &((const struct view_process *)process)->owner);
 }
 
 const struct view_process *view_process_find(const struct view *view,
                                              const struct gps_owner *owner) {
-    size_t low = 0, high = view->process_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = by_owner(&view->processes[middle].owner, owner);
-        if (order == 0)
-            return &view->processes[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    if (view->process_count == 0)
+        return NULL;
+    return bsearch(owner, view->processes, view->process_count, sizeof(*view->processes), by_key);
 }
 
 const struct view_region *view_region_find(const struct view *view, const struct gps_id *id) {
@@ -200,9 +209,9 @@ static size_t first_hold(const struct view *view, const struct gps_id *region) {
     return low;
 }
 
-static bool is_alive(const struct view *view, const struct gps_owner *owner) {
+static bool process_alive(const struct view *view, const struct gps_owner *owner) {
     const struct view_process *process = view_process_find(view, owner);
-    return process != NULL && process->alive;
+    return process && process->alive;
 }
 
 static void join(const struct view *view, struct view_region *region) {
@@ -217,33 +226,22 @@ static void join(const struct view *view, struct view_region *region) {
         if (end == first || by_owner(&view->holds[end].owner, &view->holds[end - 1].owner) != 0)
             region->user_count++;
     }
-    region->owner_alive = is_alive(view, &region->record.owner);
-    region->creator_alive = is_alive(view, gps_record_creator(&region->record));
+    region->owner_alive = process_alive(view, &region->record.owner);
+    region->creator_alive = process_alive(view, gps_record_creator(&region->record));
     region->holds = view->holds + first;
     region->hold_count = end - first;
 }
 
-static void start(struct view *view) {
-    struct timespec now;
-    struct stat pid_ns;
-    memset(view, 0, sizeof(*view));
-    clock_gettime(CLOCK_REALTIME, &now);
-    view->now = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    view->pid_ns = stat("/proc/self/ns/pid", &pid_ns) == 0 ? pid_ns.st_ino : 0;
-}
-
 bool view_read(struct view *view) {
-    bool exists;
-    start(view);
-    if (!view_store_open(&view->store, &exists))
-        return false;
-    if (!exists)
-        return true;
-    int error = gps_region_each(&view->store, collect_region, view);
-    if (error == 0 || error == -ENOENT)
-        error = gps_proc_each(&view->store, collect_process, view);
-    if (error != 0 && error != -ENOENT) {
-        tool_error("cannot read %s: %s", view->store.path, strerror(-error));
+    *view = (struct view){.now = gps_clock_now(), .pid_ns = gps_procfs_pid_ns()};
+    int status = view_store_open(false, &view->store);
+    if (status != 0)
+        return status == -ENOENT;
+    status = gps_region_each(&view->store, collect_region, view);
+    if (status == 0 || status == -ENOENT)
+        status = gps_proc_each(&view->store, collect_process, view);
+    if (status != 0 && status != -ENOENT) {
+        tool_error("cannot read %s: %s", view->store.path, strerror(-status));
         view_free(view);
         return false;
     }
@@ -259,10 +257,69 @@ void view_free(struct view *view) {
     free(view->regions);
     free(view->processes);
     free(view->holds);
-    view->regions = NULL;
-    view->processes = NULL;
-    view->holds = NULL;
-    view->region_count = view->process_count = view->hold_count = 0;
+}
+
+/* --- facts about a region --- */
+
+bool view_dead(const struct view_region *region) {
+    return !region->owner_alive && region->hold_count == 0 && !region->creator_holds;
+}
+
+bool view_hidden(const struct view_region *region) {
+    bool freed = region->record.status.state == GPS_STATE_FREED;
+    return view_dead(region) || (freed && region->hold_count == 0);
+}
+
+bool view_pinned(const struct view_region *region) {
+    return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
+}
+
+bool view_kept(const struct view_region *region) {
+    return region->record.backing == GPS_BACKING_VMM;
+}
+
+bool view_exports(const struct gps_owner *owner, const struct view_region *region) {
+    return gps_owner_equal(gps_record_creator(&region->record), owner) && !view_hidden(region);
+}
+
+bool view_id_begins(const struct view_region *region, const char *text) {
+    char id[GPS_ID_HEX];
+    size_t length = strlen(text);
+    gps_id_format(&region->record.id, id);
+    return length >= ID_DIGITS_MIN && strncmp(id, text, length) == 0;
+}
+
+size_t view_names(const struct view *view, bool (*listed)(const struct view_region *),
+                  char **list) {
+    size_t count = 0;
+    for (size_t i = 0; i < view->region_count && count < VIEW_NAMES_MAX; i++) {
+        const struct gps_region_record *record = &view->regions[i].record;
+        char id[GPS_ID_HEX];
+        if (!listed(&view->regions[i]))
+            continue;
+        gps_id_format(&record->id, id);
+        if (record->name[0] != 0)
+            tool_list(list, "%s", record->name);
+        else
+            tool_list(list, "%.8s", id);
+        count++;
+    }
+    return count;
+}
+
+/* --- times --- */
+
+uint64_t view_nanos_since(const struct view *view, uint64_t since) {
+    return since < view->now ? view->now - since : 0;
+}
+
+uint64_t view_start_time(const struct view *view, uint64_t ticks) {
+    struct timespec up;
+    uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
+    clock_gettime(CLOCK_BOOTTIME, &up);
+    uint64_t uptime = (uint64_t)up.tv_sec * GPS_SECOND + (uint64_t)up.tv_nsec;
+    uint64_t started = ticks / hertz * GPS_SECOND + ticks % hertz * (GPS_SECOND / hertz);
+    return started < uptime ? view->now - (uptime - started) : view->now;
 }
 
 /* --- sums --- */
@@ -280,7 +337,7 @@ struct view_pins view_pins(const struct view *view, const struct gps_owner *hold
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
         if (!view_pinned(region) || !holds(region, holder) ||
-            (owner != NULL && !gps_owner_equal(gps_record_creator(&region->record), owner)))
+            (owner && !gps_owner_equal(gps_record_creator(&region->record), owner)))
             continue;
         pins.count++;
         pins.bytes += region->record.extent;

@@ -1,16 +1,13 @@
 /*
  * view.h - one look at the published directory: regions, processes and users, joined and sorted.
  *
- * Owns where the directory is (GPUSHARE_DIR, GPUSHARE_NAMESPACE) and the words in which ls, show
- * and their JSON speak of it. Regions are read before processes: then every region's owner that
- * still lives is seen living, and every user of it is seen. Nothing is locked, so what changes
- * meanwhile may be missing, but never half there.
+ * Owns the choice of the directory (GPUSHARE_DIR, GPUSHARE_NAMESPACE). Regions are read before
+ * processes: so a region's owner and users that are still alive are seen alive. Nothing is locked:
+ * a file that changes meanwhile may be missing, but is never seen half written.
  */
 #ifndef VIEW_H
 #define VIEW_H
 
-#include "cli/json.h"
-#include "cli/term.h"
 #include "directory/store.h"
 
 struct view_process {
@@ -19,7 +16,7 @@ struct view_process {
     bool alive;
 };
 
-/* A live process holds a region, or is about to. One process can hold a region more than once. */
+/* A region that a live process holds or is about to; a process can hold one more than once. */
 struct view_hold {
     struct gps_owner owner;
     struct gps_slot slot;
@@ -30,9 +27,9 @@ struct view_region {
     const struct view_hold *holds; /* those of one process are neighbours */
     size_t hold_count;
     size_t user_count;  /* processes */
-    bool owner_alive;   /* the record's: of a kept region the keeper */
-    bool creator_alive; /* whose allocation it is; the same process, but for kept regions */
-    bool creator_holds; /* a kept region; its holds and users are the others */
+    bool owner_alive;   /* the owner in the record: of a kept region the keeper */
+    bool creator_alive; /* the process that allocated it: the owner, but for kept regions */
+    bool creator_holds; /* of a kept region, whose holds and users do not count the creator */
 };
 
 struct view {
@@ -41,7 +38,7 @@ struct view {
     uint64_t pid_ns;             /* ours */
     struct view_region *regions; /* by name, the nameless last; then by age, oldest first */
     size_t region_count;
-    struct view_process *processes; /* also owners of records whose own file is gone */
+    struct view_process *processes; /* also owners of records that have no file any more */
     size_t process_count;
     struct view_hold *holds; /* by region */
     size_t hold_count;
@@ -55,14 +52,19 @@ struct view_place {
 };
 void view_place_get(struct view_place *place);
 
-/* 0, -ENOENT when there is no directory yet (store is then set for messages), or -errno. */
-int view_store(const struct view_place *place, struct gps_store *store);
+/* `make`: the directory is made if need be. 0, -ENOENT when there is none yet, or -errno; the path
+ * in `store` is set for messages in any case. */
+int view_store(const struct view_place *place, bool make, struct gps_store *store);
 
-/* A phrase for what view_store returned: "is not yours, or open to others". */
-const char *view_store_trouble(int error);
+/* A phrase for an error of view_store: "is not yours, or open to others". */
+const char *view_store_trouble(int status);
 
-/* view_store for a verb that only needs the store: complains itself. False: could not. */
-bool view_store_open(struct gps_store *store, bool *exists);
+/* The same for a verb, which needs no more: errors go to stderr, but for -ENOENT when the directory
+ * is not to be made. */
+int view_store_open(bool make, struct gps_store *store);
+
+/* Whether a live process uses the store. */
+bool view_store_used(const struct gps_store *store);
 
 /* Reads everything. Damaged files are warned about and left out. False after an error message.
  * A directory that does not exist is an empty one. */
@@ -72,12 +74,12 @@ void view_free(struct view *view);
 const struct view_process *view_process_find(const struct view *view,
                                              const struct gps_owner *owner);
 
-/* What one process keeps allocated of another's (or of a dead one's): regions and their bytes. */
+/* Regions that `owner` has freed, or left when it died, and that `holder` keeps allocated. `owner`
+ * NULL: of all processes. */
 struct view_pins {
     size_t count;
     uint64_t bytes;
 };
-/* `owner` NULL: of anybody's. */
 struct view_pins view_pins(const struct view *view, const struct gps_owner *holder,
                            const struct gps_owner *owner);
 /* Events of other processes that this one has open. */
@@ -86,39 +88,28 @@ size_t view_events(const struct view *view, const struct gps_owner *holder);
 /* NULL: it has no record. */
 const struct view_region *view_region_find(const struct view *view, const struct gps_id *id);
 
-/* The state as people see it: the record's, or "orphaned" (owner dead, held), "dead". */
-const char *view_state(const struct view_region *region);
-enum term_colour view_state_colour(const struct view_region *region);
-/* Nobody holds it, and its memory is gone: shown only on demand. */
+/* The owner is dead, and no process holds it. */
+bool view_dead(const struct view_region *region);
+/* No process holds it, and its memory is freed: shown only on demand. */
 bool view_hidden(const struct view_region *region);
-/* Its owner has freed it or is dead; it stays allocated only because somebody holds it. */
+/* The owner has freed it or is dead; it stays allocated only because a process holds it. */
 bool view_pinned(const struct view_region *region);
-bool view_dead(const struct view_region *region); /* its owner is, and nobody holds it */
+/* The keeper keeps it. */
+bool view_kept(const struct view_region *region);
+/* The process exports it, and it is not hidden. */
+bool view_exports(const struct gps_owner *owner, const struct view_region *region);
 
-/* --- texts --- */
+/* Whether the text is the beginning of the region's id, of 6 digits or more: fewer would often mean
+ * several regions. */
+bool view_id_begins(const struct view_region *region, const char *text);
 
-#define VIEW_TEXT 64 /* enough for each of these */
-/* "4242", or "7@4026532201" when the pid counts in another pid namespace than ours. */
-void view_pid(const struct view *view, const struct gps_owner *owner, char text[VIEW_TEXT]);
-void view_size(uint64_t bytes, char text[VIEW_TEXT]);       /* "64 MiB" */
-void view_exact_size(uint64_t bytes, char text[VIEW_TEXT]); /* "64 MiB (67108864 bytes)" */
-void view_time(uint64_t realtime_ns, char text[VIEW_TEXT]);
-/* How long ago, in one unit: "5 min". */
-void view_age(const struct view *view, uint64_t since, char text[VIEW_TEXT]);
+/* Adds the names, or short ids, of the regions that `listed` accepts to a list (tool_list). Returns
+ * how many; at most VIEW_NAMES_MAX. */
+#define VIEW_NAMES_MAX 8
+size_t view_names(const struct view *view, bool (*listed)(const struct view_region *), char **list);
+
 uint64_t view_nanos_since(const struct view *view, uint64_t since);
 /* CLOCK_REALTIME of a start time in clock ticks since boot. */
 uint64_t view_start_time(const struct view *view, uint64_t ticks);
-const char *view_name(const struct view_region *region); /* "-" where it has none */
-const char *view_backing(uint32_t backing);
-bool view_kept(const struct view_region *region); /* by the keeper */
-/* "owner", "users", "forever", or a time: "10min". */
-void view_keep(const struct view_region *region, char text[VIEW_TEXT]);
-
-/* --- JSON --- */
-
-/* The members every listing gives: id name size device state backing owner users age, and of a kept
- * region keeper and keep. */
-void view_json_region(const struct view *view, const struct view_region *region, struct json *json);
-void view_json_owner(const struct gps_owner *owner, struct json *json); /* its members only */
 
 #endif

@@ -1,37 +1,22 @@
 /*
- * view_format.c - the words in which ls, show and their JSON speak of regions (view.h).
+ * view_format.c - how ls, show and their JSON print the facts of a view.
  */
-#include <stdio.h>
+#include "view_format.h"
+
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "config/config.h"
-#include "util/text.h"
-#include "view.h"
+#include "util/clock.h"
 
-#define SECOND 1000000000u
-
-bool view_dead(const struct view_region *region) {
-    return !region->owner_alive && region->hold_count == 0 && !region->creator_holds;
-}
-
-bool view_hidden(const struct view_region *region) {
-    bool freed = region->record.status.state == GPS_STATE_FREED;
-    return view_dead(region) || (freed && region->hold_count == 0);
-}
-
-bool view_pinned(const struct view_region *region) {
-    return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
-}
-
-const char *view_state(const struct view_region *region) {
+const char *view_format_state(const struct view_region *region) {
     if (region->owner_alive)
         return gps_state_name(region->record.status.state);
     return view_dead(region) ? "dead" : "orphaned";
 }
 
-enum term_colour view_state_colour(const struct view_region *region) {
+enum term_colour view_format_colour(const struct view_region *region) {
     if (view_hidden(region))
         return TERM_DIM;
     if (!region->owner_alive)
@@ -39,136 +24,106 @@ enum term_colour view_state_colour(const struct view_region *region) {
     return region->record.status.state == GPS_STATE_READY ? TERM_GREEN : TERM_YELLOW;
 }
 
-void view_pid(const struct view *view, const struct gps_owner *owner, char text[VIEW_TEXT]) {
+struct printable view_format_pid(const struct view *view, const struct gps_owner *owner) {
+    struct printable pid;
     if (owner->pid_ns == view->pid_ns)
-        snprintf(text, VIEW_TEXT, "%u", owner->pid);
+        snprintf(pid.text, sizeof(pid.text), "%u", owner->pid);
     else if (owner->pid_ns == 0)
-        snprintf(text, VIEW_TEXT, "%u@?", owner->pid);
+        snprintf(pid.text, sizeof(pid.text), "%u@?", owner->pid);
     else
-        snprintf(text, VIEW_TEXT, "%u@%llu", owner->pid, (unsigned long long)owner->pid_ns);
+        snprintf(pid.text, sizeof(pid.text), "%u@%" PRIu64, owner->pid, owner->pid_ns);
+    return pid;
 }
 
-void view_size(uint64_t bytes, char text[VIEW_TEXT]) {
-    struct gps_text out = gps_text_on(text, VIEW_TEXT);
-    gps_text_size(&out, bytes);
-}
-
-void view_exact_size(uint64_t bytes, char text[VIEW_TEXT]) {
-    struct gps_text out = gps_text_on(text, VIEW_TEXT);
-    gps_text_size(&out, bytes);
-    if (bytes < 1024)
-        return;
-    gps_text_str(&out, " (");
-    gps_text_dec(&out, bytes);
-    gps_text_str(&out, " bytes)");
-}
-
-void view_time(uint64_t realtime_ns, char text[VIEW_TEXT]) {
-    time_t seconds = (time_t)(realtime_ns / SECOND);
+struct printable view_format_time(uint64_t realtime_ns) {
+    struct printable time = {"?"};
+    time_t seconds = (time_t)(realtime_ns / GPS_SECOND);
     struct tm local;
-    if (localtime_r(&seconds, &local) == NULL || strftime(text, VIEW_TEXT, "%F %T", &local) == 0)
-        snprintf(text, VIEW_TEXT, "?");
+    if (!localtime_r(&seconds, &local) ||
+        strftime(time.text, sizeof(time.text), "%F %T", &local) == 0)
+        return (struct printable){"?"};
+    return time;
 }
 
-uint64_t view_nanos_since(const struct view *view, uint64_t since) {
-    return since < view->now ? view->now - since : 0;
+struct printable view_format_age(const struct view *view, uint64_t since) {
+    static const struct {
+        uint64_t below, unit; /* seconds */
+        const char *name;
+    } units[] = {{120, 1, "s"}, {120 * 60, 60, "min"}, {48 * 3600, 3600, "h"}};
+    const uint64_t seconds = view_nanos_since(view, since) / GPS_SECOND;
+    struct printable age;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (seconds < units[i].below) {
+            snprintf(age.text, sizeof(age.text), "%" PRIu64 " %s", seconds / units[i].unit,
+                     units[i].name);
+            return age;
+        }
+    snprintf(age.text, sizeof(age.text), "%" PRIu64 " days", seconds / 86400);
+    return age;
 }
 
-void view_age(const struct view *view, uint64_t since, char text[VIEW_TEXT]) {
-    unsigned long long seconds = view_nanos_since(view, since) / SECOND;
-    if (seconds < 120)
-        snprintf(text, VIEW_TEXT, "%llu s", seconds);
-    else if (seconds < 120 * 60)
-        snprintf(text, VIEW_TEXT, "%llu min", seconds / 60);
-    else if (seconds < 48 * 3600)
-        snprintf(text, VIEW_TEXT, "%llu h", seconds / 3600);
-    else
-        snprintf(text, VIEW_TEXT, "%llu days", seconds / 86400);
+const char *view_format_backing(const struct view_region *region) {
+    switch (region->record.backing) {
+    case GPS_BACKING_IPC:
+        return "ipc";
+    case GPS_BACKING_VMM:
+        return "vmm";
+    default:
+        return "unknown";
+    }
 }
 
-uint64_t view_start_time(const struct view *view, uint64_t ticks) {
-    struct timespec up;
-    uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    uint64_t uptime = (uint64_t)up.tv_sec * SECOND + (uint64_t)up.tv_nsec;
-    uint64_t started = ticks / hertz * SECOND + ticks % hertz * (SECOND / hertz);
-    return started < uptime ? view->now - (uptime - started) : view->now;
-}
-
-const char *view_name(const struct view_region *region) {
+const char *view_format_name(const struct view_region *region) {
     return region->record.name[0] != 0 ? region->record.name : "-";
 }
 
-const char *view_backing(uint32_t backing) {
-    return backing == GPS_BACKING_IPC ? "ipc" : backing == GPS_BACKING_VMM ? "vmm" : "unknown";
-}
-
-bool view_kept(const struct view_region *region) {
-    return region->record.backing == GPS_BACKING_VMM;
-}
-
-void view_keep(const struct view_region *region, char text[VIEW_TEXT]) {
-    static const char *const words[] = {
-        [GPS_KEEP_OWNER] = "owner", [GPS_KEEP_USERS] = "users", [GPS_KEEP_FOREVER] = "forever"};
-    char time[VIEW_TEXT];
-    struct gps_text out = GPS_TEXT(time);
-    if (region->record.keep != GPS_KEEP_FOR) {
-        snprintf(text, VIEW_TEXT, "%s", words[region->record.keep]);
-        return;
+struct printable view_format_keep(const struct view_region *region) {
+    switch (region->record.keep) {
+    case GPS_KEEP_OWNER:
+        return (struct printable){"owner"};
+    case GPS_KEEP_USERS:
+        return (struct printable){"users"};
+    case GPS_KEEP_FOREVER:
+        return (struct printable){"forever"};
+    default:
+        break;
     }
-    gps_text_duration(&out, region->record.keep_for);
-    size_t number = strcspn(time, " "); /* as one writes it in a configuration */
-    snprintf(text, VIEW_TEXT, "%.*s%s", (int)number, time,
-             time[number] == ' ' ? time + number + 1 : "");
+    struct printable keep = printable_duration(region->record.keep_for);
+    char *blank = strchr(keep.text, ' ');
+    if (blank) /* a configuration has none */
+        memmove(blank, blank + 1, strlen(blank));
+    return keep;
 }
 
 /* --- JSON --- */
 
-void view_json_owner(const struct gps_owner *owner, struct json *json) {
-    json_number(json, "pid", owner->pid);
-    json_text(json, "command", owner->command);
-    json_number(json, "pid_ns", owner->pid_ns);
+json_t *view_format_owner_json(const struct gps_owner *owner) {
+    return json_tree_pack("{s:I, s:o, s:I}", "pid", (json_int_t)owner->pid, "command",
+                          json_tree_string(owner->command), "pid_ns", owner->pid_ns);
 }
 
-static void json_users(const struct view_region *region, struct json *json) {
-    json_open(json, "users", '[');
+static json_t *users_json(const struct view_region *region) {
+    json_t *users = json_tree_pack("[]");
     for (size_t i = 0; i < region->hold_count; i++) {
         const struct gps_owner *owner = &region->holds[i].owner;
-        if (i > 0 && gps_owner_equal(owner, &region->holds[i - 1].owner))
-            continue;
-        json_open(json, NULL, '{');
-        view_json_owner(owner, json);
-        json_close(json, '}');
+        if (i == 0 || !gps_owner_equal(owner, &region->holds[i - 1].owner))
+            json_tree_append(users, view_format_owner_json(owner));
     }
-    json_close(json, ']');
+    return users;
 }
 
-static void json_kept(const struct view_region *region, struct json *json) {
-    char keep[VIEW_TEXT];
-    view_keep(region, keep);
-    json_open(json, "keeper", '{');
-    view_json_owner(&region->record.owner, json);
-    json_close(json, '}');
-    json_text(json, "keep", keep);
-}
-
-void view_json_region(const struct view *view, const struct view_region *region,
-                      struct json *json) {
+void view_format_region_json(const struct view *view, const struct view_region *region,
+                             json_t *object) {
     const struct gps_region_record *record = &region->record;
-    char id[GPS_ID_HEX], device[41];
-    gps_id_format(&record->id, id);
-    gps_format_uuid(record->device, device);
-    json_text(json, "id", id);
-    json_text(json, "name", record->name[0] != 0 ? record->name : NULL);
-    json_number(json, "size", record->requested);
-    json_text(json, "device", device);
-    json_text(json, "state", view_state(region));
-    json_text(json, "backing", view_backing(record->backing));
-    json_open(json, "owner", '{');
-    view_json_owner(gps_record_creator(record), json);
-    json_close(json, '}');
+    json_tree_add(object, "{s:s, s:o, s:I, s:s, s:s, s:s, s:o}", "id",
+                  printable_id(&record->id).text, "name",
+                  json_tree_string(record->name[0] != 0 ? record->name : NULL), "size",
+                  record->requested, "device", printable_uuid(record->device).text, "state",
+                  view_format_state(region), "backing", view_format_backing(region), "owner",
+                  view_format_owner_json(gps_record_creator(record)));
     if (view_kept(region))
-        json_kept(region, json);
-    json_users(region, json);
-    json_seconds(json, "age", view_nanos_since(view, record->created));
+        json_tree_add(object, "{s:o, s:s}", "keeper", view_format_owner_json(&record->owner),
+                      "keep", view_format_keep(region).text);
+    json_tree_add(object, "{s:o, s:o}", "users", users_json(region), "age",
+                  json_tree_seconds(view_nanos_since(view, record->created)));
 }

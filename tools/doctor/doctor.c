@@ -1,48 +1,21 @@
 /*
- * doctor.c - `gpushare doctor`: what would keep sharing from working here, and what to do about it.
+ * doctor.c - `gpushare doctor`: looks for what would keep sharing from working here, with remedies.
  *
- * Owns the list of checks and the report; the checks are in doctor_*.c, by what they look at.
+ * Owns the list of checks and the report; the checks are in doctor_*.c, by subject.
  */
 #include "doctor.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/json.h"
+#include "cli/json_tree.h"
 #include "cli/term.h"
 #include "cli/tool.h"
 #include "config/config.h"
-#include "util/text.h"
 
-#define DOCTOR_TEXT   8192
 #define DOCTOR_INDENT 19 /* "FAIL  config       " */
 
 enum { OPTION_JSON, OPTION_TIMEOUT };
-
-static char *vformat(const char *format, va_list args) {
-    char text[DOCTOR_TEXT], clean[DOCTOR_TEXT];
-    struct gps_text out = GPS_TEXT(clean);
-    vsnprintf(text, sizeof(text), format, args);
-    gps_text_plain(&out, text);
-    return tool_copy(clean);
-}
-
-void doctor_say(struct doctor *doctor, enum doctor_verdict verdict, const char *check,
-                const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    doctor->list = tool_grow(doctor->list, doctor->count, sizeof(*doctor->list));
-    doctor->list[doctor->count++] = (struct diagnosis){verdict, check, vformat(format, args), NULL};
-    va_end(args);
-}
-
-void doctor_remedy(struct doctor *doctor, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    doctor->list[doctor->count - 1].remedy = vformat(format, args);
-    va_end(args);
-}
 
 static void examine(struct doctor *doctor) {
     static void (*const checks[])(struct doctor *) = {
@@ -81,29 +54,26 @@ static void print_text(const struct doctor *doctor, const size_t *counts) {
 
 static void print_json(const struct doctor *doctor) {
     static const char *const names[] = {"ok", "warn", "fail"};
-    struct json json = {0};
-    json_open(&json, NULL, '[');
+    json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < doctor->count; i++) {
         const struct diagnosis *diagnosis = &doctor->list[i];
-        json_open(&json, NULL, '{');
-        json_text(&json, "check", diagnosis->check);
-        json_text(&json, "result", names[diagnosis->verdict]);
-        json_text(&json, "message", diagnosis->message);
-        json_text(&json, "remedy", diagnosis->remedy);
-        json_close(&json, '}');
+        json_tree_append(array, json_tree_pack("{s:s, s:s, s:o, s:o}", "check", diagnosis->check,
+                                               "result", names[diagnosis->verdict], "message",
+                                               json_tree_string(diagnosis->message), "remedy",
+                                               json_tree_string(diagnosis->remedy)));
     }
-    json_close(&json, ']');
+    json_tree_print(stdout, array);
 }
 
 static int run_doctor(const struct tool_args *args) {
     struct doctor doctor = {.command = args->operands[0]};
     const char *timeout = args->values[OPTION_TIMEOUT];
-    size_t counts[3] = {0};
-    if (!gps_parse_duration(timeout != NULL ? timeout : "30s", &doctor.timeout)) {
+    if (!gps_parse_duration(timeout ? timeout : "30s", &doctor.timeout)) {
         tool_error("--timeout '%s' is not a time; allowed: 500ms, 30s, 2min ...", timeout);
         return TOOL_USAGE;
     }
     examine(&doctor);
+    size_t counts[3] = {0};
     for (size_t i = 0; i < doctor.count; i++)
         counts[doctor.list[i].verdict]++;
     if (args->values[OPTION_JSON])

@@ -1,5 +1,5 @@
 /*
- * doctor_directory.c - can the published directory be made and used, and is there room in it.
+ * doctor_directory.c - checks that the published directory can be made and used, and has room.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -10,33 +10,35 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "cli/printable.h"
 #include "directory/view.h"
 #include "doctor.h"
 
 #define ROOM_NEEDED (1u << 20) /* less, and the store publishes nothing */
 #define ROOM_WANTED (8u << 20) /* some 2,000 regions and processes */
 
-static bool check_words(struct doctor *doctor, const struct view_place *place) {
+static bool check_environment(struct doctor *doctor, const struct view_place *place) {
     if (place->root[0] != '/') {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "GPUSHARE_DIR '%s' is not an absolute path",
-                   place->root);
-        doctor_remedy(doctor, "set it to a path that begins with /, or unset it");
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "GPUSHARE_DIR '%s' is not an absolute path",
+                      place->root);
+        diagnosis_remedy(doctor, "set it to a path that begins with /, or unset it");
         return false;
     }
     if (!gps_name_valid(place->name_space)) {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "GPUSHARE_NAMESPACE '%s' is not a valid name",
-                   place->name_space);
-        doctor_remedy(doctor, "use 1 to 127 of [A-Za-z0-9._-] without a leading dot, or unset it");
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory",
+                      "GPUSHARE_NAMESPACE '%s' is not a valid name", place->name_space);
+        diagnosis_remedy(doctor,
+                         "use 1 to 127 of [A-Za-z0-9._-] without a leading dot, or unset it");
         return false;
     }
     return true;
 }
 
 /* The nearest directory above the root, or the root itself, that exists. */
-static void existing(const char *root, char path[GPS_STORE_PATH]) {
-    struct stat status;
+static void find_existing(const char *root, char path[GPS_STORE_PATH]) {
+    struct stat info;
     snprintf(path, GPS_STORE_PATH, "%s", root);
-    while (path[1] != 0 && stat(path, &status) != 0) {
+    while (path[1] != 0 && stat(path, &info) != 0) {
         char *slash = strrchr(path, '/');
         slash[slash == path ? 1 : 0] = 0;
     }
@@ -44,16 +46,16 @@ static void existing(const char *root, char path[GPS_STORE_PATH]) {
 
 static bool check_parent(struct doctor *doctor, const struct view_place *place, const char *above) {
     if (!place->chosen && access("/dev/shm", F_OK) != 0) {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "there is no /dev/shm");
-        doctor_remedy(doctor,
-                      "mount -t tmpfs -o mode=1777 tmpfs /dev/shm, or set GPUSHARE_DIR to a "
-                      "directory on a tmpfs");
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "there is no /dev/shm");
+        diagnosis_remedy(doctor,
+                         "mount -t tmpfs -o mode=1777 tmpfs /dev/shm, or set GPUSHARE_DIR to a "
+                         "directory on a tmpfs");
         return false;
     }
     if (strcmp(above, place->root) != 0 && access(above, W_OK | X_OK) != 0) {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "%s cannot be made: %s: %s", place->root,
-                   above, strerror(errno));
-        doctor_remedy(
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s cannot be made: %s: %s", place->root,
+                      above, strerror(errno));
+        diagnosis_remedy(
             doctor, "make %s writable for you, or set GPUSHARE_DIR to a directory of yours", above);
         return false;
     }
@@ -62,71 +64,73 @@ static bool check_parent(struct doctor *doctor, const struct view_place *place, 
 
 static void check_room(struct doctor *doctor, const char *above) {
     struct statfs system;
-    char room[VIEW_TEXT];
     if (statfs(above, &system) != 0)
         return;
     uint64_t left = (uint64_t)system.f_bavail * (uint64_t)system.f_bsize;
-    view_size(left, room);
+    const struct printable size = printable_size(left);
     if (left < ROOM_WANTED) {
-        doctor_say(doctor, left < ROOM_NEEDED ? DOCTOR_FAIL : DOCTOR_WARN, "room",
-                   "%s left in %s; a region or process needs 4 KiB, and the last 1 MiB is not used",
-                   room, above);
-        doctor_remedy(doctor,
-                      "remove files there (gpushare gc), or enlarge it (docker: --shm-size)");
+        diagnosis_add(
+            doctor, left < ROOM_NEEDED ? DOCTOR_FAIL : DOCTOR_WARN, "room",
+            "%s left in %s; a region or process needs 4 KiB, and the last 1 MiB is not used",
+            size.text, above);
+        diagnosis_remedy(doctor,
+                         "remove files there (gpushare gc), or enlarge it (docker: --shm-size)");
     } else if (system.f_type != TMPFS_MAGIC) {
-        doctor_say(doctor, DOCTOR_WARN, "room",
-                   "%s left in %s, which is not a tmpfs: slower, and "
-                   "wrong if it is a network file system",
-                   room, above);
-        doctor_remedy(doctor, "set GPUSHARE_DIR to a directory on a tmpfs that all processes see");
+        diagnosis_add(doctor, DOCTOR_WARN, "room",
+                      "%s left in %s, which is not a tmpfs: slower, and "
+                      "wrong if it is a network file system",
+                      size.text, above);
+        diagnosis_remedy(doctor,
+                         "set GPUSHARE_DIR to a directory on a tmpfs that all processes see");
     } else {
-        doctor_say(doctor, DOCTOR_OK, "room", "%s left in %s", room, above);
+        diagnosis_add(doctor, DOCTOR_OK, "room", "%s left in %s", size.text, above);
     }
 }
 
-/* Which of the two directories the store refused, and why. */
-static void explain_refusal(struct doctor *doctor, const struct view_place *place, int error) {
+/* The store refused the root or the namespace's directory in it. */
+static void explain_refusal(struct doctor *doctor, const struct view_place *place, int status) {
     char full[2 * GPS_STORE_PATH];
     const char *path = place->root;
-    struct stat status;
+    struct stat info;
     snprintf(full, sizeof(full), "%s/%s", place->root, place->name_space);
-    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-        (status.st_mode & 077) == 0)
+    if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+        (info.st_mode & 077) == 0)
         path = full;
-    if (lstat(path, &status) != 0) {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "%s: %s", path, view_store_trouble(error));
-    } else if (!S_ISDIR(status.st_mode)) {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "%s is not a directory", path);
-        doctor_remedy(doctor, "remove it, or set GPUSHARE_DIR to another directory");
-    } else if (status.st_uid != geteuid()) {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "%s belongs to uid %u, you are %u", path,
-                   status.st_uid, geteuid());
-        doctor_remedy(doctor, "use one uid for all programs that share, or set GPUSHARE_DIR to a "
-                              "directory of yours");
-    } else if ((status.st_mode & 077) != 0) {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "%s is open to others: its mode is %04o", path,
-                   status.st_mode & 07777);
-        doctor_remedy(doctor, "chmod 700 %s", path);
+    if (lstat(path, &info) != 0) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", path, view_store_trouble(status));
+    } else if (!S_ISDIR(info.st_mode)) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s is not a directory", path);
+        diagnosis_remedy(doctor, "remove it, or set GPUSHARE_DIR to another directory");
+    } else if (info.st_uid != geteuid()) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s belongs to uid %u, you are %u", path,
+                      info.st_uid, geteuid());
+        diagnosis_remedy(doctor,
+                         "use one uid for all programs that share, or set GPUSHARE_DIR to a "
+                         "directory of yours");
+    } else if ((info.st_mode & 077) != 0) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s is open to others: its mode is %04o",
+                      path, info.st_mode & 07777);
+        diagnosis_remedy(doctor, "chmod 700 %s", path);
     } else {
-        doctor_say(doctor, DOCTOR_FAIL, "directory", "%s: %s", path, view_store_trouble(error));
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", path, view_store_trouble(status));
     }
 }
 
 void doctor_directory(struct doctor *doctor) {
     struct view_place place;
-    struct gps_store store;
-    char above[GPS_STORE_PATH];
     view_place_get(&place);
-    if (!check_words(doctor, &place))
+    if (!check_environment(doctor, &place))
         return;
-    existing(place.root, above);
+    char above[GPS_STORE_PATH];
+    find_existing(place.root, above);
     if (!check_parent(doctor, &place, above))
         return;
-    int error = view_store(&place, &store);
-    if (error == 0 || error == -ENOENT)
-        doctor_say(doctor, DOCTOR_OK, "directory", "%s%s; programs of uid %u share there",
-                   store.path, error == 0 ? "" : " (the first program makes it)", geteuid());
+    struct gps_store store;
+    int status = view_store(&place, false, &store);
+    if (status == 0 || status == -ENOENT)
+        diagnosis_add(doctor, DOCTOR_OK, "directory", "%s%s; programs of uid %u share there",
+                      store.path, status == 0 ? "" : " (the first program makes it)", geteuid());
     else
-        explain_refusal(doctor, &place, error);
+        explain_refusal(doctor, &place, status);
     check_room(doctor, above);
 }

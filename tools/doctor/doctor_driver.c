@@ -1,13 +1,13 @@
 /*
- * doctor_driver.c - is there a driver that answers, and what can its GPUs share.
+ * doctor_driver.c - checks that a driver answers, and that its GPUs can be shared.
  *
- * The driver is asked in a child, because one in a bad state can crash or hang whoever calls it,
- * even beyond a signal's reach. So the child has none of our descriptors but one pipe, and past the
- * time-out it is killed and, if it will not die, left behind.
+ * The driver is asked in a child, because a driver in a bad state can crash or hang its caller,
+ * even beyond a signal's reach. So the child has none of our descriptors but one pipe. After the
+ * time-out it is killed and, if it does not die, left behind.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,13 +18,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/printable.h"
 #include "config/config.h"
 #include "doctor.h"
+#include "util/clock.h"
 
 #define DRIVER_GPUS            16
 #define COMPUTE_MODE_ATTRIBUTE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
 
-enum stage { STAGE_LOAD, STAGE_INIT, STAGE_COUNT, STAGE_DONE };
+enum step { STEP_LOAD, STEP_INIT, STEP_COUNT, STEP_DONE };
 
 enum compute_mode { COMPUTE_DEFAULT = 0, COMPUTE_PROHIBITED = 2, COMPUTE_EXCLUSIVE = 3 };
 
@@ -34,15 +36,17 @@ struct gpu {
     int compute_mode;
 };
 
-/* What the child tells, all at once. */
+/* The child's answer: one write that the pipe keeps whole. */
 struct answer {
-    enum stage stage; /* the one that `code` or `error` is about */
-    int code;         /* CUresult */
+    enum step step; /* the step that `code` or `error` belongs to */
+    int code;       /* CUresult */
     int version;
     int count;
     char error[512]; /* of dlopen */
     struct gpu gpus[DRIVER_GPUS];
 };
+
+_Static_assert(sizeof(struct answer) <= PIPE_BUF, "an answer is one write");
 
 /* cuda.h is not needed for six functions whose ABI is fixed. */
 struct driver {
@@ -70,7 +74,7 @@ static bool load(struct driver *driver, struct answer *answer) {
     if (!driver->uuid)
         *(void **)&driver->uuid = dlsym(libcuda, "cuDeviceGetUuid");
     *(void **)&driver->attribute = dlsym(libcuda, "cuDeviceGetAttribute");
-    if (driver->init && driver->version && driver->count && driver->name != NULL && driver->uuid &&
+    if (driver->init && driver->version && driver->count && driver->name && driver->uuid &&
         driver->attribute)
         return true;
     snprintf(answer->error, sizeof(answer->error), "functions are missing in it");
@@ -81,12 +85,12 @@ static void ask(struct answer *answer) {
     struct driver driver;
     if (!load(&driver, answer))
         return;
-    answer->stage = STAGE_INIT;
+    answer->step = STEP_INIT;
     answer->code = driver.init(0);
     driver.version(&answer->version);
     if (answer->code != 0)
         return;
-    answer->stage = STAGE_COUNT;
+    answer->step = STEP_COUNT;
     answer->code = driver.count(&answer->count);
     if (answer->code != 0)
         return;
@@ -96,11 +100,11 @@ static void ask(struct answer *answer) {
         driver.uuid(gpu->uuid, i);
         driver.attribute(&gpu->compute_mode, COMPUTE_MODE_ATTRIBUTE, i);
     }
-    answer->stage = STAGE_DONE;
+    answer->step = STEP_DONE;
 }
 
 static void run_child(int out) {
-    struct answer answer = {.stage = STAGE_LOAD};
+    struct answer answer = {.step = STEP_LOAD};
     int null = open("/dev/null", O_RDWR);
     for (int i = 0; i <= STDERR_FILENO; i++)
         dup2(null, i);
@@ -112,34 +116,14 @@ static void run_child(int out) {
 
 /* --- in the parent --- */
 
-static uint64_t monotonic(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+/* False: no answer came, or none within the time-out (then *late). */
+static bool await_answer(int from, struct answer *answer, uint64_t timeout, bool *late) {
+    struct pollfd ready = {.fd = from, .events = POLLIN};
+    *late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;
+    return !*late && read(from, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
-/* Bytes read until the end, the limit or the time-out (then *late). */
-static size_t read_until(int from, void *into, size_t size, uint64_t timeout, bool *late) {
-    uint64_t end = monotonic() + timeout;
-    size_t length = 0;
-    for (*late = false; length < size;) {
-        uint64_t now = monotonic();
-        struct pollfd ready = {.fd = from, .events = POLLIN};
-        uint64_t left = now < end ? (end - now) / 1000000 + 1 : 0;
-        *late = now >= end;
-        if (*late || poll(&ready, 1, left < 60000 ? (int)left : 60000) < 0)
-            break;
-        if (ready.revents == 0)
-            continue;
-        ssize_t count = read(from, (char *)into + length, size - length);
-        if (count <= 0)
-            break;
-        length += (size_t)count;
-    }
-    return length;
-}
-
-/* Its wait status; -1 when it does not even die of SIGKILL. */
+/* The child's wait status; -1 when it does not even die of SIGKILL. */
 static int reap(pid_t child, bool kill_it) {
     const struct timespec pause = {.tv_nsec = 10000000};
     int status;
@@ -182,41 +166,41 @@ static void explain(struct doctor *doctor, const char *call, int code) {
     for (size_t i = 0; i < sizeof(explanations) / sizeof(explanations[0]); i++)
         if (explanations[i].code == code)
             known = &explanations[i];
-    doctor_say(doctor, DOCTOR_FAIL, "driver", "%s gives %d: %s", call, code,
-               known != NULL ? known->meaning : "see CUresult in the CUDA driver's documentation");
-    doctor_remedy(doctor, "%s", known != NULL ? known->remedy : "see nvidia-smi and dmesg");
+    diagnosis_add(doctor, DOCTOR_FAIL, "driver", "%s gives %d: %s", call, code,
+                  known ? known->meaning : "see CUresult in the CUDA driver's documentation");
+    diagnosis_remedy(doctor, "%s", known ? known->remedy : "see nvidia-smi and dmesg");
 }
 
 static void judge_gpu(struct doctor *doctor, int index, const struct gpu *gpu) {
-    char uuid[41];
-    gps_format_uuid(gpu->uuid, uuid);
-    bool slice = strstr(gpu->name, "MIG") != NULL;
+    const bool slice = strstr(gpu->name, "MIG");
     const char *trouble = slice                                     ? ", a MIG instance"
                           : gpu->compute_mode == COMPUTE_EXCLUSIVE  ? ", exclusive to one process"
                           : gpu->compute_mode == COMPUTE_PROHIBITED ? ", closed to all processes"
                                                                     : "";
     enum doctor_verdict verdict = trouble[0] == 0 || slice ? DOCTOR_OK : DOCTOR_FAIL;
-    doctor_say(doctor, slice ? DOCTOR_WARN : verdict, "gpu", "%d: %s, %s%s", index, gpu->name, uuid,
-               trouble);
+    diagnosis_add(doctor, slice ? DOCTOR_WARN : verdict, "gpu", "%d: %s, %s%s", index, gpu->name,
+                  printable_uuid(gpu->uuid).text, trouble);
     if (slice)
-        doctor_remedy(doctor, "memory can only be shared within one MIG instance");
+        diagnosis_remedy(doctor, "memory can only be shared within one MIG instance");
     else if (verdict == DOCTOR_FAIL)
-        doctor_remedy(doctor, "two processes must use it at once: nvidia-smi -c DEFAULT (or MPS)");
+        diagnosis_remedy(doctor,
+                         "two processes must use it at once: nvidia-smi -c DEFAULT (or MPS)");
 }
 
 static void judge(struct doctor *doctor, const struct answer *answer) {
-    if (answer->stage == STAGE_LOAD) {
-        doctor_say(doctor, DOCTOR_FAIL, "driver", "no driver: %s", answer->error);
-        doctor_remedy(doctor, "install NVIDIA's driver; in a container, start it with the NVIDIA "
-                              "container toolkit (--gpus all)");
-    } else if (answer->stage == STAGE_INIT) {
+    if (answer->step == STEP_LOAD) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no driver: %s", answer->error);
+        diagnosis_remedy(doctor,
+                         "install NVIDIA's driver; in a container, start it with the NVIDIA "
+                         "container toolkit (--gpus all)");
+    } else if (answer->step == STEP_INIT) {
         explain(doctor, "cuInit", answer->code);
-    } else if (answer->stage == STAGE_COUNT || answer->count == 0) {
+    } else if (answer->step == STEP_COUNT || answer->count == 0) {
         explain(doctor, "cuDeviceGetCount", answer->count == 0 ? 100 : answer->code);
     } else {
-        doctor_say(doctor, DOCTOR_OK, "driver", "libcuda.so.1 for CUDA %d.%d, %d GPU%s",
-                   answer->version / 1000, answer->version % 1000 / 10, answer->count,
-                   answer->count == 1 ? "" : "s");
+        diagnosis_add(doctor, DOCTOR_OK, "driver", "libcuda.so.1 for CUDA %d.%d, %d GPU%s",
+                      answer->version / 1000, answer->version % 1000 / 10, answer->count,
+                      answer->count == 1 ? "" : "s");
         for (int i = 0; i < answer->count && i < DRIVER_GPUS; i++)
             judge_gpu(doctor, i, &answer->gpus[i]);
     }
@@ -224,33 +208,35 @@ static void judge(struct doctor *doctor, const struct answer *answer) {
 
 static void judge_silence(struct doctor *doctor, bool late, int status) {
     if (late)
-        doctor_say(doctor, DOCTOR_FAIL, "driver", "the driver did not answer within %llu s%s",
-                   (unsigned long long)(doctor->timeout / 1000000000),
-                   status == -1 ? ", and the process that asked cannot even be killed" : "");
+        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "the driver did not answer within %llu s%s",
+                      (unsigned long long)(doctor->timeout / GPS_SECOND),
+                      status == -1 ? ", and the process that asked cannot even be killed" : "");
     else if (status != -1 && WIFSIGNALED(status))
-        doctor_say(doctor, DOCTOR_FAIL, "driver",
-                   "a process that asks the driver dies of signal %d", WTERMSIG(status));
+        diagnosis_add(doctor, DOCTOR_FAIL, "driver",
+                      "a process that asks the driver dies of signal %d", WTERMSIG(status));
     else
-        doctor_say(doctor, DOCTOR_FAIL, "driver", "a process that asks the driver ends silently");
-    doctor_remedy(doctor, "see nvidia-smi, and dmesg for Xid errors; reload the driver or reboot");
+        diagnosis_add(doctor, DOCTOR_FAIL, "driver",
+                      "a process that asks the driver ends silently");
+    diagnosis_remedy(doctor,
+                     "see nvidia-smi, and dmesg for Xid errors; reload the driver or reboot");
 }
 
 void doctor_driver(struct doctor *doctor) {
-    struct answer answer;
     int ends[2];
-    bool late;
     pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0) {
-        doctor_say(doctor, DOCTOR_FAIL, "driver", "no process could be started to ask it");
+        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no process could be started to ask it");
         return;
     }
     if (child == 0)
         run_child(ends[1]);
     close(ends[1]);
-    size_t length = read_until(ends[0], &answer, sizeof(answer), doctor->timeout, &late);
+    struct answer answer;
+    bool late;
+    const bool answered = await_answer(ends[0], &answer, doctor->timeout, &late);
     close(ends[0]);
-    int status = reap(child, length < sizeof(answer));
-    if (length == sizeof(answer))
+    int status = reap(child, !answered);
+    if (answered)
         judge(doctor, &answer);
     else
         judge_silence(doctor, late, status);

@@ -1,5 +1,5 @@
 /*
- * doctor_keeper.c - is there a keeper for regions of backing = vmm, or can one be started.
+ * doctor_keeper.c - checks that a keeper for regions of backing = vmm runs, or can be started.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,43 +12,46 @@
 #include "doctor.h"
 #include "keeper/keeper_client.h"
 #include "keeper/keeper_spawn.h"
+#include "util/clock.h"
 
-#define PATIENCE (UINT64_C(2) * 1000000000)
+#define PATIENCE (2 * GPS_SECOND)
 
-/* True when there is no more to say. */
-static bool check_living(struct doctor *doctor) {
+/* False: no keeper runs. */
+static bool check_running(struct doctor *doctor) {
     struct view_place place;
     struct gps_store store;
+    view_place_get(&place);
+    if (view_store(&place, false, &store) != 0)
+        return false;
     struct gps_owner self, keeper;
     uint64_t regions;
-    view_place_get(&place);
-    if (view_store(&place, &store) != 0)
-        return false;
     gps_owner_self(&self);
-    int error = gps_keeper_ping(&store, &self, PATIENCE, &keeper, &regions);
-    if (error == 0) {
-        doctor_say(doctor, DOCTOR_OK, "keeper", "%s, pid %u, keeps %" PRIu64 " region%s",
-                   keeper.command, keeper.pid, regions, regions == 1 ? "" : "s");
-    } else if (error != -ENOENT) {
-        doctor_say(doctor, DOCTOR_FAIL, "keeper", "%s/keeper does not answer: %s", store.path,
-                   strerror(-error));
-        doctor_remedy(doctor, "end that process; programs start another one");
+    int status = gps_keeper_ping(&store, &self, PATIENCE, &keeper, &regions);
+    if (status == 0) {
+        diagnosis_add(doctor, DOCTOR_OK, "keeper", "%s, pid %u, keeps %" PRIu64 " region%s",
+                      keeper.command, keeper.pid, regions, regions == 1 ? "" : "s");
+    } else if (status != -ENOENT) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "keeper", "%s/keeper does not answer: %s", store.path,
+                      strerror(-status));
+        diagnosis_remedy(doctor, "end that process; programs start another one");
     }
-    return error != -ENOENT;
+    return status != -ENOENT;
 }
 
 void doctor_keeper(struct doctor *doctor) {
     char path[PATH_MAX];
-    if (check_living(doctor))
+    if (check_running(doctor))
         return;
-    int error = gps_spawn_program(path, sizeof(path));
-    if (error == 0) {
-        doctor_say(doctor, DOCTOR_OK, "keeper", "none now; programs that need one start %s", path);
+    int status = gps_spawn_program(path, sizeof(path));
+    if (status == 0) {
+        diagnosis_add(doctor, DOCTOR_OK, "keeper", "none now; programs that need one start %s",
+                      path);
         return;
     }
-    doctor_say(doctor, DOCTOR_WARN, "keeper",
-               "programs cannot start one, so regions of backing = vmm stay private: %s",
-               strerror(-error));
-    doctor_remedy(doctor, "set GPUSHARE_KEEPER to the path of this tool, or install it in ../bin "
-                          "from the library's directory");
+    diagnosis_add(doctor, DOCTOR_WARN, "keeper",
+                  "programs cannot start one, so regions of backing = vmm stay private: %s",
+                  strerror(-status));
+    diagnosis_remedy(doctor,
+                     "set GPUSHARE_KEEPER to the path of this tool, or install it in ../bin "
+                     "from the library's directory");
 }

@@ -1,8 +1,7 @@
 /*
- * doctor_library.c - does the library load, what else is preloaded, can a program be preloaded at
- * all.
+ * doctor_library.c - checks that the library loads, lists other preloaded libraries, and judges a
+ * command.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
@@ -14,6 +13,7 @@
 
 #include "doctor.h"
 #include "run/executable.h"
+#include "run/library.h"
 
 /* In the child: /bin/true with only the library preloaded, its stderr in the pipe. */
 static void start_true(const char *library, int out) {
@@ -37,8 +37,7 @@ static void read_all(int from, char *text, size_t size) {
         text[--length] = 0;
 }
 
-/* The loader only complains when it cannot preload, and goes on: any word on stderr is a failure.
- */
+/* A loader that cannot preload complains and goes on: so any text on stderr is a failure. */
 static bool loads(const char *library, char *said, size_t size) {
     int ends[2], status = 0;
     said[0] = 0;
@@ -61,56 +60,58 @@ static bool loads(const char *library, char *said, size_t size) {
 void doctor_library(struct doctor *doctor) {
     char library[PATH_MAX], said[1024];
     if (!library_find(library)) {
-        doctor_say(doctor, DOCTOR_FAIL, "library", "libgpushare.so not found; looked at: %s",
-                   library);
-        doctor_remedy(doctor, "set GPUSHARE_LIBRARY to its path, or put it beside this tool");
+        diagnosis_add(doctor, DOCTOR_FAIL, "library", "libgpushare.so not found; looked at: %s",
+                      library);
+        diagnosis_remedy(doctor, "set GPUSHARE_LIBRARY to its path, or put it beside this tool");
     } else if (!library_preloadable(library)) {
-        doctor_say(doctor, DOCTOR_FAIL, "library",
-                   "%s: LD_PRELOAD cannot hold a path with a blank or a colon", library);
-        doctor_remedy(doctor, "set GPUSHARE_LIBRARY to a symbolic link without");
+        diagnosis_add(doctor, DOCTOR_FAIL, "library",
+                      "%s: LD_PRELOAD cannot hold a path with a blank or a colon", library);
+        diagnosis_remedy(doctor, "set GPUSHARE_LIBRARY to a symbolic link without");
     } else if (!loads(library, said, sizeof(said))) {
-        doctor_say(doctor, DOCTOR_FAIL, "library", "%s does not load: %s", library, said);
-        doctor_remedy(doctor, "use a library that is built for this machine and its glibc %s",
-                      gnu_get_libc_version());
+        diagnosis_add(doctor, DOCTOR_FAIL, "library", "%s does not load: %s", library, said);
+        diagnosis_remedy(doctor, "use a library that is built for this machine and its glibc %s",
+                         gnu_get_libc_version());
     } else {
-        doctor_say(doctor, DOCTOR_OK, "library", "%s loads, with glibc %s", library,
-                   gnu_get_libc_version());
+        diagnosis_add(doctor, DOCTOR_OK, "library", "%s loads, with glibc %s", library,
+                      gnu_get_libc_version());
     }
 }
 
 void doctor_preload(struct doctor *doctor) {
     const char *preload = getenv("LD_PRELOAD");
     if (!preload || preload[0] == 0) {
-        doctor_say(doctor, DOCTOR_OK, "preload", "LD_PRELOAD is not set");
+        diagnosis_add(doctor, DOCTOR_OK, "preload", "LD_PRELOAD is not set");
         return;
     }
-    if (strstr(preload, "libgpushare.so") != NULL)
-        doctor_say(doctor, DOCTOR_OK, "preload", "LD_PRELOAD has the library already: %s", preload);
+    if (strstr(preload, "libgpushare.so"))
+        diagnosis_add(doctor, DOCTOR_OK, "preload", "LD_PRELOAD has the library already: %s",
+                      preload);
     else
-        doctor_say(doctor, DOCTOR_OK, "preload",
-                   "LD_PRELOAD is set; gpushare run puts its library in front of: %s", preload);
-    if (strstr(preload, "libvgpu") != NULL || strstr(preload, "nvshare") != NULL) {
+        diagnosis_add(doctor, DOCTOR_OK, "preload",
+                      "LD_PRELOAD is set; gpushare run puts its library in front of: %s", preload);
+    if (strstr(preload, "libvgpu") || strstr(preload, "nvshare")) {
         doctor->list[doctor->count - 1].verdict = DOCTOR_WARN;
-        doctor_remedy(doctor, "another library there steps between programs and the driver too; if "
-                              "anything looks odd, try without it");
+        diagnosis_remedy(doctor,
+                         "another library there steps between programs and the driver too; if "
+                         "anything looks odd, try without it");
     }
 }
 
 void doctor_command(struct doctor *doctor) {
-    char path[PATH_MAX], why[PATH_MAX + 128];
     if (!doctor->command)
         return;
-    int error = program_find(doctor->command, path);
-    if (error != 0) {
-        doctor_say(doctor, DOCTOR_FAIL, "command", "'%s': %s", doctor->command,
-                   error == -ENOENT ? "not found" : "not an executable file");
-        doctor_remedy(doctor, "check its path and mode, and PATH");
-    } else if (program_obstacle(path, why, sizeof(why))) {
-        doctor_say(doctor, DOCTOR_FAIL, "command", "%s %s", path, why);
-        doctor_remedy(doctor,
-                      "gpushare cannot step in; use a dynamically linked, unprivileged build "
-                      "for this machine");
+    char path[PATH_MAX], why[PATH_MAX + 128];
+    int status = executable_find(doctor->command, path);
+    if (status != 0) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "command", "'%s': %s", doctor->command,
+                      status == -ENOENT ? "not found" : "not an executable file");
+        diagnosis_remedy(doctor, "check its path and mode, and PATH");
+    } else if (executable_obstacle(path, why, sizeof(why))) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "command", "%s %s", path, why);
+        diagnosis_remedy(doctor,
+                         "gpushare cannot step in; use a dynamically linked, unprivileged build "
+                         "for this machine");
     } else {
-        doctor_say(doctor, DOCTOR_OK, "command", "%s can be preloaded", path);
+        diagnosis_add(doctor, DOCTOR_OK, "command", "%s can be preloaded", path);
     }
 }

@@ -1,7 +1,6 @@
 /*
- * doctor_platform.c - containers, namespaces, WSL, MIG, MPS, limits and the configuration.
+ * doctor_platform.c - checks containers, namespaces, WSL, MIG, MPS, limits and the configuration.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -12,19 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "config/config.h"
 #include "doctor.h"
+#include "util/procfs.h"
 
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
 #define DOCKER_SHM          (64u << 20)
 
 static bool read_line(const char *path, char *line, int size) {
     FILE *file = fopen(path, "re");
-    bool read = file != NULL && fgets(line, size, file) != NULL;
+    bool read = file && fgets(line, size, file);
     if (file)
         fclose(file);
     if (read)
@@ -33,8 +32,8 @@ static bool read_line(const char *path, char *line, int size) {
 }
 
 static bool in_container(void) {
-    struct stat status;
-    if (stat("/proc/self/ns/pid", &status) == 0 && status.st_ino != FIRST_PID_NAMESPACE)
+    const uint64_t pid_ns = gps_procfs_pid_ns();
+    if (pid_ns != 0 && pid_ns != FIRST_PID_NAMESPACE)
         return true;
     return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
 }
@@ -44,52 +43,53 @@ static void check_proc(struct doctor *doctor) {
     char self[32] = "";
     ssize_t length = readlink("/proc/self", self, sizeof(self) - 1);
     if (length > 0 && strtol(self, NULL, 10) == getpid()) {
-        doctor_say(doctor, DOCTOR_OK, "processes", "%s",
-                   in_container() ? "in a container, with a /proc of its own: memory handles work "
-                                    "across containers, pids of others read PID@NAMESPACE"
-                                  : "on the host, not in a container");
+        diagnosis_add(doctor, DOCTOR_OK, "processes", "%s",
+                      in_container()
+                          ? "in a container, with a /proc of its own: memory handles work "
+                            "across containers, pids of others read PID@NAMESPACE"
+                          : "on the host, not in a container");
         return;
     }
-    doctor_say(doctor, DOCTOR_FAIL, "processes",
-               "/proc %s: the driver then fails with 304 in cuInit",
-               length > 0 ? "belongs to another pid namespace" : "is not mounted");
-    doctor_remedy(doctor, "mount -t proc proc /proc (unshare: add --mount-proc)");
+    diagnosis_add(doctor, DOCTOR_FAIL, "processes",
+                  "/proc %s: the driver then fails with 304 in cuInit",
+                  length > 0 ? "belongs to another pid namespace" : "is not mounted");
+    diagnosis_remedy(doctor, "mount -t proc proc /proc (unshare: add --mount-proc)");
 }
 
-/* Measured: memory handles do not mind a /dev/shm of one's own; events give 205. */
+/* Measured: across containers with a /dev/shm each, memory handles work; events give 205. */
 static void check_private_shm(struct doctor *doctor) {
     struct statvfs shm;
     if (!in_container() || statvfs("/dev/shm", &shm) != 0 ||
         shm.f_blocks * shm.f_frsize != DOCKER_SHM)
         return;
-    doctor_say(
+    diagnosis_add(
         doctor, DOCTOR_WARN, "container",
         "/dev/shm has 64 MiB, what Docker gives each container for itself: programs in other "
         "containers do not see its regions, and CUDA IPC events between them fail with 205");
-    doctor_remedy(doctor,
-                  "start the containers with --ipc=host (or one with --ipc=shareable and the "
-                  "others with --ipc=container:NAME); or, without events, mount one tmpfs "
-                  "volume in all and set GPUSHARE_DIR to it");
+    diagnosis_remedy(doctor,
+                     "start the containers with --ipc=host (or one with --ipc=shareable and the "
+                     "others with --ipc=container:NAME); or, without events, mount one tmpfs "
+                     "volume in all and set GPUSHARE_DIR to it");
 }
 
 static void check_wsl(struct doctor *doctor) {
     char version[512];
-    if (!read_line("/proc/version", version, sizeof(version)) ||
-        strcasestr(version, "microsoft") == NULL)
+    if (!read_line("/proc/version", version, sizeof(version)) || !strcasestr(version, "microsoft"))
         return;
-    doctor_say(doctor, DOCTOR_FAIL, "wsl",
-               "this is WSL2, where CUDA does not support IPC memory handles");
-    doctor_remedy(doctor, "use a Linux of its own");
+    diagnosis_add(doctor, DOCTOR_FAIL, "wsl",
+                  "this is WSL2, where CUDA does not support IPC memory handles");
+    diagnosis_remedy(doctor, "use a Linux of its own");
 }
 
 static void check_mig(struct doctor *doctor) {
     glob_t found;
     if (glob("/proc/driver/nvidia/capabilities/gpu*/mig/gi*", 0, NULL, &found) != 0)
         return;
-    doctor_say(doctor, DOCTOR_WARN, "mig", "MIG is enabled: %zu GPU instance%s", found.gl_pathc,
-               found.gl_pathc == 1 ? "" : "s");
-    doctor_remedy(doctor, "memory can only be shared within one instance: start the programs that "
-                          "share with the same CUDA_VISIBLE_DEVICES=MIG-...");
+    diagnosis_add(doctor, DOCTOR_WARN, "mig", "MIG is enabled: %zu GPU instance%s", found.gl_pathc,
+                  found.gl_pathc == 1 ? "" : "s");
+    diagnosis_remedy(doctor,
+                     "memory can only be shared within one instance: start the programs that "
+                     "share with the same CUDA_VISIBLE_DEVICES=MIG-...");
     globfree(&found);
 }
 
@@ -97,11 +97,11 @@ static void check_mps(struct doctor *doctor) {
     const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
     char pipe[PATH_MAX];
     snprintf(pipe, sizeof(pipe), "%s/control",
-             directory != NULL && directory[0] != 0 ? directory : "/tmp/nvidia-mps");
+             directory && directory[0] != 0 ? directory : "/tmp/nvidia-mps");
     if (access(pipe, F_OK) == 0)
-        doctor_say(doctor, DOCTOR_OK, "mps",
-                   "MPS seems to be running (%s); all who share must be its clients, or none",
-                   pipe);
+        diagnosis_add(doctor, DOCTOR_OK, "mps",
+                      "MPS seems to be running (%s); all who share must be its clients, or none",
+                      pipe);
 }
 
 void doctor_platform(struct doctor *doctor) {
@@ -118,14 +118,15 @@ void doctor_limits(struct doctor *doctor) {
     int watch = inotify_init1(IN_CLOEXEC);
     if (watch >= 0) {
         close(watch);
-        doctor_say(doctor, DOCTOR_OK, "inotify", "available, %s instances a user", instances);
+        diagnosis_add(doctor, DOCTOR_OK, "inotify", "available, %s instances a user", instances);
         return;
     }
-    doctor_say(doctor, DOCTOR_WARN, "inotify",
-               "no instance can be had (%s; the limit is %s a user): memory that was freed while "
-               "others held it is released up to a second late",
-               strerror(errno), instances);
-    doctor_remedy(doctor, "sysctl fs.inotify.max_user_instances=512");
+    diagnosis_add(
+        doctor, DOCTOR_WARN, "inotify",
+        "no instance can be had (%s; the limit is %s a user): memory that was freed while "
+        "others held it is released up to a second late",
+        strerror(errno), instances);
+    diagnosis_remedy(doctor, "sysctl fs.inotify.max_user_instances=512");
 }
 
 /* --- configuration --- */
@@ -147,20 +148,20 @@ void doctor_configuration(struct doctor *doctor) {
     struct first_error first = {0};
     struct gps_config config;
     if (gps_config_load(&config, note_error, &first) != 0) {
-        doctor_say(doctor, DOCTOR_FAIL, "config", "%s%s", first.text,
-                   first.count > 1 ? " (and more)" : "");
-        doctor_remedy(doctor, "correct it, and test it with: gpushare check FILE");
+        diagnosis_add(doctor, DOCTOR_FAIL, "config", "%s%s", first.text,
+                      first.count > 1 ? " (and more)" : "");
+        diagnosis_remedy(doctor, "correct it, and test it with: gpushare check FILE");
         return;
     }
     if (config.source[0] == 0)
-        doctor_say(doctor, DOCTOR_OK, "config",
-                   "no file found, all defaults: misuse is reported, nothing is shared by rule");
+        diagnosis_add(doctor, DOCTOR_OK, "config",
+                      "no file found, all defaults: misuse is reported, nothing is shared by rule");
     else
-        doctor_say(doctor, DOCTOR_OK, "config", "%s, %zu rule%s", config.source, config.rule_count,
-                   config.rule_count == 1 ? "" : "s");
+        diagnosis_add(doctor, DOCTOR_OK, "config", "%s, %zu rule%s", config.source,
+                      config.rule_count, config.rule_count == 1 ? "" : "s");
     if (config.options.mode == GPS_MODE_OFF) {
-        doctor_say(doctor, DOCTOR_WARN, "config", "mode is off: gpushare does nothing at all");
-        doctor_remedy(doctor, "set mode = share, or GPUSHARE_MODE=share");
+        diagnosis_add(doctor, DOCTOR_WARN, "config", "mode is off: gpushare does nothing at all");
+        diagnosis_remedy(doctor, "set mode = share, or GPUSHARE_MODE=share");
     }
     gps_config_free(&config);
 }

@@ -1,10 +1,11 @@
 /*
  * connections.c - connections to the keeper: a request, a reply, the end.
  *
- * Who connects has mostly asked already, so the answer is given on the spot. What is not a valid
- * request of our own user ends the connection without a word.
+ * The request is mostly there when the connection comes, so the reply is given at once. A request
+ * that is not valid, or of another user, ends the connection without a reply.
  */
-#define _GNU_SOURCE
+#include "connections.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,40 +14,40 @@
 #include "directory/name.h"
 #include "directory/region.h"
 #include "keeper/keeper_protocol.h"
-#include "keeper_process.h"
+#include "util/clock.h"
 #include "util/descriptor_passing.h"
 
-/* When all places are taken, one who has not spoken for this long makes room. */
-#define HURRY (KEEPER_SECOND / 10)
+/* The time to wait for a request while as many connections as possible are open. */
+#define SHORT_PATIENCE (GPS_SECOND / 10)
 
-/* --- answers --- */
+/* --- replies --- */
 
-/* Only a descriptor that becomes the list's is set to -1. */
+/* The list takes over the descriptor on success; then *descriptor becomes -1. */
 static int deposit(struct keeper *keeper, const struct gps_keeper_request *request,
                    int *descriptor) {
-    struct kept *kept = kept_find(&keeper->kept, &request->record.id);
-    struct gps_region_record record;
-    int error = 0;
+    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     if (kept && kept->descriptor >= 0)
         return -EEXIST;
+    struct gps_region_record record;
     gps_request_record(request, &keeper->kept.self, &record);
     if (!kept && !gps_owner_equal(&request->sender, &record.creator))
         return -EPERM;
+    int status = 0;
     if (!kept)
-        error = kept_add(&keeper->kept, &record, *descriptor, keeper->now);
+        status = kept_regions_add(&keeper->kept, &record, *descriptor, keeper->now);
     else
         kept->descriptor = *descriptor;
-    if (error != 0)
-        return error;
+    if (status != 0)
+        return status;
     *descriptor = -1;
     if (record.name[0] != 0)
         gps_name_point(&keeper->store, record.name, &record.id); /* its creator may die before it */
-    keeper_sweep_by(keeper, keeper->now + KEEPER_SECOND);
+    keeper_sweep_by(keeper, keeper->now + GPS_SECOND);
     return 0;
 }
 
 static int get(const struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
-    const struct kept *kept = kept_find(&keeper->kept, &request->record.id);
+    const struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
         return -ENOENT;
     if (kept->descriptor < 0)
@@ -57,13 +58,13 @@ static int get(const struct keeper *keeper, const struct gps_keeper_request *req
 
 static int set_state(struct keeper *keeper, const struct gps_keeper_request *request) {
     const struct gps_region_status *status = &request->record.status;
-    struct kept *kept = kept_find(&keeper->kept, &request->record.id);
+    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
         return -ENOENT;
     if (!gps_owner_equal(&request->sender, &kept->record.creator))
         return -EPERM;
     if (status->state == GPS_STATE_FREED) {
-        kept_drop(&keeper->kept, kept);
+        kept_regions_drop(&keeper->kept, kept);
         return 0;
     }
     return gps_region_set_written(&keeper->store, &kept->record, (enum gps_state)status->state,
@@ -71,23 +72,24 @@ static int set_state(struct keeper *keeper, const struct gps_keeper_request *req
 }
 
 static int released(struct keeper *keeper, const struct gps_keeper_request *request) {
-    struct kept *kept = kept_find(&keeper->kept, &request->record.id);
+    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
         return -ENOENT;
     const bool creator = gps_owner_equal(&request->sender, &kept->record.creator);
     if (creator)
-        kept->since = 0; /* no grace for who says so itself */
+        kept->since = 0; /* it is certain now, without a grace */
     if (creator && kept->record.keep == GPS_KEEP_OWNER)
-        kept_drop(&keeper->kept, kept); /* before the reply: a free is over when it returns */
+        kept_regions_drop(&keeper->kept,
+                          kept); /* before the reply, for a free is complete when it returns */
     keeper_sweep_by(keeper, keeper->now);
     return 0;
 }
 
-static struct kept *find_named(const struct keeper *keeper, const char *name) {
-    const struct kept_list *list = &keeper->kept;
+static struct kept_region *find_named(const struct keeper *keeper, const char *name) {
+    const struct kept_regions *list = &keeper->kept;
     struct gps_name_target target;
     if (gps_name_resolve(&keeper->store, name, &target) == 0 && target.kind == GPS_NAME_REGION)
-        return kept_find(list, &target.region);
+        return kept_regions_find(list, &target.region);
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i]->record.name, name) == 0)
             return list->items[i];
@@ -96,11 +98,11 @@ static struct kept *find_named(const struct keeper *keeper, const char *name) {
 
 static int drop(struct keeper *keeper, const struct gps_keeper_request *request) {
     const char *name = request->record.name;
-    struct kept *kept =
-        name[0] != 0 ? find_named(keeper, name) : kept_find(&keeper->kept, &request->record.id);
+    struct kept_region *kept = name[0] != 0 ? find_named(keeper, name)
+                                            : kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
         return -ENOENT;
-    kept_drop(&keeper->kept, kept);
+    kept_regions_drop(&keeper->kept, kept);
     return 0;
 }
 
@@ -128,22 +130,21 @@ static void reply_to(const struct keeper *keeper, int fd, int status, int give) 
     struct gps_keeper_reply reply = {
         .status = status, .keeper = keeper->kept.self, .regions = keeper->kept.count};
     gps_reply_seal(&reply);
-    int error = gps_passing_send(fd, &reply, sizeof(reply), give);
-    if (error != -ETOOMANYREFS)
+    if (gps_passing_send(fd, &reply, sizeof(reply), give) != -ETOOMANYREFS)
         return;
-    reply.status = -EAGAIN; /* those on their way will arrive */
+    reply.status = -EAGAIN; /* the descriptors on their way will arrive */
     gps_reply_seal(&reply);
     gps_passing_send(fd, &reply, sizeof(reply), -1);
 }
 
-/* False while nothing has come yet. */
-static bool hear(struct keeper *keeper, int fd) {
+/* False: no request has come yet. */
+static bool handle(struct keeper *keeper, int fd) {
     struct gps_keeper_request request;
     int descriptor, give = -1;
     ssize_t size = gps_passing_receive(fd, &request, sizeof(request), &descriptor);
     if (size == -EAGAIN)
         return false;
-    if (size > 0 && gps_request_check(&request, (size_t)size) == NULL &&
+    if (size > 0 && !gps_request_check(&request, (size_t)size) &&
         (descriptor >= 0) == (request.ask == GPS_KEEPER_DEPOSIT)) {
         int status = answer(keeper, &request, &descriptor, &give);
         reply_to(keeper, fd, status, give);
@@ -153,15 +154,15 @@ static bool hear(struct keeper *keeper, int fd) {
     return true;
 }
 
-static void hang_up(struct keeper *keeper, size_t at) {
-    close(keeper->clients[at].fd);
-    memmove(&keeper->clients[at], &keeper->clients[at + 1],
-            (--keeper->client_count - at) * sizeof(*keeper->clients));
+static void end(struct keeper *keeper, size_t at) {
+    close(keeper->connections[at].fd);
+    memmove(&keeper->connections[at], &keeper->connections[at + 1],
+            (--keeper->connection_count - at) * sizeof(*keeper->connections));
 }
 
-void keeper_serve(struct keeper *keeper, size_t at) {
-    if (hear(keeper, keeper->clients[at].fd))
-        hang_up(keeper, at);
+void connections_serve(struct keeper *keeper, size_t at) {
+    if (handle(keeper, keeper->connections[at].fd))
+        end(keeper, at);
 }
 
 static bool is_ours(int fd) {
@@ -170,36 +171,37 @@ static bool is_ours(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-static void welcome(struct keeper *keeper, int fd) {
-    if (!is_ours(fd) || hear(keeper, fd))
+static void add(struct keeper *keeper, int fd) {
+    if (!is_ours(fd) || handle(keeper, fd))
         close(fd);
     else
-        keeper->clients[keeper->client_count++] = (struct keeper_client){fd, keeper->now};
+        keeper->connections[keeper->connection_count++] = (struct connection){fd, keeper->now};
 }
 
-void keeper_accept(struct keeper *keeper) {
-    for (int i = 0; i < KEEPER_CLIENTS && keeper->client_count < KEEPER_CLIENTS; i++) {
+void connections_accept(struct keeper *keeper) {
+    for (int i = 0; i < CONNECTIONS_MAX && keeper->connection_count < CONNECTIONS_MAX; i++) {
         int fd = accept4(keeper->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
-            welcome(keeper, fd);
+            add(keeper, fd);
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            keeper->accept_after = keeper->now + HURRY;
+            keeper->accept_after = keeper->now + SHORT_PATIENCE;
         if (errno != EINTR && errno != ECONNABORTED)
             return;
     }
 }
 
 static uint64_t patience(const struct keeper *keeper) {
-    return keeper->client_count == KEEPER_CLIENTS ? HURRY : GPS_KEEPER_PATIENCE;
+    return keeper->connection_count == CONNECTIONS_MAX ? SHORT_PATIENCE : GPS_KEEPER_PATIENCE;
 }
 
-uint64_t keeper_expiry(const struct keeper *keeper) {
-    return keeper->client_count == 0 ? KEEPER_NEVER : keeper->clients[0].since + patience(keeper);
+uint64_t connections_expiry(const struct keeper *keeper) {
+    return keeper->connection_count == 0 ? KEEPER_NEVER
+                                         : keeper->connections[0].since + patience(keeper);
 }
 
-void keeper_expire(struct keeper *keeper) {
-    while (keeper_expiry(keeper) <= keeper->now)
-        hang_up(keeper, 0);
+void connections_expire(struct keeper *keeper) {
+    while (connections_expiry(keeper) <= keeper->now)
+        end(keeper, 0);
 }

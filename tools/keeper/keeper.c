@@ -1,10 +1,9 @@
 /*
- * keeper.c - `gpushare keeper`: holds the descriptors of VMM regions, so that they outlive whoever
- * created them.
+ * keeper.c - `gpushare keeper`: holds the descriptors of VMM regions, so that they outlive their
+ * creators.
  *
  * Programs start one by themselves (--on-demand); it ends when there is nothing to keep.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,52 +11,42 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
 #include "config/config.h"
+#include "connections.h"
 #include "directory/file.h"
 #include "directory/leader_lock.h"
 #include "directory/orphans.h"
 #include "directory/view.h"
-#include "keeper_process.h"
+#include "leadership.h"
+#include "util/clock.h"
 
-#define DEBOUNCE      (KEEPER_SECOND / 50) /* changes come in flocks */
-#define SWEEP_SHARE   20                   /* at most one part in so many of the time is sweeping */
-#define LONGEST_PAUSE (KEEPER_SECOND / 4)
-#define SLOW          (30 * KEEPER_SECOND) /* between sweeps with nothing to keep */
-#define DEMAND_IDLE   (2 * KEEPER_SECOND)
+#define DEBOUNCE      (GPS_SECOND / 50) /* changes come many at once */
+#define SWEEP_SHARE   20                /* at most one part in so many of the time is sweeping */
+#define LONGEST_PAUSE (GPS_SECOND / 4)
+#define SLOW          (30 * GPS_SECOND) /* between sweeps with nothing to keep */
+#define DEMAND_IDLE   (2 * GPS_SECOND)
 
 enum { OPTION_IDLE, OPTION_ON_DEMAND };
-enum { FD_LISTENER, FD_SIGNALS, FD_CHANGES, FD_CLIENTS };
+enum { FD_LISTENER, FD_SIGNALS, FD_CHANGES, FD_CONNECTIONS };
 
-/* The loop: what it waits for besides clients. */
-struct rounds {
+/* The event loop. */
+struct loop {
     struct keeper keeper;
-    int signals, changes; /* -1: no inotify to be had; the sweep once a second must do */
-    uint64_t idle;        /* so long without anything to keep, then it ends */
+    int signals, changes; /* -1: no inotify; then a sweep a second finds the changes */
+    uint64_t idle;        /* the time with nothing to keep after which it ends */
     uint64_t idle_since;
     uint64_t not_before; /* the next sweep */
     unsigned others;     /* live processes, as of the last sweep */
     bool ending;
-    bool evicted; /* what we keep is no longer there to be found */
+    bool evicted; /* the store was removed or replaced */
 };
-
-uint64_t keeper_clock(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * KEEPER_SECOND + (uint64_t)time.tv_nsec;
-}
-
-void keeper_sweep_by(struct keeper *keeper, uint64_t when) {
-    if (when < keeper->sweep_at)
-        keeper->sweep_at = when;
-}
 
 /* --- waiting --- */
 
-/* The kernel closes a dead process's file, and that shows, too. */
+/* The kernel closes a dead process's file, which is a change, too. */
 static int watch_processes(const struct gps_store *store) {
     const uint32_t what = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_ONLYDIR;
     char path[GPS_FILE_PATH];
@@ -70,7 +59,7 @@ static int watch_processes(const struct gps_store *store) {
     return fd;
 }
 
-/* Whoever started us may have blocked or ignored any; one that is blocked is never ignored. */
+/* The parent may have blocked or ignored any of them; a blocked signal is never ignored. */
 static int take_signals(void) {
     sigset_t ours;
     signal(SIGPIPE, SIG_IGN);
@@ -84,27 +73,27 @@ static int take_signals(void) {
 }
 
 static bool is_idle(const struct keeper *keeper) {
-    return keeper->kept.count == 0 && keeper->client_count == 0;
+    return keeper->kept.count == 0 && keeper->connection_count == 0;
 }
 
-static uint64_t earliest(const struct rounds *rounds) {
-    const struct keeper *keeper = &rounds->keeper;
-    uint64_t when = keeper->sweep_at, expiry = keeper_expiry(keeper);
+static uint64_t earliest(const struct loop *loop) {
+    const struct keeper *keeper = &loop->keeper;
+    uint64_t when = keeper->sweep_at, expiry = connections_expiry(keeper);
     when = expiry < when ? expiry : when;
     if (keeper->accept_after > keeper->now && keeper->accept_after < when)
         when = keeper->accept_after;
-    if (is_idle(keeper) && rounds->idle != KEEPER_NEVER && rounds->idle_since + rounds->idle < when)
-        when = rounds->idle_since + rounds->idle;
+    if (is_idle(keeper) && loop->idle != KEEPER_NEVER && loop->idle_since + loop->idle < when)
+        when = loop->idle_since + loop->idle;
     return when;
 }
 
-static int timeout(const struct rounds *rounds) {
-    const uint64_t when = earliest(rounds), now = keeper_clock();
+static int timeout(const struct loop *loop) {
+    const uint64_t when = earliest(loop), now = gps_clock_monotonic();
     if (when == KEEPER_NEVER)
         return -1;
     if (when <= now)
         return 0;
-    return when - now < 1000 * KEEPER_SECOND ? (int)((when - now) / 1000000) + 1 : 1000000;
+    return when - now < 1000 * GPS_SECOND ? (int)((when - now) / 1000000) + 1 : 1000000;
 }
 
 static void drain(int fd) {
@@ -113,87 +102,90 @@ static void drain(int fd) {
         continue;
 }
 
-/* --- a round --- */
+/* --- an iteration --- */
 
-static size_t fill(const struct rounds *rounds, struct pollfd *wait) {
-    const struct keeper *keeper = &rounds->keeper;
-    bool full = keeper->client_count == KEEPER_CLIENTS || keeper->accept_after > keeper->now;
+static size_t fill(const struct loop *loop, struct pollfd *wait) {
+    const struct keeper *keeper = &loop->keeper;
+    bool full = keeper->connection_count == CONNECTIONS_MAX || keeper->accept_after > keeper->now;
     wait[FD_LISTENER] = (struct pollfd){.fd = full ? -1 : keeper->listener, .events = POLLIN};
-    wait[FD_SIGNALS] = (struct pollfd){.fd = rounds->signals, .events = POLLIN};
-    wait[FD_CHANGES] = (struct pollfd){.fd = rounds->changes, .events = POLLIN};
-    for (size_t i = 0; i < keeper->client_count; i++)
-        wait[FD_CLIENTS + i] = (struct pollfd){.fd = keeper->clients[i].fd, .events = POLLIN};
-    return keeper->client_count;
+    wait[FD_SIGNALS] = (struct pollfd){.fd = loop->signals, .events = POLLIN};
+    wait[FD_CHANGES] = (struct pollfd){.fd = loop->changes, .events = POLLIN};
+    for (size_t i = 0; i < keeper->connection_count; i++)
+        wait[FD_CONNECTIONS + i] =
+            (struct pollfd){.fd = keeper->connections[i].fd, .events = POLLIN};
+    return keeper->connection_count;
 }
 
-/* The last client first: serving one moves those behind it. */
-static void answer(struct rounds *rounds, const struct pollfd *wait, size_t clients) {
+/* The last connection first: serving one moves those behind it. */
+static void answer(struct loop *loop, const struct pollfd *wait, size_t count) {
     if (wait[FD_SIGNALS].revents != 0)
-        rounds->ending = true;
+        loop->ending = true;
     if (wait[FD_CHANGES].revents != 0) {
-        drain(rounds->changes);
-        keeper_sweep_by(&rounds->keeper, rounds->keeper.now + DEBOUNCE);
+        drain(loop->changes);
+        keeper_sweep_by(&loop->keeper, loop->keeper.now + DEBOUNCE);
     }
-    for (size_t i = clients; i-- > 0;)
-        if (wait[FD_CLIENTS + i].revents != 0)
-            keeper_serve(&rounds->keeper, i);
+    for (size_t i = count; i-- > 0;)
+        if (wait[FD_CONNECTIONS + i].revents != 0)
+            connections_serve(&loop->keeper, i);
     if (wait[FD_LISTENER].revents != 0)
-        keeper_accept(&rounds->keeper);
-    keeper_expire(&rounds->keeper);
+        connections_accept(&loop->keeper);
+    connections_expire(&loop->keeper);
 }
 
-/* The last process to leave tidies up; when only we are left, that is us. */
-static void tidy(struct rounds *rounds, unsigned others) {
+/* The last process to leave removes the files of dead ones: a keeper that is left alone is the
+ * last. */
+static void collect_garbage(struct loop *loop, unsigned others) {
     struct gps_gc_counts counts;
-    if (others == 0 && rounds->others != 0)
-        gps_store_gc(&rounds->keeper.store, false, &counts);
-    rounds->others = others;
+    if (others == 0 && loop->others != 0)
+        gps_store_gc(&loop->keeper.store, false, &counts);
+    loop->others = others;
 }
 
-static void sweep(struct rounds *rounds) {
-    struct keeper *keeper = &rounds->keeper;
-    uint64_t next = KEEPER_NEVER, begin = keeper_clock();
-    unsigned others = rounds->others;
-    if (keeper->sweep_at < rounds->not_before)
-        keeper->sweep_at = rounds->not_before;
+static void sweep(struct loop *loop) {
+    struct keeper *keeper = &loop->keeper;
+    const uint64_t begin = gps_clock_monotonic();
+    if (keeper->sweep_at < loop->not_before)
+        keeper->sweep_at = loop->not_before;
     if (begin < keeper->sweep_at)
         return;
     keeper->sweep_at = KEEPER_NEVER;
-    rounds->evicted = !gps_leader_lock_holds(&keeper->store, keeper->lock);
-    if (rounds->evicted)
-        rounds->ending = true;
-    if (rounds->ending)
+    loop->evicted = !gps_leader_lock_holds(&keeper->store, keeper->lock);
+    if (loop->evicted)
+        loop->ending = true;
+    if (loop->ending)
         return;
-    if (kept_sweep(&keeper->kept, begin, &next, &others) == 0)
-        tidy(rounds, others);
-    uint64_t end = keeper_clock();
+    uint64_t next = KEEPER_NEVER;
+    unsigned others;
+    if (kept_regions_sweep(&keeper->kept, begin, &next, &others) == 0)
+        collect_garbage(loop, others);
+    uint64_t end = gps_clock_monotonic();
     uint64_t pause = (end - begin) * SWEEP_SHARE;
-    rounds->not_before = end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE);
+    loop->not_before = end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE);
     keeper_sweep_by(keeper, next);
-    keeper_sweep_by(keeper, end + (keeper->kept.count > 0 ? KEEPER_SECOND : SLOW));
+    keeper_sweep_by(keeper, end + (keeper->kept.count > 0 ? GPS_SECOND : SLOW));
 }
 
-static void go_round(struct rounds *rounds) {
-    static struct pollfd wait[FD_CLIENTS + KEEPER_CLIENTS];
-    struct keeper *keeper = &rounds->keeper;
-    size_t clients = fill(rounds, wait);
-    int ready = poll(wait, FD_CLIENTS + clients, timeout(rounds));
-    keeper->now = keeper_clock();
+static void run_once(struct loop *loop) {
+    static struct pollfd wait[FD_CONNECTIONS + CONNECTIONS_MAX];
+    struct keeper *keeper = &loop->keeper;
+    size_t count = fill(loop, wait);
+    int ready = poll(wait, FD_CONNECTIONS + count, timeout(loop));
+    keeper->now = gps_clock_monotonic();
     if (ready >= 0)
-        answer(rounds, wait, clients);
-    sweep(rounds);
+        answer(loop, wait, count);
+    sweep(loop);
     if (keeper->kept.count > 0)
-        rounds->idle_since = keeper->now;
-    rounds->ending |= is_idle(keeper) && rounds->idle != KEEPER_NEVER &&
-                      keeper->now - rounds->idle_since >= rounds->idle;
+        loop->idle_since = keeper->now;
+    loop->ending |= is_idle(keeper) && loop->idle != KEEPER_NEVER &&
+                    keeper->now - loop->idle_since >= loop->idle;
 }
 
 /* --- the verb --- */
 
-static int refuse(const struct keeper *keeper, int error, const struct gps_owner *other) {
-    if (error != -EEXIST)
+static int refuse(const struct keeper *keeper, int status, const struct gps_owner *other) {
+    if (status != -EEXIST)
         tool_error("cannot keep %s: %s", keeper->store.path,
-                   error == -ENOSPC ? "no room is left there" : strerror(-error));
+                   status == -ENOSPC ? "no room is left there" : strerror(-status));
     else if (other->pid != 0)
         tool_error("%s has a keeper already: %s, pid %u", keeper->store.path, other->command,
                    other->pid);
@@ -202,53 +194,44 @@ static int refuse(const struct keeper *keeper, int error, const struct gps_owner
     return TOOL_FAILED;
 }
 
-static bool open_store(struct gps_store *store) {
-    struct view_place place;
-    view_place_get(&place);
-    int error = gps_store_init(store, place.root, place.name_space, true);
-    if (error != 0)
-        tool_error("cannot use %s/%s: %s", place.root, place.name_space, view_store_trouble(error));
-    return error == 0;
-}
-
-static int keep(struct rounds *rounds, bool on_demand) {
-    struct keeper *keeper = &rounds->keeper;
+static int keep(struct loop *loop, bool on_demand) {
+    struct keeper *keeper = &loop->keeper;
+    loop->signals = take_signals();
     struct gps_owner other;
-    rounds->signals = take_signals();
-    int error = keeper_home_enter(keeper, &other);
-    if (error == -EEXIST && on_demand)
+    int status = leadership_take(keeper, &other);
+    if (status == -EEXIST && on_demand)
         return TOOL_OK;
-    if (error != 0)
-        return refuse(keeper, error, &other);
-    rounds->changes = watch_processes(&keeper->store);
-    rounds->idle_since = keeper->now = keeper_clock();
-    rounds->others = 1;
+    if (status != 0)
+        return refuse(keeper, status, &other);
+    loop->changes = watch_processes(&keeper->store);
+    loop->idle_since = keeper->now = gps_clock_monotonic();
+    loop->others = 1;
     if (!on_demand) {
         printf("Keeping %s, pid %d.\n", keeper->store.path, (int)getpid());
         fflush(stdout);
     }
-    sweep(rounds);
-    while (!rounds->ending)
-        go_round(rounds);
-    if (rounds->evicted && !on_demand)
+    sweep(loop);
+    while (!loop->ending)
+        run_once(loop);
+    if (loop->evicted && !on_demand)
         tool_error("%s was removed, or replaced by another", keeper->store.path);
-    if (rounds->evicted) /* nothing there is ours any more */
+    if (loop->evicted) /* nothing in the store is ours any more */
         return on_demand ? TOOL_OK : TOOL_FAILED;
-    keeper_home_leave(keeper);
+    leadership_end(keeper);
     return TOOL_OK;
 }
 
 static int run_keeper(const struct tool_args *args) {
-    static struct rounds rounds = {.idle = KEEPER_NEVER};
+    static struct loop loop = {.idle = KEEPER_NEVER};
     const char *idle = args->values[OPTION_IDLE];
-    bool on_demand = args->values[OPTION_ON_DEMAND] != NULL;
+    bool on_demand = args->values[OPTION_ON_DEMAND];
     if (on_demand)
-        rounds.idle = DEMAND_IDLE;
-    if (idle && !gps_parse_duration(idle, &rounds.idle)) {
+        loop.idle = DEMAND_IDLE;
+    if (idle && !gps_parse_duration(idle, &loop.idle)) {
         tool_error("--idle '%s' is not a time; allowed: 500ms, 30s, 2min ...", idle);
         return TOOL_USAGE;
     }
-    return open_store(&rounds.keeper.store) ? keep(&rounds, on_demand) : TOOL_FAILED;
+    return view_store_open(true, &loop.keeper.store) == 0 ? keep(&loop, on_demand) : TOOL_FAILED;
 }
 
 const struct tool_verb tool_verb_keeper = {

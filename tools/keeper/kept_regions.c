@@ -15,8 +15,8 @@
 #include "directory/name.h"
 #include "directory/region.h"
 
-/* Where it is, or belongs. */
-static size_t position(const struct kept_list *list, const struct gps_id *id) {
+/* The index at which the region is, or belongs. */
+static size_t position(const struct kept_regions *list, const struct gps_id *id) {
     size_t low = 0, high = list->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -28,29 +28,29 @@ static size_t position(const struct kept_list *list, const struct gps_id *id) {
     return low;
 }
 
-struct kept *kept_find(const struct kept_list *list, const struct gps_id *id) {
+struct kept_region *kept_regions_find(const struct kept_regions *list, const struct gps_id *id) {
     size_t at = position(list, id);
     if (at == list->count || !gps_id_equal(&list->items[at]->record.id, id))
         return NULL;
     return list->items[at];
 }
 
-static bool make_room(struct kept_list *list) {
-    if (list->count < list->room)
+static bool reserve(struct kept_regions *list) {
+    if (list->count < list->capacity)
         return true;
-    size_t room = list->room > 0 ? 2 * list->room : 16;
-    struct kept **items = realloc(list->items, room * sizeof(*items));
+    size_t capacity = list->capacity > 0 ? 2 * list->capacity : 16;
+    struct kept_region **items = realloc(list->items, capacity * sizeof(*items));
     if (!items)
         return false;
     list->items = items;
-    list->room = room;
+    list->capacity = capacity;
     return true;
 }
 
-static struct kept *insert(struct kept_list *list, const struct kept *from) {
-    if (!make_room(list))
+static struct kept_region *insert(struct kept_regions *list, const struct kept_region *from) {
+    if (!reserve(list))
         return NULL;
-    struct kept *kept = malloc(sizeof(*kept));
+    struct kept_region *kept = malloc(sizeof(*kept));
     if (!kept)
         return NULL;
     *kept = *from;
@@ -61,68 +61,70 @@ static struct kept *insert(struct kept_list *list, const struct kept *from) {
     return kept;
 }
 
-static void forget(struct kept_list *list, struct kept *kept) {
+static void forget(struct kept_regions *list, struct kept_region *kept) {
     size_t at = position(list, &kept->record.id);
     memmove(&list->items[at], &list->items[at + 1], (--list->count - at) * sizeof(*list->items));
     free(kept);
 }
 
-int kept_add(struct kept_list *list, const struct gps_region_record *record, int descriptor,
-             uint64_t now) {
-    struct kept made = {
-        .record = *record, .since = now, .last_held = now, .held = true, .published = true};
+int kept_regions_add(struct kept_regions *list, const struct gps_region_record *record,
+                     int descriptor, uint64_t now) {
+    struct kept_region made = {.record = *record,
+                               .descriptor = descriptor,
+                               .since = now,
+                               .last_held = now,
+                               .held = true,
+                               .published = true};
     if (list->count >= list->max)
         return -EMFILE;
-    made.descriptor = descriptor;
-    struct kept *kept = insert(list, &made);
+    struct kept_region *kept = insert(list, &made);
     if (!kept)
         return -ENOMEM;
-    int error = gps_region_publish(list->store, record);
-    if (error != 0)
+    int status = gps_region_publish(list->store, record);
+    if (status != 0)
         forget(list, kept);
     /* -EEXIST would say that we have it. */
-    return error == -EEXIST ? -EBUSY : error;
+    return status == -EEXIST ? -EBUSY : status;
 }
 
 /* --- adopting --- */
 
 struct adoption {
-    struct kept_list *list;
+    struct kept_regions *list;
     uint64_t now;
-    int error;
+    int status;
 };
 
 static bool adopt(void *arg, const struct gps_region_record *record, int status, const char *why) {
     struct adoption *adoption = arg;
-    struct kept_list *list = adoption->list;
-    struct kept made = {
+    struct kept_regions *list = adoption->list;
+    struct kept_region made = {
         .descriptor = -1, .since = adoption->now, .last_held = adoption->now, .held = true};
     (void)why;
     if (status != 0 || record->backing != GPS_BACKING_VMM ||
         gps_owner_equal(&record->owner, &list->self))
         return true;
     if (gps_lease_probe(list->store, &record->owner) == GPS_ALIVE) {
-        adoption->error = -EAGAIN;
+        adoption->status = -EAGAIN;
         return false;
     }
     made.record = *record;
     made.record.owner = list->self;
     gps_record_seal(&made.record);
-    if (list->count < list->max && kept_find(list, &record->id) == NULL &&
-        insert(list, &made) == NULL)
-        adoption->error = -ENOMEM;
-    return adoption->error == 0;
+    if (list->count < list->max && !kept_regions_find(list, &record->id) && !insert(list, &made))
+        adoption->status = -ENOMEM;
+    return adoption->status == 0;
 }
 
-int kept_adopt(struct kept_list *list, uint64_t now) {
+int kept_regions_adopt(struct kept_regions *list, uint64_t now) {
     struct adoption adoption = {.list = list, .now = now};
-    int error = gps_region_each(list->store, adopt, &adoption);
-    return error != 0 ? error : adoption.error;
+    int status = gps_region_each(list->store, adopt, &adoption);
+    return status != 0 ? status : adoption.status;
 }
 
 /* --- dropping --- */
 
-void kept_drop(struct kept_list *list, struct kept *kept) {
+void kept_regions_drop(struct kept_regions *list, struct kept_region *kept) {
     const struct gps_region_record *record = &kept->record;
     if (record->name[0] != 0)
         gps_name_release(list->store, record->name, &list->self, &record->id);
@@ -132,10 +134,10 @@ void kept_drop(struct kept_list *list, struct kept *kept) {
     forget(list, kept);
 }
 
-void kept_drop_all(struct kept_list *list) {
+void kept_regions_drop_all(struct kept_regions *list) {
     while (list->count > 0)
-        kept_drop(list, list->items[list->count - 1]);
+        kept_regions_drop(list, list->items[list->count - 1]);
     free(list->items);
     list->items = NULL;
-    list->room = 0;
+    list->capacity = 0;
 }

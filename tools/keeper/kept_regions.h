@@ -1,51 +1,54 @@
 /*
  * kept_regions.h - the regions that this keeper keeps: their records and descriptors.
  *
- * Owns both: what is in the list is published with the keeper as its owner (or will be, when there
- * is room again), what leaves it is removed with its name, and its descriptor closed. One thread.
+ * Owns both. A region in the list is published with the keeper as its owner (or will be, when there
+ * is room again). A region that leaves it is removed with its name, and its descriptor closed. One
+ * thread.
  */
 #ifndef KEPT_REGIONS_H
 #define KEPT_REGIONS_H
 
 #include "directory/store.h"
 
-struct kept {
+struct kept_region {
     struct gps_region_record record;
     int descriptor;     /* -1: adopted, and not deposited again yet */
     bool published;     /* by us */
-    uint64_t since;     /* when it came to us (CLOCK_MONOTONIC) */
-    uint64_t last_held; /* GPS_KEEP_FOR: when somebody last held it */
-    bool held;          /* by anybody, as of the last sweep */
-    bool creator_holds; /* the same, like the next two */
-    unsigned users;     /* others that have it open */
-    unsigned intents;   /* and that are about to */
+    uint64_t since;     /* the time at which we got it (CLOCK_MONOTONIC) */
+    uint64_t last_held; /* GPS_KEEP_FOR: the time at which a process last held it */
+    /* as of the last sweep: */
+    bool held;
+    bool creator_holds;
+    unsigned users;   /* other processes that have it open */
+    unsigned intents; /* processes that are about to open it */
 };
 
-struct kept_list {
+struct kept_regions {
     const struct gps_store *store;
     struct gps_owner self;
-    struct kept **items; /* by id */
-    size_t count, room;
-    size_t max; /* as many descriptors as there are for them */
+    struct kept_region **items; /* by id */
+    size_t count, capacity;
+    size_t max; /* the number of descriptors for them */
 };
 
-struct kept *kept_find(const struct kept_list *list, const struct gps_id *id);
+struct kept_region *kept_regions_find(const struct kept_regions *list, const struct gps_id *id);
 
-/* Publishes it first, as ours. `descriptor` becomes the list's on success. 0; -EMFILE, -ENOMEM, or
- * what gps_region_publish says. */
-int kept_add(struct kept_list *list, const struct gps_region_record *record, int descriptor,
-             uint64_t now);
+/* Publishes it as ours. The list takes over `descriptor` on success. 0; -EMFILE, -ENOMEM, or the
+ * error of gps_region_publish. */
+int kept_regions_add(struct kept_regions *list, const struct gps_region_record *record,
+                     int descriptor, uint64_t now);
 
-/* Takes over the records of keepers that died. Ours is the only keeper, and the regions that nobody
- * holds are gone by now (gps_store_gc). 0 or -errno; -EAGAIN: its owner has not quite died yet. */
-int kept_adopt(struct kept_list *list, uint64_t now);
+/* Takes over the records of dead keepers. Call it as the only keeper, after gps_store_gc has
+ * removed the regions that no process holds. 0 or -errno; -EAGAIN: a record's owner is still alive.
+ */
+int kept_regions_adopt(struct kept_regions *list, uint64_t now);
 
-void kept_drop(struct kept_list *list, struct kept *kept);
-void kept_drop_all(struct kept_list *list);
+void kept_regions_drop(struct kept_regions *list, struct kept_region *kept);
+void kept_regions_drop_all(struct kept_regions *list);
 
-/* Looks who holds what, and drops what is not to be kept any longer. *next: when to look again even
- * if nothing changes, unless it is earlier than that already. *others: live processes but us. 0 or
- * -errno; then nothing was dropped. */
-int kept_sweep(struct kept_list *list, uint64_t now, uint64_t *next, unsigned *others);
+/* Counts the holders of each region, and drops those that are to be kept no longer. Lowers *next to
+ * the time of the next sweep that is needed even if nothing changes. *others: live processes but
+ * us. 0 or -errno; then nothing was dropped. */
+int kept_regions_sweep(struct kept_regions *list, uint64_t now, uint64_t *next, unsigned *others);
 
 #endif

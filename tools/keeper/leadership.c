@@ -1,10 +1,12 @@
 /*
  * leadership.c - becomes the keeper of a namespace, and stops being it.
  *
- * In this order: the lock, so that there is one; the lease, whose records those of the regions
- * then are; what a predecessor left; the socket. Back in the reverse order.
+ * In this order: the lock, so that there is only one keeper; the lease, which the records of
+ * regions name as their owner; the regions of a predecessor; the socket. The end has the reverse
+ * order.
  */
-#define _GNU_SOURCE
+#include "leadership.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,36 +20,37 @@
 #include "directory/file.h"
 #include "directory/leader_lock.h"
 #include "directory/orphans.h"
+#include "directory/view.h"
 #include "gpushare/keeper.h"
 #include "keeper/keeper_client.h"
-#include "keeper_process.h"
+#include "util/clock.h"
 
-#define NAP         (KEEPER_SECOND / 200)
-#define PATIENCE    (2 * KEEPER_SECOND) /* with a predecessor that is about to be gone */
-#define DESCRIPTORS 64                  /* besides clients and regions */
+#define RETRY       (GPS_SECOND / 200)
+#define PATIENCE    (2 * GPS_SECOND) /* with a predecessor that is about to end */
+#define DESCRIPTORS 64               /* besides connections and regions */
 
-static void nap(void) {
-    const struct timespec time = {.tv_nsec = (long)NAP};
+static void wait_to_retry(void) {
+    const struct timespec time = {.tv_nsec = (long)RETRY};
     nanosleep(&time, NULL);
 }
 
 /* The lock may be held for a moment by one that ends, or by a gc. A keeper that lives answers. */
 static int take_lock(struct keeper *keeper, struct gps_owner *other) {
-    const uint64_t end = keeper_clock() + PATIENCE;
+    const uint64_t end = gps_clock_monotonic() + PATIENCE;
     uint64_t regions;
     *other = (struct gps_owner){0};
     for (;;) {
-        int error = gps_leader_lock_take(&keeper->store, &keeper->lock);
-        if (error != -EAGAIN)
-            return error;
-        if (gps_keeper_ping(&keeper->store, &keeper->kept.self, 10 * NAP, other, &regions) == 0 ||
-            keeper_clock() >= end)
+        int status = gps_leader_lock_take(&keeper->store, &keeper->lock);
+        if (status != -EAGAIN)
+            return status;
+        if (gps_keeper_ping(&keeper->store, &keeper->kept.self, 10 * RETRY, other, &regions) == 0 ||
+            gps_clock_monotonic() >= end)
             return -EEXIST;
-        nap();
+        wait_to_retry();
     }
 }
 
-/* Every region is a descriptor, and every client. */
+/* Every region and every connection needs a descriptor. */
 static void raise_limits(struct keeper *keeper) {
     struct rlimit limit;
     keeper->kept.max = 512;
@@ -56,28 +59,28 @@ static void raise_limits(struct keeper *keeper) {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        keeper->kept.max = limit.rlim_cur > 2 * (KEEPER_CLIENTS + DESCRIPTORS)
-                               ? limit.rlim_cur - KEEPER_CLIENTS - DESCRIPTORS
+        keeper->kept.max = limit.rlim_cur > 2 * (CONNECTIONS_MAX + DESCRIPTORS)
+                               ? limit.rlim_cur - CONNECTIONS_MAX - DESCRIPTORS
                                : limit.rlim_cur / 2;
 }
 
-/* Its lock goes a moment before its lease does. */
+/* A predecessor's lock ends a moment before its lease. */
 static int adopt(struct keeper *keeper) {
-    const uint64_t end = keeper_clock() + PATIENCE;
+    const uint64_t end = gps_clock_monotonic() + PATIENCE;
     struct gps_gc_counts counts;
     for (;;) {
-        int error = gps_store_gc(&keeper->store, false, &counts);
-        if (error == 0)
-            error = kept_adopt(&keeper->kept, keeper_clock());
-        if (error != -EAGAIN || keeper_clock() >= end)
-            return error == -EAGAIN ? -EBUSY : error;
-        nap();
+        int status = gps_store_gc(&keeper->store, false, &counts);
+        if (status == 0)
+            status = kept_regions_adopt(&keeper->kept, gps_clock_monotonic());
+        if (status != -EAGAIN || gps_clock_monotonic() >= end)
+            return status == -EAGAIN ? -EBUSY : status;
+        wait_to_retry();
     }
 }
 
-/* Bound by its relative name: sun_path is short. In its place only when it listens: nobody finds a
- * socket that refuses. */
-static int listen_at_home(struct keeper *keeper) {
+/* The socket is bound by its relative name, for sun_path is short. It gets its final name when it
+ * listens, so that no process finds one that refuses. */
+static int open_socket(struct keeper *keeper) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char temp[GPS_TEMP_NAME];
     gps_temp_format(&keeper->kept.self, temp);
@@ -90,54 +93,47 @@ static int listen_at_home(struct keeper *keeper) {
         return -errno;
     if (bind(keeper->listener, (struct sockaddr *)&address, sizeof(address)) != 0)
         return -errno;
-    int error = 0;
-    if (chmod(temp, 0600) != 0 || listen(keeper->listener, SOMAXCONN) != 0 ||
-        rename(temp, GPS_KEEPER_SOCKET) != 0) {
-        error = -errno;
-        unlink(temp);
-    }
-    return error;
+    if (chmod(temp, 0600) == 0 && listen(keeper->listener, SOMAXCONN) == 0 &&
+        rename(temp, GPS_KEEPER_SOCKET) == 0)
+        return 0;
+    int status = -errno;
+    unlink(temp);
+    return status;
 }
 
-static int move_in(struct keeper *keeper) {
-    int error = gps_lease_take(&keeper->store, &keeper->kept.self, &keeper->lease);
-    if (error == 0) {
-        error = adopt(keeper);
-        if (error == 0)
-            error = listen_at_home(keeper);
-        if (error == 0)
+static int start(struct keeper *keeper) {
+    int status = gps_lease_take(&keeper->store, &keeper->kept.self, &keeper->lease);
+    if (status == 0) {
+        status = adopt(keeper);
+        if (status == 0)
+            status = open_socket(keeper);
+        if (status == 0)
             return 0;
-        gps_lease_drop(&keeper->lease); /* what was to be adopted stays as it was */
+        gps_lease_drop(&keeper->lease); /* the regions to adopt stay as they were */
     }
     gps_leader_lock_end(&keeper->store, keeper->lock);
-    return error;
+    return status;
 }
 
-int keeper_home_enter(struct keeper *keeper, struct gps_owner *other) {
+int leadership_take(struct keeper *keeper, struct gps_owner *other) {
     umask(077);
     keeper->listener = -1;
     keeper->kept.store = &keeper->store;
     gps_owner_self(&keeper->kept.self);
     raise_limits(keeper);
-    int error = take_lock(keeper, other);
-    return error != 0 ? error : move_in(keeper);
+    int status = take_lock(keeper, other);
+    return status != 0 ? status : start(keeper);
 }
 
-static bool is_alive(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive;
-    return !proc->alive;
-}
-
-void keeper_home_leave(struct keeper *keeper) {
-    struct gps_gc_counts counts;
-    bool other = false;
-    while (keeper->client_count > 0)
-        close(keeper->clients[--keeper->client_count].fd);
+void leadership_end(struct keeper *keeper) {
+    while (keeper->connection_count > 0)
+        close(keeper->connections[--keeper->connection_count].fd);
     if (keeper->listener >= 0)
         close(keeper->listener);
-    kept_drop_all(&keeper->kept);
+    kept_regions_drop_all(&keeper->kept);
     gps_lease_drop(&keeper->lease);
-    if (gps_proc_each(&keeper->store, is_alive, &other) == 0 && !other)
+    struct gps_gc_counts counts;
+    if (!view_store_used(&keeper->store))
         gps_store_gc(&keeper->store, false, &counts);
     gps_leader_lock_end(&keeper->store, keeper->lock);
 }

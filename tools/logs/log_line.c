@@ -1,13 +1,14 @@
 /*
  * log_line.c - one line of a log: from JSON into a struct that borrows its strings.
  */
+#include "log_line.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
 #include "log/log.h"
-#include "log_line.h"
 
 static const char *string_of(const json_t *object, const char *key) {
     return json_string_value(json_object_get(object, key));
@@ -27,7 +28,7 @@ static struct log_process process_of(const json_t *object) {
 
 static uint64_t offset_of(const json_t *frame) {
     const char *text = string_of(frame, "offset");
-    return text != NULL ? strtoull(text, NULL, 16) : 0;
+    return text ? strtoull(text, NULL, 16) : 0;
 }
 
 static struct log_stack stack_of(const json_t *object) {
@@ -44,7 +45,7 @@ static struct log_stack stack_of(const json_t *object) {
     return stack;
 }
 
-/* `time`: the key of when it was. */
+/* `time`: the key of the event's time. */
 static struct log_events events_of(const json_t *object, const char *key, const char *time) {
     const json_t *array = json_object_get(object, key);
     struct log_events list = {NULL, json_array_size(array)};
@@ -68,13 +69,20 @@ static struct log_allocation allocation_of(const json_t *json) {
                                    .caller = string_of(object, "caller")};
 }
 
-/* The line's own word goes before the catalogue's: it may be of a newer version. */
+bool log_line_level(const char *name, enum gps_level *level) {
+    for (int i = GPS_LEVEL_INFO; i <= GPS_LEVEL_ERROR; i++)
+        if (strcmp(name, gps_level_name((enum gps_level)i)) == 0) {
+            *level = (enum gps_level)i;
+            return true;
+        }
+    return false;
+}
+
+/* Not the catalogue's level: the line may be of a newer version. */
 static enum gps_level level_of(const json_t *json) {
-    const char *level = string_of(json, "level");
-    for (int i = GPS_LEVEL_INFO; level != NULL && i < GPS_LEVEL_ERROR; i++)
-        if (strcmp(level, gps_level_name((enum gps_level)i)) == 0)
-            return (enum gps_level)i;
-    return GPS_LEVEL_ERROR;
+    const char *name = string_of(json, "level");
+    enum gps_level level;
+    return name && log_line_level(name, &level) ? level : GPS_LEVEL_ERROR;
 }
 
 /* "2026-11-21T02:34:05.123456Z": in this form times sort as text. */
@@ -88,7 +96,7 @@ static bool is_time(const char *text) {
     return true;
 }
 
-/* What no line of a log is without; NULL: it has all of it. */
+/* Why the JSON is no line of a log, or NULL: every line has these members. */
 static const char *foreign(const json_t *json) {
     const char *ts = string_of(json, "ts");
     if (!json_is_object(json))
@@ -97,7 +105,7 @@ static const char *foreign(const json_t *json) {
         return "no line of a gpushare log, for it has no ts with a time; skipped";
     if (number_of(json, "pid") == 0)
         return "no line of a gpushare log, for it has no pid; skipped";
-    if (json_object_get(json, "finding") == NULL)
+    if (!json_object_get(json, "finding"))
         return "no line of a gpushare log, for it has no finding; skipped";
     return NULL;
 }
@@ -127,11 +135,11 @@ static void fill(struct log_line *line, json_t *json) {
                               .allocation = allocation_of(json)};
 }
 
-struct log_line *logs_line_parse(const char *bytes, size_t count, const char **wrong) {
+struct log_line *log_line_parse(const char *bytes, size_t count, const char **wrong) {
     json_error_t error;
     json_t *json = json_loadb(bytes, count, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    *wrong = json != NULL ? foreign(json) : "not JSON; skipped";
-    if (*wrong != NULL) {
+    *wrong = json ? foreign(json) : "not JSON; skipped";
+    if (*wrong) {
         json_decref(json);
         return NULL;
     }
@@ -146,7 +154,7 @@ static void free_events(struct log_events *list) {
     free(list->events);
 }
 
-void logs_line_free(struct log_line *line) {
+void log_line_free(struct log_line *line) {
     free(line->stack.frames);
     free_events(&line->prior);
     free_events(&line->others);

@@ -1,13 +1,16 @@
 /*
- * log_line.h - one line of a log, parsed. For logs.c only.
+ * log_line.h - one line of a log, parsed.
  */
 #ifndef LOG_LINE_H
 #define LOG_LINE_H
 
 #include "logs.h"
 
-/* NULL: not a line of a log, and why not. */
-struct log_line *logs_line_parse(const char *bytes, size_t count, const char **wrong);
-void logs_line_free(struct log_line *line);
+/* NULL: it is no line of a log, and *wrong says why. */
+struct log_line *log_line_parse(const char *bytes, size_t count, const char **wrong);
+void log_line_free(struct log_line *line);
+
+/* Finds a level by its name. */
+bool log_line_level(const char *name, enum gps_level *level);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * logs.h - the lines of gpushare's logs (docs/log.schema.json), read back.
  *
- * A log can end in the middle of a line, for its process was killed; it can hold what others wrote
- * into it; it can come from a newer library. So a line that is none of ours is complained of and
- * skipped, a key that is missing or of the wrong kind is not known, and what is unknown is kept.
- * Strings are those of the parsed JSON, which the line owns; it never moves.
+ * A log can end in the middle of a line, for its process was killed; other programs can have
+ * written into it; it can come from a newer library. So a foreign line is complained of and
+ * skipped, a key that is missing or of the wrong kind counts as not known, and unknown findings are
+ * kept. Strings are those of the parsed JSON, which the line owns; it never moves.
  */
 #ifndef LOGS_H
 #define LOGS_H
@@ -48,17 +48,17 @@ struct log_events {
     size_t count;
 };
 
-/* What list_allocations adds to a line; number 0: nothing. */
+/* The facts that list_allocations adds to a line; number 0: it has none. */
 struct log_allocation {
     int64_t number; /* in its process, from 1 */
     const char *process, *kind;
     const char *caller; /* NULL: in no module */
 };
 
-/* Of strings NULL, of numbers 0, of the device -1 says: not known. */
+/* A value that is not known: a string is NULL, a number 0, the device -1. */
 struct log_line {
     json_t *json;
-    size_t order; /* in which it was read */
+    size_t order; /* the number of lines read before it */
     const char *ts;
     struct log_process process;
     enum gps_level level;
@@ -75,16 +75,20 @@ struct logs {
     size_t count;
 };
 
-/* What is wrong with a line; `line` 0: with the file. */
+/* Gets the trouble with a line, or with the whole file when `line` is 0. */
 typedef void logs_complain_fn(const char *file, unsigned long line, const char *message);
 
 /* `name` is for complaints. */
 void logs_read(struct logs *logs, FILE *file, const char *name, logs_complain_fn *complain);
 
-/* A file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno. */
+/* The *.jsonl files of a directory, sorted: an array and its elements are malloc'ed. NULL: errno
+ * says why. */
+char **logs_list(const char *directory, size_t *count);
+
+/* Adds a file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno. */
 int logs_add(struct logs *logs, const char *path, logs_complain_fn *complain);
 
-/* By time; what has the same time stays in the order in which it was read. */
+/* By time; lines of the same time stay in the order in which they were read. */
 void logs_sort(struct logs *logs);
 void logs_free(struct logs *logs);
 

@@ -1,13 +1,10 @@
 /*
  * report.c - `gpushare report`: the logs of many processes as one report.
  */
-#include "report.h"
-
 #include <string.h>
 
-#include "cli/configuration.h"
 #include "cli/tool.h"
-#include "log/log.h"
+#include "report_format.h"
 
 enum {
     OPTION_JSON,
@@ -18,75 +15,30 @@ enum {
     OPTION_DEBUG,
 };
 
-void report_complain(const char *file, unsigned long line, const char *message) {
-    if (line > 0)
-        tool_warn("%s:%lu: %s", file, line, message);
-    else
-        tool_warn("%s: %s", file, message);
-}
-
-bool report_level(const char *option, enum gps_level *level) {
-    *level = GPS_LEVEL_INFO;
-    if (!option)
-        return true;
-    for (int i = GPS_LEVEL_INFO; i <= GPS_LEVEL_ERROR; i++)
-        if (strcmp(option, gps_level_name((enum gps_level)i)) == 0) {
-            *level = (enum gps_level)i;
-            return true;
-        }
-    tool_error("--level '%s' is not a level; allowed: info, warning, error", option);
-    return false;
-}
-
-bool report_suppressions(const char *option, struct suppressions *suppressions) {
-    *suppressions = (struct suppressions){NULL, 0};
-    return !option || suppress_read(suppressions, option, settings_error, NULL) == 0;
-}
-
-void report_make(struct report *report, enum gps_level level,
-                 const struct suppressions *suppressions, const char *debug_directory) {
-    report->symbols = symbol_open(debug_directory);
-    logs_sort(&report->logs);
-    story_make(&report->story, &report->logs, level);
-    suppress_story(suppressions, &report->story, report->symbols);
-}
-
-void report_free(struct report *report) {
-    story_free(&report->story);
-    symbol_close(report->symbols);
-    logs_free(&report->logs);
-}
-
-bool report_has_error(const struct report *report) {
-    return story_sums(&report->story).findings[GPS_LEVEL_ERROR] > 0;
-}
-
-/* --- the verb --- */
-
 static void print(const struct report *report, const struct tool_args *args) {
     if (args->values[OPTION_JSON])
         report_json(stdout, report);
     else if (args->values[OPTION_SARIF])
         report_sarif(stdout, report);
     else if (args->values[OPTION_GENERATE])
-        suppress_print(stdout, &report->story, report->symbols);
+        suppress_print(stdout, &report->aggregate, report->symbols);
     else
         report_text(stdout, report);
 }
 
 static bool one_format(const struct tool_args *args) {
-    int formats = (args->values[OPTION_JSON] != NULL) + (args->values[OPTION_SARIF] != NULL) +
-                  (args->values[OPTION_GENERATE] != NULL);
+    int formats = !!args->values[OPTION_JSON] + !!args->values[OPTION_SARIF] +
+                  !!args->values[OPTION_GENERATE];
     if (formats > 1)
         tool_error("--json, --sarif and --gen-suppressions exclude each other");
     return formats <= 1;
 }
 
 static int add_logs(struct logs *logs, char **paths) {
-    for (; *paths != NULL; paths++) {
-        int error = logs_add(logs, *paths, report_complain);
-        if (error != 0) {
-            tool_error("cannot read '%s': %s", *paths, strerror(-error));
+    for (; *paths; paths++) {
+        int status = logs_add(logs, *paths, report_complain);
+        if (status != 0) {
+            tool_error("cannot read '%s': %s", *paths, strerror(-status));
             return TOOL_FAILED;
         }
     }
@@ -94,13 +46,13 @@ static int add_logs(struct logs *logs, char **paths) {
 }
 
 static int run_report(const struct tool_args *args) {
-    struct report report = {.logs = {NULL, 0}};
-    struct suppressions suppressions;
     enum gps_level level;
     if (!one_format(args) || !report_level(args->values[OPTION_LEVEL], &level))
         return TOOL_USAGE;
+    struct suppressions suppressions;
     if (!report_suppressions(args->values[OPTION_SUPPRESSIONS], &suppressions))
         return TOOL_FAILED;
+    struct report report = {.logs = {NULL, 0}};
     int status = add_logs(&report.logs, args->operands);
     if (status == TOOL_OK) {
         report_make(&report, level, &suppressions, args->values[OPTION_DEBUG]);

@@ -3,8 +3,8 @@
  *
  *     =========     2x error  double-free  cudaFree  denoise at five.c:87
  *
- * A finding is found again by its id and its call, and told from its like by its place: the user's
- * innermost function, of an earlier event where the finding has no stack of its own.
+ * The id and the call lead to the finding in the report. The place tells it from similar ones: it
+ * is the user's innermost function, of an earlier event where the finding has no stack of its own.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "cli/tool.h"
 #include "log/log.h"
-#include "report_text.h"
+#include "report_format.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
@@ -22,8 +22,13 @@ struct widths {
     int count, finding, api;
 };
 
+enum term_colour report_level_colour(enum gps_level level) {
+    static const enum term_colour colours[] = {TERM_BOLD, TERM_YELLOW, TERM_RED};
+    return colours[level];
+}
+
 static const char *call_of(const struct log_line *line) {
-    return line->api != NULL ? line->api : "-";
+    return line->api ? line->api : "-";
 }
 
 static void widen(int *width, size_t length) {
@@ -31,7 +36,7 @@ static void widen(int *width, size_t length) {
         *width = (int)length;
 }
 
-static void measure(struct widths *widths, const struct story_group *group) {
+static void measure(struct widths *widths, const struct aggregate_group *group) {
     char count[24];
     widen(&widths->count, (size_t)snprintf(count, sizeof(count), "%" PRIu64, group->count));
     widen(&widths->finding, strlen(group->first->finding));
@@ -44,55 +49,55 @@ static void print_cell(FILE *out, const char *text, int width) {
     fprintf(out, "%*s", length < width ? width - length + 2 : 2, "");
 }
 
-/* "denoise at five.c:87", or what is known of it; malloc'ed. */
+/* "denoise at five.c:87", as much as is known of it; malloc'ed. */
 static char *place_of(const struct log_line *line, struct symbols *symbols) {
-    const struct log_stack *stack = story_stack(line);
-    const struct symbol_place *place = trace_user_place(stack, symbols);
-    const struct log_frame *frame = trace_user_frame(stack);
+    const struct log_stack *stack = aggregate_stack(line);
+    const struct symbol_place *place = user_frame_place(stack, symbols);
+    const struct log_frame *frame = user_frame_find(stack);
     if (!frame)
-        return tool_format("in %s", line->process.command != NULL ? line->process.command : "?");
+        return tool_format("in %s", line->process.command ? line->process.command : "?");
     if (!place)
         place = &symbol_find(symbols, frame)->places[0];
-    char *function = brief_function(place->bare != NULL ? place->bare : "?");
+    char *function = short_name_function(place->bare ? place->bare : "?");
     char *text;
     if (place->file)
-        text = tool_format("%s at %s:%u", function, story_base(place->file), place->line);
+        text = tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
     else if (place->bare)
-        text = tool_format("%s in %s", function, story_base(frame->module));
+        text = tool_format("%s in %s", function, tool_base_name(frame->module));
     else
-        text = tool_format("%s+0x%" PRIx64, story_base(frame->module), frame->offset);
+        text = tool_format("%s+0x%" PRIx64, tool_base_name(frame->module), frame->offset);
     free(function);
     return text;
 }
 
-static void print_row(const struct printer *to, const struct widths *widths,
-                      const struct story_group *group) {
+static void print_row(FILE *out, const struct widths *widths, const struct aggregate_group *group,
+                      struct symbols *symbols) {
     const struct log_line *line = group->first;
-    char *place = place_of(line, to->report->symbols);
-    fprintf(to->out, TEXT_INDENT "%*" PRIu64 "x %s%-7s%s  ", widths->count, group->count,
-            term_colour_on(to->out, text_colour(line->level)), gps_level_name(line->level),
-            term_colour_on(to->out, TERM_PLAIN));
-    print_cell(to->out, line->finding, widths->finding);
-    print_cell(to->out, call_of(line), widths->api);
-    term_plain(to->out, place);
-    fputs("\n", to->out);
+    char *place = place_of(line, symbols);
+    fprintf(out, REPORT_INDENT "%*" PRIu64 "x %s%-7s%s  ", widths->count, group->count,
+            term_colour_on(out, report_level_colour(line->level)), gps_level_name(line->level),
+            term_colour_on(out, TERM_PLAIN));
+    print_cell(out, line->finding, widths->finding);
+    print_cell(out, call_of(line), widths->api);
+    term_plain(out, place);
+    fputs("\n", out);
     free(place);
 }
 
-void text_contents(const struct printer *to) {
-    const struct story *story = &to->report->story;
+void report_contents(FILE *out, const struct report *report) {
+    const struct aggregate *aggregate = &report->aggregate;
     struct widths widths = {0, 0, 0};
     size_t shown = 0;
-    for (size_t i = 0; i < story->count; i++)
-        if (!story->groups[i]->suppressed) {
-            measure(&widths, story->groups[i]);
+    for (size_t i = 0; i < aggregate->count; i++)
+        if (!aggregate->groups[i]->suppressed) {
+            measure(&widths, aggregate->groups[i]);
             shown++;
         }
     if (shown <= SHORT_MAX)
         return;
-    fprintf(to->out, TEXT_MARGIN "GPUSHARE CONTENTS: %zu findings\n", shown);
-    for (size_t i = 0; i < story->count; i++)
-        if (!story->groups[i]->suppressed)
-            print_row(to, &widths, story->groups[i]);
-    fputs("=========\n", to->out);
+    fprintf(out, REPORT_MARGIN "GPUSHARE CONTENTS: %zu findings\n", shown);
+    for (size_t i = 0; i < aggregate->count; i++)
+        if (!aggregate->groups[i]->suppressed)
+            print_row(out, &widths, aggregate->groups[i], report->symbols);
+    fputs("=========\n", out);
 }

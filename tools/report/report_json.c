@@ -1,119 +1,114 @@
 /*
- * report_json.c - a story as JSON: the first line of each finding, with what was found out since.
+ * report_json.c - a report as JSON: the first line of each finding, and the facts of its group.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "cli/json_tree.h"
-#include "report.h"
+#include "report_format.h"
 
 /* --- frames --- */
 
-static void set_place(json_t *object, const struct symbol_place *place) {
+static json_t *number_or_null(int64_t number) {
+    return number > 0 ? json_integer(number) : json_null();
+}
+
+static void add_place(json_t *object, const struct symbol_place *place) {
     char *path = symbol_path(place);
-    tree_set_string(object, "function", place->function);
-    tree_set_string(object, "file", path);
-    tree_set(object, "line", place->line > 0 ? json_integer(place->line) : json_null());
+    json_tree_add(object, "{s:o, s:o, s:o}", "function", json_tree_string(place->function), "file",
+                  json_tree_string(path), "line", number_or_null(place->line));
     free(path);
 }
 
-static json_t *frame_tree(const struct log_frame *frame, struct symbols *symbols) {
+static json_t *frame_json(const struct log_frame *frame, struct symbols *symbols) {
     const struct symbol *symbol = symbol_find(symbols, frame);
-    json_t *object = tree_object(), *inlined = tree_array();
-    char offset[24];
-    snprintf(offset, sizeof(offset), "0x%" PRIx64, frame->offset);
-    tree_set_string(object, "module", frame->module);
-    tree_set_string(object, "offset", offset);
-    tree_set_string(object, "build_id", frame->build_id);
-    set_place(object, &symbol->places[symbol->count - 1]);
+    json_t *inlined = json_tree_pack("[]");
     for (size_t i = 0; i + 1 < symbol->count; i++) {
-        json_t *call = tree_object();
-        set_place(call, &symbol->places[i]);
-        tree_append(inlined, call);
+        json_t *call = json_tree_pack("{}");
+        add_place(call, &symbol->places[i]);
+        json_tree_append(inlined, call);
     }
-    tree_set(object, "inlined", inlined);
-    tree_set_string(object, "note", symbol->note);
+    json_t *object =
+        json_tree_pack("{s:o, s:o, s:o}", "module", json_tree_string(frame->module), "offset",
+                       json_tree_hex(frame->offset), "build_id", json_tree_string(frame->build_id));
+    add_place(object, &symbol->places[symbol->count - 1]);
+    json_tree_add(object, "{s:o, s:o}", "inlined", inlined, "note", json_tree_string(symbol->note));
     return object;
 }
 
-json_t *report_stack_tree(const struct log_stack *stack, struct symbols *symbols) {
-    json_t *array = tree_array();
+json_t *report_stack_json(const struct log_stack *stack, struct symbols *symbols) {
+    json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < stack->count; i++)
-        tree_append(array, frame_tree(&stack->frames[i], symbols));
+        json_tree_append(array, frame_json(&stack->frames[i], symbols));
     return array;
 }
 
 /* --- processes and events --- */
 
-static json_t *process_tree(const struct log_process *process) {
-    json_t *object = tree_object();
-    tree_set_number(object, "pid", process->pid);
-    tree_set(object, "pid_ns", process->pid_ns != 0 ? json_integer(process->pid_ns) : json_null());
-    tree_set_string(object, "command", process->command);
-    return object;
+static json_t *process_json(const struct log_process *process) {
+    return json_tree_pack("{s:I, s:o, s:o}", "pid", process->pid, "pid_ns",
+                          number_or_null(process->pid_ns), "command",
+                          json_tree_string(process->command));
 }
 
-static json_t *prior_tree(const struct log_events *prior, struct symbols *symbols) {
-    json_t *array = tree_array();
+static json_t *prior_json(const struct log_events *prior, struct symbols *symbols) {
+    json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < prior->count; i++) {
         const struct log_event *event = &prior->events[i];
-        json_t *object = process_tree(&event->process);
-        tree_set_string(object, "what", event->what);
-        tree_set_string(object, "ts", event->ts);
-        tree_set(object, "stack", report_stack_tree(&event->stack, symbols));
-        tree_append(array, object);
+        json_t *object = process_json(&event->process);
+        json_tree_add(object, "{s:o, s:o, s:o}", "what", json_tree_string(event->what), "ts",
+                      json_tree_string(event->ts), "stack",
+                      report_stack_json(&event->stack, symbols));
+        json_tree_append(array, object);
     }
     return array;
 }
 
-static json_t *others_tree(const struct log_events *others) {
-    json_t *array = tree_array();
+static json_t *others_json(const struct log_events *others) {
+    json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < others->count; i++) {
-        json_t *object = process_tree(&others->events[i].process);
-        tree_set_string(object, "since", others->events[i].ts);
-        tree_append(array, object);
+        json_t *object = process_json(&others->events[i].process);
+        json_tree_set_string(object, "since", others->events[i].ts);
+        json_tree_append(array, object);
     }
     return array;
 }
 
-static json_t *processes_tree(const struct story_group *group) {
-    json_t *array = tree_array();
+static json_t *processes_json(const struct aggregate_group *group) {
+    json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < group->process_count; i++)
-        tree_append(array, process_tree(&group->processes[i]));
+        json_tree_append(array, process_json(&group->processes[i]));
     return array;
 }
 
 /* --- findings --- */
 
-/* The keys that are copied; what an older library does not write is null. */
+/* Copies these members; one that an older library does not write is null. */
 static void copy_line(json_t *object, const json_t *line) {
     static const char *const keys[] = {
         "ts",   "pid",    "pid_ns", "tid",    "command", "level",   "finding", "api",  "ptr",
         "size", "region", "name",   "device", "context", "message", "hint",    "site", "detail"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         json_t *value = json_object_get(line, keys[i]);
-        tree_set(object, keys[i], value != NULL ? json_incref(value) : json_null());
+        json_tree_set(object, keys[i], value ? json_incref(value) : json_null());
     }
 }
 
-static json_t *group_tree(const struct story_group *group, struct symbols *symbols) {
+static json_t *group_json(const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
-    json_t *object = tree_object();
+    json_t *object = json_tree_pack("{}");
     copy_line(object, line->json);
-    tree_set_number(object, "count", (int64_t)group->count);
-    tree_set_string(object, "first", line->ts);
-    tree_set_string(object, "last", group->last);
-    tree_set(object, "processes", processes_tree(group));
-    tree_set(object, "others", others_tree(&line->others));
-    tree_set(object, "stack", report_stack_tree(&line->stack, symbols));
-    tree_set(object, "prior", prior_tree(&line->prior, symbols));
+    json_tree_add(object, "{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "count", group->count, "first",
+                  json_tree_string(line->ts), "last", json_tree_string(group->last), "processes",
+                  processes_json(group), "others", others_json(&line->others), "stack",
+                  report_stack_json(&line->stack, symbols), "prior",
+                  prior_json(&line->prior, symbols));
     return object;
 }
 
 void report_json(FILE *out, const struct report *report) {
-    json_t *array = tree_array();
-    for (size_t i = 0; i < report->story.count; i++)
-        if (!report->story.groups[i]->suppressed)
-            tree_append(array, group_tree(report->story.groups[i], report->symbols));
-    tree_print(out, array);
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < report->aggregate.count; i++)
+        if (!report->aggregate.groups[i]->suppressed)
+            json_tree_append(array, group_json(report->aggregate.groups[i], report->symbols));
+    json_tree_print(out, array);
 }

@@ -1,9 +1,10 @@
 /*
- * report_sarif.c - a story as SARIF 2.1.0, for code-scanning services and editors.
+ * report_sarif.c - a report as SARIF 2.1.0, for code-scanning services and editors.
  *
- * A result stands where the user can change something: at the innermost place whose source is
+ * A result is shown where the user can change something: at the innermost place whose source is
  * known. tests/tool/sarif.schema.json has the part of the standard that is used.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,158 +12,217 @@
 #include "cli/json_tree.h"
 #include "cli/tool.h"
 #include "log/log.h"
-#include "report.h"
-#include "sarif_place.h"
+#include "report_format.h"
 #include "symbols/user_frame.h"
 
 static const char *const levels[] = {"note", "warning", "error"};
 
-static json_t *message(const char *text) {
-    json_t *object = tree_object();
-    tree_set_string(object, "text", text);
-    return object;
-}
-
 /* --- the catalogue --- */
 
 static json_t *rule(enum gps_finding finding) {
-    json_t *object = tree_object(), *configuration = tree_object();
-    tree_set_string(object, "id", gps_finding_id(finding));
-    tree_set(object, "shortDescription", message(gps_finding_sentence(finding)));
-    tree_set(object, "help", message(gps_finding_hint(finding)));
-    tree_set_string(configuration, "level", levels[gps_finding_level(finding)]);
-    tree_set(object, "defaultConfiguration", configuration);
-    return object;
+    return json_tree_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id", gps_finding_id(finding),
+                          "shortDescription", "text", gps_finding_sentence(finding), "help", "text",
+                          gps_finding_hint(finding), "defaultConfiguration", "level",
+                          levels[gps_finding_level(finding)]);
 }
 
-static json_t *tool_tree(void) {
-    json_t *tool = tree_object(), *driver = tree_object(), *rules = tree_array();
+static json_t *driver(void) {
+    json_t *rules = json_tree_pack("[]");
     for (int i = 0; i < GPS_FINDING_COUNT; i++)
-        tree_append(rules, rule((enum gps_finding)i));
-    tree_set_string(driver, "name", "gpushare");
-    tree_set_string(driver, "version", GPS_VERSION);
-    tree_set(driver, "rules", rules);
-    tree_set(tool, "driver", driver);
-    return tool;
+        json_tree_append(rules, rule((enum gps_finding)i));
+    return json_tree_pack("{s:s, s:s, s:o}", "name", "gpushare", "version", GPS_VERSION, "rules",
+                          rules);
 }
 
 /* A finding of a newer library is in no catalogue, and has no index. */
-static void set_rule(json_t *result, const char *finding) {
-    tree_set_string(result, "ruleId", finding);
+static void add_rule(json_t *result, const char *finding) {
+    json_tree_set_string(result, "ruleId", finding);
     for (int i = 0; i < GPS_FINDING_COUNT; i++)
         if (strcmp(gps_finding_id((enum gps_finding)i), finding) == 0)
-            tree_set_number(result, "ruleIndex", i);
+            json_tree_add(result, "{s:i}", "ruleIndex", i);
 }
 
-/* --- a result --- */
+/* --- locations --- */
 
-static json_t *result_message(const struct log_line *line) {
-    const char *what = line->message != NULL ? line->message : line->finding;
-    char *text = line->detail != NULL ? tool_format("%s: %s", what, line->detail) : tool_copy(what);
-    json_t *object = message(text);
-    free(text);
+/* RFC 3986: a path, with every character that a path cannot hold as %XX. */
+static char *uri_of(const char *path) {
+    size_t size = 3 * strlen(path) + sizeof("file://"), length = 0;
+    char *uri = tool_resize(NULL, size, 1);
+    if (path[0] == '/')
+        length = (size_t)snprintf(uri, size, "file://");
+    for (; *path != 0; path++) {
+        unsigned char c = (unsigned char)*path;
+        if (c < 0x80 && (isalnum(c) || strchr("-._~/", c)))
+            uri[length++] = (char)c;
+        else
+            length += (size_t)snprintf(uri + length, size - length, "%%%02X", c);
+    }
+    uri[length] = 0;
+    return uri;
+}
+
+static void set_physical(json_t *location, const struct symbol_place *place) {
+    char *path = symbol_path(place);
+    char *uri = uri_of(path);
+    json_tree_add(location, "{s:{s:{s:s}, s:{s:i}}}", "physicalLocation", "artifactLocation", "uri",
+                  uri, "region", "startLine", (int)place->line);
+    free(uri);
+    free(path);
+}
+
+/* `kind` is one that the standard names: function, module. */
+static void set_logical(json_t *location, const char *name, const char *decorated,
+                        const char *kind) {
+    json_t *logical = json_tree_pack("{s:o}", "fullyQualifiedName", json_tree_string(name));
+    if (decorated && strcmp(decorated, name) != 0)
+        json_tree_set_string(logical, "decoratedName", decorated);
+    json_tree_set_string(logical, "kind", kind);
+    json_tree_add(location, "{s:[o]}", "logicalLocations", logical);
+}
+
+static json_t *place_location(const struct symbol_place *place) {
+    json_t *location = json_tree_pack("{}");
+    if (place->file && place->line > 0)
+        set_physical(location, place);
+    if (place->function)
+        set_logical(location, place->function, place->plain, "function");
+    return location;
+}
+
+/* "app+0x1b2c" */
+static void set_module(json_t *location, const struct log_frame *frame) {
+    char *name = tool_format("%s+0x%" PRIx64, frame->module ? tool_base_name(frame->module) : "?",
+                             frame->offset);
+    set_logical(location, name, NULL, "module");
+    free(name);
+}
+
+/* The user's innermost line, else the function or module, else the program. */
+static json_t *finding_location(const struct log_line *line, struct symbols *symbols) {
+    const struct log_stack *stack = aggregate_stack(line);
+    const struct symbol_place *place = user_frame_place(stack, symbols);
+    const struct log_frame *frame = user_frame_find(stack);
+    if (!place && frame)
+        place = &symbol_find(symbols, frame)->places[0];
+    json_t *location = place ? place_location(place) : json_tree_pack("{}");
+    if (json_object_size(location) == 0 && frame)
+        set_module(location, frame);
+    else if (json_object_size(location) == 0)
+        set_logical(location, line->process.command ? line->process.command : "?", NULL, "module");
+    return location;
+}
+
+/* --- stacks --- */
+
+static json_t *frame_json(const struct log_frame *frame, const struct symbol_place *place) {
+    json_t *location = place_location(place);
+    if (json_object_size(location) == 0)
+        set_module(location, frame);
+    json_t *object = json_tree_pack("{s:o}", "location", location);
+    if (frame->module)
+        json_tree_set_string(object, "module", frame->module);
+    json_t *properties = json_tree_pack("{s:o}", "offset", json_tree_hex(frame->offset));
+    if (frame->build_id)
+        json_tree_set_string(properties, "buildId", frame->build_id);
+    json_tree_set(object, "properties", properties);
     return object;
 }
 
-static json_t *fingerprints(const struct log_line *line, struct symbols *symbols) {
-    json_t *object = tree_object();
-    char hash[24];
-    snprintf(hash, sizeof(hash), "%016" PRIx64, trace_hash(line, symbols));
-    tree_set_string(object, "gpushareStack/v1", hash);
-    return object;
+/* Innermost first; each inlined call is a frame. */
+static json_t *frames_json(const struct log_stack *stack, struct symbols *symbols) {
+    json_t *frames = json_tree_pack("[]");
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct symbol *symbol = symbol_find(symbols, &stack->frames[i]);
+        for (size_t j = 0; j < symbol->count; j++)
+            json_tree_append(frames, frame_json(&stack->frames[i], &symbol->places[j]));
+    }
+    return frames;
 }
 
-static json_t *locations(const struct log_line *line, struct symbols *symbols) {
-    json_t *array = tree_array();
-    tree_append(array, sarif_location(line, symbols));
-    return array;
-}
-
-/* The standard wants no two that are equal, as of two events at one place. */
+/* The standard allows no two equal stacks, as of two events at one place. */
 static void append_new(json_t *array, json_t *value) {
     for (size_t i = 0; i < json_array_size(array); i++)
         if (json_equal(json_array_get(array, i), value)) {
             json_decref(value);
             return;
         }
-    tree_append(array, value);
+    json_tree_append(array, value);
 }
 
 static void add_stack(json_t *stacks, const struct log_stack *stack, const char *text,
                       struct symbols *symbols) {
-    if (stack->count == 0)
-        return;
-    json_t *object = tree_object();
-    tree_set(object, "message", message(text));
-    tree_set(object, "frames", sarif_frames(stack, symbols));
-    append_new(stacks, object);
+    if (stack->count > 0)
+        append_new(stacks,
+                   json_tree_pack("{s:{s:o}, s:o}", "message", "text", json_tree_string(text),
+                                  "frames", frames_json(stack, symbols)));
 }
 
-static json_t *stacks_tree(const struct log_line *line, struct symbols *symbols) {
-    json_t *stacks = tree_array();
-    add_stack(stacks, &line->stack, line->api != NULL ? line->api : "reported", symbols);
+static json_t *stacks_json(const struct log_line *line, struct symbols *symbols) {
+    json_t *stacks = json_tree_pack("[]");
+    add_stack(stacks, &line->stack, line->api ? line->api : "reported", symbols);
     for (size_t i = 0; i < line->prior.count; i++) {
         const struct log_event *event = &line->prior.events[i];
-        char *text = tool_format(
-            "%s by %s (pid %" PRId64 ")", event->what != NULL ? event->what : "before",
-            event->process.command != NULL ? event->process.command : "?", event->process.pid);
+        char *text =
+            tool_format("%s by %s (pid %" PRId64 ")", event->what ? event->what : "before",
+                        event->process.command ? event->process.command : "?", event->process.pid);
         add_stack(stacks, &event->stack, text, symbols);
         free(text);
     }
     return stacks;
 }
 
-static json_t *properties(const struct story_group *group) {
-    static const char *const keys[] = {"api",  "command", "pid",  "pid_ns", "ptr",
-                                       "size", "region",  "name", "device", "hint"};
-    json_t *object = tree_object();
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        json_t *value = json_object_get(group->first->json, keys[i]);
-        if (value && !json_is_null(value))
-            tree_set(object, keys[i], json_incref(value));
-    }
-    tree_set_number(object, "processes", (int64_t)group->process_count);
-    tree_set_string(object, "first", group->first->ts);
-    tree_set_string(object, "last", group->last);
+/* --- a result --- */
+
+static json_t *message(const struct log_line *line) {
+    const char *sentence = line->message ? line->message : line->finding;
+    char *text = line->detail ? tool_format("%s: %s", sentence, line->detail) : tool_copy(sentence);
+    json_t *object = json_tree_pack("{s:o}", "text", json_tree_string(text));
+    free(text);
     return object;
 }
 
-/* The standard wants the key in all results or in none: an empty one says that it is not. */
-static json_t *suppressions(const struct story_group *group) {
-    json_t *array = tree_array(), *object;
-    if (!group->suppressed)
-        return array;
-    object = tree_object();
-    tree_set_string(object, "kind", "external");
-    tree_append(array, object);
-    return array;
+static json_t *fingerprints(const struct log_line *line, struct symbols *symbols) {
+    char hash[24];
+    snprintf(hash, sizeof(hash), "%016" PRIx64, user_frame_hash(line, symbols));
+    return json_tree_pack("{s:s}", "gpushareStack/v1", hash);
 }
 
-static json_t *result(const struct story_group *group, struct symbols *symbols) {
+static json_t *properties(const struct aggregate_group *group) {
+    static const char *const keys[] = {"api",  "command", "pid",  "pid_ns", "ptr",
+                                       "size", "region",  "name", "device", "hint"};
+    json_t *object = json_tree_pack("{}");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        json_t *value = json_object_get(group->first->json, keys[i]);
+        if (value && !json_is_null(value))
+            json_tree_set(object, keys[i], json_incref(value));
+    }
+    json_tree_add(object, "{s:I, s:s, s:s}", "processes", group->process_count, "first",
+                  group->first->ts, "last", group->last);
+    return object;
+}
+
+/* The standard wants `suppressions` in all results or in none: an empty array says "not
+ * suppressed". */
+static json_t *result(const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
-    json_t *object = tree_object();
-    set_rule(object, line->finding);
-    tree_set_string(object, "level", levels[line->level]);
-    tree_set(object, "message", result_message(line));
-    tree_set(object, "locations", locations(line, symbols));
-    tree_set(object, "stacks", stacks_tree(line, symbols));
-    tree_set_number(object, "occurrenceCount", (int64_t)group->count);
-    tree_set(object, "partialFingerprints", fingerprints(line, symbols));
-    tree_set(object, "suppressions", suppressions(group));
-    tree_set(object, "properties", properties(group));
+    json_t *object = json_tree_pack("{}");
+    add_rule(object, line->finding);
+    json_tree_add(object, "{s:s, s:o, s:[o], s:o, s:I, s:o, s:o, s:o}", "level",
+                  levels[line->level], "message", message(line), "locations",
+                  finding_location(line, symbols), "stacks", stacks_json(line, symbols),
+                  "occurrenceCount", group->count, "partialFingerprints",
+                  fingerprints(line, symbols), "suppressions",
+                  json_tree_pack(group->suppressed ? "[{s:s}]" : "[]", "kind", "external"),
+                  "properties", properties(group));
     return object;
 }
 
 void report_sarif(FILE *out, const struct report *report) {
-    json_t *log = tree_object(), *runs = tree_array(), *run = tree_object(),
-           *results = tree_array();
-    for (size_t i = 0; i < report->story.count; i++)
-        tree_append(results, result(report->story.groups[i], report->symbols));
-    tree_set(run, "tool", tool_tree());
-    tree_set(run, "results", results);
-    tree_append(runs, run);
-    tree_set_string(log, "$schema", "https://json.schemastore.org/sarif-2.1.0.json");
-    tree_set_string(log, "version", "2.1.0");
-    tree_set(log, "runs", runs);
-    tree_print(out, log);
+    json_t *results = json_tree_pack("[]");
+    for (size_t i = 0; i < report->aggregate.count; i++)
+        json_tree_append(results, result(report->aggregate.groups[i], report->symbols));
+    json_tree_print(out, json_tree_pack("{s:s, s:s, s:[{s:{s:o}, s:o}]}", "$schema",
+                                        "https://json.schemastore.org/sarif-2.1.0.json", "version",
+                                        "2.1.0", "runs", "tool", "driver", driver(), "results",
+                                        results));
 }

@@ -1,17 +1,17 @@
 /*
- * report_stack.c - the stacks of a report as text.
+ * report_stack.c - the stacks of a report as text, a line a frame.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "report_text.h"
+#include "report_format.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
-/* "main at app.c:42": what of it is known, with a blank behind it. */
+/* "main at app.c:42 ", the known part of it. */
 static void print_place(FILE *out, const struct symbol_place *place) {
     if (place->function) {
-        char *function = brief_function(place->function);
+        char *function = short_name_function(place->function);
         term_plain(out, function);
         fputs(" ", out);
         free(function);
@@ -37,17 +37,12 @@ static void print_frame(FILE *out, const char *margin, size_t number, const stru
     }
     fputs("in ", out);
     term_plain(out, frame->module);
-    fprintf(out, symbol->note != NULL ? " (%s)\n" : "%s\n",
-            symbol->note != NULL ? symbol->note : "");
+    fprintf(out, symbol->note ? " (%s)\n" : "%s\n", symbol->note ? symbol->note : "");
 }
 
 void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
                   struct symbols *symbols) {
-    const size_t told = trace_told(stack, symbols);
-    for (size_t i = 0; i < told && i < max; i++)
+    const size_t shown = user_frame_shown(stack, symbols);
+    for (size_t i = 0; i < shown && i < max; i++)
         print_frame(out, margin, i, &stack->frames[i], symbols);
-}
-
-void text_stack(const struct printer *to, const struct log_stack *stack) {
-    report_stack(to->out, TEXT_INDENT "    ", stack, stack->count, to->report->symbols);
 }

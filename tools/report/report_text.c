@@ -1,32 +1,37 @@
 /*
- * report_text.c - a story as text, in the manner of the library's own reports (shim/log/logline.c).
+ * report_text.c - a report as text, in the manner of the library's own reports
+ * (shim/log/format_text.c).
  */
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/term.h"
-#include "report_text.h"
-#include "util/text.h"
+#include "cli/printable.h"
+#include "log/log.h"
+#include "report_format.h"
 
-/* Processes that one list names: a farm of workers makes one mistake in all of them. */
-#define NAMED_MAX 8
+#define NAMED_MAX 8 /* processes in one list: all of many workers can make one mistake */
+
+struct printer {
+    FILE *out;
+    const struct report *report;
+};
 
 /* --- the parts of a finding --- */
 
 static void print_process(const struct printer *to, const struct log_process *process) {
     term_plain(to->out, process->command);
     fprintf(to->out, " (pid %" PRId64, process->pid);
-    if (to->report->story.namespaces && process->pid_ns != 0)
+    if (to->report->aggregate.namespaces && process->pid_ns != 0)
         fprintf(to->out, " in namespace %" PRId64, process->pid_ns);
     fputs(")", to->out);
 }
 
 static void print_heading(const struct printer *to, const struct log_line *line) {
     static const char *const names[] = {"INFO", "WARNING", "ERROR"};
-    fprintf(to->out,
-            TEXT_MARGIN "%sGPUSHARE %s%s: ", term_colour_on(to->out, text_colour(line->level)),
-            names[line->level], term_colour_on(to->out, TERM_PLAIN));
+    fprintf(to->out, REPORT_MARGIN "%sGPUSHARE %s%s: ",
+            term_colour_on(to->out, report_level_colour(line->level)), names[line->level],
+            term_colour_on(to->out, TERM_PLAIN));
     term_plain(to->out, line->finding);
     if (line->api) {
         fputs(" in ", to->out);
@@ -40,36 +45,26 @@ static void print_heading(const struct printer *to, const struct log_line *line)
 static void print_line(const struct printer *to, const char *before, const char *text) {
     if (!text)
         return;
-    fprintf(to->out, TEXT_INDENT "%s", before);
+    fprintf(to->out, REPORT_INDENT "%s", before);
     term_plain(to->out, text);
     fputs("\n", to->out);
 }
 
-/* What begins or goes on with one fact more. */
-static void print_before(const struct printer *to, const char **before, const char *word) {
-    fprintf(to->out, "%s%s", *before, word);
+/* Begins the line, or continues it after a comma. */
+static void print_before(const struct printer *to, const char **before, const char *fact) {
+    fprintf(to->out, "%s%s", *before, fact);
     *before = ", ";
 }
 
-static void print_size(FILE *out, uint64_t bytes) {
-    char size[32];
-    struct gps_text text = GPS_TEXT(size);
-    gps_text_size(&text, bytes);
-    fputs(size, out);
-    if (bytes >= 1024)
-        fprintf(out, " (%" PRIu64 " bytes)", bytes);
-}
-
-/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": what of it is known. */
+/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": the known facts. */
 static void print_memory(const struct printer *to, const struct log_line *line) {
-    const char *before = TEXT_INDENT;
+    const char *before = REPORT_INDENT;
     if (line->ptr) {
         print_before(to, &before, "at ");
         term_plain(to->out, line->ptr);
     }
     if (line->size != 0) {
-        print_before(to, &before, "");
-        print_size(to->out, (uint64_t)line->size);
+        print_before(to, &before, printable_exact_size((uint64_t)line->size).text);
     }
     if (line->device >= 0) {
         print_before(to, &before, "GPU ");
@@ -86,19 +81,19 @@ static void print_memory(const struct printer *to, const struct log_line *line) 
 static void print_region(const struct printer *to, const struct log_line *line) {
     if (!line->name && !line->region)
         return;
-    fputs(TEXT_INDENT "region ", to->out);
+    fputs(REPORT_INDENT "region ", to->out);
     if (line->name)
         term_plain(to->out, line->name);
     if (line->region) {
-        fputs(line->name != NULL ? " (id " : "with id ", to->out);
+        fputs(line->name ? " (id " : "with id ", to->out);
         term_plain(to->out, line->region);
-        fputs(line->name != NULL ? ")" : "", to->out);
+        fputs(line->name ? ")" : "", to->out);
     }
     fputs("\n", to->out);
 }
 
 /* ", by 3 processes: app (pid 7), ..." */
-static void print_processes(const struct printer *to, const struct story_group *group) {
+static void print_processes(const struct printer *to, const struct aggregate_group *group) {
     if (group->process_count < 2)
         return;
     fprintf(to->out, ", by %zu processes: ", group->process_count);
@@ -111,11 +106,11 @@ static void print_processes(const struct printer *to, const struct story_group *
 }
 
 /* "17 times, from ... to ..., by 2 processes: ..." */
-static void print_count(const struct printer *to, const struct story_group *group) {
+static void print_count(const struct printer *to, const struct aggregate_group *group) {
     if (group->count < 2)
         return;
-    fprintf(to->out, TEXT_INDENT "%" PRIu64 " times, from %s to %s", group->count, group->first->ts,
-            group->last);
+    fprintf(to->out, REPORT_INDENT "%" PRIu64 " times, from %s to %s", group->count,
+            group->first->ts, group->last);
     print_processes(to, group);
     fputs("\n", to->out);
 }
@@ -123,7 +118,7 @@ static void print_count(const struct printer *to, const struct story_group *grou
 static void print_others(const struct printer *to, const struct log_line *line) {
     for (size_t i = 0; i < line->others.count && i < NAMED_MAX; i++) {
         const struct log_event *other = &line->others.events[i];
-        fputs(TEXT_INDENT "other process: ", to->out);
+        fputs(REPORT_INDENT "other process: ", to->out);
         print_process(to, &other->process);
         if (other->ts) {
             fputs(", since ", to->out);
@@ -132,10 +127,14 @@ static void print_others(const struct printer *to, const struct log_line *line) 
         fputs("\n", to->out);
     }
     if (line->others.count > NAMED_MAX)
-        fprintf(to->out, TEXT_INDENT "(and %zu more)\n", line->others.count - NAMED_MAX);
+        fprintf(to->out, REPORT_INDENT "(and %zu more)\n", line->others.count - NAMED_MAX);
 }
 
 /* --- earlier events --- */
+
+static void print_stack(const struct printer *to, const struct log_stack *stack) {
+    report_stack(to->out, REPORT_INDENT "    ", stack, stack->count, to->report->symbols);
+}
 
 static bool is_same(const struct log_process *a, const struct log_process *b) {
     return a->pid == b->pid && a->pid_ns == b->pid_ns;
@@ -145,9 +144,9 @@ static bool is_same(const struct log_process *a, const struct log_process *b) {
  * another process. */
 static void print_prior(const struct printer *to, const struct log_line *line,
                         const struct log_event *prior) {
-    const char *what = prior->what != NULL && prior->what[0] != 0 ? prior->what : "before";
+    const char *what = prior->what && prior->what[0] != 0 ? prior->what : "before";
     const bool others = !is_same(&line->process, &prior->process);
-    fprintf(to->out, TEXT_INDENT "%c", toupper((unsigned char)what[0]));
+    fprintf(to->out, REPORT_INDENT "%c", toupper((unsigned char)what[0]));
     term_plain(to->out, what + 1);
     if (others) {
         fputs(" by ", to->out);
@@ -158,12 +157,12 @@ static void print_prior(const struct printer *to, const struct log_line *line,
         term_plain(to->out, prior->ts);
     }
     if (prior->stack.count > 0)
-        fputs(prior->ts != NULL ? ", at:" : " at:", to->out);
+        fputs(prior->ts ? ", at:" : " at:", to->out);
     fputs("\n", to->out);
-    text_stack(to, &prior->stack);
+    print_stack(to, &prior->stack);
 }
 
-static void print_group(const struct printer *to, const struct story_group *group) {
+static void print_group(const struct printer *to, const struct aggregate_group *group) {
     const struct log_line *line = group->first;
     print_heading(to, line);
     print_line(to, "", line->message);
@@ -173,8 +172,8 @@ static void print_group(const struct printer *to, const struct story_group *grou
     print_count(to, group);
     print_others(to, line);
     if (line->stack.count > 0)
-        fputs(TEXT_INDENT "Host frames:\n", to->out);
-    text_stack(to, &line->stack);
+        fputs(REPORT_INDENT "Host frames:\n", to->out);
+    print_stack(to, &line->stack);
     for (size_t i = 0; i < line->prior.count; i++)
         print_prior(to, line, &line->prior.events[i]);
     print_line(to, "Hint: ", line->hint);
@@ -188,23 +187,21 @@ static void print_number(FILE *out, const char *before, uint64_t count, const ch
 }
 
 /* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes" */
-static void print_summary(FILE *out, const struct story_sums *sums) {
-    uint64_t errors = sums->findings[GPS_LEVEL_ERROR];
-    uint64_t warnings = sums->findings[GPS_LEVEL_WARNING];
-    uint64_t infos = sums->findings[GPS_LEVEL_INFO];
+static void print_summary(FILE *out, const struct aggregate_sums *sums) {
+    uint64_t findings = 0;
+    for (int level = GPS_LEVEL_INFO; level <= GPS_LEVEL_ERROR; level++)
+        findings += sums->findings[level];
+    print_number(out, REPORT_MARGIN "GPUSHARE SUMMARY: ", findings, "finding");
     const char *before = " (";
-    print_number(out, TEXT_MARGIN "GPUSHARE SUMMARY: ", errors + warnings + infos, "finding");
-    if (errors > 0) {
-        print_number(out, before, errors, "error");
-        before = ", ";
+    for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--) {
+        const uint64_t count = sums->findings[level];
+        if (count > 0 && level > GPS_LEVEL_INFO)
+            print_number(out, before, count, gps_level_name((enum gps_level)level));
+        else if (count > 0)
+            fprintf(out, "%s%" PRIu64 " info", before, count);
+        before = count > 0 ? ", " : before;
     }
-    if (warnings > 0) {
-        print_number(out, before, warnings, "warning");
-        before = ", ";
-    }
-    if (infos > 0)
-        fprintf(out, "%s%" PRIu64 " info", before, infos);
-    if (errors + warnings + infos > 0) {
+    if (findings > 0) {
         print_number(out, "), ", sums->occurrences, "occurrence");
         fprintf(out, ", %" PRIu64 " process%s", sums->processes, sums->processes == 1 ? "" : "es");
     }
@@ -213,17 +210,12 @@ static void print_summary(FILE *out, const struct story_sums *sums) {
     fputs("\n", out);
 }
 
-enum term_colour text_colour(enum gps_level level) {
-    static const enum term_colour colours[] = {TERM_BOLD, TERM_YELLOW, TERM_RED};
-    return colours[level];
-}
-
 void report_text(FILE *out, const struct report *report) {
     const struct printer printer = {out, report};
-    const struct story_sums sums = story_sums(&report->story);
-    text_contents(&printer);
-    for (size_t i = 0; i < report->story.count; i++)
-        if (!report->story.groups[i]->suppressed)
-            print_group(&printer, report->story.groups[i]);
+    const struct aggregate_sums sums = aggregate_sums(&report->aggregate);
+    report_contents(out, report);
+    for (size_t i = 0; i < report->aggregate.count; i++)
+        if (!report->aggregate.groups[i]->suppressed)
+            print_group(&printer, report->aggregate.groups[i]);
     print_summary(out, &sums);
 }

@@ -1,8 +1,8 @@
 /*
  * suppress.c - reads suppressions, and explains every mistake in them.
  *
- * A slip here hides nothing or too much, and either is found out late; so as in the configuration
- * nothing is guessed: what is unknown, empty or given twice is an error.
+ * A slip here hides nothing or too much, and either shows late. So nothing is guessed, as in the
+ * configuration: a key that is unknown, empty or given twice is an error.
  */
 #include "suppress.h"
 
@@ -18,13 +18,15 @@
 #include "util/text.h"
 
 #define FILE_MAX ((size_t)1 << 20)
-#define WORD     "suppress"
+#define SECTION  "suppress"
 
-static const char *const key_names[] = {[SUPPRESS_FINDING] = "finding",
-                                        [SUPPRESS_MODULE] = "module",
-                                        [SUPPRESS_FUNCTION] = "function",
-                                        [SUPPRESS_NAME] = "name",
-                                        [SUPPRESS_COMMAND] = "command"};
+static const struct {
+    const char *name, *allowed;
+} keys[] = {[SUPPRESS_FINDING] = {"finding", "an id such as double-free"},
+            [SUPPRESS_MODULE] = {"module", "a glob on a file name, as libold.so*"},
+            [SUPPRESS_FUNCTION] = {"function", "a glob on a function's name, as Pool::release*"},
+            [SUPPRESS_NAME] = {"name", "a glob on a region's name"},
+            [SUPPRESS_COMMAND] = {"command", "a glob on the executable's file name"}};
 
 struct parser {
     struct suppressions *suppressions;
@@ -60,7 +62,7 @@ static void end_section(struct parser *parser) {
     if (parser->state != INSIDE)
         return;
     for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
-        if (current(parser)->keys[i] != NULL)
+        if (current(parser)->keys[i])
             return;
     fail(parser, current(parser)->line,
          "[%s] has no key, and so would suppress everything; "
@@ -76,9 +78,8 @@ static unsigned line_of(const struct suppressions *all, const char *title) {
 }
 
 static bool is_named(const char *section) {
-    static const char word[] = WORD;
-    size_t length = sizeof(word) - 1;
-    return strncmp(section, word, length) == 0 &&
+    const size_t length = strlen(SECTION);
+    return strncmp(section, SECTION, length) == 0 &&
            (section[length] == ' ' || section[length] == '\t');
 }
 
@@ -99,7 +100,7 @@ static void on_section(void *arg, unsigned line, const char *name) {
     if (name && is_named(name))
         begin_section(parser, line, name);
     else if (name)
-        fail(parser, line, "[%.60s] unknown section; [" WORD " NAME]", name);
+        fail(parser, line, "[%.60s] unknown section; [" SECTION " NAME]", name);
 }
 
 /* --- keys --- */
@@ -111,7 +112,7 @@ bool suppress_knows(const char *id) {
     return false;
 }
 
-/* A function's name may hold what a file's may not. NULL: the value can be used. */
+/* NULL: the value can be used. A function's name may have characters that a file's may not. */
 static const char *wrong_with(enum suppress_key key, const char *value) {
     if (value[0] == 0)
         return "no value";
@@ -122,20 +123,13 @@ static const char *wrong_with(enum suppress_key key, const char *value) {
 
 static void set_key(struct parser *parser, unsigned line, enum suppress_key key,
                     const char *value) {
-    static const char *const allowed[] = {
-        [SUPPRESS_FINDING] = "an id such as double-free",
-        [SUPPRESS_MODULE] = "a glob on a file name, as libold.so*",
-        [SUPPRESS_FUNCTION] = "a glob on a function's name, as Pool::release*",
-        [SUPPRESS_NAME] = "a glob on a region's name",
-        [SUPPRESS_COMMAND] = "a glob on the executable's file name",
-    };
     char **place = &current(parser)->keys[key];
     const char *wrong = wrong_with(key, value);
     if (wrong)
-        fail(parser, line, "%s = %.60s: %s; allowed: %s", key_names[key], value, wrong,
-             allowed[key]);
-    if (*place != NULL)
-        fail(parser, line, "%s: given twice in this section", key_names[key]);
+        fail(parser, line, "%s = %.60s: %s; allowed: %s", keys[key].name, value, wrong,
+             keys[key].allowed);
+    if (*place)
+        fail(parser, line, "%s: given twice in this section", keys[key].name);
     else
         *place = tool_copy(value);
 }
@@ -145,11 +139,11 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
     if (parser->state == REFUSED)
         return;
     if (parser->state == OUTSIDE) {
-        fail(parser, line, "a key outside a section; [" WORD " NAME] must precede it");
+        fail(parser, line, "a key outside a section; [" SECTION " NAME] must precede it");
         return;
     }
     for (size_t i = 0; i < SUPPRESS_KEY_COUNT; i++)
-        if (strcmp(key_names[i], name) == 0) {
+        if (strcmp(keys[i].name, name) == 0) {
             set_key(parser, line, (enum suppress_key)i, value);
             return;
         }
@@ -166,8 +160,8 @@ static void on_error(void *arg, unsigned line, const char *message) {
 int suppress_parse(struct suppressions *suppressions, const char *file, const char *bytes,
                    size_t count, gps_config_error_fn *fn, void *arg) {
     struct parser parser = {.suppressions = suppressions, .file = file, .fn = fn, .arg = arg};
-    const struct gps_ini_events events = {.headers = "[" WORD " NAME]",
-                                          .header_words = sizeof(WORD " ") - 1,
+    const struct gps_ini_events events = {.headers = "[" SECTION " NAME]",
+                                          .header_words = sizeof(SECTION " ") - 1,
                                           .section = on_section,
                                           .key = on_key,
                                           .error = on_error,
@@ -187,22 +181,22 @@ int suppress_read(struct suppressions *suppressions, const char *path, gps_confi
     *suppressions = (struct suppressions){NULL, 0};
     FILE *file = fopen(path, "re");
     if (!file) {
-        int error = errno;
-        fail(&parser, 0, "cannot be read: %s", strerror(error));
-        return -error;
+        int status = -errno;
+        fail(&parser, 0, "cannot be read: %s", strerror(-status));
+        return status;
     }
     char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
     size_t count = fread(bytes, 1, FILE_MAX + 1, file);
-    int result = -EFBIG;
+    int status = -EFBIG;
     if (ferror(file))
         fail(&parser, 0, "cannot be read: %s", strerror(errno));
     else if (count > FILE_MAX)
         fail(&parser, 0, "is larger than 1 MiB");
     else
-        result = suppress_parse(suppressions, path, bytes, count, fn, arg);
+        status = suppress_parse(suppressions, path, bytes, count, fn, arg);
     fclose(file);
     free(bytes);
-    return result;
+    return status;
 }
 
 void suppress_free(struct suppressions *suppressions) {

@@ -1,15 +1,16 @@
 /*
- * suppress.h - which findings a user does not want to hear of, from an INI file.
+ * suppress.h - the findings that a report leaves out, from an INI file of the user's.
  *
  *     [suppress NAME]
  *     finding = double-free
  *     module = libold.so*
  *     function = Pool::release*
  *
- * A section matches a finding when all of its keys do: `finding` is an id, the rest are globs:
- * `module` on a module's file name and `function` on a function's name (as shown, without its
- * parameters, or as the linker knows it), which must match in one frame, of the finding's stack or
- * of an earlier event's; `name` on the region's name; `command` on that of the first process.
+ * A section matches a finding when all of its keys do. `finding` is an id, the others are globs.
+ * `module` is a glob on a module's file name and `function` one on a function's name (as shown,
+ * without its parameters, or as the linker knows it); both must match in one frame of the finding's
+ * stack or of an earlier event's. `name` is a glob on the region's name, `command` one on the
+ * command of the first process.
  */
 #ifndef SUPPRESS_H
 #define SUPPRESS_H
@@ -51,10 +52,10 @@ void suppress_free(struct suppressions *suppressions);
 bool suppress_knows(const char *finding);
 
 /* suppress_match.c: marks the groups that a section matches. */
-void suppress_story(const struct suppressions *suppressions, struct story *story,
-                    struct symbols *symbols);
+void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,
+                        struct symbols *symbols);
 
 /* suppress_make.c: a section for each group that is not suppressed. */
-void suppress_print(FILE *out, const struct story *story, struct symbols *symbols);
+void suppress_print(FILE *out, const struct aggregate *aggregate, struct symbols *symbols);
 
 #endif

@@ -1,49 +1,47 @@
 /*
- * suppress_make.c - writes the suppressions that would silence a story.
+ * suppress_make.c - writes suppressions for the findings of a report.
  */
 #include <string.h>
 
+#include "cli/tool.h"
 #include "config/inifile.h"
 #include "suppress.h"
 #include "symbols/user_frame.h"
 
-/* The name as a glob that an INI file can hold: what either would take for its own is any
- * character, and what is too long for a line ends in any others. */
+/* Writes the name as a glob that an INI file can hold: a character that has a meaning in either
+ * becomes ?, and a name that is too long for a line ends in *. */
 static void print_glob(FILE *out, const char *key, const char *name) {
-    size_t room = GPS_INI_LINE - strlen(key) - strlen(" = ");
+    size_t size = GPS_INI_LINE - strlen(key) - strlen(" = ");
     size_t length = strlen(name);
     fprintf(out, "%s = ", key);
-    for (size_t i = 0; i < length && i < room - 1; i++) {
+    for (size_t i = 0; i < length && i < size - 1; i++) {
         unsigned char c = (unsigned char)name[i];
-        bool plain = c > ' ' && c < 0x7f && strchr("[]\\;#\"'?", c) == NULL;
+        bool plain = c > ' ' && c < 0x7f && !strchr("[]\\;#\"'?", c);
         putc(plain || (c == ' ' && i > 0) ? c : '?', out);
     }
-    fputs(length < room ? "\n" : "*\n", out);
+    fputs(length < size ? "\n" : "*\n", out);
 }
 
-static void print_section(FILE *out, const struct story_group *group, struct symbols *symbols) {
+static void print_section(FILE *out, const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
-    const struct log_frame *frame = trace_user_frame(story_stack(line));
+    const struct log_frame *frame = user_frame_find(aggregate_stack(line));
     bool known = suppress_knows(line->finding);
     fprintf(out, "[suppress %.24s-%08x]\n", known ? line->finding : "unknown",
-            (unsigned)trace_hash(line, symbols));
+            (unsigned)user_frame_hash(line, symbols));
     if (known)
         fprintf(out, "finding = %s\n", line->finding);
-    if (!frame) {
-        if (line->process.command)
-            print_glob(out, "command", line->process.command);
-        fputc('\n', out);
-        return;
-    }
-    const struct symbol *symbol = symbol_find(symbols, frame);
-    print_glob(out, "module", story_base(frame->module));
-    if (symbol->places[0].function)
-        print_glob(out, "function", symbol->places[0].function);
+    const char *function = frame ? symbol_find(symbols, frame)->places[0].function : NULL;
+    if (frame)
+        print_glob(out, "module", tool_base_name(frame->module));
+    if (function)
+        print_glob(out, "function", function);
+    if (!frame && line->process.command)
+        print_glob(out, "command", line->process.command);
     fputc('\n', out);
 }
 
-void suppress_print(FILE *out, const struct story *story, struct symbols *symbols) {
-    for (size_t i = 0; i < story->count; i++)
-        if (!story->groups[i]->suppressed)
-            print_section(out, story->groups[i], symbols);
+void suppress_print(FILE *out, const struct aggregate *aggregate, struct symbols *symbols) {
+    for (size_t i = 0; i < aggregate->count; i++)
+        if (!aggregate->groups[i]->suppressed)
+            print_section(out, aggregate->groups[i], symbols);
 }

@@ -3,11 +3,12 @@
  */
 #include <string.h>
 
+#include "cli/tool.h"
 #include "suppress.h"
 
-/* A key that is not given matches all; a fact that is not known matches none that is. */
+/* A key that is not given matches everything; one that is given does not match an unknown fact. */
 static bool fits(const char *glob, const char *fact) {
-    return !glob || (fact != NULL && gps_glob_match(glob, fact));
+    return !glob || (fact && gps_glob_match(glob, fact));
 }
 
 static bool fits_function(const char *glob, const struct symbol *symbol) {
@@ -25,7 +26,7 @@ static bool fits_stack(const struct suppression *section, const struct log_stack
                        struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        const char *module = frame->module != NULL ? story_base(frame->module) : NULL;
+        const char *module = frame->module ? tool_base_name(frame->module) : NULL;
         if (fits(section->keys[SUPPRESS_MODULE], module) &&
             fits_function(section->keys[SUPPRESS_FUNCTION], symbol_find(symbols, frame)))
             return true;
@@ -54,10 +55,10 @@ static bool matches(const struct suppression *section, const struct log_line *li
            fits_stacks(section, line, symbols);
 }
 
-void suppress_story(const struct suppressions *suppressions, struct story *story,
-                    struct symbols *symbols) {
-    for (size_t i = 0; i < story->count; i++)
+void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,
+                        struct symbols *symbols) {
+    for (size_t i = 0; i < aggregate->count; i++)
         for (size_t j = 0; j < suppressions->count; j++)
-            if (matches(&suppressions->sections[j], story->groups[i]->first, symbols))
-                story->groups[i]->suppressed = true;
+            if (matches(&suppressions->sections[j], aggregate->groups[i]->first, symbols))
+                aggregate->groups[i]->suppressed = true;
 }

@@ -1,8 +1,7 @@
 /*
- * audit.c - `gpushare audit`: a command watched, then a report on all that it and its children did.
+ * audit.c - `gpushare audit`: runs a command, then reports on it and its children.
  *
- * Everything that can be wrong with the command line is found before the command starts: it may run
- * for days.
+ * The whole command line is checked before the command starts, for that may run for days.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,9 +13,7 @@
 #include "cli/tool.h"
 #include "descendants.h"
 #include "launch.h"
-#include "report/report.h"
-
-#define GRACE 5 /* seconds that the command's descendants have to end after it */
+#include "report/report_format.h"
 
 enum {
     OPTION_CONFIG,
@@ -36,16 +33,16 @@ struct audit {
     enum gps_level level;
     struct suppressions suppressions;
     FILE *json, *sarif; /* NULL: not wanted */
-    struct auditlog log;
+    struct audit_logs logs;
 };
 
 /* --- before --- */
 
 static bool parse_status(const char *text, int *status) {
-    char *end;
     *status = TOOL_FAILED;
     if (!text)
         return true;
+    char *end;
     long value = strtol(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && *end == 0 && value >= 0 && value <= 255) {
         *status = (int)value;
@@ -59,9 +56,9 @@ static bool open_output(const char *path, FILE **file) {
     if (!path)
         return true;
     *file = fopen(path, "we");
-    if (*file == NULL)
+    if (!*file)
         tool_error("cannot write '%s': %s", path, strerror(errno));
-    return *file != NULL;
+    return *file;
 }
 
 static bool parse(struct audit *audit) {
@@ -74,12 +71,8 @@ static bool parse(struct audit *audit) {
 }
 
 static bool prepare(const struct audit *audit) {
-    char *log = auditlog_value(&audit->log);
-    bool done = launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", log) &&
-                launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
-                (getenv("GPUSHARE_LOG_LEVEL") != NULL || launch_set("GPUSHARE_LOG_LEVEL", "info"));
-    free(log);
-    return done &&
+    const char *level = getenv("GPUSHARE_LOG_LEVEL");
+    return audit_logs_set_environment(&audit->logs, level ? level : "info") &&
            launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
 }
 
@@ -96,7 +89,7 @@ static bool print(struct audit *audit, const struct report *report) {
     const char *const *values = audit->args->values;
     report_text(stderr, report);
     if (values[OPTION_GENERATE])
-        suppress_print(stderr, &report->story, report->symbols);
+        suppress_print(stderr, &report->aggregate, report->symbols);
     if (audit->json)
         report_json(audit->json, report);
     if (audit->sarif)
@@ -107,59 +100,56 @@ static bool print(struct audit *audit, const struct report *report) {
     return json && sarif;
 }
 
-static void tell_running(const struct audit *audit, size_t running) {
+static void warn_of_running(const struct audit *audit, size_t running) {
     if (running == 0)
         return;
     const char *plural = running == 1 ? "" : "es";
-    if (audit->log.temporary)
+    if (audit->logs.temporary)
         tool_warn("%zu process%s still running; what may be reported yet goes to stderr; "
                   "to keep it, use --log=DIR",
                   running, plural);
     else
         tool_warn("%zu process%s still running; what may be reported yet is shown by: "
                   "gpushare report %s",
-                  running, plural, audit->log.path);
+                  running, plural, audit->logs.path);
 }
 
-static int tell(struct audit *audit, const struct offspring *offspring) {
+static int make_report(struct audit *audit, const struct descendants *descendants) {
     struct report report = {.logs = {NULL, 0}};
-    int status = offspring->status;
-    if (auditlog_used(&audit->log))
-        logs_add(&report.logs, audit->log.path, report_complain);
+    int status = descendants->status;
+    audit_logs_read(&audit->logs, &report.logs);
     report_make(&report, audit->level, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     bool printed = print(audit, &report);
     if (status == 0 && report_has_error(&report))
         status = audit->error_status;
     if (status == 0 && !printed)
         status = TOOL_RUN_FAILED;
-    tell_running(audit, offspring->running);
+    warn_of_running(audit, descendants->running);
     report_free(&report);
     return status;
 }
 
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
-    struct offspring offspring;
-    struct presence presence;
-    presence_begin(&presence);
-    int error = offspring_run(command, GRACE, &offspring);
-    presence_end(&presence);
-    return error == 0 ? tell(audit, &offspring) : launch_failed(command[0], -error);
+    struct descendants descendants;
+    struct audit_member member;
+    audit_member_begin(&member);
+    int status = descendants_run(command, &descendants);
+    audit_member_end(&member);
+    return status == 0 ? make_report(audit, &descendants) : launch_failed(command[0], -status);
 }
 
-static int watch(struct audit *audit) {
-    if (!auditlog_open(&audit->log, audit->args->values[OPTION_LOG]))
+static int run_logged(struct audit *audit) {
+    if (!audit_logs_open(&audit->logs, audit->args->values[OPTION_LOG]))
         return TOOL_RUN_FAILED;
-    int status = TOOL_RUN_FAILED;
-    if (prepare(audit))
-        status = run_command(audit);
-    auditlog_close(&audit->log);
+    int status = prepare(audit) ? run_command(audit) : TOOL_RUN_FAILED;
+    audit_logs_close(&audit->logs);
     return status;
 }
 
 static int run_audit(const struct tool_args *args) {
     struct audit audit = {.args = args};
-    int status = parse(&audit) ? watch(&audit) : TOOL_RUN_FAILED;
+    int status = parse(&audit) ? run_logged(&audit) : TOOL_RUN_FAILED;
     if (audit.json)
         fclose(audit.json);
     if (audit.sarif)

@@ -1,11 +1,9 @@
 /*
- * audit_logs.c - the directory into which the processes of an audit write.
+ * audit_logs.c - the directory into which the processes of an audit write their logs.
  */
 #include "audit_logs.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,46 +11,63 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
+#include "launch.h"
+#include "report/report_model.h"
 
-static bool make_temporary(struct auditlog *log) {
+static bool make_temporary(struct audit_logs *logs) {
     const char *parent = getenv("TMPDIR");
-    char path[PATH_MAX];
-    log->temporary = true;
-    int length = snprintf(path, sizeof(path), "%s/gpushare-audit-XXXXXX",
-                          parent != NULL && parent[0] != 0 ? parent : "/tmp");
-    if (length < (int)sizeof(path) && mkdtemp(path) != NULL && realpath(path, log->path) != NULL)
-        return true;
-    tool_error("cannot make a directory in '%s': %s; set TMPDIR, or use --log=DIR",
-               parent != NULL && parent[0] != 0 ? parent : "/tmp", strerror(errno));
-    return false;
+    if (!parent || parent[0] == 0)
+        parent = "/tmp";
+    logs->temporary = true;
+    char *path = tool_format("%s/gpushare-audit-XXXXXX", parent);
+    bool made = mkdtemp(path) && realpath(path, logs->path);
+    if (!made)
+        tool_error("cannot make a directory in '%s': %s; set TMPDIR, or use --log=DIR", parent,
+                   strerror(errno));
+    free(path);
+    return made;
 }
 
-/* What other runs left there would be taken for this one's. */
-static bool use(struct auditlog *log, const char *directory) {
+/* Calls fn, unless it is NULL, with the path of each log. Returns how many there are. */
+static size_t each_log(const struct audit_logs *logs, int (*fn)(const char *path)) {
+    size_t count = 0;
+    char **paths = logs_list(logs->path, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (fn)
+            fn(paths[i]);
+        free(paths[i]);
+    }
+    free(paths);
+    return count;
+}
+
+/* The logs of other runs in it would be taken for this one's. */
+static bool use(struct audit_logs *logs, const char *directory) {
     if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
         tool_error("cannot make '%s': %s", directory, strerror(errno));
         return false;
     }
-    if (realpath(directory, log->path) == NULL || access(directory, R_OK | W_OK | X_OK) != 0) {
+    if (!realpath(directory, logs->path) || access(directory, R_OK | W_OK | X_OK) != 0) {
         tool_error("cannot use '%s': %s", directory, strerror(errno));
         return false;
     }
-    if (auditlog_used(log)) {
+    if (each_log(logs, NULL) > 0) {
         tool_error("'%s' has logs already; give a new or an empty directory", directory);
         return false;
     }
     return true;
 }
 
-bool auditlog_open(struct auditlog *log, const char *directory) {
-    *log = (struct auditlog){.temporary = false};
-    return directory != NULL ? use(log, directory) : make_temporary(log);
+bool audit_logs_open(struct audit_logs *logs, const char *directory) {
+    *logs = (struct audit_logs){.temporary = false};
+    return directory ? use(logs, directory) : make_temporary(logs);
 }
 
-char *auditlog_value(const struct auditlog *log) {
-    char *value = tool_resize(NULL, 2 * strlen(log->path) + sizeof("/%c.%p.jsonl"), 1);
+/* GPUSHARE_LOG has %c and %p; so a % of the path is doubled. */
+static char *pattern(const struct audit_logs *logs) {
+    char *value = tool_resize(NULL, 2 * strlen(logs->path) + sizeof("/%c.%p.jsonl"), 1);
     size_t length = 0;
-    for (const char *c = log->path; *c != 0; c++) {
+    for (const char *c = logs->path; *c != 0; c++) {
         if (*c == '%')
             value[length++] = '%';
         value[length++] = *c;
@@ -61,32 +76,23 @@ char *auditlog_value(const struct auditlog *log) {
     return value;
 }
 
-static int is_log(const struct dirent *entry) {
-    return fnmatch("*.jsonl", entry->d_name, 0) == 0;
+bool audit_logs_set_environment(const struct audit_logs *logs, const char *level) {
+    char *log = pattern(logs);
+    bool set = launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", log) &&
+               launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
+               launch_set("GPUSHARE_LOG_LEVEL", level);
+    free(log);
+    return set;
 }
 
-bool auditlog_used(const struct auditlog *log) {
-    DIR *directory = opendir(log->path);
-    const struct dirent *entry = NULL;
-    if (!directory)
-        return false;
-    while ((entry = readdir(directory)) != NULL && !is_log(entry))
-        continue;
-    closedir(directory);
-    return entry != NULL;
+void audit_logs_read(const struct audit_logs *logs, struct logs *lines) {
+    if (each_log(logs, NULL) > 0)
+        logs_add(lines, logs->path, report_complain);
 }
 
-void auditlog_close(const struct auditlog *log) {
-    struct dirent **entries;
-    int count = log->temporary ? scandir(log->path, &entries, is_log, NULL) : -1;
-    if (count < 0)
+void audit_logs_close(const struct audit_logs *logs) {
+    if (!logs->temporary)
         return;
-    for (int i = 0; i < count; i++) {
-        char *path = tool_format("%s/%s", log->path, entries[i]->d_name);
-        unlink(path);
-        free(path);
-        free(entries[i]);
-    }
-    free(entries);
-    rmdir(log->path);
+    each_log(logs, unlink);
+    rmdir(logs->path);
 }

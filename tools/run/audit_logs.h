@@ -1,9 +1,10 @@
 /*
- * audit_logs.h - the directory into which the processes of an audit write.
+ * audit_logs.h - the directory into which the processes of an audit write their logs.
  *
- * One that the user names is made if it does not exist, and stays; else it is a temporary one of
- * mode 0700, and goes. A file is one command's and one pid's; processes that share both, as after
- * an exec or in two pid namespaces, append to one, a line a write.
+ * A directory that the user names is made if it does not exist, and stays. Without one a temporary
+ * directory of mode 0700 is made, and removed at the end. Each command and pid has a file.
+ * Processes that have both in common, as after an exec or in two pid namespaces, append to the same
+ * file, one line a write.
  */
 #ifndef AUDIT_LOGS_H
 #define AUDIT_LOGS_H
@@ -11,17 +12,22 @@
 #include <limits.h>
 #include <stdbool.h>
 
-struct auditlog {
+#include "logs/logs.h"
+
+struct audit_logs {
     char path[PATH_MAX]; /* absolute */
     bool temporary;
 };
 
 /* `directory` may be NULL. False: said on stderr. */
-bool auditlog_open(struct auditlog *log, const char *directory);
-/* The value for GPUSHARE_LOG, malloc'ed. */
-char *auditlog_value(const struct auditlog *log);
-/* Whether anything was written. */
-bool auditlog_used(const struct auditlog *log);
-void auditlog_close(const struct auditlog *log);
+bool audit_logs_open(struct audit_logs *logs, const char *directory);
+void audit_logs_close(const struct audit_logs *logs);
+
+/* Sets the environment: the library only observes, and logs messages of this level or above into
+ * the directory. False: said on stderr. */
+bool audit_logs_set_environment(const struct audit_logs *logs, const char *level);
+
+/* Adds the lines that were written. */
+void audit_logs_read(const struct audit_logs *logs, struct logs *lines);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * audit_member.c - this process as one of those that share.
+ * audit_member.c - makes this process one of those that share, for as long as an audit lasts.
  */
 #include "audit_member.h"
 
@@ -8,36 +8,29 @@
 #include "directory/orphans.h"
 #include "directory/view.h"
 
-static int enter(struct presence *presence) {
+static bool join(struct audit_member *member) {
     struct gps_owner self;
     struct view_place place;
     view_place_get(&place);
-    int error = gps_store_init(&presence->store, place.root, place.name_space, true);
-    if (error != 0)
-        return error;
+    if (view_store(&place, true, &member->store) != 0)
+        return false;
     gps_owner_self(&self);
-    return gps_lease_take(&presence->store, &self, &presence->lease);
+    return gps_lease_take(&member->store, &self, &member->lease) == 0;
 }
 
-void presence_begin(struct presence *presence) {
-    /* a limit on the size of files would end us, and for nothing that matters */
+void audit_member_begin(struct audit_member *member) {
+    /* a limit on the size of files would otherwise end this process */
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
-    presence->held = enter(presence) == 0;
+    member->joined = join(member);
     signal(SIGXFSZ, before);
 }
 
-static bool is_alive(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive;
-    return !proc->alive;
-}
-
-void presence_end(struct presence *presence) {
-    struct gps_gc_counts counts;
-    bool other = false;
-    if (!presence->held)
+void audit_member_end(struct audit_member *member) {
+    if (!member->joined)
         return;
-    presence->held = false;
-    gps_lease_drop(&presence->lease);
-    if (gps_proc_each(&presence->store, is_alive, &other) == 0 && !other)
-        gps_store_gc(&presence->store, false, &counts);
+    member->joined = false;
+    gps_lease_drop(&member->lease);
+    struct gps_gc_counts counts;
+    if (!view_store_used(&member->store))
+        gps_store_gc(&member->store, false, &counts);
 }

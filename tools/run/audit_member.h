@@ -1,10 +1,9 @@
 /*
- * audit_member.h - this process as one of those that share, so that the directory is not left
- * empty.
+ * audit_member.h - makes this process one of those that share, for as long as an audit lasts.
  *
- * The last process out removes what tells of those that have ended. While an audit is in the
- * directory, its command's processes are not the last: who opens a handle too late still learns
- * whose it was.
+ * The last process to leave the directory removes the records of those that have ended. With an
+ * audit as a member, the processes of its command are not the last: so a process that opens a
+ * handle too late still learns whose memory it was.
  */
 #ifndef AUDIT_MEMBER_H
 #define AUDIT_MEMBER_H
@@ -13,16 +12,16 @@
 
 #include "directory/lease.h"
 
-struct presence {
+struct audit_member {
     struct gps_store store;
     struct gps_lease lease;
-    bool held;
+    bool joined;
 };
 
-/* In the directory that the environment names, which is made if need be. Where it cannot be had the
- * processes themselves say so. A child does not inherit it. */
-void presence_begin(struct presence *presence);
-/* Who leaves last removes what the dead left, as the library does. */
-void presence_end(struct presence *presence);
+/* Joins the directory that the environment names, which is made if need be. A failure is left to
+ * the command's processes to report. A child does not inherit the membership. */
+void audit_member_begin(struct audit_member *member);
+/* The last process to leave removes the files of dead ones, as the library does. */
+void audit_member_end(struct audit_member *member);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * check.c - `gpushare check`: whether a configuration can be used, and what it then says.
+ * check.c - `gpushare check`: checks a configuration, and prints its options and rules.
  */
 #include <stdio.h>
 
@@ -8,12 +8,11 @@
 
 static int run_check(const struct tool_args *args) {
     struct gps_config config;
-    int error = gps_config_read_file(&config, args->operands[0], settings_error, NULL);
-    if (error != 0)
+    if (gps_config_read_file(&config, args->operands[0], configuration_error, NULL) != 0)
         return TOOL_FAILED;
     printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
            config.rule_count == 1 ? "" : "s");
-    settings_print(&config);
+    configuration_print(&config);
     gps_config_free(&config);
     return TOOL_OK;
 }

@@ -1,30 +1,35 @@
 /*
- * descendants.c - a command and all that it starts, waited for.
+ * descendants.c - runs a command, and waits for it and for all that it starts.
  *
- * Signals stay blocked and are taken one by one, so none is lost between a look and a wait; the
+ * Signals stay blocked and are taken one by one, so none is lost between a check and a wait. The
  * command gets back the mask and the dispositions that this process was started with.
  */
 #include "descendants.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "descendant_count.h"
+#include "cli/tool.h"
+#include "util/clock.h"
 
-#define SECOND 1000000000
+#define GRACE (5 * GPS_SECOND)
 
 struct watch {
     pid_t command;
     bool ended;
     int status;
-    sigset_t signals, mask; /* that are waited for; that was */
+    sigset_t signals, mask; /* the signals to wait for; the mask before */
     struct sigaction interrupt, quit, child;
 };
 
@@ -59,7 +64,7 @@ static void become(const struct watch *watch, char **command, int failed) {
     _exit(127);
 }
 
-/* The pipe closes at the exec, or brings what kept it from happening. */
+/* The pipe closes at the exec, or brings its error. */
 static int start(struct watch *watch, char **command) {
     int ends[2], error = 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -76,7 +81,7 @@ static int start(struct watch *watch, char **command) {
     return -error;
 }
 
-/* Buries who has ended. False: there is no child left. */
+/* Reaps the children that have ended. False: there is no child left. */
 static bool reap(struct watch *watch) {
     int status;
     pid_t pid;
@@ -97,22 +102,17 @@ static void await_command(struct watch *watch) {
     }
 }
 
-/* --- what it left behind --- */
+/* --- its descendants --- */
 
-static int64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * SECOND + time.tv_nsec;
-}
-
-/* Who asks this process to end does not want it to wait. */
-static bool await_others(struct watch *watch, unsigned grace) {
-    const int64_t until = now() + (int64_t)grace * SECOND;
+/* False: some are left. A signal that asks this process to end also ends the wait. */
+static bool await_others(struct watch *watch) {
+    const uint64_t until = gps_clock_monotonic() + GRACE;
     while (reap(watch)) {
-        int64_t left = until - now();
-        const struct timespec rest = {left / SECOND, left % SECOND};
-        if (left <= 0)
+        const uint64_t now = gps_clock_monotonic();
+        if (now >= until)
             return false;
+        const struct timespec rest = {(time_t)((until - now) / GPS_SECOND),
+                                      (long)((until - now) % GPS_SECOND)};
         int signal_number = sigtimedwait(&watch->signals, NULL, &rest);
         if (signal_number == SIGTERM || signal_number == SIGHUP)
             return false;
@@ -120,16 +120,73 @@ static bool await_others(struct watch *watch, unsigned grace) {
     return true;
 }
 
-int offspring_run(char **command, unsigned grace, struct offspring *offspring) {
+struct process {
+    pid_t pid, parent;
+    bool descends, zombie;
+};
+
+/* "4711 (any name) S 1 ...": the name can hold anything, so the last ')' ends it. */
+static bool read_process(const char *pid, struct process *process) {
+    char path[64], text[512], state;
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+    fclose(file);
+    *process = (struct process){.pid = atoi(pid)};
+    const char *name_end = strrchr(text, ')');
+    if (!name_end || sscanf(name_end + 1, " %c %d", &state, &process->parent) != 2)
+        return false;
+    process->zombie = state == 'Z' || state == 'X';
+    return true;
+}
+
+/* All processes that /proc shows; malloc'ed. */
+static struct process *read_processes(size_t *count) {
+    struct process *list = NULL, process;
+    DIR *directory = opendir("/proc");
+    for (const struct dirent *entry; directory && (entry = readdir(directory));)
+        if (isdigit((unsigned char)entry->d_name[0]) && read_process(entry->d_name, &process)) {
+            list = tool_grow(list, *count, sizeof(*list));
+            list[(*count)++] = process;
+        }
+    if (directory)
+        closedir(directory);
+    return list;
+}
+
+/* Marks one more generation; false: there is none. */
+static bool mark_children(struct process *list, size_t count) {
+    bool marked = false;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count && !list[i].descends; j++)
+            if (list[i].parent == getpid() || (list[j].descends && list[j].pid == list[i].parent))
+                marked = list[i].descends = true;
+    return marked;
+}
+
+static size_t count_running(void) {
+    size_t count = 0, running = 0;
+    struct process *list = read_processes(&count);
+    while (mark_children(list, count))
+        continue;
+    for (size_t i = 0; i < count; i++)
+        running += list[i].descends && !list[i].zombie;
+    free(list);
+    return running;
+}
+
+int descendants_run(char **command, struct descendants *descendants) {
     struct watch watch = {.ended = false};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard(&watch);
-    int error = start(&watch, command);
-    if (error == 0) {
+    int status = start(&watch, command);
+    if (status == 0) {
         await_command(&watch);
-        bool all = await_others(&watch, grace);
-        *offspring = (struct offspring){watch.status, all ? 0 : kin_count(getpid())};
+        size_t running = await_others(&watch) ? 0 : count_running();
+        *descendants = (struct descendants){watch.status, running};
     }
     unguard(&watch);
-    return error;
+    return status;
 }

@@ -1,22 +1,22 @@
 /*
- * descendants.h - a command and all that it starts, waited for.
+ * descendants.h - runs a command, and waits for it and for all that it starts.
  *
- * This process becomes the reaper of its descendants, so none can leave it by a double fork. The
- * terminal gives its signals to the command as well: SIGINT and SIGQUIT are ignored here, and
- * SIGTERM and SIGHUP, which come to this process alone, are handed on.
+ * This process becomes the reaper of its descendants, so none can leave it by a double fork. A
+ * terminal sends SIGINT and SIGQUIT to the command as well, so they are ignored here; SIGTERM and
+ * SIGHUP come to this process alone, and are passed on.
  */
 #ifndef DESCENDANTS_H
 #define DESCENDANTS_H
 
 #include <stddef.h>
 
-struct offspring {
+struct descendants {
     int status;     /* the command's exit status, or 128 + the signal that ended it */
-    size_t running; /* descendants that did not end within the grace */
+    size_t running; /* descendants that did not end in time */
 };
 
-/* Runs the command to its end, then waits `grace` seconds for what it left behind. 0, or -errno
- * when it could not be executed. */
-int offspring_run(char **command, unsigned grace, struct offspring *offspring);
+/* Runs the command to its end, then gives its descendants 5 seconds to end. 0, or -errno when the
+ * command could not be executed. */
+int descendants_run(char **command, struct descendants *descendants);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * executable.c - what an executable is, as far as preloading goes.
+ * executable.c - finds an executable, and judges whether the library can be preloaded into it.
  */
 #include "executable.h"
 
@@ -13,17 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define PROGRAM_SCRIPT_DEPTH 4 /* the kernel follows this many interpreters */
-
-#if __SIZEOF_POINTER__ == 8
-#define OWN_CLASS ELFCLASS64
-typedef Elf64_Ehdr elf_header;
-typedef Elf64_Phdr elf_segment;
-#else
-#define OWN_CLASS ELFCLASS32
-typedef Elf32_Ehdr elf_header;
-typedef Elf32_Phdr elf_segment;
-#endif
+#define SCRIPT_DEPTH 4 /* the kernel follows this many interpreters */
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
@@ -35,46 +25,46 @@ typedef Elf32_Phdr elf_segment;
 
 /* --- finding --- */
 
-static int executable(const char *path) {
-    struct stat status;
-    if (stat(path, &status) != 0)
+static int check(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0)
         return errno == ENOTDIR ? -ENOENT : -errno;
-    return S_ISREG(status.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
+    return S_ISREG(info.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
 }
 
-int program_find(const char *command, char path[PATH_MAX]) {
-    const char *search = getenv("PATH");
-    int error = -ENOENT;
-    if (strchr(command, '/') != NULL) {
+int executable_find(const char *command, char path[PATH_MAX]) {
+    if (strchr(command, '/')) {
         snprintf(path, PATH_MAX, "%s", command);
-        return executable(path);
+        return check(path);
     }
-    for (search = search != NULL ? search : "/bin:/usr/bin"; command[0] != 0; search++) {
+    const char *search = getenv("PATH");
+    int status = -ENOENT;
+    for (search = search ? search : "/bin:/usr/bin"; command[0] != 0; search++) {
         size_t length = strcspn(search, ":");
         snprintf(path, PATH_MAX, "%.*s/%s", (int)(length ? length : 1), length ? search : ".",
                  command);
-        int result = executable(path);
-        if (result == 0)
+        int found = check(path);
+        if (found == 0)
             return 0;
-        error = result == -EACCES ? result : error;
+        status = found == -EACCES ? found : status;
         search += length;
         if (*search == 0)
             break;
     }
-    return error;
+    return status;
 }
 
 /* --- judging --- */
 
 /* The kernel tells the loader to ignore LD_PRELOAD when a program gains rights by being started. */
 static const char *privilege(const char *path) {
-    struct stat status;
+    struct stat info;
     char capabilities[64];
-    if (stat(path, &status) != 0)
+    if (stat(path, &info) != 0)
         return NULL;
-    if ((status.st_mode & S_ISUID) != 0 && status.st_uid != getuid())
+    if ((info.st_mode & S_ISUID) != 0 && info.st_uid != getuid())
         return "is setuid: the loader ignores LD_PRELOAD for it";
-    if ((status.st_mode & S_ISGID) != 0 && status.st_gid != getgid())
+    if ((info.st_mode & S_ISGID) != 0 && info.st_gid != getgid())
         return "is setgid: the loader ignores LD_PRELOAD for it";
     if (getuid() != 0 &&
         getxattr(path, "security.capability", capabilities, sizeof(capabilities)) > 0)
@@ -83,10 +73,10 @@ static const char *privilege(const char *path) {
 }
 
 /* The loader that the ELF file names; "" where it names none. */
-static bool read_interpreter(int file, const elf_header *header, char *loader, size_t size) {
+static bool read_interpreter(int file, const Elf64_Ehdr *header, char *loader, size_t size) {
     loader[0] = 0;
     for (unsigned i = 0; i < header->e_phnum; i++) {
-        elf_segment segment;
+        Elf64_Phdr segment;
         off_t at = (off_t)(header->e_phoff + (size_t)i * sizeof(segment));
         if (pread(file, &segment, sizeof(segment), at) != (ssize_t)sizeof(segment))
             return false;
@@ -100,19 +90,18 @@ static bool read_interpreter(int file, const elf_header *header, char *loader, s
     return true;
 }
 
-static const char *judge_elf(int file, const elf_header *header) {
+static const char *judge_elf(int file, const Elf64_Ehdr *header) {
     char loader[256];
-    if (header->e_ident[EI_CLASS] != OWN_CLASS)
-        return OWN_CLASS == ELFCLASS64 ? "is a 32-bit program, the library is 64-bit"
-                                       : "is a 64-bit program, the library is 32-bit";
+    if (header->e_ident[EI_CLASS] != ELFCLASS64)
+        return "is a 32-bit program, the library is 64-bit";
     if (header->e_machine != OWN_MACHINE)
         return "is built for another processor than the library";
-    if (header->e_phentsize != sizeof(elf_segment) ||
+    if (header->e_phentsize != sizeof(Elf64_Phdr) ||
         !read_interpreter(file, header, loader, sizeof(loader)))
         return "is a damaged ELF file";
     if (loader[0] == 0)
         return "is statically linked: no loader reads LD_PRELOAD for it";
-    if (strstr(loader, "ld-musl") != NULL)
+    if (strstr(loader, "ld-musl"))
         return "uses musl, the library needs glibc";
     return NULL;
 }
@@ -128,41 +117,39 @@ static bool script_interpreter(char *head, char path[PATH_MAX]) {
     return head[0] != 0;
 }
 
-/* One executable. 1: it is a script, and `path` becomes its interpreter's. */
-static int judge(char path[PATH_MAX], const char **obstacle) {
+/* One executable; *obstacle NULL: there is none. True: it is a script, and `path` becomes that of
+ * its interpreter. */
+static bool judge(char path[PATH_MAX], const char **obstacle) {
     char head[512] = "";
-    elf_header header;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     *obstacle = NULL;
     if (file < 0)
-        return 0;
+        return false;
+    Elf64_Ehdr header;
     ssize_t count = pread(file, head, sizeof(head) - 1, 0);
     if (count >= (ssize_t)sizeof(header) && memcmp(head, ELFMAG, SELFMAG) == 0) {
         memcpy(&header, head, sizeof(header));
         *obstacle = judge_elf(file, &header);
     }
     close(file);
-    if (*obstacle == NULL)
-        *obstacle = privilege(path); /* of a script: does not count, the kernel ignores it */
+    if (!*obstacle)
+        *obstacle = privilege(path); /* the caller ignores a script's, as the kernel does */
     return script_interpreter(head, path);
 }
 
-bool program_obstacle(const char *path, char *why, unsigned size) {
-    char current[PATH_MAX];
+bool executable_obstacle(const char *path, char *why, unsigned size) {
+    char current[PATH_MAX], judged[PATH_MAX];
     const char *obstacle = NULL;
-    bool script = false;
     snprintf(current, sizeof(current), "%s", path);
-    for (int depth = 0; depth <= PROGRAM_SCRIPT_DEPTH; depth++) {
-        char judged[PATH_MAX];
+    for (int depth = 0; depth <= SCRIPT_DEPTH; depth++) {
         memcpy(judged, current, sizeof(judged));
-        if (judge(current, &obstacle) == 0) {
-            if (obstacle && script)
-                snprintf(why, size, "is a script, and its interpreter %s %s", judged, obstacle);
-            else if (obstacle)
-                snprintf(why, size, "%s", obstacle);
-            return obstacle != NULL;
-        }
-        script = true;
+        if (judge(current, &obstacle))
+            continue;
+        if (obstacle && depth > 0)
+            snprintf(why, size, "is a script, and its interpreter %s %s", judged, obstacle);
+        else if (obstacle)
+            snprintf(why, size, "%s", obstacle);
+        return obstacle;
     }
     return false;
 }

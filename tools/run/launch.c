@@ -1,5 +1,5 @@
 /*
- * launch.c - what comes before a command runs with the library preloaded.
+ * launch.c - prepares to run a command with the library preloaded.
  */
 #include "launch.h"
 
@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/configuration.h"
 #include "cli/tool.h"
 #include "executable.h"
+#include "library.h"
 
 bool launch_set(const char *variable, const char *value) {
     if (setenv(variable, value, 1) == 0)
@@ -21,27 +21,27 @@ bool launch_set(const char *variable, const char *value) {
 }
 
 static bool set_config(const char *file) {
-    char here[PATH_MAX] = "", path[2 * PATH_MAX];
-    if (file[0] != '/' && getcwd(here, sizeof(here)) == NULL) {
+    char *path = tool_absolute(file);
+    if (!path)
         tool_error("cannot tell the current directory: %s", strerror(errno));
-        return false;
-    }
-    snprintf(path, sizeof(path), "%s%s%s", here, file[0] == '/' ? "" : "/", file);
-    return launch_set("GPUSHARE_CONFIG", path);
+    const bool set = path && launch_set("GPUSHARE_CONFIG", path);
+    free(path);
+    return set;
 }
 
-/* What came from our own option is called by its name. */
+/* An error in the value of --mode names the option. */
 static void environment_error(void *arg, const char *file, unsigned line, const char *message) {
     const char *mode = arg;
-    bool ours = mode != NULL && strcmp(file, "GPUSHARE_MODE") == 0;
-    settings_error(NULL, ours ? "--mode" : file, line, message);
+    bool ours = mode && strcmp(file, "GPUSHARE_MODE") == 0;
+    configuration_error(NULL, ours ? "--mode" : file, line, message);
 }
 
-/* Checks what the command will read: first the file that was named, under the name it was given. */
+/* Checks what the command will read: first the file of --config, so that errors have its name as
+ * given. */
 static bool check_configuration(const char *file, const char *mode) {
     struct gps_config config;
     if (file) {
-        if (gps_config_read_file(&config, file, settings_error, NULL) != 0)
+        if (gps_config_read_file(&config, file, configuration_error, NULL) != 0)
             return false;
         gps_config_free(&config);
     }
@@ -72,22 +72,20 @@ static bool preload(void) {
 
 static void warn_of_obstacles(const char *command) {
     char path[PATH_MAX], why[PATH_MAX + 128];
-    if (program_find(command, path) == 0 && program_obstacle(path, why, sizeof(why)))
+    if (executable_find(command, path) == 0 && executable_obstacle(path, why, sizeof(why)))
         tool_warn("'%s' %s; it runs without gpushare", command, why);
 }
 
 bool launch_prepare(const char *config, const char *mode, const char *command) {
-    if ((config != NULL && !set_config(config)) ||
-        (mode != NULL && !launch_set("GPUSHARE_MODE", mode)))
-        return false;
-    if (!check_configuration(config, mode))
+    if ((config && !set_config(config)) || (mode && !launch_set("GPUSHARE_MODE", mode)) ||
+        !check_configuration(config, mode))
         return false;
     warn_of_obstacles(command);
     return preload();
 }
 
 int launch_failed(const char *command, int error) {
-    if (error == ENOENT && strchr(command, '/') == NULL)
+    if (error == ENOENT && !strchr(command, '/'))
         tool_error("command '%s' not found", command);
     else
         tool_error("cannot execute '%s': %s", command, strerror(error));

@@ -1,9 +1,8 @@
 /*
- * launch.h - what comes before a command runs with the library preloaded.
+ * launch.h - prepares to run a command with the library preloaded.
  *
- * Whatever would keep the library from doing what was asked is said before the command starts: a
- * broken configuration is an error, a program that cannot be preloaded a warning. The environment
- * that the command will have is this process's own.
+ * Every known obstacle is reported before the command starts: a broken configuration is an error, a
+ * program that cannot be preloaded a warning. The command inherits the environment of this process.
  */
 #ifndef LAUNCH_H
 #define LAUNCH_H
@@ -13,8 +12,8 @@
 /* False: said on stderr, and nothing must run; here and below. */
 bool launch_set(const char *variable, const char *value);
 
-/* `config` and `mode`: what the command line gave, or NULL. Call it after the launch_set that are
- * to be checked as well. */
+/* `config` and `mode`: the options of the command line, or NULL. Checks the configuration with all
+ * variables that are set by then. */
 bool launch_prepare(const char *config, const char *mode, const char *command);
 
 /* Says why the command could not be executed; the tool's exit status. */

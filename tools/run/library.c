@@ -1,14 +1,14 @@
 /*
- * library.c - where libgpushare.so is, and how it gets into LD_PRELOAD (executable.h).
+ * library.c - the place of libgpushare.so, and its way into LD_PRELOAD.
  */
-#include <errno.h>
+#include "library.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
-#include "executable.h"
 
 #define LIBRARY_NAME "libgpushare.so"
 
@@ -18,20 +18,10 @@
 #define LIBRARY_MULTIARCH "/../lib/aarch64-linux-gnu"
 #endif
 
-/* As given, but absolute: a link that was chosen on purpose is not resolved. */
-static bool chosen(const char *given, char path[PATH_MAX]) {
-    char here[PATH_MAX] = "";
-    if (given[0] != '/' && getcwd(here, sizeof(here)) == NULL)
-        return false;
-    int length = snprintf(path, PATH_MAX, "%s%s%s", here, given[0] == '/' ? "" : "/", given);
-    return length < PATH_MAX && access(path, R_OK) == 0;
-}
-
 static bool try_directory(const char *base, const char *below, char path[PATH_MAX]) {
     char candidate[PATH_MAX];
     int length = snprintf(candidate, sizeof(candidate), "%s%s/%s", base, below, LIBRARY_NAME);
-    return length < (int)sizeof(candidate) && realpath(candidate, path) != NULL &&
-           access(path, R_OK) == 0;
+    return length < (int)sizeof(candidate) && realpath(candidate, path) && access(path, R_OK) == 0;
 }
 
 static bool own_directory(char path[PATH_MAX]) {
@@ -48,37 +38,34 @@ static bool own_directory(char path[PATH_MAX]) {
 
 bool library_find(char path[PATH_MAX]) {
     static const char *const below[] = {"", "/../lib", "/../lib64", LIBRARY_MULTIARCH};
-    char own[PATH_MAX] = "";
     const char *given = getenv("GPUSHARE_LIBRARY");
     if (given && given[0] != 0) {
-        if (chosen(given, path))
-            return true;
-        snprintf(path, PATH_MAX, "GPUSHARE_LIBRARY=%s", given);
-        return false;
+        char *chosen = tool_absolute(given); /* a link is chosen on purpose, and stays */
+        const bool found = chosen && access(chosen, R_OK) == 0;
+        snprintf(path, PATH_MAX, "%s%s", found ? "" : "GPUSHARE_LIBRARY=", found ? chosen : given);
+        free(chosen);
+        return found;
     }
+    char own[PATH_MAX] = "";
     bool known = own_directory(own);
     for (size_t i = 0; known && i < sizeof(below) / sizeof(below[0]); i++)
         if (try_directory(own, below[i], path))
             return true;
-#ifdef GPS_LIBDIR
     if (try_directory(GPS_LIBDIR, "", path))
         return true;
     snprintf(path, PATH_MAX, "%.2000s, the lib directories beside it, " GPS_LIBDIR, own);
-#else
-    snprintf(path, PATH_MAX, "%.2000s and the lib directories beside it", own);
-#endif
     return false;
 }
 
 bool library_preloadable(const char *path) {
-    return strpbrk(path, " \t\n:") == NULL;
+    return !strpbrk(path, " \t\n:");
 }
 
 /* Whether the list has the library already, as with `gpushare run gpushare run`. */
 static bool listed(const char *library, const char *list) {
     size_t length = strlen(library);
-    for (const char *at = strstr(list, library); at != NULL; at = strstr(at + 1, library))
-        if ((at == list || strchr(": ", at[-1]) != NULL) && strchr(": ", at[length]) != NULL)
+    for (const char *at = strstr(list, library); at; at = strstr(at + 1, library))
+        if ((at == list || strchr(": ", at[-1])) && strchr(": ", at[length]))
             return true;
     return false;
 }
@@ -88,8 +75,5 @@ char *library_preload_value(const char *library, const char *existing) {
         return tool_copy(library);
     if (listed(library, existing))
         return tool_copy(existing);
-    size_t size = strlen(library) + strlen(existing) + 2;
-    char *value = tool_resize(NULL, size, 1);
-    snprintf(value, size, "%s:%s", library, existing);
-    return value;
+    return tool_format("%s:%s", library, existing);
 }

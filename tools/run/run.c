@@ -1,12 +1,11 @@
 /*
- * run.c - `gpushare run`: a command with the library preloaded.
+ * run.c - `gpushare run`: runs a command with the library preloaded.
  *
- * The command takes this process's place, so signals and exit status are its own; unless its
- * allocations are to be listed, which somebody must do after it.
+ * The command replaces this process, so signals and exit status are its own. With
+ * --list-allocations it is a child, and its allocations are listed after its end.
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,9 +14,6 @@
 #include "cli/tool.h"
 #include "descendants.h"
 #include "launch.h"
-#include "report/report.h"
-
-#define GRACE 5 /* seconds that the command's descendants have to end after it */
 
 enum { OPTION_CONFIG, OPTION_MODE, OPTION_LIST, OPTION_OUTPUT, OPTION_JSON };
 
@@ -25,65 +21,57 @@ enum { OPTION_CONFIG, OPTION_MODE, OPTION_LIST, OPTION_OUTPUT, OPTION_JSON };
 
 static bool print_list(FILE *out, const struct tool_args *args, struct logs *logs) {
     struct symbols *symbols = symbol_open(NULL);
-    struct listing listing;
+    struct allocation_groups groups;
     logs_sort(logs);
-    listing_make(&listing, logs);
+    allocation_groups_make(&groups, logs);
     if (args->values[OPTION_JSON])
-        listing_json(out, &listing, symbols);
+        allocation_groups_json(out, &groups, symbols);
     else
-        listing_text(out, &listing, symbols);
-    listing_free(&listing);
+        allocation_groups_text(out, &groups, symbols);
+    allocation_groups_free(&groups);
     symbol_close(symbols);
     return fflush(out) == 0 && !ferror(out);
 }
 
-static int list(const struct tool_args *args, const struct auditlog *log, FILE *out,
-                const struct offspring *offspring) {
-    struct logs logs = {NULL, 0};
-    if (auditlog_used(log))
-        logs_add(&logs, log->path, report_complain);
-    const bool printed = print_list(out, args, &logs);
-    logs_free(&logs);
-    if (offspring->running > 0)
+static int list(const struct tool_args *args, const struct audit_logs *logs, FILE *out,
+                const struct descendants *descendants) {
+    struct logs lines = {NULL, 0};
+    audit_logs_read(logs, &lines);
+    const bool printed = print_list(out, args, &lines);
+    logs_free(&lines);
+    if (descendants->running > 0)
         tool_warn("%zu process%s still running; what they allocate from now on is not listed",
-                  offspring->running, offspring->running == 1 ? "" : "es");
+                  descendants->running, descendants->running == 1 ? "" : "es");
     if (!printed)
         tool_error("cannot write the list: %s", strerror(errno));
-    return printed || offspring->status != 0 ? offspring->status : TOOL_RUN_FAILED;
+    return printed || descendants->status != 0 ? descendants->status : TOOL_RUN_FAILED;
 }
 
 /* --- the run --- */
 
-static bool prepare(const struct tool_args *args, const struct auditlog *log) {
-    char *value = auditlog_value(log);
-    bool done = launch_set("GPUSHARE_LIST_ALLOCATIONS", "yes") &&
-                launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", value) &&
-                launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
-                launch_set("GPUSHARE_LOG_LEVEL", "error");
-    free(value);
-    return done && launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]);
-}
-
-static int run_listed(const struct tool_args *args, const struct auditlog *log, FILE *out) {
-    struct offspring offspring;
-    if (!prepare(args, log))
+static int run_listed(const struct tool_args *args, const struct audit_logs *logs, FILE *out) {
+    if (!launch_set("GPUSHARE_LIST_ALLOCATIONS", "yes") ||
+        !audit_logs_set_environment(logs, "error") ||
+        !launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]))
         return TOOL_RUN_FAILED;
-    int error = offspring_run(args->operands, GRACE, &offspring);
-    return error == 0 ? list(args, log, out, &offspring) : launch_failed(args->operands[0], -error);
+    struct descendants descendants;
+    int status = descendants_run(args->operands, &descendants);
+    return status == 0 ? list(args, logs, out, &descendants)
+                       : launch_failed(args->operands[0], -status);
 }
 
 static int run_with_list(const struct tool_args *args) {
     const char *path = args->values[OPTION_OUTPUT];
-    struct auditlog log;
-    int status = TOOL_RUN_FAILED;
-    FILE *out = path != NULL ? fopen(path, "we") : stderr;
+    FILE *out = path ? fopen(path, "we") : stderr;
     if (!out) {
         tool_error("cannot write '%s': %s", path, strerror(errno));
         return TOOL_RUN_FAILED;
     }
-    if (auditlog_open(&log, NULL)) {
-        status = run_listed(args, &log, out);
-        auditlog_close(&log);
+    struct audit_logs logs;
+    int status = TOOL_RUN_FAILED;
+    if (audit_logs_open(&logs, NULL)) {
+        status = run_listed(args, &logs, out);
+        audit_logs_close(&logs);
     }
     if (out != stderr)
         fclose(out);
@@ -99,10 +87,10 @@ static int run_plainly(const struct tool_args *args) {
 }
 
 static int run_run(const struct tool_args *args) {
-    const bool listed = args->values[OPTION_LIST] != NULL;
+    const bool listed = args->values[OPTION_LIST];
     if (listed && args->values[OPTION_MODE])
         tool_error("--list-allocations only observes; leave --mode away");
-    else if (!listed && (args->values[OPTION_OUTPUT] != NULL || args->values[OPTION_JSON]))
+    else if (!listed && (args->values[OPTION_OUTPUT] || args->values[OPTION_JSON]))
         tool_error("--output and --json are for --list-allocations");
     else
         return listed ? run_with_list(args) : run_plainly(args);

@@ -13,7 +13,7 @@
 #define ELLIPSIS "..."
 #define NESTED   64
 
-/* Brackets that belong to a name: how long they are at `at`, or 0. */
+/* The length of the brackets at `at` that belong to a name, as in operator(); or 0. */
 static size_t length_of_name(const char *name, const char *at) {
     static const char *const operators[] = {"()", "<=>", "<<=", "<<", "<=",  "<",
                                             ">=", ">>=", ">>",  ">",  "->*", "->"};
@@ -31,8 +31,8 @@ static size_t length_of_name(const char *name, const char *at) {
     return 0;
 }
 
-/* The bracket that closes the one at `open`; where none does, the end. A '>' in parentheses
- * compares, and one behind a '-' points. */
+/* The bracket that closes the one at `open`, or the end of the name. A '>' in parentheses is a
+ * comparison, and one behind a '-' an arrow. */
 static const char *closing(const char *open) {
     char stack[NESTED];
     size_t depth = 0;
@@ -49,13 +49,13 @@ static const char *closing(const char *open) {
     return open + strlen(open);
 }
 
-/* In place: what stands in brackets of these kinds becomes "...", unless that is not shorter. */
+/* Replaces the text in brackets of these kinds by "..." where that is shorter. */
 static void drop(char *name, const char *kinds) {
     const char *from = name;
     char *to = name;
     while (*from != 0) {
         size_t whole = length_of_name(name, from);
-        const char *end = whole == 0 && strchr(kinds, *from) != NULL ? closing(from) : from;
+        const char *end = whole == 0 && strchr(kinds, *from) ? closing(from) : from;
         if (end > from + sizeof(ELLIPSIS)) {
             *to++ = *from;
             memcpy(to, ELLIPSIS, sizeof(ELLIPSIS) - 1);
@@ -69,13 +69,13 @@ static void drop(char *name, const char *kinds) {
     *to = 0;
 }
 
-char *brief_function(const char *name) {
-    char *brief = tool_copy(name);
-    if (strlen(brief) > BRIEF_MAX)
-        drop(brief, "(");
-    if (strlen(brief) > BRIEF_MAX)
-        drop(brief, "<");
-    if (strlen(brief) > BRIEF_MAX)
-        memcpy(brief + BRIEF_MAX - strlen(ELLIPSIS), ELLIPSIS, sizeof(ELLIPSIS));
-    return brief;
+char *short_name_function(const char *name) {
+    char *shortened = tool_copy(name);
+    if (strlen(shortened) > SHORT_NAME_MAX)
+        drop(shortened, "(");
+    if (strlen(shortened) > SHORT_NAME_MAX)
+        drop(shortened, "<");
+    if (strlen(shortened) > SHORT_NAME_MAX)
+        memcpy(shortened + SHORT_NAME_MAX - strlen(ELLIPSIS), ELLIPSIS, sizeof(ELLIPSIS));
+    return shortened;
 }

@@ -6,11 +6,11 @@
 #ifndef SHORT_NAME_H
 #define SHORT_NAME_H
 
-#define BRIEF_MAX 100
+#define SHORT_NAME_MAX 100
 
-/* The demangled name, malloc'ed. One longer than BRIEF_MAX loses what it must: what stands in the
- * parentheses of its parameters, then in the angle brackets of its template arguments, then its
- * end. What was there is "...". */
-char *brief_function(const char *name);
+/* The demangled name, malloc'ed. One longer than SHORT_NAME_MAX loses the text in the parentheses
+ * of its parameters; then, if need be, the text in the angle brackets of its template arguments;
+ * then its end. Each is replaced by "...". */
+char *short_name_function(const char *name);
 
 #endif

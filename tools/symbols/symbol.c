@@ -1,5 +1,5 @@
 /*
- * symbol.c - remembers modules and frames that were looked up.
+ * symbol.c - looks up frames, and keeps the modules and symbols that it has found.
  */
 #include "symbol.h"
 
@@ -11,25 +11,25 @@
 #include "symbol_module.h"
 
 struct symbols {
-    struct index *modules, *found;
+    struct string_map *modules, *found;
     char *directory, *search;
 };
 
 struct symbols *symbol_open(const char *directory) {
     static const char usual[] = ":.debug:/usr/lib/debug";
     struct symbols *symbols = tool_resize(NULL, 1, sizeof(*symbols));
-    *symbols = (struct symbols){.directory = directory != NULL ? tool_copy(directory) : NULL};
-    symbols->search = tool_format("%s%s%s", directory != NULL ? directory : "",
-                                  directory != NULL ? ":" : "", usual);
+    *symbols = (struct symbols){.directory = directory ? tool_copy(directory) : NULL};
+    symbols->search =
+        tool_format("%s%s%s", directory ? directory : "", directory ? ":" : "", usual);
     return symbols;
 }
 
-static void drop_module(void *value) {
+static void free_module(void *value) {
     symbol_module_close(value);
     free(value);
 }
 
-static void drop_symbol(void *value) {
+static void free_symbol(void *value) {
     struct symbol *symbol = value;
     for (size_t i = 0; i < symbol->count; i++) {
         free(symbol->places[i].function);
@@ -43,8 +43,8 @@ static void drop_symbol(void *value) {
 }
 
 void symbol_close(struct symbols *symbols) {
-    index_free(&symbols->found, drop_symbol);
-    index_free(&symbols->modules, drop_module);
+    string_map_free(&symbols->found, free_symbol);
+    string_map_free(&symbols->modules, free_module);
     free(symbols->directory);
     free(symbols->search);
     free(symbols);
@@ -52,13 +52,13 @@ void symbol_close(struct symbols *symbols) {
 
 static const struct symbol_module *module_of(struct symbols *symbols, const struct log_frame *frame,
                                              const char *key) {
-    struct symbol_module *module = index_get(symbols->modules, key);
+    struct symbol_module *module = string_map_get(symbols->modules, key);
     if (module)
         return module;
     module = tool_resize(NULL, 1, sizeof(*module));
     symbol_module_open(module, frame->module, frame->build_id, &symbols->search,
                        symbols->directory);
-    index_put(&symbols->modules, key, module);
+    string_map_put(&symbols->modules, key, module);
     return module;
 }
 
@@ -79,13 +79,13 @@ static struct symbol *look_up(struct symbols *symbols, const struct log_frame *f
 }
 
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
-    char *module_key = tool_format("%s %s", frame->build_id != NULL ? frame->build_id : "",
-                                   frame->module != NULL ? frame->module : "");
+    char *module_key = tool_format("%s %s", frame->build_id ? frame->build_id : "",
+                                   frame->module ? frame->module : "");
     char *key = tool_format("%" PRIx64 " %s", frame->offset, module_key);
-    struct symbol *symbol = index_get(symbols->found, key);
+    struct symbol *symbol = string_map_get(symbols->found, key);
     if (!symbol) {
         symbol = look_up(symbols, frame, module_key);
-        index_put(&symbols->found, key, symbol);
+        string_map_put(&symbols->found, key, symbol);
     }
     free(module_key);
     free(key);

@@ -1,9 +1,9 @@
 /*
- * symbol.h - what stands at a frame: function, file and line, by libdw.
+ * symbol.h - function, file and line of a frame, by libdw.
  *
- * The processes are dead, so all of it comes from files: the module that the frame names if it
- * still is the one that ran (by build id), else a debug file of that build id. Debug files are
- * looked for beside the module, below its .debug/ and below /usr/lib/debug, and first in a
+ * The processes are dead, so all of it comes from files: the module that the frame names if it is
+ * still the one that ran (by build id), else a debug file of that build id. Debug files are looked
+ * for beside the module, below its .debug/ and below /usr/lib/debug, and first in a
  * directory of the caller's. Each module is opened once, each frame looked up once; results live
  * until symbol_close.
  */
@@ -25,7 +25,7 @@ struct symbol_place {
 struct symbol {
     struct symbol_place *places; /* innermost first: all but the last were inlined */
     size_t count;                /* at least 1 */
-    const char *note;            /* why there is no more to say: "replaced since"; or NULL */
+    const char *note;            /* why no more is known: "replaced since"; or NULL */
 };
 
 struct symbols;
@@ -34,7 +34,8 @@ struct symbols;
 struct symbols *symbol_open(const char *directory);
 void symbol_close(struct symbols *symbols);
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame);
-/* Of the place's source file, absolute if that is known; malloc'ed. NULL: it has none. */
+/* The path of the place's source file, absolute if that is known; malloc'ed. NULL: there is none.
+ */
 char *symbol_path(const struct symbol_place *place);
 
 #endif

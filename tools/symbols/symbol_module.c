@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEBUG_HOME   "/usr/lib/debug" /* of debug files, by build id */
-#define MODULE_CHARS 127              /* of a path in a log; of a longer one it has the end */
+#define DEBUG_ROOT   "/usr/lib/debug" /* of debug files, by build id */
+#define MODULE_CHARS 127              /* a log has the end of a path that is longer */
 
 static bool report(struct symbol_module *module, const char *path, char **search) {
     static Dwfl_Callbacks callbacks = {.find_debuginfo = dwfl_standard_find_debuginfo,
@@ -23,20 +23,20 @@ static bool report(struct symbol_module *module, const char *path, char **search
     dwfl_report_begin(module->dwfl);
     module->module = dwfl_report_elf(module->dwfl, path, path, -1, 0, true);
     dwfl_report_end(module->dwfl, NULL, NULL);
-    return module->module != NULL;
+    return module->module;
 }
 
-/* Whether the file is the one that ran. Where the log has no build id nobody can say. */
+/* Whether the file is the one that ran. Without a build id in the log, it counts as that. */
 static bool is_same(const struct symbol_module *module, const char *build_id) {
+    if (!build_id)
+        return true;
     const unsigned char *bits;
     GElf_Addr address;
     int count = dwfl_module_build_id(module->module, &bits, &address);
-    char hex[3];
-    if (!build_id)
-        return true;
     if (count <= 0 || strlen(build_id) != 2 * (size_t)count)
         return false;
     for (int i = 0; i < count; i++) {
+        char hex[3];
         snprintf(hex, sizeof(hex), "%02x", bits[i]);
         if (memcmp(hex, build_id + 2 * i, 2) != 0)
             return false;
@@ -44,8 +44,8 @@ static bool is_same(const struct symbol_module *module, const char *build_id) {
     return true;
 }
 
-/* A log can name anything: no FIFO is opened, and what a relative path leads to from here only if
- * it will prove to be what ran. */
+/* A log can name anything: so no FIFO is opened, and a relative path only with a build id, which
+ * proves that the file is the one that ran. */
 static bool try(struct symbol_module *module, const char *path, const char *build_id,
                 char **search) {
     struct stat info;
@@ -57,13 +57,13 @@ static bool try(struct symbol_module *module, const char *path, const char *buil
     return false;
 }
 
-static bool try_debug_file(struct symbol_module *module, const char *home, const char *build_id,
+static bool try_debug_file(struct symbol_module *module, const char *root, const char *build_id,
                            char **search) {
     char path[4096];
-    if (!home || !build_id || strlen(build_id) < 3)
+    if (!root || !build_id || strlen(build_id) < 3)
         return false;
     int length =
-        snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", home, build_id, build_id + 2);
+        snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", root, build_id, build_id + 2);
     return length < (int)sizeof(path) && try(module, path, build_id, search);
 }
 
@@ -79,7 +79,7 @@ void symbol_module_open(struct symbol_module *module, const char *path, const ch
     *module = (struct symbol_module){.note = NULL};
     if (try(module, path, build_id, search) ||
         try_debug_file(module, directory, build_id, search) ||
-        try_debug_file(module, DEBUG_HOME, build_id, search))
+        try_debug_file(module, DEBUG_ROOT, build_id, search))
         return;
     module->note = why_not(path);
 }

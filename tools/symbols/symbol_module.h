@@ -20,7 +20,8 @@ void symbol_module_open(struct symbol_module *module, const char *path, const ch
                         char **search, const char *directory);
 void symbol_module_close(struct symbol_module *module);
 
-/* symbol_place.c: what stands at an address of the module. The symbol has one empty place. */
+/* symbol_place.c: fills in the places at an address of the module. The symbol has one empty place.
+ */
 void symbol_place_find(const struct symbol_module *module, uint64_t address, struct symbol *symbol);
 
 #endif

@@ -16,7 +16,7 @@
 #define DEMANGLE (DMGL_AUTO | DMGL_ANSI)
 
 static char *copy(const char *string) {
-    return string != NULL ? tool_copy(string) : NULL;
+    return string ? tool_copy(string) : NULL;
 }
 
 static void set_function(struct symbol_place *place, const char *name) {
@@ -25,16 +25,16 @@ static void set_function(struct symbol_place *place, const char *name) {
     char *function = cplus_demangle(name, DEMANGLE | DMGL_PARAMS);
     char *bare = cplus_demangle(name, DEMANGLE);
     place->plain = copy(name);
-    place->function = copy(function != NULL ? function : name);
-    place->bare = copy(bare != NULL ? bare : name);
+    place->function = copy(function ? function : name);
+    place->bare = copy(bare ? bare : name);
     free(function);
     free(bare);
 }
 
 static const char *linkage_name(Dwarf_Die *die) {
     Dwarf_Attribute attribute;
-    if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) == NULL &&
-        dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute) == NULL)
+    if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
+        !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
         return dwarf_diename(die);
     return dwarf_formstring(&attribute);
 }
@@ -90,16 +90,16 @@ static void add_scopes(struct symbol *symbol, Dwarf_Die *unit, Dwarf_Die *scopes
     }
 }
 
-/* dwarf_getscopes leaves an inlined call for its definition; so the innermost scope is looked up
- * again by itself, and from there the chain is that of the calls. */
+/* dwarf_getscopes goes from an inlined call on to its definition. So only its innermost scope is
+ * used: the scopes around that one are the calls. */
 static void find_functions(const struct symbol_module *module, uint64_t address,
                            struct symbol *symbol) {
     Dwarf_Addr bias;
     Dwarf_Die *unit = dwfl_module_addrdie(module->module, address, &bias);
-    Dwarf_Die *scopes = NULL, *chain = NULL, innermost;
-    int count = unit != NULL ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+    Dwarf_Die *scopes = NULL, *chain = NULL;
+    int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
     if (count > 0) {
-        innermost = scopes[0];
+        Dwarf_Die innermost = scopes[0];
         count = dwarf_getscopes_die(&innermost, &chain);
         add_scopes(symbol, unit, chain, count);
     }
@@ -111,7 +111,7 @@ static void find_line(const struct symbol_module *module, uint64_t address,
                       struct symbol_place *place) {
     Dwfl_Line *line = dwfl_module_getsrc(module->module, address);
     int number = 0;
-    const char *file = line != NULL ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+    const char *file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
     if (!file)
         return;
     place->file = copy(file);
@@ -121,7 +121,7 @@ static void find_line(const struct symbol_module *module, uint64_t address,
 
 /* Debug information has absolute names as well: they are shown as the compiler was given them. */
 static void shorten(struct symbol_place *place) {
-    size_t length = place->directory != NULL ? strlen(place->directory) : 0;
+    size_t length = place->directory ? strlen(place->directory) : 0;
     if (!place->file || length == 0 || strncmp(place->file, place->directory, length) != 0 ||
         place->file[length] != '/')
         return;
@@ -130,13 +130,10 @@ static void shorten(struct symbol_place *place) {
 
 void symbol_place_find(const struct symbol_module *module, uint64_t address,
                        struct symbol *symbol) {
-    GElf_Off offset;
-    GElf_Sym entry;
     find_line(module, address, &symbol->places[0]);
     find_functions(module, address, symbol);
     if (!symbol->places[0].function)
-        set_function(&symbol->places[0], dwfl_module_addrinfo(module->module, address, &offset,
-                                                              &entry, NULL, NULL, NULL));
+        set_function(&symbol->places[0], dwfl_module_addrname(module->module, address));
     for (size_t i = 0; i < symbol->count; i++)
         shorten(&symbol->places[i]);
 }

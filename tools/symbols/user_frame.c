@@ -1,5 +1,5 @@
 /*
- * user_frame.c - which part of a stack is the user's, and what stays of it from build to build.
+ * user_frame.c - the part of a stack that is the user's code.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -17,21 +17,21 @@ static bool is_users(const char *module) {
     static const char *const others[] = {"libcuda.so",    "libcudart.so",   "libc.so",
                                          "libpthread.so", "libgpushare.so", "ld-linux",
                                          "linux-vdso",    "[vdso]"};
-    const char *base = story_base(module);
+    const char *base = tool_base_name(module);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (strncmp(base, others[i], strlen(others[i])) == 0)
             return false;
     return true;
 }
 
-const struct log_frame *trace_user_frame(const struct log_stack *stack) {
+const struct log_frame *user_frame_find(const struct log_stack *stack) {
     for (size_t i = 0; i < stack->count; i++)
         if (stack->frames[i].module && is_users(stack->frames[i].module))
             return &stack->frames[i];
     return NULL;
 }
 
-const struct symbol_place *trace_user_place(const struct log_stack *stack,
+const struct symbol_place *user_frame_place(const struct log_stack *stack,
                                             struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
@@ -45,17 +45,17 @@ const struct symbol_place *trace_user_place(const struct log_stack *stack,
     return NULL;
 }
 
-/* The program's entry, and what libc calls before main; with libc stripped, any of it that lies
- * there has no name. */
+/* The program's entry, and the functions of libc that call main; these have no name when libc is
+ * stripped. */
 static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
     static const char libc[] = "libc.so", start[] = "__libc_start";
     const char *function = symbol_find(symbols, frame)->places[0].function;
     if (function)
         return strcmp(function, "_start") == 0 || strncmp(function, start, sizeof(start) - 1) == 0;
-    return frame->module != NULL && strncmp(story_base(frame->module), libc, sizeof(libc) - 1) == 0;
+    return frame->module && strncmp(tool_base_name(frame->module), libc, sizeof(libc) - 1) == 0;
 }
 
-size_t trace_told(const struct log_stack *stack, struct symbols *symbols) {
+size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) {
     size_t count = stack->count;
     while (count > 0 && is_start(&stack->frames[count - 1], symbols))
         count--;
@@ -64,16 +64,16 @@ size_t trace_told(const struct log_stack *stack, struct symbols *symbols) {
 
 /* "app main" where the function is known, else "app 1b2c". */
 static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct symbols *symbols) {
-    const char *module = frame->module != NULL ? story_base(frame->module) : "";
+    const char *module = frame->module ? tool_base_name(frame->module) : "";
     const char *function = symbol_find(symbols, frame)->places[0].function;
-    char *text = function != NULL ? tool_format("%s %s\n", module, function)
-                                  : tool_format("%s %" PRIx64 "\n", module, frame->offset);
+    char *text = function ? tool_format("%s %s\n", module, function)
+                          : tool_format("%s %" PRIx64 "\n", module, frame->offset);
     XXH3_64bits_update(state, text, strlen(text));
     free(text);
 }
 
-uint64_t trace_hash(const struct log_line *line, struct symbols *symbols) {
-    const struct log_stack *stack = story_stack(line);
+uint64_t user_frame_hash(const struct log_line *line, struct symbols *symbols) {
+    const struct log_stack *stack = aggregate_stack(line);
     XXH3_state_t *state = XXH3_createState();
     if (!state)
         tool_no_memory();

@@ -1,0 +1,59 @@
+/*
+ * printable.c - short values as text, to be printed where they are made.
+ */
+#include "printable.h"
+
+#include "config/value.h"
+#include "util/text.h"
+
+struct printable printable_size(uint64_t bytes) {
+    struct printable printable = {""};
+    struct gps_text out = GPS_TEXT(printable.text);
+    gps_text_size(&out, bytes);
+    return printable;
+}
+
+struct printable printable_exact_size(uint64_t bytes) {
+    struct printable printable = {""};
+    struct gps_text out = GPS_TEXT(printable.text);
+    gps_text_size(&out, bytes);
+    if (bytes < 1024)
+        return printable;
+    gps_text_str(&out, " (");
+    gps_text_dec(&out, bytes);
+    gps_text_str(&out, " bytes)");
+    return printable;
+}
+
+struct printable printable_duration(uint64_t nanos) {
+    struct printable printable = {""};
+    struct gps_text out = GPS_TEXT(printable.text);
+    gps_text_duration(&out, nanos);
+    return printable;
+}
+
+struct printable printable_id(const struct gps_id *id) {
+    struct printable printable = {""};
+    gps_id_format(id, printable.text);
+    return printable;
+}
+
+struct printable printable_uuid(const uint8_t uuid[GPS_UUID_BYTES]) {
+    struct printable printable = {""};
+    gps_format_uuid(uuid, printable.text);
+    return printable;
+}
+
+struct printable printable_size_value(uint64_t bytes) {
+    struct printable printable = {""};
+    struct gps_text out = GPS_TEXT(printable.text);
+    gps_value_size_text(bytes, &out);
+    return printable;
+}
+
+struct printable printable_indices_value(uint64_t min, uint64_t max) {
+    struct printable printable = {""};
+    struct gps_text out = GPS_TEXT(printable.text);
+    gps_value_indices_text(min, max, &out);
+    return printable;
+}

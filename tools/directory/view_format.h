@@ -1,0 +1,33 @@
+/*
+ * view_format.h - how ls, show and their JSON print the facts of a view.
+ */
+#ifndef VIEW_FORMAT_H
+#define VIEW_FORMAT_H
+
+#include "cli/json_tree.h"
+#include "cli/printable.h"
+#include "cli/term.h"
+#include "view.h"
+
+/* "4242", or "7@4026532201" when the pid counts in another pid namespace than ours. */
+struct printable view_format_pid(const struct view *view, const struct gps_owner *owner);
+struct printable view_format_time(uint64_t realtime_ns);
+/* How long ago, in one unit: "5 min". */
+struct printable view_format_age(const struct view *view, uint64_t since);
+/* "owner", "users", "forever", or a time as in a configuration: "10min". */
+struct printable view_format_keep(const struct view_region *region);
+
+const char *view_format_name(const struct view_region *region); /* "-" where it has none */
+const char *view_format_backing(const struct view_region *region);
+/* The record's state, or "orphaned" (owner dead, users left), or "dead". */
+const char *view_format_state(const struct view_region *region);
+enum term_colour view_format_colour(const struct view_region *region);
+
+/* Adds the members that every listing gives: id name size device state backing owner users age, and
+ * of a kept region keeper and keep. */
+void view_format_region_json(const struct view *view, const struct view_region *region,
+                             json_t *object);
+/* {pid, command, pid_ns} */
+json_t *view_format_owner_json(const struct gps_owner *owner);
+
+#endif

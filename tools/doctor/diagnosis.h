@@ -1,0 +1,33 @@
+/*
+ * diagnosis.h - the diagnoses of `gpushare doctor`, and the options of its checks.
+ *
+ * A check adds one diagnosis or more; a remedy belongs to the one added last.
+ */
+#ifndef DIAGNOSIS_H
+#define DIAGNOSIS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
+
+struct diagnosis {
+    enum doctor_verdict verdict;
+    const char *check; /* one word */
+    char *message;
+    char *remedy; /* NULL: none needed */
+};
+
+struct doctor {
+    struct diagnosis *list;
+    size_t count;
+    const char *command; /* the operand, or NULL */
+    uint64_t timeout;    /* for the driver, ns */
+};
+
+void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const char *check,
+                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

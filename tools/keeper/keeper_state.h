@@ -1,0 +1,39 @@
+/*
+ * keeper_state.h - the state of the keeper's process.
+ *
+ * One thread around poll, and nothing in it waits for a peer. leadership.h: being the one keeper,
+ * with the socket and the lease. connections.h: one request each. kept_regions.h: the regions.
+ */
+#ifndef KEEPER_STATE_H
+#define KEEPER_STATE_H
+
+#include "directory/lease.h"
+#include "kept_regions.h"
+
+#define CONNECTIONS_MAX 256 /* further ones wait in the socket's queue */
+#define KEEPER_NEVER    UINT64_MAX
+
+struct connection {
+    int fd;
+    uint64_t since;
+};
+
+struct keeper {
+    struct gps_store store;
+    struct gps_lease lease;
+    int lock, listener;
+    struct kept_regions kept;
+    struct connection connections[CONNECTIONS_MAX]; /* the oldest first */
+    size_t connection_count;
+    uint64_t accept_after; /* out of descriptors: no accept before then */
+    uint64_t sweep_at;     /* KEEPER_NEVER: no reason to */
+    uint64_t now;          /* CLOCK_MONOTONIC, as of the last wake-up */
+};
+
+/* Asks for a sweep not later than `when`. */
+static inline void keeper_sweep_by(struct keeper *keeper, uint64_t when) {
+    if (when < keeper->sweep_at)
+        keeper->sweep_at = when;
+}
+
+#endif
