@@ -5,8 +5,7 @@
  * JSON lines. It lists what rules can choose from, and memory of pools beside it; so not what the
  * 32-bit cuMemAlloc of CUDA 2 allocates. Safe from any thread; off, an allocation costs one branch.
  */
-#ifndef GPS_ALLOCATION_LOG_H
-#define GPS_ALLOCATION_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ void gps_allocation_log_start(const struct gps_options *options);
 
 /* The driver has allocated, and the call is still under way. */
 void gps_allocation_log_add(uint64_t pointer, uint64_t size, enum gps_listed kind);
-
-#endif

@@ -5,8 +5,7 @@
  * the pointer, and the directory about the handle. A certain reason becomes a finding; a guess
  * stays silent. The program gets the driver's own code in any case. Needs no scope. Any thread.
  */
-#ifndef GPS_DIAGNOSE_H
-#define GPS_DIAGNOSE_H
+#pragma once
 
 #include "policy.h"
 #include "registry/registry.h"
@@ -22,5 +21,3 @@ void gps_diagnose_export(uint64_t pointer, int code);
 /* `event` 0: it could not be created, for the flags. */
 void gps_diagnose_share_event(uint64_t event, int code);
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);
-
-#endif

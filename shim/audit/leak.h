@@ -4,8 +4,7 @@
  * Equal leaks (one finding, one call site, one exporter) are one report with a count and a sum of
  * bytes: a program that leaks, leaks often. Owns the sums. Call inside a gps_scope.
  */
-#ifndef GPS_LEAK_H
-#define GPS_LEAK_H
+#pragma once
 
 #include "registry/registry.h"
 
@@ -31,5 +30,3 @@ void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *reg
 void gps_leak_report_reset(const struct gps_reset *reset);
 
 void gps_leak_reset(void); /* in a forked child */
-
-#endif

@@ -6,8 +6,7 @@
  * question; a test goes through all of its states as a table. Every finding about the program comes
  * from here.
  */
-#ifndef GPS_POLICY_H
-#define GPS_POLICY_H
+#pragma once
 
 #include "config/config.h"
 
@@ -85,5 +84,3 @@ struct gps_answer {
 };
 
 struct gps_answer gps_policy(const struct gps_question *question);
-
-#endif

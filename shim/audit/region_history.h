@@ -5,8 +5,7 @@
  * (region.h), so that an importer's report can say "freed by producer, at ...". Only where stacks
  * are kept (mode = audit). Call inside a gps_scope.
  */
-#ifndef GPS_REGION_HISTORY_H
-#define GPS_REGION_HISTORY_H
+#pragma once
 
 #include "log/log.h"
 #include "registry/registry.h"
@@ -18,5 +17,3 @@ void gps_region_history_publish(const struct gps_export *region, uint32_t freed)
 unsigned gps_region_history_frames(const struct gps_region_traces *traces,
                                    enum gps_history_event deed, struct gps_frame *frames,
                                    unsigned max);
-
-#endif

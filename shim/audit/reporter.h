@@ -4,8 +4,7 @@
  * Reports are rare; everything costly (the modules of the frames, what another process published)
  * happens here and only here. Call inside a gps_scope. Safe from any thread.
  */
-#ifndef GPS_REPORTER_H
-#define GPS_REPORTER_H
+#pragma once
 
 #include "log/log.h"
 #include "policy.h"
@@ -41,5 +40,3 @@ void gps_report_reference(int status);
 void gps_report_record(const struct gps_id *region, const char *why);
 
 void gps_report_reset(void); /* in a forked child */
-
-#endif

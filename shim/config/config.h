@@ -7,8 +7,7 @@
  * the listing all use these rows. An unknown key, a bad value and a key given twice are errors with
  * file and line. A configuration with an error is not used at all.
  */
-#ifndef GPS_CONFIG_H
-#define GPS_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -145,5 +144,3 @@ bool gps_parse_size(const char *text, uint64_t *bytes);     /* 64MiB 1g 4096 2MB
 bool gps_parse_duration(const char *text, uint64_t *nanos); /* 30s 500ms 2min 1h 0 */
 bool gps_parse_uuid(const char *text, uint8_t uuid[GPS_UUID_BYTES]); /* GPU-8-4-4-4-12, MIG- too */
 void gps_format_uuid(const uint8_t uuid[GPS_UUID_BYTES], char text[GPS_UUID_TEXT]); /* "GPU-..." */
-
-#endif

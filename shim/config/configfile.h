@@ -5,8 +5,7 @@
  * blocks on a FIFO or a device. The memory is mapped, without malloc, and gps_configfile_drop
  * unmaps it. 0 or -errno. -ENOENT: there is no such file; every other error fills in the message.
  */
-#ifndef GPS_CONFIGFILE_H
-#define GPS_CONFIGFILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@ struct gps_configfile {
 int gps_configfile_read(const char *path, struct gps_configfile *file,
                         char message[GPS_CONFIGFILE_MESSAGE]);
 void gps_configfile_drop(struct gps_configfile *file);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Pure functions: no I/O, no allocation, no state.
  */
-#ifndef GPS_INIFILE_H
-#define GPS_INIFILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -30,5 +29,3 @@ struct gps_ini_events {
 };
 
 void gps_ini_read(const char *bytes, size_t count, const struct gps_ini_events *events);
-
-#endif

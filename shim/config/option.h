@@ -4,8 +4,7 @@
  * A key has a default, a check and a field in struct gps_options or gps_rule. Constant data and
  * pure functions, safe from any thread.
  */
-#ifndef GPS_OPTION_H
-#define GPS_OPTION_H
+#pragma once
 
 #include "config.h"
 #include "util/text.h"
@@ -52,5 +51,3 @@ void gps_key_allowed(const struct gps_key *key, struct gps_text *text);
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text);
 /* The environment variable that overrides an option: "GPUSHARE_LOG_FORMAT". */
 void gps_key_variable(const struct gps_key *key, struct gps_text *text);
-
-#endif

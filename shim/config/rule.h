@@ -3,8 +3,7 @@
  *
  * Pure functions. A check returns NULL or a phrase that says what is wrong.
  */
-#ifndef GPS_RULE_H
-#define GPS_RULE_H
+#pragma once
 
 #include "config.h"
 
@@ -22,5 +21,3 @@ const char *gps_rule_check(const struct gps_rule *rule);
 /* Whether two rules have the same name, role and program, which is an error. Rules that differ in
  * role or program may share a name. */
 bool gps_rule_repeats(const struct gps_rule *a, const struct gps_rule *b);
-
-#endif

@@ -5,8 +5,7 @@
  * Each error is passed to the caller's function and counted, and reading continues, so that all
  * errors are reported. A session belongs to one thread and lies on its caller's stack.
  */
-#ifndef GPS_SESSION_H
-#define GPS_SESSION_H
+#pragma once
 
 #include "option.h"
 
@@ -39,5 +38,3 @@ void gps_session_fail(struct gps_session *session, unsigned line, const char *me
 /* "mode = shared: not allowed; one of share, audit, off" */
 void gps_session_fail_value(struct gps_session *session, unsigned line, const struct gps_key *key,
                             const char *value, const char *wrong);
-
-#endif

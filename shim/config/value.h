@@ -5,8 +5,7 @@
  * the value, or returns a phrase that says what is wrong with the text ("no unit") and stores
  * nothing.
  */
-#ifndef GPS_VALUE_H
-#define GPS_VALUE_H
+#pragma once
 
 #include "config.h"
 #include "util/text.h"
@@ -39,5 +38,3 @@ void gps_value_duration_text(uint64_t nanos, struct gps_text *text);
 const char *gps_value_choice(const char *text, const char *list, unsigned *place);
 /* Adds the value at an index, or nothing if there is none. */
 void gps_value_choice_text(unsigned place, const char *list, struct gps_text *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* cuda_lookup.h - which addresses are handed out for hooked functions. Any thread, any time. */
-#ifndef GPS_CUDA_LOOKUP_H
-#define GPS_CUDA_LOOKUP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ void *gps_lookup_substitute(void *address);
 
 /* Whether an address is one of our own exported wrappers of driver functions. */
 bool gps_lookup_is_ours(const void *address);
-
-#endif

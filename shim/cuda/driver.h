@@ -5,8 +5,7 @@
  * loaded and holds a reference from then on, so that what we remember stays mapped. After attaching
  * everything here is constant and may be read from any thread.
  */
-#ifndef GPS_DRIVER_H
-#define GPS_DRIVER_H
+#pragma once
 
 #define __CUDA_API_VERSION_INTERNAL  /* old ABI names are declared, new ones not renamed by macros \
                                       */
@@ -37,5 +36,3 @@ bool gps_driver_attach_by(const void *address);
 CUcontext gps_driver_primary(CUdevice device);
 /* Whether a context still exists. */
 bool gps_driver_has_context(CUcontext context);
-
-#endif

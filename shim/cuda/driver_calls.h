@@ -4,8 +4,7 @@
  * Filled in by driver.c when it attaches, constant from then on; NULL: this driver does not have
  * it.
  */
-#ifndef GPS_DRIVER_CALLS_H
-#define GPS_DRIVER_CALLS_H
+#pragma once
 
 #include "driver.h"
 
@@ -48,5 +47,3 @@ struct gps_calls {
 #undef CALL_SLOT
 };
 extern struct gps_calls gps_calls;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * driver_vmm.h - the VMM rows of ops.h for CUDA; see there. driver.c puts them into the table.
  */
-#ifndef GPS_DRIVER_VMM_H
-#define GPS_DRIVER_VMM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ int gps_vmm_op_allow(uint64_t pointer, uint64_t size, int device, bool write);
 int gps_vmm_op_copy(uint64_t to, uint64_t from, uint64_t size);
 int gps_vmm_op_copy_out(void *to, uint64_t from, uint64_t size);
 int gps_vmm_op_pin(void *memory, uint64_t size);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * enter.h - whether gpushare acts on a call: the first thing in every wrapper.
  */
-#ifndef GPS_ENTER_H
-#define GPS_ENTER_H
+#pragma once
 
 #include "process/process.h"
 
@@ -15,5 +14,3 @@ static inline bool gps_enter(void) {
     return __builtin_expect(phase == GPS_PHASE_ON, 1) ||
            (phase == GPS_PHASE_NEW && gps_enter_first());
 }
-
-#endif

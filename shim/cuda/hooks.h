@@ -6,8 +6,7 @@
  * else. gps_on_<name>, in cuda_<kind>.c, is what the call means; of a WRITE row, that is in
  * upload/write.h.
  */
-#ifndef GPS_HOOKS_H
-#define GPS_HOOKS_H
+#pragma once
 
 #include "driver.h"
 
@@ -32,5 +31,3 @@
     GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
 
 #define GPS_EXPORTED __attribute__((visibility("default")))
-
-#endif

@@ -4,8 +4,7 @@
  * Called from anywhere, at any time, by anything: gps_dl_wanted runs before constructors and inside
  * sanitizer runtimes that are not up yet, so it uses no libc and is not instrumented.
  */
-#ifndef GPS_RESOLVER_H
-#define GPS_RESOLVER_H
+#pragma once
 
 /* libc's own; set by the first gps_dl_wanted. */
 extern void *(*gps_real_dlsym)(void *handle, const char *name);
@@ -17,5 +16,3 @@ int gps_dl_wanted(void *handle, const char *name);
 /* The real answer, substituted by address. `caller` is the return address of the program's call. */
 void *gps_dlsym_hooked(void *handle, const char *name, void *caller);
 void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, void *caller);
-
-#endif

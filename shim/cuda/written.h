@@ -4,8 +4,7 @@
  * The null stream means the legacy default stream, or the thread's own in a function whose name
  * ends in _ptds or _ptsz: the rows say which.
  */
-#ifndef GPS_WRITTEN_H
-#define GPS_WRITTEN_H
+#pragma once
 
 #include "driver.h"
 #include "upload/write.h"
@@ -104,5 +103,3 @@ static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const size_t 
                               .sizes = sizes,
                               .count = count};
 }
-
-#endif

@@ -8,8 +8,7 @@
  * The walk may or may not see entries that appear or disappear meanwhile. Functions return 0 or
  * -errno. A struct gps_dir is used by one thread.
  */
-#ifndef GPS_DIR_H
-#define GPS_DIR_H
+#pragma once
 
 #include "store.h"
 
@@ -28,5 +27,3 @@ const char *gps_dir_next(struct gps_dir *dir, int *status);
 
 /* Also allowed after a failed open. */
 void gps_dir_close(struct gps_dir *dir);
-
-#endif

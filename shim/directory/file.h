@@ -7,8 +7,7 @@
  * directory, or AT_FDCWD with an absolute path. Functions return 0 or -errno unless their comment
  * says otherwise. There is no state and no allocation; every thread may call them.
  */
-#ifndef GPS_FILE_H
-#define GPS_FILE_H
+#pragma once
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -73,5 +72,3 @@ uint64_t gps_random(void);
 /* Moves a descriptor that stays open to a high number, away from those that the program expects to
  * get. Returns the new descriptor, or the old one if there is no room. */
 int gps_file_move_high(int fd);
-
-#endif

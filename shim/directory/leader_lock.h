@@ -6,8 +6,7 @@
  * are never removed. A process that had the removed lock file open notices that and opens the new
  * one. Functions return 0 or -errno and may be called from any thread.
  */
-#ifndef GPS_LEADER_LOCK_H
-#define GPS_LEADER_LOCK_H
+#pragma once
 
 #include "store.h"
 
@@ -24,5 +23,3 @@ void gps_leader_lock_end(const struct gps_store *store, int fd);
 /* Removes the socket and the lock file of a dead keeper. Returns the number of files, or -errno.
  * With dry_run it only counts. */
 int gps_leader_lock_clear(const struct gps_store *store, bool dry_run);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * A struct gps_lease has one owner, which serialises the calls. Functions return 0 or -errno.
  */
-#ifndef GPS_LEASE_H
-#define GPS_LEASE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -56,5 +55,3 @@ void gps_lease_forget(struct gps_lease *lease);
 /* Writes slot `index` with one pwrite. The slot is sealed, or all zero to free it. -EINVAL: the
  * index is GPS_SLOTS_MAX or more. -ENOENT: the file was removed or replaced. */
 int gps_lease_write(struct gps_lease *lease, unsigned index, const struct gps_slot *slot);
-
-#endif

@@ -4,8 +4,7 @@
  * A name points to a region, or to the process that has claimed it and has no region yet. Errors,
  * threads and memory are as in store.h. No function waits for another process.
  */
-#ifndef GPS_NAME_H
-#define GPS_NAME_H
+#pragma once
 
 #include "store.h"
 
@@ -47,5 +46,3 @@ int gps_name_release(const struct gps_store *store, const char *name, const stru
 typedef bool gps_name_fn(void *arg, const char *name, const struct gps_name_target *target,
                          int status);
 int gps_name_each(const struct gps_store *store, gps_name_fn *fn, void *arg);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * orphans.h - removes the files of dead processes from the published directory.
  */
-#ifndef GPS_ORPHANS_H
-#define GPS_ORPHANS_H
+#pragma once
 
 #include "store.h"
 
@@ -19,5 +18,3 @@ struct gps_gc_counts {
  * collections. With dry_run it only counts. An entry that cannot be judged or removed is left, and
  * the first such error is returned after the rest has been swept. Otherwise as in store.h. */
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts);
-
-#endif

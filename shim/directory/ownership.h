@@ -15,8 +15,7 @@
  * The lock is one byte of <namespace>/lock. No process waits for it: its holder is either about to
  * release it, or stopped, and the entry then counts as held. Errors and threads are as in store.h.
  */
-#ifndef GPS_OWNERSHIP_H
-#define GPS_OWNERSHIP_H
+#pragma once
 
 #include "store.h"
 
@@ -52,5 +51,3 @@ int gps_ownership_succeed(const struct gps_store *store, int at, const char *tem
 /* Removes the lock file unless a process holds a lock on it. For a directory without live
  * processes. */
 void gps_ownership_end(const struct gps_store *store);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Errors, threads and memory are as in store.h, except that gps_proc_each may call malloc.
  */
-#ifndef GPS_PROCESSES_H
-#define GPS_PROCESSES_H
+#pragma once
 
 #include "store.h"
 
@@ -47,5 +46,3 @@ struct gps_user {
  * with a damaged header counts too; its command and uid are then not known. */
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max);
-
-#endif

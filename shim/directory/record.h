@@ -6,8 +6,7 @@
  * struct that passed its check are safe to use: names are valid and terminated, commands are
  * printable ASCII, enums are in range, and requested <= extent.
  */
-#ifndef GPS_RECORD_H
-#define GPS_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -67,5 +66,3 @@ bool gps_record_over(const struct gps_region_record *record);
 
 /* The name of a state in listings and reports: "exporting", "ready", ... */
 const char *gps_state_name(uint32_t state);
-
-#endif

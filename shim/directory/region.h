@@ -3,8 +3,7 @@
  *
  * A record is written only by its owner. Errors, threads and memory are as in store.h.
  */
-#ifndef GPS_REGION_H
-#define GPS_REGION_H
+#pragma once
 
 #include "file.h"
 
@@ -70,5 +69,3 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id);
 typedef bool gps_region_fn(void *arg, const struct gps_region_record *record, int status,
                            const char *why);
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg);
-
-#endif

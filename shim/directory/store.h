@@ -15,8 +15,7 @@
  * A process that is killed or stopped at any point leaves no damaged file, and no other process
  * waits for it. ownership.h explains how.
  */
-#ifndef GPS_STORE_H
-#define GPS_STORE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
 
 /* "/dev/shm/gpushare-<euid>", the root if GPUSHARE_DIR is not set. */
 void gps_store_default_root(char *path, size_t size);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Call inside a gps_scope where not said otherwise. Any thread.
  */
-#ifndef GPS_CLOSE_BEFORE_FREE_H
-#define GPS_CLOSE_BEFORE_FREE_H
+#pragma once
 
 #include "registry/registry.h"
 
@@ -67,5 +66,3 @@ void gps_deferred_each(uint64_t context, enum gps_patience patience,
 void gps_deferred_stop(void);
 
 void gps_deferred_reset(void); /* in a forked child */
-
-#endif

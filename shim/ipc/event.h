@@ -5,8 +5,7 @@
  * those made for other processes, or opened from them, are recorded while they live, and what this
  * process has opened is published as it is for memory. Needs no scope. Thread-safe.
  */
-#ifndef GPS_EVENT_H
-#define GPS_EVENT_H
+#pragma once
 
 #include "registry/registry.h"
 
@@ -21,5 +20,3 @@ void gps_event_purge(uint64_t context, uint32_t epoch);
 /* The program destroys an event with the driver's `destroy`. Returns the code for the program. */
 typedef int gps_event_fn(uint64_t event);
 int gps_event_destroy(uint64_t event, gps_event_fn *destroy);
-
-#endif

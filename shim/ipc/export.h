@@ -7,8 +7,7 @@
  *
  * Inside a gps_scope where not said otherwise. Any thread.
  */
-#ifndef GPS_EXPORT_H
-#define GPS_EXPORT_H
+#pragma once
 
 #include "registry/registry.h"
 
@@ -43,5 +42,3 @@ void gps_export_leave(struct gps_export *region, bool keep_record);
 void gps_export_remove_tombstones(void);
 
 void gps_export_reset(void); /* in a forked child */
-
-#endif

@@ -6,8 +6,7 @@
  * only then reads the intents, so whichever comes second sees the other. Only the first open and
  * the last close of a region in a context are published (references.h).
  */
-#ifndef GPS_IMPORT_H
-#define GPS_IMPORT_H
+#pragma once
 
 #include "registry/registry.h"
 
@@ -44,5 +43,3 @@ int gps_import_free(const struct gps_alloc *alloc);
  * each. */
 void gps_import_purge(uint64_t context, uint32_t epoch,
                       void (*fn)(void *arg, const struct gps_import *import), void *arg);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The directory is read anew each time. Needs a joined directory; inside a gps_scope. Any thread.
  */
-#ifndef GPS_IMPORTERS_H
-#define GPS_IMPORTERS_H
+#pragma once
 
 #include "log/log.h"
 #include "registry/registry.h"
@@ -15,5 +14,3 @@ unsigned gps_importers_of(const struct gps_export *region, struct gps_party *use
 /* Sets `held` and `claimed` of every region in the list (linked by `work`), by one pass over the
  * directory. Where it cannot be read, every region counts as held: better late than pulled away. */
 void gps_importers_mark(struct gps_export *work);
-
-#endif

@@ -4,8 +4,7 @@
  * Results that were never freed are final now and are handed over. Importers are waited for as
  * `linger` says. Memory that other processes still hold is reported. Call inside a gps_scope.
  */
-#ifndef GPS_TEARDOWN_H
-#define GPS_TEARDOWN_H
+#pragma once
 
 #include <signal.h>
 
@@ -25,5 +24,3 @@ void gps_teardown_unpublish(bool last);
  * for the program. Needs no scope. */
 typedef int gps_destroy_fn(void *arg, bool *gone);
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg);
-
-#endif

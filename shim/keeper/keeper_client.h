@@ -10,8 +10,7 @@
  * Errors of every call: -ETIMEDOUT: no answer in time. -EPERM: the listener belongs to another
  * user. -ENOENT, -EACCES: a keeper had to be started and its executable is missing.
  */
-#ifndef GPS_KEEPER_CLIENT_H
-#define GPS_KEEPER_CLIENT_H
+#pragma once
 
 #include "directory/store.h"
 
@@ -47,5 +46,3 @@ uint64_t gps_keeper_socket(const struct gps_store *store);
 /* Identifies the keeper and the number of its regions. Starts no keeper. -ENOENT: there is none. */
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
                     struct gps_owner *keeper, uint64_t *regions);
-
-#endif

@@ -5,8 +5,7 @@
  * Pure functions on memory, as in record.h. A check accepts any bytes of a peer and returns NULL or
  * a phrase that says what is wrong; a message that passed is safe to use.
  */
-#ifndef GPS_KEEPER_PROTOCOL_H
-#define GPS_KEEPER_PROTOCOL_H
+#pragma once
 
 #include "directory/record.h"
 #include "gpushare/keeper.h"
@@ -23,5 +22,3 @@ const char *gps_reply_check(const void *bytes, size_t size);
 /* The sealed record that the keeper publishes for a deposit. */
 void gps_request_record(const struct gps_keeper_request *request, const struct gps_owner *keeper,
                         struct gps_region_record *record);
-
-#endif

@@ -6,8 +6,7 @@
  * after vfork, until it has executed `gpushare keeper`. It becomes a child of init in a session of
  * its own. Safe from any thread. No malloc.
  */
-#ifndef GPS_KEEPER_SPAWN_H
-#define GPS_KEEPER_SPAWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ int gps_spawn_program(char *path, size_t size);
 /* Executes the keeper, and does not wait until it listens. The new process may end at once because
  * another one holds the leader lock. 0 or -errno. */
 int gps_spawn_keeper(const struct gps_store *store);
-
-#endif

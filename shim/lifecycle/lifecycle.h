@@ -11,8 +11,7 @@
  * published and writes the summary. A process that ends with _exit gets both from its hook. One
  * that a signal ends gets neither, and the kernel drops its lease.
  */
-#ifndef GPS_LIFECYCLE_H
-#define GPS_LIFECYCLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -36,5 +35,3 @@ void gps_lifecycle_end(void);
 void gps_fork_reset(void);
 /* The process that this one was forked from had initialised the driver, or not. */
 bool gps_exit_registered(void);
-
-#endif

@@ -5,8 +5,7 @@
  * parts: first frames (the outermost; those of earlier events before its own), then the detail,
  * then other processes. So a JSON line is always valid. Its keys are those of docs/log.schema.json.
  */
-#ifndef GPS_FORMAT_H
-#define GPS_FORMAT_H
+#pragma once
 
 #include "log.h"
 #include "util/text.h"
@@ -52,5 +51,3 @@ struct gps_text gps_logline_repeat_text(char *buffer, size_t size, const struct 
 struct gps_text gps_logline_summary_text(char *buffer, size_t size, const struct gps_tally *tally);
 struct gps_text gps_logline_summary_jsonl(char *buffer, size_t size, const struct gps_tally *tally,
                                           const struct gps_stamp *stamp);
-
-#endif

@@ -5,8 +5,7 @@
  * If the formatted text was cut, the next smaller view is formatted. Reports that are too long are
  * rare, and formatting takes microseconds.
  */
-#ifndef GPS_FORMAT_COMMON_H
-#define GPS_FORMAT_COMMON_H
+#pragma once
 
 #include "format.h"
 
@@ -22,5 +21,3 @@ bool gps_format_shrink(struct gps_format_view *view);
 void gps_format_api(struct gps_text *text, const char *api);
 void gps_format_id(struct gps_text *text, const struct gps_id *id);
 void gps_format_tally(struct gps_text *text, const struct gps_tally *tally);
-
-#endif

@@ -10,8 +10,7 @@
  * and processes never mix. sink.h describes how a write stays harmless to the program; a write that
  * would block is dropped and counted. errno is preserved. Safe from any thread. No malloc.
  */
-#ifndef GPS_LOG_H
-#define GPS_LOG_H
+#pragma once
 
 #include "config/config.h"
 
@@ -104,5 +103,3 @@ enum gps_level gps_finding_level(enum gps_finding finding);
 const char *gps_finding_sentence(enum gps_finding finding);
 const char *gps_finding_hint(enum gps_finding finding);
 const char *gps_level_name(enum gps_level level);
-
-#endif

@@ -8,8 +8,7 @@
  * a signal that the write raised is discarded, and the thread cannot be cancelled. Safe from any
  * thread after gps_sink_open. No malloc; changes errno.
  */
-#ifndef GPS_SINK_H
-#define GPS_SINK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ void gps_sink_open(const char *log, uint32_t pid, const char *command);
  * after one message there. */
 bool gps_sink_write(const char *bytes, size_t count);
 bool gps_sink_write_stderr(const char *bytes, size_t count);
-
-#endif

@@ -5,8 +5,7 @@
  * after every change and at least once a second, and ends when nothing is left; the next start
  * begins another one. All signals are blocked in it. Any thread may start a task.
  */
-#ifndef GPS_BACKGROUND_H
-#define GPS_BACKGROUND_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -29,5 +28,3 @@ void gps_background_stop(struct gps_background *task);
 bool gps_background_stopped(struct gps_background *task);
 
 void gps_background_reset(struct gps_background *task); /* in a forked child */
-
-#endif

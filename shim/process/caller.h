@@ -1,13 +1,10 @@
 /*
  * caller.h - the module of the program that makes the call under way.
  */
-#ifndef GPS_CALLER_H
-#define GPS_CALLER_H
+#pragma once
 
 #include <stddef.h>
 
 /* The file name of the first module on the stack that is neither libcuda nor libcudart nor ours. ""
  * for code outside any module. Any thread. */
 void gps_caller_name(char *name, size_t size);
-
-#endif

@@ -6,8 +6,7 @@
  * outputs only on success. None takes a lock of ours, and none is called while one is held. They
  * act on the calling thread's current context unless said.
  */
-#ifndef GPS_DRIVER_OPS_H
-#define GPS_DRIVER_OPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ struct gps_ops {
 
 /* Set by the front end before the first call begins; constant from then on. */
 extern const struct gps_ops *gps_ops;
-
-#endif

@@ -4,8 +4,7 @@
  * A process joins when it first has something to publish, or to look for, and once only: a
  * directory that cannot be used stays unused. Any thread; inside a gps_scope.
  */
-#ifndef GPS_MEMBERSHIP_H
-#define GPS_MEMBERSHIP_H
+#pragma once
 
 #include "directory/lease.h"
 
@@ -22,5 +21,3 @@ struct gps_lease *gps_membership_lease(void);
 void gps_membership_end(void (*unpublish)(bool last));
 
 void gps_membership_reset(void); /* in a forked child */
-
-#endif

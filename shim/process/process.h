@@ -7,8 +7,7 @@
  * The phase lies in a page of its own that the kernel wipes in a forked child (MADV_WIPEONFORK), so
  * a child begins anew even where no atfork handler runs.
  */
-#ifndef GPS_PROCESS_H
-#define GPS_PROCESS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ int gps_process_load(gps_config_error_fn *fn, void *arg);
 bool gps_process_begin_exit(void);
 
 void gps_process_reset(void); /* in a forked child */
-
-#endif

@@ -7,8 +7,7 @@
  * or -errno; the program's call goes on in any case, and the caller reports the failure. Any
  * thread; inside a gps_scope.
  */
-#ifndef GPS_REFERENCES_H
-#define GPS_REFERENCES_H
+#pragma once
 
 #include "directory/record.h"
 #include "log/log.h"
@@ -29,5 +28,3 @@ int gps_references_end(unsigned slot);
 unsigned gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
 
 void gps_references_reset(void); /* in a forked child */
-
-#endif

@@ -5,8 +5,7 @@
  * errno kept, and this thread free to allocate and wait although another may be capturing a graph.
  * With a context it is current inside.
  */
-#ifndef GPS_SCOPE_H
-#define GPS_SCOPE_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ void gps_scope_begin(struct gps_scope *scope);
  * case. */
 int gps_scope_enter(struct gps_scope *scope, uint64_t context);
 void gps_scope_end(struct gps_scope *scope);
-
-#endif

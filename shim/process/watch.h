@@ -6,8 +6,7 @@
  * kernel closes the dead process's file. Every wait ends after a second at the latest, so the
  * caller looks again at least that often. Own one on the stack; not shared between threads.
  */
-#ifndef GPS_WATCH_H
-#define GPS_WATCH_H
+#pragma once
 
 #include <signal.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
  * wait. */
 void gps_watch_wait(struct gps_watch *watch, uint64_t nanos, const sigset_t *signals);
 void gps_watch_close(struct gps_watch *watch);
-
-#endif

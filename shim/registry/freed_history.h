@@ -5,8 +5,7 @@
  * calls. Each kind has a table of fixed size, in which a newer address may replace an older one: a
  * report may be missing but is never wrong. No lock, no allocation; safe from any thread.
  */
-#ifndef GPS_FREED_HISTORY_H
-#define GPS_FREED_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ void gps_freed_forget(enum gps_freed_kind kind, uint64_t address);
 bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed);
 
 void gps_freed_reset(void); /* in a forked child */
-
-#endif

@@ -5,8 +5,7 @@
  * replaced here. Keys are 64-bit words (addresses) or begin with a 16-byte id, which is a hash.
  * The functions have no lock; the caller locks. No malloc but by uthash for its tables.
  */
-#ifndef GPS_HASH_TABLE_H
-#define GPS_HASH_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ static inline void gps_slab_put(struct gps_slab *slab, void *object) {
     *(void **)object = slab->free;
     slab->free = object;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * Objects come from slabs (hash_table.h), so there is no malloc in the steady state. If memory runs
  * out, an object is not recorded, and the program's call continues as if it had not been seen.
  */
-#ifndef GPS_REGISTRY_H
-#define GPS_REGISTRY_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -174,5 +173,3 @@ bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *foun
 void gps_registry_reset_allocations(void);
 void gps_registry_reset_imports(void);
 void gps_registry_reset_events(void);
-
-#endif

@@ -5,8 +5,7 @@
  * the program gets ordinary memory, and a report says why; only `missing = fail` fails the
  * allocation. Inside a gps_scope that has entered a context. Any thread.
  */
-#ifndef GPS_ATTEMPT_H
-#define GPS_ATTEMPT_H
+#pragma once
 
 #include <signal.h>
 
@@ -46,5 +45,3 @@ enum gps_outcome gps_rule_export(const struct gps_attempt *attempt, uint64_t *po
  * the exporter. */
 enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_over,
                                  uint64_t *pointer, int *code);
-
-#endif

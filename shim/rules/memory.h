@@ -3,8 +3,7 @@
  *
  * Needs no scope. Any thread.
  */
-#ifndef GPS_MEMORY_H
-#define GPS_MEMORY_H
+#pragma once
 
 #include "ipc/close_before_free.h"
 
@@ -13,5 +12,3 @@ void gps_memory_allocated(uint64_t pointer, uint64_t size);
 
 /* The program frees `pointer` with the driver's `release`. Returns the code for the program. */
 int gps_memory_free(uint64_t pointer, struct gps_release release);
-
-#endif

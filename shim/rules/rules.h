@@ -5,8 +5,7 @@
  * the program gets ordinary memory, and a report says why; only `missing = fail` fails the
  * allocation.
  */
-#ifndef GPS_RULES_H
-#define GPS_RULES_H
+#pragma once
 
 #include "config/config.h"
 
@@ -25,5 +24,3 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height);
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
 void gps_rules_reset(void); /* in a forked child */
-
-#endif

@@ -7,8 +7,7 @@
  * runs: a signal handler that ends the process then must not take locks that it may have
  * interrupted.
  */
-#ifndef GPS_CALL_H
-#define GPS_CALL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -49,5 +48,3 @@ static inline struct gps_site gps_call_site(void) {
            : gps_call.runtime ? gps_call.runtime_site
                               : gps_call.driver_site;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * the library reads the dynamic symbol tables itself. Nothing here allocates or changes errno or
  * dlerror. Safe from any thread.
  */
-#ifndef GPS_MODULE_H
-#define GPS_MODULE_H
+#pragma once
 
 #include <elf.h>
 #include <link.h>
@@ -48,5 +47,3 @@ bool gps_module_needs(const struct gps_module *module, const char *soname);
  * dlvsym. Uses no libc and no instrumented code, because sanitizer runtimes call it while they
  * start. */
 void *gps_libc_symbol(const char *name);
-
-#endif

@@ -6,8 +6,7 @@
  * walked before. It needs unwind tables, which every distribution builds with. Safe from
  * any thread.
  */
-#ifndef GPS_STACK_H
-#define GPS_STACK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned m
 void gps_stack_start(void);
 /* Fills in module, offset in it and build id of an address. */
 void gps_stack_frame(uintptr_t address, struct gps_frame *frame);
-
-#endif

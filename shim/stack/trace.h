@@ -8,8 +8,7 @@
  * removed. The depot has a fixed size; when it is full, new stacks are not stored. Safe from any
  * thread; a look-up takes no lock.
  */
-#ifndef GPS_TRACE_H
-#define GPS_TRACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max
 uint64_t gps_trace_hash(uint32_t trace);
 
 void gps_trace_reset(void); /* in a forked child: resets the lock; stored stacks stay valid */
-
-#endif

@@ -5,8 +5,7 @@
  * writes a region from so many ends at once that they do not suffice gets "full", and its region is
  * not tracked any more. Pure; the caller locks.
  */
-#ifndef GPS_COVERAGE_H
-#define GPS_COVERAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ uint64_t gps_coverage_prefix(const struct gps_coverage *coverage);
 
 /* How much is covered in all. */
 uint64_t gps_coverage_total(const struct gps_coverage *coverage);
-
-#endif

@@ -5,8 +5,7 @@
  * readable (a bad pointer, a mapping behind the end of its file) is an answer, not a crash, where
  * the kernel can tell (MADV_POPULATE_READ, 5.14). No state.
  */
-#ifndef GPS_DIGEST_H
-#define GPS_DIGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ size_t gps_digest_compare(const void *bytes, uint64_t size, const uint64_t *expe
 
 /* Whether bytes can be read, as far as the kernel tells; their pages are then there. */
 bool gps_digest_readable(const void *bytes, uint64_t size);
-
-#endif

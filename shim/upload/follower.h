@@ -11,13 +11,10 @@
  * A follower reads the source of a copy when the driver would: a copy from pageable memory reads it
  * when it is called, one from pinned memory when the stream comes to it, so that is waited for.
  */
-#ifndef GPS_FOLLOWER_H
-#define GPS_FOLLOWER_H
+#pragma once
 
 #include "upload.h"
 #include "write.h"
 
 /* True: call the driver. False: *code is the answer; GPS_OK when the bytes are there already. */
 bool gps_follower_write(struct gps_upload *upload, const struct gps_write *write, int *code);
-
-#endif

@@ -6,8 +6,7 @@
  * like all in the directory: checked, and then only compared. Goes with its record. Promises as in
  * store.h.
  */
-#ifndef GPS_HASHES_H
-#define GPS_HASHES_H
+#pragma once
 
 #include "directory/store.h"
 
@@ -35,5 +34,3 @@ int gps_region_read_hashes(const struct gps_store *store, const struct gps_id *i
  * state cannot be changed because the keeper does not answer. */
 void gps_region_drop_hashes(const struct gps_store *store, const struct gps_id *id);
 bool gps_region_has_hashes(const struct gps_store *store, const struct gps_id *id);
-
-#endif

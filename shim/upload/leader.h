@@ -10,13 +10,10 @@
  * A write that is part of a graph happens at some other time, or never, and one whose bytes are not
  * known covers nothing that can be said: after such a write the region is never READY.
  */
-#ifndef GPS_LEADER_H
-#define GPS_LEADER_H
+#pragma once
 
 #include "upload.h"
 #include "write.h"
 
 void gps_leader_begin(struct gps_upload *upload);
 void gps_leader_end(struct gps_upload *upload, const struct gps_write *write, int code);
-
-#endif

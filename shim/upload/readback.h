@@ -3,8 +3,7 @@
  *
  * While the caller reads the next piece threads hash those before it (worker_pool.h). No state.
  */
-#ifndef GPS_READBACK_H
-#define GPS_READBACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ struct gps_readback {
 
 /* False: a read failed. */
 bool gps_readback_hash(const struct gps_readback *readback);
-
-#endif

@@ -5,8 +5,7 @@
  * the driver does that: it reads into pinned memory three times as fast. A thread that finds it
  * taken gets one that is not pinned, for as long as it is used. Forked children do not have it.
  */
-#ifndef GPS_STAGING_BUFFER_H
-#define GPS_STAGING_BUFFER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ uint8_t *gps_staging_take(void);
 void gps_staging_put(uint8_t *stage);
 
 void gps_staging_reset(void); /* in a forked child */
-
-#endif

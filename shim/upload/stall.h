@@ -11,8 +11,7 @@
  * nobody else holds is left: it may still be completed. Nor is one given up that was never written
  * by copies or fills.
  */
-#ifndef GPS_STALL_H
-#define GPS_STALL_H
+#pragma once
 
 #include "upload.h"
 
@@ -24,5 +23,3 @@ void gps_stall_end(struct gps_upload *upload);
 void gps_stall_start(void);
 
 void gps_stall_reset(void); /* in a forked child */
-
-#endif

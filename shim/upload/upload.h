@@ -6,8 +6,7 @@
  * is there. This module owns the objects, their one lock, and who may work on one: "busy" is held
  * by a thread while it publishes the region or makes the mapping private, with the lock let go of.
  */
-#ifndef GPS_UPLOAD_H
-#define GPS_UPLOAD_H
+#pragma once
 
 #include "config/config.h"
 #include "coverage.h"
@@ -77,5 +76,3 @@ void gps_upload_release(struct gps_upload *upload);
 /* A report about it, without a detail. */
 struct gps_report;
 void gps_upload_describe(const struct gps_upload *upload, struct gps_report *report);
-
-#endif

@@ -7,8 +7,7 @@
  * There are fewer of them than cores, with small stacks and all signals blocked; where none can be
  * had the caller works alone. They make no calls of the driver's.
  */
-#ifndef GPS_WORKER_POOL_H
-#define GPS_WORKER_POOL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ void gps_pool_call(struct gps_pool *crew, size_t wanted);
 void gps_pool_join(struct gps_pool *crew);
 
 void gps_pool_reset(void); /* in a forked child */
-
-#endif

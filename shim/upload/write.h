@@ -9,8 +9,7 @@
  *
  * gps_write_begin, the driver's call, gps_write_end. No lock is held in between.
  */
-#ifndef GPS_WRITE_H
-#define GPS_WRITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ bool gps_write_begin(const struct gps_write *write, int *code);
 void gps_write_end(const struct gps_write *write, int code);
 
 void gps_write_reset(void); /* in a forked child */
-
-#endif

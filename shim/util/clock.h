@@ -1,8 +1,7 @@
 /*
  * clock.h - the realtime and the monotonic clock, in nanoseconds. Never fails; async-signal-safe.
  */
-#ifndef GPS_CLOCK_H
-#define GPS_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@
 uint64_t gps_clock_now(void);
 /* CLOCK_MONOTONIC: for waits, whose length must not change when the clock is set. */
 uint64_t gps_clock_monotonic(void);
-
-#endif

@@ -4,8 +4,7 @@
  * The socket is a SOCK_SEQPACKET, so a message arrives whole or not at all. No call waits or raises
  * SIGPIPE. A received descriptor that the caller does not get is closed. No state, no allocation.
  */
-#ifndef GPS_DESCRIPTOR_PASSING_H
-#define GPS_DESCRIPTOR_PASSING_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -20,5 +19,3 @@ int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor)
  * or is -1.
  */
 ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descriptor);
-
-#endif

@@ -5,8 +5,7 @@
  * sign, no blank, no leading zero, no upper case, no overflow. On success a parser moves *text past
  * the digits; otherwise it changes nothing. Pure functions.
  */
-#ifndef GPS_DIGITS_H
-#define GPS_DIGITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ static inline bool gps_dec_parse(const char **text, uint64_t *value) {
     *value = sum;
     return true;
 }
-
-#endif

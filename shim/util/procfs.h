@@ -4,8 +4,7 @@
  * /proc may be missing, show another pid namespace or hide processes. So every answer can be
  * "unknown", and unknown never means dead. No allocation; safe from any thread.
  */
-#ifndef GPS_PROCFS_H
-#define GPS_PROCFS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ uint64_t gps_procfs_pid_ns(void);
 /* Whether a process image of the caller's own pid namespace has certainly ended, even if its lease
  * is locked. */
 bool gps_procfs_ended(const struct gps_owner *who);
-
-#endif

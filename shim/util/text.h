@@ -6,8 +6,7 @@
  * does not fit is cut, which sets `cut`, and nothing is added after that. A text is always
  * NUL-terminated. A NULL string adds nothing. No allocation, no state; async-signal-safe.
  */
-#ifndef GPS_TEXT_H
-#define GPS_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ void gps_text_time(struct gps_text *text, uint64_t realtime_ns); /* 2026-11-21T0
 void gps_text_plain(struct gps_text *text, const char *string);
 /* Adds a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. NULL becomes null. */
 void gps_text_json(struct gps_text *text, const char *string);
-
-#endif

@@ -10,8 +10,7 @@
  * Call inside a gps_scope that has entered a context, where not said otherwise. The codes are the
  * driver's. The table's lock is not held across driver calls.
  */
-#ifndef GPS_MAPPING_H
-#define GPS_MAPPING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ bool gps_mapping_has(const struct gps_id *region);
 void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg);
 
 void gps_mapping_reset(void); /* in a forked child */
-
-#endif

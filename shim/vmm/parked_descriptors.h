@@ -8,8 +8,7 @@
  * parked: RLIMIT_NOFILE bounds how many a user may have on their way, and programs close sockets
  * that are not theirs. Such memory ends with its last mapping. Any thread; inside a gps_scope.
  */
-#ifndef GPS_PARKED_DESCRIPTORS_H
-#define GPS_PARKED_DESCRIPTORS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ bool gps_parked_get(const struct gps_id *id, int *descriptor);
 void gps_parked_drop(const struct gps_id *id);
 
 void gps_parked_reset(void); /* in a forked child */
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Call inside a gps_scope that has entered a context, where not said otherwise. Any thread.
  */
-#ifndef GPS_VMM_REGION_H
-#define GPS_VMM_REGION_H
+#pragma once
 
 #include "registry/registry.h"
 
@@ -37,5 +36,3 @@ bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
 
 void gps_vmm_region_stop(void);  /* the process ends: the driver is touched no more */
 void gps_vmm_region_reset(void); /* in a forked child */
-
-#endif

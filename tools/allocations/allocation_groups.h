@@ -11,8 +11,7 @@
  * takes does not count for a later one, but here it comes after all that the later one takes. So
  * every rule is right with any of the others left out. Strings and stacks are those of the logs.
  */
-#ifndef ALLOCATION_GROUPS_H
-#define ALLOCATION_GROUPS_H
+#pragma once
 
 #include "logs/logs.h"
 #include "symbols/symbol.h"
@@ -58,5 +57,3 @@ void allocation_group_rule(FILE *out, const struct allocation_groups *groups,
                            const struct allocation_group *group);
 /* An array of groups->count, malloc'ed. */
 const struct allocation_group **allocation_groups_order(const struct allocation_groups *groups);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * configuration.h - prints a configuration, and the errors in one.
  */
-#ifndef CONFIGURATION_H
-#define CONFIGURATION_H
+#pragma once
 
 #include "config/config.h"
 
@@ -11,5 +10,3 @@ void configuration_error(void *arg, const char *file, unsigned line, const char 
 
 /* The options and rules that are in force, one a line. */
 void configuration_print(const struct gps_config *config);
-
-#endif

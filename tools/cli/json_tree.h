@@ -4,8 +4,7 @@
  * The tool ends when memory runs out; so no result need be checked. Setters take over the reference
  * that they are given.
  */
-#ifndef JSON_TREE_H
-#define JSON_TREE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ void json_tree_append(json_t *array, json_t *value);
 
 /* Prints the tree, indented, in the order in which it was built, and frees it. */
 void json_tree_print(FILE *out, json_t *tree);
-
-#endif

@@ -6,8 +6,7 @@
  * The text is part of the result; so it lasts until the end of the expression, or as long as the
  * variable that the result is assigned to.
  */
-#ifndef PRINTABLE_H
-#define PRINTABLE_H
+#pragma once
 
 #include "directory/store.h"
 
@@ -23,5 +22,3 @@ struct printable printable_uuid(const uint8_t uuid[GPS_UUID_BYTES]);
 /* As a configuration has them: "64MiB", "0..9". */
 struct printable printable_size_value(uint64_t bytes);
 struct printable printable_indices_value(uint64_t min, uint64_t max);
-
-#endif

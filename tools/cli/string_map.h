@@ -4,8 +4,7 @@
  * The one module of the tool that uses uthash. The map owns its keys and the caller the values,
  * none of which may be NULL. An empty map is NULL.
  */
-#ifndef STRING_MAP_H
-#define STRING_MAP_H
+#pragma once
 
 struct string_map;
 
@@ -15,5 +14,3 @@ void *string_map_get(const struct string_map *map, const char *key);
 void string_map_put(struct string_map **map, const char *key, void *value);
 /* Calls `free_value`, unless it is NULL, with each value. */
 void string_map_free(struct string_map **map, void (*free_value)(void *value));
-
-#endif

@@ -4,8 +4,7 @@
  * Cells are added left to right, row after row, and printed at the end. Each is copied and made
  * harmless (gps_text_plain). The last column is not padded, so lines have no trailing blanks.
  */
-#ifndef TABLE_H
-#define TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -37,5 +36,3 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
 /* Prints the titles and all rows, each behind the margin, and frees the cells. Colours go to stdout
  * alone. */
 void table_print(FILE *out, struct table *table, const char *margin);
-
-#endif

@@ -5,8 +5,7 @@
  * (no-color.org). Names and commands come from other processes: control characters and broken UTF-8
  * in them must not reach a terminal.
  */
-#ifndef TERM_H
-#define TERM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -31,5 +30,3 @@ void term_plain(FILE *stream, const char *text);
 /* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to
  * it. Ends with a newline. */
 void term_wrap(const char *text, size_t at);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * An ordinary program: it uses stdio and malloc, and gives up with a message when memory runs out.
  */
-#ifndef TOOL_H
-#define TOOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -93,5 +92,3 @@ char *tool_absolute(const char *path);
 /* malloc'ed, of any length. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_no_memory(void) __attribute__((noreturn));
-
-#endif

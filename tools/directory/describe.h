@@ -1,8 +1,7 @@
 /*
  * describe.h - everything about one region or one process, as text and as JSON.
  */
-#ifndef DESCRIBE_H
-#define DESCRIBE_H
+#pragma once
 
 #include "cli/json_tree.h"
 #include "view.h"
@@ -13,5 +12,3 @@ void describe_process(const struct view *view, const struct view_process *proces
 /* Objects with "kind" first, then for a region the members of ls, then more. */
 json_t *describe_region_json(const struct view *view, const struct view_region *region);
 json_t *describe_process_json(const struct view *view, const struct view_process *process);
-
-#endif

@@ -5,8 +5,7 @@
  * processes: so a region's owner and users that are still alive are seen alive. Nothing is locked:
  * a file that changes meanwhile may be missing, but is never seen half written.
  */
-#ifndef VIEW_H
-#define VIEW_H
+#pragma once
 
 #include "directory/store.h"
 
@@ -111,5 +110,3 @@ size_t view_names(const struct view *view, bool (*listed)(const struct view_regi
 uint64_t view_nanos_since(const struct view *view, uint64_t since);
 /* CLOCK_REALTIME of a start time in clock ticks since boot. */
 uint64_t view_start_time(const struct view *view, uint64_t ticks);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * view_format.h - how ls, show and their JSON print the facts of a view.
  */
-#ifndef VIEW_FORMAT_H
-#define VIEW_FORMAT_H
+#pragma once
 
 #include "cli/json_tree.h"
 #include "cli/printable.h"
@@ -29,5 +28,3 @@ void view_format_region_json(const struct view *view, const struct view_region *
                              json_t *object);
 /* {pid, command, pid_ns} */
 json_t *view_format_owner_json(const struct gps_owner *owner);
-
-#endif

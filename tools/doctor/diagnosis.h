@@ -3,8 +3,7 @@
  *
  * A check adds one diagnosis or more; a remedy belongs to the one added last.
  */
-#ifndef DIAGNOSIS_H
-#define DIAGNOSIS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const cha
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -4,8 +4,7 @@
  * No check changes anything. A check that could hang or crash (the driver's) runs in a child of its
  * own.
  */
-#ifndef DOCTOR_H
-#define DOCTOR_H
+#pragma once
 
 #include "diagnosis.h"
 
@@ -19,5 +18,3 @@ void doctor_keeper(struct doctor *doctor);
 void doctor_limits(struct doctor *doctor);
 void doctor_configuration(struct doctor *doctor);
 void doctor_command(struct doctor *doctor);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * connections.h - connections to the keeper: a request, a reply, the end.
  */
-#ifndef CONNECTIONS_H
-#define CONNECTIONS_H
+#pragma once
 
 #include "keeper_state.h"
 
@@ -13,5 +12,3 @@ void connections_serve(struct keeper *keeper, size_t at);
 void connections_expire(struct keeper *keeper);
 /* The time at which connections_expire has something to do. */
 uint64_t connections_expiry(const struct keeper *keeper);
-
-#endif

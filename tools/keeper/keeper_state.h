@@ -4,8 +4,7 @@
  * One thread around poll, and nothing in it waits for a peer. leadership.h: being the one keeper,
  * with the socket and the lease. connections.h: one request each. kept_regions.h: the regions.
  */
-#ifndef KEEPER_STATE_H
-#define KEEPER_STATE_H
+#pragma once
 
 #include "directory/lease.h"
 #include "kept_regions.h"
@@ -35,5 +34,3 @@ static inline void keeper_sweep_by(struct keeper *keeper, uint64_t when) {
     if (when < keeper->sweep_at)
         keeper->sweep_at = when;
 }
-
-#endif

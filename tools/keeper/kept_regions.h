@@ -5,8 +5,7 @@
  * is room again). A region that leaves it is removed with its name, and its descriptor closed. One
  * thread.
  */
-#ifndef KEPT_REGIONS_H
-#define KEPT_REGIONS_H
+#pragma once
 
 #include "directory/store.h"
 
@@ -50,5 +49,3 @@ void kept_regions_drop_all(struct kept_regions *list);
  * the time of the next sweep that is needed even if nothing changes. *others: live processes but
  * us. 0 or -errno; then nothing was dropped. */
 int kept_regions_sweep(struct kept_regions *list, uint64_t now, uint64_t *next, unsigned *others);
-
-#endif

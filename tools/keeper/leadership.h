@@ -1,8 +1,7 @@
 /*
  * leadership.h - the right to be the one keeper of a store.
  */
-#ifndef LEADERSHIP_H
-#define LEADERSHIP_H
+#pragma once
 
 #include "keeper_state.h"
 
@@ -11,5 +10,3 @@
 int leadership_take(struct keeper *keeper, struct gps_owner *other);
 /* Drops all kept regions, and leaves nothing behind. */
 void leadership_end(struct keeper *keeper);
-
-#endif

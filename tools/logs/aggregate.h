@@ -9,8 +9,7 @@
  * belong to the group of that site. Strings and lines are those of the logs, which must live as
  * long.
  */
-#ifndef AGGREGATE_H
-#define AGGREGATE_H
+#pragma once
 
 #include "logs.h"
 
@@ -45,5 +44,3 @@ struct aggregate_sums aggregate_sums(const struct aggregate *aggregate);
 
 /* The stack that tells the finding from others of its kind; can be empty. */
 const struct log_stack *aggregate_stack(const struct log_line *line);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * log_line.h - one line of a log, parsed.
  */
-#ifndef LOG_LINE_H
-#define LOG_LINE_H
+#pragma once
 
 #include "logs.h"
 
@@ -12,5 +11,3 @@ void log_line_free(struct log_line *line);
 
 /* Finds a level by its name. */
 bool log_line_level(const char *name, enum gps_level *level);
-
-#endif

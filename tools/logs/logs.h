@@ -6,8 +6,7 @@
  * skipped, a key that is missing or of the wrong kind counts as not known, and unknown findings are
  * kept. Strings are those of the parsed JSON, which the line owns; it never moves.
  */
-#ifndef LOGS_H
-#define LOGS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ int logs_add(struct logs *logs, const char *path, logs_complain_fn *complain);
 /* By time; lines of the same time stay in the order in which they were read. */
 void logs_sort(struct logs *logs);
 void logs_free(struct logs *logs);
-
-#endif

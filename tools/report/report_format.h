@@ -3,8 +3,7 @@
  *
  * No function checks whether `out` could be written: that is left to the caller.
  */
-#ifndef REPORT_FORMAT_H
-#define REPORT_FORMAT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ void report_stack(FILE *out, const char *margin, const struct log_stack *stack, 
                   struct symbols *symbols);
 /* All frames. */
 json_t *report_stack_json(const struct log_stack *stack, struct symbols *symbols);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Also the options that are common to the verbs that print reports.
  */
-#ifndef REPORT_MODEL_H
-#define REPORT_MODEL_H
+#pragma once
 
 #include "logs/aggregate.h"
 #include "suppress.h"
@@ -29,5 +28,3 @@ void report_complain(const char *file, unsigned long line, const char *message);
 /* Read the values of --level and --suppressions, or NULL. False: said on stderr. */
 bool report_level(const char *option, enum gps_level *level);
 bool report_suppressions(const char *option, struct suppressions *suppressions);
-
-#endif

@@ -12,8 +12,7 @@
  * stack or of an earlier event's. `name` is a glob on the region's name, `command` one on the
  * command of the first process.
  */
-#ifndef SUPPRESS_H
-#define SUPPRESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -57,5 +56,3 @@ void suppress_aggregate(const struct suppressions *suppressions, struct aggregat
 
 /* suppress_make.c: a section for each group that is not suppressed. */
 void suppress_print(FILE *out, const struct aggregate *aggregate, struct symbols *symbols);
-
-#endif

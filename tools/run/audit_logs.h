@@ -6,8 +6,7 @@
  * Processes that have both in common, as after an exec or in two pid namespaces, append to the same
  * file, one line a write.
  */
-#ifndef AUDIT_LOGS_H
-#define AUDIT_LOGS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -29,5 +28,3 @@ bool audit_logs_set_environment(const struct audit_logs *logs, const char *level
 
 /* Adds the lines that were written. */
 void audit_logs_read(const struct audit_logs *logs, struct logs *lines);
-
-#endif

@@ -5,8 +5,7 @@
  * audit as a member, the processes of its command are not the last: so a process that opens a
  * handle too late still learns whose memory it was.
  */
-#ifndef AUDIT_MEMBER_H
-#define AUDIT_MEMBER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ struct audit_member {
 void audit_member_begin(struct audit_member *member);
 /* The last process to leave removes the files of dead ones, as the library does. */
 void audit_member_end(struct audit_member *member);
-
-#endif

@@ -5,8 +5,7 @@
  * terminal sends SIGINT and SIGQUIT to the command as well, so they are ignored here; SIGTERM and
  * SIGHUP come to this process alone, and are passed on.
  */
-#ifndef DESCENDANTS_H
-#define DESCENDANTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ struct descendants {
 /* Runs the command to its end, then gives its descendants 5 seconds to end. 0, or -errno when the
  * command could not be executed. */
 int descendants_run(char **command, struct descendants *descendants);
-
-#endif

@@ -4,8 +4,7 @@
  * The dynamic loader reads LD_PRELOAD, and only for programs that use it and are not privileged. So
  * a statically linked, setuid or foreign program runs, but never loads the library.
  */
-#ifndef EXECUTABLE_H
-#define EXECUTABLE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ int executable_find(const char *command, char path[PATH_MAX]);
 /* Why a preloaded library would not be loaded into the program at `path`, as a phrase that follows
  * its name; false: no reason is known. A script is judged by its interpreter. */
 bool executable_obstacle(const char *path, char *why, unsigned size);
-
-#endif

@@ -4,8 +4,7 @@
  * Every known obstacle is reported before the command starts: a broken configuration is an error, a
  * program that cannot be preloaded a warning. The command inherits the environment of this process.
  */
-#ifndef LAUNCH_H
-#define LAUNCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ bool launch_prepare(const char *config, const char *mode, const char *command);
 
 /* Says why the command could not be executed; the tool's exit status. */
 int launch_failed(const char *command, int error);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * library.h - the place of libgpushare.so, and its way into LD_PRELOAD.
  */
-#ifndef LIBRARY_H
-#define LIBRARY_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ bool library_preloadable(const char *path);
 /* The value that LD_PRELOAD must have: the library first, then the existing value, which may be
  * NULL. malloc'ed. */
 char *library_preload_value(const char *library, const char *existing);
-
-#endif

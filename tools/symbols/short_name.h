@@ -3,8 +3,7 @@
  *
  * A C++ template's name can be 1,000 characters long, nearly all of it arguments.
  */
-#ifndef SHORT_NAME_H
-#define SHORT_NAME_H
+#pragma once
 
 #define SHORT_NAME_MAX 100
 
@@ -12,5 +11,3 @@
  * of its parameters; then, if need be, the text in the angle brackets of its template arguments;
  * then its end. Each is replaced by "...". */
 char *short_name_function(const char *name);
-
-#endif

@@ -7,8 +7,7 @@
  * directory of the caller's. Each module is opened once, each frame looked up once; results live
  * until symbol_close.
  */
-#ifndef SYMBOL_H
-#define SYMBOL_H
+#pragma once
 
 #include "logs/logs.h"
 
@@ -37,5 +36,3 @@ const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame
 /* The path of the place's source file, absolute if that is known; malloc'ed. NULL: there is none.
  */
 char *symbol_path(const struct symbol_place *place);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * symbol_module.h - one module as libdw sees it. For symbol.c only.
  */
-#ifndef SYMBOL_MODULE_H
-#define SYMBOL_MODULE_H
+#pragma once
 
 #include <elfutils/libdwfl.h>
 
@@ -23,5 +22,3 @@ void symbol_module_close(struct symbol_module *module);
 /* symbol_place.c: fills in the places at an address of the module. The symbol has one empty place.
  */
 void symbol_place_find(const struct symbol_module *module, uint64_t address, struct symbol *symbol);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * user_frame.h - the part of a stack that is the user's code.
  */
-#ifndef USER_FRAME_H
-#define USER_FRAME_H
+#pragma once
 
 #include "logs/logs.h"
 #include "symbol.h"
@@ -20,5 +19,3 @@ size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols);
 /* Equal for one finding in different builds of one program, as far as can be: it is made from the
  * functions of the stack, not from their addresses. */
 uint64_t user_frame_hash(const struct log_line *line, struct symbols *symbols);
-
-#endif
