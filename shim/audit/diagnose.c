@@ -83,18 +83,23 @@ static enum gps_known known_of_free(uint64_t pointer, struct subject *subject) {
     return was_freed(GPS_FREED_MEMORY, pointer, subject) ? GPS_KNOWN_FREED : GPS_KNOWN_NOTHING;
 }
 
+static void report_freed(struct gps_report *report, uint64_t pointer,
+                         const struct subject *subject) {
+    describe(report, pointer, subject);
+    gps_report_prior(report, "allocated", subject->freed.born);
+    gps_report_prior(report, "freed", subject->freed.ended);
+    gps_report_send(report);
+}
+
 static void report_free(struct gps_report *report, uint64_t pointer,
                         const struct subject *subject) {
     char detail[128];
     struct gps_text text = GPS_TEXT(detail);
-    describe(report, pointer, subject);
-    gps_report_prior(report, "allocated", subject->freed.born);
-    gps_report_prior(report, "freed", subject->freed.ended);
     if (subject->base && subject->base != pointer) {
         say_offset(&text, pointer, subject->base);
         report->detail = detail;
     }
-    gps_report_send(report);
+    report_freed(report, pointer, subject);
 }
 
 void gps_diagnose_free(uint64_t pointer, int code) {
@@ -109,13 +114,15 @@ void gps_diagnose_free(uint64_t pointer, int code) {
     gps_scope_end(&scope);
 }
 
-void gps_diagnose_double_free(uint64_t pointer, enum gps_finding finding) {
+void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding finding,
+                        const char *detail) {
     struct gps_scope scope;
     struct subject subject = {.freed.device = -1};
     gps_scope_begin(&scope);
     struct gps_report report = gps_report_new(finding);
-    gps_freed_find(GPS_FREED_MEMORY, pointer, &subject.freed);
-    report_free(&report, pointer, &subject);
+    report.detail = detail;
+    gps_freed_find(GPS_FREED_MEMORY, base, &subject.freed);
+    report_freed(&report, pointer, &subject);
     gps_scope_end(&scope);
 }
 
@@ -207,10 +214,7 @@ static void report_export(uint64_t pointer, int code) {
         GPS_ASK_EXPORTED, code == GPS_INVALID_CONTEXT ? GPS_KNOWN_NO_CONTEXT : GPS_KNOWN_NOTHING);
     if (code == GPS_INVALID_VALUE)
         report.detail = kind_of(pointer, &subject);
-    describe(&report, pointer, &subject);
-    gps_report_prior(&report, "allocated", subject.freed.born);
-    gps_report_prior(&report, "freed", subject.freed.ended);
-    gps_report_send(&report);
+    report_freed(&report, pointer, &subject);
 }
 
 void gps_diagnose_export(uint64_t pointer, int code) {

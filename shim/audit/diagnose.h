@@ -11,8 +11,10 @@
 #include "registry/registry.h"
 
 void gps_diagnose_free(uint64_t pointer, int code);
-/* The free was denied, for it was done before: `finding` is what policy said. */
-void gps_diagnose_double_free(uint64_t pointer, enum gps_finding finding);
+/* The call was denied, for the memory that begins at `base` was freed before. `finding` is policy's
+ * answer, and `detail` may be NULL. */
+void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding finding,
+                        const char *detail);
 void gps_diagnose_close(uint64_t pointer, int code);
 /* `record`: the region's as it was read before the driver's open, NULL where there was none. */
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,

@@ -55,6 +55,12 @@ static struct gps_answer on_open(const struct gps_question *q) {
     }
 }
 
+/* The driver would give the handle: for the program the memory is freed. */
+static struct gps_answer on_export(const struct gps_question *q) {
+    return q->known == GPS_KNOWN_DEFERRED ? deny(GPS_INVALID_VALUE, GPS_EXPORT_NOT_CAPABLE)
+                                          : say(GPS_FORWARD, GPS_NO_FINDING);
+}
+
 static struct gps_answer on_exit_of(const struct gps_question *q) {
     const bool may_wait = q->mode == GPS_MODE_SHARE && !q->waited;
     switch (q->known) {
@@ -133,6 +139,8 @@ struct gps_answer gps_policy(const struct gps_question *q) {
         return on_free(q);
     case GPS_ASK_OPEN:
         return on_open(q);
+    case GPS_ASK_EXPORT:
+        return on_export(q);
     case GPS_ASK_DESTROY:
         return on_destroy(q);
     case GPS_ASK_EXIT:

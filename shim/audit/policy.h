@@ -14,6 +14,7 @@ enum gps_ask {
     /* the program is about to: */
     GPS_ASK_FREE,    /* free a pointer */
     GPS_ASK_OPEN,    /* open a handle */
+    GPS_ASK_EXPORT,  /* get the handle of a pointer */
     GPS_ASK_DESTROY, /* destroy an event */
     GPS_ASK_EXIT,    /* end, or destroy a context, with a region in it */
     /* the driver has refused to: */

@@ -30,9 +30,14 @@ struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known) {
     return gps_report_new(gps_policy(&question).finding);
 }
 
-void gps_report_users(struct gps_report *report, const struct gps_party *users, unsigned count) {
+void gps_report_users(struct gps_report *report, const struct gps_party *users, int count) {
     report->others = users;
-    report->other_count = count < GPS_USERS_REPORTED ? count : GPS_USERS_REPORTED;
+    report->other_count = count < 0                    ? 0
+                          : count > GPS_USERS_REPORTED ? GPS_USERS_REPORTED
+                                                       : (unsigned)count;
+    if (count < 0)
+        report->detail = "the directory cannot be read, so it is not known whether another process "
+                         "has it open; it counts as open";
 }
 
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace) {
@@ -138,6 +143,14 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     }
     send(report, trace, origin, work);
     munmap(work, sizeof(*work));
+}
+
+void gps_report_held(const struct gps_export *region, enum gps_finding finding,
+                     const struct gps_party *users, int count) {
+    struct gps_report report = gps_report_new(finding);
+    gps_report_about_export(&report, region);
+    gps_report_users(&report, users, count);
+    gps_report_send(&report);
 }
 
 void gps_report_store(int status, const char *what) {

@@ -19,9 +19,12 @@ struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
  * it was allocated and exported, or opened; of an import, its exporter. */
 void gps_report_about_export(struct gps_report *report, const struct gps_export *region);
 void gps_report_about_import(struct gps_report *report, const struct gps_import *import);
-/* Adds the other processes that have its subject open: `count` of them, of which `users` holds the
- * first GPS_USERS_REPORTED. */
-void gps_report_users(struct gps_report *report, const struct gps_party *users, unsigned count);
+/* Adds the other processes that have its subject open, as gps_references_users gave them: `count`
+ * of them, or -errno. `users` holds the first GPS_USERS_REPORTED. */
+void gps_report_users(struct gps_report *report, const struct gps_party *users, int count);
+/* The whole report of a finding about a region of ours and its importers. */
+void gps_report_held(const struct gps_export *region, enum gps_finding finding,
+                     const struct gps_party *users, int count);
 /* Adds an earlier event of this process; nothing without a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
 

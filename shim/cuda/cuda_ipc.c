@@ -6,6 +6,7 @@
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "process/driver_ops.h"
+#include "rules/memory.h"
 #include "vmm/vmm_region.h"
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
@@ -14,6 +15,9 @@ CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
         memcpy(handle, bytes, sizeof(bytes));
         return CUDA_SUCCESS;
     }
+    int denied;
+    if (handle && gps_memory_export_denied(pointer, &denied))
+        return (CUresult)denied;
     const CUresult result = gps_real.cuIpcGetMemHandle(handle, pointer);
     if (result == CUDA_SUCCESS) {
         memcpy(bytes, handle, sizeof(bytes));

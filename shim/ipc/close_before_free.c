@@ -1,7 +1,9 @@
 /* close_before_free.c - see close_before_free.h. The way of one cudaFree begins at the end. */
 #include "close_before_free.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -22,10 +24,14 @@
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t idle; /* no pass is under way */
+    pthread_cond_t idle;  /* no pass is under way */
+    pthread_cond_t freed; /* a region is freed, and out of the list */
     struct gps_export *list;
-    unsigned passes; /* under way */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+    unsigned passes;        /* under way */
+    _Atomic unsigned count; /* of the list, to be read without the lock */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER,
+           .idle = PTHREAD_COND_INITIALIZER,
+           .freed = PTHREAD_COND_INITIALIZER};
 
 static bool any_left(void);
 static uint64_t reap(void);
@@ -37,7 +43,7 @@ static struct gps_background reaper = {.name = "gpushare-reaper",
 
 /* --- the regions that wait --- */
 
-static void add(struct gps_export *region, bool busy) {
+void gps_deferred_add(struct gps_export *region, bool busy) {
     pthread_mutex_lock(&state.lock);
     region->busy = busy;
     region->next = state.list;
@@ -45,44 +51,60 @@ static void add(struct gps_export *region, bool busy) {
     if (region->next)
         region->next->link = &region->next;
     state.list = region;
+    state.count++;
     pthread_mutex_unlock(&state.lock);
-}
-
-void gps_deferred_add(struct gps_export *region) {
-    add(region, false);
 }
 
 void gps_deferred_remove(struct gps_export *region) {
     pthread_mutex_lock(&state.lock);
-    region->busy = false;
+    region->busy = region->freeing = false;
+    state.count--;
+    pthread_cond_broadcast(&state.freed);
     *region->link = region->next;
     if (region->next)
         region->next->link = region->link;
     pthread_mutex_unlock(&state.lock);
 }
 
-bool gps_deferred_has(uint64_t pointer) {
-    bool found = false;
+/* The region that an address lies in. */
+static struct gps_export *find(uint64_t address) {
+    struct gps_export *region = state.list;
+    while (region && address - region->pointer >= region->record.extent)
+        region = region->next;
+    return region;
+}
+
+/* While the driver frees a region, its address may be another's already or not yet: only the end of
+ * that free tells. */
+static bool find_settled(uint64_t address, uint64_t *base) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
     pthread_mutex_lock(&state.lock);
-    for (const struct gps_export *region = state.list; region && !found; region = region->next)
-        found = region->pointer == pointer && !region->leaving;
+    const struct gps_export *region;
+    while ((region = find(address)) && region->freeing)
+        pthread_cond_wait(&state.freed, &state.lock);
+    const bool found = region && !region->leaving;
+    if (found)
+        *base = region->pointer;
     pthread_mutex_unlock(&state.lock);
+    gps_scope_end(&scope);
     return found;
+}
+
+bool gps_deferred_has(uint64_t address, uint64_t *base) {
+    return atomic_load_explicit(&state.count, memory_order_relaxed) && find_settled(address, base);
 }
 
 void gps_deferred_freed(uint64_t pointer) {
     pthread_mutex_lock(&state.lock);
-    for (struct gps_export *region = state.list; region; region = region->next)
-        if (region->pointer == pointer)
-            region->reported = true; /* there is no leak to report */
+    struct gps_export *region = find(pointer);
+    if (region)
+        region->reported = true; /* there is no leak to report */
     pthread_mutex_unlock(&state.lock);
 }
 
 static bool any_left(void) {
-    pthread_mutex_lock(&state.lock);
-    const bool any = state.list;
-    pthread_mutex_unlock(&state.lock);
-    return any;
+    return atomic_load(&state.count);
 }
 
 /* When the next hand-over ends; UINT64_MAX: none is open. */
@@ -90,8 +112,8 @@ static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
     pthread_mutex_lock(&state.lock);
     for (const struct gps_export *region = state.list; region; region = region->next)
-        if (region->final && !region->claimed && !region->held && region->record.status.until < end)
-            end = region->record.status.until;
+        if (region->final && !region->claimed && !region->held && region->until < end)
+            end = region->until;
     pthread_mutex_unlock(&state.lock);
     return end;
 }
@@ -145,7 +167,7 @@ void gps_deferred_each(uint64_t context, enum gps_patience patience,
     struct gps_export *region = gps_deferred_take(context, patience), *next;
     for (; region; region = next) {
         next = region->work;
-        if (!fn(arg, region))
+        if (!fn || !fn(arg, region))
             gps_deferred_put_back(region);
     }
     gps_deferred_done();
@@ -166,22 +188,33 @@ static bool is_due(const struct gps_export *region) {
         return false;
     if (!region->final || region->claimed)
         return true;
-    return gps_clock_now() >= region->record.status.until;
+    return gps_clock_now() >= region->until;
 }
 
 /* A result is open to importers until now: close it, then look once more. */
 static bool close_result(struct gps_export *region) {
     gps_export_unname(region);
-    gps_export_set_state(region, GPS_STATE_CLOSING, 0);
-    region->held = gps_importers_of(region, NULL, 0) != 0;
+    if (!gps_export_close(region))
+        return false;
+    region->held = gps_importers_any(region);
     if (!region->held && !region->claimed)
         gps_deferred_report_unclaimed(region);
     region->final = false; /* from here on it waits like any other freed region */
     return !region->held;
 }
 
-static void release(const struct gps_export *region) {
+/* Whether the region's state is published: that may have failed before, and while it fails
+ * importers may still come. */
+static bool is_published(struct gps_export *region) {
+    return region->leaving ||
+           (region->final ? gps_export_make_final(region) : gps_export_close(region));
+}
+
+static void release(struct gps_export *region) {
     struct gps_scope scope;
+    pthread_mutex_lock(&state.lock);
+    region->freeing = true;
+    pthread_mutex_unlock(&state.lock);
     if (gps_scope_enter(&scope, region->context) == GPS_OK)
         gps_ops->release(region->pointer);
     gps_scope_end(&scope);
@@ -189,7 +222,7 @@ static void release(const struct gps_export *region) {
 
 static bool free_if_due(void *unused, struct gps_export *region) {
     (void)unused;
-    if (gps_background_stopped(&reaper) || !is_due(region) ||
+    if (gps_background_stopped(&reaper) || !is_published(region) || !is_due(region) ||
         (region->final && !close_result(region)))
         return false;
     release(region);
@@ -215,21 +248,14 @@ bool gps_deferred_relieve(void) {
     return true; /* in any case: the reaper may have freed it before we looked */
 }
 
-static bool leave_it(void *unused, struct gps_export *region) {
-    (void)unused;
-    (void)region;
-    return false;
-}
-
 void gps_deferred_stop(void) {
     gps_background_stop(&reaper);
-    gps_deferred_each(0, GPS_PATIENT, leave_it, NULL); /* after the pass under way */
+    gps_deferred_each(0, GPS_PATIENT, NULL, NULL); /* after the pass under way */
 }
 
 void gps_deferred_reset(void) {
     gps_background_reset(&reaper);
-    memset((void *)&state, 0, sizeof(state));
-    pthread_cond_init(&state.idle, NULL);
+    memset((void *)&state, 0, sizeof(state)); /* as the initialisers are */
 }
 
 /* --- the program frees a region --- */
@@ -244,25 +270,25 @@ static struct gps_answer ask(enum gps_known known, bool waited) {
                                              .exiting = gps_process_exiting()});
 }
 
-static void report_held(const struct gps_export *region, enum gps_finding finding,
-                        const struct gps_party *users, unsigned count) {
-    struct gps_report report = gps_report_new(finding);
-    gps_report_about_export(&report, region);
-    gps_report_users(&report, users, count);
-    gps_report_send(&report);
+/* Refusing takes nothing back from importers: while there is one the region stays open to others.
+ */
+static bool is_refused(const struct gps_export *region) {
+    const struct gps_options *options = &gps_process_config()->options;
+    return options->mode == GPS_MODE_SHARE && options->on_free == GPS_FREE_REFUSE &&
+           gps_importers_any(region);
 }
 
-/* Marks the region closing first and looks for importers then: see import.h for the other half. */
+/* Closes the region first and looks for importers then: see import.h for the other half. */
 static struct gps_answer ask_about(struct gps_export *region, bool waited) {
     struct gps_party users[GPS_USERS_REPORTED];
     if (region->rule && region->rule->ready == GPS_READY_FREE && !region->final)
         return ask(GPS_KNOWN_RESULT, waited);
-    if (gps_process_config()->options.mode == GPS_MODE_SHARE)
-        gps_export_set_state(region, GPS_STATE_CLOSING, 0);
-    const unsigned count = gps_importers_of(region, users, GPS_USERS_REPORTED);
+    const bool closed = gps_process_config()->options.mode != GPS_MODE_SHARE ||
+                        is_refused(region) || gps_export_close(region);
+    const int count = closed ? gps_importers_of(region, users, GPS_USERS_REPORTED) : -EIO;
     const struct gps_answer answer = ask(count ? GPS_KNOWN_HELD : GPS_KNOWN_EXPORTED, waited);
     if (answer.finding != GPS_NO_FINDING)
-        report_held(region, answer.finding, users, count);
+        gps_report_held(region, answer.finding, users, count);
     return answer;
 }
 
@@ -272,12 +298,9 @@ static void wait_for_importers(const struct gps_export *region, uint64_t nanos,
     const uint64_t until = gps_clock_monotonic() + nanos;
     struct gps_watch watch;
     gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
-    while (gps_importers_of(region, NULL, 0)) {
-        const uint64_t now = gps_clock_monotonic();
-        if (now >= until)
-            break;
+    for (uint64_t now = until - nanos; now < until && gps_importers_any(region);
+         now = gps_clock_monotonic())
         gps_watch_wait(&watch, until - now, signals);
-    }
     gps_watch_close(&watch);
 }
 
@@ -287,7 +310,7 @@ static struct gps_answer ask_and_wait(struct gps_export *region, const sigset_t 
     struct gps_answer answer = ask_about(region, false);
     const bool puts_off = answer.verdict != GPS_FORWARD && answer.verdict != GPS_DENY;
     if (puts_off)
-        add(region, true);
+        gps_deferred_add(region, true);
     if (answer.verdict == GPS_WAIT) {
         wait_for_importers(region, gps_process_config()->options.free_timeout, signals);
         answer = ask_about(region, true);
@@ -299,7 +322,8 @@ static struct gps_answer ask_and_wait(struct gps_export *region, const sigset_t 
 
 /* The memory stays: the region is what it was. */
 static void put_back(const struct gps_alloc *alloc, enum gps_state was) {
-    gps_export_set_state(alloc->region, was, 0);
+    if (alloc->region->record.status.state != (uint32_t)was)
+        gps_export_set_state(alloc->region, was, 0);
     gps_registry_add(alloc);
 }
 
@@ -339,10 +363,8 @@ static int free_now(const struct gps_alloc *alloc, enum gps_state was,
  * again.
  */
 static void defer(struct gps_export *region, bool result) {
-    if (result) {
-        region->final = true;
-        gps_export_set_state(region, GPS_STATE_FINAL, gps_clock_now() + region->rule->handover);
-    }
+    if (result)
+        gps_export_make_final(region);
     gps_deferred_put_back(region);
     (void)gps_background_start(&reaper);
 }

@@ -29,8 +29,9 @@ struct gps_release {
  * program. Needs no scope. */
 int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release release);
 
-/* Whether a pointer that the program has freed is still allocated, here. Needs no scope. */
-bool gps_deferred_has(uint64_t pointer);
+/* Whether an address lies in memory that the program has freed and that is still allocated, and
+ * where that begins. Waits while the driver frees it. Needs no scope. */
+bool gps_deferred_has(uint64_t address, uint64_t *base);
 /* The device is out of memory: frees what can be freed. True when it is worth another try. Needs no
  * scope. */
 bool gps_deferred_relieve(void);
@@ -42,7 +43,8 @@ void gps_deferred_report_unclaimed(const struct gps_export *region);
 
 /* --- for teardown --- */
 
-void gps_deferred_add(struct gps_export *region);
+/* Busy: the caller's own until it puts it back. */
+void gps_deferred_add(struct gps_export *region, bool busy);
 
 /* How long to wait for passes under way, which may be in a free that waits for a kernel. */
 enum gps_patience {
@@ -58,7 +60,7 @@ void gps_deferred_put_back(struct gps_export *region);
 void gps_deferred_remove(struct gps_export *region); /* the caller's from now on */
 void gps_deferred_done(void);                        /* ends the pass */
 
-/* A whole pass: fn removes a region and returns true, or leaves it and returns false. */
+/* A whole pass: fn (which may be NULL) removes a region and returns true, or leaves it. */
 void gps_deferred_each(uint64_t context, enum gps_patience patience,
                        bool (*fn)(void *arg, struct gps_export *region), void *arg);
 

@@ -78,7 +78,7 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
 
 /* --- destroying --- */
 
-static unsigned users_of(const struct gps_event *event, struct gps_party *users) {
+static int users_of(const struct gps_event *event, struct gps_party *users) {
     return event->exported && gps_membership_join() == 0
                ? gps_references_users(&event->id, users, GPS_USERS_REPORTED)
                : 0;
@@ -92,8 +92,7 @@ static void report_again(enum gps_finding finding, uint64_t event, const struct 
     gps_report_send(&report);
 }
 
-static void report_held(const struct gps_event *event, const struct gps_party *users,
-                        unsigned count) {
+static void report_held(const struct gps_event *event, const struct gps_party *users, int count) {
     struct gps_report report = gps_report_on(GPS_ASK_NOTED_DESTROY, GPS_KNOWN_HELD);
     report.pointer = event->event;
     gps_report_users(&report, users, count);
@@ -120,7 +119,7 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
     struct gps_party users[GPS_USERS_REPORTED];
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    const unsigned count = users_of(event, users);
+    const int count = users_of(event, users);
     gps_scope_end(&scope);
     const int code = destroy(event->event);
     gps_scope_begin(&scope);
@@ -128,7 +127,7 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
         gps_registry_add_event(event);
     else if (event->opened)
         gps_report_reference(gps_references_end(event->slot));
-    if (code == GPS_OK && count)
+    if (code == GPS_OK && count > 0)
         report_held(event, users, count);
     gps_scope_end(&scope);
     return code;

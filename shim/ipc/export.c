@@ -23,14 +23,19 @@
 
 enum { TOMBSTONES = 1024, BLOCK = 2 << 20 /* the driver's */ };
 
+/* The driver can give an equal handle again, so an id alone does not tell a tombstone. */
+struct tombstone {
+    struct gps_id id;
+    uint64_t generation;
+};
+
 static struct {
-    pthread_mutex_t lock;
-    struct gps_id tombstones[TOMBSTONES]; /* a ring: the oldest is replaced */
+    pthread_mutex_t publishing; /* a record appears, or a tombstone goes: both go by the id */
+    struct tombstone tombstones[TOMBSTONES]; /* a ring: the oldest is replaced */
     unsigned tombstone_count, next_tombstone;
     _Atomic uint64_t generation;
-    pthread_mutex_t first;
     _Atomic bool unusable; /* the directory: reported once, then nothing more is published */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .first = PTHREAD_MUTEX_INITIALIZER};
+} state = {.publishing = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- publishing --- */
 
@@ -100,13 +105,13 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
 /* First exports one at a time: of two threads that export one pointer, the second finds it done. */
 static void publish_first(const struct gps_alloc *seen, struct gps_export *region) {
     struct gps_alloc now;
-    pthread_mutex_lock(&state.first);
+    pthread_mutex_lock(&state.publishing);
     const bool attached = region && gps_registry_find(seen->pointer, &now) &&
                           now.kind == GPS_ALLOC_PLAIN && publish(region) &&
                           gps_registry_attach(seen->pointer, region);
     if (!attached && region && region->published) /* freed meanwhile */
         gps_region_remove(gps_membership_store(), &region->record.id);
-    pthread_mutex_unlock(&state.first);
+    pthread_mutex_unlock(&state.publishing);
     if (!attached)
         free(region);
 }
@@ -181,7 +186,10 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     if (rule->ready == GPS_READY_FREE)
         region->record.status.state = GPS_STATE_WRITING;
     memcpy(region->record.name, name, strlen(name) + 1);
-    if (!publish(region) || gps_name_point(gps_membership_store(), name, &region->record.id) < 0) {
+    pthread_mutex_lock(&state.publishing);
+    const bool published = publish(region);
+    pthread_mutex_unlock(&state.publishing);
+    if (!published || gps_name_point(gps_membership_store(), name, &region->record.id) < 0) {
         if (region->published)
             gps_region_remove(gps_membership_store(), &region->record.id);
         free(region);
@@ -238,11 +246,24 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
 
 /* --- state and end --- */
 
-void gps_export_set_state(struct gps_export *region, enum gps_state to, uint64_t until) {
+int gps_export_set_state(struct gps_export *region, enum gps_state to, uint64_t until) {
     if (region->published)
-        gps_region_set_status(gps_membership_store(), &region->record, to, until);
-    else
-        region->record.status.state = (uint32_t)to;
+        return gps_region_set_status(gps_membership_store(), &region->record, to, until);
+    region->record.status.state = (uint32_t)to;
+    return 0;
+}
+
+bool gps_export_close(struct gps_export *region) {
+    return region->record.status.state == GPS_STATE_CLOSING ||
+           gps_export_set_state(region, GPS_STATE_CLOSING, 0) == 0;
+}
+
+bool gps_export_make_final(struct gps_export *region) {
+    if (!region->final)
+        region->until = gps_clock_now() + region->rule->handover;
+    region->final = true;
+    return region->record.status.state == GPS_STATE_FINAL ||
+           gps_export_set_state(region, GPS_STATE_FINAL, region->until) == 0;
 }
 
 void gps_export_unname(struct gps_export *region) {
@@ -257,6 +278,27 @@ void gps_export_rename(struct gps_export *region) {
         gps_name_point(gps_membership_store(), region->record.name, &region->record.id);
 }
 
+/* Removes the record if it still is this tombstone's: with an equal handle a live region may have
+ * come in its place. With the lock. */
+static void remove_tombstone(const struct tombstone *tombstone) {
+    struct gps_region_record record;
+    if (gps_region_read(gps_membership_store(), &tombstone->id, &record, NULL) == 0 &&
+        record.generation == tombstone->generation)
+        gps_region_remove(gps_membership_store(), &tombstone->id);
+}
+
+static void bury(const struct gps_export *region) {
+    pthread_mutex_lock(&state.publishing);
+    struct tombstone *place = &state.tombstones[state.next_tombstone];
+    if (state.tombstone_count == TOMBSTONES)
+        remove_tombstone(place);
+    else
+        state.tombstone_count++;
+    *place = (struct tombstone){region->record.id, region->record.generation};
+    state.next_tombstone = (state.next_tombstone + 1) % TOMBSTONES;
+    pthread_mutex_unlock(&state.publishing);
+}
+
 void gps_export_end(struct gps_export *region) {
     if (region->kept) {
         if (region->pointer)
@@ -267,15 +309,7 @@ void gps_export_end(struct gps_export *region) {
     }
     gps_export_unname(region);
     gps_export_set_state(region, GPS_STATE_FREED, 0);
-    pthread_mutex_lock(&state.lock);
-    const struct gps_id oldest = state.tombstones[state.next_tombstone];
-    const bool replaces = state.tombstone_count == TOMBSTONES;
-    state.tombstones[state.next_tombstone] = region->record.id;
-    state.next_tombstone = (state.next_tombstone + 1) % TOMBSTONES;
-    state.tombstone_count += !replaces;
-    pthread_mutex_unlock(&state.lock);
-    if (replaces)
-        gps_region_remove(gps_membership_store(), &oldest);
+    bury(region);
     free(region);
 }
 
@@ -288,7 +322,7 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
 
 void gps_export_remove_tombstones(void) {
     for (unsigned i = 0; i < state.tombstone_count; i++)
-        gps_region_remove(gps_membership_store(), &state.tombstones[i]);
+        remove_tombstone(&state.tombstones[i]);
     state.tombstone_count = state.next_tombstone = 0;
 }
 

@@ -30,8 +30,13 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
  * any has it mapped. Returns the code for the program. Needs no scope. */
 int gps_export_free_vmm(const struct gps_alloc *alloc);
 
-/* Changes the published state; a record that is not published only changes in memory. */
-void gps_export_set_state(struct gps_export *region, enum gps_state state, uint64_t until);
+/* Changes the published state: 0 or -errno. A record that is not published only changes in memory.
+ */
+int gps_export_set_state(struct gps_export *region, enum gps_state state, uint64_t until);
+/* No process opens the region from now on. False: that could not be published. */
+bool gps_export_close(struct gps_export *region);
+/* The region is a final result, for its hand-over time. False: that could not be published. */
+bool gps_export_make_final(struct gps_export *region);
 /* New importers no longer find it by its name; and they do again. */
 void gps_export_unname(struct gps_export *region);
 void gps_export_rename(struct gps_export *region);

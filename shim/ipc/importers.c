@@ -13,8 +13,12 @@ struct scan {
     struct gps_export *buckets[BUCKETS]; /* by the first byte of the id, which is a hash */
 };
 
-unsigned gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {
+int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {
     return region->published ? gps_references_users(&region->record.id, users, max) : 0;
+}
+
+bool gps_importers_any(const struct gps_export *region) {
+    return gps_importers_of(region, NULL, 0) != 0;
 }
 
 static bool mark_held(void *arg, const struct gps_proc *proc) {

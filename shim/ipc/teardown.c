@@ -23,8 +23,7 @@ static void make_final(struct gps_export *region) {
     if (gps_scope_enter(&scope, region->context) == GPS_OK)
         gps_ops->synchronize();
     gps_scope_end(&scope);
-    region->final = true;
-    gps_export_set_state(region, GPS_STATE_FINAL, gps_clock_now() + region->rule->handover);
+    gps_export_make_final(region);
 }
 
 static void bring(void *arg, struct gps_alloc *alloc) {
@@ -33,7 +32,7 @@ static void bring(void *arg, struct gps_alloc *alloc) {
     region->leaving = true;
     if (region->rule && region->rule->ready == GPS_READY_FREE)
         make_final(region); /* the program never freed it: that it ends says the same */
-    gps_deferred_add(region);
+    gps_deferred_add(region, false);
 }
 
 /* --- waiting for importers --- */
@@ -42,7 +41,7 @@ static void bring(void *arg, struct gps_alloc *alloc) {
 static uint64_t time_left(const struct gps_export *region, uint64_t linger_until) {
     const bool result = region->final && !region->claimed;
     const uint64_t now = result ? gps_clock_now() : gps_clock_monotonic();
-    const uint64_t until = result ? region->record.status.until : linger_until;
+    const uint64_t until = result ? region->until : linger_until;
     return until > now ? until - now : 0;
 }
 
@@ -101,11 +100,8 @@ static void report_held(struct gps_export *region) {
                                           .known = GPS_KNOWN_HELD,
                                           .mode = gps_process_config()->options.mode,
                                           .waited = true};
-    const unsigned count = gps_importers_of(region, users, GPS_USERS_REPORTED);
-    struct gps_report report = gps_report_new(gps_policy(&question).finding);
-    gps_report_about_export(&report, region);
-    gps_report_users(&report, users, count);
-    gps_report_send(&report);
+    const int count = gps_importers_of(region, users, GPS_USERS_REPORTED);
+    gps_report_held(region, gps_policy(&question).finding, users, count);
     region->reported = true;
 }
 
@@ -180,7 +176,7 @@ static void finish(struct gps_export *region, bool gone, struct gps_reset *reset
 static void forget(void *reset, struct gps_alloc *alloc) {
     if (!alloc->region)
         return;
-    alloc->region->held = gps_importers_of(alloc->region, NULL, 0) != 0;
+    alloc->region->held = gps_importers_any(alloc->region);
     gps_leak_reset_export(reset, alloc->region);
     gps_export_end(alloc->region);
 }

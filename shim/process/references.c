@@ -79,13 +79,13 @@ int gps_references_end(unsigned slot) {
     return status;
 }
 
-unsigned gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
+int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
     struct gps_user found[GPS_USERS_REPORTED];
     const int count =
         gps_users_of(gps_membership_store(), id, gps_process_self(), found, GPS_USERS_REPORTED);
     for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
         users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
-    return count > 0 ? (unsigned)count : 0;
+    return count;
 }
 
 void gps_references_reset(void) {

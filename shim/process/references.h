@@ -23,8 +23,8 @@ int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_
 /* The reference is closed, or was never opened. */
 int gps_references_end(unsigned slot);
 
-/* The other processes that have a region (or event) open now, and since when: their number, and the
- * first `max` of them. */
-unsigned gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
+/* The other processes that have a region (or event) open now, and since when: their number and the
+ * first `max` of them, or -errno: it is not known. */
+int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
 
 void gps_references_reset(void); /* in a forked child */

@@ -83,11 +83,13 @@ struct gps_export {
     bool reported;                /* a finding on its end was reported: not to be repeated */
 
     /* Used by waiting.h while it owns the region. */
+    uint64_t until;                  /* final: when its hand-over ends */
     bool final;                      /* ready = free: freed by the program */
     bool claimed;                    /* final, and opened by an importer */
     bool leaving;                    /* not freed by the program: its process or context ends */
     bool held;                       /* had users at the last scan */
     bool busy;                       /* a thread works on it, for one pass */
+    bool freeing;                    /* the driver frees its memory */
     struct gps_export *next, **link; /* in the list of all */
     struct gps_export *work, *same_bucket; /* lists of one pass and of its scan */
 };

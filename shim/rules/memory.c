@@ -29,15 +29,34 @@ void gps_memory_allocated(uint64_t pointer, uint64_t size) {
     gps_scope_end(&scope);
 }
 
+/* --- memory that the program has freed, and that others still hold --- */
+
+static struct gps_answer ask(enum gps_ask what, bool deferred) {
+    return gps_policy(
+        &(struct gps_question){.ask = what,
+                               .known = deferred ? GPS_KNOWN_DEFERRED : GPS_KNOWN_NOTHING,
+                               .mode = gps_process_config()->options.mode});
+}
+
+bool gps_memory_export_denied(uint64_t pointer, int *code) {
+    uint64_t base;
+    if (!gps_deferred_has(pointer, &base))
+        return false;
+    const struct gps_answer answer = ask(GPS_ASK_EXPORT, true);
+    if (answer.verdict != GPS_DENY)
+        return false;
+    gps_diagnose_freed(pointer, base, answer.finding, "the memory was freed before");
+    *code = answer.code;
+    return true;
+}
+
 /* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
 static int free_unknown(uint64_t pointer, struct gps_release release) {
-    const struct gps_question question = {.ask = GPS_ASK_FREE,
-                                          .known = gps_deferred_has(pointer) ? GPS_KNOWN_DEFERRED
-                                                                             : GPS_KNOWN_NOTHING,
-                                          .mode = gps_process_config()->options.mode};
-    const struct gps_answer answer = gps_policy(&question);
+    uint64_t base;
+    const bool deferred = gps_deferred_has(pointer, &base) && base == pointer;
+    const struct gps_answer answer = ask(GPS_ASK_FREE, deferred);
     if (answer.verdict == GPS_DENY) {
-        gps_diagnose_double_free(pointer, answer.finding);
+        gps_diagnose_freed(pointer, base, answer.finding, NULL);
         return answer.code;
     }
     const int code = release.call(pointer, release.stream);
@@ -47,6 +66,8 @@ static int free_unknown(uint64_t pointer, struct gps_release release) {
         gps_diagnose_free(pointer, code);
     return code;
 }
+
+/* --- allocations --- */
 
 /* Out of the registry first: the moment the driver has freed it, another thread can have the
  * address. */

@@ -1057,6 +1057,36 @@ static int c_errno(char **w) {
     return SAID;
 }
 
+struct beside {
+    u64 pointer;
+    int code;
+};
+
+static void *free_beside(void *arg) {
+    struct beside *beside = arg;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    beside->code = (int)CU(cuThreadExchangeStreamCaptureMode)(&mode);
+    beside->code = beside->code ? beside->code : do_free(beside->pointer);
+    return NULL;
+}
+
+/* beside NAME: frees it in a thread of relaxed mode, while this one captures in global mode -> the
+ * code of the capture's end */
+static int c_beside(char **w) {
+    struct beside beside = {.pointer = value(w[1])};
+    CUstream captured;
+    CUgraph graph;
+    pthread_t thread;
+    int code = (int)CU(cuStreamCreate)(&captured, CU_STREAM_NON_BLOCKING);
+    if (!code)
+        code = (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    if (code || pthread_create(&thread, NULL, free_beside, &beside) != 0)
+        return code ? code : BAD;
+    pthread_join(thread, NULL);
+    say(" %d", (int)CU(cuStreamEndCapture)(captured, &graph));
+    return beside.code;
+}
+
 /* dlerror COMMAND...: 1 when the message of an error before it is still there */
 static int c_dlerror(char **w) {
     char *const line = strdup(join(w + 1));
@@ -1146,6 +1176,7 @@ static const struct command {
     {"fds", "", c_fds},
     {"tasks", "", c_tasks},
     {"umask", "OCTAL", c_umask},
+    {"beside", "NAME", c_beside},
     {"errno", "COMMAND...", c_errno},
     {"dlerror", "COMMAND...", c_dlerror},
     {"atexit_close", "NAME", c_atexit_close},

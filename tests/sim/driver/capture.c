@@ -36,6 +36,20 @@ CUresult capture_forbidden(void) {
     return result;
 }
 
+/* Waiting for a whole context ends every capture in it, whatever the waiting thread's mode. */
+CUresult capture_synchronize(CUcontext context) {
+    CUresult result = CUDA_SUCCESS;
+    pthread_mutex_lock(&streams.lock);
+    for (CUstream stream = streams.captures ? streams.first : NULL; stream; stream = stream->next) {
+        if (stream->context == context && stream->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+            stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        }
+    }
+    pthread_mutex_unlock(&streams.lock);
+    return result;
+}
+
 CUresult capture_implicit_locked(CUcontext context) {
     CUresult result = CUDA_SUCCESS;
     for (CUstream s = streams.captures ? streams.first : NULL; s; s = s->next) {

@@ -7,6 +7,9 @@
 #include "state.h"
 #include "stream.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 enum { PITCH = 512 };
 
 static CUresult allocate(CUdeviceptr *out, uint64_t size, enum block_kind kind) {
@@ -67,6 +70,13 @@ static void wait_for_card(CUdeviceptr address) {
         stream_wait_card(card);
 }
 
+/* For tests: the address is another's before the free returns, as when a thread is preempted. */
+static void return_late(void) {
+    const char *late = getenv("GPUSHARE_SIM_LATE_FREE_MS");
+    if (late)
+        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
+}
+
 CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
     CUresult result = check_free();
     if (!result)
@@ -79,6 +89,8 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
     if (result)
         result = host_free(address, true);
     state_unlock();
+    if (!result)
+        return_late();
     return result;
 }
 

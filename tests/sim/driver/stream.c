@@ -287,7 +287,7 @@ CUresult CUDAAPI cuCtxSynchronize(void) {
     CUcontext context;
     CUresult result = context_current(&context);
     if (!result)
-        result = capture_forbidden();
+        result = capture_synchronize(context);
     if (!result)
         stream_wait_context(context);
     return result;
@@ -298,7 +298,7 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
     if (!result && !context_known(context))
         result = CUDA_ERROR_INVALID_CONTEXT;
     if (!result)
-        result = capture_forbidden();
+        result = capture_synchronize(context);
     if (!result)
         stream_wait_context(context);
     return result;

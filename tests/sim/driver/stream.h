@@ -34,6 +34,7 @@ void stream_end_context(CUcontext context);
  * those that only wait for the default stream (906). Both spoil the captures in their way.
  */
 CUresult capture_forbidden(void);
+CUresult capture_synchronize(CUcontext context);
 CUresult capture_implicit(CUcontext context);
 
 #endif

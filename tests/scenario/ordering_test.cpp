@@ -1,0 +1,131 @@
+// ordering_test.cpp - close before free where it was found wanting: freed memory that comes back,
+// addresses that are given out again, states that others read too early.
+#include "scenario/harness.hpp"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+namespace {
+
+struct Exporter : Puppet {
+    explicit Exporter(World &world, const How &how = producer()) : Puppet(world, how) {
+        must("malloc p " + std::to_string(big()));
+        must("fill p 0xa1 4096");
+        must("sync");
+        handle = must("get p");
+    }
+    std::string handle;
+};
+
+TEST(FreedMemory, CannotBeExportedAgain) {
+    for (const char *build : builds) {
+        World world;
+        Exporter a(world, producer(build));
+        Puppet b(world, consumer(build)), c(world, consumer(build));
+        b.must("open q " + a.handle);
+        const uint64_t held = world.used();
+        a.must("free p");
+        EXPECT_EQ(a.code("get p"), 1) << build;
+        EXPECT_EQ(a.code("get p 4096"), 1) << build;
+        EXPECT_EQ(world.state(), "closing") << build;
+        EXPECT_EQ(c.code("open r " + a.handle), 1) << build;
+        EXPECT_EQ(a.code("free p"), 1) << build;
+        EXPECT_EQ(world.count("double-free"), 1u) << build;
+        EXPECT_EQ(world.count("export-not-capable"), 1u) << build;
+        b.must("close q");
+        EXPECT_TRUE(world.used_becomes(held - big())) << build;
+        a.must("malloc other " + std::to_string(big()));
+        a.must("get other");
+        a.must("free other");
+    }
+}
+
+TEST(FreedMemory, ThatIsAResultCannotBeExportedAgain) {
+    World world;
+    world.config(rule("result", "producer", "export", "ready = free\n") +
+                 rule("result", "consumer*", "import", "wait = 5s\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x31 4194304");
+    a.must("free p");
+    EXPECT_EQ(a.code("get p"), 1);
+    EXPECT_EQ(a.code("free p"), 1);
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("read q 0 2"), "3131");
+    b.must("free q");
+    EXPECT_TRUE(eventually([&] { return world.state("result") == "none"; }, soon(3000)));
+}
+
+// The driver has freed a deferred region, and given its address out, before its free returns.
+TEST(FreedMemory, WhoseAddressIsAnothersAlreadyIsNotInItsWay) {
+    if (on_gpu())
+        GTEST_SKIP() << "a driver cannot be slowed";
+    World world;
+    world.environment["GPUSHARE_SIM_LATE_FREE_MS"] = "300";
+    Exporter a(world);
+    world.environment.erase("GPUSHARE_SIM_LATE_FREE_MS");
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const std::string address = a.must("value p");
+    const uint64_t held = world.used();
+    a.must("free p");
+    b.must("close q");
+    ASSERT_TRUE(world.used_becomes(held - big()));
+    a.must("pool other " + std::to_string(big()));
+    ASSERT_EQ(a.must("value other"), address);
+    EXPECT_EQ(a.code("unpool other"), 0);
+    EXPECT_EQ(world.count("double-free"), 0u);
+    EXPECT_TRUE(world.used_becomes(held - big()));
+}
+
+TEST(Refuse, NeverHidesLiveMemoryFromOthers) {
+    World world;
+    world.environment["GPUSHARE_ON_FREE"] = "refuse";
+    Exporter a(world);
+    Puppet b(world, consumer()), c(world, consumer());
+    b.must("open q " + a.handle);
+    c.must("info");
+    c.send("threads 1 400 open " + a.handle);
+    int frees = 0;
+    while (!c.answers(0) && frees < 4000) {
+        EXPECT_EQ(a.code("free p"), 800);
+        frees++;
+    }
+    EXPECT_GT(frees, 10);
+    EXPECT_EQ(c.receive(20000).number(0), 0u) << "opens of live memory failed";
+    EXPECT_EQ(world.count("open-stale"), 0u);
+}
+
+// Small allocations get equal handles again: what is evicted is the tombstone, not the live region.
+TEST(Tombstones, NeverTakeALiveRegionsRecordAway) {
+    World world;
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc keep 4096"); // holds the block
+    a.must("malloc p 4096");
+    const std::string first = a.must("get p");
+    a.must("free p");
+    a.must("malloc p 4096");
+    const std::string second = a.must("get p");
+    if (first != second)
+        GTEST_SKIP() << "this driver gives another handle";
+    a.must("threads 1 1100 export 4096", 60000);
+    EXPECT_EQ(world.ls().size(), 1u);
+    b.must("open q " + second);
+    a.must("free p");
+    EXPECT_EQ(world.state(), "closing");
+    b.must("close q");
+}
+
+// The wait for the device before a rule's import is closed must leave other threads' captures
+// alone.
+TEST(RulesImport, ItsFreeEndsNoCapture) {
+    World world;
+    world.config(rule("frames", "producer", "export") +
+                 rule("frames", "consumer*", "import", "wait = 5s\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("beside q"), "0");
+}
+
+} // namespace
