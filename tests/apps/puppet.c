@@ -1057,6 +1057,26 @@ static int c_errno(char **w) {
     return SAID;
 }
 
+/* hoard: takes every descriptor number; unhoard: gives them back */
+static int hoarded[LINE], hoard_count;
+static int c_hoard(char **w) {
+    struct rlimit limit;
+    const int first = dup(0);
+    (void)w;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = (rlim_t)first + 64;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    for (int fd = first; fd >= 0; fd = dup(0))
+        hoarded[hoard_count++] = fd;
+    return 0;
+}
+static int c_unhoard(char **w) {
+    (void)w;
+    while (hoard_count)
+        close(hoarded[--hoard_count]);
+    return 0;
+}
+
 struct beside {
     u64 pointer;
     int code;
@@ -1176,6 +1196,8 @@ static const struct command {
     {"fds", "", c_fds},
     {"tasks", "", c_tasks},
     {"umask", "OCTAL", c_umask},
+    {"hoard", "", c_hoard},
+    {"unhoard", "", c_unhoard},
     {"beside", "NAME", c_beside},
     {"errno", "COMMAND...", c_errno},
     {"dlerror", "COMMAND...", c_dlerror},

@@ -96,6 +96,51 @@ TEST(Refuse, NeverHidesLiveMemoryFromOthers) {
     EXPECT_EQ(world.count("open-stale"), 0u);
 }
 
+// Where it cannot be known whether others have it open, it counts as open.
+TEST(OutOfDescriptors, AFreeStillWaitsForItsImporters) {
+    for (const char *policy : {"defer", "wait", "refuse"}) {
+        World world;
+        world.environment["GPUSHARE_ON_FREE"] = policy;
+        world.environment["GPUSHARE_FREE_TIMEOUT"] = "1s";
+        Exporter a(world);
+        Puppet b(world, consumer()), c(world, consumer());
+        b.must("open q " + a.handle);
+        const uint64_t held = world.used();
+        a.must("hoard");
+        EXPECT_EQ(a.code("free p"), std::string(policy) == "refuse" ? 800 : 0) << policy;
+        a.must("unhoard");
+        a.must("malloc other " + std::to_string(big()));
+        a.must("fill other 0x77 4096");
+        a.must("get other");
+        EXPECT_EQ(b.must("read q 0 2"), "a1a1") << policy;
+        if (std::string(policy) == "refuse") {
+            EXPECT_EQ(c.code("open r " + a.handle), 0);
+            c.must("close r");
+            continue;
+        }
+        EXPECT_TRUE(eventually([&] { return world.state() == "closing"; }, soon(3000))) << policy;
+        EXPECT_EQ(c.code("open r " + a.handle), 1) << policy;
+        b.must("close q");
+        EXPECT_TRUE(world.used_becomes(held, soon(3000))) << policy; // p gone, other there
+        // without a descriptor a report goes to stderr
+        EXPECT_NE(a.errors().find("free-while-open"), std::string::npos) << policy;
+    }
+}
+
+TEST(DirectoryGone, AFreedRegionIsHeld) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const uint64_t held = world.used();
+    command({"rm", "-rf", world.store().path});
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(b.must("read q 0 2"), "a1a1");
+    b.must("close q");
+    EXPECT_FALSE(world.used_becomes(held - big(), 1500));
+    EXPECT_EQ(world.count("free-while-open"), 1u);
+}
+
 // Small allocations get equal handles again: what is evicted is the tombstone, not the live region.
 TEST(Tombstones, NeverTakeALiveRegionsRecordAway) {
     World world;
