@@ -6,6 +6,7 @@
 #include "directory/file.h"
 #include "driver_calls.h"
 #include "process/driver_ops.h"
+#include "util/high_descriptor.h"
 
 #define CALL(name, ...)                                                                            \
     (gps_calls.name ? (int)gps_calls.name(__VA_ARGS__) : (int)CUDA_ERROR_NOT_SUPPORTED)
@@ -55,7 +56,7 @@ int gps_vmm_op_export(uint64_t block, int *descriptor) {
                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (code != GPS_OK)
         return code;
-    const int high = gps_file_move_high(low);
+    const int high = gps_descriptor_move_high(low);
     *descriptor = high < 0 ? low : high;
     (void)fcntl(*descriptor, F_SETFD, FD_CLOEXEC);
     return GPS_OK;

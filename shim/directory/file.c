@@ -6,7 +6,6 @@
 #include <stdio.h> /* for renameat, which it declares */
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -243,20 +242,4 @@ uint64_t gps_random(void) {
     /* Early in the boot, or under a seccomp filter: a value unlike that of other processes will do.
      */
     return mix(gps_clock_monotonic() ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
-}
-
-#define HIGH_BELOW  1024 /* the limit of select(), and the usual limit of a process */
-#define HIGH_MARGIN 64
-
-int gps_file_move_high(int fd) {
-    int low = 3;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 2 * HIGH_MARGIN)
-        low = limit.rlim_cur < HIGH_BELOW ? (int)limit.rlim_cur - HIGH_MARGIN
-                                          : HIGH_BELOW - HIGH_MARGIN;
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, low);
-    if (high < 0)
-        return fd;
-    close(fd);
-    return high;
 }

@@ -68,7 +68,3 @@ bool gps_temp_parse(const char *name, struct gps_owner *writer);
 
 /* 64 random bits, not secret. Never waits, never fails. */
 uint64_t gps_random(void);
-
-/* Moves a descriptor that stays open to a high number, away from those that the program expects to
- * get. Returns the new descriptor, or the old one if there is no room. */
-int gps_file_move_high(int fd);

@@ -17,6 +17,16 @@ int gps_leader_lock_take(const struct gps_store *store, int *fd) {
     return 0;
 }
 
+bool gps_leader_lock_taken(const struct gps_store *store) {
+    char path[GPS_FILE_PATH];
+    gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
+    const int fd = gps_file_open_any(AT_FDCWD, path, O_RDWR);
+    const bool taken = fd >= 0 && gps_file_locked(fd) == 1;
+    if (fd >= 0)
+        close(fd);
+    return taken;
+}
+
 bool gps_leader_lock_holds(const struct gps_store *store, int fd) {
     char path[GPS_FILE_PATH];
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);

@@ -9,6 +9,7 @@
 
 #include "file.h"
 #include "util/clock.h"
+#include "util/high_descriptor.h"
 #include "util/procfs.h"
 
 /* A gc can come between a temporary file and its lock; not again and again. */
@@ -68,20 +69,20 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
     }
     void *hold = map_hold(fd);
     if (hold == MAP_FAILED) {
-        lease->lock_fd = gps_file_move_high(fd);
-        lease->write_fd = gps_file_move_high(second);
+        lease->lock_fd = gps_descriptor_move_high(fd);
+        lease->write_fd = gps_descriptor_move_high(second);
         return 0;
     }
     close(fd);
     int status = gps_file_lock(second, 0, 0);
     if (status == -EAGAIN) {
         lease->hold = hold;
-        lease->write_fd = gps_file_move_high(second);
+        lease->write_fd = gps_descriptor_move_high(second);
         return 0;
     }
     munmap(hold, 1);
     if (status == 0)
-        lease->lock_fd = gps_file_move_high(second);
+        lease->lock_fd = gps_descriptor_move_high(second);
     else
         close(second);
     return status;
@@ -200,7 +201,7 @@ static int reopen(struct gps_lease *lease) {
         close(fd);
         return -ENOENT;
     }
-    lease->write_fd = gps_file_move_high(fd);
+    lease->write_fd = gps_descriptor_move_high(fd);
     return 0;
 }
 

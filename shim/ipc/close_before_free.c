@@ -293,26 +293,25 @@ static struct gps_answer ask_about(struct gps_export *region, bool waited) {
 }
 
 /* Returns when no importer is left, or after `nanos`. */
-static void wait_for_importers(const struct gps_export *region, uint64_t nanos,
-                               const sigset_t *signals) {
+static void wait_for_importers(const struct gps_export *region, uint64_t nanos) {
     const uint64_t until = gps_clock_monotonic() + nanos;
     struct gps_watch watch;
     gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
     for (uint64_t now = until - nanos; now < until && gps_importers_any(region);
          now = gps_clock_monotonic())
-        gps_watch_wait(&watch, until - now, signals);
+        gps_watch_wait(&watch, until - now);
     gps_watch_close(&watch);
 }
 
 /* While this thread waits or synchronises, a second free by another must find the region somewhere.
  */
-static struct gps_answer ask_and_wait(struct gps_export *region, const sigset_t *signals) {
+static struct gps_answer ask_and_wait(struct gps_export *region) {
     struct gps_answer answer = ask_about(region, false);
     const bool puts_off = answer.verdict != GPS_FORWARD && answer.verdict != GPS_DENY;
     if (puts_off)
         gps_deferred_add(region, true);
     if (answer.verdict == GPS_WAIT) {
-        wait_for_importers(region, gps_process_config()->options.free_timeout, signals);
+        wait_for_importers(region, gps_process_config()->options.free_timeout);
         answer = ask_about(region, true);
     }
     if (puts_off && answer.verdict == GPS_FORWARD)
@@ -334,7 +333,7 @@ static struct gps_answer prepare(const struct gps_alloc *alloc, enum gps_state w
     /* until it is allocated again, or put back */
     gps_freed_note_allocation(alloc, freed);
     gps_region_history_publish(alloc->region, freed);
-    const struct gps_answer answer = ask_and_wait(alloc->region, &scope.signals);
+    const struct gps_answer answer = ask_and_wait(alloc->region);
     if (answer.verdict == GPS_DENY)
         put_back(alloc, was);
     else if (answer.verdict != GPS_HAND_OVER)

@@ -79,7 +79,7 @@ static uint64_t patience(uint64_t context, uint64_t linger_until) {
 }
 
 /* Hands over the results in a context (0: in any), and waits for importers as configured. */
-static void hand_over(uint64_t context, const sigset_t *signals) {
+static void hand_over(uint64_t context) {
     const uint64_t linger_until = gps_clock_monotonic() + gps_process_config()->options.linger;
     gps_registry_take_exports(context, bring, NULL);
     uint64_t left = patience(context, linger_until);
@@ -88,7 +88,7 @@ static void hand_over(uint64_t context, const sigset_t *signals) {
     struct gps_watch watch;
     gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
     while ((left = patience(context, linger_until)) != 0)
-        gps_watch_wait(&watch, left, signals);
+        gps_watch_wait(&watch, left);
     gps_watch_close(&watch);
 }
 
@@ -115,10 +115,10 @@ static bool report_at_exit(void *unused, struct gps_export *region) {
     return false;
 }
 
-void gps_teardown_exit(const sigset_t *signals) {
+void gps_teardown_exit(void) {
     gps_deferred_stop();
     gps_vmm_region_stop();
-    hand_over(0, signals);
+    hand_over(0);
     gps_deferred_each(0, GPS_PATIENT, report_at_exit, NULL);
 }
 
@@ -195,7 +195,7 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     bool gone = false;
     gps_scope_begin(&scope);
     if (wait)
-        hand_over(context, &scope.signals);
+        hand_over(context);
     struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();

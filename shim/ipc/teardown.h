@@ -6,13 +6,11 @@
  */
 #pragma once
 
-#include <signal.h>
-
 #include "audit/leak.h"
 #include "registry/registry.h"
 
-/* The process ends, and the driver still works. `signals`: see watch.h. */
-void gps_teardown_exit(const sigset_t *signals);
+/* The process ends, and the driver still works. */
+void gps_teardown_exit(void);
 
 /* The very end: removes our records, but for those that others may still ask about, unless this is
  * the last process. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,18 +12,25 @@
 #include <unistd.h>
 
 #include "directory/file.h"
+#include "directory/leader_lock.h"
 #include "directory/name.h"
 #include "directory/region.h"
 #include "keeper_protocol.h"
 #include "keeper_spawn.h"
 #include "util/clock.h"
 #include "util/descriptor_passing.h"
+#include "util/program_signals.h"
 #include "util/text.h"
 
 #define MS            UINT64_C(1000000)
 #define PAUSE_FIRST   MS
 #define PAUSE_LONGEST (20 * MS)
-#define START_EVERY   (500 * MS) /* a keeper that starts slowly is not started twice */
+#define START_EVERY   (500 * MS)  /* a keeper that starts slowly is not started twice */
+#define START_WITHIN  (1000 * MS) /* a keeper that was started listens */
+#define SILENCE       (200 * MS)  /* a keeper that does not answer for so long counts as none */
+
+/* The keeper did not answer a call: no other call waits for it until it answers a ping. */
+static _Atomic bool silent;
 
 /* The state of one call. */
 struct exchange {
@@ -34,8 +42,17 @@ struct exchange {
     int taken;
     uint64_t deadline; /* CLOCK_MONOTONIC */
     uint64_t started;  /* when this call last started a keeper; 0: never */
+    uint64_t answered; /* when the keeper last answered, at first when the call began */
     uint64_t pause;
 };
+
+/* How long the call may wait now, in nanoseconds: until its deadline, or until silence counts. */
+static uint64_t time_left(const struct exchange *exchange, uint64_t silence) {
+    const uint64_t now = gps_clock_monotonic();
+    const uint64_t until = exchange->answered + silence;
+    const uint64_t end = until < exchange->deadline ? until : exchange->deadline;
+    return now < end ? end - now : 0;
+}
 
 static void exchange_begin(struct exchange *exchange, const struct gps_store *store,
                            const struct gps_owner *self, enum gps_keeper_ask ask,
@@ -48,6 +65,7 @@ static void exchange_begin(struct exchange *exchange, const struct gps_store *st
     exchange->give = -1;
     exchange->taken = -1;
     exchange->deadline = patience > UINT64_MAX - begin ? UINT64_MAX : begin + patience;
+    exchange->answered = begin;
     exchange->pause = PAUSE_FIRST;
 }
 
@@ -108,16 +126,19 @@ static int connect_to(const struct gps_store *store) {
     return fd;
 }
 
+/* The program's signals are handled meanwhile. */
 static int await_reply(const struct exchange *exchange, int fd) {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
-    uint64_t time;
-    int status;
-    do {
-        time = gps_clock_monotonic();
-        uint64_t left = time < exchange->deadline ? exchange->deadline - time : 0;
-        status = poll(&wait, 1, left / MS < 1000 ? (int)(left / MS) + (left > 0) : 1000);
-    } while (status == 0 ? time < exchange->deadline : status < 0 && errno == EINTR);
-    return status > 0 ? 0 : status == 0 ? -ETIMEDOUT : -errno;
+    uint64_t left;
+    int count = 0;
+    while (count <= 0 && (left = time_left(exchange, SILENCE)) > 0) {
+        const struct timespec time = {.tv_sec = (time_t)(left / GPS_SECOND),
+                                      .tv_nsec = (long)(left % GPS_SECOND)};
+        count = ppoll(&wait, 1, &time, gps_program_signals);
+        if (count < 0 && errno != EINTR)
+            return -errno;
+    }
+    return count > 0 ? 0 : -ETIMEDOUT;
 }
 
 /* Takes the reply. -ECONNRESET: the keeper has closed the connection instead. */
@@ -164,16 +185,20 @@ static bool is_passing(int status) {
            status == -ETOOMANYREFS;
 }
 
+/* A lock without a socket is a keeper that starts, or a squatter: that counts as silence. */
+static uint64_t silence_of(const struct exchange *exchange) {
+    return exchange->started && !gps_leader_lock_taken(exchange->store) ? START_WITHIN : SILENCE;
+}
+
 /* False when there is no time left. */
 static bool pause_for_retry(struct exchange *exchange) {
-    const uint64_t time = gps_clock_monotonic();
-    uint64_t left = time < exchange->deadline ? exchange->deadline - time : 0;
+    uint64_t left = time_left(exchange, silence_of(exchange));
     if (left == 0)
         return false;
     if (left > exchange->pause)
         left = exchange->pause;
-    struct timespec wait = (struct timespec){.tv_sec = 0, .tv_nsec = (long)left};
-    nanosleep(&wait, NULL);
+    const struct timespec wait = {.tv_sec = 0, .tv_nsec = (long)left};
+    (void)ppoll(NULL, 0, &wait, gps_program_signals);
     exchange->pause = 2 * exchange->pause < PAUSE_LONGEST ? 2 * exchange->pause : PAUSE_LONGEST;
     return true;
 }
@@ -191,10 +216,11 @@ static int start_one(struct exchange *exchange) {
 }
 
 /* The status of the reply, or the error that prevented one. -ECONNREFUSED: there is no keeper. */
-static int ask(struct exchange *exchange) {
-    gps_request_seal(&exchange->request);
+static int repeat(struct exchange *exchange) {
     for (;;) {
         int status = ask_once(exchange);
+        if (status == 0 || status == -ECONNRESET)
+            exchange->answered = gps_clock_monotonic();
         if (status == 0 && exchange->reply.status != -EAGAIN)
             return exchange->reply.status;
         if (is_absent(status)) {
@@ -207,6 +233,27 @@ static int ask(struct exchange *exchange) {
         if (!pause_for_retry(exchange))
             return -ETIMEDOUT;
     }
+}
+
+/* Its silence is waited for once: later calls, of any thread, do as if there were no keeper. */
+static int ask(struct exchange *exchange) {
+    if (atomic_load(&silent) && exchange->request.ask != GPS_KEEPER_PING)
+        return -ETIMEDOUT;
+    gps_request_seal(&exchange->request);
+    const int status = repeat(exchange);
+    if (status != -ETIMEDOUT)
+        atomic_store(&silent, false);
+    else if (time_left(exchange, SILENCE) == 0 && gps_clock_monotonic() < exchange->deadline)
+        atomic_store(&silent, true);
+    return status;
+}
+
+bool gps_keeper_is_silent(void) {
+    return atomic_load(&silent);
+}
+
+void gps_keeper_reset(void) {
+    atomic_store(&silent, false);
 }
 
 /* --- the calls --- */

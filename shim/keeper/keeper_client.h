@@ -3,9 +3,12 @@
  *
  * Each call opens a connection of its own, so no descriptor stays open between calls. A call takes
  * at most `patience` nanoseconds; until then it repeats the request if the keeper dies or is too
- * busy. If no keeper lives, a deposit starts one (keeper_spawn.h); a get, a state and a drop start
- * one if there is a record that it would adopt. Functions return 0 or -errno and write their
- * outputs only on success. They may be called from any thread, inside a gps_scope. No malloc.
+ * busy. The silence of a keeper that is stopped or hung is waited for 0.2 s and once: from then on
+ * calls answer -ETIMEDOUT at once, until the keeper answers a ping. The program's signals are
+ * handled in all waits. If no keeper lives, a deposit starts one (keeper_spawn.h); a get, a state
+ * and a drop start one if there is a record that it would adopt. Functions return 0 or -errno and
+ * write their outputs only on success. They may be called from any thread, inside a gps_scope. No
+ * malloc.
  *
  * Errors of every call: -ETIMEDOUT: no answer in time. -EPERM: the listener belongs to another
  * user. -ENOENT, -EACCES: a keeper had to be started and its executable is missing.
@@ -16,6 +19,10 @@
 
 /* The patience of the library's calls in nanoseconds, enough to start a keeper. */
 #define GPS_KEEPER_WAIT (UINT64_C(5) * 1000000000)
+
+/* Whether the keeper did not answer, and has not since. */
+bool gps_keeper_is_silent(void);
+void gps_keeper_reset(void); /* in a forked child */
 
 /* Deposits a region that this process created, or one of a dead keeper that it has open. The
  * descriptor stays the caller's. 0 also if the keeper has the region already. The creator must have

@@ -34,7 +34,7 @@ static void on_exit_handler(void) {
         return;
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    gps_teardown_exit(&scope.signals);
+    gps_teardown_exit();
     gps_scope_end(&scope);
 }
 

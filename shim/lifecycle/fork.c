@@ -10,6 +10,7 @@
 #include "audit/reporter.h"
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
+#include "keeper/keeper_client.h"
 #include "lifecycle.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -23,12 +24,15 @@
 #include "upload/upload.h"
 #include "upload/worker_pool.h"
 #include "upload/write.h"
+#include "util/high_descriptor.h"
 #include "vmm/mapping.h"
 #include "vmm/parked_descriptors.h"
 #include "vmm/vmm_region.h"
 
 /* In the order of the rooms, from the bottom up. */
 #define MODULES(FORGETS, KEEPS)                                                                    \
+    FORGETS(high_descriptor, gps_descriptor_reset)                                                 \
+    FORGETS(keeper_client, gps_keeper_reset)                                                       \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
     KEEPS(sink, "gps_log_open begins it anew")                                                     \
     KEEPS(stack, "the executable is the same")                                                     \

@@ -26,7 +26,7 @@ static void *run(void *arg) {
     prctl(PR_SET_NAME, task->name);
     gps_watch_open(&watch, gps_membership_store(), task->watched);
     while (!is_over(task)) {
-        gps_watch_wait(&watch, task->turn(), NULL);
+        gps_watch_wait(&watch, task->turn());
         nanosleep(&breath, NULL);
     }
     gps_watch_close(&watch);

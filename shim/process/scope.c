@@ -5,14 +5,24 @@
 #include <pthread.h>
 
 #include "driver_ops.h"
+#include "util/program_signals.h"
 
 const struct gps_ops *gps_ops;
+
+/* The outermost scope has the program's mask. One that lies below this frame was left by longjmp.
+ */
+static void note_signals(struct gps_scope *scope) {
+    scope->outermost = (uintptr_t)gps_program_signals < (uintptr_t)scope;
+    if (scope->outermost)
+        gps_program_signals = &scope->signals;
+}
 
 void gps_scope_begin(struct gps_scope *scope) {
     *scope = (struct gps_scope){.error = errno};
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &scope->signals);
+    note_signals(scope);
     /* open, read and write are cancellation points; the driver call the program made may not be one
      */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &scope->cancel);
@@ -32,6 +42,8 @@ void gps_scope_end(struct gps_scope *scope) {
         gps_ops->leave();
     if (scope->relaxed)
         gps_ops->relax(&scope->capture);
+    if (scope->outermost)
+        gps_program_signals = NULL;
     int ignored;
     pthread_setcancelstate(scope->cancel, &ignored);
     pthread_sigmask(SIG_SETMASK, &scope->signals, NULL);

@@ -18,6 +18,7 @@ struct gps_scope {
     int capture;
     bool relaxed;
     bool entered;
+    bool outermost;
 };
 
 /* No driver calls inside. */

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "directory/file.h"
+#include "util/high_descriptor.h"
+#include "util/program_signals.h"
 #include "util/text.h"
 
 /* Not IN_CLOSE_NOWRITE: every reader of files there, we too, would wake every process that waits.
@@ -26,7 +28,7 @@ static void add(const struct gps_watch *watch, const struct gps_store *store,
 void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsigned what) {
     struct stat self;
     const int low = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    watch->fd = low < 0 ? -1 : gps_file_move_high(low);
+    watch->fd = low < 0 ? -1 : gps_descriptor_move_high(low);
     if (watch->fd < 0 || fstat(watch->fd, &self) != 0)
         return;
     watch->device = self.st_dev;
@@ -48,7 +50,7 @@ static void forget_if_lost(struct gps_watch *watch) {
         watch->fd = -1;
 }
 
-void gps_watch_wait(struct gps_watch *watch, uint64_t nanos, const sigset_t *signals) {
+void gps_watch_wait(struct gps_watch *watch, uint64_t nanos) {
     forget_if_lost(watch);
     const uint64_t at_most = watch->fd < 0 ? 20000000u : 1000000000u;
     const uint64_t wait = nanos < at_most ? nanos : at_most;
@@ -56,7 +58,8 @@ void gps_watch_wait(struct gps_watch *watch, uint64_t nanos, const sigset_t *sig
                                   .tv_nsec = (long)(wait % 1000000000u)};
     struct pollfd poller = {.fd = watch->fd, .events = POLLIN};
     char events[1024];
-    const int changed = ppoll(&poller, 1, &time, signals); /* a negative fd: only the time */
+    const int changed =
+        ppoll(&poller, 1, &time, gps_program_signals); /* a negative fd: only the time */
     forget_if_lost(watch);
     if (changed > 0 && watch->fd >= 0)
         (void)!read(watch->fd, events, sizeof(events)); /* what is left wakes us once more */

@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -28,8 +27,7 @@ enum gps_watch_what {
 };
 
 void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsigned what);
-/* Returns when something changed, after min(nanos, 1 s), or when a signal was handled. `signals` is
- * the mask to wait with (NULL: the current one): the program's own, for Ctrl-C must end a long
- * wait. */
-void gps_watch_wait(struct gps_watch *watch, uint64_t nanos, const sigset_t *signals);
+/* Returns when something changed, after min(nanos, 1 s), or when a signal of the program's was
+ * handled (program_signals.h). */
+void gps_watch_wait(struct gps_watch *watch, uint64_t nanos);
 void gps_watch_close(struct gps_watch *watch);

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <signal.h>
-
 #include "config/config.h"
 
 struct gps_attempt {
@@ -19,7 +17,6 @@ struct gps_attempt {
     int device; /* ordinal */
     uint8_t uuid[GPS_UUID_BYTES];
     char name[GPS_NAME_BYTES]; /* of the region */
-    const sigset_t *signals;   /* the program's: see watch.h */
 };
 
 enum gps_outcome {

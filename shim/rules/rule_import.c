@@ -148,7 +148,9 @@ static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int
         return true;
     }
     *last_code = code > 0 ? code : *last_code;
-    return false;
+    if (code == -ETIMEDOUT)
+        *outcome = gps_attempt_private(attempt, "the keeper does not answer", NULL);
+    return code == -ETIMEDOUT;
 }
 
 enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_over,
@@ -179,7 +181,7 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
             outcome = timed_out(attempt, last_code, &holder, code);
             break;
         }
-        gps_watch_wait(&watch, until - now, attempt->signals);
+        gps_watch_wait(&watch, until - now);
     }
     gps_watch_close(&watch);
     return outcome;

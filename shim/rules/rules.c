@@ -110,7 +110,6 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
     if (!size)
         return false;
     gps_scope_enter(&scope, 0);
-    attempt.signals = &scope.signals;
     attempt.rule = match_here(size, &attempt, &number);
     const bool done = attempt.rule && follow(&attempt, number, pointer, code) == GPS_DONE;
     gps_scope_end(&scope);

@@ -32,8 +32,7 @@ enum verdict {
 struct look {
     struct gps_upload *upload;
     const struct gps_write *write;
-    uint64_t begin, end; /* in the region */
-    const sigset_t *signals;
+    uint64_t begin, end;             /* in the region */
     struct gps_region_record record; /* as it was read last */
     bool waited;                     /* this write has met it unready */
     enum gps_finding finding;
@@ -105,7 +104,7 @@ static enum verdict wait_ready(struct look *look) {
         gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
         uint64_t now = gps_clock_monotonic();
         while ((readiness = ask(look)) == NOT_YET && now < until) {
-            gps_watch_wait(&watch, until - now, look->signals);
+            gps_watch_wait(&watch, until - now);
             now = gps_clock_monotonic();
         }
         gps_watch_close(&watch);
@@ -328,7 +327,6 @@ bool gps_follower_write(struct gps_upload *upload, const struct gps_write *write
     if (is_private(upload) || gps_ops->context(&context) != GPS_OK || !context)
         return true;
     gps_scope_enter(&scope, 0);
-    look.signals = &scope.signals;
     const enum verdict verdict = examine(&look);
     *code = verdict == DIFFERENT ? make_private(&look) : GPS_OK;
     gps_scope_end(&scope);

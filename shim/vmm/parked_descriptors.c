@@ -10,6 +10,7 @@
 #include "directory/file.h"
 #include "directory/record.h"
 #include "util/descriptor_passing.h"
+#include "util/high_descriptor.h"
 
 /* To find one in a pair, those before it are taken out and sent again: few in a pair keep that
  * short, however many there are in all. */
@@ -62,8 +63,8 @@ static struct pair *make(void) {
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
         return NULL;
     struct pair *pair = &state.pairs[state.used++];
-    pair->in = gps_file_move_high(ends[0]);
-    pair->out = gps_file_move_high(ends[1]);
+    pair->in = gps_descriptor_move_high(ends[0]);
+    pair->out = gps_descriptor_move_high(ends[1]);
     pair->in_inode = inode_of(pair->in);
     pair->out_inode = inode_of(pair->out);
     pair->count = 0;

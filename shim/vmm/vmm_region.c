@@ -20,6 +20,7 @@
 #include "process/process.h"
 #include "process/references.h"
 #include "process/watch.h"
+#include "util/clock.h"
 
 /* Where a handle of the driver's has the exporter's pid a token has zeros: nobody's. */
 static const uint8_t token_magic[16] = "GPSTOKEN";
@@ -30,10 +31,10 @@ static struct {
     _Atomic uint64_t socket; /* inode of the keeper's that has all of ours */
 } state = {.driver = PTHREAD_MUTEX_INITIALIZER};
 
-static uint64_t deposit_all_again(void);
+static uint64_t look_for_keeper(void);
 static struct gps_background keeper_watch = {.name = "gpushare-keep",
                                              .watched = GPS_WATCH_ROOT,
-                                             .turn = deposit_all_again,
+                                             .turn = look_for_keeper,
                                              .lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool gps_vmm_region_is_token(const uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -73,33 +74,49 @@ static bool is_there(const struct gps_mapping *vmm) {
     return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
 }
 
-static void deposit_again(void *unused, const struct gps_mapping *vmm) {
+/* Whether the next keeper has this region from us, or has no need of it. */
+static bool is_deposited(const struct gps_mapping *mapping) {
     struct gps_region_record record;
-    int descriptor;
-    (void)unused;
-    if (gps_region_read(gps_membership_store(), &vmm->region, &record, NULL) < 0)
-        return;
+    int descriptor, status = 0;
+    if (gps_region_read(gps_membership_store(), &mapping->region, &record, NULL) == -ENOENT)
+        return true;
     pthread_mutex_lock(&state.driver);
-    const bool has = !gps_background_stopped(&keeper_watch) &&
-                     (vmm->created ? gps_mapping_descriptor(vmm->pointer, &descriptor) == GPS_OK
-                                   : gps_parked_get(&vmm->region, &descriptor));
+    const bool has =
+        !gps_background_stopped(&keeper_watch) &&
+        (mapping->created ? gps_mapping_descriptor(mapping->pointer, &descriptor) == GPS_OK
+                          : gps_parked_get(&mapping->region, &descriptor));
     pthread_mutex_unlock(&state.driver);
     if (!has)
-        return;
-    if (is_there(vmm))
-        gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
-                           GPS_KEEPER_WAIT);
+        return gps_background_stopped(&keeper_watch) || !mapping->created;
+    if (is_there(mapping))
+        status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
+                                    GPS_KEEPER_WAIT);
     close(descriptor);
+    return status == 0 || status == -EPERM || status == -ENOENT;
 }
 
-/* Deposits all that this process has when the socket is another one than before. */
-static uint64_t deposit_all_again(void) {
+static void deposit_again(void *all, const struct gps_mapping *mapping) {
+    static const struct gps_id none;
+    if (!gps_id_equal(&mapping->region, &none) && !is_deposited(mapping))
+        *(bool *)all = false;
+}
+
+/* A keeper that was silent may answer again. Deposits all that this process has when the socket is
+ * another one than before; what fails is tried again a second later. */
+static uint64_t look_for_keeper(void) {
     const uint64_t socket = gps_keeper_socket(gps_membership_store());
-    if (socket && socket != atomic_load(&state.socket)) {
-        gps_mapping_each(deposit_again, NULL);
+    struct gps_owner keeper;
+    uint64_t regions;
+    bool all = true;
+    if (gps_keeper_is_silent())
+        gps_keeper_ping(gps_membership_store(), gps_process_self(), GPS_KEEPER_WAIT, &keeper,
+                        &regions);
+    if (!socket || socket == atomic_load(&state.socket) || gps_keeper_is_silent())
+        return GPS_SECOND;
+    gps_mapping_each(deposit_again, &all);
+    if (all)
         atomic_store(&state.socket, socket);
-    }
-    return UINT64_MAX;
+    return GPS_SECOND;
 }
 
 /* Should the thread not start, the next region tries again. */
@@ -144,6 +161,8 @@ int gps_vmm_region_publish(struct gps_export *region) {
         status = deposit(region);
     if (status == 0 && *record->name)
         status = gps_name_point(gps_membership_store(), record->name, &record->id);
+    if (status == -ETIMEDOUT)
+        start_watching(); /* for the end of its silence */
     if (status < 0) {
         gps_references_end(region->slot);
         gps_keeper_drop(gps_membership_store(), NULL, &record->id, gps_process_self(),
@@ -170,6 +189,8 @@ int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, u
     int descriptor;
     const int status = gps_keeper_get(gps_membership_store(), &record->id, gps_process_self(),
                                       GPS_KEEPER_WAIT, &descriptor);
+    if (status == -ETIMEDOUT)
+        start_watching(); /* for the end of its silence */
     if (status < 0)
         return status;
     const int code = gps_mapping_open(descriptor, record, size, pointer);
