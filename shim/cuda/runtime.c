@@ -4,31 +4,27 @@
  *
  * Forwards to which cudart? A process can hold several, loaded RTLD_LOCAL, so neither RTLD_NEXT nor
  * the first one found is right. Ours is the one that the caller's module would have reached without
- * us: it defines the name itself, or something it needs does; failing that any loaded object after
- * us. A caller that stands before us is an interposer that forwards: what it defines itself is
- * where the call came from. Found without dlsym (module.h), then kept by return address. A tail
- * call (`jmp cudaFree`) hides the module that made it: with several cudarts such a call can reach
- * another one's; see docs in README.
+ * us: it defines the name itself, or something it needs does, breadth first as the dynamic linker
+ * searches; failing that any loaded object after us. A caller that stands before us is an
+ * interposer that forwards: what it defines itself is where the call came from. Found without dlsym
+ * (module.h), then kept by return address.
+ * A tail call (`jmp cudaFree`) hides the module that made it: with several cudarts such a call can
+ * reach another one's; see docs in README.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "enter.h"
 #include "lifecycle/lifecycle.h"
 #include "stack/call.h"
+#include "stack/dependencies.h"
 #include "stack/module.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum {
-    CACHE = 1024 /* call sites; a power of two */,
-    NEIGHBOURS = 4,
-    NEEDS_DEPTH = 4,
-    WRITING = 1
-};
+enum { CACHE = 1024 /* call sites; a power of two */, NEIGHBOURS = 4, WRITING = 1 };
 
 /* One call site and the function it reaches; `site` is WRITING while the others change. */
 static struct entry {
@@ -39,17 +35,10 @@ static struct entry {
 
 struct search {
     const char *name;
-    const struct gps_module *needed_by;
     uintptr_t self;
     void *found;
-    unsigned depth;
     bool past_self;
 };
-
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 static bool try_any(void *arg, const struct gps_module *module) {
     struct search *search = arg;
@@ -59,30 +48,11 @@ static bool try_any(void *arg, const struct gps_module *module) {
     return search->found != NULL;
 }
 
-static bool is_needed(const struct gps_module *module, const struct gps_module *by) {
-    const char *soname = gps_module_soname(module);
-    return (soname && gps_module_needs(by, soname)) ||
-           gps_module_needs(by, base_name(module->path)) || gps_module_needs(by, module->path);
-}
-
-static void *in_needs_of(const struct gps_module *module, const char *name, uintptr_t self,
-                         unsigned depth);
-
 static bool try_needed(void *arg, const struct gps_module *module) {
     struct search *search = arg;
-    if (module->base == search->self || !*module->path || !is_needed(module, search->needed_by))
-        return false;
-    search->found = gps_module_symbol(module, search->name);
-    if (!search->found && search->depth)
-        search->found = in_needs_of(module, search->name, search->self, search->depth - 1);
+    if (module->base != search->self)
+        search->found = gps_module_symbol(module, search->name);
     return search->found != NULL;
-}
-
-static void *in_needs_of(const struct gps_module *module, const char *name, uintptr_t self,
-                         unsigned depth) {
-    struct search search = {.name = name, .needed_by = module, .self = self, .depth = depth};
-    gps_module_each(try_needed, &search);
-    return search.found;
 }
 
 struct order {
@@ -106,17 +76,16 @@ static void *find(const char *name, const void *site) {
     struct gps_module caller, self;
     if (!gps_module_of((const void *)(uintptr_t)&find, &self))
         return NULL;
-    void *found = NULL;
+    struct search search = {.name = name, .self = self.base};
     if (gps_module_of(site, &caller) && caller.base != self.base) {
         if (!stands_before_us(&caller, self.base))
-            found = gps_module_symbol(&caller, name);
-        for (unsigned depth = 0; !found && depth < NEEDS_DEPTH; depth++) /* nearest first */
-            found = in_needs_of(&caller, name, self.base, depth);
+            search.found = gps_module_symbol(&caller, name);
+        if (!search.found)
+            gps_dependencies_each(&caller, try_needed, &search);
     }
-    struct search any = {.name = name, .self = self.base};
-    if (!found)
-        gps_module_each(try_any, &any);
-    return found ? found : any.found;
+    if (!search.found)
+        gps_module_each(try_any, &search);
+    return search.found;
 }
 
 static uintptr_t home_of(uintptr_t function) {

@@ -104,26 +104,29 @@ BARE void *gps_module_symbol(const struct gps_module *module, const char *name) 
     return symbol ? (void *)(module->base + symbol->st_value) : NULL;
 }
 
-static const char *string_at(const struct gps_module *module, ElfW(Sxword) tag, unsigned nth) {
+static bool first_of_all(void *arg, const char *name) {
+    *(const char **)arg = name;
+    return true;
+}
+
+static void each_name(const struct gps_module *module, ElfW(Sxword) tag, gps_module_name_fn *fn,
+                      void *arg) {
     struct tables tables;
     if (!read_tables(module, &tables))
-        return NULL;
+        return;
     for (const ElfW(Dyn) *entry = module->dynamic; entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == tag && nth-- == 0)
-            return tables.strings + entry->d_un.d_val;
-    return NULL;
+        if (entry->d_tag == tag && fn(arg, tables.strings + entry->d_un.d_val))
+            return;
 }
 
 const char *gps_module_soname(const struct gps_module *module) {
-    return string_at(module, DT_SONAME, 0);
+    const char *soname = NULL;
+    each_name(module, DT_SONAME, first_of_all, &soname);
+    return soname;
 }
 
-bool gps_module_needs(const struct gps_module *module, const char *soname) {
-    const char *needed;
-    for (unsigned nth = 0; (needed = string_at(module, DT_NEEDED, nth)) != NULL; nth++)
-        if (strcmp(needed, soname) == 0)
-            return true;
-    return false;
+void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg) {
+    each_name(module, DT_NEEDED, fn, arg);
 }
 
 static unsigned find_build_id(const uint8_t *notes, size_t size, const uint8_t **id) {

@@ -27,10 +27,10 @@ void *gps_module_symbol(const struct gps_module *module, const char *name);
 /* The module whose segments hold an address; false when none does (JIT code). 13 ns. */
 bool gps_module_of(const void *address, struct gps_module *module);
 
-/* DT_SONAME, or NULL. */
 /* Its build id, found by its ELF header in memory: the number of bytes, 0 where it has none. */
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id);
 
+/* DT_SONAME, or NULL. */
 const char *gps_module_soname(const struct gps_module *module);
 
 /* Every loaded object in load order, until fn returns true; false if none did. Takes the linker's
@@ -38,8 +38,9 @@ const char *gps_module_soname(const struct gps_module *module);
 typedef bool gps_module_fn(void *arg, const struct gps_module *module);
 bool gps_module_each(gps_module_fn *fn, void *arg);
 
-/* Whether `module` names `soname` among what it needs (DT_NEEDED). */
-bool gps_module_needs(const struct gps_module *module, const char *soname);
+/* The names of what a module needs (DT_NEEDED) in their order, until fn returns true. */
+typedef bool gps_module_name_fn(void *arg, const char *soname);
+void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg);
 
 /* dlsym and dlvsym of libc itself, whatever other interposers define; found once. No libc, no
  * instrumentation: sanitizer runtimes ask before they are up. */

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <tuple>
 
@@ -224,6 +225,23 @@ TEST(TwoRuntimes, AlsoThroughALibraryInBetween) {
 
 TEST(TwoRuntimes, AlsoBesideAStaticOne) {
     expect_own_runtimes({"two-static.so", "two-13.so", "two-11.so", "two-12.so"});
+}
+
+// Every library of the pair stands where the other stood, and nothing but the program can tell.
+void expect_as_bare(const Words &words, const std::string &expected) {
+    Words line = {app(words[0])};
+    for (size_t i = 1; i < words.size(); i++)
+        line.push_back(app(words[i]));
+    const Outcome bare = Program(line).run_bare(), run = Program(line).run();
+    EXPECT_EQ(bare.out, expected);
+    EXPECT_EQ(run.out, expected) << run.err;
+}
+
+// A walk that forgets where it was takes 25 to the power of the layers.
+TEST(Deep, AHundredSitesAreResolvedInTime) {
+    const auto started = std::chrono::steady_clock::now();
+    expect_as_bare({"replaced", "libcudart.so.11", "deep.so"}, "there: fails 0, own error 1\n");
+    EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(2));
 }
 
 // --- other interposers
