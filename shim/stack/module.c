@@ -15,6 +15,8 @@
 #define BARE __attribute__((no_sanitize("address", "undefined", "thread"), no_builtin))
 #endif
 
+enum { FIRST_PAGE = 4096 };
+
 struct tables {
     const ElfW(Sym) * symbols;
     const char *strings;
@@ -149,7 +151,7 @@ static unsigned find_build_id(const uint8_t *notes, size_t size, const uint8_t *
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id) {
     const ElfW(Ehdr) *header = module->start;
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > 4096)
+        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > FIRST_PAGE)
         return 0;
     const ElfW(Phdr) *segments = (const void *)((const char *)module->start + header->e_phoff);
     unsigned length = 0;
@@ -167,6 +169,50 @@ bool gps_module_of(const void *address, struct gps_module *module) {
     const struct link_map *map = found.dlfo_link_map;
     *module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start};
     return true;
+}
+
+/* A build id is compared in place where it lies in the first page: that one is there in every
+ * module, what follows can be a hole. */
+static bool in_first_page(uintptr_t where, const void *start) {
+    return where - (uintptr_t)start <= FIRST_PAGE - sizeof(uint64_t);
+}
+
+static uint64_t eight_bytes(uintptr_t where) {
+    uint64_t value;
+    memcpy(&value, (const void *)where, sizeof(value));
+    return value;
+}
+
+static uint64_t hash_of(const struct dl_find_object *found) {
+    const struct link_map *map = found->dlfo_link_map;
+    const uintptr_t start = (uintptr_t)found->dlfo_map_start;
+    uint64_t hash = 0xcbf29ce484222325u ^ start; /* FNV-1a */
+    for (const char *c = map->l_name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    hash = (hash ^ ((uintptr_t)found->dlfo_map_end - start)) * 0x100000001b3u;
+    return (hash ^ ((uintptr_t)map->l_ld - start)) * 0x100000001b3u;
+}
+
+struct gps_module_mark gps_module_mark_of(const void *address) {
+    struct dl_find_object found;
+    struct gps_module module;
+    const uint8_t *id = NULL;
+    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0 ||
+        !gps_module_of(address, &module))
+        return (struct gps_module_mark){0, 0};
+    if (gps_module_build_id(&module, &id) && in_first_page((uintptr_t)id, module.start))
+        return (struct gps_module_mark){(uintptr_t)id, eight_bytes((uintptr_t)id)};
+    return (struct gps_module_mark){0, hash_of(&found)};
+}
+
+bool gps_module_has_mark(const void *address, struct gps_module_mark mark) {
+    struct dl_find_object found;
+    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
+        return !mark.where && !mark.value;
+    if (mark.where)
+        return in_first_page(mark.where, found.dlfo_map_start) &&
+               eight_bytes(mark.where) == mark.value;
+    return hash_of(&found) == mark.value;
 }
 
 struct each {

@@ -30,6 +30,20 @@ bool gps_module_of(const void *address, struct gps_module *module);
 /* Its build id, found by its ELF header in memory: the number of bytes, 0 where it has none. */
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id);
 
+/* What tells a module from another one that is loaded at its place later: eight bytes of its build
+ * id and where they lie, or a hash of its path and layout where it has none. */
+struct gps_module_mark {
+    uintptr_t where; /* 0: there is no build id, or no module */
+    uint64_t value;
+};
+enum { GPS_MODULE_PERMANENT = 1 }; /* for `where`, of a module that is never unloaded */
+
+/* The mark of the module that holds an address. */
+struct gps_module_mark gps_module_mark_of(const void *address);
+
+/* Whether the module that holds the address now is the one with the mark. Async-signal-safe. */
+bool gps_module_has_mark(const void *address, struct gps_module_mark mark);
+
 /* DT_SONAME, or NULL. */
 const char *gps_module_soname(const struct gps_module *module);
 

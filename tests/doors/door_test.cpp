@@ -237,6 +237,32 @@ void expect_as_bare(const Words &words, const std::string &expected) {
     EXPECT_EQ(run.out, expected) << run.err;
 }
 
+TEST(Replaced, ALibraryAtThePlaceOfAnotherCallsItsOwnFunction) {
+    const std::string fails = "there: fails 1, own error 1\n",
+                      works = "there: fails 0, own error 0\n";
+    expect_as_bare({"replaced", "swapped-close.so", "swapped-free.so", "swapped-close.so"},
+                   fails + works + fails);
+}
+
+TEST(Replaced, ALibraryAtThePlaceOfAnotherReachesItsOwnRuntime) {
+    const std::string own = "there: fails 1, own error 1\n";
+    const Words both = {"libcudart.so.11", "libcudart.so.12"};
+    for (const std::string kind : {"two", "bare"}) // with build ids, and without
+        expect_as_bare({"replaced", both[0], both[1], kind + "-11.so", kind + "-12.so",
+                        kind + "-11.so", kind + "-12.so"},
+                       own + own + own + own);
+}
+
+TEST(Replaced, ARuntimeAtThePlaceOfAnotherIsCalledByItsOwnAddresses) {
+    const Outcome run =
+        Program({app("moved"), app("moved-first.so"), app("moved-second.so")}).run();
+    EXPECT_EQ(run.out, "there: 101\nthere: 101\n") << run.err;
+}
+
+TEST(Replaced, OneSiteReachesEveryFunctionItCalls) {
+    expect_as_bare({"onesite"}, "0: 1 0\n0: 1 0\n0: 1 0\n");
+}
+
 // A walk that forgets where it was takes 25 to the power of the layers.
 TEST(Deep, AHundredSitesAreResolvedInTime) {
     const auto started = std::chrono::steady_clock::now();

@@ -67,8 +67,16 @@ $(call DOORS_ADD,two-static.so,two.c,$(DOORS_STATIC))
 $(call DOORS_ADD,two-by-two-12.so,two-between.c,$(DOORS_NEEDED) $(DOORS)/two-12.so $(DOORS_RPATH),,$(DOORS)/two-12.so)
 $(call DOORS_ADD,two-main,two-main.c,)
 
-# Libraries that are loaded in turn.
+# Pairs of one layout, that are loaded in turn at one place; and one place for two functions.
 $(call DOORS_ADD,replaced,replaced.c,)
+$(call DOORS_ADD,swapped-close.so,swapped.c,-DCALLED=cudaIpcCloseMemHandle $(DOORS_RUNTIME))
+$(call DOORS_ADD,swapped-free.so,swapped.c,-DCALLED=cudaFree $(DOORS_RUNTIME))
+$(call DOORS_ADD,bare-11.so,two.c,-Xlinker --build-id=none $(DOORS)/libcudart.so.11 $(DOORS_RPATH),,$(DOORS)/libcudart.so.11)
+$(call DOORS_ADD,bare-12.so,two.c,-Xlinker --build-id=none $(DOORS)/libcudart.so.12 $(DOORS_RPATH),,$(DOORS)/libcudart.so.12)
+$(call DOORS_ADD,moved,moved.c,)
+$(call DOORS_ADD,onesite,onesite.c,$(DOORS_RUNTIME))
+$(call DOORS_ADD,moved-first.so,moved.c,-DMOVED_FIRST)
+$(call DOORS_ADD,moved-second.so,moved.c,-DMOVED_SECOND)
 
 # Eight layers of 25 libraries, each of which needs all of the next layer, and the last a runtime.
 DOORS_MADE += $(DOORS)/deep.so
