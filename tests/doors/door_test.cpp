@@ -88,6 +88,12 @@ const Door doors[] = {
     {"DefaultScopeWithDriverLoadedGlobally", "door", {"global"}, DRIVER},
     {"DefaultScopeWithSharedRuntime", "door-runtime", {"runtime-default"}, RUNTIME},
     {"DefaultScopeOfALocalLibrarysOwnDependency", "door", {"plugin", "plugin-default.so"}, DRIVER},
+    {"DefaultScopeWithRuntimeLoadedGlobally", "door", {"runtime-global"}, RUNTIME},
+    {"HandleOfTheProgramWithRuntimeLoadedGlobally", "door", {"runtime-self"}, RUNTIME},
+    {"DefaultScopeOfALocalLibrarysOwnRuntime",
+     "door",
+     {"plugin", "plugin-runtime-default.so"},
+     RUNTIME},
     {"HandleOfTheProgram", "door-driver", {"self"}, DRIVER},
     {"NextFromTheProgram", "door-driver", {"next"}, DRIVER}, // what comes next is gpushare
     {"GetProcAddressV1", "door", {"get1", "11030"}, DRIVER},
@@ -150,6 +156,29 @@ TEST(NoDriver, NorInThatOfALibraryWithoutTheDependency) {
     EXPECT_EQ(bare.out, "not found: undefined symbol: cuIpcCloseMemHandle\n");
     EXPECT_EQ(run.out, bare.out);
 }
+
+// The runtime's names, by every handle and with versions: found where they are found bare, and the
+// same is said where they are not.
+class Scopes : public testing::TestWithParam<Words> {};
+
+TEST_P(Scopes, HoldTheRuntimesNamesAsWithoutUs) {
+    Words line = GetParam();
+    for (auto &word : line)
+        word = word == "none" || word == "local" || word == "global" ? word : app(word);
+    Outcome bare;
+    const Outcome run = both(Program(line), &bare);
+    EXPECT_EQ(bare.status, 0) << bare.err;
+    EXPECT_NE(bare.out.find("default cudaMalloc: "), std::string::npos) << bare.out;
+    EXPECT_EQ(run.out, bare.out);
+    EXPECT_EQ(run.status, 0) << run.err;
+}
+INSTANTIATE_TEST_SUITE_P(All, Scopes,
+                         testing::Values(Words{"scopes", "none"}, Words{"scopes", "local"},
+                                         Words{"scopes", "global"}, Words{"scopes-runtime", "none"},
+                                         Words{"scopes", "none", "scopes-plugin.so"},
+                                         Words{"scopes", "local", "scopes-plugin.so"},
+                                         Words{"scopes", "global", "scopes-plugin.so"},
+                                         Words{"scopes", "none", "scopes-plugin-runtime.so"}));
 
 TEST(NoDriver, UnversionedSymbolsHaveNoVersion) {
     Outcome bare;
