@@ -217,6 +217,22 @@ TEST(Reloaded, ALibraryThatLoadedTheRuntimeMayBeUnloadedAndLoadedAgain) {
         << run.log;
 }
 
+// --- our own threads
+// -------------------------------------------------------------------------------
+
+// A thread's stack holds what the program's libraries keep in each thread (KiB).
+class Late : public testing::TestWithParam<int> {};
+
+TEST_P(Late, MemoryComesBackHoweverMuchAThreadBeginsWith) {
+    const Program program({app("late-" + std::to_string(GetParam()))});
+    const Outcome bare = program.run_bare(), run = program.run();
+    EXPECT_EQ(bare.out, "free: 0\ncame back: 1\n") << bare.err;
+    EXPECT_EQ(run.out, bare.out) << run.err << run.log;
+    EXPECT_EQ(run.status, 0);
+    EXPECT_TRUE(run.has("free-while-open", "cudaFree")) << run.log;
+}
+INSTANTIATE_TEST_SUITE_P(All, Late, testing::Values(1, 504, 1024, 10240));
+
 // --- several runtimes
 // ------------------------------------------------------------------------------
 

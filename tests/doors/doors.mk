@@ -56,6 +56,10 @@ $(call DOORS_ADD,scopes,scopes.c,)
 $(call DOORS_ADD,scopes-runtime,scopes.c,-DLINKED $(DOORS_RUNTIME))
 $(call DOORS_ADD,scopes-plugin.so,scopes.c,-DLIBRARY)
 $(call DOORS_ADD,scopes-plugin-runtime.so,scopes.c,-DLIBRARY $(DOORS_NEEDED) $(DOORS_RUNTIME))
+# Programs whose threads begin with so much of a library's own, in KiB.
+DOORS_LATE = $(call DOORS_ADD,kept-$(1).so,late.c,-DKEPT_HERE "-DKEPT=($(1) << 10)") \
+	$(call DOORS_ADD,late-$(1),late.c,$(DOORS)/kept-$(1).so $(DOORS_RUNTIME) -Xlinker -rpath=$(abspath $(DOORS)),,$(DOORS)/kept-$(1).so)
+$(foreach size,1 504 1024 10240,$(call DOORS_LATE,$(size)))
 $(call DOORS_ADD,statics,statics.cpp,$(DOORS_RUNTIME),$$(DOORS_CXX))
 
 # Two more runtimes, each with a state of its own and another name, and what is linked with them:
