@@ -162,14 +162,86 @@ unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id
     return length;
 }
 
-bool gps_module_of(const void *address, struct gps_module *module) {
+/* --- which module holds an address --- */
+
+#ifndef DLFO_EH_SEGMENT_TYPE /* the headers are older than 2.35 */
+struct dl_find_object {
+    unsigned long long dlfo_flags;
+    void *dlfo_map_start, *dlfo_map_end;
+    struct link_map *dlfo_link_map;
+    void *others[8];
+};
+int _dl_find_object(void *address, struct dl_find_object *found);
+#endif
+#pragma weak _dl_find_object
+
+/* A module and where its segments end. */
+struct place {
+    struct gps_module module;
+    uintptr_t end;
+    const void *address; /* that is looked for */
+};
+
+static bool is_inside(const struct place *place) {
+    return (uintptr_t)place->address - (uintptr_t)place->module.start <
+           place->end - (uintptr_t)place->module.start;
+}
+
+/* Sets the place to this module, and ends the search when the address is in it. */
+static int is_at(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct place *place = arg;
+    uintptr_t start = UINTPTR_MAX, end = 0;
+    (void)size;
+    place->module = (struct gps_module){info->dlpi_addr, NULL, info->dlpi_name, NULL};
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        const uintptr_t at = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_DYNAMIC)
+            place->module.dynamic = (const void *)at;
+        if (segment->p_type == PT_LOAD && at < start)
+            start = at & -(uintptr_t)FIRST_PAGE;
+        if (segment->p_type == PT_LOAD && at + segment->p_memsz > end)
+            end = at + segment->p_memsz;
+    }
+    place->module.start = (const void *)start;
+    place->end = end;
+    return is_inside(place);
+}
+
+static bool find_listed(const void *address, struct place *place) {
+    *place = (struct place){.address = address};
+    return dl_iterate_phdr(is_at, place) != 0;
+}
+
+static bool find(const void *address, struct place *place) {
     struct dl_find_object found;
+    if (!_dl_find_object)
+        return find_listed(address, place);
     if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
         return false;
     const struct link_map *map = found.dlfo_link_map;
-    *module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start};
+    place->module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start};
+    place->end = (uintptr_t)found.dlfo_map_end;
     return true;
 }
+
+bool gps_module_of(const void *address, struct gps_module *module) {
+    struct place place;
+    if (!find(address, &place))
+        return false;
+    *module = place.module;
+    return true;
+}
+
+bool gps_module_of_listed(const void *address, struct gps_module *module) {
+    struct place place;
+    if (!find_listed(address, &place))
+        return false;
+    *module = place.module;
+    return true;
+}
+
+/* --- whether it is still the same --- */
 
 /* A build id is compared in place where it lies in the first page: that one is there in every
  * module, what follows can be a hole. */
@@ -183,36 +255,40 @@ static uint64_t eight_bytes(uintptr_t where) {
     return value;
 }
 
-static uint64_t hash_of(const struct dl_find_object *found) {
-    const struct link_map *map = found->dlfo_link_map;
-    const uintptr_t start = (uintptr_t)found->dlfo_map_start;
+static uint64_t hash_of(const struct place *place) {
+    const uintptr_t start = (uintptr_t)place->module.start;
     uint64_t hash = 0xcbf29ce484222325u ^ start; /* FNV-1a */
-    for (const char *c = map->l_name; *c; c++)
+    for (const char *c = place->module.path; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    hash = (hash ^ ((uintptr_t)found->dlfo_map_end - start)) * 0x100000001b3u;
-    return (hash ^ ((uintptr_t)map->l_ld - start)) * 0x100000001b3u;
+    hash = (hash ^ (place->end - start)) * 0x100000001b3u;
+    return (hash ^ ((uintptr_t)place->module.dynamic - start)) * 0x100000001b3u;
 }
 
 struct gps_module_mark gps_module_mark_of(const void *address) {
-    struct dl_find_object found;
-    struct gps_module module;
+    struct place place;
     const uint8_t *id = NULL;
-    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0 ||
-        !gps_module_of(address, &module))
+    if (!find(address, &place))
         return (struct gps_module_mark){0, 0};
-    if (gps_module_build_id(&module, &id) && in_first_page((uintptr_t)id, module.start))
+    if (gps_module_build_id(&place.module, &id) && in_first_page((uintptr_t)id, place.module.start))
         return (struct gps_module_mark){(uintptr_t)id, eight_bytes((uintptr_t)id)};
-    return (struct gps_module_mark){0, hash_of(&found)};
+    return (struct gps_module_mark){0, hash_of(&place)};
 }
 
+static bool is_marked(const struct place *place, struct gps_module_mark mark) {
+    return mark.where ? in_first_page(mark.where, place->module.start) &&
+                            eight_bytes(mark.where) == mark.value
+                      : hash_of(place) == mark.value;
+}
+
+/* Every call of the runtime's functions from a library comes here: nothing is copied. */
 bool gps_module_has_mark(const void *address, struct gps_module_mark mark) {
     struct dl_find_object found;
-    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
-        return !mark.where && !mark.value;
-    if (mark.where)
-        return in_first_page(mark.where, found.dlfo_map_start) &&
+    struct place place;
+    if (mark.where && _dl_find_object)
+        return _dl_find_object((void *)(uintptr_t)address, &found) == 0 &&
+               in_first_page(mark.where, found.dlfo_map_start) &&
                eight_bytes(mark.where) == mark.value;
-    return hash_of(&found) == mark.value;
+    return find(address, &place) ? is_marked(&place, mark) : !mark.where && !mark.value;
 }
 
 struct each {
