@@ -88,13 +88,14 @@ $(call DOORS_ADD,moved-first.so,moved.c,-DMOVED_FIRST)
 $(call DOORS_ADD,moved-second.so,moved.c,-DMOVED_SECOND)
 
 # Eight layers of 25 libraries, each of which needs all of the next layer, and the last a runtime.
+DOORS_LD = $(shell $(CC) -print-prog-name=ld)
 DOORS_MADE += $(DOORS)/deep.so
 $(DOORS)/deep.so: $(DOORS_SRC)/deep.c $(DOORS)/libcudart.so.12 $(DOORS_SIM)
 	@mkdir -p $(DOORS)/deep; echo "  CC    $@"
 	echo | $(CC) -x c -fPIC -c - -o $(DOORS)/deep/empty.o
 	next=$(abspath $(DOORS)/libcudart.so.12); for layer in 8 7 6 5 4 3 2 1; do \
 		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do \
-			$(LD) -shared --no-as-needed -soname libdeep-$$layer-$$i.so -o $(DOORS)/deep/libdeep-$$layer-$$i.so \
+			$(DOORS_LD) -shared --no-as-needed -soname libdeep-$$layer-$$i.so -o $(DOORS)/deep/libdeep-$$layer-$$i.so \
 				$(DOORS)/deep/empty.o $$next --allow-shlib-undefined \
 				--rpath $(abspath $(DOORS)/deep):$(abspath $(DOORS)) || exit 1; done; \
 		next=$$(echo $(abspath $(DOORS))/deep/libdeep-$$layer-*.so); done; \
