@@ -4,6 +4,10 @@
  */
 #include "cuda_lookup.h"
 
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+
 #include "enter.h"
 #include "hooks.h"
 #include "lifecycle/lifecycle.h"
@@ -24,6 +28,11 @@ static const struct row {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
+static const void *const runtime[] = {
+#define RUNTIME(name, parameters, arguments) (const void *)name,
+#include "hooks.def"
+};
+
 /* A program that looks a copy up has found the driver: the configuration is read now if it was not.
  */
 static bool asks_for_writes(void) {
@@ -42,6 +51,13 @@ void *gps_lookup_substitute(void *address) {
 bool gps_lookup_is_ours(const void *address) {
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].exported == address || rows[i].wrapper == address)
+            return true;
+    return gps_lookup_is_runtime(address);
+}
+
+bool gps_lookup_is_runtime(const void *address) {
+    for (size_t i = 0; i < sizeof(runtime) / sizeof(runtime[0]); i++)
+        if (runtime[i] == address)
             return true;
     return false;
 }

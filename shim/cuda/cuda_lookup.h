@@ -8,5 +8,9 @@
  * the address itself. Attaches when the address lies in a libcuda. */
 void *gps_lookup_substitute(void *address);
 
-/* Whether an address is one of our own exported wrappers of driver functions. */
+/* Whether an address is one of our own exported functions, of the driver's names or the runtime's.
+ */
 bool gps_lookup_is_ours(const void *address);
+
+/* Whether it is one of the runtime's names. */
+bool gps_lookup_is_runtime(const void *address);

@@ -3,8 +3,10 @@
  *
  * The real look-up is made first, and what it answered is looked up by address (cuda_lookup.h):
  * names, suffixes and versions are never interpreted. One case needs care: a look-up in the global
- * scope (RTLD_DEFAULT, the main program's handle) finds our own export, also where no libcuda is to
- * be seen from there. Then we ask what comes after us, and last the caller's own scope.
+ * scope (RTLD_DEFAULT, the main program's handle) finds our own export, also where no libcuda and
+ * no libcudart is to be seen from there. Then we ask what comes after us, and last the caller's own
+ * scope. Where that has nothing, nothing is found. A driver function found there is substituted; of
+ * a runtime's, our export is the answer: a call of it finds the runtime by its own caller.
  */
 #include "resolver.h"
 
@@ -27,6 +29,7 @@ void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
 
 static const char *const names[] = {
 #define DRIVER(kind, name, parameters, arguments) #name,
+#define RUNTIME(name, parameters, arguments)      #name,
 #define WRITE(name, parameters, arguments, what)  #name,
 #include "hooks.def"
 };
@@ -52,28 +55,57 @@ BARE int gps_dl_wanted(void *handle, const char *name) {
     return name && handle != RTLD_NEXT && is_hooked(name);
 }
 
+/* What the program looks up. */
+struct wanted {
+    void *handle;
+    const char *name;
+    const char *version; /* NULL: dlsym */
+    const void *caller;
+};
+
+static void *real(const struct wanted *wanted, void *handle) {
+    return wanted->version ? gps_real_dlvsym(handle, wanted->name, wanted->version)
+                           : gps_real_dlsym(handle, wanted->name);
+}
+
 /* The definition in the caller's own dependencies. The main program has none beyond the global
  * scope. */
-static void *in_scope_of(const void *caller, const char *name) {
+static void *in_scope_of_caller(const struct wanted *wanted) {
     struct gps_module module;
-    if (!gps_module_of(caller, &module) || !*module.path)
+    if (!gps_module_of(wanted->caller, &module) || !*module.path)
         return NULL;
     void *scope = dlopen(module.path, RTLD_LAZY | RTLD_NOLOAD);
     if (!scope)
         return NULL;
-    void *found = gps_real_dlsym(scope, name);
+    void *found = real(wanted, scope);
     dlclose(scope); /* the caller itself keeps it loaded */
-    if (!found)
-        gps_real_dlsym(RTLD_NEXT, name); /* fails again: dlerror must say so, dlclose cleared it */
     return gps_lookup_is_ours(found) ? NULL : found;
 }
 
-static void *answer(void *found, void *handle, const char *name, const void *caller) {
-    int error = errno;
-    if (found && gps_lookup_is_ours(found)) {
-        found = gps_real_dlsym(RTLD_NEXT, name); /* next after us: we are the caller here */
-        if (!found && handle == RTLD_DEFAULT)
-            found = in_scope_of(caller, name);
+/* What would be found without us: what is next after us, for we are the caller here, or in the
+ * caller's own scope. The first is looked up again where nothing is found: dlerror must say so, and
+ * dlopen and dlclose have cleared it. */
+static void *behind_us(const struct wanted *wanted) {
+    void *found = real(wanted, RTLD_NEXT);
+    if (found || wanted->handle != RTLD_DEFAULT)
+        return found;
+    found = in_scope_of_caller(wanted);
+    if (!found)
+        real(wanted, RTLD_NEXT);
+    return found;
+}
+
+/* The look-up in the global scope comes from here, and leaves out what only the caller sees. */
+static bool is_answered(const struct wanted *wanted, const void *found) {
+    return found ? !gps_lookup_is_ours(found) : wanted->handle != RTLD_DEFAULT;
+}
+
+static void *answer(const struct wanted *wanted) {
+    const int error = errno;
+    void *found = real(wanted, wanted->handle);
+    if (!is_answered(wanted, found)) {
+        void *behind = behind_us(wanted);
+        found = behind && gps_lookup_is_runtime(found) ? found : behind;
     }
     if (found)
         found = gps_lookup_substitute(found);
@@ -82,9 +114,9 @@ static void *answer(void *found, void *handle, const char *name, const void *cal
 }
 
 void *gps_dlsym_hooked(void *handle, const char *name, void *caller) {
-    return answer(gps_real_dlsym(handle, name), handle, name, caller);
+    return answer(&(struct wanted){handle, name, NULL, caller});
 }
 
 void *gps_dlvsym_hooked(void *handle, const char *name, const char *version, void *caller) {
-    return answer(gps_real_dlvsym(handle, name, version), handle, name, caller);
+    return answer(&(struct wanted){handle, name, version, caller});
 }

@@ -4,52 +4,51 @@
  *
  * Forwards to which cudart? A process can hold several, loaded RTLD_LOCAL, so neither RTLD_NEXT nor
  * the first one found is right. Ours is the one that the caller's module would have reached without
- * us: it defines the name itself, or something it needs does; failing that any loaded object after
- * us. A caller that stands before us is an interposer that forwards: what it defines itself is
- * where the call came from. Found without dlsym (module.h), then kept by return address. A tail
- * call (`jmp cudaFree`) hides the module that made it: with several cudarts such a call can reach
- * another one's; see docs in README.
+ * us: it defines the name itself, or something it needs does, breadth first as the dynamic linker
+ * searches; failing that any loaded object after us. A caller that stands before us is an
+ * interposer that forwards: what it defines itself is where the call came from. Found without dlsym
+ * (module.h), then kept by return address and name. Libraries come and go, and others come to stand
+ * at their place: what is kept holds for one caller's module and one runtime, told by their marks.
+ * A tail call (`jmp cudaFree`) hides the module that made it: with several cudarts such a call can
+ * reach another one's; see docs in README.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "enter.h"
 #include "lifecycle/lifecycle.h"
 #include "stack/call.h"
+#include "stack/dependencies.h"
 #include "stack/module.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum {
-    CACHE = 1024 /* call sites; a power of two */,
-    NEIGHBOURS = 4,
-    NEEDS_DEPTH = 4,
-    WRITING = 1
+enum { CACHE = 1024 /* call sites; a power of two */, NEIGHBOURS = 4 };
+
+struct mark {
+    _Atomic uintptr_t where;
+    _Atomic uint64_t value;
 };
 
-/* One call site and the function it reaches; `site` is WRITING while the others change. */
+/* One call site and the function it reaches by one name. `version` is odd while the others change,
+ * and another one afterwards. They are read by acquiring loads and written by releasing stores:
+ * none moves past the look at the version behind it, or before it. */
 static struct entry {
-    _Atomic uintptr_t site;
+    _Atomic unsigned version;
+    _Atomic uintptr_t site; /* 0: empty */
+    _Atomic uintptr_t name; /* where our text of it lies */
     _Atomic uintptr_t function;
-    _Atomic uintptr_t home; /* load address of the module the function is in */
+    struct mark caller, home; /* of the modules of both */
 } cache[CACHE];
 
 struct search {
     const char *name;
-    const struct gps_module *needed_by;
     uintptr_t self;
     void *found;
-    unsigned depth;
     bool past_self;
 };
-
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 static bool try_any(void *arg, const struct gps_module *module) {
     struct search *search = arg;
@@ -59,30 +58,11 @@ static bool try_any(void *arg, const struct gps_module *module) {
     return search->found != NULL;
 }
 
-static bool is_needed(const struct gps_module *module, const struct gps_module *by) {
-    const char *soname = gps_module_soname(module);
-    return (soname && gps_module_needs(by, soname)) ||
-           gps_module_needs(by, base_name(module->path)) || gps_module_needs(by, module->path);
-}
-
-static void *in_needs_of(const struct gps_module *module, const char *name, uintptr_t self,
-                         unsigned depth);
-
 static bool try_needed(void *arg, const struct gps_module *module) {
     struct search *search = arg;
-    if (module->base == search->self || !*module->path || !is_needed(module, search->needed_by))
-        return false;
-    search->found = gps_module_symbol(module, search->name);
-    if (!search->found && search->depth)
-        search->found = in_needs_of(module, search->name, search->self, search->depth - 1);
+    if (module->base != search->self)
+        search->found = gps_module_symbol(module, search->name);
     return search->found != NULL;
-}
-
-static void *in_needs_of(const struct gps_module *module, const char *name, uintptr_t self,
-                         unsigned depth) {
-    struct search search = {.name = name, .needed_by = module, .self = self, .depth = depth};
-    gps_module_each(try_needed, &search);
-    return search.found;
 }
 
 struct order {
@@ -106,60 +86,98 @@ static void *find(const char *name, const void *site) {
     struct gps_module caller, self;
     if (!gps_module_of((const void *)(uintptr_t)&find, &self))
         return NULL;
-    void *found = NULL;
+    struct search search = {.name = name, .self = self.base};
     if (gps_module_of(site, &caller) && caller.base != self.base) {
         if (!stands_before_us(&caller, self.base))
-            found = gps_module_symbol(&caller, name);
-        for (unsigned depth = 0; !found && depth < NEEDS_DEPTH; depth++) /* nearest first */
-            found = in_needs_of(&caller, name, self.base, depth);
+            search.found = gps_module_symbol(&caller, name);
+        if (!search.found)
+            gps_dependencies_each(&caller, try_needed, &search);
     }
-    struct search any = {.name = name, .self = self.base};
-    if (!found)
-        gps_module_each(try_any, &any);
-    return found ? found : any.found;
+    if (!search.found)
+        gps_module_each(try_any, &search);
+    return search.found;
 }
 
-static uintptr_t home_of(uintptr_t function) {
+/* --- what is kept --- */
+
+static bool is_same(void *arg, const struct gps_module *module) {
+    return module->base == ((const struct gps_module *)arg)->base;
+}
+
+static bool is_kept_by_program(void *arg, const struct gps_module *module) {
+    if (*module->path)
+        return false;
+    return is_same(arg, module) || gps_dependencies_each(module, is_same, arg);
+}
+
+/* The program itself and what it is linked with stay: no look-up is needed to see that they did. */
+static struct gps_module_mark mark_of(uintptr_t address) {
     struct gps_module module;
-    return gps_module_of((const void *)function, &module) ? module.base : 0;
+    if (gps_module_of((const void *)address, &module) &&
+        gps_module_each(is_kept_by_program, &module))
+        return (struct gps_module_mark){GPS_MODULE_PERMANENT, 0};
+    return gps_module_mark_of((const void *)address);
 }
 
-static void remember(struct entry *entry, uintptr_t site, uintptr_t function) {
-    uintptr_t was = atomic_load(&entry->site);
-    if (was == WRITING || !atomic_compare_exchange_strong(&entry->site, &was, WRITING))
+static void store_mark(struct mark *mark, struct gps_module_mark value) {
+    atomic_store_explicit(&mark->where, value.where, memory_order_release);
+    atomic_store_explicit(&mark->value, value.value, memory_order_release);
+}
+
+static void remember(struct entry *entry, const char *name, uintptr_t site, uintptr_t function) {
+    const struct gps_module_mark caller = mark_of(site), home = mark_of(function);
+    unsigned version = atomic_load(&entry->version);
+    if ((version & 1) || !atomic_compare_exchange_strong(&entry->version, &version, version + 1))
         return; /* another thread writes it; this site is looked up again next time */
-    atomic_store(&entry->function, function);
-    atomic_store(&entry->home, home_of(function));
-    atomic_store(&entry->site, site);
+    atomic_store_explicit(&entry->site, site, memory_order_release);
+    atomic_store_explicit(&entry->name, (uintptr_t)name, memory_order_release);
+    atomic_store_explicit(&entry->function, function, memory_order_release);
+    store_mark(&entry->caller, caller);
+    store_mark(&entry->home, home);
+    atomic_store_explicit(&entry->version, version + 2, memory_order_release);
 }
 
-/* The look-up of the function's module (13 ns) notices a cudart that was unloaded since. */
-static void *recall(struct entry *entry, uintptr_t site) {
+static struct gps_module_mark load_mark(const struct mark *mark) {
+    return (struct gps_module_mark){atomic_load_explicit(&mark->where, memory_order_acquire),
+                                    atomic_load_explicit(&mark->value, memory_order_acquire)};
+}
+
+static bool is_there(uintptr_t address, struct gps_module_mark mark) {
+    return mark.where == GPS_MODULE_PERMANENT || gps_module_has_mark((const void *)address, mark);
+}
+
+/* NULL: the entry has changed, or one of the two modules has. A look-up of a module takes 13 ns. */
+static void *recall(const struct entry *entry, uintptr_t site, unsigned version) {
     const uintptr_t function = atomic_load_explicit(&entry->function, memory_order_acquire);
-    const uintptr_t home = atomic_load_explicit(&entry->home, memory_order_acquire);
-    const bool same = atomic_load_explicit(&entry->site, memory_order_acquire) == site;
-    return same && home_of(function) == home ? (void *)function : NULL;
+    const struct gps_module_mark caller = load_mark(&entry->caller), home = load_mark(&entry->home);
+    if ((version & 1) || atomic_load_explicit(&entry->version, memory_order_relaxed) != version)
+        return NULL;
+    return is_there(site, caller) && is_there(function, home) ? (void *)function : NULL;
 }
 
-/* A call site belongs to one function, so the return address is the whole key. */
+/* A call site can reach for several names: a foreign function interface has one for all. */
 static void *resolve(const char *name, const void *caller) {
     const uintptr_t site = (uintptr_t)caller;
-    const size_t first = (site * 0x9e3779b97f4a7c15u) >> 54;
+    const size_t first = ((site + (uintptr_t)name) * 0x9e3779b97f4a7c15u) >> 54;
     struct entry *room = &cache[first];
     for (size_t i = 0; i < NEIGHBOURS; i++) {
         struct entry *entry = &cache[(first + i) & (CACHE - 1)];
+        const unsigned version = atomic_load_explicit(&entry->version, memory_order_acquire);
         const uintptr_t found = atomic_load_explicit(&entry->site, memory_order_acquire);
-        void *function = found == site ? recall(entry, site) : NULL;
+        const bool same =
+            found == site &&
+            atomic_load_explicit(&entry->name, memory_order_acquire) == (uintptr_t)name;
+        void *function = same ? recall(entry, site, version) : NULL;
         if (function)
             return function;
-        if (!found || found == site) {
+        if (!found || same) {
             room = entry;
             break;
         }
     }
     void *found = find(name, caller);
     if (found)
-        remember(room, site, (uintptr_t)found);
+        remember(room, name, site, (uintptr_t)found);
     return found;
 }
 

@@ -1,19 +1,46 @@
 /* thread.c - see thread.h. */
 #include "thread.h"
 
+#include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stddef.h>
 
-#define STACK (512u << 10) /* what the program's libraries keep in each thread comes out of it */
+enum { OURS = 512 << 10 };
 
-bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
+/* The linker does not say how much of it lies on the stack: all that there is, at most. */
+static int add_thread_local(struct dl_phdr_info *info, size_t size, void *arg) {
+    size_t *sum = arg;
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            *sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+    return 0;
+}
+
+/* 0: the size that the program's own threads have. */
+static int start(size_t stack, void *(*fn)(void *arg), void *arg) {
     pthread_attr_t attributes;
     pthread_t thread;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
+    int code = pthread_attr_init(&attributes);
+    if (code != 0)
+        return code;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
-    const bool started = pthread_create(&thread, &attributes, fn, arg) == 0;
+    if (stack)
+        pthread_attr_setstacksize(&attributes, stack);
+    code = pthread_create(&thread, &attributes, fn, arg);
     pthread_attr_destroy(&attributes);
-    return started;
+    return code;
+}
+
+/* What the program's libraries keep in each thread comes out of its stack, so it comes on top of
+ * what we need. A thread that has too little left starts, and fails in the middle of its work. */
+bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
+    size_t kept = 0;
+    dl_iterate_phdr(add_thread_local, &kept);
+    const size_t stacks[] = {OURS + kept, 4 * OURS + kept, 16 * OURS + kept, 0};
+    int code = EINVAL;
+    for (size_t i = 0; code == EINVAL && i < sizeof(stacks) / sizeof(stacks[0]); i++)
+        code = start(stacks[i], fn, arg);
+    return code == 0;
 }

@@ -15,6 +15,8 @@
 #define BARE __attribute__((no_sanitize("address", "undefined", "thread"), no_builtin))
 #endif
 
+enum { FIRST_PAGE = 4096 };
+
 struct tables {
     const ElfW(Sym) * symbols;
     const char *strings;
@@ -104,26 +106,29 @@ BARE void *gps_module_symbol(const struct gps_module *module, const char *name) 
     return symbol ? (void *)(module->base + symbol->st_value) : NULL;
 }
 
-static const char *string_at(const struct gps_module *module, ElfW(Sxword) tag, unsigned nth) {
+static bool first_of_all(void *arg, const char *name) {
+    *(const char **)arg = name;
+    return true;
+}
+
+static void each_name(const struct gps_module *module, ElfW(Sxword) tag, gps_module_name_fn *fn,
+                      void *arg) {
     struct tables tables;
     if (!read_tables(module, &tables))
-        return NULL;
+        return;
     for (const ElfW(Dyn) *entry = module->dynamic; entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == tag && nth-- == 0)
-            return tables.strings + entry->d_un.d_val;
-    return NULL;
+        if (entry->d_tag == tag && fn(arg, tables.strings + entry->d_un.d_val))
+            return;
 }
 
 const char *gps_module_soname(const struct gps_module *module) {
-    return string_at(module, DT_SONAME, 0);
+    const char *soname = NULL;
+    each_name(module, DT_SONAME, first_of_all, &soname);
+    return soname;
 }
 
-bool gps_module_needs(const struct gps_module *module, const char *soname) {
-    const char *needed;
-    for (unsigned nth = 0; (needed = string_at(module, DT_NEEDED, nth)) != NULL; nth++)
-        if (strcmp(needed, soname) == 0)
-            return true;
-    return false;
+void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg) {
+    each_name(module, DT_NEEDED, fn, arg);
 }
 
 static unsigned find_build_id(const uint8_t *notes, size_t size, const uint8_t **id) {
@@ -146,7 +151,7 @@ static unsigned find_build_id(const uint8_t *notes, size_t size, const uint8_t *
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id) {
     const ElfW(Ehdr) *header = module->start;
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > 4096)
+        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > FIRST_PAGE)
         return 0;
     const ElfW(Phdr) *segments = (const void *)((const char *)module->start + header->e_phoff);
     unsigned length = 0;
@@ -157,13 +162,133 @@ unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id
     return length;
 }
 
-bool gps_module_of(const void *address, struct gps_module *module) {
+/* --- which module holds an address --- */
+
+#ifndef DLFO_EH_SEGMENT_TYPE /* the headers are older than 2.35 */
+struct dl_find_object {
+    unsigned long long dlfo_flags;
+    void *dlfo_map_start, *dlfo_map_end;
+    struct link_map *dlfo_link_map;
+    void *others[8];
+};
+int _dl_find_object(void *address, struct dl_find_object *found);
+#endif
+#pragma weak _dl_find_object
+
+/* A module and where its segments end. */
+struct place {
+    struct gps_module module;
+    uintptr_t end;
+    const void *address; /* that is looked for */
+};
+
+static bool is_inside(const struct place *place) {
+    return (uintptr_t)place->address - (uintptr_t)place->module.start <
+           place->end - (uintptr_t)place->module.start;
+}
+
+/* Sets the place to this module, and ends the search when the address is in it. */
+static int is_at(struct dl_phdr_info *info, size_t size, void *arg) {
+    struct place *place = arg;
+    uintptr_t start = UINTPTR_MAX, end = 0;
+    (void)size;
+    place->module = (struct gps_module){info->dlpi_addr, NULL, info->dlpi_name, NULL};
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        const uintptr_t at = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_DYNAMIC)
+            place->module.dynamic = (const void *)at;
+        if (segment->p_type == PT_LOAD && at < start)
+            start = at & -(uintptr_t)FIRST_PAGE;
+        if (segment->p_type == PT_LOAD && at + segment->p_memsz > end)
+            end = at + segment->p_memsz;
+    }
+    place->module.start = (const void *)start;
+    place->end = end;
+    return is_inside(place);
+}
+
+static bool find_listed(const void *address, struct place *place) {
+    *place = (struct place){.address = address};
+    return dl_iterate_phdr(is_at, place) != 0;
+}
+
+static bool find(const void *address, struct place *place) {
     struct dl_find_object found;
+    if (!_dl_find_object)
+        return find_listed(address, place);
     if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
         return false;
     const struct link_map *map = found.dlfo_link_map;
-    *module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start};
+    place->module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start};
+    place->end = (uintptr_t)found.dlfo_map_end;
     return true;
+}
+
+bool gps_module_of(const void *address, struct gps_module *module) {
+    struct place place;
+    if (!find(address, &place))
+        return false;
+    *module = place.module;
+    return true;
+}
+
+bool gps_module_of_listed(const void *address, struct gps_module *module) {
+    struct place place;
+    if (!find_listed(address, &place))
+        return false;
+    *module = place.module;
+    return true;
+}
+
+/* --- whether it is still the same --- */
+
+/* A build id is compared in place where it lies in the first page: that one is there in every
+ * module, what follows can be a hole. */
+static bool in_first_page(uintptr_t where, const void *start) {
+    return where - (uintptr_t)start <= FIRST_PAGE - sizeof(uint64_t);
+}
+
+static uint64_t eight_bytes(uintptr_t where) {
+    uint64_t value;
+    memcpy(&value, (const void *)where, sizeof(value));
+    return value;
+}
+
+static uint64_t hash_of(const struct place *place) {
+    const uintptr_t start = (uintptr_t)place->module.start;
+    uint64_t hash = 0xcbf29ce484222325u ^ start; /* FNV-1a */
+    for (const char *c = place->module.path; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    hash = (hash ^ (place->end - start)) * 0x100000001b3u;
+    return (hash ^ ((uintptr_t)place->module.dynamic - start)) * 0x100000001b3u;
+}
+
+struct gps_module_mark gps_module_mark_of(const void *address) {
+    struct place place;
+    const uint8_t *id = NULL;
+    if (!find(address, &place))
+        return (struct gps_module_mark){0, 0};
+    if (gps_module_build_id(&place.module, &id) && in_first_page((uintptr_t)id, place.module.start))
+        return (struct gps_module_mark){(uintptr_t)id, eight_bytes((uintptr_t)id)};
+    return (struct gps_module_mark){0, hash_of(&place)};
+}
+
+static bool is_marked(const struct place *place, struct gps_module_mark mark) {
+    return mark.where ? in_first_page(mark.where, place->module.start) &&
+                            eight_bytes(mark.where) == mark.value
+                      : hash_of(place) == mark.value;
+}
+
+/* Every call of the runtime's functions from a library comes here: nothing is copied. */
+bool gps_module_has_mark(const void *address, struct gps_module_mark mark) {
+    struct dl_find_object found;
+    struct place place;
+    if (mark.where && _dl_find_object)
+        return _dl_find_object((void *)(uintptr_t)address, &found) == 0 &&
+               in_first_page(mark.where, found.dlfo_map_start) &&
+               eight_bytes(mark.where) == mark.value;
+    return find(address, &place) ? is_marked(&place, mark) : !mark.where && !mark.value;
 }
 
 struct each {

@@ -28,9 +28,26 @@ void *gps_module_symbol(const struct gps_module *module, const char *name);
 /* The module whose segments contain an address. False: none does (JIT code). Takes 13 ns. */
 bool gps_module_of(const void *address, struct gps_module *module);
 
-/* The build id of a module of gps_module_of, found through its ELF header in memory. Returns the
- * number of bytes; 0: it has none. */
+/* The same by the list of all modules, where libc is older than 2.35. Takes the linker's lock. */
+bool gps_module_of_listed(const void *address, struct gps_module *module);
+
+/* Its build id, found by its ELF header in memory: the number of bytes, 0 where it has none. */
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id);
+
+/* What tells a module from another one that is loaded at its place later: eight bytes of its build
+ * id and where they lie, or a hash of its path and layout where it has none. */
+struct gps_module_mark {
+    uintptr_t where; /* 0: there is no build id, or no module */
+    uint64_t value;
+};
+enum { GPS_MODULE_PERMANENT = 1 }; /* for `where`, of a module that is never unloaded */
+
+/* The mark of the module that holds an address. */
+struct gps_module_mark gps_module_mark_of(const void *address);
+
+/* Whether the module that holds the address now is the one with the mark. Async-signal-safe,
+ * with a libc of 2.35 or later. */
+bool gps_module_has_mark(const void *address, struct gps_module_mark mark);
 
 /* DT_SONAME, or NULL. */
 const char *gps_module_soname(const struct gps_module *module);
@@ -40,8 +57,9 @@ const char *gps_module_soname(const struct gps_module *module);
 typedef bool gps_module_fn(void *arg, const struct gps_module *module);
 bool gps_module_each(gps_module_fn *fn, void *arg);
 
-/* Whether the module needs the library `soname` (DT_NEEDED). */
-bool gps_module_needs(const struct gps_module *module, const char *soname);
+/* The names of what a module needs (DT_NEEDED) in their order, until fn returns true. */
+typedef bool gps_module_name_fn(void *arg, const char *soname);
+void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg);
 
 /* The address of a symbol of libc itself, even if another library interposes it; for dlsym and
  * dlvsym. Uses no libc and no instrumented code, because sanitizer runtimes call it while they

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <tuple>
 
@@ -87,6 +88,12 @@ const Door doors[] = {
     {"DefaultScopeWithDriverLoadedGlobally", "door", {"global"}, DRIVER},
     {"DefaultScopeWithSharedRuntime", "door-runtime", {"runtime-default"}, RUNTIME},
     {"DefaultScopeOfALocalLibrarysOwnDependency", "door", {"plugin", "plugin-default.so"}, DRIVER},
+    {"DefaultScopeWithRuntimeLoadedGlobally", "door", {"runtime-global"}, RUNTIME},
+    {"HandleOfTheProgramWithRuntimeLoadedGlobally", "door", {"runtime-self"}, RUNTIME},
+    {"DefaultScopeOfALocalLibrarysOwnRuntime",
+     "door",
+     {"plugin", "plugin-runtime-default.so"},
+     RUNTIME},
     {"HandleOfTheProgram", "door-driver", {"self"}, DRIVER},
     {"NextFromTheProgram", "door-driver", {"next"}, DRIVER}, // what comes next is gpushare
     {"GetProcAddressV1", "door", {"get1", "11030"}, DRIVER},
@@ -150,6 +157,29 @@ TEST(NoDriver, NorInThatOfALibraryWithoutTheDependency) {
     EXPECT_EQ(run.out, bare.out);
 }
 
+// The runtime's names, by every handle and with versions: found where they are found bare, and the
+// same is said where they are not.
+class Scopes : public testing::TestWithParam<Words> {};
+
+TEST_P(Scopes, HoldTheRuntimesNamesAsWithoutUs) {
+    Words line = GetParam();
+    for (auto &word : line)
+        word = word == "none" || word == "local" || word == "global" ? word : app(word);
+    Outcome bare;
+    const Outcome run = both(Program(line), &bare);
+    EXPECT_EQ(bare.status, 0) << bare.err;
+    EXPECT_NE(bare.out.find("default cudaMalloc: "), std::string::npos) << bare.out;
+    EXPECT_EQ(run.out, bare.out);
+    EXPECT_EQ(run.status, 0) << run.err;
+}
+INSTANTIATE_TEST_SUITE_P(All, Scopes,
+                         testing::Values(Words{"scopes", "none"}, Words{"scopes", "local"},
+                                         Words{"scopes", "global"}, Words{"scopes-runtime", "none"},
+                                         Words{"scopes", "none", "scopes-plugin.so"},
+                                         Words{"scopes", "local", "scopes-plugin.so"},
+                                         Words{"scopes", "global", "scopes-plugin.so"},
+                                         Words{"scopes", "none", "scopes-plugin-runtime.so"}));
+
 TEST(NoDriver, UnversionedSymbolsHaveNoVersion) {
     Outcome bare;
     const Outcome run = both(Program({app("door"), "dlvsym"}), &bare);
@@ -186,6 +216,22 @@ TEST(Reloaded, ALibraryThatLoadedTheRuntimeMayBeUnloadedAndLoadedAgain) {
                                                   {"double-free", "cudaFree"}}))
         << run.log;
 }
+
+// --- our own threads
+// -------------------------------------------------------------------------------
+
+// A thread's stack holds what the program's libraries keep in each thread (KiB).
+class Late : public testing::TestWithParam<int> {};
+
+TEST_P(Late, MemoryComesBackHoweverMuchAThreadBeginsWith) {
+    const Program program({app("late-" + std::to_string(GetParam()))});
+    const Outcome bare = program.run_bare(), run = program.run();
+    EXPECT_EQ(bare.out, "free: 0\ncame back: 1\n") << bare.err;
+    EXPECT_EQ(run.out, bare.out) << run.err << run.log;
+    EXPECT_EQ(run.status, 0);
+    EXPECT_TRUE(run.has("free-while-open", "cudaFree")) << run.log;
+}
+INSTANTIATE_TEST_SUITE_P(All, Late, testing::Values(1, 504, 1024, 10240));
 
 // --- several runtimes
 // ------------------------------------------------------------------------------
@@ -224,6 +270,49 @@ TEST(TwoRuntimes, AlsoThroughALibraryInBetween) {
 
 TEST(TwoRuntimes, AlsoBesideAStaticOne) {
     expect_own_runtimes({"two-static.so", "two-13.so", "two-11.so", "two-12.so"});
+}
+
+// Every library of the pair stands where the other stood, and nothing but the program can tell.
+void expect_as_bare(const Words &words, const std::string &expected) {
+    Words line = {app(words[0])};
+    for (size_t i = 1; i < words.size(); i++)
+        line.push_back(app(words[i]));
+    const Outcome bare = Program(line).run_bare(), run = Program(line).run();
+    EXPECT_EQ(bare.out, expected);
+    EXPECT_EQ(run.out, expected) << run.err;
+}
+
+TEST(Replaced, ALibraryAtThePlaceOfAnotherCallsItsOwnFunction) {
+    const std::string fails = "there: fails 1, own error 1\n",
+                      works = "there: fails 0, own error 0\n";
+    expect_as_bare({"replaced", "swapped-close.so", "swapped-free.so", "swapped-close.so"},
+                   fails + works + fails);
+}
+
+TEST(Replaced, ALibraryAtThePlaceOfAnotherReachesItsOwnRuntime) {
+    const std::string own = "there: fails 1, own error 1\n";
+    const Words both = {"libcudart.so.11", "libcudart.so.12"};
+    for (const std::string kind : {"two", "bare"}) // with build ids, and without
+        expect_as_bare({"replaced", both[0], both[1], kind + "-11.so", kind + "-12.so",
+                        kind + "-11.so", kind + "-12.so"},
+                       own + own + own + own);
+}
+
+TEST(Replaced, ARuntimeAtThePlaceOfAnotherIsCalledByItsOwnAddresses) {
+    const Outcome run =
+        Program({app("moved"), app("moved-first.so"), app("moved-second.so")}).run();
+    EXPECT_EQ(run.out, "there: 101\nthere: 101\n") << run.err;
+}
+
+TEST(Replaced, OneSiteReachesEveryFunctionItCalls) {
+    expect_as_bare({"onesite"}, "0: 1 0\n0: 1 0\n0: 1 0\n");
+}
+
+// A walk that forgets where it was takes 25 to the power of the layers.
+TEST(Deep, AHundredSitesAreResolvedInTime) {
+    const auto started = std::chrono::steady_clock::now();
+    expect_as_bare({"replaced", "libcudart.so.11", "deep.so"}, "there: fails 0, own error 1\n");
+    EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(2));
 }
 
 // --- other interposers

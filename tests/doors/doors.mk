@@ -36,6 +36,7 @@ $(call DOORS_ADD,plugin-under-driver.so,plugin.c,-DPLUGIN_DRIVER)
 $(call DOORS_ADD,plugin-under-runtime.so,plugin.c,-DPLUGIN_RUNTIME)
 $(call DOORS_ADD,plugin-default.so,plugin.c,-DPLUGIN_DEFAULT $(DOORS_NEEDED) $(DOORS_DRIVER))
 $(call DOORS_ADD,plugin-default-none.so,plugin.c,-DPLUGIN_DEFAULT)
+$(call DOORS_ADD,plugin-runtime-default.so,plugin.c,-DPLUGIN_RUNTIME_DEFAULT $(DOORS_NEEDED) $(DOORS_RUNTIME))
 $(call DOORS_ADD,plugin-next.so,plugin.c,-DPLUGIN_NEXT $(DOORS_NEEDED) $(DOORS_DRIVER))
 $(call DOORS_ADD,procaddr,procaddr.c,)
 $(call DOORS_ADD,threads,threads.c,)
@@ -51,6 +52,14 @@ $(call DOORS_ADD,quiet,quiet.c,)
 $(call DOORS_ADD,codes,codes.c,$(DOORS_DRIVER) $(DOORS_RUNTIME))
 $(call DOORS_ADD,harm,harm.c,$(DOORS_RUNTIME))
 $(call DOORS_ADD,lookups,lookups.c,)
+$(call DOORS_ADD,scopes,scopes.c,)
+$(call DOORS_ADD,scopes-runtime,scopes.c,-DLINKED $(DOORS_RUNTIME))
+$(call DOORS_ADD,scopes-plugin.so,scopes.c,-DLIBRARY)
+$(call DOORS_ADD,scopes-plugin-runtime.so,scopes.c,-DLIBRARY $(DOORS_NEEDED) $(DOORS_RUNTIME))
+# Programs whose threads begin with so much of a library's own, in KiB.
+DOORS_LATE = $(call DOORS_ADD,kept-$(1).so,late.c,-DKEPT_HERE "-DKEPT=($(1) << 10)") \
+	$(call DOORS_ADD,late-$(1),late.c,$(DOORS)/kept-$(1).so $(DOORS_RUNTIME) -Xlinker -rpath=$(abspath $(DOORS)),,$(DOORS)/kept-$(1).so)
+$(foreach size,1 504 1024 10240,$(call DOORS_LATE,$(size)))
 $(call DOORS_ADD,statics,statics.cpp,$(DOORS_RUNTIME),$$(DOORS_CXX))
 
 # Two more runtimes, each with a state of its own and another name, and what is linked with them:
@@ -66,6 +75,32 @@ $(call DOORS_ADD,two-13.so,two.c,$(DOORS_RUNTIME))
 $(call DOORS_ADD,two-static.so,two.c,$(DOORS_STATIC))
 $(call DOORS_ADD,two-by-two-12.so,two-between.c,$(DOORS_NEEDED) $(DOORS)/two-12.so $(DOORS_RPATH),,$(DOORS)/two-12.so)
 $(call DOORS_ADD,two-main,two-main.c,)
+
+# Pairs of one layout, that are loaded in turn at one place; and one place for two functions.
+$(call DOORS_ADD,replaced,replaced.c,)
+$(call DOORS_ADD,swapped-close.so,swapped.c,-DCALLED=cudaIpcCloseMemHandle $(DOORS_RUNTIME))
+$(call DOORS_ADD,swapped-free.so,swapped.c,-DCALLED=cudaFree $(DOORS_RUNTIME))
+$(call DOORS_ADD,bare-11.so,two.c,-Xlinker --build-id=none $(DOORS)/libcudart.so.11 $(DOORS_RPATH),,$(DOORS)/libcudart.so.11)
+$(call DOORS_ADD,bare-12.so,two.c,-Xlinker --build-id=none $(DOORS)/libcudart.so.12 $(DOORS_RPATH),,$(DOORS)/libcudart.so.12)
+$(call DOORS_ADD,moved,moved.c,)
+$(call DOORS_ADD,onesite,onesite.c,$(DOORS_RUNTIME))
+$(call DOORS_ADD,moved-first.so,moved.c,-DMOVED_FIRST)
+$(call DOORS_ADD,moved-second.so,moved.c,-DMOVED_SECOND)
+
+# Eight layers of 25 libraries, each of which needs all of the next layer, and the last a runtime.
+DOORS_LD = $(shell $(CC) -print-prog-name=ld)
+DOORS_MADE += $(DOORS)/deep.so
+$(DOORS)/deep.so: $(DOORS_SRC)/deep.c $(DOORS)/libcudart.so.12 $(DOORS_SIM)
+	@mkdir -p $(DOORS)/deep; echo "  CC    $@"
+	echo | $(CC) -x c -fPIC -c - -o $(DOORS)/deep/empty.o
+	next=$(abspath $(DOORS)/libcudart.so.12); for layer in 8 7 6 5 4 3 2 1; do \
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do \
+			$(DOORS_LD) -shared --no-as-needed -soname libdeep-$$layer-$$i.so -o $(DOORS)/deep/libdeep-$$layer-$$i.so \
+				$(DOORS)/deep/empty.o $$next --allow-shlib-undefined \
+				--rpath $(abspath $(DOORS)/deep):$(abspath $(DOORS)) || exit 1; done; \
+		next=$$(echo $(abspath $(DOORS))/deep/libdeep-$$layer-*.so); done; \
+	$(DOORS_C) -shared -fPIC $< $(DOORS_NEEDED) $$next -o $@ -Xlinker -rpath=$(abspath $(DOORS)/deep) \
+		-Xlinker --allow-shlib-undefined
 
 # The same program with each sanitizer, its runtime in the program. What a machine lacks is not made,
 # and its test skips.

@@ -18,7 +18,7 @@
 #include "util/descriptor_passing.h"
 
 /* The time to wait for a request while as many connections as possible are open. */
-#define SHORT_PATIENCE (GPS_SECOND / 10)
+#define SHORT_PATIENCE (20 * UINT64_C(1000000)) /* ns; below what clients wait for an answer */
 
 /* --- replies --- */
 

@@ -117,6 +117,11 @@ static int through(const char *door, char **rest) {
     if (strcmp(door, "global") == 0)
         return library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL),
                driver_walk_found(by_default);
+    if (strcmp(door, "runtime-global") == 0)
+        return dlopen("libcudart.so.13", RTLD_NOW | RTLD_GLOBAL), runtime_walk_found(by_default);
+    if (strcmp(door, "runtime-self") == 0)
+        return dlopen("libcudart.so.13", RTLD_NOW | RTLD_GLOBAL), library = dlopen(NULL, RTLD_NOW),
+                                                                  runtime_walk_found(by_handle);
     if (strcmp(door, "default") == 0)
         return driver_walk_found(by_default);
     if (strcmp(door, "self") == 0)
@@ -181,8 +186,6 @@ int main(int argc, char **argv) {
         flags = argc > 3 ? strtoull(argv[3], NULL, 0) : 0;
         return driver_walk_found(by_entry);
     }
-#else
-    (void)runtime_walk_found;
 #endif
     return argc > 1 ? through(door, argv + 2) : 2;
 }

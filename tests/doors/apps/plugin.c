@@ -1,13 +1,16 @@
 /*
  * plugin.c - a library that a program loads. What it is linked with and how it finds its functions
- * is up to the build: PLUGIN_DRIVER, PLUGIN_RUNTIME, PLUGIN_DEFAULT, PLUGIN_NEXT.
+ * is up to the build: PLUGIN_DRIVER, PLUGIN_RUNTIME, PLUGIN_DEFAULT, PLUGIN_RUNTIME_DEFAULT,
+ * PLUGIN_NEXT.
  */
 #if defined(PLUGIN_DRIVER)
 #define LINKED_DRIVER
 #elif defined(PLUGIN_RUNTIME)
 #define LINKED_RUNTIME
 #endif
-#if defined(PLUGIN_RUNTIME)
+#if defined(PLUGIN_RUNTIME) || defined(PLUGIN_RUNTIME_DEFAULT)
+#include <dlfcn.h>
+
 #include "runtime.h"
 #else
 #include "driver.h"
@@ -38,6 +41,10 @@ static void *by_default(const char *name) {
 }
 
 int plugin_walk(void) {
+#ifdef PLUGIN_RUNTIME_DEFAULT
+    return runtime_walk_found(by_default);
+#else
     return driver_walk_found(by_default);
+#endif
 }
 #endif
