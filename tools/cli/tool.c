@@ -43,6 +43,15 @@ void tool_warn(const char *format, ...) {
     va_end(args);
 }
 
+void tool_error_in(void *arg, const char *file, unsigned line, const char *text) {
+    (void)arg;
+    fflush(stdout);
+    if (line > 0)
+        fprintf(stderr, "%s:%u: %s\n", file, line, text);
+    else
+        fprintf(stderr, "%s: %s\n", file, text);
+}
+
 void tool_no_memory(void) {
     tool_error("out of memory");
     exit(!running || running->usage_status == TOOL_USAGE ? TOOL_FAILED : TOOL_RUN_FAILED);

@@ -77,6 +77,9 @@ void tool_help_options(const struct tool_verb *verb);
 /* "gpushare: ls: ..." on stderr, with the name of the verb that runs. */
 void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "file:line: message" on stderr, as compilers do; a gps_config_error_fn. Line 0: of the whole
+ * file. */
+void tool_error_in(void *arg, const char *file, unsigned line, const char *message);
 
 /* realloc for an array of `count` elements; NULL starts one. Exits when there is no memory. */
 void *tool_resize(void *array, size_t count, size_t element);

@@ -3,7 +3,6 @@
  */
 #include "report_model.h"
 
-#include "cli/configuration.h"
 #include "cli/tool.h"
 #include "logs/log_line.h"
 
@@ -24,7 +23,7 @@ bool report_level(const char *option, enum gps_level *level) {
 
 bool report_suppressions(const char *option, struct suppressions *suppressions) {
     *suppressions = (struct suppressions){NULL, 0};
-    return !option || suppress_read(suppressions, option, configuration_error, NULL) == 0;
+    return !option || suppress_read(suppressions, option, tool_error_in, NULL) == 0;
 }
 
 void report_make(struct report *report, enum gps_level level,

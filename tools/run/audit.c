@@ -4,14 +4,17 @@
  * The whole command line is checked before the command starts, for that may run for days.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit_logs.h"
-#include "audit_member.h"
 #include "cli/tool.h"
 #include "descendants.h"
+#include "directory/lease.h"
+#include "directory/orphans.h"
+#include "directory/view.h"
 #include "launch.h"
 #include "report/report_format.h"
 
@@ -76,6 +79,47 @@ static bool prepare(const struct audit *audit) {
            launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
 }
 
+/* --- during --- */
+
+/* The audit is one of the processes that share. The last of them to leave the directory removes the
+ * records of those that have ended: so, with an audit among them, a process that opens a handle too
+ * late still learns whose memory it was. */
+struct member {
+    struct gps_store store;
+    struct gps_lease lease;
+    bool joined;
+};
+
+/* Joins the directory that the environment names, which is made if need be. */
+static bool join(struct member *member) {
+    struct gps_owner self;
+    struct view_place place;
+    view_place_get(&place);
+    if (view_store(&place, true, &member->store) != 0)
+        return false;
+    gps_owner_self(&self);
+    return gps_lease_take(&member->store, &self, &member->lease) == 0;
+}
+
+/* A failure is left to the command's processes to report. A child does not inherit the membership.
+ */
+static void begin_membership(struct member *member) {
+    /* a limit on the size of files would otherwise end this process */
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    member->joined = join(member);
+    signal(SIGXFSZ, before);
+}
+
+/* The last process to leave removes the files of dead ones, as the library does. */
+static void end_membership(struct member *member) {
+    if (!member->joined)
+        return;
+    gps_lease_drop(&member->lease);
+    struct gps_gc_counts counts;
+    if (!view_store_used(&member->store))
+        gps_store_gc(&member->store, false, &counts);
+}
+
 /* --- after --- */
 
 static bool close_output(FILE *file, const char *path) {
@@ -132,10 +176,10 @@ static int make_report(struct audit *audit, const struct descendants *descendant
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
     struct descendants descendants;
-    struct audit_member member;
-    audit_member_begin(&member);
+    struct member member;
+    begin_membership(&member);
     int status = descendants_run(command, &descendants);
-    audit_member_end(&member);
+    end_membership(&member);
     return status == 0 ? make_report(audit, &descendants) : launch_failed(command[0], -status);
 }
 

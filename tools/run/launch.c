@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/configuration.h"
 #include "cli/tool.h"
+#include "config/config.h"
 #include "executable.h"
 #include "library.h"
 
@@ -33,7 +33,7 @@ static bool set_config(const char *file) {
 static void environment_error(void *arg, const char *file, unsigned line, const char *message) {
     const char *mode = arg;
     bool ours = mode && strcmp(file, "GPUSHARE_MODE") == 0;
-    configuration_error(NULL, ours ? "--mode" : file, line, message);
+    tool_error_in(NULL, ours ? "--mode" : file, line, message);
 }
 
 /* Checks what the command will read: first the file of --config, so that errors have its name as
@@ -41,7 +41,7 @@ static void environment_error(void *arg, const char *file, unsigned line, const 
 static bool check_configuration(const char *file, const char *mode) {
     struct gps_config config;
     if (file) {
-        if (gps_config_read_file(&config, file, configuration_error, NULL) != 0)
+        if (gps_config_read_file(&config, file, tool_error_in, NULL) != 0)
             return false;
         gps_config_free(&config);
     }
