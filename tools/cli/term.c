@@ -3,6 +3,7 @@
  */
 #include "term.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,18 @@ void term_plain(FILE *stream, const char *text) {
     gps_text_plain(&out, text ? text : "?");
     fputs(clean, stream);
     free(clean);
+}
+
+void term_line(FILE *stream, const char *format, ...) {
+    char *line;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&line, format, args) < 0)
+        tool_no_memory();
+    va_end(args);
+    term_plain(stream, line);
+    putc('\n', stream);
+    free(line);
 }
 
 void term_wrap(const char *text, size_t at) {

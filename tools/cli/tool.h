@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* In the order of the help. */
 #define GPS_VERBS(ROW)                                                                             \
@@ -88,6 +89,14 @@ void *tool_grow(void *array, size_t count, size_t element);
 char *tool_copy(const char *string);
 /* The file name of a path. */
 const char *tool_base_name(const char *path);
+/* The string, or another one where it is NULL. */
+static inline const char *tool_or(const char *string, const char *other) {
+    return string ? string : other;
+}
+/* As qsort's functions have it. */
+static inline int tool_compare(uint64_t a, uint64_t b) {
+    return (a > b) - (a < b);
+}
 /* Adds an item to a list "a, b", which is malloc'ed; an empty list is NULL. */
 void tool_list(char **list, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The path made absolute without resolving links; malloc'ed. NULL: errno says why. */
