@@ -13,6 +13,7 @@ struct view_process {
     struct gps_owner owner;
     uint64_t created; /* its first CUDA call; 0: it has no file any more */
     bool alive;
+    bool found; /* by `show`: it is asked for; of a region, too */
 };
 
 /* A region that a live process holds or is about to; a process can hold one more than once. */
@@ -29,6 +30,7 @@ struct view_region {
     bool owner_alive;   /* the owner in the record: of a kept region the keeper */
     bool creator_alive; /* the process that allocated it: the owner, but for kept regions */
     bool creator_holds; /* of a kept region, whose holds and users do not count the creator */
+    bool found;
 };
 
 struct view {

@@ -15,12 +15,11 @@
 
 #include "cli/tool.h"
 #include "config/config.h"
-#include "connections.h"
 #include "directory/file.h"
 #include "directory/leader_lock.h"
 #include "directory/orphans.h"
 #include "directory/view.h"
-#include "leadership.h"
+#include "keeper_state.h"
 #include "util/clock.h"
 
 #define DEBOUNCE      (GPS_SECOND / 50) /* changes come many at once */

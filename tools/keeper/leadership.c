@@ -5,7 +5,7 @@
  * regions name as their owner; the regions of a predecessor; the socket. The end has the reverse
  * order.
  */
-#include "leadership.h"
+#include "keeper_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
