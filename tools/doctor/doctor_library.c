@@ -10,8 +10,7 @@
 #include <sys/wait.h>
 
 #include "doctor.h"
-#include "run/executable.h"
-#include "run/library.h"
+#include "run/preload.h"
 
 /* Runs `true` with only the library preloaded. A loader that cannot preload complains and goes on:
  * so any text on stderr is a failure. The path comes by a variable, as a shell would read it. */
@@ -31,11 +30,11 @@ static bool loads(const char *library, char *said, size_t size) {
 
 void doctor_library(struct doctor *doctor) {
     char library[PATH_MAX], said[1024] = "";
-    if (!library_find(library)) {
+    if (!preload_library(library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library", "libgpushare.so not found; looked at: %s",
                       library);
         diagnosis_remedy(doctor, "set GPUSHARE_LIBRARY to its path, or put it beside this tool");
-    } else if (!library_preloadable(library)) {
+    } else if (!preload_can_name(library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library",
                       "%s: LD_PRELOAD cannot hold a path with a blank or a colon", library);
         diagnosis_remedy(doctor, "set GPUSHARE_LIBRARY to a symbolic link without");
@@ -73,12 +72,12 @@ void doctor_command(struct doctor *doctor) {
     if (!doctor->command)
         return;
     char path[PATH_MAX], why[PATH_MAX + 128];
-    int status = executable_find(doctor->command, path);
+    int status = preload_program(doctor->command, path);
     if (status != 0) {
         diagnosis_add(doctor, DOCTOR_FAIL, "command", "'%s': %s", doctor->command,
                       status == -ENOENT ? "not found" : "not an executable file");
         diagnosis_remedy(doctor, "check its path and mode, and PATH");
-    } else if (executable_obstacle(path, why, sizeof(why))) {
+    } else if (preload_obstacle(path, why, sizeof(why))) {
         diagnosis_add(doctor, DOCTOR_FAIL, "command", "%s %s", path, why);
         diagnosis_remedy(doctor,
                          "gpushare cannot step in; use a dynamically linked, unprivileged build "

@@ -10,8 +10,7 @@
 
 #include "cli/tool.h"
 #include "config/config.h"
-#include "executable.h"
-#include "library.h"
+#include "preload.h"
 
 bool launch_set(const char *variable, const char *value) {
     if (setenv(variable, value, 1) == 0)
@@ -51,20 +50,38 @@ static bool check_configuration(const char *file, const char *mode) {
     return true;
 }
 
+/* Whether the list has the library already, as with `gpushare run gpushare run`. */
+static bool listed(const char *library, const char *list) {
+    size_t length = strlen(library);
+    for (const char *at = strstr(list, library); at; at = strstr(at + 1, library))
+        if ((at == list || strchr(": ", at[-1])) && strchr(": ", at[length]))
+            return true;
+    return false;
+}
+
+/* The value that LD_PRELOAD must have: the library first, then the existing value; malloc'ed. */
+static char *preload_value(const char *library, const char *existing) {
+    if (!existing || existing[0] == 0)
+        return tool_copy(library);
+    if (listed(library, existing))
+        return tool_copy(existing);
+    return tool_format("%s:%s", library, existing);
+}
+
 static bool preload(void) {
     char library[PATH_MAX];
-    if (!library_find(library)) {
+    if (!preload_library(library)) {
         tool_error("libgpushare.so not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
                    library);
         return false;
     }
-    if (!library_preloadable(library)) {
+    if (!preload_can_name(library)) {
         tool_error("LD_PRELOAD cannot hold '%s', for it has a blank or a colon; set "
                    "GPUSHARE_LIBRARY to a symbolic link without",
                    library);
         return false;
     }
-    char *value = library_preload_value(library, getenv("LD_PRELOAD"));
+    char *value = preload_value(library, getenv("LD_PRELOAD"));
     bool done = launch_set("LD_PRELOAD", value);
     free(value);
     return done;
@@ -72,7 +89,7 @@ static bool preload(void) {
 
 static void warn_of_obstacles(const char *command) {
     char path[PATH_MAX], why[PATH_MAX + 128];
-    if (executable_find(command, path) == 0 && executable_obstacle(path, why, sizeof(why)))
+    if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
         tool_warn("'%s' %s; it runs without gpushare", command, why);
 }
 
