@@ -175,6 +175,18 @@ static int by_time(const void *left, const void *right) {
     return order != 0 ? order : tool_compare(a->first->order, b->first->order);
 }
 
+/* From the last on: those before it still have the number of their kind, which says what is alike.
+ */
+static void number_groups(struct allocation_groups *groups) {
+    for (size_t i = groups->count; i-- > 0;) {
+        size_t first = 0;
+        while (groups->list[first].alike != groups->list[i].alike)
+            first++;
+        groups->list[i].number = i + 1;
+        groups->list[i].alike = first + 1;
+    }
+}
+
 void allocation_groups_make(struct allocation_groups *groups, const struct logs *logs) {
     struct maker maker = {.groups = groups};
     *groups = (struct allocation_groups){NULL, 0, 0, 0, 0, false};
@@ -184,8 +196,7 @@ void allocation_groups_make(struct allocation_groups *groups, const struct logs 
         make_groups(&maker);
         qsort(groups->list, groups->count, sizeof(*groups->list), by_time);
     }
-    for (size_t i = 0; i < groups->count; i++)
-        groups->list[i].number = i + 1;
+    number_groups(groups);
     groups->processes = maker.process_count;
     string_map_free(&maker.alike, NULL);
     string_map_free(&maker.processes, NULL);

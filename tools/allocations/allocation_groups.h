@@ -20,7 +20,7 @@ struct allocation_group {
     const struct log_line *first; /* the first in time */
     const struct log_stack *stack;
     size_t number;        /* from 1, by time */
-    size_t alike;         /* equal for alike ones */
+    size_t alike;         /* the number of the first alike one: so equal for alike ones */
     uint64_t index, last; /* among the alike ones; both inclusive */
     uint64_t count;       /* allocations of all processes */
     size_t process_count;

@@ -12,7 +12,7 @@
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/tool.h"
-#include "report/report_format.h"
+#include "report/report.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 

@@ -59,8 +59,8 @@ struct tool_verb {
     const char *details;                              /* further lines of --help */
     struct tool_option options[TOOL_OPTIONS_MAX + 1]; /* --help is not listed: every verb has it */
     int operands_min, operands_max;
-    bool command; /* the first operand starts a command line with options of its own */
-    int usage_status;
+    bool command;       /* the first operand starts a command line with options of its own */
+    int usage_status;   /* 0: TOOL_USAGE */
     void (*help)(void); /* NULL: made from this table */
     int (*run)(const struct tool_args *args);
 };

@@ -110,6 +110,5 @@ const struct tool_verb tool_verb_ls = {
                "A pid of another pid namespace is written PID@NAMESPACE.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"all", 'a', NULL, "also what nobody can use any more"}},
-    .usage_status = TOOL_USAGE,
     .run = run_ls,
 };

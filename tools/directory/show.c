@@ -166,6 +166,5 @@ const struct tool_verb tool_verb_show = {
     .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
     .operands_min = 1,
     .operands_max = 1,
-    .usage_status = TOOL_USAGE,
     .run = run_show,
 };

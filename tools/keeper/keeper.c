@@ -243,6 +243,5 @@ const struct tool_verb tool_verb_keeper = {
         "SIGTERM and SIGINT end it: what is mapped stays mapped, but cannot be opened any more.\n",
     .options = {{"idle", 0, "TIME", "end after so long with nothing to keep (default: never)"},
                 {"on-demand", 0, NULL, NULL}},
-    .usage_status = TOOL_USAGE,
     .run = run_keeper,
 };

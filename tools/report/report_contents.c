@@ -12,7 +12,7 @@
 #include "cli/table.h"
 #include "cli/tool.h"
 #include "log/log.h"
-#include "report_format.h"
+#include "report.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/json_tree.h"
-#include "report_format.h"
+#include "report.h"
 
 /* --- frames --- */
 

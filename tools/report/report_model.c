@@ -1,10 +1,9 @@
 /*
  * report_model.c - the content of a report: aggregated findings of logs, with their symbols.
  */
-#include "report_model.h"
+#include "report.h"
 
 #include "cli/tool.h"
-#include "logs/log_line.h"
 
 void report_complain(const char *file, unsigned long line, const char *message) {
     if (line > 0)

@@ -12,7 +12,7 @@
 #include "cli/json_tree.h"
 #include "cli/tool.h"
 #include "log/log.h"
-#include "report_format.h"
+#include "report.h"
 #include "symbols/user_frame.h"
 
 static const char *const levels[] = {"note", "warning", "error"};

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "report_format.h"
+#include "report.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 

@@ -9,7 +9,7 @@
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "log/log.h"
-#include "report_format.h"
+#include "report.h"
 
 #define NAMED_MAX 8 /* processes in one list: all of many workers can make one mistake */
 

@@ -16,7 +16,7 @@
 #include "directory/orphans.h"
 #include "directory/view.h"
 #include "launch.h"
-#include "report/report_format.h"
+#include "report/report.h"
 
 enum {
     OPTION_CONFIG,

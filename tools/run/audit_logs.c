@@ -12,7 +12,7 @@
 
 #include "cli/tool.h"
 #include "launch.h"
-#include "report/report_model.h"
+#include "report/report.h"
 
 static bool make_temporary(struct audit_logs *logs) {
     const char *parent = getenv("TMPDIR");

@@ -113,6 +113,5 @@ const struct tool_verb tool_verb_check = {
         "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed.\n",
     .operands_min = 1,
     .operands_max = 1,
-    .usage_status = TOOL_USAGE,
     .run = run_check,
 };
