@@ -30,14 +30,10 @@ struct maker {
 
 /* The number of a key, from 1; frees the key. */
 static size_t number_of(struct string_map **map, size_t *count, char *key) {
-    void *value = string_map_get(*map, key);
-    if (!value) {
-        *count += 1;
-        value = (void *)(uintptr_t)*count;
-        string_map_put(map, key, value);
-    }
+    *count += string_map_put(map, key, (void *)(uintptr_t)(*count + 1));
+    const size_t number = (size_t)(uintptr_t)string_map_get(*map, key);
     free(key);
-    return (size_t)(uintptr_t)value;
+    return number;
 }
 
 static char *process_key(const struct log_line *line, const char *more) {
@@ -56,7 +52,7 @@ static char *alike_key(const struct log_line *line) {
 /* Only the first line of a site has the stack. */
 static void note_stack(struct maker *maker, const struct log_line *line) {
     char *key = process_key(line, tool_or(line->site, ""));
-    if (line->stack.count > 0 && !string_map_get(maker->stacks, key))
+    if (line->stack.count > 0)
         string_map_put(&maker->stacks, key, (void *)(uintptr_t)&line->stack);
     free(key);
 }

@@ -13,7 +13,6 @@
 #include "cli/table.h"
 #include "cli/tool.h"
 #include "report/report.h"
-#include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
 #define FRAMES_MAX 5
@@ -49,28 +48,18 @@ static void put_table(FILE *out, const struct allocation_groups *groups) {
 
 /* --- the rules --- */
 
-/* "load_layer at model.c:31", where it is known. */
-static void put_place(FILE *out, const struct allocation_group *group, struct symbols *symbols) {
-    const struct symbol_place *place = user_frame_place(group->stack, symbols);
-    if (!place)
-        return;
-    if (place->function) {
-        char *function = short_name_function(place->function);
-        fputs(", by ", out);
-        term_plain(out, function);
-        free(function);
-    }
-    fputs(" at ", out);
-    term_plain(out, place->file);
-    fprintf(out, ":%u", place->line);
-}
-
 static void put_rule(FILE *out, const struct allocation_groups *groups,
                      const struct allocation_group *group, struct symbols *symbols) {
-    fprintf(out, "\n# %zu: %" PRIu64 " of %s", group->number, group->count,
-            printable_size_value((uint64_t)group->first->size).text);
-    put_place(out, group, symbols);
-    putc('\n', out);
+    const struct symbol_place *place = user_frame_place(group->stack, symbols);
+    char *text = place ? report_place(place) : tool_copy("");
+    fputs("\n", out);
+    term_line(out, "# %zu: %" PRIu64 " of %s%s%s", group->number, group->count,
+              printable_size_value((uint64_t)group->first->size).text,
+              !place            ? ""
+              : place->function ? ", by "
+                                : " ",
+              text);
+    free(text);
     report_stack(out, "#     ", group->stack, FRAMES_MAX, symbols);
     if (group->ruled)
         allocation_group_rule(out, groups, group);

@@ -36,15 +36,6 @@ const char *term_colour(enum term_colour colour) {
     return answer ? term_colour_on(stdout, colour) : "";
 }
 
-void term_plain(FILE *stream, const char *text) {
-    size_t size = text ? strlen(text) + 1 : 2;
-    char *clean = tool_resize(NULL, size, 1);
-    struct gps_text out = gps_text_on(clean, size);
-    gps_text_plain(&out, text ? text : "?");
-    fputs(clean, stream);
-    free(clean);
-}
-
 void term_line(FILE *stream, const char *format, ...) {
     char *line;
     va_list args;
@@ -52,8 +43,12 @@ void term_line(FILE *stream, const char *format, ...) {
     if (vasprintf(&line, format, args) < 0)
         tool_no_memory();
     va_end(args);
-    term_plain(stream, line);
-    putc('\n', stream);
+    const size_t size = strlen(line) + 1;
+    char *clean = tool_resize(NULL, size, 1);
+    struct gps_text out = gps_text_on(clean, size);
+    gps_text_plain(&out, line);
+    fprintf(stream, "%s\n", clean);
+    free(clean);
     free(line);
 }
 

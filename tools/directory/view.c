@@ -12,6 +12,7 @@
 
 #include "cli/tool.h"
 #include "directory/lease.h"
+#include "directory/orphans.h"
 #include "directory/region.h"
 #include "util/clock.h"
 #include "util/procfs.h"
@@ -71,9 +72,11 @@ static bool note_alive(void *found, const struct gps_proc *proc) {
     return !proc->alive;
 }
 
-bool view_store_used(const struct gps_store *store) {
+void view_store_leave(const struct gps_store *store) {
+    struct gps_gc_counts counts;
     bool alive = false;
-    return gps_proc_each(store, note_alive, &alive) != 0 || alive;
+    if (gps_proc_each(store, note_alive, &alive) == 0 && !alive)
+        gps_store_gc(store, false, &counts);
 }
 
 /* --- collecting --- */

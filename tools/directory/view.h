@@ -64,8 +64,8 @@ const char *view_store_trouble(int status);
  * is not to be made. */
 int view_store_open(bool make, struct gps_store *store);
 
-/* Whether a live process uses the store. */
-bool view_store_used(const struct gps_store *store);
+/* The last process to leave the store removes the files of dead ones, as the library does. */
+void view_store_leave(const struct gps_store *store);
 
 /* Reads everything. Damaged files are warned about and left out. False after an error message.
  * A directory that does not exist is an empty one. */

@@ -132,8 +132,6 @@ void leadership_end(struct keeper *keeper) {
         close(keeper->listener);
     kept_regions_drop_all(&keeper->kept);
     gps_lease_drop(&keeper->lease);
-    struct gps_gc_counts counts;
-    if (!view_store_used(&keeper->store))
-        gps_store_gc(&keeper->store, false, &counts);
+    view_store_leave(&keeper->store);
     gps_leader_lock_end(&keeper->store, keeper->lock);
 }

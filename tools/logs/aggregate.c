@@ -79,8 +79,7 @@ static struct aggregate_group *group_of(struct builder *builder, const struct lo
         group = new_group(builder->aggregate, line);
         string_map_put(&builder->kinds, kind, group);
     }
-    if (!string_map_get(builder->sites, site))
-        string_map_put(&builder->sites, site, group);
+    string_map_put(&builder->sites, site, group);
     free(site);
     free(kind);
     return group;
@@ -88,8 +87,7 @@ static struct aggregate_group *group_of(struct builder *builder, const struct lo
 
 static void add_process(struct aggregate_group *group, const struct log_process *process) {
     char *key = process_key(process);
-    if (!string_map_get(group->seen, key)) {
-        string_map_put(&group->seen, key, group);
+    if (string_map_put(&group->seen, key, group)) {
         group->processes =
             tool_grow(group->processes, group->process_count, sizeof(*group->processes));
         group->processes[group->process_count++] = *process;
@@ -145,10 +143,7 @@ static uint64_t count_new(struct string_map **seen, const struct aggregate_group
     uint64_t count = 0;
     for (size_t i = 0; i < group->process_count; i++) {
         char *key = process_key(&group->processes[i]);
-        if (!string_map_get(*seen, key)) {
-            string_map_put(seen, key, group->processes);
-            count++;
-        }
+        count += string_map_put(seen, key, group->processes);
         free(key);
     }
     return count;

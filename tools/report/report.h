@@ -47,6 +47,8 @@ void report_sarif(FILE *out, const struct report *report);
 void report_contents(FILE *out, const struct report *report);
 enum term_colour report_level_colour(enum gps_level level);
 
+/* "main at app.c:42", the known part of it; malloc'ed. */
+char *report_place(const struct symbol_place *place);
 /* At most `max` frames from the innermost on, a line each behind the margin, without those that
  * start a program. */
 void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,

@@ -13,7 +13,6 @@
 #include "cli/tool.h"
 #include "descendants.h"
 #include "directory/lease.h"
-#include "directory/orphans.h"
 #include "directory/view.h"
 #include "launch.h"
 #include "report/report.h"
@@ -110,14 +109,11 @@ static void begin_membership(struct member *member) {
     signal(SIGXFSZ, before);
 }
 
-/* The last process to leave removes the files of dead ones, as the library does. */
 static void end_membership(struct member *member) {
     if (!member->joined)
         return;
     gps_lease_drop(&member->lease);
-    struct gps_gc_counts counts;
-    if (!view_store_used(&member->store))
-        gps_store_gc(&member->store, false, &counts);
+    view_store_leave(&member->store);
 }
 
 /* --- after --- */
