@@ -30,10 +30,7 @@ const char *term_colour_on(FILE *stream, enum term_colour colour) {
 }
 
 const char *term_colour(enum term_colour colour) {
-    static int answer = -1;
-    if (answer < 0)
-        answer = colourful(stdout);
-    return answer ? term_colour_on(stdout, colour) : "";
+    return term_colour_on(stdout, colour);
 }
 
 void term_line(FILE *stream, const char *format, ...) {

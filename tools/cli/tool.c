@@ -73,6 +73,8 @@ void *tool_grow(void *array, size_t count, size_t element) {
 }
 
 char *tool_copy(const char *string) {
+    if (!string)
+        return NULL;
     size_t size = strlen(string) + 1;
     return memcpy(tool_resize(NULL, size, 1), string, size);
 }

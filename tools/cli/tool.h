@@ -86,7 +86,7 @@ void tool_error_in(void *arg, const char *file, unsigned line, const char *messa
 void *tool_resize(void *array, size_t count, size_t element);
 /* An array with a free element behind `count`: doubles at powers of two. Start with NULL and 0. */
 void *tool_grow(void *array, size_t count, size_t element);
-char *tool_copy(const char *string);
+char *tool_copy(const char *string); /* NULL of NULL */
 /* The file name of a path. */
 const char *tool_base_name(const char *path);
 /* The string, or another one where it is NULL. */

@@ -73,9 +73,8 @@ static bool parse(struct audit *audit) {
 }
 
 static bool prepare(const struct audit *audit) {
-    const char *level = getenv("GPUSHARE_LOG_LEVEL");
-    return audit_logs_set_environment(&audit->logs, level ? level : "info") &&
-           launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
+    audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"));
+    return launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
 }
 
 /* --- during --- */

@@ -12,20 +12,20 @@
 #include "config/config.h"
 #include "preload.h"
 
-bool launch_set(const char *variable, const char *value) {
-    if (setenv(variable, value, 1) == 0)
-        return true;
-    tool_error("cannot set %s: %s", variable, strerror(errno));
-    return false;
+void launch_set(const char *variable, const char *value) {
+    if (setenv(variable, value, 1) != 0)
+        tool_no_memory();
 }
 
 static bool set_config(const char *file) {
     char *path = tool_absolute(file);
-    if (!path)
+    const bool known = path;
+    if (known)
+        launch_set("GPUSHARE_CONFIG", path);
+    else
         tool_error("cannot tell the current directory: %s", strerror(errno));
-    const bool set = path && launch_set("GPUSHARE_CONFIG", path);
     free(path);
-    return set;
+    return known;
 }
 
 /* An error in the value of --mode names the option. */
@@ -82,9 +82,9 @@ static bool preload(void) {
         return false;
     }
     char *value = preload_value(library, getenv("LD_PRELOAD"));
-    bool done = launch_set("LD_PRELOAD", value);
+    launch_set("LD_PRELOAD", value);
     free(value);
-    return done;
+    return true;
 }
 
 static void warn_of_obstacles(const char *command) {
@@ -94,8 +94,9 @@ static void warn_of_obstacles(const char *command) {
 }
 
 bool launch_prepare(const char *config, const char *mode, const char *command) {
-    if ((config && !set_config(config)) || (mode && !launch_set("GPUSHARE_MODE", mode)) ||
-        !check_configuration(config, mode))
+    if (mode)
+        launch_set("GPUSHARE_MODE", mode);
+    if ((config && !set_config(config)) || !check_configuration(config, mode))
         return false;
     warn_of_obstacles(command);
     return preload();
