@@ -29,25 +29,21 @@ enum { OPTION_VERSION };
 static const struct tool_verb top = {
     .options = {{"version", 'V', NULL, "print the version"}},
     .command = true,
-    .usage_status = TOOL_USAGE,
     .help = print_help,
     .run = run_top,
 };
 
+/* NULL after an error message. */
 static const struct tool_verb *find(const char *name) {
+    char *known = NULL;
     for (size_t i = 0; i < VERB_COUNT; i++)
         if (strcmp(verbs[i]->name, name) == 0)
             return verbs[i];
-    return NULL;
-}
-
-static int unknown(const char *name) {
-    char *known = NULL;
     for (size_t i = 0; i < VERB_COUNT; i++)
         tool_list(&known, "%s", verbs[i]->name);
     tool_error("unknown command '%s'; allowed: %s", name, known);
     free(known);
-    return TOOL_USAGE;
+    return NULL;
 }
 
 static void print_help(void) {
@@ -76,10 +72,9 @@ static int run_help(const struct tool_args *args) {
         return TOOL_OK;
     }
     const struct tool_verb *verb = find(args->operands[0]);
-    if (!verb)
-        return unknown(args->operands[0]);
-    tool_help(verb);
-    return TOOL_OK;
+    if (verb)
+        tool_help(verb);
+    return verb ? TOOL_OK : TOOL_USAGE;
 }
 
 const struct tool_verb tool_verb_help = {
@@ -88,7 +83,6 @@ const struct tool_verb tool_verb_help = {
     .summary = "explain a command",
     .details = "Without COMMAND, lists the commands.\n",
     .operands_max = 1,
-    .usage_status = TOOL_USAGE,
     .run = run_help,
 };
 
@@ -102,9 +96,7 @@ static int run_top(const struct tool_args *args) {
         return TOOL_USAGE;
     }
     const struct tool_verb *verb = find(args->operands[0]);
-    if (!verb)
-        return unknown(args->operands[0]);
-    return tool_call(verb, args->operand_count, args->operands);
+    return verb ? tool_call(verb, args->operand_count, args->operands) : TOOL_USAGE;
 }
 
 int main(int argc, char **argv) {

@@ -26,32 +26,24 @@ struct maker {
     size_t alike_count, process_count;
 };
 
-static const char *or_empty(const char *string) {
-    return string ? string : "";
-}
-
 /* --- keys: equal things have equal keys --- */
 
 /* The number of a key, from 1; frees the key. */
 static size_t number_of(struct string_map **map, size_t *count, char *key) {
-    void *value = string_map_get(*map, key);
-    if (!value) {
-        *count += 1;
-        value = (void *)(uintptr_t)*count;
-        string_map_put(map, key, value);
-    }
+    *count += string_map_put(map, key, (void *)(uintptr_t)(*count + 1));
+    const size_t number = (size_t)(uintptr_t)string_map_get(*map, key);
     free(key);
-    return (size_t)(uintptr_t)value;
+    return number;
 }
 
 static char *process_key(const struct log_line *line, const char *more) {
     return tool_format("%" PRId64 " %" PRId64 " %s %s", line->process.pid_ns, line->process.pid,
-                       or_empty(line->allocation.process), more);
+                       tool_or(line->allocation.process, ""), more);
 }
 
 static char *alike_key(const struct log_line *line) {
-    return tool_format("%s\n%s\n%s\n%" PRId64 " %" PRId64, or_empty(line->process.command),
-                       or_empty(line->allocation.caller), or_empty(line->allocation.kind),
+    return tool_format("%s\n%s\n%s\n%" PRId64 " %" PRId64, tool_or(line->process.command, ""),
+                       tool_or(line->allocation.caller, ""), tool_or(line->allocation.kind, ""),
                        line->size, line->device);
 }
 
@@ -59,14 +51,14 @@ static char *alike_key(const struct log_line *line) {
 
 /* Only the first line of a site has the stack. */
 static void note_stack(struct maker *maker, const struct log_line *line) {
-    char *key = process_key(line, or_empty(line->site));
-    if (line->stack.count > 0 && !string_map_get(maker->stacks, key))
+    char *key = process_key(line, tool_or(line->site, ""));
+    if (line->stack.count > 0)
         string_map_put(&maker->stacks, key, (void *)(uintptr_t)&line->stack);
     free(key);
 }
 
 static const struct log_stack *stack_of(const struct maker *maker, const struct log_line *line) {
-    char *key = process_key(line, or_empty(line->site));
+    char *key = process_key(line, tool_or(line->site, ""));
     const struct log_stack *stack = string_map_get(maker->stacks, key);
     free(key);
     return stack ? stack : &line->stack;
@@ -88,38 +80,34 @@ static void read_lines(struct maker *maker, const struct logs *logs) {
         const struct log_line *line = logs->lines[i];
         if (line->allocation.number > 0)
             add(maker, line);
-        else if (!line->finding && strstr(or_empty(line->message), "log_max"))
+        else if (!line->finding && strstr(tool_or(line->message, ""), "log_max"))
             maker->groups->cut = true;
     }
 }
 
 /* --- indices --- */
 
-static int compare(uint64_t a, uint64_t b) {
-    return (a > b) - (a < b);
-}
-
 static int by_process(const void *left, const void *right) {
     const struct listed *a = left, *b = right;
-    int order = compare(a->alike, b->alike);
+    int order = tool_compare(a->alike, b->alike);
     if (order == 0)
-        order = compare(a->process, b->process);
+        order = tool_compare(a->process, b->process);
     return order != 0 ? order
-                      : compare((uint64_t)a->line->allocation.number,
-                                (uint64_t)b->line->allocation.number);
+                      : tool_compare((uint64_t)a->line->allocation.number,
+                                     (uint64_t)b->line->allocation.number);
 }
 
 static int by_index(const void *left, const void *right) {
     const struct listed *a = left, *b = right;
-    int order = compare(a->alike, b->alike);
+    int order = tool_compare(a->alike, b->alike);
     if (order == 0)
-        order = compare(a->index, b->index);
-    return order != 0 ? order : compare(a->line->order, b->line->order);
+        order = tool_compare(a->index, b->index);
+    return order != 0 ? order : tool_compare(a->line->order, b->line->order);
 }
 
 static bool from_one_place(const struct log_line *a, const struct log_line *b) {
-    return strcmp(or_empty(a->site), or_empty(b->site)) == 0 &&
-           strcmp(or_empty(a->api), or_empty(b->api)) == 0;
+    return strcmp(tool_or(a->site, ""), tool_or(b->site, "")) == 0 &&
+           strcmp(tool_or(a->api, ""), tool_or(b->api, "")) == 0;
 }
 
 static void number_indices(struct maker *maker) {
@@ -142,14 +130,14 @@ static struct allocation_group *begin_group(struct maker *maker, const struct li
     const struct log_line *line = listed->line;
     groups->list = tool_grow(groups->list, groups->count, sizeof(*groups->list));
     struct allocation_group *group = &groups->list[groups->count++];
-    *group =
-        (struct allocation_group){.first = line,
-                                  .alike = listed->alike,
-                                  .index = listed->index,
-                                  .stack = stack_of(maker, line),
-                                  .ruled = strcmp(or_empty(line->allocation.kind), "plain") == 0 &&
-                                           or_empty(line->allocation.caller)[0] != 0 &&
-                                           or_empty(line->process.command)[0] != 0};
+    *group = (struct allocation_group){
+        .first = line,
+        .alike = listed->alike,
+        .index = listed->index,
+        .stack = stack_of(maker, line),
+        .ruled = strcmp(tool_or(line->allocation.kind, ""), "plain") == 0 &&
+                 tool_or(line->allocation.caller, "")[0] != 0 &&
+                 tool_or(line->process.command, "")[0] != 0};
     return group;
 }
 
@@ -180,7 +168,19 @@ static void make_groups(struct maker *maker) {
 static int by_time(const void *left, const void *right) {
     const struct allocation_group *a = left, *b = right;
     int order = strcmp(a->first->ts, b->first->ts);
-    return order != 0 ? order : compare(a->first->order, b->first->order);
+    return order != 0 ? order : tool_compare(a->first->order, b->first->order);
+}
+
+/* From the last on: those before it still have the number of their kind, which says what is alike.
+ */
+static void number_groups(struct allocation_groups *groups) {
+    for (size_t i = groups->count; i-- > 0;) {
+        size_t first = 0;
+        while (groups->list[first].alike != groups->list[i].alike)
+            first++;
+        groups->list[i].number = i + 1;
+        groups->list[i].alike = first + 1;
+    }
 }
 
 void allocation_groups_make(struct allocation_groups *groups, const struct logs *logs) {
@@ -192,8 +192,7 @@ void allocation_groups_make(struct allocation_groups *groups, const struct logs 
         make_groups(&maker);
         qsort(groups->list, groups->count, sizeof(*groups->list), by_time);
     }
-    for (size_t i = 0; i < groups->count; i++)
-        groups->list[i].number = i + 1;
+    number_groups(groups);
     groups->processes = maker.process_count;
     string_map_free(&maker.alike, NULL);
     string_map_free(&maker.processes, NULL);
@@ -211,7 +210,8 @@ bool allocation_groups_one_device(const struct allocation_groups *groups,
     for (size_t i = 0; i < groups->count && one; i++) {
         const struct log_line *line = groups->list[i].first;
         one = line->device == group->first->device ||
-              strcmp(or_empty(line->process.command), or_empty(group->first->process.command)) != 0;
+              strcmp(tool_or(line->process.command, ""),
+                     tool_or(group->first->process.command, "")) != 0;
     }
     return one;
 }

@@ -20,7 +20,7 @@ struct allocation_group {
     const struct log_line *first; /* the first in time */
     const struct log_stack *stack;
     size_t number;        /* from 1, by time */
-    size_t alike;         /* equal for alike ones */
+    size_t alike;         /* the number of the first alike one: so equal for alike ones */
     uint64_t index, last; /* among the alike ones; both inclusive */
     uint64_t count;       /* allocations of all processes */
     size_t process_count;
@@ -42,10 +42,10 @@ void allocation_groups_free(struct allocation_groups *groups);
 bool allocation_groups_one_device(const struct allocation_groups *groups,
                                   const struct allocation_group *group);
 
-/* allocation_groups_text.c: a configuration that takes every group, explained in its comments. */
+/* allocation_groups_print.c: a configuration that takes every group, explained in its comments. */
 void allocation_groups_text(FILE *out, const struct allocation_groups *groups,
                             struct symbols *symbols);
-/* allocation_groups_json.c: an array of groups. */
+/* And there: an array of groups. */
 void allocation_groups_json(FILE *out, const struct allocation_groups *groups,
                             struct symbols *symbols);
 

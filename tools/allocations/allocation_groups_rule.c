@@ -56,36 +56,17 @@ void allocation_group_rule(FILE *out, const struct allocation_groups *groups,
 
 /* --- order --- */
 
-/* The position of the first group of alike allocations. */
-static size_t position_of(const struct allocation_groups *groups,
-                          const struct allocation_group *group) {
-    size_t i = 0;
-    while (groups->list[i].alike != group->alike)
-        i++;
-    return i;
-}
-
-struct ordered {
-    const struct allocation_group *group;
-    size_t position;
-};
-
 static int by_rule(const void *left, const void *right) {
-    const struct ordered *a = left, *b = right;
-    if (a->position != b->position)
-        return a->position < b->position ? -1 : 1;
-    return (a->group->index < b->group->index) - (a->group->index > b->group->index);
+    const struct allocation_group *a = *(const struct allocation_group *const *)left;
+    const struct allocation_group *b = *(const struct allocation_group *const *)right;
+    int order = tool_compare(a->alike, b->alike);
+    return order != 0 ? order : tool_compare(b->index, a->index);
 }
 
 const struct allocation_group **allocation_groups_order(const struct allocation_groups *groups) {
-    const size_t count = groups->count;
-    const struct allocation_group **order = tool_resize(NULL, count + 1, sizeof(*order));
-    struct ordered *ordered = tool_resize(NULL, count + 1, sizeof(*ordered));
-    for (size_t i = 0; i < count; i++)
-        ordered[i] = (struct ordered){&groups->list[i], position_of(groups, &groups->list[i])};
-    qsort(ordered, count, sizeof(*ordered), by_rule);
-    for (size_t i = 0; i < count; i++)
-        order[i] = ordered[i].group;
-    free(ordered);
+    const struct allocation_group **order = tool_resize(NULL, groups->count + 1, sizeof(*order));
+    for (size_t i = 0; i < groups->count; i++)
+        order[i] = &groups->list[i];
+    qsort(order, groups->count, sizeof(*order), by_rule);
     return order;
 }

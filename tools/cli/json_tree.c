@@ -66,15 +66,6 @@ json_t *json_tree_seconds(uint64_t nanos) {
     return need(json_real((double)(nanos / 1000000) / 1000));
 }
 
-void json_tree_set(json_t *object, const char *key, json_t *value) {
-    if (json_object_set_new(object, key, value) != 0)
-        tool_no_memory();
-}
-
-void json_tree_set_string(json_t *object, const char *key, const char *string) {
-    json_tree_set(object, key, json_tree_string(string));
-}
-
 void json_tree_append(json_t *array, json_t *value) {
     if (json_array_append_new(array, value) != 0)
         tool_no_memory();

@@ -22,8 +22,6 @@ json_t *json_tree_hex(uint64_t value);
 /* Nanoseconds as seconds with a fraction, to the millisecond. */
 json_t *json_tree_seconds(uint64_t nanos);
 
-void json_tree_set(json_t *object, const char *key, json_t *value);
-void json_tree_set_string(json_t *object, const char *key, const char *string);
 void json_tree_append(json_t *array, json_t *value);
 
 /* Prints the tree, indented, in the order in which it was built, and frees it. */

@@ -25,11 +25,14 @@ void *string_map_get(const struct string_map *map, const char *key) {
     return found ? found->value : NULL;
 }
 
-void string_map_put(struct string_map **map, const char *key, void *value) {
+bool string_map_put(struct string_map **map, const char *key, void *value) {
+    if (string_map_get(*map, key))
+        return false;
     struct string_map *entry = tool_resize(NULL, 1, sizeof(*entry));
     entry->key = tool_copy(key);
     entry->value = value;
     HASH_ADD_KEYPTR(hh, *map, entry->key, strlen(entry->key), entry);
+    return true;
 }
 
 void string_map_free(struct string_map **map, void (*free_value)(void *value)) {

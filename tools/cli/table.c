@@ -14,7 +14,6 @@
 
 #define TABLE_CELL_MAX    512
 #define TABLE_COLUMNS_MAX 16
-#define TABLE_GAP         "  "
 
 /* Text from outside may hold anything: the copy is printable, and its width is known. */
 static struct table_cell clean_cell(const char *text, enum term_colour colour) {
@@ -41,15 +40,17 @@ static void print_cell(FILE *out, const struct table *table, size_t column, cons
                        const struct table_cell *cell) {
     const int padding = (int)(widths[column] - cell->width);
     const bool right = table->columns[column].right, last = column + 1 == table->column_count;
-    const char *start =
-        cell->colour == TERM_PLAIN || out != stdout ? "" : term_colour(cell->colour);
-    fprintf(out, "%s%*s%s%s%s%*s", column > 0 ? TABLE_GAP : "", right ? padding : 0, "", start,
-            cell->text, start[0] ? term_colour(TERM_PLAIN) : "", right || last ? 0 : padding, "");
+    const char *start = cell->colour == TERM_PLAIN ? "" : term_colour_on(out, cell->colour);
+    const char *gap = column == 0                                       ? ""
+                      : table->columns[column - 1].right == TABLE_CLOSE ? " "
+                                                                        : "  ";
+    fprintf(out, "%s%*s%s%s%s%*s", gap, right ? padding : 0, "", start, cell->text,
+            start[0] ? term_colour_on(out, TERM_PLAIN) : "", right || last ? 0 : padding, "");
 }
 
 static void measure(const struct table *table, size_t *widths) {
     for (size_t i = 0; i < table->column_count; i++)
-        widths[i] = strlen(table->columns[i].title);
+        widths[i] = strlen(tool_or(table->columns[i].title, ""));
     for (size_t i = 0; i < table->cell_count; i++) {
         size_t *width = &widths[i % table->column_count];
         if (table->cells[i].width > *width)
@@ -61,7 +62,8 @@ static void print_titles(FILE *out, const struct table *table, const size_t *wid
                          const char *margin) {
     fputs(margin, out);
     for (size_t i = 0; i < table->column_count; i++) {
-        struct table_cell title = clean_cell(table->columns[i].title, TERM_BOLD);
+        struct table_cell title =
+            clean_cell(table->columns[i].title, out == stdout ? TERM_BOLD : TERM_PLAIN);
         print_cell(out, table, i, widths, &title);
         free(title.text);
     }
@@ -71,7 +73,8 @@ static void print_titles(FILE *out, const struct table *table, const size_t *wid
 void table_print(FILE *out, struct table *table, const char *margin) {
     size_t widths[TABLE_COLUMNS_MAX];
     measure(table, widths);
-    print_titles(out, table, widths, margin);
+    if (table->columns[0].title)
+        print_titles(out, table, widths, margin);
     for (size_t i = 0; i < table->cell_count; i++) {
         size_t column = i % table->column_count;
         if (column == 0)

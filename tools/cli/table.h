@@ -12,8 +12,8 @@
 #include "term.h"
 
 struct table_column {
-    const char *title;
-    int right; /* numbers: aligned to the right */
+    const char *title; /* NULL in all columns: no line of titles */
+    int right; /* 1: numbers, aligned to the right; TABLE_CLOSE: one blank follows them, not two */
 };
 
 struct table_cell {
@@ -29,10 +29,11 @@ struct table {
     size_t cell_count;
 };
 
+#define TABLE_CLOSE    2
 #define TABLE(columns) ((struct table){(columns), sizeof(columns) / sizeof((columns)[0]), NULL, 0})
 
 void table_cell(struct table *table, enum term_colour colour, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Prints the titles and all rows, each behind the margin, and frees the cells. Colours go to stdout
- * alone. */
+/* Prints the titles and all rows, each behind the margin, and frees the cells. Titles are bold on
+ * stdout alone. */
 void table_print(FILE *out, struct table *table, const char *margin);

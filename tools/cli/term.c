@@ -3,6 +3,7 @@
  */
 #include "term.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,19 +30,23 @@ const char *term_colour_on(FILE *stream, enum term_colour colour) {
 }
 
 const char *term_colour(enum term_colour colour) {
-    static int answer = -1;
-    if (answer < 0)
-        answer = colourful(stdout);
-    return answer ? term_colour_on(stdout, colour) : "";
+    return term_colour_on(stdout, colour);
 }
 
-void term_plain(FILE *stream, const char *text) {
-    size_t size = text ? strlen(text) + 1 : 2;
+void term_line(FILE *stream, const char *format, ...) {
+    char *line;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&line, format, args) < 0)
+        tool_no_memory();
+    va_end(args);
+    const size_t size = strlen(line) + 1;
     char *clean = tool_resize(NULL, size, 1);
     struct gps_text out = gps_text_on(clean, size);
-    gps_text_plain(&out, text ? text : "?");
-    fputs(clean, stream);
+    gps_text_plain(&out, line);
+    fprintf(stream, "%s\n", clean);
     free(clean);
+    free(line);
 }
 
 void term_wrap(const char *text, size_t at) {

@@ -24,8 +24,8 @@ const char *term_colour(enum term_colour colour);
 /* The same for another stream than stdout. */
 const char *term_colour_on(FILE *stream, enum term_colour colour);
 
-/* Writes foreign text: control characters and broken UTF-8 become '?'. NULL is "?". */
-void term_plain(FILE *stream, const char *text);
+/* Prints a line of foreign text and its newline: control characters and broken UTF-8 become '?'. */
+void term_line(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to
  * it. Ends with a newline. */

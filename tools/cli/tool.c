@@ -43,9 +43,18 @@ void tool_warn(const char *format, ...) {
     va_end(args);
 }
 
+void tool_error_in(void *arg, const char *file, unsigned line, const char *text) {
+    (void)arg;
+    fflush(stdout);
+    if (line > 0)
+        fprintf(stderr, "%s:%u: %s\n", file, line, text);
+    else
+        fprintf(stderr, "%s: %s\n", file, text);
+}
+
 void tool_no_memory(void) {
     tool_error("out of memory");
-    exit(!running || running->usage_status == TOOL_USAGE ? TOOL_FAILED : TOOL_RUN_FAILED);
+    exit(running && running->usage_status != 0 ? running->usage_status : TOOL_FAILED);
 }
 
 void *tool_resize(void *array, size_t count, size_t element) {
@@ -64,6 +73,8 @@ void *tool_grow(void *array, size_t count, size_t element) {
 }
 
 char *tool_copy(const char *string) {
+    if (!string)
+        return NULL;
     size_t size = strlen(string) + 1;
     return memcpy(tool_resize(NULL, size, 1), string, size);
 }
@@ -194,6 +205,10 @@ static int option_index(const struct tool_verb *verb, int answer) {
     return index;
 }
 
+static int usage_status(const struct tool_verb *verb) {
+    return verb->usage_status != 0 ? verb->usage_status : TOOL_USAGE;
+}
+
 /* -1: the verb is to run; otherwise the exit status. */
 static int parse(const struct tool_verb *verb, int argc, char **argv, struct tool_args *args) {
     struct getopt_tables tables;
@@ -203,7 +218,7 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
     for (int answer; (answer = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1;) {
         if (answer == '?' || answer == ':') {
             complain(verb, answer, argv);
-            return verb->usage_status;
+            return usage_status(verb);
         }
         if (answer == 'h' || answer == OPTION_HELP) {
             verb->help ? verb->help() : tool_help(verb);
@@ -226,13 +241,13 @@ int tool_call(const struct tool_verb *verb, int argc, char **argv) {
     if (args.operand_count < verb->operands_min) {
         tool_error("an argument is missing; usage: gpushare %s [OPTIONS] %s", verb->name,
                    verb->operands);
-        return verb->usage_status;
+        return usage_status(verb);
     }
     if (!verb->command && args.operand_count > verb->operands_max) {
         tool_error("unexpected argument '%s'; usage: gpushare %s [OPTIONS]%s%s",
                    args.operands[verb->operands_max], verb->name, verb->operands[0] ? " " : "",
                    verb->operands);
-        return verb->usage_status;
+        return usage_status(verb);
     }
     return verb->run(&args);
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* In the order of the help. */
 #define GPS_VERBS(ROW)                                                                             \
@@ -58,8 +59,8 @@ struct tool_verb {
     const char *details;                              /* further lines of --help */
     struct tool_option options[TOOL_OPTIONS_MAX + 1]; /* --help is not listed: every verb has it */
     int operands_min, operands_max;
-    bool command; /* the first operand starts a command line with options of its own */
-    int usage_status;
+    bool command;       /* the first operand starts a command line with options of its own */
+    int usage_status;   /* 0: TOOL_USAGE */
     void (*help)(void); /* NULL: made from this table */
     int (*run)(const struct tool_args *args);
 };
@@ -77,14 +78,25 @@ void tool_help_options(const struct tool_verb *verb);
 /* "gpushare: ls: ..." on stderr, with the name of the verb that runs. */
 void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "file:line: message" on stderr, as compilers do; a gps_config_error_fn. Line 0: of the whole
+ * file. */
+void tool_error_in(void *arg, const char *file, unsigned line, const char *message);
 
 /* realloc for an array of `count` elements; NULL starts one. Exits when there is no memory. */
 void *tool_resize(void *array, size_t count, size_t element);
 /* An array with a free element behind `count`: doubles at powers of two. Start with NULL and 0. */
 void *tool_grow(void *array, size_t count, size_t element);
-char *tool_copy(const char *string);
+char *tool_copy(const char *string); /* NULL of NULL */
 /* The file name of a path. */
 const char *tool_base_name(const char *path);
+/* The string, or another one where it is NULL. */
+static inline const char *tool_or(const char *string, const char *other) {
+    return string ? string : other;
+}
+/* As qsort's functions have it. */
+static inline int tool_compare(uint64_t a, uint64_t b) {
+    return (a > b) - (a < b);
+}
 /* Adds an item to a list "a, b", which is malloc'ed; an empty list is NULL. */
 void tool_list(char **list, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The path made absolute without resolving links; malloc'ed. NULL: errno says why. */

@@ -98,6 +98,5 @@ const struct tool_verb tool_verb_drop = {
                "A region is given by its NAME or by the first 6 or more digits of its ID.\n",
     .operands_min = 1,
     .operands_max = 1,
-    .usage_status = TOOL_USAGE,
     .run = run_drop,
 };

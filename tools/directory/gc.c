@@ -74,6 +74,5 @@ const struct tool_verb tool_verb_gc = {
     .details = "Touches nothing that a live process owns or holds; safe beside running programs.\n"
                "Files that are damaged go too.\n",
     .options = {{"dry-run", 'n', NULL, "only say what would be removed"}},
-    .usage_status = TOOL_USAGE,
     .run = run_gc,
 };

@@ -26,13 +26,13 @@ static char *users_text(const struct view *view, const struct view_region *regio
         tool_list(&users, "%s %s", owner->command, view_format_pid(view, owner).text);
         shown++;
     }
-    char *text = tool_format("%zu%s%s", region->user_count, users ? ": " : "", users ? users : "");
+    char more[40] = "";
+    if (region->user_count > shown)
+        snprintf(more, sizeof(more), " and %zu more", region->user_count - shown);
+    char *text =
+        tool_format("%zu%s%s%s", region->user_count, users ? ": " : "", tool_or(users, ""), more);
     free(users);
-    if (region->user_count == shown)
-        return text;
-    char *all = tool_format("%s and %zu more", text, region->user_count - shown);
-    free(text);
-    return all;
+    return text;
 }
 
 static void add_row(const struct view *view, const struct view_region *region,
@@ -110,6 +110,5 @@ const struct tool_verb tool_verb_ls = {
                "A pid of another pid namespace is written PID@NAMESPACE.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"all", 'a', NULL, "also what nobody can use any more"}},
-    .usage_status = TOOL_USAGE,
     .run = run_ls,
 };

@@ -13,39 +13,21 @@
 #include "cli/tool.h"
 #include "describe.h"
 #include "directory/name.h"
-
 #include "view_format.h"
-
-#define SHOW_ID_DIGITS 6 /* fewer would often mean several */
 
 enum { OPTION_JSON };
 
-/* The matches: pointers into the view. */
-struct found {
-    const struct view_region **regions;
-    size_t region_count;
-    const struct view_process **processes;
-    size_t process_count;
-};
+/* --- finding: marks what matches, and returns how many --- */
 
-/* --- finding --- */
-
-static void add_region(struct found *found, const struct view_region *region) {
-    found->regions = tool_grow(found->regions, found->region_count, sizeof(*found->regions));
-    found->regions[found->region_count++] = region;
-}
-
-static void add_process(struct found *found, const struct view_process *process) {
-    found->processes = tool_grow(found->processes, found->process_count, sizeof(*found->processes));
-    found->processes[found->process_count++] = process;
-}
-
-static void find_name(const struct view *view, const char *name, struct found *found) {
-    for (int hidden = 0; hidden < 2 && found->region_count == 0; hidden++)
-        for (size_t i = 0; i < view->region_count; i++)
-            if (strcmp(view->regions[i].record.name, name) == 0 &&
-                view_hidden(&view->regions[i]) == hidden)
-                add_region(found, &view->regions[i]);
+static size_t find_name(struct view *view, const char *name) {
+    size_t count = 0;
+    for (int hidden = 0; hidden < 2 && count == 0; hidden++)
+        for (size_t i = 0; i < view->region_count; i++) {
+            struct view_region *region = &view->regions[i];
+            region->found = strcmp(region->record.name, name) == 0 && view_hidden(region) == hidden;
+            count += region->found;
+        }
+    return count;
 }
 
 static bool pid_matches(const struct gps_owner *owner, const char *text) {
@@ -55,17 +37,24 @@ static bool pid_matches(const struct gps_owner *owner, const char *text) {
     return strcmp(pid, text) == 0 || strcmp(full, text) == 0;
 }
 
-static void find_pid(const struct view *view, const char *text, struct found *found) {
-    for (int alive = 1; alive >= 0 && found->process_count == 0; alive--)
-        for (size_t i = 0; i < view->process_count; i++)
-            if (view->processes[i].alive == alive && pid_matches(&view->processes[i].owner, text))
-                add_process(found, &view->processes[i]);
+static size_t find_pid(struct view *view, const char *text) {
+    size_t count = 0;
+    for (int alive = 1; alive >= 0 && count == 0; alive--)
+        for (size_t i = 0; i < view->process_count; i++) {
+            struct view_process *process = &view->processes[i];
+            process->found = process->alive == alive && pid_matches(&process->owner, text);
+            count += process->found;
+        }
+    return count;
 }
 
-static void find_id(const struct view *view, const char *text, struct found *found) {
-    for (size_t i = 0; i < view->region_count; i++)
-        if (view_id_begins(&view->regions[i], text))
-            add_region(found, &view->regions[i]);
+static size_t find_id(struct view *view, const char *text) {
+    size_t count = 0;
+    for (size_t i = 0; i < view->region_count; i++) {
+        view->regions[i].found = view_id_begins(&view->regions[i], text);
+        count += view->regions[i].found;
+    }
+    return count;
 }
 
 /* --- not found --- */
@@ -107,58 +96,60 @@ static int not_found(const struct view *view, const char *what) {
 
 /* --- the verb --- */
 
-static int ambiguous(const struct found *found, const char *what) {
+static int ambiguous(const struct view *view, size_t count, const char *what) {
     char *ids = NULL;
-    for (size_t i = 0; i < found->region_count; i++)
-        tool_list(&ids, "%s", printable_id(&found->regions[i]->record.id).text);
-    tool_error("%zu regions have an id that begins with '%s': %s", found->region_count, what, ids);
+    for (size_t i = 0; i < view->region_count; i++)
+        if (view->regions[i].found)
+            tool_list(&ids, "%s", printable_id(&view->regions[i].record.id).text);
+    tool_error("%zu regions have an id that begins with '%s': %s", count, what, ids);
     free(ids);
     return TOOL_FAILED;
 }
 
-static void print_text(const struct view *view, const struct found *found) {
-    for (size_t i = 0; i < found->region_count; i++) {
-        fputs(i > 0 ? "\n" : "", stdout);
-        describe_region(view, found->regions[i]);
-    }
-    for (size_t i = 0; i < found->process_count; i++) {
-        fputs(i > 0 ? "\n" : "", stdout);
-        describe_process(view, found->processes[i]);
-    }
+static void print_text(const struct view *view) {
+    const char *before = "";
+    for (size_t i = 0; i < view->region_count; i++)
+        if (view->regions[i].found) {
+            fputs(before, stdout);
+            describe_region(view, &view->regions[i]);
+            before = "\n";
+        }
+    for (size_t i = 0; i < view->process_count; i++)
+        if (view->processes[i].found) {
+            fputs(before, stdout);
+            describe_process(view, &view->processes[i]);
+            before = "\n";
+        }
 }
 
-static void print_json(const struct view *view, const struct found *found) {
+static void print_json(const struct view *view) {
     json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < found->region_count; i++)
-        json_tree_append(array, describe_region_json(view, found->regions[i]));
-    for (size_t i = 0; i < found->process_count; i++)
-        json_tree_append(array, describe_process_json(view, found->processes[i]));
+    for (size_t i = 0; i < view->region_count; i++)
+        if (view->regions[i].found)
+            json_tree_append(array, describe_region_json(view, &view->regions[i]));
+    for (size_t i = 0; i < view->process_count; i++)
+        if (view->processes[i].found)
+            json_tree_append(array, describe_process_json(view, &view->processes[i]));
     json_tree_print(stdout, array);
 }
 
-static int show(const struct view *view, const char *what, bool json, struct found *found) {
-    find_name(view, what, found);
-    if (found->region_count == 0)
-        find_pid(view, what, found);
-    const bool named = found->region_count + found->process_count > 0;
-    if (!named)
-        find_id(view, what, found);
-    if (found->region_count + found->process_count == 0)
-        return not_found(view, what);
-    if (!named && found->region_count > 1)
-        return ambiguous(found, what);
-    (json ? print_json : print_text)(view, found);
+static int show(struct view *view, const char *what, bool json) {
+    if (find_name(view, what) == 0 && find_pid(view, what) == 0) {
+        const size_t count = find_id(view, what);
+        if (count == 0)
+            return not_found(view, what);
+        if (count > 1)
+            return ambiguous(view, count, what);
+    }
+    (json ? print_json : print_text)(view);
     return TOOL_OK;
 }
 
 static int run_show(const struct tool_args *args) {
     struct view view;
-    struct found found = {0};
     if (!view_read(&view))
         return TOOL_FAILED;
-    int status = show(&view, args->operands[0], args->values[OPTION_JSON], &found);
-    free(found.regions);
-    free(found.processes);
+    int status = show(&view, args->operands[0], args->values[OPTION_JSON]);
     view_free(&view);
     return status;
 }
@@ -175,6 +166,5 @@ const struct tool_verb tool_verb_show = {
     .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
     .operands_min = 1,
     .operands_max = 1,
-    .usage_status = TOOL_USAGE,
     .run = run_show,
 };

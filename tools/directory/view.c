@@ -12,6 +12,7 @@
 
 #include "cli/tool.h"
 #include "directory/lease.h"
+#include "directory/orphans.h"
 #include "directory/region.h"
 #include "util/clock.h"
 #include "util/procfs.h"
@@ -71,9 +72,11 @@ static bool note_alive(void *found, const struct gps_proc *proc) {
     return !proc->alive;
 }
 
-bool view_store_used(const struct gps_store *store) {
+void view_store_leave(const struct gps_store *store) {
+    struct gps_gc_counts counts;
     bool alive = false;
-    return gps_proc_each(store, note_alive, &alive) != 0 || alive;
+    if (gps_proc_each(store, note_alive, &alive) == 0 && !alive)
+        gps_store_gc(store, false, &counts);
 }
 
 /* --- collecting --- */
@@ -118,31 +121,28 @@ static bool collect_process(void *arg, const struct gps_proc *proc) {
 
 /* --- sorting --- */
 
-static int compare(uint64_t a, uint64_t b) {
-    return a < b ? -1 : a > b;
-}
-
 static int by_owner(const struct gps_owner *a, const struct gps_owner *b) {
-    int order = compare(a->pid_ns, b->pid_ns);
-    order = order != 0 ? order : compare(a->pid, b->pid);
-    order = order != 0 ? order : compare(a->start, b->start);
-    return order != 0 ? order : compare(a->nonce, b->nonce);
+    int order = tool_compare(a->pid_ns, b->pid_ns);
+    order = order != 0 ? order : tool_compare(a->pid, b->pid);
+    order = order != 0 ? order : tool_compare(a->start, b->start);
+    return order != 0 ? order : tool_compare(a->nonce, b->nonce);
 }
 
 static int by_process(const void *left, const void *right) {
     const struct view_process *a = left, *b = right;
     int order = by_owner(&a->owner, &b->owner);
-    return order != 0 ? order : compare(b->created, a->created); /* with a file first */
+    return order != 0 ? order : tool_compare(b->created, a->created); /* with a file first */
 }
 
 static int by_hold(const void *left, const void *right) {
     const struct view_hold *a = left, *b = right;
     int order = memcmp(&a->slot.region, &b->slot.region, sizeof(a->slot.region));
     /* the creator's own hold comes last */
-    order = order != 0 ? order
-                       : compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
+    order = order != 0
+                ? order
+                : tool_compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
     order = order != 0 ? order : by_owner(&a->owner, &b->owner);
-    return order != 0 ? order : compare(a->slot.since, b->slot.since);
+    return order != 0 ? order : tool_compare(a->slot.since, b->slot.since);
 }
 
 static int by_name(const void *left, const void *right) {
@@ -151,7 +151,7 @@ static int by_name(const void *left, const void *right) {
     if ((a->name[0] == 0) != (b->name[0] == 0))
         return a->name[0] == 0 ? 1 : -1;
     int order = strcmp(a->name, b->name);
-    order = order != 0 ? order : compare(a->created, b->created);
+    order = order != 0 ? order : tool_compare(a->created, b->created);
     return order != 0 ? order : memcmp(&a->id, &b->id, sizeof(a->id));
 }
 

@@ -13,6 +13,7 @@ struct view_process {
     struct gps_owner owner;
     uint64_t created; /* its first CUDA call; 0: it has no file any more */
     bool alive;
+    bool found; /* by `show`: it is asked for; of a region, too */
 };
 
 /* A region that a live process holds or is about to; a process can hold one more than once. */
@@ -29,6 +30,7 @@ struct view_region {
     bool owner_alive;   /* the owner in the record: of a kept region the keeper */
     bool creator_alive; /* the process that allocated it: the owner, but for kept regions */
     bool creator_holds; /* of a kept region, whose holds and users do not count the creator */
+    bool found;
 };
 
 struct view {
@@ -62,8 +64,8 @@ const char *view_store_trouble(int status);
  * is not to be made. */
 int view_store_open(bool make, struct gps_store *store);
 
-/* Whether a live process uses the store. */
-bool view_store_used(const struct gps_store *store);
+/* The last process to leave the store removes the files of dead ones, as the library does. */
+void view_store_leave(const struct gps_store *store);
 
 /* Reads everything. Damaged files are warned about and left out. False after an error message.
  * A directory that does not exist is an empty one. */

@@ -63,14 +63,7 @@ struct printable view_format_age(const struct view *view, uint64_t since) {
 }
 
 const char *view_format_backing(const struct view_region *region) {
-    switch (region->record.backing) {
-    case GPS_BACKING_IPC:
-        return "ipc";
-    case GPS_BACKING_VMM:
-        return "vmm";
-    default:
-        return "unknown";
-    }
+    return view_kept(region) ? "vmm" : "ipc";
 }
 
 const char *view_format_name(const struct view_region *region) {
@@ -78,16 +71,11 @@ const char *view_format_name(const struct view_region *region) {
 }
 
 struct printable view_format_keep(const struct view_region *region) {
-    switch (region->record.keep) {
-    case GPS_KEEP_OWNER:
-        return (struct printable){"owner"};
-    case GPS_KEEP_USERS:
-        return (struct printable){"users"};
-    case GPS_KEEP_FOREVER:
-        return (struct printable){"forever"};
-    default:
-        break;
-    }
+    static const struct printable names[] = {[GPS_KEEP_OWNER] = {"owner"},
+                                             [GPS_KEEP_USERS] = {"users"},
+                                             [GPS_KEEP_FOREVER] = {"forever"}};
+    if (region->record.keep != GPS_KEEP_FOR)
+        return names[region->record.keep];
     struct printable keep = printable_duration(region->record.keep_for);
     char *blank = strchr(keep.text, ' ');
     if (blank) /* a configuration has none */

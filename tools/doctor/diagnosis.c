@@ -1,7 +1,7 @@
 /*
  * diagnosis.c - the diagnoses of `gpushare doctor`: adding them.
  */
-#include "diagnosis.h"
+#include "doctor.h"
 
 #include <stdarg.h>
 #include <stdio.h>

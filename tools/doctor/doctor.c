@@ -100,6 +100,5 @@ const struct tool_verb tool_verb_doctor = {
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"timeout", 't', "TIME", "how long the driver may take to answer (30s)"}},
     .operands_max = 1,
-    .usage_status = TOOL_USAGE,
     .run = run_doctor,
 };

@@ -1,12 +1,34 @@
 /*
- * doctor.h - the checks of `gpushare doctor`.
+ * doctor.h - the checks of `gpushare doctor`, and the diagnoses that they make.
  *
  * No check changes anything. A check that could hang or crash (the driver's) runs in a child of its
- * own.
+ * own. A check adds one diagnosis or more; a remedy belongs to the one added last.
  */
 #pragma once
 
-#include "diagnosis.h"
+#include <stddef.h>
+#include <stdint.h>
+
+enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
+
+struct diagnosis {
+    enum doctor_verdict verdict;
+    const char *check; /* one word */
+    char *message;
+    char *remedy; /* NULL: none needed */
+};
+
+struct doctor {
+    struct diagnosis *list;
+    size_t count;
+    const char *command; /* the operand, or NULL */
+    uint64_t timeout;    /* for the driver, ns */
+};
+
+void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const char *check,
+                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* In the order of the report. */
 void doctor_library(struct doctor *doctor);

@@ -3,67 +3,38 @@
  * command.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "doctor.h"
-#include "run/executable.h"
-#include "run/library.h"
+#include "run/preload.h"
 
-/* In the child: /bin/true with only the library preloaded, its stderr in the pipe. */
-static void start_true(const char *library, int out) {
-    int null = open("/dev/null", O_RDWR);
-    dup2(null, STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
-    dup2(out, STDERR_FILENO);
-    setenv("LD_PRELOAD", library, 1);
-    execlp("true", "true", (char *)NULL);
-    dprintf(STDERR_FILENO, "cannot execute true: %s", strerror(errno));
-    _exit(127);
-}
-
-static void read_all(int from, char *text, size_t size) {
-    size_t length = 0;
-    ssize_t count;
-    while (length + 1 < size && (count = read(from, text + length, size - 1 - length)) > 0)
-        length += (size_t)count;
-    text[length] = 0;
-    while (length > 0 && text[length - 1] == '\n')
-        text[--length] = 0;
-}
-
-/* A loader that cannot preload complains and goes on: so any text on stderr is a failure. */
+/* Runs `true` with only the library preloaded. A loader that cannot preload complains and goes on:
+ * so any text on stderr is a failure. The path comes by a variable, as a shell would read it. */
 static bool loads(const char *library, char *said, size_t size) {
-    int ends[2], status = 0;
-    said[0] = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    setenv("GPUSHARE_LIBRARY", library, 1);
+    FILE *child = popen("LD_PRELOAD=\"$GPUSHARE_LIBRARY\" exec true 2>&1 >/dev/null", "re");
+    if (!child)
         return false;
-    pid_t child = fork();
-    if (child == 0)
-        start_true(library, ends[1]);
-    close(ends[1]);
-    if (child > 0)
-        read_all(ends[0], said, size);
-    close(ends[0]);
-    if (child < 0 || waitpid(child, &status, 0) < 0)
-        return false;
+    said[fread(said, 1, size - 1, child)] = 0;
+    const int status = pclose(child);
     if (WIFSIGNALED(status))
         snprintf(said, size, "a program that loads it dies of signal %d", WTERMSIG(status));
+    for (size_t length = strlen(said); length > 0 && said[length - 1] == '\n';)
+        said[--length] = 0;
     return status == 0 && said[0] == 0;
 }
 
 void doctor_library(struct doctor *doctor) {
-    char library[PATH_MAX], said[1024];
-    if (!library_find(library)) {
+    char library[PATH_MAX], said[1024] = "";
+    if (!preload_library(library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library", "libgpushare.so not found; looked at: %s",
                       library);
         diagnosis_remedy(doctor, "set GPUSHARE_LIBRARY to its path, or put it beside this tool");
-    } else if (!library_preloadable(library)) {
+    } else if (!preload_can_name(library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library",
                       "%s: LD_PRELOAD cannot hold a path with a blank or a colon", library);
         diagnosis_remedy(doctor, "set GPUSHARE_LIBRARY to a symbolic link without");
@@ -101,12 +72,12 @@ void doctor_command(struct doctor *doctor) {
     if (!doctor->command)
         return;
     char path[PATH_MAX], why[PATH_MAX + 128];
-    int status = executable_find(doctor->command, path);
+    int status = preload_program(doctor->command, path);
     if (status != 0) {
         diagnosis_add(doctor, DOCTOR_FAIL, "command", "'%s': %s", doctor->command,
                       status == -ENOENT ? "not found" : "not an executable file");
         diagnosis_remedy(doctor, "check its path and mode, and PATH");
-    } else if (executable_obstacle(path, why, sizeof(why))) {
+    } else if (preload_obstacle(path, why, sizeof(why))) {
         diagnosis_add(doctor, DOCTOR_FAIL, "command", "%s %s", path, why);
         diagnosis_remedy(doctor,
                          "gpushare cannot step in; use a dynamically linked, unprivileged build "

@@ -4,7 +4,7 @@
  * The request is mostly there when the connection comes, so the reply is given at once. A request
  * that is not valid, or of another user, ends the connection without a reply.
  */
-#include "connections.h"
+#include "keeper_state.h"
 
 #include <errno.h>
 #include <string.h>

@@ -15,12 +15,11 @@
 
 #include "cli/tool.h"
 #include "config/config.h"
-#include "connections.h"
 #include "directory/file.h"
 #include "directory/leader_lock.h"
 #include "directory/orphans.h"
 #include "directory/view.h"
-#include "leadership.h"
+#include "keeper_state.h"
 #include "util/clock.h"
 
 #define DEBOUNCE      (GPS_SECOND / 50) /* changes come many at once */
@@ -244,6 +243,5 @@ const struct tool_verb tool_verb_keeper = {
         "SIGTERM and SIGINT end it: what is mapped stays mapped, but cannot be opened any more.\n",
     .options = {{"idle", 0, "TIME", "end after so long with nothing to keep (default: never)"},
                 {"on-demand", 0, NULL, NULL}},
-    .usage_status = TOOL_USAGE,
     .run = run_keeper,
 };

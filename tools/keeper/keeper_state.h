@@ -1,8 +1,8 @@
 /*
  * keeper_state.h - the state of the keeper's process.
  *
- * One thread around poll, and nothing in it waits for a peer. leadership.h: being the one keeper,
- * with the socket and the lease. connections.h: one request each. kept_regions.h: the regions.
+ * One thread around poll, and nothing in it waits for a peer. leadership.c: being the one keeper,
+ * with the socket and the lease. connections.c: one request each. kept_regions.h: the regions.
  */
 #pragma once
 
@@ -34,3 +34,21 @@ static inline void keeper_sweep_by(struct keeper *keeper, uint64_t when) {
     if (when < keeper->sweep_at)
         keeper->sweep_at = when;
 }
+
+/* --- connections.c --- */
+
+void connections_accept(struct keeper *keeper);
+/* After connection `at` has become readable or was closed: replies, and ends it. */
+void connections_serve(struct keeper *keeper, size_t at);
+/* Ends the connections on which no request came in time. */
+void connections_expire(struct keeper *keeper);
+/* The time at which connections_expire has something to do. */
+uint64_t connections_expiry(const struct keeper *keeper);
+
+/* --- leadership.c: the right to be the one keeper of a store --- */
+
+/* Becomes the keeper of the store. 0 or -errno; -EEXIST: there is another one, *other (pid 0: it
+ * does not answer). */
+int leadership_take(struct keeper *keeper, struct gps_owner *other);
+/* Drops all kept regions, and leaves nothing behind. */
+void leadership_end(struct keeper *keeper);

@@ -5,7 +5,7 @@
  * regions name as their owner; the regions of a predecessor; the socket. The end has the reverse
  * order.
  */
-#include "leadership.h"
+#include "keeper_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,8 +132,6 @@ void leadership_end(struct keeper *keeper) {
         close(keeper->listener);
     kept_regions_drop_all(&keeper->kept);
     gps_lease_drop(&keeper->lease);
-    struct gps_gc_counts counts;
-    if (!view_store_used(&keeper->store))
-        gps_store_gc(&keeper->store, false, &counts);
+    view_store_leave(&keeper->store);
     gps_leader_lock_end(&keeper->store, keeper->lock);
 }

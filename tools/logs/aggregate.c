@@ -26,20 +26,17 @@ const struct log_stack *aggregate_stack(const struct log_line *line) {
 
 /* --- keys: equal things have equal keys, malloc'ed --- */
 
-static const char *or_empty(const char *string) {
-    return string ? string : "";
-}
-
 static char *process_key(const struct log_process *process) {
     return tool_format("%" PRId64 " %" PRId64 " %s\n", process->pid_ns, process->pid,
-                       or_empty(process->command));
+                       tool_or(process->command, ""));
 }
 
 /* Without a known site, a line of repeats has the finding and the call in common with the first. */
 static char *site_key(const struct log_line *line) {
     char *process = process_key(&line->process);
-    char *key = line->site ? tool_format("%s%s\n", process, line->site)
-                           : tool_format("%s\n%s %s", process, line->finding, or_empty(line->api));
+    char *key = line->site
+                    ? tool_format("%s%s\n", process, line->site)
+                    : tool_format("%s\n%s %s", process, line->finding, tool_or(line->api, ""));
     free(process);
     return key;
 }
@@ -51,10 +48,10 @@ static char *kind_key(const struct log_line *line) {
     FILE *file = open_memstream(&key, &size);
     if (!file)
         tool_no_memory();
-    fprintf(file, "%s %s\n", line->finding, or_empty(line->api));
+    fprintf(file, "%s %s\n", line->finding, tool_or(line->api, ""));
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        const char *module = frame->build_id ? frame->build_id : or_empty(frame->module);
+        const char *module = frame->build_id ? frame->build_id : tool_or(frame->module, "");
         fprintf(file, "%s %" PRIx64 "\n", tool_base_name(module), frame->offset);
     }
     fclose(file);
@@ -82,8 +79,7 @@ static struct aggregate_group *group_of(struct builder *builder, const struct lo
         group = new_group(builder->aggregate, line);
         string_map_put(&builder->kinds, kind, group);
     }
-    if (!string_map_get(builder->sites, site))
-        string_map_put(&builder->sites, site, group);
+    string_map_put(&builder->sites, site, group);
     free(site);
     free(kind);
     return group;
@@ -91,8 +87,7 @@ static struct aggregate_group *group_of(struct builder *builder, const struct lo
 
 static void add_process(struct aggregate_group *group, const struct log_process *process) {
     char *key = process_key(process);
-    if (!string_map_get(group->seen, key)) {
-        string_map_put(&group->seen, key, group);
+    if (string_map_put(&group->seen, key, group)) {
         group->processes =
             tool_grow(group->processes, group->process_count, sizeof(*group->processes));
         group->processes[group->process_count++] = *process;
@@ -148,10 +143,7 @@ static uint64_t count_new(struct string_map **seen, const struct aggregate_group
     uint64_t count = 0;
     for (size_t i = 0; i < group->process_count; i++) {
         char *key = process_key(&group->processes[i]);
-        if (!string_map_get(*seen, key)) {
-            string_map_put(seen, key, group->processes);
-            count++;
-        }
+        count += string_map_put(seen, key, group->processes);
         free(key);
     }
     return count;

@@ -1,7 +1,7 @@
 /*
  * log_line.c - one line of a log: from JSON into a struct that borrows its strings.
  */
-#include "log_line.h"
+#include "logs.h"
 
 #include <ctype.h>
 #include <stdlib.h>

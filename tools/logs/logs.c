@@ -11,7 +11,6 @@
 
 #include "cli/tool.h"
 #include "config/config.h"
-#include "log_line.h"
 
 #define COMPLAINTS_MAX 8 /* of one file: a binary has a bad "line" every few bytes */
 

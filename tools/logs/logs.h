@@ -90,3 +90,12 @@ int logs_add(struct logs *logs, const char *path, logs_complain_fn *complain);
 /* By time; lines of the same time stay in the order in which they were read. */
 void logs_sort(struct logs *logs);
 void logs_free(struct logs *logs);
+
+/* --- log_line.c: one line --- */
+
+/* NULL: it is no line of a log, and *wrong says why. */
+struct log_line *log_line_parse(const char *bytes, size_t count, const char **wrong);
+void log_line_free(struct log_line *line);
+
+/* Finds a level by its name. */
+bool log_line_level(const char *name, enum gps_level *level);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/tool.h"
-#include "report_format.h"
+#include "report.h"
 
 enum {
     OPTION_JSON,
@@ -80,6 +80,5 @@ const struct tool_verb tool_verb_report = {
                 {"debug-dir", 0, "DIR", "look for debug files here, too"}},
     .operands_min = 1,
     .operands_max = 1 << 20,
-    .usage_status = TOOL_USAGE,
     .run = run_report,
 };

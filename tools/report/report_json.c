@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/json_tree.h"
-#include "report_format.h"
+#include "report.h"
 
 /* --- frames --- */
 
@@ -27,11 +27,10 @@ static json_t *frame_json(const struct log_frame *frame, struct symbols *symbols
         add_place(call, &symbol->places[i]);
         json_tree_append(inlined, call);
     }
-    json_t *object =
-        json_tree_pack("{s:o, s:o, s:o}", "module", json_tree_string(frame->module), "offset",
-                       json_tree_hex(frame->offset), "build_id", json_tree_string(frame->build_id));
+    json_t *object = json_tree_pack("{s:s?, s:o, s:s?}", "module", frame->module, "offset",
+                                    json_tree_hex(frame->offset), "build_id", frame->build_id);
     add_place(object, &symbol->places[symbol->count - 1]);
-    json_tree_add(object, "{s:o, s:o}", "inlined", inlined, "note", json_tree_string(symbol->note));
+    json_tree_add(object, "{s:o, s:s?}", "inlined", inlined, "note", symbol->note);
     return object;
 }
 
@@ -45,9 +44,8 @@ json_t *report_stack_json(const struct log_stack *stack, struct symbols *symbols
 /* --- processes and events --- */
 
 static json_t *process_json(const struct log_process *process) {
-    return json_tree_pack("{s:I, s:o, s:o}", "pid", process->pid, "pid_ns",
-                          number_or_null(process->pid_ns), "command",
-                          json_tree_string(process->command));
+    return json_tree_pack("{s:I, s:o, s:s?}", "pid", process->pid, "pid_ns",
+                          number_or_null(process->pid_ns), "command", process->command);
 }
 
 static json_t *prior_json(const struct log_events *prior, struct symbols *symbols) {
@@ -55,8 +53,7 @@ static json_t *prior_json(const struct log_events *prior, struct symbols *symbol
     for (size_t i = 0; i < prior->count; i++) {
         const struct log_event *event = &prior->events[i];
         json_t *object = process_json(&event->process);
-        json_tree_add(object, "{s:o, s:o, s:o}", "what", json_tree_string(event->what), "ts",
-                      json_tree_string(event->ts), "stack",
+        json_tree_add(object, "{s:s?, s:s?, s:o}", "what", event->what, "ts", event->ts, "stack",
                       report_stack_json(&event->stack, symbols));
         json_tree_append(array, object);
     }
@@ -67,7 +64,7 @@ static json_t *others_json(const struct log_events *others) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < others->count; i++) {
         json_t *object = process_json(&others->events[i].process);
-        json_tree_set_string(object, "since", others->events[i].ts);
+        json_tree_add(object, "{s:s?}", "since", others->events[i].ts);
         json_tree_append(array, object);
     }
     return array;
@@ -87,21 +84,18 @@ static void copy_line(json_t *object, const json_t *line) {
     static const char *const keys[] = {
         "ts",   "pid",    "pid_ns", "tid",    "command", "level",   "finding", "api",  "ptr",
         "size", "region", "name",   "device", "context", "message", "hint",    "site", "detail"};
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        json_t *value = json_object_get(line, keys[i]);
-        json_tree_set(object, keys[i], value ? json_incref(value) : json_null());
-    }
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        json_tree_add(object, "{s:O?}", keys[i], json_object_get(line, keys[i]));
 }
 
 static json_t *group_json(const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
     json_t *object = json_tree_pack("{}");
     copy_line(object, line->json);
-    json_tree_add(object, "{s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "count", group->count, "first",
-                  json_tree_string(line->ts), "last", json_tree_string(group->last), "processes",
-                  processes_json(group), "others", others_json(&line->others), "stack",
-                  report_stack_json(&line->stack, symbols), "prior",
-                  prior_json(&line->prior, symbols));
+    json_tree_add(object, "{s:I, s:s, s:s, s:o, s:o, s:o, s:o}", "count", group->count, "first",
+                  line->ts, "last", group->last, "processes", processes_json(group), "others",
+                  others_json(&line->others), "stack", report_stack_json(&line->stack, symbols),
+                  "prior", prior_json(&line->prior, symbols));
     return object;
 }
 

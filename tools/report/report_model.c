@@ -1,11 +1,9 @@
 /*
  * report_model.c - the content of a report: aggregated findings of logs, with their symbols.
  */
-#include "report_model.h"
+#include "report.h"
 
-#include "cli/configuration.h"
 #include "cli/tool.h"
-#include "logs/log_line.h"
 
 void report_complain(const char *file, unsigned long line, const char *message) {
     if (line > 0)
@@ -24,7 +22,7 @@ bool report_level(const char *option, enum gps_level *level) {
 
 bool report_suppressions(const char *option, struct suppressions *suppressions) {
     *suppressions = (struct suppressions){NULL, 0};
-    return !option || suppress_read(suppressions, option, configuration_error, NULL) == 0;
+    return !option || suppress_read(suppressions, option, tool_error_in, NULL) == 0;
 }
 
 void report_make(struct report *report, enum gps_level level,

@@ -12,7 +12,7 @@
 #include "cli/json_tree.h"
 #include "cli/tool.h"
 #include "log/log.h"
-#include "report_format.h"
+#include "report.h"
 #include "symbols/user_frame.h"
 
 static const char *const levels[] = {"note", "warning", "error"};
@@ -36,7 +36,7 @@ static json_t *driver(void) {
 
 /* A finding of a newer library is in no catalogue, and has no index. */
 static void add_rule(json_t *result, const char *finding) {
-    json_tree_set_string(result, "ruleId", finding);
+    json_tree_add(result, "{s:s}", "ruleId", finding);
     for (int i = 0; i < GPS_FINDING_COUNT; i++)
         if (strcmp(gps_finding_id((enum gps_finding)i), finding) == 0)
             json_tree_add(result, "{s:i}", "ruleIndex", i);
@@ -73,11 +73,10 @@ static void set_physical(json_t *location, const struct symbol_place *place) {
 /* `kind` is one that the standard names: function, module. */
 static void set_logical(json_t *location, const char *name, const char *decorated,
                         const char *kind) {
-    json_t *logical = json_tree_pack("{s:o}", "fullyQualifiedName", json_tree_string(name));
-    if (decorated && strcmp(decorated, name) != 0)
-        json_tree_set_string(logical, "decoratedName", decorated);
-    json_tree_set_string(logical, "kind", kind);
-    json_tree_add(location, "{s:[o]}", "logicalLocations", logical);
+    const bool differs = decorated && strcmp(decorated, name) != 0;
+    json_tree_add(location, "{s:[{s:o, s:o*, s:s}]}", "logicalLocations", "fullyQualifiedName",
+                  json_tree_string(name), "decoratedName",
+                  differs ? json_tree_string(decorated) : NULL, "kind", kind);
 }
 
 static json_t *place_location(const struct symbol_place *place) {
@@ -108,7 +107,7 @@ static json_t *finding_location(const struct log_line *line, struct symbols *sym
     if (json_object_size(location) == 0 && frame)
         set_module(location, frame);
     else if (json_object_size(location) == 0)
-        set_logical(location, line->process.command ? line->process.command : "?", NULL, "module");
+        set_logical(location, tool_or(line->process.command, "?"), NULL, "module");
     return location;
 }
 
@@ -118,14 +117,9 @@ static json_t *frame_json(const struct log_frame *frame, const struct symbol_pla
     json_t *location = place_location(place);
     if (json_object_size(location) == 0)
         set_module(location, frame);
-    json_t *object = json_tree_pack("{s:o}", "location", location);
-    if (frame->module)
-        json_tree_set_string(object, "module", frame->module);
-    json_t *properties = json_tree_pack("{s:o}", "offset", json_tree_hex(frame->offset));
-    if (frame->build_id)
-        json_tree_set_string(properties, "buildId", frame->build_id);
-    json_tree_set(object, "properties", properties);
-    return object;
+    return json_tree_pack("{s:o, s:s*, s:{s:o, s:s*}}", "location", location, "module",
+                          frame->module, "properties", "offset", json_tree_hex(frame->offset),
+                          "buildId", frame->build_id);
 }
 
 /* Innermost first; each inlined call is a frame. */
@@ -152,19 +146,17 @@ static void append_new(json_t *array, json_t *value) {
 static void add_stack(json_t *stacks, const struct log_stack *stack, const char *text,
                       struct symbols *symbols) {
     if (stack->count > 0)
-        append_new(stacks,
-                   json_tree_pack("{s:{s:o}, s:o}", "message", "text", json_tree_string(text),
-                                  "frames", frames_json(stack, symbols)));
+        append_new(stacks, json_tree_pack("{s:{s:s}, s:o}", "message", "text", text, "frames",
+                                          frames_json(stack, symbols)));
 }
 
 static json_t *stacks_json(const struct log_line *line, struct symbols *symbols) {
     json_t *stacks = json_tree_pack("[]");
-    add_stack(stacks, &line->stack, line->api ? line->api : "reported", symbols);
+    add_stack(stacks, &line->stack, tool_or(line->api, "reported"), symbols);
     for (size_t i = 0; i < line->prior.count; i++) {
         const struct log_event *event = &line->prior.events[i];
-        char *text =
-            tool_format("%s by %s (pid %" PRId64 ")", event->what ? event->what : "before",
-                        event->process.command ? event->process.command : "?", event->process.pid);
+        char *text = tool_format("%s by %s (pid %" PRId64 ")", tool_or(event->what, "before"),
+                                 tool_or(event->process.command, "?"), event->process.pid);
         add_stack(stacks, &event->stack, text, symbols);
         free(text);
     }
@@ -174,9 +166,9 @@ static json_t *stacks_json(const struct log_line *line, struct symbols *symbols)
 /* --- a result --- */
 
 static json_t *message(const struct log_line *line) {
-    const char *sentence = line->message ? line->message : line->finding;
+    const char *sentence = tool_or(line->message, line->finding);
     char *text = line->detail ? tool_format("%s: %s", sentence, line->detail) : tool_copy(sentence);
-    json_t *object = json_tree_pack("{s:o}", "text", json_tree_string(text));
+    json_t *object = json_tree_pack("{s:s}", "text", text);
     free(text);
     return object;
 }
@@ -193,8 +185,8 @@ static json_t *properties(const struct aggregate_group *group) {
     json_t *object = json_tree_pack("{}");
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         json_t *value = json_object_get(group->first->json, keys[i]);
-        if (value && !json_is_null(value))
-            json_tree_set(object, keys[i], json_incref(value));
+        if (!json_is_null(value))
+            json_tree_add(object, "{s:O*}", keys[i], value);
     }
     json_tree_add(object, "{s:I, s:s, s:s}", "processes", group->process_count, "first",
                   group->first->ts, "last", group->last);

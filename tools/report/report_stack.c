@@ -4,40 +4,40 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "report_format.h"
+#include "cli/tool.h"
+#include "report.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
-/* "main at app.c:42 ", the known part of it. */
-static void print_place(FILE *out, const struct symbol_place *place) {
-    if (place->function) {
-        char *function = short_name_function(place->function);
-        term_plain(out, function);
-        fputs(" ", out);
-        free(function);
-    }
-    if (!place->file)
-        return;
-    fputs("at ", out);
-    term_plain(out, place->file);
+char *report_place(const struct symbol_place *place) {
+    char line[16] = "";
     if (place->line > 0)
-        fprintf(out, ":%u", place->line);
-    fputs(" ", out);
+        snprintf(line, sizeof(line), ":%u", place->line);
+    char *function = place->function ? short_name_function(place->function) : tool_copy("");
+    char *text = place->file ? tool_format("%s%sat %s%s", function, place->function ? " " : "",
+                                           place->file, line)
+                             : tool_copy(function);
+    free(function);
+    return text;
 }
 
 /* "#0 0x1b2c main at app.c:42 in /path/app"; a call that was inlined has a line of its own. */
 static void print_frame(FILE *out, const char *margin, size_t number, const struct log_frame *frame,
                         struct symbols *symbols) {
     const struct symbol *symbol = symbol_find(symbols, frame);
+    const char *note = symbol->note;
     for (size_t i = 0; i < symbol->count; i++) {
-        fprintf(out, "%s#%zu 0x%" PRIx64 " ", margin, number, frame->offset);
-        print_place(out, &symbol->places[i]);
+        char *place = report_place(&symbol->places[i]);
+        char *start = tool_format("%s#%zu 0x%" PRIx64 " %s%s", margin, number, frame->offset, place,
+                                  place[0] ? " " : "");
         if (i + 1 < symbol->count)
-            fputs("(inlined)\n", out);
+            term_line(out, "%s(inlined)", start);
+        else
+            term_line(out, "%sin %s%s%s%s", start, tool_or(frame->module, "?"), note ? " (" : "",
+                      tool_or(note, ""), note ? ")" : "");
+        free(start);
+        free(place);
     }
-    fputs("in ", out);
-    term_plain(out, frame->module);
-    fprintf(out, symbol->note ? " (%s)\n" : "%s\n", symbol->note ? symbol->note : "");
 }
 
 void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,

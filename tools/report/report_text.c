@@ -4,11 +4,12 @@
  */
 #include <ctype.h>
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "cli/printable.h"
+#include "cli/tool.h"
 #include "log/log.h"
-#include "report_format.h"
+#include "report.h"
 
 #define NAMED_MAX 8 /* processes in one list: all of many workers can make one mistake */
 
@@ -19,112 +20,82 @@ struct printer {
 
 /* --- the parts of a finding --- */
 
-static void print_process(const struct printer *to, const struct log_process *process) {
-    term_plain(to->out, process->command);
-    fprintf(to->out, " (pid %" PRId64, process->pid);
+/* "app (pid 7)"; malloc'ed. */
+static char *process_text(const struct printer *to, const struct log_process *process) {
+    const char *command = tool_or(process->command, "?");
     if (to->report->aggregate.namespaces && process->pid_ns != 0)
-        fprintf(to->out, " in namespace %" PRId64, process->pid_ns);
-    fputs(")", to->out);
+        return tool_format("%s (pid %" PRId64 " in namespace %" PRId64 ")", command, process->pid,
+                           process->pid_ns);
+    return tool_format("%s (pid %" PRId64 ")", command, process->pid);
 }
 
 static void print_heading(const struct printer *to, const struct log_line *line) {
     static const char *const names[] = {"INFO", "WARNING", "ERROR"};
+    char *process = process_text(to, &line->process);
     fprintf(to->out, REPORT_MARGIN "%sGPUSHARE %s%s: ",
             term_colour_on(to->out, report_level_colour(line->level)), names[line->level],
             term_colour_on(to->out, TERM_PLAIN));
-    term_plain(to->out, line->finding);
-    if (line->api) {
-        fputs(" in ", to->out);
-        term_plain(to->out, line->api);
-    }
-    fputs(", by ", to->out);
-    print_process(to, &line->process);
-    fputs("\n", to->out);
+    term_line(to->out, "%s%s%s, by %s", line->finding, line->api ? " in " : "",
+              tool_or(line->api, ""), process);
+    free(process);
 }
 
 static void print_line(const struct printer *to, const char *before, const char *text) {
-    if (!text)
-        return;
-    fprintf(to->out, REPORT_INDENT "%s", before);
-    term_plain(to->out, text);
-    fputs("\n", to->out);
-}
-
-/* Begins the line, or continues it after a comma. */
-static void print_before(const struct printer *to, const char **before, const char *fact) {
-    fprintf(to->out, "%s%s", *before, fact);
-    *before = ", ";
+    if (text)
+        term_line(to->out, REPORT_INDENT "%s%s", before, text);
 }
 
 /* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": the known facts. */
 static void print_memory(const struct printer *to, const struct log_line *line) {
-    const char *before = REPORT_INDENT;
-    if (line->ptr) {
-        print_before(to, &before, "at ");
-        term_plain(to->out, line->ptr);
-    }
-    if (line->size != 0) {
-        print_before(to, &before, printable_exact_size((uint64_t)line->size).text);
-    }
-    if (line->device >= 0) {
-        print_before(to, &before, "GPU ");
-        fprintf(to->out, "%" PRId64, line->device);
-    }
-    if (line->context) {
-        print_before(to, &before, "context ");
-        term_plain(to->out, line->context);
-    }
-    if (before[0] == ',')
-        fputs("\n", to->out);
+    char *facts = NULL;
+    if (line->ptr)
+        tool_list(&facts, "at %s", line->ptr);
+    if (line->size != 0)
+        tool_list(&facts, "%s", printable_exact_size((uint64_t)line->size).text);
+    if (line->device >= 0)
+        tool_list(&facts, "GPU %" PRId64, line->device);
+    if (line->context)
+        tool_list(&facts, "context %s", line->context);
+    print_line(to, "", facts);
+    free(facts);
 }
 
 static void print_region(const struct printer *to, const struct log_line *line) {
-    if (!line->name && !line->region)
-        return;
-    fputs(REPORT_INDENT "region ", to->out);
-    if (line->name)
-        term_plain(to->out, line->name);
-    if (line->region) {
-        fputs(line->name ? " (id " : "with id ", to->out);
-        term_plain(to->out, line->region);
-        fputs(line->name ? ")" : "", to->out);
-    }
-    fputs("\n", to->out);
+    if (line->name && line->region)
+        term_line(to->out, REPORT_INDENT "region %s (id %s)", line->name, line->region);
+    else
+        print_line(to, line->name ? "region " : "region with id ",
+                   tool_or(line->name, line->region));
 }
 
-/* ", by 3 processes: app (pid 7), ..." */
-static void print_processes(const struct printer *to, const struct aggregate_group *group) {
-    if (group->process_count < 2)
-        return;
-    fprintf(to->out, ", by %zu processes: ", group->process_count);
-    for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
-        fputs(i > 0 ? ", " : "", to->out);
-        print_process(to, &group->processes[i]);
-    }
-    if (group->process_count > NAMED_MAX)
-        fprintf(to->out, " (and %zu more)", group->process_count - NAMED_MAX);
-}
-
-/* "17 times, from ... to ..., by 2 processes: ..." */
+/* "17 times, from ... to ..., by 2 processes: app (pid 7), ..." */
 static void print_count(const struct printer *to, const struct aggregate_group *group) {
+    char *names = NULL, more[48] = "";
     if (group->count < 2)
         return;
+    for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
+        char *process = process_text(to, &group->processes[i]);
+        tool_list(&names, "%s", process);
+        free(process);
+    }
+    if (group->process_count > NAMED_MAX)
+        snprintf(more, sizeof(more), " (and %zu more)", group->process_count - NAMED_MAX);
     fprintf(to->out, REPORT_INDENT "%" PRIu64 " times, from %s to %s", group->count,
             group->first->ts, group->last);
-    print_processes(to, group);
-    fputs("\n", to->out);
+    if (group->process_count > 1)
+        term_line(to->out, ", by %zu processes: %s%s", group->process_count, names, more);
+    else
+        fputs("\n", to->out);
+    free(names);
 }
 
 static void print_others(const struct printer *to, const struct log_line *line) {
     for (size_t i = 0; i < line->others.count && i < NAMED_MAX; i++) {
         const struct log_event *other = &line->others.events[i];
-        fputs(REPORT_INDENT "other process: ", to->out);
-        print_process(to, &other->process);
-        if (other->ts) {
-            fputs(", since ", to->out);
-            term_plain(to->out, other->ts);
-        }
-        fputs("\n", to->out);
+        char *process = process_text(to, &other->process);
+        term_line(to->out, REPORT_INDENT "other process: %s%s%s", process,
+                  other->ts ? ", since " : "", tool_or(other->ts, ""));
+        free(process);
     }
     if (line->others.count > NAMED_MAX)
         fprintf(to->out, REPORT_INDENT "(and %zu more)\n", line->others.count - NAMED_MAX);
@@ -136,29 +107,19 @@ static void print_stack(const struct printer *to, const struct log_stack *stack)
     report_stack(to->out, REPORT_INDENT "    ", stack, stack->count, to->report->symbols);
 }
 
-static bool is_same(const struct log_process *a, const struct log_process *b) {
-    return a->pid == b->pid && a->pid_ns == b->pid_ns;
-}
-
 /* "Allocated at:", or "Freed by producer (pid 7), 2026-11-21T12:00:00.000000Z, at:" where that was
  * another process. */
-static void print_prior(const struct printer *to, const struct log_line *line,
+static void print_prior(const struct printer *to, const struct log_process *reporter,
                         const struct log_event *prior) {
     const char *what = prior->what && prior->what[0] != 0 ? prior->what : "before";
-    const bool others = !is_same(&line->process, &prior->process);
-    fprintf(to->out, REPORT_INDENT "%c", toupper((unsigned char)what[0]));
-    term_plain(to->out, what + 1);
-    if (others) {
-        fputs(" by ", to->out);
-        print_process(to, &prior->process);
-    }
-    if (prior->ts) {
-        fputs(others ? ", " : " ", to->out);
-        term_plain(to->out, prior->ts);
-    }
-    if (prior->stack.count > 0)
-        fputs(prior->ts ? ", at:" : " at:", to->out);
-    fputs("\n", to->out);
+    const bool own =
+        reporter->pid == prior->process.pid && reporter->pid_ns == prior->process.pid_ns;
+    char *process = own ? NULL : process_text(to, &prior->process);
+    const char *before_time = !prior->ts ? "" : own ? " " : ", ";
+    const char *end = prior->stack.count == 0 ? "" : prior->ts ? ", at:" : " at:";
+    term_line(to->out, REPORT_INDENT "%c%s%s%s%s%s%s", toupper((unsigned char)what[0]), what + 1,
+              own ? "" : " by ", tool_or(process, ""), before_time, tool_or(prior->ts, ""), end);
+    free(process);
     print_stack(to, &prior->stack);
 }
 
@@ -175,7 +136,7 @@ static void print_group(const struct printer *to, const struct aggregate_group *
         fputs(REPORT_INDENT "Host frames:\n", to->out);
     print_stack(to, &line->stack);
     for (size_t i = 0; i < line->prior.count; i++)
-        print_prior(to, line, &line->prior.events[i]);
+        print_prior(to, &line->process, &line->prior.events[i]);
     print_line(to, "Hint: ", line->hint);
     fputs("=========\n", to->out);
 }

@@ -50,9 +50,9 @@ void suppress_free(struct suppressions *suppressions);
 /* Whether the catalogue has the finding: a log of a newer library can hold others. */
 bool suppress_knows(const char *finding);
 
-/* suppress_match.c: marks the groups that a section matches. */
+/* suppress_apply.c: marks the groups that a section matches. */
 void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,
                         struct symbols *symbols);
 
-/* suppress_make.c: a section for each group that is not suppressed. */
+/* And there: a section for each group that is not suppressed. */
 void suppress_print(FILE *out, const struct aggregate *aggregate, struct symbols *symbols);

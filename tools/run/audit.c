@@ -4,16 +4,18 @@
  * The whole command line is checked before the command starts, for that may run for days.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit_logs.h"
-#include "audit_member.h"
 #include "cli/tool.h"
 #include "descendants.h"
+#include "directory/lease.h"
+#include "directory/view.h"
 #include "launch.h"
-#include "report/report_format.h"
+#include "report/report.h"
 
 enum {
     OPTION_CONFIG,
@@ -71,9 +73,46 @@ static bool parse(struct audit *audit) {
 }
 
 static bool prepare(const struct audit *audit) {
-    const char *level = getenv("GPUSHARE_LOG_LEVEL");
-    return audit_logs_set_environment(&audit->logs, level ? level : "info") &&
-           launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
+    audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"));
+    return launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
+}
+
+/* --- during --- */
+
+/* The audit is one of the processes that share. The last of them to leave the directory removes the
+ * records of those that have ended: so, with an audit among them, a process that opens a handle too
+ * late still learns whose memory it was. */
+struct member {
+    struct gps_store store;
+    struct gps_lease lease;
+    bool joined;
+};
+
+/* Joins the directory that the environment names, which is made if need be. */
+static bool join(struct member *member) {
+    struct gps_owner self;
+    struct view_place place;
+    view_place_get(&place);
+    if (view_store(&place, true, &member->store) != 0)
+        return false;
+    gps_owner_self(&self);
+    return gps_lease_take(&member->store, &self, &member->lease) == 0;
+}
+
+/* A failure is left to the command's processes to report. A child does not inherit the membership.
+ */
+static void begin_membership(struct member *member) {
+    /* a limit on the size of files would otherwise end this process */
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    member->joined = join(member);
+    signal(SIGXFSZ, before);
+}
+
+static void end_membership(struct member *member) {
+    if (!member->joined)
+        return;
+    gps_lease_drop(&member->lease);
+    view_store_leave(&member->store);
 }
 
 /* --- after --- */
@@ -132,10 +171,10 @@ static int make_report(struct audit *audit, const struct descendants *descendant
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
     struct descendants descendants;
-    struct audit_member member;
-    audit_member_begin(&member);
+    struct member member;
+    begin_membership(&member);
     int status = descendants_run(command, &descendants);
-    audit_member_end(&member);
+    end_membership(&member);
     return status == 0 ? make_report(audit, &descendants) : launch_failed(command[0], -status);
 }
 

@@ -12,7 +12,7 @@
 
 #include "cli/tool.h"
 #include "launch.h"
-#include "report/report_model.h"
+#include "report/report.h"
 
 static bool make_temporary(struct audit_logs *logs) {
     const char *parent = getenv("TMPDIR");
@@ -76,13 +76,13 @@ static char *pattern(const struct audit_logs *logs) {
     return value;
 }
 
-bool audit_logs_set_environment(const struct audit_logs *logs, const char *level) {
+void audit_logs_set_environment(const struct audit_logs *logs, const char *level) {
     char *log = pattern(logs);
-    bool set = launch_set("GPUSHARE_MODE", "audit") && launch_set("GPUSHARE_LOG", log) &&
-               launch_set("GPUSHARE_LOG_FORMAT", "jsonl") &&
-               launch_set("GPUSHARE_LOG_LEVEL", level);
+    launch_set("GPUSHARE_MODE", "audit");
+    launch_set("GPUSHARE_LOG", log);
+    launch_set("GPUSHARE_LOG_FORMAT", "jsonl");
+    launch_set("GPUSHARE_LOG_LEVEL", level);
     free(log);
-    return set;
 }
 
 void audit_logs_read(const struct audit_logs *logs, struct logs *lines) {

@@ -23,8 +23,8 @@ bool audit_logs_open(struct audit_logs *logs, const char *directory);
 void audit_logs_close(const struct audit_logs *logs);
 
 /* Sets the environment: the library only observes, and logs messages of this level or above into
- * the directory. False: said on stderr. */
-bool audit_logs_set_environment(const struct audit_logs *logs, const char *level);
+ * the directory. */
+void audit_logs_set_environment(const struct audit_logs *logs, const char *level);
 
 /* Adds the lines that were written. */
 void audit_logs_read(const struct audit_logs *logs, struct logs *lines);

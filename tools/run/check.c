@@ -1,18 +1,105 @@
 /*
  * check.c - `gpushare check`: checks a configuration, and prints its options and rules.
  */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
-#include "cli/configuration.h"
+#include "cli/printable.h"
+#include "cli/term.h"
 #include "cli/tool.h"
+#include "config/config.h"
+
+static void print_option(void *arg, const char *key, const char *value, const char *from,
+                         const char *allowed, const char *sentence) {
+    (void)arg;
+    (void)allowed;
+    printf("  %-12s = %-9s  %s%-11s  %s%s\n", key, value, term_colour(TERM_DIM), from, sentence,
+           term_colour(TERM_PLAIN));
+}
+
+static void print_key(const char *key, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void print_key(const char *key, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    printf("  %-12s = ", key);
+    vprintf(format, args);
+    putchar('\n');
+    va_end(args);
+}
+
+static void print_size(const struct gps_rule *rule) {
+    if (rule->size_min == rule->size_max)
+        print_key("size", "%s", printable_size(rule->size_min).text);
+    else if (rule->size_max < UINT64_MAX)
+        print_key("size", "%s to %s", printable_size(rule->size_min).text,
+                  printable_size(rule->size_max).text);
+    else if (rule->size_min > 1)
+        print_key("size", "at least %s", printable_size(rule->size_min).text);
+    else
+        print_key("size", "any");
+}
+
+static void print_index(const struct gps_rule *rule) {
+    if (rule->index_max != UINT64_MAX)
+        print_key("index", "%s", printable_indices_value(rule->index_min, rule->index_max).text);
+    else if (rule->index_min == 0)
+        print_key("index", "every one");
+    else
+        print_key("index", "%" PRIu64 " and after", rule->index_min);
+}
+
+static void print_device(const struct gps_rule *rule) {
+    if (rule->device_kind == GPS_DEVICE_ORDINAL)
+        print_key("device", "%u", rule->device_ordinal);
+    else if (rule->device_kind == GPS_DEVICE_UUID)
+        print_key("device", "%s", printable_uuid(rule->device_uuid).text);
+    else
+        print_key("device", "any");
+}
+
+/* Only the keys that mean something in the rule's role. */
+static void print_role(const struct gps_rule *rule) {
+    static const char *const roles[] = {
+        [GPS_ROLE_EXPORT] = "export", [GPS_ROLE_IMPORT] = "import", [GPS_ROLE_AUTO] = "auto"};
+    print_key("role", "%s", roles[rule->role]);
+    if (rule->role != GPS_ROLE_EXPORT) {
+        print_key("wait", "%s", printable_duration(rule->wait).text);
+        print_key("missing", "%s", rule->missing == GPS_MISSING_FAIL ? "fail" : "private");
+    }
+    if (rule->role == GPS_ROLE_IMPORT)
+        return;
+    print_key("ready", "%s", rule->ready == GPS_READY_FREE ? "free" : "alloc");
+    if (rule->ready == GPS_READY_FREE)
+        print_key("handover", "%s", printable_duration(rule->handover).text);
+}
+
+static void print_rule(const struct gps_rule *rule) {
+    printf("\n%s[region %s]%s, line %u\n", term_colour(TERM_BOLD), rule->name,
+           term_colour(TERM_PLAIN), rule->line);
+    print_key("program", "%s", rule->program);
+    print_size(rule);
+    print_index(rule);
+    print_device(rule);
+    print_key("caller", "%s", rule->caller);
+    print_role(rule);
+}
+
+static void print_configuration(const struct gps_config *config) {
+    printf("%s[gpushare]%s\n", term_colour(TERM_BOLD), term_colour(TERM_PLAIN));
+    gps_config_each_option(config, print_option, NULL);
+    for (size_t i = 0; i < config->rule_count; i++)
+        print_rule(&config->rules[i]);
+}
 
 static int run_check(const struct tool_args *args) {
     struct gps_config config;
-    if (gps_config_read_file(&config, args->operands[0], configuration_error, NULL) != 0)
+    if (gps_config_read_file(&config, args->operands[0], tool_error_in, NULL) != 0)
         return TOOL_FAILED;
     printf("%s: OK: %zu rule%s\n\n", args->operands[0], config.rule_count,
            config.rule_count == 1 ? "" : "s");
-    configuration_print(&config);
+    print_configuration(&config);
     gps_config_free(&config);
     return TOOL_OK;
 }
@@ -26,6 +113,5 @@ const struct tool_verb tool_verb_check = {
         "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed.\n",
     .operands_min = 1,
     .operands_max = 1,
-    .usage_status = TOOL_USAGE,
     .run = run_check,
 };

@@ -8,32 +8,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/configuration.h"
 #include "cli/tool.h"
-#include "executable.h"
-#include "library.h"
+#include "config/config.h"
+#include "preload.h"
 
-bool launch_set(const char *variable, const char *value) {
-    if (setenv(variable, value, 1) == 0)
-        return true;
-    tool_error("cannot set %s: %s", variable, strerror(errno));
-    return false;
+void launch_set(const char *variable, const char *value) {
+    if (setenv(variable, value, 1) != 0)
+        tool_no_memory();
 }
 
 static bool set_config(const char *file) {
     char *path = tool_absolute(file);
-    if (!path)
+    const bool known = path;
+    if (known)
+        launch_set("GPUSHARE_CONFIG", path);
+    else
         tool_error("cannot tell the current directory: %s", strerror(errno));
-    const bool set = path && launch_set("GPUSHARE_CONFIG", path);
     free(path);
-    return set;
+    return known;
 }
 
 /* An error in the value of --mode names the option. */
 static void environment_error(void *arg, const char *file, unsigned line, const char *message) {
     const char *mode = arg;
     bool ours = mode && strcmp(file, "GPUSHARE_MODE") == 0;
-    configuration_error(NULL, ours ? "--mode" : file, line, message);
+    tool_error_in(NULL, ours ? "--mode" : file, line, message);
 }
 
 /* Checks what the command will read: first the file of --config, so that errors have its name as
@@ -41,7 +40,7 @@ static void environment_error(void *arg, const char *file, unsigned line, const 
 static bool check_configuration(const char *file, const char *mode) {
     struct gps_config config;
     if (file) {
-        if (gps_config_read_file(&config, file, configuration_error, NULL) != 0)
+        if (gps_config_read_file(&config, file, tool_error_in, NULL) != 0)
             return false;
         gps_config_free(&config);
     }
@@ -51,34 +50,53 @@ static bool check_configuration(const char *file, const char *mode) {
     return true;
 }
 
+/* Whether the list has the library already, as with `gpushare run gpushare run`. */
+static bool listed(const char *library, const char *list) {
+    size_t length = strlen(library);
+    for (const char *at = strstr(list, library); at; at = strstr(at + 1, library))
+        if ((at == list || strchr(": ", at[-1])) && strchr(": ", at[length]))
+            return true;
+    return false;
+}
+
+/* The value that LD_PRELOAD must have: the library first, then the existing value; malloc'ed. */
+static char *preload_value(const char *library, const char *existing) {
+    if (!existing || existing[0] == 0)
+        return tool_copy(library);
+    if (listed(library, existing))
+        return tool_copy(existing);
+    return tool_format("%s:%s", library, existing);
+}
+
 static bool preload(void) {
     char library[PATH_MAX];
-    if (!library_find(library)) {
+    if (!preload_library(library)) {
         tool_error("libgpushare.so not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
                    library);
         return false;
     }
-    if (!library_preloadable(library)) {
+    if (!preload_can_name(library)) {
         tool_error("LD_PRELOAD cannot hold '%s', for it has a blank or a colon; set "
                    "GPUSHARE_LIBRARY to a symbolic link without",
                    library);
         return false;
     }
-    char *value = library_preload_value(library, getenv("LD_PRELOAD"));
-    bool done = launch_set("LD_PRELOAD", value);
+    char *value = preload_value(library, getenv("LD_PRELOAD"));
+    launch_set("LD_PRELOAD", value);
     free(value);
-    return done;
+    return true;
 }
 
 static void warn_of_obstacles(const char *command) {
     char path[PATH_MAX], why[PATH_MAX + 128];
-    if (executable_find(command, path) == 0 && executable_obstacle(path, why, sizeof(why)))
+    if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
         tool_warn("'%s' %s; it runs without gpushare", command, why);
 }
 
 bool launch_prepare(const char *config, const char *mode, const char *command) {
-    if ((config && !set_config(config)) || (mode && !launch_set("GPUSHARE_MODE", mode)) ||
-        !check_configuration(config, mode))
+    if (mode)
+        launch_set("GPUSHARE_MODE", mode);
+    if ((config && !set_config(config)) || !check_configuration(config, mode))
         return false;
     warn_of_obstacles(command);
     return preload();

@@ -8,11 +8,11 @@
 
 #include <stdbool.h>
 
-/* False: said on stderr, and nothing must run; here and below. */
-bool launch_set(const char *variable, const char *value);
+/* Sets a variable of the environment. */
+void launch_set(const char *variable, const char *value);
 
-/* `config` and `mode`: the options of the command line, or NULL. Checks the configuration with all
- * variables that are set by then. */
+/* False: said on stderr, and nothing must run. `config` and `mode`: the options of the command
+ * line, or NULL. Checks the configuration with all variables that are set by then. */
 bool launch_prepare(const char *config, const char *mode, const char *command);
 
 /* Says why the command could not be executed; the tool's exit status. */

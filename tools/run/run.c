@@ -50,9 +50,9 @@ static int list(const struct tool_args *args, const struct audit_logs *logs, FIL
 /* --- the run --- */
 
 static int run_listed(const struct tool_args *args, const struct audit_logs *logs, FILE *out) {
-    if (!launch_set("GPUSHARE_LIST_ALLOCATIONS", "yes") ||
-        !audit_logs_set_environment(logs, "error") ||
-        !launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]))
+    launch_set("GPUSHARE_LIST_ALLOCATIONS", "yes");
+    audit_logs_set_environment(logs, "error");
+    if (!launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]))
         return TOOL_RUN_FAILED;
     struct descendants descendants;
     int status = descendants_run(args->operands, &descendants);

@@ -18,9 +18,8 @@ struct symbols {
 struct symbols *symbol_open(const char *directory) {
     static const char usual[] = ":.debug:/usr/lib/debug";
     struct symbols *symbols = tool_resize(NULL, 1, sizeof(*symbols));
-    *symbols = (struct symbols){.directory = directory ? tool_copy(directory) : NULL};
-    symbols->search =
-        tool_format("%s%s%s", directory ? directory : "", directory ? ":" : "", usual);
+    *symbols = (struct symbols){.directory = tool_copy(directory)};
+    symbols->search = tool_format("%s%s%s", tool_or(directory, ""), directory ? ":" : "", usual);
     return symbols;
 }
 
@@ -79,8 +78,8 @@ static struct symbol *look_up(struct symbols *symbols, const struct log_frame *f
 }
 
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
-    char *module_key = tool_format("%s %s", frame->build_id ? frame->build_id : "",
-                                   frame->module ? frame->module : "");
+    char *module_key =
+        tool_format("%s %s", tool_or(frame->build_id, ""), tool_or(frame->module, ""));
     char *key = tool_format("%" PRIx64 " %s", frame->offset, module_key);
     struct symbol *symbol = string_map_get(symbols->found, key);
     if (!symbol) {

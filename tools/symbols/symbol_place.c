@@ -15,18 +15,14 @@
 
 #define DEMANGLE (DMGL_AUTO | DMGL_ANSI)
 
-static char *copy(const char *string) {
-    return string ? tool_copy(string) : NULL;
-}
-
 static void set_function(struct symbol_place *place, const char *name) {
     if (!name)
         return;
     char *function = cplus_demangle(name, DEMANGLE | DMGL_PARAMS);
     char *bare = cplus_demangle(name, DEMANGLE);
-    place->plain = copy(name);
-    place->function = copy(function ? function : name);
-    place->bare = copy(bare ? bare : name);
+    place->plain = tool_copy(name);
+    place->function = tool_copy(function ? function : name);
+    place->bare = tool_copy(bare ? bare : name);
     free(function);
     free(bare);
 }
@@ -65,9 +61,9 @@ static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die
     Dwarf_Files *files;
     unsigned file = number_of(die, DW_AT_call_file);
     if (dwarf_getsrcfiles(unit, &files, NULL) == 0)
-        place->file = copy(dwarf_filesrc(files, file, NULL, NULL));
+        place->file = tool_copy(dwarf_filesrc(files, file, NULL, NULL));
     place->line = number_of(die, DW_AT_call_line);
-    place->directory = copy(directory);
+    place->directory = tool_copy(directory);
 }
 
 /* The scopes from the innermost to the unit: the functions among them are the places. */
@@ -114,8 +110,8 @@ static void find_line(const struct symbol_module *module, uint64_t address,
     const char *file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
     if (!file)
         return;
-    place->file = copy(file);
-    place->directory = copy(dwfl_line_comp_dir(line));
+    place->file = tool_copy(file);
+    place->directory = tool_copy(dwfl_line_comp_dir(line));
     place->line = number > 0 ? (unsigned)number : 0;
 }
 

@@ -1,16 +1,18 @@
 /*
- * allocation_groups_text.c - the groups as text: a configuration with comments.
+ * allocation_groups_print.c - the groups as text, and as JSON.
  *
- * Everything but the rules is comment, so the text can be checked and used as it is.
+ * The text is a configuration: everything but the rules is comment, so it can be checked and used
+ * as it is.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "allocation_groups.h"
+#include "cli/json_tree.h"
 #include "cli/printable.h"
 #include "cli/table.h"
-#include "report/report_format.h"
-#include "symbols/short_name.h"
+#include "cli/tool.h"
+#include "report/report.h"
 #include "symbols/user_frame.h"
 
 #define FRAMES_MAX 5
@@ -19,18 +21,17 @@
 
 static void put_row(struct table *table, const struct allocation_group *group) {
     const struct log_line *line = group->first;
-    const char *caller = line->allocation.caller;
     table_cell(table, TERM_PLAIN, "%zu", group->number);
     table_cell(table, TERM_PLAIN, "%" PRIu64, group->count);
     table_cell(table, TERM_PLAIN, "%s", printable_size_value((uint64_t)line->size).text);
-    table_cell(table, TERM_PLAIN, "%s", line->api ? line->api : "-");
+    table_cell(table, TERM_PLAIN, "%s", tool_or(line->api, "-"));
     table_cell(table, TERM_PLAIN, "%" PRId64, line->device);
     if (group->process_count == 1)
         table_cell(table, TERM_PLAIN, "%s %" PRId64, line->process.command, line->process.pid);
     else
         table_cell(table, TERM_PLAIN, "%s, %zu processes", line->process.command,
                    group->process_count);
-    table_cell(table, TERM_PLAIN, "%s", caller ? caller : "-");
+    table_cell(table, TERM_PLAIN, "%s", tool_or(line->allocation.caller, "-"));
     table_cell(table, TERM_PLAIN, "%s",
                group->ruled ? printable_indices_value(group->index, group->last).text : "-");
 }
@@ -47,28 +48,18 @@ static void put_table(FILE *out, const struct allocation_groups *groups) {
 
 /* --- the rules --- */
 
-/* "load_layer at model.c:31", where it is known. */
-static void put_place(FILE *out, const struct allocation_group *group, struct symbols *symbols) {
-    const struct symbol_place *place = user_frame_place(group->stack, symbols);
-    if (!place)
-        return;
-    if (place->function) {
-        char *function = short_name_function(place->function);
-        fputs(", by ", out);
-        term_plain(out, function);
-        free(function);
-    }
-    fputs(" at ", out);
-    term_plain(out, place->file);
-    fprintf(out, ":%u", place->line);
-}
-
 static void put_rule(FILE *out, const struct allocation_groups *groups,
                      const struct allocation_group *group, struct symbols *symbols) {
-    fprintf(out, "\n# %zu: %" PRIu64 " of %s", group->number, group->count,
-            printable_size_value((uint64_t)group->first->size).text);
-    put_place(out, group, symbols);
-    putc('\n', out);
+    const struct symbol_place *place = user_frame_place(group->stack, symbols);
+    char *text = place ? report_place(place) : tool_copy("");
+    fputs("\n", out);
+    term_line(out, "# %zu: %" PRIu64 " of %s%s%s", group->number, group->count,
+              printable_size_value((uint64_t)group->first->size).text,
+              !place            ? ""
+              : place->function ? ", by "
+                                : " ",
+              text);
+    free(text);
     report_stack(out, "#     ", group->stack, FRAMES_MAX, symbols);
     if (group->ruled)
         allocation_group_rule(out, groups, group);
@@ -100,5 +91,45 @@ void allocation_groups_text(FILE *out, const struct allocation_groups *groups,
     }
     for (size_t i = 0; i < groups->count; i++)
         put_rule(out, groups, order[i], symbols);
+    free(order);
+}
+
+/* --- JSON --- */
+
+static json_t *rule_json(const struct allocation_groups *groups,
+                         const struct allocation_group *group) {
+    char *text;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    if (!file)
+        tool_no_memory();
+    allocation_group_rule(file, groups, group);
+    fclose(file);
+    json_t *rule = json_tree_string(text);
+    free(text);
+    return rule;
+}
+
+static json_t *group_json(const struct allocation_groups *groups,
+                          const struct allocation_group *group, struct symbols *symbols) {
+    const struct log_line *line = group->first;
+    const struct log_allocation *allocation = &line->allocation;
+    return json_tree_pack(
+        "{s:I, s:I, s:I, s:s?, s:I, s:s?, s:I, s:I, s:s?, s:s?, s:I, s:I, s:o?, s:o}", "number",
+        group->number, "count", group->count, "size", line->size, "api", line->api, "device",
+        line->device, "command", line->process.command, "pid", line->process.pid, "processes",
+        group->process_count, "kind", allocation->kind, "caller", allocation->caller, "index",
+        group->index, "last_index", group->last, "rule",
+        group->ruled ? rule_json(groups, group) : NULL, "stack",
+        report_stack_json(group->stack, symbols));
+}
+
+void allocation_groups_json(FILE *out, const struct allocation_groups *groups,
+                            struct symbols *symbols) {
+    const struct allocation_group **order = allocation_groups_order(groups);
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < groups->count; i++)
+        json_tree_append(array, group_json(groups, order[i], symbols));
+    json_tree_print(out, array);
     free(order);
 }

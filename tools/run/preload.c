@@ -1,7 +1,8 @@
 /*
- * executable.c - finds an executable, and judges whether the library can be preloaded into it.
+ * preload.c - finds the library and the program, and judges whether the one can be preloaded into
+ * the other.
  */
-#include "executable.h"
+#include "preload.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -13,17 +14,66 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "cli/tool.h"
+
 #define SCRIPT_DEPTH 4 /* the kernel follows this many interpreters */
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
+#define MULTIARCH   "/../lib/x86_64-linux-gnu"
 #elif defined(__aarch64__)
 #define OWN_MACHINE EM_AARCH64
+#define MULTIARCH   "/../lib/aarch64-linux-gnu"
 #else
 #error "which ELF machine is this?"
 #endif
 
-/* --- finding --- */
+/* --- the library --- */
+
+static bool try_directory(const char *base, const char *below, char path[PATH_MAX]) {
+    char candidate[PATH_MAX];
+    int length = snprintf(candidate, sizeof(candidate), "%s%s/libgpushare.so", base, below);
+    return length < (int)sizeof(candidate) && realpath(candidate, path) && access(path, R_OK) == 0;
+}
+
+static bool own_directory(char path[PATH_MAX]) {
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    if (length <= 0)
+        return false;
+    path[length] = 0;
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return false;
+    *slash = 0;
+    return true;
+}
+
+bool preload_library(char path[PATH_MAX]) {
+    static const char *const below[] = {"", "/../lib", "/../lib64", MULTIARCH};
+    const char *given = getenv("GPUSHARE_LIBRARY");
+    if (given && given[0] != 0) {
+        char *chosen = tool_absolute(given); /* a link is chosen on purpose, and stays */
+        const bool found = chosen && access(chosen, R_OK) == 0;
+        snprintf(path, PATH_MAX, "%s%s", found ? "" : "GPUSHARE_LIBRARY=", found ? chosen : given);
+        free(chosen);
+        return found;
+    }
+    char own[PATH_MAX] = "";
+    bool known = own_directory(own);
+    for (size_t i = 0; known && i < sizeof(below) / sizeof(below[0]); i++)
+        if (try_directory(own, below[i], path))
+            return true;
+    if (try_directory(GPS_LIBDIR, "", path))
+        return true;
+    snprintf(path, PATH_MAX, "%.2000s, the lib directories beside it, " GPS_LIBDIR, own);
+    return false;
+}
+
+bool preload_can_name(const char *path) {
+    return !strpbrk(path, " \t\n:");
+}
+
+/* --- the program --- */
 
 static int check(const char *path) {
     struct stat info;
@@ -32,7 +82,7 @@ static int check(const char *path) {
     return S_ISREG(info.st_mode) && access(path, X_OK) == 0 ? 0 : -EACCES;
 }
 
-int executable_find(const char *command, char path[PATH_MAX]) {
+int preload_program(const char *command, char path[PATH_MAX]) {
     if (strchr(command, '/')) {
         snprintf(path, PATH_MAX, "%s", command);
         return check(path);
@@ -53,8 +103,6 @@ int executable_find(const char *command, char path[PATH_MAX]) {
     }
     return status;
 }
-
-/* --- judging --- */
 
 /* The kernel tells the loader to ignore LD_PRELOAD when a program gains rights by being started. */
 static const char *privilege(const char *path) {
@@ -137,7 +185,7 @@ static bool judge(char path[PATH_MAX], const char **obstacle) {
     return script_interpreter(head, path);
 }
 
-bool executable_obstacle(const char *path, char *why, unsigned size) {
+bool preload_obstacle(const char *path, char *why, unsigned size) {
     char current[PATH_MAX], judged[PATH_MAX];
     const char *obstacle = NULL;
     snprintf(current, sizeof(current), "%s", path);

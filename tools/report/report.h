@@ -1,0 +1,57 @@
+/*
+ * report.h - the content of a report, aggregated findings of logs with their symbols, and how a
+ * person, a script or a code-scanning service wants it.
+ *
+ * Also the options that are common to the verbs that print reports. No function checks whether
+ * `out` could be written: that is left to the caller.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "cli/term.h"
+#include "logs/aggregate.h"
+#include "suppress.h"
+#include "symbols/symbol.h"
+
+struct report {
+    struct logs logs; /* filled by the caller, before report_make */
+    struct aggregate aggregate;
+    struct symbols *symbols;
+};
+
+/* Findings of this level and above; `debug_directory` may be NULL (symbol.h). */
+void report_make(struct report *report, enum gps_level level,
+                 const struct suppressions *suppressions, const char *debug_directory);
+void report_free(struct report *report);
+/* Whether a finding of level error is not suppressed. */
+bool report_has_error(const struct report *report);
+
+/* A logs_complain_fn: warns on stderr. */
+void report_complain(const char *file, unsigned long line, const char *message);
+
+/* Read the values of --level and --suppressions, or NULL. False: said on stderr. */
+bool report_level(const char *option, enum gps_level *level);
+bool report_suppressions(const char *option, struct suppressions *suppressions);
+
+/* --- how it is printed --- */
+
+#define REPORT_MARGIN "========= "
+#define REPORT_INDENT REPORT_MARGIN "    "
+
+void report_text(FILE *out, const struct report *report);
+void report_json(FILE *out, const struct report *report);
+void report_sarif(FILE *out, const struct report *report);
+
+/* A table of contents, a line a finding; nothing where there are only a few. */
+void report_contents(FILE *out, const struct report *report);
+enum term_colour report_level_colour(enum gps_level level);
+
+/* "main at app.c:42", the known part of it; malloc'ed. */
+char *report_place(const struct symbol_place *place);
+/* At most `max` frames from the innermost on, a line each behind the margin, without those that
+ * start a program. */
+void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
+                  struct symbols *symbols);
+/* All frames. */
+json_t *report_stack_json(const struct log_stack *stack, struct symbols *symbols);

@@ -1,0 +1,26 @@
+/*
+ * preload.h - finds the library and the program, and judges whether the one can be preloaded into
+ * the other.
+ *
+ * The dynamic loader reads LD_PRELOAD, and only for programs that use it and are not privileged. So
+ * a statically linked, setuid or foreign program runs, but never loads the library.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* Looks for libgpushare.so: GPUSHARE_LIBRARY, beside this executable, in the lib directories beside
+ * its directory, where it is installed. The path is absolute. False: `path` then lists the places
+ * searched, for a message. */
+bool preload_library(char path[PATH_MAX]);
+
+/* False where LD_PRELOAD could not hold the path: blanks and colons separate there. */
+bool preload_can_name(const char *path);
+
+/* The path at which execvp would find the command: 0, or -ENOENT or -EACCES. */
+int preload_program(const char *command, char path[PATH_MAX]);
+
+/* Why a preloaded library would not be loaded into the program at `path`, as a phrase that follows
+ * its name; false: no reason is known. A script is judged by its interpreter. */
+bool preload_obstacle(const char *path, char *why, unsigned size);
