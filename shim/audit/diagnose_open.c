@@ -29,7 +29,7 @@ static struct gps_text detail_of(struct open *open) {
 }
 
 static bool is_own(const struct gps_region_record *record) {
-    return gps_owner_equal(&record->owner, gps_process_self());
+    return gps_owner_equal(gps_record_creator(record), gps_process_self());
 }
 
 /* --- reasons --- */

@@ -14,6 +14,7 @@
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "upload/upload.h"
+#include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
 static void hold(struct gps_import *import) {
@@ -80,13 +81,23 @@ static struct gps_answer ask_first(struct gps_opening *opening) {
                                                  : GPS_KNOWN_LIVE);
 }
 
+/* A driver counts the opens of its handles. A token is counted here, at once: the look and the
+ * count are one, or another thread's last close could come in between. */
+static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                    const struct gps_id *region, uint64_t context) {
+    if (!gps_vmm_region_is_token(handle))
+        return gps_registry_opened(region, context, &opening->import);
+    opening->counted = gps_registry_reopen(region, context, &opening->import);
+    return opening->counted;
+}
+
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code) {
     const struct gps_id region = gps_id_of_handle(handle);
     uint64_t context = 0;
-    opening->recorded = false;
+    opening->recorded = opening->counted = false;
     gps_ops->context(&context);
-    if (gps_registry_opened(&region, context, &opening->import)) {
+    if (is_open(opening, handle, &region, context)) {
         opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
         opening->finding = ask(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
         return true;
@@ -147,20 +158,12 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
         gps_ops->device(&import->device);
         gps_freed_forget(GPS_FREED_IMPORT, pointer);
     }
-    gps_registry_open(import, GPS_VIA_PROGRAM);
+    if (!opening->counted)
+        gps_registry_open(import, GPS_VIA_PROGRAM);
     if (!first && import->count == 1)
         slot_late(import);
     if (first || (import->count > 1 && !import->reopened))
         commit_first(opening);
-}
-
-void gps_import_roll_back(struct gps_opening *opening) {
-    struct gps_scope scope;
-    if (opening->import.slot == GPS_NO_SLOT)
-        return;
-    gps_scope_begin(&scope);
-    let_go(opening->import.slot);
-    gps_scope_end(&scope);
 }
 
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
@@ -207,12 +210,13 @@ static int open_kept(struct gps_opening *opening, uint64_t *pointer) {
     return code < 0 ? GPS_INVALID_VALUE : code;
 }
 
+/* Of an own handle as of legacy ones, while the memory is here. */
 int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer) {
     if (flags != GPS_OPEN_FLAGS)
         return GPS_INVALID_VALUE;
-    if (!opening->import.context)
+    if (!opening->import.context || gps_mapping_has(&opening->import.region))
         return GPS_INVALID_CONTEXT;
-    if (opening->import.count) { /* it is open here: the same address again */
+    if (opening->counted) { /* it is open here: the same address again */
         *pointer = opening->import.pointer;
         return GPS_OK;
     }
@@ -282,6 +286,22 @@ static int close_open(struct gps_import *import, enum gps_slot_via via, gps_clos
         clear_last(import);
     }
     return code;
+}
+
+static int no_close(uint64_t pointer) {
+    (void)pointer;
+    return GPS_OK;
+}
+
+void gps_import_roll_back(struct gps_opening *opening) {
+    struct gps_import import;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    let_go(opening->import.slot);
+    gps_scope_end(&scope);
+    if (opening->counted &&
+        gps_registry_close(opening->import.pointer, GPS_VIA_PROGRAM, &import) == GPS_CLOSE_ONE)
+        close_open(&import, GPS_VIA_PROGRAM, no_close);
 }
 
 /* The program believes that it allocated a rule's import: closing that one open is an error. */

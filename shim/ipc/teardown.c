@@ -35,6 +35,11 @@ static void bring(void *arg, struct gps_alloc *alloc) {
     gps_deferred_add(region, false);
 }
 
+/* The keeper has the memory: other processes lose nothing by the end of its creator. */
+static bool outlives_us(const struct gps_export *region) {
+    return region->kept && region->record.keep != GPS_KEEP_OWNER;
+}
+
 /* --- waiting for importers --- */
 
 /* How long this region is waited for at most: a result until the end of its hand-over. */
@@ -49,9 +54,10 @@ static bool is_awaited(const struct gps_export *region, uint64_t left) {
     const struct gps_options *options = &gps_process_config()->options;
     const bool result = region->final && !region->claimed;
     const struct gps_question question = {.ask = GPS_ASK_EXIT,
-                                          .known = result         ? GPS_KNOWN_RESULT
-                                                   : region->held ? GPS_KNOWN_HELD
-                                                                  : GPS_KNOWN_NOTHING,
+                                          .known = outlives_us(region) ? GPS_KNOWN_NOTHING
+                                                   : result            ? GPS_KNOWN_RESULT
+                                                   : region->held      ? GPS_KNOWN_HELD
+                                                                       : GPS_KNOWN_NOTHING,
                                           .mode = options->mode,
                                           .waited = left == 0,
                                           .linger = options->linger != 0};
@@ -110,7 +116,7 @@ static bool report_at_exit(void *unused, struct gps_export *region) {
     (void)unused;
     if (region->final && !region->claimed && !region->held)
         gps_deferred_report_unclaimed(region);
-    if (region->held && !region->final)
+    if (region->held && !region->final && !outlives_us(region))
         report_held(region);
     return false;
 }
@@ -124,7 +130,7 @@ void gps_teardown_exit(void) {
 
 static bool unpublish(void *last, struct gps_export *region) {
     gps_deferred_remove(region);
-    if (region->leaving && !region->reported && !region->final)
+    if (region->leaving && !region->reported && !region->final && !outlives_us(region))
         gps_leak_add_export(region);
     gps_export_leave(region, !*(const bool *)last && (region->leaving || region->held));
     return true;
@@ -162,7 +168,7 @@ static void return_to_registry(struct gps_export *region) {
 static void finish(struct gps_export *region, bool gone, struct gps_reset *reset) {
     if (gone) {
         gps_deferred_remove(region);
-        if (region->leaving && !region->final)
+        if (region->leaving && !region->final && !outlives_us(region))
             gps_leak_reset_export(reset, region);
         gps_export_end(region);
     } else if (region->leaving && !region->final) {

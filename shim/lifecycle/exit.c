@@ -11,6 +11,7 @@
 #include "process/process.h"
 #include "process/scope.h"
 #include "stack/call.h"
+#include "stack/stack.h"
 #include "vmm/vmm_region.h"
 
 static struct { bool registered; /* atexit handlers survive fork, so once is enough */ } state;
@@ -76,9 +77,11 @@ static bool is_borrowed(void) {
     return gps_process_self()->pid != (uint32_t)getpid();
 }
 
+/* In a signal handler nothing is done at all: the thread that it interrupted may hold any lock,
+ * malloc's and the driver's too. */
 void gps_lifecycle_end(void) {
     if (gps_process_phase() != GPS_PHASE_ON || is_interrupted() || is_borrowed() ||
-        in_crash_handler())
+        in_crash_handler() || gps_stack_in_handler())
         return;
     on_exit_handler();
     on_unload();

@@ -47,6 +47,18 @@ static void insert(const struct gps_import *import) {
     HASH_ADD(by_region, table.by_region, key, sizeof(node->key), node);
 }
 
+/* With the lock: one more open of what is open, as it is now. */
+static void count(struct node *node, enum gps_slot_via via, struct gps_import *import) {
+    node->import.count++;
+    node->import.opens++;
+    node->import.by_rule += via == GPS_VIA_RULE;
+    import->count = node->import.count;
+    import->opens = node->import.opens;
+    import->by_rule = node->import.by_rule;
+    import->reopened = node->import.reopened;
+    node->import.reopened = true;
+}
+
 void gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     pthread_mutex_lock(&table.lock);
     struct node *node = at(import->pointer);
@@ -54,19 +66,33 @@ void gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
         drop(node); /* its close failed, and the driver has given the address to another region */
         node = NULL;
     }
-    import->count = node ? node->import.count + 1 : 1;
-    import->opens = node ? node->import.opens + 1 : 1;
-    import->by_rule = (node ? node->import.by_rule : 0) + (via == GPS_VIA_RULE);
-    import->reopened = node && node->import.reopened;
     if (node) {
-        node->import.count = import->count;
-        node->import.opens = import->opens;
-        node->import.by_rule = import->by_rule;
-        node->import.reopened = true;
+        count(node, via, import);
     } else {
+        import->count = import->opens = 1;
+        import->by_rule = via == GPS_VIA_RULE;
+        import->reopened = false;
         insert(import);
     }
     pthread_mutex_unlock(&table.lock);
+}
+
+static struct node *of(const struct gps_id *region, uint64_t context) {
+    const struct key key = {*region, context};
+    struct node *node;
+    HASH_FIND(by_region, table.by_region, &key, sizeof(key), node);
+    return node;
+}
+
+bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = of(region, context);
+    if (node) {
+        *import = node->import;
+        count(node, GPS_VIA_PROGRAM, import);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
 }
 
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
@@ -79,10 +105,8 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
 }
 
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
-    const struct key key = {*region, context};
     pthread_mutex_lock(&table.lock);
-    struct node *node;
-    HASH_FIND(by_region, table.by_region, &key, sizeof(key), node);
+    const struct node *node = of(region, context);
     if (node)
         *import = node->import;
     pthread_mutex_unlock(&table.lock);

@@ -124,6 +124,9 @@ struct gps_import {
 void gps_registry_open(struct gps_import *import, enum gps_slot_via via);
 /* False: it is not open any more. */
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
+/* The same for a region that is open in the context: counts one more open of it. False: it is not
+ * open. */
+bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import);
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 enum gps_close {

@@ -47,6 +47,20 @@ unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned m
     return walk.count;
 }
 
+/* The return address of a frame that a signal interrupted is not behind a call. */
+static _Unwind_Reason_Code is_interrupted(struct _Unwind_Context *context, void *found) {
+    int before = 0;
+    (void)_Unwind_GetIPInfo(context, &before);
+    *(bool *)found = before != 0;
+    return before ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+bool gps_stack_in_handler(void) {
+    bool found = false;
+    _Unwind_Backtrace(is_interrupted, &found);
+    return found;
+}
+
 static char executable[sizeof(((struct gps_frame *)0)->module)];
 
 /* The end of a path says more than its beginning. */

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,9 @@ struct gps_step {
 /* Walks from a call site outwards. Returns the number of frames, at most `max`, innermost first;
  * the first is the site itself. If the walk does not reach the site, the site is the only frame. */
 unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned max);
+/* Whether this thread runs in a signal handler, as far as the unwind tables tell. No lock, no
+ * allocation. */
+bool gps_stack_in_handler(void);
 /* Reads the path of the executable, once at the first CUDA call. */
 void gps_stack_start(void);
 /* Fills in module, offset in it and build id of an address. */

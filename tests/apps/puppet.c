@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -740,6 +741,10 @@ static unsigned work_once(const struct job *job, unsigned *failures) {
     if (strcmp(job->what, "open") == 0) {
         code = do_open(&pointer, job->handle, 1);
         code = code ? code : do_close(pointer);
+    } else if (strcmp(job->what, "use") == 0) {
+        code = do_open(&pointer, job->handle, 1);
+        code = code ? code : do_read(handle, pointer, sizeof(handle));
+        code = code ? code : do_close(pointer);
     } else {
         code = do_malloc(&pointer, job->size);
         if (!code && (strcmp(job->what, "export") == 0 || strcmp(job->what, "keep") == 0))
@@ -758,7 +763,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* threads N ROUNDS malloc|export|keep|open SIZE|HANDLE */
+/* threads N ROUNDS malloc|export|keep|open|use SIZE|HANDLE */
 static int c_threads(char **w) {
     enum { MAX = 64 };
     pthread_t threads[MAX];
@@ -767,7 +772,7 @@ static int c_threads(char **w) {
     const size_t count = number(w[1]) < MAX ? number(w[1]) : MAX;
     for (size_t i = 0; i < count; i++) {
         jobs[i] = (struct job){.what = w[3], .rounds = number(w[2]), .size = number(w[4])};
-        if (strcmp(w[3], "open") == 0)
+        if (strcmp(w[3], "open") == 0 || strcmp(w[3], "use") == 0)
             from_hex(w[4], jobs[i].handle, sizeof(jobs[i].handle));
         if (pthread_create(&threads[i], NULL, work, &jobs[i]) != 0)
             return BAD;
@@ -1057,6 +1062,34 @@ static int c_errno(char **w) {
     return SAID;
 }
 
+/* A program that allocates and frees while a timer's handler ends it. */
+static void end_here(int number) {
+    (void)number;
+    _exit(7);
+}
+static void *idle(void *unused) {
+    pause();
+    return unused;
+}
+static int c_alarm_exit(char **w) {
+    const struct itimerval soon = {.it_value = {.tv_usec = (suseconds_t)number(w[1])}};
+    void *kept[64] = {0};
+    pthread_t thread;
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &mask, NULL);
+    pthread_create(&thread, NULL, idle, NULL); /* alone, a thread takes no lock of malloc's */
+    pthread_sigmask(SIG_UNBLOCK, &mask, NULL);
+    signal(SIGALRM, end_here);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    for (size_t i = 0; i < 1000000000; i++) {
+        free(kept[i % 64]);
+        kept[i % 64] = malloc(2000 + i % 64 * 1000);
+    }
+    return BAD;
+}
+
 /* hoard: takes every descriptor number; unhoard: gives them back */
 static int hoarded[LINE], hoard_count;
 static int c_hoard(char **w) {
@@ -1178,7 +1211,7 @@ static const struct command {
     {"ctxset", "[NAME]", c_ctxset},
     {"ctxpop", "", c_ctxpop},
     {"ctxdestroy", "NAME", c_ctxdestroy},
-    {"threads", "COUNT ROUNDS malloc|export|keep|open SIZE|HANDLE", c_threads},
+    {"threads", "COUNT ROUNDS malloc|export|keep|open|use SIZE|HANDLE", c_threads},
     {"many", "COUNT SIZE", c_many},
     {"manyfree", "[EVERY] [FROM]", c_manyfree},
     {"chaos", "SEED DIRECTORY MILLISECONDS", c_chaos},
@@ -1196,6 +1229,7 @@ static const struct command {
     {"fds", "", c_fds},
     {"tasks", "", c_tasks},
     {"umask", "OCTAL", c_umask},
+    {"alarm_exit", "MICROSECONDS", c_alarm_exit},
     {"hoard", "", c_hoard},
     {"unhoard", "", c_unhoard},
     {"beside", "NAME", c_beside},

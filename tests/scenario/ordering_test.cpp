@@ -141,6 +141,21 @@ TEST(DirectoryGone, AFreedRegionIsHeld) {
     EXPECT_EQ(world.count("free-while-open"), 1u);
 }
 
+// The handler may have interrupted malloc: nothing on the way from _exit may want its lock.
+TEST(Handler, ThatEndsTheProcessEndsIt) {
+    for (int round = 0; round < 10; round++) {
+        World world;
+        Puppet a(world, producer()), b(world, consumer());
+        for (int i = 0; i < 20; i++) {
+            const std::string name = std::to_string(i);
+            a.must("malloc p" + name + " 4096");
+            b.must("open q" + name + " " + a.must("get p" + name));
+        }
+        a.send("alarm_exit " + std::to_string(2000 + 137 * round));
+        EXPECT_EQ(a.wait(5000), 7) << "round " << round;
+    }
+}
+
 // Small allocations get equal handles again: what is evicted is the tombstone, not the live region.
 TEST(Tombstones, NeverTakeALiveRegionsRecordAway) {
     World world;

@@ -2,6 +2,7 @@
 // owner.
 #include "scenario/harness.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 
 namespace {
@@ -246,25 +247,133 @@ TEST(Token, OpensCountsAndClosesAsAHandleDoes) {
     EXPECT_EQ(c.code("open q " + token), 1); // freed by its owner
 }
 
-TEST(Token, OpensInItsOwnProcessAndInASecondContext) {
+TEST(Token, OpensInASecondContext) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world);
+    a.must("malloc p 4194304");
+    a.must("fill p 0x41 4194304");
+    a.must("sync");
+    const std::string token = a.must("get p");
+    b.must("open q " + token);
+    b.must("ctxcreate other");
+    b.must("open r " + token);
+    EXPECT_NE(b.must("value r"), b.must("value q"));
+    EXPECT_EQ(b.must("read r 0 4"), "41414141");
+    b.must("close r");
+    b.must("ctxpop");
+    EXPECT_EQ(b.must("read q 0 4"), "41414141");
+    b.must("close q");
+    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+// As with a handle of the driver's.
+TEST(Token, OfOnesOwnIsRefused) {
     World world;
     world.config(vmm_rules());
     Puppet a(world, producer());
     a.must("malloc p 4194304");
-    const std::string token = a.must("get p");
-    a.must("open q " + token);
-    EXPECT_NE(a.must("value q"), a.must("value p"));
-    a.must("fill q 0x41 4194304");
-    EXPECT_EQ(a.must("read p 0 4"), "41414141");
-    a.must("ctxcreate other");
-    a.must("open r " + token);
-    EXPECT_NE(a.must("value r"), a.must("value q"));
-    EXPECT_EQ(a.must("read r 0 4"), "41414141");
-    a.must("close r");
-    a.must("ctxpop");
-    a.must("close q");
+    EXPECT_EQ(a.code("open q " + a.must("get p")), 201);
+    EXPECT_EQ(world.count("open-own-handle"), 1u);
     a.must("free p");
-    EXPECT_EQ(world.findings().size(), 0u);
+}
+
+TEST(Token, ThatThreadsOpenAndCloseIsThereWhileOneHasIt) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world);
+    a.must("malloc p 4194304");
+    const std::string token = a.must("get p");
+    EXPECT_EQ(b.must("threads 4 500 use " + token, 60000), "0");
+    EXPECT_TRUE(eventually([&] { return world.region("frames")["users"].size() == 0; }));
+    b.must("open q " + token);
+    b.must("close q");
+    EXPECT_EQ(b.code("close q"), 1);
+}
+
+TEST(Token, ThatIsOpenAndOpenedWronglyStaysOpen) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world);
+    a.must("malloc p 4194304");
+    const std::string token = a.must("get p");
+    b.must("open q " + token);
+    EXPECT_EQ(b.code("open r " + token + " 0"), 1);
+    b.must("read q 0 4");
+    b.must("close q");
+    EXPECT_EQ(b.code("close q"), 1);
+}
+
+// The keeper has it: nobody loses anything by its creator's end.
+TEST(Vmm, TheEndOfACreatorIsNoNews) {
+    for (const char *keep : {"users", "forever"}) {
+        World world;
+        world.environment["GPUSHARE_LINGER"] = "20s";
+        world.config(vmm_rules("keep = " + std::string(keep) + "\n"));
+        Puppet a(world, producer()), b(world, consumer());
+        a.must("malloc p 4194304");
+        a.must("fill p 0x21 4194304");
+        a.must("sync");
+        b.must("malloc q 4194304");
+        const int64_t start = now_ms();
+        EXPECT_EQ(a.quit("exit 0"), 0);
+        EXPECT_LT(now_ms() - start, soon(3000)) << keep;
+        EXPECT_EQ(b.must("read q 0 2"), "2121");
+        EXPECT_EQ(world.findings().size(), 0u) << keep << world.logs();
+        b.must("free q");
+        world.tool({"drop", "frames"});
+    }
+}
+
+// Stopped, it is waited for once; then processes do as if there were none, until it answers.
+TEST(Keeper, ThatIsStoppedCostsAMomentOnce) {
+    World world;
+    world.config(rule("w{n}", "producer", "export", "backing = vmm\nkeep = users\nindex = *\n") +
+                 rule("w{n}", "consumer*", "import", "backing = vmm\nindex = *\nwait = 30s\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 2097152");
+    a.must("fill p 0x11 4");
+    a.must("sync");
+    b.must("info");
+    const pid_t keeper = static_cast<pid_t>(world.region("w0")["keeper"]["pid"].number);
+    ASSERT_EQ(::kill(keeper, SIGSTOP), 0);
+    int64_t start = now_ms();
+    a.must("malloc second 2097152");
+    EXPECT_LT(now_ms() - start, soon(400));
+    start = now_ms();
+    for (int i = 0; i < 20; i++)
+        a.must("malloc third" + std::to_string(i) + " 2097152");
+    a.must("free p");
+    EXPECT_LT(now_ms() - start, soon(200));
+    start = now_ms();
+    b.must("malloc q 2097152");
+    EXPECT_LT(now_ms() - start, soon(600));
+    ASSERT_EQ(::kill(keeper, SIGCONT), 0);
+    EXPECT_TRUE(eventually(
+        [&] {
+            static int n;
+            a.must("malloc late" + std::to_string(n) + " 2097152");
+            return world.state("w" + std::to_string(22 + n++)) == "ready";
+        },
+        soon(10000)));
+}
+
+TEST(Keeper, ItsLocksSquatterCostsAMomentOnce) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), other(world);
+    other.must("malloc small 4096");
+    other.must("get small"); // makes the directory
+    const std::string lock = world.store().path + std::string("/keeper.lock");
+    const int fd = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct flock whole = {};
+    whole.l_type = F_WRLCK;
+    ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &whole), 0);
+    const int64_t start = now_ms();
+    a.must("malloc p 4194304");
+    EXPECT_LT(now_ms() - start, soon(600));
+    ::close(fd);
+    EXPECT_EQ(world.count("share-fallback"), 1u);
 }
 
 TEST(Token, IsPassedOnByAnImporter) {
