@@ -117,7 +117,7 @@ static const char *set_device(void *field, const char *text) {
     return NULL;
 }
 
-static const struct gps_key_type CHOICE = {NULL};
+static const struct gps_key_type CHOICE = {.set = NULL};
 static const struct gps_key_type DURATION = {.parse = gps_value_duration,
                                              .format = gps_value_duration_text};
 static const struct gps_key_type SIZE = {.parse = gps_value_size, .format = gps_value_size_text};
