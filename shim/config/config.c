@@ -1,45 +1,302 @@
 /*
  * config.c - finds and reads gpushare.conf and the environment, and lists the options.
+ *
+ * Sections and keys arrive one by one from inifile.c. The errors of a key are reported at once,
+ * those of a section at its end, and those between sections at the end of the file. Reading
+ * continues after an error, so that all of them are reported.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "configfile.h"
+#include "inifile.h"
 #include "option.h"
-#include "session.h"
+#include "rule.h"
 #include "util/text.h"
+
+/* Bounds the time that comparing all rules with each other takes. */
+#define RULES_MAX   4096u
+#define RULES_BLOCK 16u /* room is made for so many at once */
+
+/* The reading of one configuration. */
+struct session {
+    struct gps_config *config;
+    gps_config_error_fn *fn; /* may be NULL */
+    void *arg;
+    const char *file; /* the name in errors */
+    unsigned errors;
+    bool no_memory;
+    bool full; /* the file has more rules than the limit */
+
+    /* The section that is being read. */
+    enum { IN_NONE, IN_REFUSED, IN_OPTIONS, IN_RULE } section;
+    unsigned given[GPS_KEYS_MAX]; /* the line of each of its keys; 0: not given yet */
+    unsigned options_line;        /* where [gpushare] stands; 0: not yet */
+};
+
+/* The defaults, without rules. */
+static void reset(struct gps_config *config) {
+    memset(config, 0, sizeof(*config));
+    gps_keys_default(GPS_SECTION_OPTIONS, &config->options, sizeof(config->options));
+}
 
 void gps_config_free(struct gps_config *config) {
     free(config->rules);
-    gps_session_reset(config);
+    reset(config);
+}
+
+static struct session begin(struct gps_config *config, gps_config_error_fn *fn, void *arg) {
+    reset(config);
+    return (struct session){.config = config, .fn = fn, .arg = arg, .file = ""};
+}
+
+static int end(struct session *session) {
+    if (!session->no_memory && session->errors == 0)
+        return 0;
+    gps_config_free(session->config);
+    return session->no_memory ? -ENOMEM : -EINVAL;
+}
+
+/* --- errors --- */
+
+__attribute__((format(printf, 3, 4))) static void fail(struct session *session, unsigned line,
+                                                       const char *format, ...) {
+    char message[512], plain[512];
+    struct gps_text text = GPS_TEXT(message), shown = GPS_TEXT(plain);
+    va_list args;
+    va_start(args, format);
+    gps_text_addv(&text, format, args);
+    va_end(args);
+    gps_text_plain(&shown, message);
+    session->errors++;
+    if (session->fn)
+        session->fn(session->arg, session->file, line, plain);
+}
+
+static void fail_rule(struct session *session, const struct gps_rule *rule, const char *what) {
+    const char *blank = rule->name[0] != '\0' ? " " : "";
+    fail(session, rule->line, "[region%s%s] %s", blank, rule->name, what);
+}
+
+/* As much of a value as an error can show. */
+#define SHOWN_BYTES 64u
+static const char *shown(const char *value, char cut[SHOWN_BYTES + 3]) {
+    struct gps_text text = gps_text_on(cut, SHOWN_BYTES);
+    gps_text_str(&text, value);
+    if (text.cut)
+        memcpy(cut + text.length, "...", 4);
+    return cut;
+}
+
+/* "mode = shared: not allowed; one of share, audit, off" */
+static void fail_value(struct session *session, unsigned line, const struct gps_key *key,
+                       const char *value, const char *wrong) {
+    char cut[SHOWN_BYTES + 3];
+    fail(session, line, "%s%s%s: %s; %s%s", key->name, *value != '\0' ? " = " : "",
+         shown(value, cut), wrong, gps_key_one_of(key), key->allowed);
+}
+
+/* "wiat: unknown key, did you mean wait?; a region has ..." */
+static void fail_unknown(struct session *session, unsigned line, enum gps_section section,
+                         const char *name) {
+    char cut[SHOWN_BYTES + 3], buffer[512];
+    struct gps_text text = GPS_TEXT(buffer);
+    gps_key_unknown(section, name, &text);
+    fail(session, line, "%s: %s", shown(name, cut), buffer);
+}
+
+/* --- sections --- */
+
+static struct gps_rule *current_rule(struct session *session) {
+    return &session->config->rules[session->config->rule_count - 1];
+}
+
+/* Reports the errors that show only when all keys of a section are known. */
+static void end_section(struct session *session) {
+    struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
+    if (session->section != IN_RULE)
+        return;
+    const struct gps_rule *rule = current_rule(session);
+    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
+        char missing[128];
+        struct gps_text text = GPS_TEXT(missing);
+        if (key->fallback || session->given[gps_key_place(key)] != 0)
+            continue;
+        gps_text_strs(&text, "has no ", key->name, "; ", gps_key_one_of(key), key->allowed);
+        fail_rule(session, rule, missing);
+    }
+    const char *wrong = gps_rule_check(rule);
+    if (wrong)
+        fail_rule(session, rule, wrong);
+}
+
+/* Room for one more rule. Too many rules are reported once. */
+static bool make_room(struct session *session, unsigned line) {
+    struct gps_config *config = session->config;
+    if (config->rule_count == RULES_MAX) {
+        if (!session->full)
+            fail(session, line, "more than 4096 regions in one file");
+        session->full = true;
+        return false;
+    }
+    if (config->rule_count % RULES_BLOCK != 0)
+        return true;
+    struct gps_rule *rules =
+        realloc(config->rules, (config->rule_count + RULES_BLOCK) * sizeof(*rules));
+    if (rules)
+        config->rules = rules;
+    else
+        session->no_memory = true;
+    return rules != NULL;
+}
+
+/* A bad name is reported, and the keys below it are checked all the same. */
+static void begin_rule(struct session *session, unsigned line, const char *name) {
+    if (!make_room(session, line))
+        return;
+    session->config->rule_count++;
+    struct gps_rule *rule = current_rule(session);
+    gps_keys_default(GPS_SECTION_REGION, rule, sizeof(*rule));
+    rule->line = line;
+    struct gps_text text = GPS_TEXT(rule->name);
+    gps_text_str(&text, name);
+    session->section = IN_RULE;
+    const char *wrong = gps_rule_check_name(name);
+    if (!wrong)
+        return;
+    char buffer[160];
+    text = GPS_TEXT(buffer);
+    gps_text_strs(&text, "the name ", wrong,
+                  "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
+    fail_rule(session, rule, buffer);
+}
+
+/* The NAME of "region NAME"; NULL when the section is not a region's. */
+static const char *region_name(const char *section) {
+    static const char word[] = "region";
+    if (strncmp(section, word, sizeof(word) - 1) != 0)
+        return NULL;
+    section += sizeof(word) - 1;
+    if (*section != '\0' && *section != ' ' && *section != '\t')
+        return NULL;
+    return section + strspn(section, " \t");
+}
+
+static void on_section(void *arg, unsigned line, const char *name) {
+    struct session *session = arg;
+    end_section(session);
+    memset(session->given, 0, sizeof(session->given));
+    session->section = IN_REFUSED;
+    if (!name)
+        return;
+    if (strcmp(name, "gpushare") == 0) {
+        session->section = IN_OPTIONS;
+        if (session->options_line != 0)
+            fail(session, line, "[gpushare] is given twice; it was first in line %u",
+                 session->options_line);
+        else
+            session->options_line = line;
+    } else if (region_name(name) != NULL) {
+        begin_rule(session, line, region_name(name));
+    } else {
+        fail(session, line, "[%s] unknown section; [gpushare] or [region NAME]", name);
+    }
+}
+
+/* --- keys --- */
+
+static void set_key(struct session *session, unsigned line, const struct gps_key *key,
+                    const char *value) {
+    bool in_rule = session->section == IN_RULE;
+    void *target = in_rule ? (void *)current_rule(session) : (void *)&session->config->options;
+    size_t place = gps_key_place(key);
+    const char *wrong = gps_key_set(key, target, value);
+    if (session->given[place] != 0)
+        fail(session, line, "%s: given twice in this section; it was first in line %u", key->name,
+             session->given[place]);
+    else
+        session->given[place] = line;
+    if (wrong)
+        fail_value(session, line, key, value, wrong);
+    else if (!in_rule)
+        session->config->from_file |= 1u << place;
+}
+
+static void on_key(void *arg, unsigned line, const char *name, const char *value) {
+    struct session *session = arg;
+    enum gps_section section =
+        session->section == IN_RULE ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS;
+    const struct gps_key *key = gps_key_find(section, name);
+    if (session->section == IN_NONE)
+        fail(session, line, "a key outside a section; [gpushare] or [region NAME] must precede it");
+    else if (session->section == IN_REFUSED)
+        return;
+    else if (!key)
+        fail_unknown(session, line, section, name);
+    else
+        set_key(session, line, key, value);
+}
+
+static void on_error(void *arg, unsigned line, const char *message) {
+    fail(arg, line, "%s", message);
+}
+
+/* --- files --- */
+
+static void check_repeats(struct session *session) {
+    const struct gps_rule *rules = session->config->rules;
+    for (size_t i = 1; i < session->config->rule_count; i++) {
+        size_t first = 0;
+        while (first < i && !gps_rule_repeats(&rules[first], &rules[i]))
+            first++;
+        if (first < i)
+            fail(session, rules[i].line,
+                 "[region %s] is given twice with one role and program; it was first in line %u",
+                 rules[i].name, rules[first].line);
+    }
+}
+
+static void read_text(struct session *session, const char *file, const char *bytes, size_t count) {
+    const struct gps_ini_events events = {.headers = "[gpushare] or [region NAME]",
+                                          .header_words = sizeof("region ") - 1,
+                                          .section = on_section,
+                                          .key = on_key,
+                                          .error = on_error,
+                                          .arg = session};
+    session->file = file;
+    gps_ini_read(bytes, count, &events);
+    end_section(session);
+    if (!session->no_memory)
+        check_repeats(session);
 }
 
 /* False: there is no such file. Any other problem is reported. */
-static bool read_path(struct gps_session *session, const char *path) {
-    struct gps_configfile file;
-    char message[GPS_CONFIGFILE_MESSAGE];
-    int status = gps_configfile_read(path, &file, message);
+static bool read_path(struct session *session, const char *path) {
+    struct gps_ini_bytes file;
+    char message[192];
+    struct gps_text wrong = GPS_TEXT(message);
+    int status = gps_ini_open(path, &file, &wrong);
     if (status == -ENOENT)
         return false;
-    struct gps_text source = gps_text_on(session->config->source, GPS_CONFIG_PATH);
+    struct gps_text source = GPS_TEXT(session->config->source);
     gps_text_str(&source, path);
     session->file = path;
     if (status != 0) {
-        gps_session_fail(session, 0, message);
+        fail(session, 0, "%s", message);
         return true;
     }
-    gps_session_read(session, path, file.bytes, file.count);
-    gps_configfile_drop(&file);
+    read_text(session, path, file.bytes, file.count);
+    gps_ini_close(&file);
     return true;
 }
 
-static void read_required(struct gps_session *session, const char *path) {
+static void read_required(struct session *session, const char *path) {
     if (read_path(session, path))
         return;
     session->file = path;
-    gps_session_fail(session, 0, "cannot be read: there is no such file");
+    fail(session, 0, "cannot be read: there is no such file");
 }
 
 static const char *variable(const char *name) {
@@ -49,7 +306,7 @@ static const char *variable(const char *name) {
 }
 
 /* The user's own file; false when there is none. */
-static bool read_home(struct gps_session *session) {
+static bool read_home(struct session *session) {
     const char *base = variable("XDG_CONFIG_HOME");
     const char *rest = "/gpushare/gpushare.conf";
     char path[GPS_CONFIG_PATH];
@@ -62,25 +319,22 @@ static bool read_home(struct gps_session *session) {
     return base && *base == '/' && !text.cut && read_path(session, path);
 }
 
-static void read_variable(struct gps_session *session, const struct gps_key *key) {
-    char name[64];
-    struct gps_text text = GPS_TEXT(name);
-    gps_key_variable(key, &text);
-    const char *value = variable(name);
-    if (!value)
-        return;
-    session->config->from_environment |= 1u << gps_key_place(key);
-    const char *wrong = gps_key_set(key, &session->config->options, value);
-    session->file = name;
-    if (wrong)
-        gps_session_fail_value(session, 0, key, value, wrong);
-    session->file = "";
-}
-
-static void read_environment(struct gps_session *session) {
+static void read_environment(struct session *session) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_OPTIONS);
-    for (size_t i = 0; i < keys.count; i++)
-        read_variable(session, &keys.first[i]);
+    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
+        char name[64];
+        struct gps_text text = GPS_TEXT(name);
+        gps_key_variable(key, &text);
+        const char *value = variable(name);
+        if (!value)
+            continue;
+        session->config->from_environment |= 1u << gps_key_place(key);
+        const char *wrong = gps_key_set(key, &session->config->options, value);
+        session->file = name;
+        if (wrong)
+            fail_value(session, 0, key, value, wrong);
+        session->file = "";
+    }
 }
 
 /* In mode = audit the default of log_level is info. */
@@ -92,7 +346,7 @@ static void default_level_of_audit(struct gps_config *config) {
 }
 
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg) {
-    struct gps_session session = gps_session_begin(config, fn, arg);
+    struct session session = begin(config, fn, arg);
     const char *path = variable("GPUSHARE_CONFIG");
     if (path)
         read_required(&session, path);
@@ -100,26 +354,26 @@ int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *ar
         (void)read_path(&session, "/etc/gpushare.conf");
     read_environment(&session);
     default_level_of_audit(config);
-    return gps_session_end(&session);
+    return end(&session);
 }
 
 int gps_config_read_file(struct gps_config *config, const char *path, gps_config_error_fn *fn,
                          void *arg) {
-    struct gps_session session = gps_session_begin(config, fn, arg);
+    struct session session = begin(config, fn, arg);
     read_required(&session, path);
-    return gps_session_end(&session);
+    return end(&session);
 }
 
 int gps_config_parse(struct gps_config *config, const char *file, const char *bytes, size_t count,
                      gps_config_error_fn *fn, void *arg) {
-    struct gps_session session = gps_session_begin(config, fn, arg);
-    if (count > GPS_CONFIGFILE_MAX) {
+    struct session session = begin(config, fn, arg);
+    if (count > GPS_INI_FILE) {
         session.file = file;
-        gps_session_fail(&session, 0, "is larger than 1 MiB");
+        fail(&session, 0, "is larger than 1 MiB");
     } else {
-        gps_session_read(&session, file, bytes, count);
+        read_text(&session, file, bytes, count);
     }
-    return gps_session_end(&session);
+    return end(&session);
 }
 
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg) {

@@ -140,7 +140,6 @@ typedef void gps_option_fn(void *arg, const char *key, const char *value, const 
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg);
 
 /* --- units, shared with the tool --- */
-bool gps_parse_size(const char *text, uint64_t *bytes);     /* 64MiB 1g 4096 2MB(=MiB is refused) */
-bool gps_parse_duration(const char *text, uint64_t *nanos); /* 30s 500ms 2min 1h 0 */
+bool gps_parse_duration(const char *text, uint64_t *nanos);          /* 30s 500ms 2min 1h 0 */
 bool gps_parse_uuid(const char *text, uint8_t uuid[GPS_UUID_BYTES]); /* GPU-8-4-4-4-12, MIG- too */
 void gps_format_uuid(const uint8_t uuid[GPS_UUID_BYTES], char text[GPS_UUID_TEXT]); /* "GPU-..." */

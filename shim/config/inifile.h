@@ -7,11 +7,15 @@
  * still read. A comment is a whole line that begins with ; or #, or the rest of a line from " ;"
  * on.
  *
- * Pure functions: no I/O, no allocation, no state.
+ * No state, no malloc.
  */
 #pragma once
 
 #include <stddef.h>
+
+#include "util/text.h"
+
+#define GPS_INI_FILE ((size_t)1 << 20)
 
 #define GPS_INI_LINE    199u /* inih's buffer of 200, less the NUL */
 #define GPS_INI_SECTION 49u
@@ -28,4 +32,16 @@ struct gps_ini_events {
     void *arg;
 };
 
+/* A pure function. */
 void gps_ini_read(const char *bytes, size_t count, const struct gps_ini_events *events);
+
+struct gps_ini_bytes {
+    char *bytes;
+    size_t count;
+};
+
+/* Reads a file into memory, if it can be trusted: a regular file of at most 1 MiB that belongs to
+ * root or to the user. Never blocks on a FIFO or a device. gps_ini_close unmaps the memory. 0 or
+ * -errno, of which `wrong` says why; but not of -ENOENT: there is no such file. */
+int gps_ini_open(const char *path, struct gps_ini_bytes *file, struct gps_text *wrong);
+void gps_ini_close(struct gps_ini_bytes *file);

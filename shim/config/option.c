@@ -12,8 +12,10 @@
 #include "rule.h"
 #include "value.h"
 
-/* Both functions are NULL for CHOICE, which also needs the key's list of values. */
+/* A uint64_t has the first two functions, CHOICE none: it also needs the key's list of values. */
 struct gps_key_type {
+    const char *(*parse)(const char *text, uint64_t *number);
+    void (*format)(uint64_t number, struct gps_text *text);
     const char *(*set)(void *field, const char *text);
     void (*show)(const void *field, struct gps_text *text);
 };
@@ -42,14 +44,6 @@ static void show_choice(const struct gps_key *key, const void *field, struct gps
     gps_value_choice_text(place, key->allowed, text);
 }
 
-static const char *set_duration(void *field, const char *text) {
-    return gps_value_duration(text, field);
-}
-
-static void show_duration(const void *field, struct gps_text *text) {
-    gps_value_duration_text(*(const uint64_t *)field, text);
-}
-
 static const char *set_log(void *field, const char *text) {
     if (strlen(text) >= GPS_CONFIG_PATH)
         return "longer than 1023 characters";
@@ -74,14 +68,6 @@ static const char *set_depth(void *field, const char *text) {
 
 static void show_depth(const void *field, struct gps_text *text) {
     gps_text_dec(text, *(const unsigned *)field);
-}
-
-static const char *set_size(void *field, const char *text) {
-    return gps_value_size(text, field);
-}
-
-static void show_size(const void *field, struct gps_text *text) {
-    gps_value_size_text(*(const uint64_t *)field, text);
 }
 
 static const char *set_glob(void *field, const char *text) {
@@ -131,16 +117,17 @@ static const char *set_device(void *field, const char *text) {
     return NULL;
 }
 
-static const struct gps_key_type CHOICE = {NULL, NULL};
-static const struct gps_key_type DURATION = {set_duration, show_duration};
-static const struct gps_key_type LOG = {set_log, show_log};
-static const struct gps_key_type DEPTH = {set_depth, show_depth};
-static const struct gps_key_type SIZE = {set_size, show_size};
-static const struct gps_key_type GLOB = {set_glob, NULL};
-static const struct gps_key_type RANGE = {set_range, NULL};
-static const struct gps_key_type INDEX = {set_index, NULL};
-static const struct gps_key_type KEEP = {set_keep, NULL};
-static const struct gps_key_type DEVICE = {set_device, NULL};
+static const struct gps_key_type CHOICE = {.set = NULL};
+static const struct gps_key_type DURATION = {.parse = gps_value_duration,
+                                             .format = gps_value_duration_text};
+static const struct gps_key_type SIZE = {.parse = gps_value_size, .format = gps_value_size_text};
+static const struct gps_key_type LOG = {.set = set_log, .show = show_log};
+static const struct gps_key_type DEPTH = {.set = set_depth, .show = show_depth};
+static const struct gps_key_type GLOB = {.set = set_glob};
+static const struct gps_key_type RANGE = {.set = set_range};
+static const struct gps_key_type INDEX = {.set = set_index};
+static const struct gps_key_type KEEP = {.set = set_keep};
+static const struct gps_key_type DEVICE = {.set = set_device};
 
 /* --- the table --- */
 
@@ -189,15 +176,19 @@ const char *gps_key_set(const struct gps_key *key, void *target, const char *tex
     if (*text == '\0')
         return "no value";
     void *field = (char *)target + key->offset;
-    return key->type == &CHOICE ? set_choice(key, field, text) : key->type->set(field, text);
+    if (key->type->parse)
+        return key->type->parse(text, field);
+    return key->type->set ? key->type->set(field, text) : set_choice(key, field, text);
 }
 
 void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text) {
     const void *field = (const char *)target + key->offset;
-    if (key->type == &CHOICE)
-        show_choice(key, field, text);
+    if (key->type->format)
+        key->type->format(*(const uint64_t *)field, text);
     else if (key->type->show)
         key->type->show(field, text);
+    else if (key->type == &CHOICE)
+        show_choice(key, field, text);
 }
 
 void gps_keys_default(enum gps_section section, void *target, size_t size) {
@@ -210,10 +201,8 @@ void gps_keys_default(enum gps_section section, void *target, size_t size) {
 
 /* --- messages --- */
 
-void gps_key_allowed(const struct gps_key *key, struct gps_text *text) {
-    if (key->type == &CHOICE)
-        gps_text_str(text, "one of ");
-    gps_text_str(text, key->allowed);
+const char *gps_key_one_of(const struct gps_key *key) {
+    return key->type == &CHOICE ? "one of " : "";
 }
 
 /* The edit distance: letters to add, drop or change. 99: one of the two is too long to compare. */
@@ -254,18 +243,15 @@ void gps_key_unknown(enum gps_section section, const char *name, struct gps_text
     bool is_option = section == GPS_SECTION_OPTIONS;
     struct gps_keys keys = gps_keys_of(section);
     const struct gps_key *near = nearest(keys, name);
-    if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL) {
+    if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL)
         gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
-    } else {
+    else if (near)
+        gps_text_strs(text, "unknown key, did you mean ", near->name, "?");
+    else
         gps_text_str(text, "unknown key");
-        if (near) {
-            gps_text_strs(text, ", did you mean ", near->name, "?");
-        }
-    }
     gps_text_str(text, is_option ? "; [gpushare] has " : "; a region has ");
-    for (size_t i = 0; i < keys.count; i++) {
+    for (size_t i = 0; i < keys.count; i++)
         gps_text_strs(text, i == 0 ? "" : ", ", keys.first[i].name);
-    }
 }
 
 void gps_key_variable(const struct gps_key *key, struct gps_text *text) {

@@ -45,8 +45,8 @@ void gps_key_show(const struct gps_key *key, const void *target, struct gps_text
 /* Zeroes the target and sets every default. */
 void gps_keys_default(enum gps_section section, void *target, size_t size);
 
-/* "one of share, audit, off", or the key's own phrase. */
-void gps_key_allowed(const struct gps_key *key, struct gps_text *text);
+/* What stands before key->allowed in a message: "one of " for a choice, or "". */
+const char *gps_key_one_of(const struct gps_key *key);
 /* Adds the message on an unknown key, with the key of the nearest spelling and all keys. */
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text);
 /* The environment variable that overrides an option: "GPUSHARE_LOG_FORMAT". */

@@ -104,11 +104,6 @@ const char *gps_glob_check(const char *pattern) {
 
 /* --- names --- */
 
-static bool is_name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-}
-
 static const char name_n[] = "{n}";
 static const char name_device[] = "{device}";
 
@@ -132,7 +127,7 @@ const char *gps_rule_check_name(const char *name) {
         size_t length = placeholder(name);
         if (length == 0 && (*name == '{' || *name == '}'))
             return "has a placeholder that is not known";
-        if (length == 0 && !is_name_char(*name))
+        if (length == 0 && !gps_is_name_char(*name))
             return "has a character that is not allowed";
         name += length == 0 ? 1 : length;
     }

@@ -8,12 +8,10 @@
 
 #include <string.h>
 
-struct unit {
-    const char *name;
-    uint64_t factor; /* 0: refused as ambiguous */
-};
+#include "util/digits.h"
 
-static const struct unit size_units[] = {
+/* A factor of 0 is refused as ambiguous. */
+static const struct gps_unit size_units[] = {
     {"", 1},
     {"b", 1},
     {"k", UINT64_C(1) << 10},
@@ -28,18 +26,6 @@ static const struct unit size_units[] = {
     {"mb", 0},
     {"gb", 0},
     {"tb", 0},
-    {NULL, 0},
-};
-
-/* Longest first, for gps_value_duration_text; of two names for one factor it takes the first. */
-static const struct unit time_units[] = {
-    {"h", UINT64_C(3600000000000)},
-    {"min", UINT64_C(60000000000)},
-    {"m", UINT64_C(60000000000)},
-    {"s", 1000000000},
-    {"ms", 1000000},
-    {"us", 1000},
-    {"ns", 1},
     {NULL, 0},
 };
 
@@ -75,25 +61,22 @@ static const char *read_number(const char **cursor, uint64_t *value) {
     return NULL;
 }
 
-static bool is_unit(const char *name, const char *letters, size_t count, bool any_case) {
-    for (size_t i = 0; i < count; i++)
-        if (name[i] == '\0' || name[i] != (any_case ? lower(letters[i]) : letters[i]))
-            return false;
-    return name[count] == '\0';
-}
-
 /* The unit at the cursor; NULL and the cursor left alone when it is none of the table's. */
-static const struct unit *read_unit(const char **cursor, const struct unit *units, bool any_case) {
+static const struct gps_unit *read_unit(const char **cursor, const struct gps_unit *units,
+                                        bool any_case) {
+    char name[4] = "";
     size_t count = 0;
-    while (is_letter((*cursor)[count]))
-        count++;
-    for (; units->name; units++) {
-        if (is_unit(units->name, *cursor, count, any_case)) {
-            *cursor += count;
-            return units;
-        }
+    for (; is_letter((*cursor)[count]); count++) {
+        if (count == sizeof(name) - 1)
+            return NULL;
+        name[count] = any_case ? lower((*cursor)[count]) : (*cursor)[count];
     }
-    return NULL;
+    while (units->name && strcmp(units->name, name) != 0)
+        units++;
+    if (!units->name)
+        return NULL;
+    *cursor += count;
+    return units;
 }
 
 static const char *read_size(const char **cursor, uint64_t *bytes) {
@@ -103,7 +86,7 @@ static const char *read_size(const char **cursor, uint64_t *bytes) {
     if (wrong)
         return wrong;
     at = skip_spaces(at);
-    const struct unit *unit = read_unit(&at, size_units, true);
+    const struct gps_unit *unit = read_unit(&at, size_units, true);
     if (!unit)
         return "not a unit of size";
     if (unit->factor == 0)
@@ -257,7 +240,7 @@ const char *gps_value_duration(const char *text, uint64_t *nanos) {
     if (*text == '\0' && number != 0)
         return "no unit";
     if (*text != '\0') {
-        const struct unit *unit = read_unit(&text, time_units, false);
+        const struct gps_unit *unit = read_unit(&text, gps_time_units, false);
         if (!unit || *text != '\0')
             return "not a unit of time";
         if (__builtin_mul_overflow(number, unit->factor, &number) || number > GPS_DURATION_MAX)
@@ -268,7 +251,7 @@ const char *gps_value_duration(const char *text, uint64_t *nanos) {
 }
 
 void gps_value_duration_text(uint64_t nanos, struct gps_text *text) {
-    const struct unit *unit = time_units;
+    const struct gps_unit *unit = gps_time_units;
     if (nanos == 0) {
         gps_text_str(text, "0s");
         return;
@@ -308,10 +291,41 @@ void gps_value_choice_text(unsigned place, const char *list, struct gps_text *te
     }
 }
 
-bool gps_parse_size(const char *text, uint64_t *bytes) {
-    return !gps_value_size(text, bytes);
-}
-
 bool gps_parse_duration(const char *text, uint64_t *nanos) {
     return !gps_value_duration(text, nanos);
+}
+
+/* --- device UUIDs, as nvidia-smi and CUDA_VISIBLE_DEVICES spell them --- */
+
+static const uint8_t group_bytes[] = {4, 2, 2, 2, 6};
+#define GROUPS sizeof(group_bytes)
+
+bool gps_parse_uuid(const char *text, uint8_t uuid[GPS_UUID_BYTES]) {
+    char small[GPS_UUID_TEXT];
+    size_t length = strlen(text);
+    if (length >= sizeof(small) || (strncmp(text, "GPU-", 4) != 0 && strncmp(text, "MIG-", 4) != 0))
+        return false;
+    for (size_t i = 0; i <= length; i++)
+        small[i] = lower(text[i]);
+    const char *at = small + 3;
+    uint8_t bytes[GPS_UUID_BYTES];
+    uint8_t *next = bytes;
+    for (size_t i = 0; i < GROUPS; next += group_bytes[i++])
+        if (*at++ != '-' || !gps_hex_parse(&at, next, group_bytes[i]))
+            return false;
+    if (*at != '\0')
+        return false;
+    memcpy(uuid, bytes, sizeof(bytes));
+    return true;
+}
+
+void gps_format_uuid(const uint8_t uuid[GPS_UUID_BYTES], char text[GPS_UUID_TEXT]) {
+    memcpy(text, "GPU", 3);
+    text += 3;
+    for (size_t i = 0; i < GROUPS; i++) {
+        *text++ = '-';
+        gps_hex_format(uuid, group_bytes[i], text);
+        uuid += group_bytes[i];
+        text += 2 * group_bytes[i];
+    }
 }

@@ -17,7 +17,8 @@
 /* Decimal digits only, 0 to max. */
 const char *gps_value_number(const char *text, uint64_t max, uint64_t *value);
 
-/* More than 0. B, KiB to TiB, K to T, in any case, are powers of 1024; no unit is bytes. */
+/* "64MiB", "1g", "4096"; more than 0. B, KiB to TiB, K to T, in any case, are powers of 1024; no
+ * unit is bytes; KB to TB are refused as ambiguous. */
 const char *gps_value_size(const char *text, uint64_t *bytes);
 /* The shortest text that parses to exactly this: "64MiB", "1000". */
 void gps_value_size_text(uint64_t bytes, struct gps_text *text);

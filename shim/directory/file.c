@@ -1,5 +1,6 @@
 #include "file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -24,10 +25,7 @@ void gps_file_path(const struct gps_store *store, const char *directory, const c
 
 int gps_file_open_any(int at, const char *name, int flags) {
     const int safe = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    int fd;
-    do
-        fd = openat(at, name, flags | safe, 0600);
-    while (fd < 0 && errno == EINTR);
+    int fd = (int)TEMP_FAILURE_RETRY(openat(at, name, flags | safe, 0600));
     return fd < 0 ? -errno : fd;
 }
 
@@ -140,11 +138,7 @@ int gps_file_write(int fd, const void *bytes, size_t size, off_t offset) {
 int gps_file_lock(int fd, off_t start, off_t length) {
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
-    int status;
-    do
-        status = fcntl(fd, F_OFD_SETLK, &lock);
-    while (status != 0 && errno == EINTR);
-    if (status == 0)
+    if (TEMP_FAILURE_RETRY(fcntl(fd, F_OFD_SETLK, &lock)) == 0)
         return 0;
     return errno == EACCES ? -EAGAIN : -errno; /* POSIX lets "held" be either */
 }
@@ -183,20 +177,14 @@ bool gps_file_is_at(const char *path, int fd) {
 
 int gps_file_locked(int fd) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int status;
-    do
-        status = fcntl(fd, F_OFD_GETLK, &lock);
-    while (status != 0 && errno == EINTR);
-    return status != 0 ? -errno : lock.l_type != F_UNLCK;
+    if (TEMP_FAILURE_RETRY(fcntl(fd, F_OFD_GETLK, &lock)) != 0)
+        return -errno;
+    return lock.l_type != F_UNLCK;
 }
 
 int gps_file_room(int fd) {
     struct statfs fs;
-    int status;
-    do
-        status = fstatfs(fd, &fs);
-    while (status != 0 && errno == EINTR);
-    if (status != 0)
+    if (TEMP_FAILURE_RETRY(fstatfs(fd, &fs)) != 0)
         return -errno;
     if (fs.f_blocks == 0) /* a tmpfs without a limit */
         return 0;
@@ -208,9 +196,7 @@ void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
     struct gps_text out = gps_text_on(name, GPS_TEMP_NAME);
     char owner[GPS_PROC_NAME];
     gps_owner_format(writer, owner);
-    char random[GPS_HEX64];
-    gps_hex64_format(gps_random(), random);
-    gps_text_strs(&out, TEMP_PREFIX, owner, ".", random);
+    gps_text_add(&out, TEMP_PREFIX "%s.%016lx", owner, gps_random());
 }
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {
@@ -219,13 +205,12 @@ bool gps_temp_parse(const char *name, struct gps_owner *writer) {
     if (strncmp(name, TEMP_PREFIX, prefix) != 0 || suffix < name + prefix)
         return false;
     char owner[GPS_PROC_NAME];
-    if ((size_t)(suffix - name) - prefix >= sizeof(owner))
-        return false;
-    memcpy(owner, name + prefix, (size_t)(suffix - name) - prefix);
-    owner[(size_t)(suffix - name) - prefix] = '\0';
+    struct gps_text text = GPS_TEXT(owner);
+    gps_text_bytes(&text, name + prefix, (size_t)(suffix - name) - prefix);
     suffix++;
     uint64_t random;
-    return gps_hex64_parse(&suffix, &random) && *suffix == '\0' && gps_owner_parse(owner, writer);
+    return !text.cut && gps_hex64_parse(&suffix, &random) && *suffix == '\0' &&
+           gps_owner_parse(owner, writer);
 }
 
 /* Spreads the bits of a value over all 64 (the finalizer of splitmix64). */
@@ -242,4 +227,35 @@ uint64_t gps_random(void) {
     /* Early in the boot, or under a seccomp filter: a value unlike that of other processes will do.
      */
     return mix(gps_clock_monotonic() ^ mix((uint64_t)getpid() ^ mix((uint64_t)(uintptr_t)&value)));
+}
+
+/* --- the entries of a directory --- */
+
+void gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char *directory) {
+    char path[GPS_FILE_PATH];
+    gps_file_path(store, directory, NULL, path);
+    dir->at = 0;
+    dir->end = 0;
+    dir->fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+    dir->status = dir->fd < 0 ? dir->fd : 0;
+}
+
+const char *gps_dir_next(struct gps_dir *dir) {
+    if (dir->status == 0 && dir->at == dir->end) {
+        ssize_t n = getdents64(dir->fd, dir->buffer, sizeof(dir->buffer));
+        dir->status = n < 0 ? -errno : 0;
+        dir->at = 0;
+        dir->end = n < 0 ? 0 : (size_t)n;
+    }
+    if (dir->status != 0 || dir->end == 0)
+        return NULL;
+    const struct dirent64 *entry = (const struct dirent64 *)(const void *)(dir->buffer + dir->at);
+    dir->at += entry->d_reclen;
+    return entry->d_name;
+}
+
+int gps_dir_close(struct gps_dir *dir) {
+    if (dir->fd >= 0)
+        close(dir->fd);
+    return dir->status;
 }

@@ -68,3 +68,25 @@ bool gps_temp_parse(const char *name, struct gps_owner *writer);
 
 /* 64 random bits, not secret. Never waits, never fails. */
 uint64_t gps_random(void);
+
+/* Walks a directory with getdents64 and a buffer on the stack; opendir would call malloc.
+ *
+ *     gps_dir_open(&dir, store, "procs");
+ *     while ((name = gps_dir_next(&dir))) ...      dir.fd serves as `at`
+ *     return gps_dir_close(&dir);
+ *
+ * The walk may or may not see entries that appear or disappear meanwhile. It belongs to one thread.
+ */
+struct gps_dir {
+    int fd;
+    int status; /* 0, or the -errno that ends the walk; also for the caller to set */
+    size_t at;
+    size_t end;
+    char buffer[1024] __attribute__((aligned(8)));
+};
+
+void gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char *directory);
+/* The name of the next entry, valid until the next call; NULL at the end and after an error. */
+const char *gps_dir_next(struct gps_dir *dir);
+/* 0, or the error that ended the walk. */
+int gps_dir_close(struct gps_dir *dir);

@@ -31,22 +31,15 @@ static void own_command(char command[GPS_COMM_BYTES]) {
 }
 
 void gps_owner_self(struct gps_owner *self) {
-    struct gps_owner who = {0};
-    who.pid_ns = gps_procfs_pid_ns();
+    struct gps_owner who = {
+        .pid_ns = gps_procfs_pid_ns(), .pid = (uint32_t)getpid(), .uid = geteuid()};
     struct gps_procfs_stat stat;
-    who.start = gps_procfs_stat((uint32_t)getpid(), &stat) == 0 ? stat.start : 0;
+    who.start = gps_procfs_stat(who.pid, &stat) == 0 ? stat.start : 0;
     do
         who.nonce = gps_random();
     while (who.nonce == 0);
-    who.pid = (uint32_t)getpid();
-    who.uid = geteuid();
     own_command(who.command);
     *self = who;
-}
-
-static void unmap_hold(void *hold) {
-    if (hold != MAP_FAILED)
-        munmap(hold, 1);
 }
 
 /* A mapping that holds the file's description, and so its lock, without a descriptor. */
@@ -88,13 +81,6 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
     return status;
 }
 
-static void fill_header(struct gps_proc_header *header, const struct gps_owner *self) {
-    memset(header, 0, sizeof(*header));
-    header->owner = *self;
-    header->created = gps_clock_now();
-    gps_proc_seal(header);
-}
-
 /* Locks and writes a new file. -EAGAIN: a gc had it, or has removed it, before it was locked. */
 static int prepare(int fd, struct gps_lease *lease) {
     int status = gps_file_lock(fd, 0, 0);
@@ -107,8 +93,8 @@ static int prepare(int fd, struct gps_lease *lease) {
         return -EAGAIN;
     lease->device = st.st_dev;
     lease->inode = st.st_ino;
-    struct gps_proc_header header;
-    fill_header(&header, &lease->self);
+    struct gps_proc_header header = {.owner = lease->self, .created = gps_clock_now()};
+    gps_proc_seal(&header);
     return gps_file_write(fd, &header, sizeof(header), 0);
 }
 
@@ -123,6 +109,12 @@ static void close_own(const struct gps_lease *lease, int *fd) {
     if (is_own_file(lease, *fd))
         close(*fd);
     *fd = -1;
+}
+
+static void release(struct gps_lease *lease) {
+    if (lease->hold != MAP_FAILED)
+        munmap(lease->hold, 1);
+    gps_lease_forget(lease);
 }
 
 static int take_once(int at, struct gps_lease *lease) {
@@ -143,8 +135,7 @@ static int take_once(int at, struct gps_lease *lease) {
     status = gps_file_rename(at, temp, name);
     if (status == 0)
         return 0;
-    unmap_hold(lease->hold);
-    gps_lease_forget(lease);
+    release(lease);
 unlink_temp:
     unlinkat(at, temp, 0);
     return status;
@@ -179,8 +170,7 @@ void gps_lease_drop(struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
     gps_lease_path(lease->store, &lease->self, path);
     unlink(path);
-    unmap_hold(lease->hold);
-    gps_lease_forget(lease);
+    release(lease);
 }
 
 /* A child never had the mapping, and something else may lie there, so it is not unmapped. */

@@ -5,11 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "dir.h"
 #include "file.h"
 #include "lease.h"
 #include "ownership.h"
@@ -20,12 +18,6 @@
 #define REGIONS "../regions/"
 
 #define LINK_SIZE (sizeof(REGIONS) + GPS_PROC_NAME) /* longest text of a link, with its NUL */
-
-/* The text of a link to a file of procs/ or regions/. */
-static void format_link(const char *directory, const char *file, char text[LINK_SIZE]) {
-    struct gps_text out = gps_text_on(text, LINK_SIZE);
-    gps_text_strs(&out, directory, file);
-}
 
 static bool parse_link(const char *text, struct gps_name_target *target) {
     struct gps_name_target parsed = {0};
@@ -80,13 +72,7 @@ static int judge_region_name(const struct gps_store *store, const char *name,
         return status == -ENOENT ? GPS_OWNERSHIP_ORPHAN : status;
     if (record.status.state == GPS_STATE_FREED || strcmp(record.name, name) != 0)
         return GPS_OWNERSHIP_ORPHAN;
-    *holder = record.owner;
-    if (gps_lease_probe(store, holder) == GPS_ALIVE)
-        return GPS_OWNERSHIP_HELD;
-    status = gps_region_awaited(store, &record);
-    if (status < 0)
-        return status;
-    return status != 0 ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
+    return gps_region_holder(store, &record, holder);
 }
 
 int gps_name_ownership(const struct gps_store *store, int at, const char *name,
@@ -112,14 +98,9 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
             return 0;
         if (errno != EEXIST)
             return -errno;
-        int status = gps_name_ownership(store, at, name, holder);
-        if (status < 0 || status == GPS_OWNERSHIP_HELD)
-            return status < 0 ? status : -EEXIST;
-        status = gps_ownership_clear(store, at, name, gps_name_ownership);
-        if (status < 0 && status != -EAGAIN)
+        int status = gps_ownership_contest(store, at, NULL, name, gps_name_ownership, holder);
+        if (status < 0)
             return status;
-        if (status == -EAGAIN)
-            sched_yield();
     }
     memset(holder, 0, sizeof(*holder)); /* a process that is taking it now */
     return -EEXIST;
@@ -135,9 +116,8 @@ int gps_name_claim(const struct gps_store *store, const char *name, const struct
     int at = open_names(store, name);
     if (at < 0)
         return at;
-    char file[GPS_PROC_NAME], text[LINK_SIZE];
-    gps_owner_format(self, file);
-    format_link(PROCS, file, text);
+    char text[LINK_SIZE] = PROCS;
+    gps_owner_format(self, text + strlen(PROCS));
     struct gps_owner found;
     int status = claim_at(store, at, name, text, &found);
     close(at);
@@ -175,9 +155,8 @@ int gps_name_point(const struct gps_store *store, const char *name, const struct
         goto close_directory;
     char temp[GPS_TEMP_NAME];
     gps_temp_format(gps_record_creator(&record), temp);
-    char file[GPS_ID_HEX], text[LINK_SIZE];
-    gps_id_format(region, file);
-    format_link(REGIONS, file, text);
+    char text[LINK_SIZE] = REGIONS;
+    gps_id_format(region, text + strlen(REGIONS));
     status = symlinkat(text, at, temp) == 0 ? gps_file_rename(at, temp, name) : -errno;
     if (status != 0)
         unlinkat(at, temp, 0);
@@ -200,7 +179,7 @@ static int release_at(const struct gps_store *store, int at, const char *name,
     if (status == 0)
         status = unlinkat(at, name, 0) == 0 ? 0 : -errno;
     else if (status == -EEXIST)
-        status = gps_ownership_clear(store, at, name, gps_name_ownership);
+        status = gps_ownership_replace(store, at, NULL, name, gps_name_ownership);
     return status > 0 || status == -ENOENT || status == -EAGAIN ? 0 : status;
 }
 
@@ -219,18 +198,17 @@ int gps_name_release(const struct gps_store *store, const char *name, const stru
 
 int gps_name_each(const struct gps_store *store, gps_name_fn *fn, void *arg) {
     struct gps_dir dir;
-    int status = gps_dir_open(&dir, store, "names");
     const char *name;
-    while (status == 0 && (name = gps_dir_next(&dir, &status))) {
+    gps_dir_open(&dir, store, "names");
+    while ((name = gps_dir_next(&dir))) {
         struct gps_name_target target = {0};
         if (!gps_name_valid(name))
             continue;
         const int found = resolve_at(dir.fd, name, &target);
         if (found != 0 && found != -EBADMSG && found != -ENOENT)
-            status = found;
+            dir.status = found;
         else if (found != -ENOENT && !fn(arg, name, &target, found))
             break;
     }
-    gps_dir_close(&dir);
-    return status;
+    return gps_dir_close(&dir);
 }

@@ -4,7 +4,7 @@
  * Each directory is swept on its own. A file of procs/ without its lock is never locked again, and
  * its name is never used again, so it is simply removed. A temporary file there is locked first: if
  * its writer has created it and not locked it yet, the writer notices and creates another. Records
- * and names are removed by gps_ownership_clear, which looks at them again under a lock.
+ * and names are removed by gps_ownership_replace, which looks at them again under a lock.
  */
 #include "orphans.h"
 
@@ -13,13 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dir.h"
 #include "file.h"
 #include "leader_lock.h"
 #include "lease.h"
 #include "ownership.h"
 #include "region.h"
-#include "util/text.h"
 
 struct sweep {
     const struct gps_store *store;
@@ -71,9 +69,9 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
 }
 
 static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
-    int status = 1;
-    if (!sweep->dry_run)
-        status = gps_ownership_clear(sweep->store, sweep->at, name, judge);
+    if (sweep->dry_run)
+        return 1;
+    int status = gps_ownership_replace(sweep->store, sweep->at, NULL, name, judge);
     note(sweep, status);
     return status == 1;
 }
@@ -92,31 +90,11 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
         sweep->counts->temps += remove_entry(sweep, name);
 }
 
-/* The suffixes of the files that lie beside a record. */
-static const char *const suffixes[] = {GPS_TAKEN_SUFFIX, GPS_HASHES_SUFFIX};
-#define SUFFIXES (sizeof(suffixes) / sizeof(*suffixes))
-
-static void remove_beside(struct sweep *sweep, const char *record) {
-    for (size_t i = 0; i < SUFFIXES && !sweep->dry_run; i++) {
-        char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
-        struct gps_text out = GPS_TEXT(name);
-        gps_text_strs(&out, record, suffixes[i]);
-        unlinkat(sweep->at, name, 0);
-    }
-}
-
-static bool lies_beside(const char *name) {
-    bool found = false;
-    if (strlen(name) < GPS_ID_HEX)
-        return false;
-    for (size_t i = 0; i < SUFFIXES; i++)
-        found |= strcmp(name + GPS_ID_HEX - 1, suffixes[i]) == 0;
-    return found;
-}
-
 /* A file that lies beside a record which does not exist. */
 static void sweep_lone(struct sweep *sweep, const char *name) {
-    if (!lies_beside(name))
+    const char *suffix = name + GPS_ID_HEX - 1;
+    if (strlen(name) < GPS_ID_HEX ||
+        (strcmp(suffix, GPS_TAKEN_SUFFIX) != 0 && strcmp(suffix, GPS_HASHES_SUFFIX) != 0))
         return;
     char record[GPS_ID_HEX];
     memcpy(record, name, GPS_ID_HEX - 1);
@@ -143,7 +121,8 @@ static void sweep_region(struct sweep *sweep, const char *name) {
         sweep->counts->kept++;
     else if (users == 0 && remove_if_orphan(sweep, name, gps_region_ownership)) {
         sweep->counts->regions++;
-        remove_beside(sweep, name);
+        if (!sweep->dry_run)
+            gps_region_remove_beside(sweep->store, &id);
     }
 }
 
@@ -154,43 +133,36 @@ static void sweep_name(struct sweep *sweep, const char *name) {
         sweep->counts->names += remove_if_orphan(sweep, name, gps_name_ownership);
 }
 
-/* The namespace itself: sockets that a keeper was about to put in place. */
-static void sweep_top(struct sweep *sweep, const char *name) {
-    sweep_dead_temp(sweep, name);
-}
-
-static void sweep_keeper(struct sweep *sweep) {
-    int removed = gps_leader_lock_clear(sweep->store, sweep->dry_run);
-    note(sweep, removed);
-    if (removed > 0)
-        sweep->counts->temps += (unsigned)removed;
-}
-
 static int sweep_directory(struct sweep *sweep, const char *directory,
                            void visit(struct sweep *, const char *)) {
     struct gps_dir dir;
-    int status = gps_dir_open(&dir, sweep->store, directory);
-    sweep->at = dir.fd;
     const char *name;
-    while (status == 0 && (name = gps_dir_next(&dir, &status)))
+    gps_dir_open(&dir, sweep->store, directory);
+    sweep->at = dir.fd;
+    while ((name = gps_dir_next(&dir)))
         visit(sweep, name);
-    gps_dir_close(&dir);
-    return status;
+    return gps_dir_close(&dir);
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
+    static const struct {
+        const char *directory;
+        void (*visit)(struct sweep *, const char *);
+    } parts[] = {{"procs", sweep_proc}, /* first, for quicker scans below */
+                 {"names", sweep_name},
+                 {"regions", sweep_region},
+                 {".", sweep_dead_temp}}; /* sockets that a keeper was about to put in place */
     struct sweep sweep = {.store = store, .counts = counts, .dry_run = dry_run};
     memset(counts, 0, sizeof(*counts));
-    int status = sweep_directory(&sweep, "procs", sweep_proc); /* first, for quicker scans below */
-    if (status == 0)
-        status = sweep_directory(&sweep, "names", sweep_name);
-    if (status == 0)
-        status = sweep_directory(&sweep, "regions", sweep_region);
-    if (status == 0)
-        status = sweep_directory(&sweep, ".", sweep_top);
-    if (status == 0)
-        sweep_keeper(&sweep);
-    if (status == 0 && !dry_run && sweep.alive == 0)
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        int status = sweep_directory(&sweep, parts[i].directory, parts[i].visit);
+        if (status < 0)
+            return status;
+    }
+    int removed = gps_leader_lock_clear(store, dry_run);
+    note(&sweep, removed);
+    counts->temps += removed > 0 ? (unsigned)removed : 0;
+    if (!dry_run && sweep.alive == 0)
         gps_ownership_end(store);
-    return status < 0 ? status : sweep.error;
+    return sweep.error;
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,9 +33,8 @@ void gps_ownership_end(const struct gps_store *store) {
     gps_file_close_locked(fd);
 }
 
-/* Replaces an orphan with `temp`, or removes it if temp is NULL. */
-static int end_orphan(const struct gps_store *store, int at, const char *temp, const char *name,
-                      gps_ownership_fn *judge) {
+int gps_ownership_replace(const struct gps_store *store, int at, const char *temp, const char *name,
+                          gps_ownership_fn *judge) {
     int fd = lock(store, name);
     if (fd < 0)
         return fd;
@@ -50,16 +50,17 @@ static int end_orphan(const struct gps_store *store, int at, const char *temp, c
         status = 0;
     }
     gps_file_close_locked(fd);
-    return status;
-}
-
-int gps_ownership_clear(const struct gps_store *store, int at, const char *name,
-                        gps_ownership_fn *judge) {
-    int status = end_orphan(store, at, NULL, name, judge);
     return status == -ENOENT ? 0 : status;
 }
 
-int gps_ownership_succeed(const struct gps_store *store, int at, const char *temp, const char *name,
-                          gps_ownership_fn *judge) {
-    return end_orphan(store, at, temp, name, judge);
+int gps_ownership_contest(const struct gps_store *store, int at, const char *temp, const char *name,
+                          gps_ownership_fn *judge, struct gps_owner *holder) {
+    int status = judge(store, at, name, holder);
+    if (status < 0 || status == GPS_OWNERSHIP_HELD)
+        return status < 0 ? status : -EEXIST;
+    status = gps_ownership_replace(store, at, temp, name, judge);
+    if (status != -EAGAIN)
+        return status;
+    sched_yield();
+    return 0;
 }

@@ -39,14 +39,15 @@ gps_ownership_fn gps_name_ownership;
  * processes have the region open. Only the next keeper asks this way, to adopt the record. */
 gps_ownership_fn gps_region_keeper_ownership;
 
-/* Removes the entry if it is an orphan. 1: removed. 0: it is not an orphan. -EAGAIN: another
- * process is working on it. Otherwise -errno. */
-int gps_ownership_clear(const struct gps_store *store, int at, const char *name,
-                        gps_ownership_fn *judge);
-
-/* Renames `temp` over the entry if the entry is an orphan. Returns as gps_ownership_clear. */
-int gps_ownership_succeed(const struct gps_store *store, int at, const char *temp, const char *name,
+/* Renames `temp` over the entry if the entry is an orphan, or removes the orphan if temp is NULL.
+ * 1: done. 0: it is not an orphan. -EAGAIN: another process is working on it. Otherwise -errno. */
+int gps_ownership_replace(const struct gps_store *store, int at, const char *temp, const char *name,
                           gps_ownership_fn *judge);
+
+/* Replaces an entry that stands where another is wanted. 1: done. 0: it has changed or another
+ * process is working on it, so the caller looks again. -EEXIST: *holder holds it. Or -errno. */
+int gps_ownership_contest(const struct gps_store *store, int at, const char *temp, const char *name,
+                          gps_ownership_fn *judge, struct gps_owner *holder);
 
 /* Removes the lock file unless a process holds a lock on it. For a directory without live
  * processes. */

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dir.h"
 #include "file.h"
 #include "lease.h"
 #include "util/procfs.h"
@@ -150,15 +149,14 @@ static bool call_for(int at, const char *file, const struct gps_owner *who, gps_
 
 int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
     struct gps_dir dir;
-    int status = gps_dir_open(&dir, store, "procs");
     const char *file;
-    while (status == 0 && (file = gps_dir_next(&dir, &status))) {
+    gps_dir_open(&dir, store, "procs");
+    while ((file = gps_dir_next(&dir))) {
         struct gps_owner who;
-        if (gps_owner_parse(file, &who) && !call_for(dir.fd, file, &who, fn, arg, &status))
+        if (gps_owner_parse(file, &who) && !call_for(dir.fd, file, &who, fn, arg, &dir.status))
             break;
     }
-    gps_dir_close(&dir);
-    return status;
+    return gps_dir_close(&dir);
 }
 
 /* Looks for a region among the slots of a file: 1 found, 0 not, or -errno. */
@@ -203,22 +201,22 @@ static int user_in(int at, const char *file, const struct gps_owner *who,
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max) {
     struct gps_dir dir;
-    int status = gps_dir_open(&dir, store, "procs");
     int count = 0;
     const char *file;
-    while (status == 0 && (file = gps_dir_next(&dir, &status))) {
+    gps_dir_open(&dir, store, "procs");
+    while ((file = gps_dir_next(&dir))) {
         struct gps_owner who;
         if (!gps_owner_parse(file, &who) || (except && gps_owner_equal(&who, except)))
             continue;
         struct gps_user user;
-        status = user_in(dir.fd, file, &who, region, &user);
-        if (status <= 0)
-            continue;
-        if ((unsigned)count < max)
+        int status = user_in(dir.fd, file, &who, region, &user);
+        if (status == 1 && (unsigned)count < max)
             users[count] = user;
-        count++;
-        status = 0;
+        if (status == 1)
+            count++;
+        else
+            dir.status = status;
     }
-    gps_dir_close(&dir);
+    int status = gps_dir_close(&dir);
     return status < 0 ? status : count;
 }

@@ -17,14 +17,37 @@
 #define SUM(object)         XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
 #define STATUS_SUM(s, seed) XXH3_64bits_withSeed((s), sizeof(*(s)) - sizeof(uint64_t), (seed))
 
+/* What a record and the header of a process's file begin with. */
+struct frame {
+    char magic[8];
+    uint32_t version, size;
+};
+
+static void seal_frame(void *object, const char magic[8], uint32_t size) {
+    struct frame frame = {.version = GPS_FORMAT_VERSION, .size = size};
+    memcpy(frame.magic, magic, sizeof(frame.magic));
+    memcpy(object, &frame, sizeof(frame));
+}
+
+static const char *check_frame(const void *object, const char magic[8], uint32_t size,
+                               bool sum_matches) {
+    struct frame frame;
+    memcpy(&frame, object, sizeof(frame));
+    if (memcmp(frame.magic, magic, sizeof(frame.magic)) != 0)
+        return "magic does not match";
+    if (frame.version != GPS_FORMAT_VERSION)
+        return "version is not supported";
+    if (frame.size != size)
+        return "size field does not match";
+    return sum_matches ? NULL : "checksum does not match";
+}
+
 static uint64_t record_sum(const struct gps_region_record *record) {
     return XXH3_64bits(record, offsetof(struct gps_region_record, checksum));
 }
 
 void gps_record_seal(struct gps_region_record *record) {
-    memcpy(record->magic, GPS_REGION_MAGIC, sizeof(record->magic));
-    record->version = GPS_FORMAT_VERSION;
-    record->size = sizeof(*record);
+    seal_frame(record, GPS_REGION_MAGIC, sizeof(*record));
     record->checksum = record_sum(record);
     gps_record_seal_status(record, &record->status);
 }
@@ -40,9 +63,7 @@ void gps_record_seal_traces(const struct gps_region_record *record,
 }
 
 void gps_proc_seal(struct gps_proc_header *header) {
-    memcpy(header->magic, GPS_PROC_MAGIC, sizeof(header->magic));
-    header->version = GPS_FORMAT_VERSION;
-    header->size = sizeof(*header);
+    seal_frame(header, GPS_PROC_MAGIC, sizeof(*header));
     header->checksum = SUM(header);
 }
 
@@ -68,14 +89,6 @@ const char *gps_owner_check(const struct gps_owner *owner) {
         return "owner's nonce is 0";
     if (!command_valid(owner->command))
         return "owner's command is not a printable text";
-    return NULL;
-}
-
-static const char *check_frame(const char *magic, const char *expected, uint32_t version) {
-    if (memcmp(magic, expected, 8) != 0)
-        return "magic does not match";
-    if (version != GPS_FORMAT_VERSION)
-        return "version is not supported";
     return NULL;
 }
 
@@ -129,14 +142,9 @@ const char *gps_record_check_fixed(const void *bytes, size_t size) {
     if (size != sizeof(record) && size != sizeof(record) + sizeof(struct gps_region_traces))
         return "size of the file does not match";
     memcpy(&record, bytes, sizeof(record));
-    const char *why = check_frame(record.magic, GPS_REGION_MAGIC, record.version);
-    if (why)
-        return why;
-    if (record.size != sizeof(record))
-        return "size field does not match";
-    if (record.checksum != record_sum(&record))
-        return "checksum does not match";
-    return check_region(&record);
+    const char *why = check_frame(&record, GPS_REGION_MAGIC, sizeof(record),
+                                  record.checksum == record_sum(&record));
+    return why ? why : check_region(&record);
 }
 
 const char *gps_record_check(const void *bytes, size_t size) {
@@ -192,14 +200,9 @@ const char *gps_proc_check(const void *bytes, size_t size) {
     if (size < sizeof(header))
         return "file is too short";
     memcpy(&header, bytes, sizeof(header));
-    const char *why = check_frame(header.magic, GPS_PROC_MAGIC, header.version);
-    if (why)
-        return why;
-    if (header.size != sizeof(header))
-        return "size field does not match";
-    if (header.checksum != SUM(&header))
-        return "checksum does not match";
-    return gps_owner_check(&header.owner);
+    const char *why =
+        check_frame(&header, GPS_PROC_MAGIC, sizeof(header), header.checksum == SUM(&header));
+    return why ? why : gps_owner_check(&header.owner);
 }
 
 bool gps_slot_valid(const struct gps_slot *slot) {
@@ -236,30 +239,18 @@ bool gps_id_parse(const char *text, struct gps_id *id) {
     return true;
 }
 
-static bool name_character(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-}
-
 bool gps_name_valid(const char *name) {
     size_t length = 0;
     if (name[0] == '.')
         return false;
-    while (length < GPS_NAME_BYTES && name_character(name[length]))
+    while (length < GPS_NAME_BYTES && gps_is_name_char(name[length]))
         length++;
     return length > 0 && length < GPS_NAME_BYTES && name[length] == '\0';
 }
 
 void gps_owner_format(const struct gps_owner *owner, char text[GPS_PROC_NAME]) {
     struct gps_text out = gps_text_on(text, GPS_PROC_NAME);
-    char nonce[GPS_HEX64];
-    gps_hex64_format(owner->nonce, nonce);
-    gps_text_dec(&out, owner->pid_ns);
-    gps_text_str(&out, ".");
-    gps_text_dec(&out, owner->pid);
-    gps_text_str(&out, ".");
-    gps_text_dec(&out, owner->start);
-    gps_text_strs(&out, ".", nonce);
+    gps_text_add(&out, "%lu.%u.%lu.%016lx", owner->pid_ns, owner->pid, owner->start, owner->nonce);
 }
 
 bool gps_owner_parse(const char *text, struct gps_owner *owner) {

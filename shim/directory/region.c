@@ -5,11 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "dir.h"
 #include "file.h"
 #include "lease.h"
 #include "ownership.h"
@@ -103,11 +101,12 @@ int gps_region_keeper_ownership(const struct gps_store *store, int at, const cha
     return judge_record(store, at, name, holder, &copy);
 }
 
-int gps_region_awaited(const struct gps_store *store, const struct gps_region_record *record) {
+/* The users of a VMM region whose keeper is dead stand in for it. */
+static int judge_abandoned(const struct gps_store *store, const struct gps_region_record *record) {
     if (record->backing != GPS_BACKING_VMM)
-        return 0;
+        return GPS_OWNERSHIP_ORPHAN;
     int users = gps_users_of(store, &record->id, NULL, NULL, 0);
-    return users > 0 ? 1 : users;
+    return users > 0 ? GPS_OWNERSHIP_HELD : users < 0 ? users : GPS_OWNERSHIP_ORPHAN;
 }
 
 int gps_region_ownership(const struct gps_store *store, int at, const char *name,
@@ -116,10 +115,14 @@ int gps_region_ownership(const struct gps_store *store, int at, const char *name
     int status = judge_record(store, at, name, holder, &copy);
     if (status != GPS_OWNERSHIP_ORPHAN || holder->pid == 0)
         return status;
-    int awaited = gps_region_awaited(store, &copy);
-    if (awaited < 0)
-        return awaited;
-    return awaited != 0 ? GPS_OWNERSHIP_HELD : GPS_OWNERSHIP_ORPHAN;
+    return judge_abandoned(store, &copy);
+}
+
+int gps_region_holder(const struct gps_store *store, const struct gps_region_record *record,
+                      struct gps_owner *holder) {
+    *holder = record->owner;
+    return gps_lease_probe(store, holder) == GPS_ALIVE ? GPS_OWNERSHIP_HELD
+                                                       : judge_abandoned(store, record);
 }
 
 /* Renames the finished file to its place, over the owner's own record or an orphan. A record that
@@ -135,18 +138,11 @@ static int install(const struct gps_store *store, int at, const char *temp,
         int status = gps_file_rename_new(at, temp, name);
         if (status != -EEXIST)
             return status;
-        status = judge(store, at, name, &holder);
-        if (status == GPS_OWNERSHIP_HELD && gps_owner_equal(&holder, &record->owner))
+        status = gps_ownership_contest(store, at, temp, name, judge, &holder);
+        if (status == -EEXIST && gps_owner_equal(&holder, &record->owner))
             return gps_file_rename(at, temp, name);
-        if (status < 0 || status == GPS_OWNERSHIP_HELD)
-            return status < 0 ? status : -EEXIST;
-        status = gps_ownership_succeed(store, at, temp, name, judge);
-        if (status == 1)
-            return 0;
-        if (status < 0 && status != -EAGAIN)
-            return status;
-        if (status == -EAGAIN)
-            sched_yield();
+        if (status != 0)
+            return status == 1 ? 0 : status;
     }
     return -EEXIST;
 }
@@ -174,17 +170,7 @@ close_directory:
     return status;
 }
 
-/* Whether the file still is the one that this record was written to. */
-static int same_record(int fd, const struct gps_region_record *record) {
-    uint64_t sum;
-    ssize_t n =
-        gps_file_read(fd, &sum, sizeof(sum), (off_t)offsetof(struct gps_region_record, checksum));
-    if (n < 0)
-        return (int)n;
-    return n == (ssize_t)sizeof(sum) && sum == record->checksum ? 0 : -ENOENT;
-}
-
-/* Opens the file of a published record: a descriptor or -errno. */
+/* Opens the file of a published record: a descriptor or -errno. -ENOENT: it holds another one. */
 static int open_record(const struct gps_store *store, const struct gps_region_record *record,
                        int flags) {
     char path[GPS_FILE_PATH];
@@ -193,11 +179,12 @@ static int open_record(const struct gps_store *store, const struct gps_region_re
     int fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
     if (fd < 0)
         return fd;
-    int status = same_record(fd, record);
-    if (status == 0)
+    uint64_t sum;
+    ssize_t n = gps_file_read(fd, &sum, sizeof(sum), offsetof(struct gps_region_record, checksum));
+    if (n == (ssize_t)sizeof(sum) && sum == record->checksum)
         return fd;
     close(fd);
-    return status;
+    return n < 0 ? (int)n : -ENOENT;
 }
 
 /* Rewrites a part of a published record in place. */
@@ -276,31 +263,35 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     return access(path, F_OK) == 0;
 }
 
-int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
+void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
     unlink(path);
     gps_region_path(store, id, GPS_HASHES_SUFFIX, path);
     unlink(path);
+}
+
+int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
+    char path[GPS_FILE_PATH];
+    gps_region_remove_beside(store, id);
     gps_region_path(store, id, "", path);
     return unlink(path) == 0 ? 0 : -errno;
 }
 
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg) {
     struct gps_dir dir;
-    int status = gps_dir_open(&dir, store, "regions");
     const char *name;
-    while (status == 0 && (name = gps_dir_next(&dir, &status))) {
+    gps_dir_open(&dir, store, "regions");
+    while ((name = gps_dir_next(&dir))) {
         struct gps_region_record record = {0};
         const char *why = NULL;
         if (!gps_id_parse(name, &record.id))
             continue;
         const int found = read_at(dir.fd, name, &record.id, &record, &why);
         if (found != 0 && found != -EBADMSG && found != -ENOENT)
-            status = found;
+            dir.status = found;
         else if (found != -ENOENT && !fn(arg, &record, found, why))
             break;
     }
-    gps_dir_close(&dir);
-    return status;
+    return gps_dir_close(&dir);
 }

@@ -52,10 +52,12 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
 
 /* Removes the record and the files beside it. */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
+void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id);
 
-/* Whether live processes have this VMM region open; if its keeper is dead, they wait for the next
- * one. 1, 0 or -errno. */
-int gps_region_awaited(const struct gps_store *store, const struct gps_region_record *record);
+/* Judges a record, by its owner and for a VMM region also by its users: they wait for the next
+ * keeper if theirs is dead. HELD, ORPHAN or -errno; *holder is the owner. */
+int gps_region_holder(const struct gps_store *store, const struct gps_region_record *record,
+                      struct gps_owner *holder);
 
 /* Records that an importer has opened a result (state FINAL), by making the empty file
  * regions/<id>.taken. The owner looks for the file because an importer can open and close a region

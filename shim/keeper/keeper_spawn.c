@@ -36,27 +36,17 @@ struct plan {
 
 /* --- the executable --- */
 
-/* The directory of the object that this code is part of; "" where that is the program itself. */
-static void own_directory(struct plan *plan) {
-    plan->from[0] = '\0';
+/* The file that this code is part of; "" where that is the program itself. */
+static void own_file(struct plan *plan) {
+    struct gps_text out = GPS_TEXT(plan->from);
     struct dl_find_object found;
-    if (_dl_find_object((void *)(uintptr_t)gps_spawn_keeper, &found) == 0) {
-        struct gps_text out = GPS_TEXT(plan->from);
+    if (_dl_find_object((void *)(uintptr_t)gps_spawn_keeper, &found) == 0)
         gps_text_str(&out, found.dlfo_link_map->l_name);
-    }
-    char *slash = strrchr(plan->from, '/');
-    if (slash)
-        *slash = '\0';
-    else
-        plan->from[0] = '\0';
 }
 
-static void program_directory(struct plan *plan) {
+static void program_file(struct plan *plan) {
     ssize_t n = readlink("/proc/self/exe", plan->from, sizeof(plan->from) - 1);
     plan->from[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(plan->from, '/');
-    if (slash)
-        *slash = '\0';
 }
 
 /* An absolute path, since the child leaves the program's working directory. */
@@ -66,12 +56,15 @@ static int resolve(struct plan *plan, const char *path) {
     return access(plan->path, X_OK) == 0 ? 0 : -errno;
 }
 
+/* Looks around the file of plan->from. */
 static int look_around(struct plan *plan) {
     static const char *const below[] = {"/gpushare", "/../bin/gpushare", "/../../bin/gpushare",
                                         "/../gpushare"};
     int status = -ENOENT;
-    if (plan->from[0] == '\0')
+    char *slash = strrchr(plan->from, '/');
+    if (!slash || slash == plan->from)
         return -ENOENT;
+    *slash = '\0';
     for (size_t i = 0; i < sizeof(below) / sizeof(*below) && status != 0; i++) {
         struct gps_text out = GPS_TEXT(plan->candidate);
         gps_text_strs(&out, plan->from, below[i]);
@@ -84,11 +77,11 @@ static int find(struct plan *plan) {
     const char *given = secure_getenv("GPUSHARE_KEEPER");
     if (given && given[0] != '\0')
         return resolve(plan, given);
-    own_directory(plan);
+    own_file(plan);
     int status = look_around(plan);
     if (status == 0)
         return 0;
-    program_directory(plan);
+    program_file(plan);
     return look_around(plan);
 }
 

@@ -39,13 +39,5 @@ const char *gps_finding_hint(enum gps_finding finding) {
 }
 
 const char *gps_level_name(enum gps_level level) {
-    switch (level) {
-    case GPS_LEVEL_INFO:
-        return "info";
-    case GPS_LEVEL_WARNING:
-        return "warning";
-    case GPS_LEVEL_ERROR:
-        break;
-    }
-    return "error";
+    return level == GPS_LEVEL_INFO ? "info" : level == GPS_LEVEL_WARNING ? "warning" : "error";
 }

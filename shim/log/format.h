@@ -1,5 +1,5 @@
 /*
- * format.h - formats one report as text or as a line of JSON.
+ * format.h - formats one line of the log, as text or as JSON.
  *
  * Pure functions that write to a buffer of the caller's. A report that does not fit loses whole
  * parts: first frames (the outermost; those of earlier events before its own), then the detail,
@@ -18,36 +18,29 @@ struct gps_stamp {
     uint32_t pid, tid;
     uint64_t pid_ns;
     const char *command;
+    uint64_t site; /* identifies the call site and so links repeats to their report; 0: none */
 };
 
-/* The totals of a process. */
-struct gps_tally {
-    uint64_t findings; /* reports that were no repeats; of them: */
-    uint64_t errors;
-    uint64_t lost;      /* could not be written */
-    uint64_t unwritten; /* came after log_max was reached */
-    uint64_t repeated;  /* further occurrences of findings */
-    bool full;          /* there were more call sites than the table of repeats holds */
+struct gps_line {
+    struct gps_report report;
+    const char *notice; /* the message of a line that is not a finding; NULL: it is one */
+    const char *title;  /* of a notice as text: "GPUSHARE" */
+    const struct gps_listed_line *listed; /* the allocation that the line is about; JSON only */
+    unsigned omitted;                     /* frames of its own stack that did not fit */
 };
 
-/* `site` identifies the call site and so links repeats to their report; 0: none. */
-struct gps_text gps_logline_text(char *buffer, size_t size, const struct gps_report *report,
-                                 const struct gps_stamp *stamp);
-struct gps_text gps_logline_jsonl(char *buffer, size_t size, const struct gps_report *report,
-                                  const struct gps_stamp *stamp, uint64_t site);
+/* Adds all of a line to the text, which may cut it. */
+typedef void gps_format_fn(struct gps_text *text, const struct gps_line *line,
+                           const struct gps_stamp *stamp);
+gps_format_fn gps_format_text;
+gps_format_fn gps_format_jsonl;
 
-struct gps_text gps_logline_allocation(char *buffer, size_t size,
-                                       const struct gps_listed_line *line,
-                                       const struct gps_stamp *stamp);
+/* Formats the line without the parts for which there is no room. Reports that are too long are
+ * rare, and formatting takes microseconds, so each shorter version is formatted from the start. */
+struct gps_text gps_format_line(char *buffer, size_t size, struct gps_line line,
+                                const struct gps_stamp *stamp, gps_format_fn *format);
 
-/* A line that is not a finding: a message about the log itself. */
-struct gps_text gps_logline_notice_text(char *buffer, size_t size, const char *message);
-struct gps_text gps_logline_notice_jsonl(char *buffer, size_t size, const char *message,
-                                         const struct gps_stamp *stamp);
-
-/* At the end: `count` further occurrences of a reported finding, and the totals. */
-struct gps_text gps_logline_repeat_text(char *buffer, size_t size, const struct gps_report *first,
-                                        uint64_t count);
-struct gps_text gps_logline_summary_text(char *buffer, size_t size, const struct gps_tally *tally);
-struct gps_text gps_logline_summary_jsonl(char *buffer, size_t size, const struct gps_tally *tally,
-                                          const struct gps_stamp *stamp);
+/* The name of a call in a program's source, without the version of its ABI name (cuMemFree_v2). */
+void gps_format_api(struct gps_text *text, const char *api);
+/* "free-while-open in cudaFree" */
+void gps_format_title(struct gps_text *text, const struct gps_report *report);

@@ -40,10 +40,19 @@ static struct {
     _Atomic unsigned format, level;
     uint64_t max; /* bytes */
     struct gps_owner self;
-    _Atomic uint64_t findings, errors, lost, written, unwritten;
-    atomic_bool full, full_log, summed_up;
-    struct site sites[SITES];
 } state = {.level = GPS_LEVEL_WARNING, .max = UINT64_MAX};
+
+/* What the process has reported; a child begins anew. */
+static struct {
+    _Atomic uint64_t findings; /* reports that were no repeats; of them: */
+    _Atomic uint64_t errors;
+    _Atomic uint64_t lost;      /* could not be written */
+    _Atomic uint64_t unwritten; /* came after log_max was reached */
+    _Atomic uint64_t written;   /* bytes */
+    atomic_bool full;           /* there were more call sites than the table of repeats holds */
+    atomic_bool full_log, summed_up;
+    struct site sites[SITES];
+} counts;
 
 static bool is_ours(void) {
     return atomic_load(&state.pid) == getpid();
@@ -56,23 +65,10 @@ void gps_log_start(void) {
     errno = saved;
 }
 
-/* A child's counts begin at 0. */
-static void forget(void) {
-    atomic_store(&state.findings, 0);
-    atomic_store(&state.errors, 0);
-    atomic_store(&state.lost, 0);
-    atomic_store(&state.written, 0);
-    atomic_store(&state.unwritten, 0);
-    atomic_store(&state.full, false);
-    atomic_store(&state.full_log, false);
-    atomic_store(&state.summed_up, false);
-    memset(state.sites, 0, sizeof(state.sites));
-}
-
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self) {
     int saved = errno;
     if (!is_ours())
-        forget();
+        memset(&counts, 0, sizeof(counts));
     state.self = *self;
     state.self.command[GPS_COMM_BYTES - 1] = '\0';
     gps_sink_open(options->log, self->pid, state.self.command);
@@ -107,7 +103,7 @@ static void fill(struct site *site, const struct gps_report *report) {
 static bool is_repeat(const struct gps_report *report, bool claim) {
     uint64_t key = key_of(report);
     for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
-        struct site *site = &state.sites[(key + i) % SITES];
+        struct site *site = &counts.sites[(key + i) % SITES];
         uint64_t found = claim ? 0 : atomic_load(&site->key);
         if (claim && atomic_compare_exchange_strong(&site->key, &found, key))
             fill(site, report);
@@ -117,19 +113,11 @@ static bool is_repeat(const struct gps_report *report, bool claim) {
             return found == key;
     }
     if (claim && report->stack_hash != 0)
-        atomic_store(&state.full, true);
+        atomic_store(&counts.full, true);
     return false;
 }
 
 /* --- writing --- */
-
-static struct gps_stamp stamp_now(void) {
-    return (struct gps_stamp){.time = gps_clock_now(),
-                              .pid = (uint32_t)getpid(),
-                              .tid = (uint32_t)gettid(),
-                              .pid_ns = state.self.pid_ns,
-                              .command = state.self.command[0] != '\0' ? state.self.command : "?"};
-}
 
 /* Whether the options that gps_log_open gave hold in this process. */
 static bool is_open(void) {
@@ -140,62 +128,70 @@ static bool is_jsonl(void) {
     return is_open() && atomic_load(&state.format) == GPS_LOG_JSONL;
 }
 
-static bool put(struct gps_text text) {
-    atomic_fetch_add(&state.written, text.length);
-    return is_open() ? gps_sink_write(text.bytes, text.length)
-                     : gps_sink_write_stderr(text.bytes, text.length);
+/* The line is formatted in mapped memory, because it may exceed a small stack. Without memory a
+ * small buffer on the stack holds the most important parts. */
+static bool put(const struct gps_line *line, uint64_t site) {
+    char *large =
+        mmap(NULL, GPS_LOGLINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char small[2048];
+    const bool mapped = large != MAP_FAILED;
+    const struct gps_stamp stamp = {.time = gps_clock_now(),
+                                    .pid = (uint32_t)getpid(),
+                                    .tid = (uint32_t)gettid(),
+                                    .pid_ns = state.self.pid_ns,
+                                    .command =
+                                        state.self.command[0] != '\0' ? state.self.command : "?",
+                                    .site = site};
+    struct gps_text text =
+        gps_format_line(mapped ? large : small, mapped ? GPS_LOGLINE_BYTES : sizeof(small), *line,
+                        &stamp, is_jsonl() ? gps_format_jsonl : gps_format_text);
+    atomic_fetch_add(&counts.written, text.length);
+    bool done = gps_sink_write(text.bytes, text.length, !is_open());
+    if (mapped)
+        munmap(large, GPS_LOGLINE_BYTES);
+    return done;
+}
+
+/* Writes a line that is not a finding: a message about the log itself. */
+static void put_notice(const char *title, const char *message) {
+    put(&(struct gps_line){.report = {.device = -1}, .title = title, .notice = message}, 0);
 }
 
 /* Writes once that the log is full. */
 static void put_full(void) {
     char message[256];
     struct gps_text said = GPS_TEXT(message);
-    struct gps_stamp stamp = stamp_now();
-    if (atomic_exchange(&state.full_log, true))
+    if (atomic_exchange(&counts.full_log, true))
         return;
     gps_text_str(&said, "the log of this process has reached log_max (");
     gps_text_size(&said, state.max);
     gps_text_str(&said, "); further findings are only counted");
-    char buffer[1024];
-    put(is_jsonl() ? gps_logline_notice_jsonl(buffer, sizeof(buffer), message, &stamp)
-                   : gps_logline_notice_text(buffer, sizeof(buffer), message));
+    put_notice("GPUSHARE", message);
 }
 
-/* The line is formatted in mapped memory, because it may exceed a small stack. Without memory a
- * small buffer on the stack holds the most important parts. */
-static bool put_report(const struct gps_report *report) {
-    char *large =
-        mmap(NULL, GPS_LOGLINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char small[2048];
-    char *buffer = large != MAP_FAILED ? large : small;
-    const size_t size = large != MAP_FAILED ? GPS_LOGLINE_BYTES : sizeof(small);
-    struct gps_stamp stamp = stamp_now();
-    bool done = put(is_jsonl() ? gps_logline_jsonl(buffer, size, report, &stamp,
-                                                   report->stack_hash != 0 ? key_of(report) : 0)
-                               : gps_logline_text(buffer, size, report, &stamp));
-    if (large != MAP_FAILED)
-        munmap(large, GPS_LOGLINE_BYTES);
-    return done;
-}
-
-void gps_log_allocation(const struct gps_listed_line *line) {
+void gps_log_allocation(const struct gps_listed_line *listed) {
     int saved = errno;
-    const size_t size = line->stack_count != 0 ? GPS_LOGLINE_BYTES : 2048;
-    char *buffer = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct gps_stamp stamp = stamp_now();
-    if (buffer != MAP_FAILED && is_jsonl() && atomic_load(&state.written) < state.max)
-        put(gps_logline_allocation(buffer, size, line, &stamp));
+    const struct gps_line line = {.report = {.api = listed->api,
+                                             .pointer = listed->pointer,
+                                             .size = listed->size,
+                                             .device = listed->device,
+                                             .context = listed->context,
+                                             .count = 1,
+                                             .stack = listed->stack,
+                                             .stack_count = listed->stack_count},
+                                  .notice = "allocated",
+                                  .listed = listed};
+    if (is_jsonl() && atomic_load(&counts.written) < state.max)
+        put(&line, listed->site);
     else if (is_jsonl())
         put_full();
-    if (buffer != MAP_FAILED)
-        munmap(buffer, size);
     errno = saved;
 }
 
 static void count(const struct gps_report *report) {
-    atomic_fetch_add(&state.findings, 1);
+    atomic_fetch_add(&counts.findings, 1);
     if (gps_finding_level(report->finding) == GPS_LEVEL_ERROR)
-        atomic_fetch_add(&state.errors, 1);
+        atomic_fetch_add(&counts.errors, 1);
 }
 
 static bool is_wanted(enum gps_finding finding) {
@@ -214,11 +210,13 @@ bool gps_log_report(const struct gps_report *report) {
         return false;
     if (ours)
         count(report);
-    if (ours && atomic_load(&state.written) >= state.max) {
+    if (ours && atomic_load(&counts.written) >= state.max) {
         put_full();
-        atomic_fetch_add(&state.unwritten, 1);
-    } else if (!put_report(report) && ours) {
-        atomic_fetch_add(&state.lost, 1);
+        atomic_fetch_add(&counts.unwritten, 1);
+    } else if (!put(&(struct gps_line){.report = *report},
+                    report->stack_hash != 0 ? key_of(report) : 0) &&
+               ours) {
+        atomic_fetch_add(&counts.lost, 1);
     }
     errno = saved;
     return true;
@@ -226,8 +224,10 @@ bool gps_log_report(const struct gps_report *report) {
 
 /* --- the end --- */
 
+/* As text it is short: "double-free in cudaFree, first at 0x7f...: 3 more from the same call site".
+ */
 static uint64_t put_repeats(struct site *site) {
-    uint64_t repeats = atomic_load(&site->repeats);
+    const uint64_t repeats = atomic_load(&site->repeats);
     const struct gps_report first = {.finding = site->finding,
                                      .api = site->api[0] != '\0' ? site->api : NULL,
                                      .pointer = site->pointer,
@@ -235,38 +235,48 @@ static uint64_t put_repeats(struct site *site) {
                                      .device = site->device,
                                      .count = repeats,
                                      .detail = "further occurrences at the same call site"};
-    struct gps_stamp stamp = stamp_now();
     if (repeats == 0)
         return 0;
-    char buffer[1024];
-    if (is_jsonl())
-        put(gps_logline_jsonl(buffer, sizeof(buffer), &first, &stamp, atomic_load(&site->key)));
-    else
-        put(gps_logline_repeat_text(buffer, sizeof(buffer), &first, repeats));
+    if (is_jsonl()) {
+        put(&(struct gps_line){.report = first}, atomic_load(&site->key));
+        return repeats;
+    }
+    char message[256];
+    struct gps_text text = GPS_TEXT(message);
+    gps_format_title(&text, &first);
+    if (first.pointer != 0)
+        gps_text_add(&text, ", first at 0x%lx", first.pointer);
+    gps_text_add(&text, ": %lu more from the same call site", repeats);
+    put_notice("GPUSHARE", message);
     return repeats;
 }
 
-static void put_summary(const struct gps_tally *tally) {
-    struct gps_stamp stamp = stamp_now();
-    char buffer[1024];
-    if (is_jsonl())
-        put(gps_logline_summary_jsonl(buffer, sizeof(buffer), tally, &stamp));
-    else
-        put(gps_logline_summary_text(buffer, sizeof(buffer), tally));
+/* "2 findings (1 error), 1 repeated", and the losses if there were any. */
+static void put_summary(uint64_t findings, uint64_t repeated) {
+    char message[256];
+    struct gps_text text = GPS_TEXT(message);
+    const uint64_t errors = atomic_load(&counts.errors), lost = atomic_load(&counts.lost),
+                   unwritten = atomic_load(&counts.unwritten);
+    gps_text_add(&text, "%lu finding%s (%lu error%s), %lu repeated", findings,
+                 findings == 1 ? "" : "s", errors, errors == 1 ? "" : "s", repeated);
+    if (lost != 0)
+        gps_text_add(&text, ", %lu could not be written", lost);
+    if (unwritten != 0)
+        gps_text_add(&text, ", %lu not written (log_max)", unwritten);
+    if (atomic_load(&counts.full))
+        gps_text_str(&text, "; too many call sites to count the repeats of all");
+    put_notice("GPUSHARE SUMMARY", message);
 }
 
 void gps_log_summary(void) {
-    struct gps_tally tally = {.findings = atomic_load(&state.findings),
-                              .errors = atomic_load(&state.errors),
-                              .full = atomic_load(&state.full)};
+    const uint64_t findings = atomic_load(&counts.findings);
+    uint64_t repeated = 0;
     int saved = errno;
-    if (!is_ours() || tally.findings == 0 || atomic_exchange(&state.summed_up, true))
+    if (!is_ours() || findings == 0 || atomic_exchange(&counts.summed_up, true))
         return;
     for (unsigned i = 0; i < SITES; i++)
-        if (atomic_load(&state.sites[i].filled))
-            tally.repeated += put_repeats(&state.sites[i]);
-    tally.lost = atomic_load(&state.lost);
-    tally.unwritten = atomic_load(&state.unwritten);
-    put_summary(&tally);
+        if (atomic_load(&counts.sites[i].filled))
+            repeated += put_repeats(&counts.sites[i]);
+    put_summary(findings, repeated);
     errno = saved;
 }

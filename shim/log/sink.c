@@ -151,18 +151,11 @@ static bool write_log(const char *bytes, size_t count) {
     return write_stderr(bytes, count);
 }
 
-static bool uncancelled(bool (*write_to)(const char *, size_t), const char *bytes, size_t count) {
+bool gps_sink_write(const char *bytes, size_t count, bool to_stderr) {
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    bool whole = write_to(bytes, count);
+    bool whole =
+        to_stderr || state.path[0] == '\0' ? write_stderr(bytes, count) : write_log(bytes, count);
     pthread_setcancelstate(cancel, NULL);
     return whole;
-}
-
-bool gps_sink_write(const char *bytes, size_t count) {
-    return uncancelled(state.path[0] != '\0' ? write_log : write_stderr, bytes, count);
-}
-
-bool gps_sink_write_stderr(const char *bytes, size_t count) {
-    return uncancelled(write_stderr, bytes, count);
 }

@@ -4,10 +4,22 @@
 #pragma once
 
 #include <stdint.h>
+#include <time.h>
 
 #define GPS_SECOND UINT64_C(1000000000)
 
-/* CLOCK_REALTIME: the time of records, slots and reports. */
-uint64_t gps_clock_now(void);
-/* CLOCK_MONOTONIC: for waits, whose length must not change when the clock is set. */
-uint64_t gps_clock_monotonic(void);
+static inline uint64_t gps_clock_read(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * GPS_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* The time of records, slots and reports. */
+static inline uint64_t gps_clock_now(void) {
+    return gps_clock_read(CLOCK_REALTIME);
+}
+
+/* For waits, whose length must not change when the clock is set. */
+static inline uint64_t gps_clock_monotonic(void) {
+    return gps_clock_read(CLOCK_MONOTONIC);
+}

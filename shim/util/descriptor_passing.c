@@ -28,11 +28,8 @@ int gps_passing_send(int socket, const void *bytes, size_t size, int descriptor)
     union control control;
     if (descriptor >= 0)
         attach(&message, &control, descriptor);
-    ssize_t n;
-    do
-        n = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n < 0 ? -errno : 0;
+    return TEMP_FAILURE_RETRY(sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 ? -errno
+                                                                                          : 0;
 }
 
 /* Takes the first descriptor and closes all others: how many there were. */
@@ -63,10 +60,7 @@ ssize_t gps_passing_receive(int socket, void *bytes, size_t size, int *descripto
                              .msg_controllen = sizeof(control)};
     int first = -1;
     *descriptor = -1;
-    ssize_t n;
-    do
-        n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = TEMP_FAILURE_RETRY(recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     if (n < 0)
         return -errno;
     unsigned count = unpack(&message, &first);

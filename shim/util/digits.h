@@ -11,21 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPS_HEX64 17 /* a uint64_t in hex, with its NUL */
-
 static inline void gps_hex_format(const uint8_t *bytes, size_t count, char *text) {
     for (size_t i = 0; i < count; i++) {
         *text++ = "0123456789abcdef"[bytes[i] >> 4];
         *text++ = "0123456789abcdef"[bytes[i] & 15];
     }
     *text = '\0';
-}
-
-static inline void gps_hex64_format(uint64_t value, char text[GPS_HEX64]) {
-    uint8_t bytes[8];
-    for (unsigned i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(value >> (56 - 8 * i));
-    gps_hex_format(bytes, sizeof(bytes), text);
 }
 
 /* The value of a lower-case hex digit, or -1. */

@@ -10,24 +10,6 @@
 #include "digits.h"
 #include "text.h"
 
-static void proc_path(uint32_t pid, const char *name, char path[64]) {
-    struct gps_text out = gps_text_on(path, 64);
-    gps_text_str(&out, "/proc/");
-    gps_text_dec(&out, pid);
-    gps_text_str(&out, name);
-}
-
-/* The process's stat by way of its first thread, which has the same start time: user-mode emulators
- * (qemu) make up a /proc/self/stat of their own, with another one. */
-static void stat_path(uint32_t pid, char path[64]) {
-    struct gps_text out = gps_text_on(path, 64);
-    gps_text_str(&out, "/proc/");
-    gps_text_dec(&out, pid);
-    gps_text_str(&out, "/task/");
-    gps_text_dec(&out, pid);
-    gps_text_str(&out, "/stat");
-}
-
 /* Past `count` blanks, or NULL. */
 static const char *skip_fields(const char *text, unsigned count) {
     while (text && count-- > 0) {
@@ -56,14 +38,14 @@ static int parse_stat(const char *text, struct gps_procfs_stat *stat) {
 int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     char text[1024]; /* 22 fields of at most 20 digits, and a command of at most 64 bytes */
     char path[64];
-    stat_path(pid, path);
+    struct gps_text out = GPS_TEXT(path);
+    /* By way of its first thread, which has the same start time: user-mode emulators (qemu) make up
+     * a /proc/self/stat of their own, with another one. */
+    gps_text_add(&out, "/proc/%u/task/%u/stat", pid, pid);
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    ssize_t n;
-    do
-        n = read(fd, text, sizeof(text) - 1);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = TEMP_FAILURE_RETRY(read(fd, text, sizeof(text) - 1));
     if (n < 0)
         n = -errno;
     close(fd);
@@ -98,7 +80,8 @@ static bool same_clock(uint32_t pid) {
     if (stat("/proc/self/ns/time", &ours) != 0)
         return errno == ENOENT; /* a kernel without time namespaces */
     char path[64];
-    proc_path(pid, "/ns/time", path);
+    struct gps_text out = GPS_TEXT(path);
+    gps_text_add(&out, "/proc/%u/ns/time", pid);
     struct stat theirs;
     return stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino;
 }

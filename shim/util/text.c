@@ -57,20 +57,49 @@ void gps_text_sdec(struct gps_text *text, int64_t value) {
 }
 
 void gps_text_hex(struct gps_text *text, uint64_t value) {
-    gps_text_str(text, "0x");
-    digits(text, value, 16, 1);
+    gps_text_add(text, "0x%lx", value);
+}
+
+/* Carries out the conversion behind a %: where the format goes on. */
+static const char *convert(struct gps_text *text, const char *at, va_list *args) {
+    unsigned width = 0;
+    if (*at == 's') {
+        gps_text_str(text, va_arg(*args, const char *));
+        return at + 1;
+    }
+    for (; *at >= '0' && *at <= '9'; at++)
+        width = 10 * width + (unsigned)(*at - '0');
+    bool is_long = *at == 'l';
+    uint64_t value = is_long ? va_arg(*args, unsigned long) : va_arg(*args, unsigned);
+    at += is_long;
+    digits(text, value, *at == 'x' ? 16 : 10, width);
+    return at + 1;
+}
+
+void gps_text_addv(struct gps_text *text, const char *format, va_list args) {
+    va_list left;
+    va_copy(left, args);
+    while (*format != '\0') {
+        const char *percent = strchrnul(format, '%');
+        gps_text_bytes(text, format, (size_t)(percent - format));
+        format = *percent == '\0' ? percent : convert(text, percent + 1, &left);
+    }
+    va_end(left);
+}
+
+void gps_text_add(struct gps_text *text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    gps_text_addv(text, format, args);
+    va_end(args);
 }
 
 /* value/unit with one decimal, rounded down ("1023.9 KiB", never "1024.0"), and none where it is 0.
  */
 static void with_unit(struct gps_text *text, uint64_t value, uint64_t unit, const char *name) {
     uint64_t tenth = value % unit * 10 / unit; /* the largest unit is 2^60: no overflow */
-    gps_text_dec(text, value / unit);
-    if (tenth != 0) {
-        gps_text_str(text, ".");
-        gps_text_dec(text, tenth);
-    }
-    gps_text_strs(text, " ", name);
+    gps_text_add(text, tenth != 0 ? "%lu.%lu " : "%lu ", value / unit, tenth);
+    gps_text_str(text, name);
 }
 
 void gps_text_size(struct gps_text *text, uint64_t bytes) {
@@ -81,24 +110,25 @@ void gps_text_size(struct gps_text *text, uint64_t bytes) {
     with_unit(text, bytes, UINT64_C(1) << (10 * power), names[power]);
 }
 
-void gps_text_duration(struct gps_text *text, uint64_t nanos) {
-    static const struct {
-        uint64_t nanos;
-        const char *name;
-    } units[] = {{UINT64_C(3600000000000), "h"},
-                 {UINT64_C(60000000000), "min"},
-                 {1000000000, "s"},
-                 {1000000, "ms"},
-                 {1000, "us"},
-                 {1, "ns"}};
-    size_t unit = 0;
+const struct gps_unit gps_time_units[] = {
+    {"h", UINT64_C(3600000000000)},
+    {"min", UINT64_C(60000000000)},
+    {"m", UINT64_C(60000000000)},
+    {"s", 1000000000},
+    {"ms", 1000000},
+    {"us", 1000},
+    {"ns", 1},
+    {NULL, 0},
+};
 
-    while (unit + 1 < sizeof(units) / sizeof(units[0]) && nanos < units[unit].nanos)
-        unit++;
+void gps_text_duration(struct gps_text *text, uint64_t nanos) {
+    const struct gps_unit *unit = gps_time_units;
+    while (nanos != 0 && nanos < unit->factor)
+        unit++; /* ends at ns */
     if (nanos == 0)
         gps_text_str(text, "0 s");
     else
-        with_unit(text, nanos, units[unit].nanos, units[unit].name);
+        with_unit(text, nanos, unit->factor, unit->name);
 }
 
 struct date {
@@ -123,20 +153,9 @@ static struct date date_of(uint64_t days) {
 void gps_text_time(struct gps_text *text, uint64_t realtime_ns) {
     uint64_t seconds = realtime_ns / 1000000000;
     struct date date = date_of(seconds / 86400);
-    digits(text, date.year, 10, 4);
-    gps_text_str(text, "-");
-    digits(text, date.month, 10, 2);
-    gps_text_str(text, "-");
-    digits(text, date.day, 10, 2);
-    gps_text_str(text, "T");
-    digits(text, seconds / 3600 % 24, 10, 2);
-    gps_text_str(text, ":");
-    digits(text, seconds / 60 % 60, 10, 2);
-    gps_text_str(text, ":");
-    digits(text, seconds % 60, 10, 2);
-    gps_text_str(text, ".");
-    digits(text, realtime_ns / 1000 % 1000000, 10, 6);
-    gps_text_str(text, "Z");
+    gps_text_add(text, "%04lu-%02u-%02uT%02lu:%02lu:%02lu.%06luZ", date.year, date.month, date.day,
+                 seconds / 3600 % 24, seconds / 60 % 60, seconds % 60,
+                 realtime_ns / 1000 % 1000000);
 }
 
 /* The length of the UTF-8 sequence at `s`, and what it stands for; 0 when it is not one. Never

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,20 @@ struct gps_text {
     bool cut;
 };
 
+struct gps_unit {
+    const char *name;
+    uint64_t factor;
+};
+/* From h to ns, in nanoseconds; the last row has no name. Of two names for one factor the first is
+ * the one to write. */
+extern const struct gps_unit gps_time_units[];
+
+/* Whether names of regions and namespaces may have this character. */
+static inline bool gps_is_name_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
 /* Starts an empty text on a buffer of at least one byte. */
 struct gps_text gps_text_on(char *buffer, size_t size);
 #define GPS_TEXT(buffer) gps_text_on((buffer), sizeof(buffer))
@@ -29,6 +44,11 @@ void gps_text_list(struct gps_text *text, const char *const *strings, size_t cou
 #define gps_text_strs(text, ...)                                                                   \
     gps_text_list((text), (const char *const[]){__VA_ARGS__},                                      \
                   sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+/* Adds what printf would, for %s, %u, %lu, %x and %lx; a number may have leading zeros, as %02u. */
+void gps_text_add(struct gps_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void gps_text_addv(struct gps_text *text, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count);
 void gps_text_dec(struct gps_text *text, uint64_t value);
 void gps_text_sdec(struct gps_text *text, int64_t value);

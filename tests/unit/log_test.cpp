@@ -135,6 +135,22 @@ size_t count_of(const std::string &text, const std::string &part) {
     return count;
 }
 
+gps_text format_text(char *buffer, size_t size, const gps_report *report, const gps_stamp *stamp) {
+    gps_line line = {};
+
+    line.report = *report;
+    return gps_format_line(buffer, size, line, stamp, gps_format_text);
+}
+
+gps_text format_jsonl(char *buffer, size_t size, const gps_report *report, gps_stamp *stamp,
+                      uint64_t site) {
+    gps_line line = {};
+
+    line.report = *report;
+    stamp->site = site;
+    return gps_format_line(buffer, size, line, stamp, gps_format_jsonl);
+}
+
 class Directory {
   public:
     std::string path;
@@ -202,7 +218,7 @@ struct Full {
     gps_frame stack[3] = {};
     gps_report report = {};
     gps_frame earlier[1] = {};
-    gps_stamp stamp = {UINT64_C(1795228445123456789), 1234, 1235, 77, "producer"};
+    gps_stamp stamp = {UINT64_C(1795228445123456789), 1234, 1235, 77, "producer", 0};
 
     Full() {
         others[0].owner.pid = 4242;
@@ -241,7 +257,7 @@ struct Full {
 TEST(TextReport, LooksLikeThis) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
-    gps_text text = gps_logline_text(buffer, sizeof buffer, &full.report, &full.stamp);
+    gps_text text = format_text(buffer, sizeof buffer, &full.report, &full.stamp);
 
     EXPECT_FALSE(text.cut);
     EXPECT_STREQ(buffer,
@@ -270,7 +286,7 @@ TEST(TextReport, LeavesOutWhatIsNotKnown) {
     gps_report report = report_of(GPS_CONFIG_ERROR);
     char buffer[GPS_LOGLINE_BYTES];
 
-    gps_logline_text(buffer, sizeof buffer, &report, &full.stamp);
+    format_text(buffer, sizeof buffer, &report, &full.stamp);
     EXPECT_STREQ(buffer,
                  "========= GPUSHARE ERROR: config-error, by producer (pid 1234)\n"
                  "=========     the configuration cannot be used; gpushare is off in this process\n"
@@ -297,7 +313,7 @@ TEST(TextReport, JoinsWhatIsKnownOfTheMemory) {
         report.pointer = each.pointer;
         report.size = each.size;
         report.device = each.device;
-        gps_logline_text(buffer, sizeof buffer, &report, &full.stamp);
+        format_text(buffer, sizeof buffer, &report, &full.stamp);
         EXPECT_EQ(lines_of(buffer).at(2) + "\n", each.line);
     }
 }
@@ -308,11 +324,11 @@ TEST(TextReport, NamesARegionByWhatItHas) {
     char buffer[GPS_LOGLINE_BYTES];
 
     report.name = "frames";
-    gps_logline_text(buffer, sizeof buffer, &report, &full.stamp);
+    format_text(buffer, sizeof buffer, &report, &full.stamp);
     EXPECT_EQ(lines_of(buffer).at(2), "=========     region frames");
     report.name = nullptr;
     report.region = &full.id;
-    gps_logline_text(buffer, sizeof buffer, &report, &full.stamp);
+    format_text(buffer, sizeof buffer, &report, &full.stamp);
     EXPECT_EQ(lines_of(buffer).at(2),
               "=========     region with id 00112233445566778899aabbccddeeff");
 }
@@ -324,7 +340,7 @@ TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
     strcpy(full.others[0].owner.command, "\x1b[2J\nx");
     full.report.detail = "a\nb\x1b";
     strcpy(full.stack[0].module, "/tmp/\x1b[31m");
-    gps_logline_text(buffer, sizeof buffer, &full.report, &full.stamp);
+    format_text(buffer, sizeof buffer, &full.report, &full.stamp);
     EXPECT_EQ(std::string(buffer).find('\x1b'), std::string::npos);
     EXPECT_NE(std::string(buffer).find("other process: ?[2J?x (pid 4242)\n"), std::string::npos);
     EXPECT_NE(std::string(buffer).find("=========     a?b?\n"), std::string::npos);
@@ -338,7 +354,7 @@ const Strings json_keys = {"ts",      "pid",     "pid_ns",  "tid",   "command", 
 TEST(JsonReport, HasEveryField) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
-    gps_text text = gps_logline_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0xa1);
+    gps_text text = format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0xa1);
     Json json = json_of(std::string(buffer, text.length)).at(0);
 
     EXPECT_EQ(json.keys(), json_keys);
@@ -409,17 +425,17 @@ TEST(JsonReport, NamesTheCallAsItStandsInAProgram) {
         Full full;
         char buffer[GPS_LOGLINE_BYTES];
         full.report.api = each.abi;
-        gps_logline_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0);
+        format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0);
         EXPECT_EQ(json_of(buffer).at(0)["api"].text, each.name);
     }
 }
 
 TEST(JsonReport, WhatIsNotKnownIsNull) {
     gps_report report = report_of(GPS_CONFIG_ERROR);
-    gps_stamp stamp = {1, 1, 1, 0, "x"};
+    gps_stamp stamp = {1, 1, 1, 0, "x", 0};
     char buffer[GPS_LOGLINE_BYTES];
 
-    gps_logline_jsonl(buffer, sizeof buffer, &report, &stamp, 0);
+    format_jsonl(buffer, sizeof buffer, &report, &stamp, 0);
     Json json = json_of(buffer).at(0);
     EXPECT_EQ(json.keys(), json_keys);
     for (const char *key :
@@ -441,7 +457,7 @@ TEST(JsonReport, QuotesWhatItIsGiven) {
     full.stamp.command = "a\"b\\c\n";
     full.report.detail = "\xff\x01";
     strcpy(full.stack[0].module, "/tmp/\"x\"");
-    gps_logline_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 1);
+    format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 1);
     Json json = json_of(buffer).at(0);
     EXPECT_EQ(json["command"].text, "a\"b\\c\n");
     EXPECT_EQ(json["detail"].text, "\xef\xbf\xbd\x01");
@@ -469,7 +485,7 @@ struct Huge : Full {
 TEST(JsonReport, DropsFramesFromTheEndWhenItIsTooLong) {
     Huge huge;
     char buffer[SMALL];
-    gps_text text = gps_logline_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
+    gps_text text = format_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
     Json json = json_of(std::string(buffer, text.length)).at(0);
     const Json &stack = json["stack"];
 
@@ -490,7 +506,7 @@ TEST(JsonReport, DropsTheDetailWhenFramesDoNotSuffice) {
     char buffer[SMALL];
 
     huge.report.detail = detail.c_str();
-    gps_logline_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
+    format_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
     Json json = json_of(buffer).at(0);
     EXPECT_TRUE(json["stack"].items.empty());
     EXPECT_TRUE(json["detail"].is_null());
@@ -509,7 +525,7 @@ TEST(JsonReport, IsValidAtEveryLength) {
             huge.report.detail = detail.c_str();
             huge.report.others = others.data();
             huge.report.other_count = static_cast<unsigned>(others.size());
-            gps_text text = gps_logline_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
+            gps_text text = format_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
             ASSERT_FALSE(text.cut);
             ASSERT_EQ(json_of(buffer).size(), 1u);
         }
@@ -522,7 +538,7 @@ TEST(TextReport, SaysHowManyFramesItLeftOut) {
 
     for (gps_frame &frame : huge.frames)
         memset(frame.module, 'm', sizeof frame.module - 1);
-    gps_text text = gps_logline_text(buffer, sizeof buffer, &huge.report, &huge.stamp);
+    gps_text text = format_text(buffer, sizeof buffer, &huge.report, &huge.stamp);
     std::string all = buffer;
     size_t shown = count_of(all, " in mmm");
     EXPECT_FALSE(text.cut);

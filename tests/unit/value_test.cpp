@@ -44,7 +44,7 @@ TEST(Size, ReadsEveryUnit) {
     };
     for (const Sized &each : cases) {
         uint64_t bytes = 0;
-        EXPECT_TRUE(gps_parse_size(each.text, &bytes)) << each.text;
+        EXPECT_EQ(gps_value_size(each.text, &bytes), nullptr) << each.text;
         EXPECT_EQ(bytes, each.bytes) << each.text;
     }
 }
@@ -75,7 +75,7 @@ TEST(Size, SaysWhatIsWrong) {
     for (const auto &each : cases) {
         uint64_t bytes = 77;
         EXPECT_STREQ(gps_value_size(each.first, &bytes), each.second) << each.first;
-        EXPECT_FALSE(gps_parse_size(each.first, &bytes)) << each.first;
+        EXPECT_NE(gps_value_size(each.first, &bytes), nullptr) << each.first;
         EXPECT_EQ(bytes, 77u) << each.first;
     }
 }
