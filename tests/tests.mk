@@ -64,9 +64,10 @@ $(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
 
-$(TESTS)/soak-worker: tests/soak/worker.c $(SIM_LIBS)/libcudart.so
+SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory misuse trouble journal)
+$(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
+	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart
 
 # Each system call of the library and of the keeper fails once: minutes. x86-64 only.
 .PHONY: fault

@@ -314,7 +314,7 @@ def handles(stage):
     stage.does(a, f"fill c 0x21 {SIZE}")
     stage.does(b, f"open r {stage.does(a, 'get c')[0]}")
     child = stage.does(a, "fork malloc z 4096")
-    if child[:2] != ["0", "3"]:
+    if child[:2] != ["0", "3"] and not (a.mortal and child[0] == "137"):
         raise Wrong(f"exporter: fork: {' '.join(child)} instead of 0 3")
     stage.ends(a)
     stage.reads(b, "r", 0x21)
