@@ -77,6 +77,14 @@ $(TESTS)/fault-inject: tests/fault/inject.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(C_FLAGS) $< -o $@
 
+# An adversary: a minute of misuse, signals, deaths and want. SOAK_MODE=bare shows that its model is right.
+SOAK_SECONDS ?= 60
+SOAK_MODE ?= share
+SEED ?= 1
+.PHONY: soak
+soak: all sim apps
+	tests/soak/soak.py $(BUILD) --seconds $(SOAK_SECONDS) --mode $(SOAK_MODE) --seed $(SEED)
+
 # The keeper's minute among enemies; a table.
 KEEPER_ABUSE_SECONDS ?= 60
 .PHONY: keeper-abuse
