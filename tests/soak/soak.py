@@ -247,8 +247,8 @@ class Soak:
 
     def hangs(self, pid, text):
         worker = self.workers.get(pid)
-        if not pathlib.Path("/proc", str(pid)).exists():
-            return
+        if worker and worker.poll() is not None or not pathlib.Path("/proc", str(pid)).exists():
+            return  # it has died in that call
         self.fail(f"worker {pid} (seed {worker.seed if worker else 'of its parent'}) hangs {text}: {self.places(pid)}")
         if worker:
             self.end(worker, signal.SIGKILL)

@@ -14,7 +14,9 @@
 
 #include "worker.h"
 
-enum { PATIENCE_MS = 20000, IN_CHILD = 50 };
+/* A child that executes makes some dozen calls, each of which may wait for a keeper that is gone.
+ */
+enum { PATIENCE_MS = 20000, LONG_PATIENCE_MS = 120000, IN_CHILD = 50 };
 
 /* --- children --- */
 
@@ -28,13 +30,17 @@ static void say_where(pid_t child) {
         wrong("no debugger");
 }
 
-static void await(pid_t child, const char *what) {
-    const uint64_t until = milliseconds() + PATIENCE_MS;
+static void await(pid_t child, const char *what, unsigned patience) {
+    const uint64_t until = milliseconds() + patience;
     int status = 0;
     pid_t got;
-    while ((got = waitpid(child, &status, WNOHANG)) == 0 && milliseconds() < until)
+    while ((got = waitpid(child, &status, WNOHANG)) == 0 && milliseconds() < until &&
+           !(world.over && patience == LONG_PATIENCE_MS))
         nap(1);
-    if (got == 0) {
+    if (got == 0 && milliseconds() < until) { /* this process is to end, and so is its child */
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+    } else if (got == 0) {
         wrong("%s: hangs, see hung.%d", what, (int)child);
         say_where(child);
         kill(child, SIGKILL);
@@ -54,7 +60,7 @@ static void be_worker(void) {
           world.bare    ? "bare"
           : world.share ? "share"
                         : "audit",
-          "60", (char *)NULL);
+          "20", (char *)NULL);
     _exit(IN_CHILD);
 }
 
@@ -85,7 +91,7 @@ void step_fork(void) {
         be_child(kind);
     call_end(0);
     if (child > 0)
-        await(child, names[kind]);
+        await(child, names[kind], kind == 0 ? LONG_PATIENCE_MS : PATIENCE_MS);
 }
 
 /* --- signals --- */
