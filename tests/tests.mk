@@ -48,8 +48,10 @@ APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) -isystem $(CUD
 SIM_LIBS := $(BUILD)/sim
 CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a))
 
+# It looks at registers and stacks.
+FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/fault-inject)
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
-	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/server $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse
+	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/server $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -62,9 +64,26 @@ $(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
 
-$(TESTS)/soak-worker: tests/soak/worker.c $(SIM_LIBS)/libcudart.so
+SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory misuse trouble journal)
+$(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
+	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart
+
+# Each system call of the library and of the keeper fails once: minutes. x86-64 only.
+.PHONY: fault
+fault: all sim apps
+	tests/fault/fault.py $(BUILD)
+$(TESTS)/fault-inject: tests/fault/inject.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(C_FLAGS) $< -o $@
+
+# An adversary: a minute of misuse, signals, deaths and want. SOAK_MODE=bare shows that its model is right.
+SOAK_SECONDS ?= 60
+SOAK_MODE ?= share
+SEED ?= 1
+.PHONY: soak
+soak: all sim apps
+	tests/soak/soak.py $(BUILD) --seconds $(SOAK_SECONDS) --mode $(SOAK_MODE) --seed $(SEED)
 
 # The keeper's minute among enemies; a table.
 KEEPER_ABUSE_SECONDS ?= 60

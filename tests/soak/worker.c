@@ -1,227 +1,172 @@
 /*
- * worker.c - one of the processes of soak.py: allocates, exports, opens, closes and frees at random
- * until SIGTERM, then closes and frees what it has. It does only what is legal, but for freeing
- * what others have open, which is what gpushare is for.
+ * worker.c - one of the processes of soak.py: an adversary of gpushare's. Two to four threads
+ * allocate, export, open, close, free, share events, follow rules, misuse handles, fork, run out of
+ * things and are interrupted, at random but by a seed. Each call's answer is compared with what the
+ * bare driver would answer (memory.c, misuse.c).
  *
- * usage: worker SEED DIRECTORY JOURNAL [unprotected]
+ * usage: giver|taker PLACE SEED share|audit|bare [STEPS]
  *
- * What it exports stands in DIRECTORY as one file, removed before the memory is freed. So memory
- * was alive when it was opened if its file is there after the open, and its bytes must then be the
- * exporter's until it is closed, whatever becomes of the exporter. What went otherwise is a line in
- * JOURNAL: "refused", "raced" (opened, but its file is gone), and "WRONG", which is a bug.
+ * Its name says on which side of a hand-over it is. PLACE is made by soak.py: what goes wrong is a
+ * line in PLACE/journal, what happened is counted in PLACE/control, which call is under way stands
+ * in PLACE/status/PID. It ends by itself after some thousand steps, or after STEPS, in one of many
+ * ways, or at SIGTERM, having closed and freed all; 77 and 78 are its ends in a signal handler and
+ * after a jump out of one.
  *
- * Unprotected, as mode = audit leaves a program, only whole blocks are exported: the place of a
- * small allocation that is freed while open is given out again, with the same handle.
+ * In mode = audit a free of memory that is open goes through, as bare: small allocations are not
+ * exported then, since their place is given out again with the same handle.
  */
-#include <cuda_runtime_api.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { SLOTS = 8, EDGE = 32, PATH = 512, BLOCK = 2 << 20 };
+#include "worker.h"
 
-struct advert { /* what a file in the directory holds */
-    cudaIpcMemHandle_t handle;
-    size_t size;
-    unsigned char byte;
-};
+struct world world;
+_Thread_local struct self *self;
 
-struct slot {
-    void *pointer;
-    struct advert advert;
-    char path[PATH]; /* own: empty until exported */
-};
+/* Misuse is alone in the process, everything else side by side. */
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
-static struct slot own[SLOTS], opened[SLOTS];
-static const char *directory;
-static int journal = -1;
-static unsigned seed;
-static bool unprotected;
-static volatile sig_atomic_t over;
-
-static unsigned dice(unsigned sides) {
-    return (unsigned)rand_r(&seed) / 7 % sides;
+static void some_step(void) {
+    (dice(4) ? step_memory : step_rule_memory)();
 }
 
-__attribute__((format(printf, 1, 2))) static void note(const char *format, ...) {
-    char line[PATH + 128];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(line, sizeof(line) - 1, format, arguments);
-    va_end(arguments);
-    if (length > (int)sizeof(line) - 2)
-        length = (int)sizeof(line) - 2;
-    line[length] = '\n';
-    if (write(journal, line, (size_t)length + 1) < 0)
-        _exit(4);
+static void step_few(void) {
+    if (world.poor)
+        few_descriptors(some_step);
 }
 
-static void expect(cudaError_t got, const char *call) {
-    if (got != cudaSuccess)
-        note("WRONG %s: %s", call, cudaGetErrorName(got));
-    (void)cudaGetLastError();
-}
+/* What is done how often, of 400; SOAK_WITHOUT leaves out by name. */
+static const struct kind_of_step {
+    unsigned share;
+    const char *name;
+    bool alone;
+    void (*step)(void);
+} kinds[] = {{250, "memory", false, step_memory}, {60, "rules", false, step_rule_memory},
+             {40, "misuse", true, step_misuse},   {30, "events", false, step_event},
+             {6, "rules", false, step_hand_over}, {3, "rules", false, step_upload},
+             {5, "few", true, step_few},          {1, "hog", false, step_hog},
+             {2, "trouble", false, step_trouble}, {3, "fork", true, step_fork}};
 
-/* Both ends of a buffer are the exporter's byte. */
-static void look(const struct slot *slot, const char *when) {
-    unsigned char bytes[2 * EDGE];
-    const char *end = (const char *)slot->pointer + slot->advert.size - EDGE;
-    expect(cudaMemcpy(bytes, slot->pointer, EDGE, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    expect(cudaMemcpy(bytes + EDGE, end, EDGE, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    size_t i = 0;
-    while (i < sizeof(bytes) && bytes[i] == slot->advert.byte)
-        i++;
-    if (i == sizeof(bytes))
-        return;
-    note("WRONG byte %02x instead of %02x %s: %s", bytes[i], slot->advert.byte, when, slot->path);
-}
-
-static void allocate(struct slot *slot) {
-    static const size_t sizes[] = {4096, 65536, 2 << 20, 4 << 20, 16 << 20};
-    *slot =
-        (struct slot){.advert = {.size = sizes[dice(5)], .byte = (unsigned char)(1 + dice(255))}};
-    if (cudaMalloc(&slot->pointer, slot->advert.size) != cudaSuccess) {
-        note("WRONG cudaMalloc of %zu", slot->advert.size);
-        slot->pointer = NULL;
-        return;
-    }
-    expect(cudaMemset(slot->pointer, slot->advert.byte, slot->advert.size), "cudaMemset");
-    expect(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-}
-
-static void export(struct slot *slot) {
-    static unsigned number;
-    char temporary[PATH];
-    expect(cudaIpcGetMemHandle(&slot->advert.handle, slot->pointer), "cudaIpcGetMemHandle");
-    snprintf(slot->path, sizeof(slot->path), "%s/%d.%u", directory, (int)getpid(), number++);
-    snprintf(temporary, sizeof(temporary), "%s/.%d", directory, (int)getpid());
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    unsigned char bytes[sizeof(struct advert)];
-    memcpy(bytes, &slot->advert, sizeof(bytes));
-    if (fd < 0 || write(fd, bytes, sizeof(bytes)) != (ssize_t)sizeof(bytes) ||
-        rename(temporary, slot->path))
-        _exit(4);
-    close(fd);
-}
-
-static void release(struct slot *slot) {
-    look(slot, "in its owner");
-    if (*slot->path)
-        unlink(slot->path);
-    expect(cudaFree(slot->pointer), "cudaFree");
-    slot->pointer = NULL;
-}
-
-static bool mine(const char *name) {
-    char start[32];
-    snprintf(start, sizeof(start), "%d.", (int)getpid());
-    return strncmp(name, start, strlen(start)) == 0;
-}
-
-static bool is_open(const char *path) {
-    for (size_t i = 0; i < SLOTS; i++)
-        if (opened[i].pointer && strcmp(opened[i].path, path) == 0)
-            return true;
-    return false;
-}
-
-/* The path of something that another process exports and that is not open here; false: nothing. */
-static bool choose(char path[PATH]) {
-    DIR *all = opendir(directory);
-    unsigned seen = 0;
-    if (!all)
-        return false;
-    for (struct dirent *entry; (entry = readdir(all)) != NULL;) {
-        char candidate[PATH];
-        snprintf(candidate, sizeof(candidate), "%s/%s", directory, entry->d_name);
-        if (*entry->d_name != '.' && !mine(entry->d_name) && !is_open(candidate) && !dice(++seen))
-            memcpy(path, candidate, PATH);
-    }
-    closedir(all);
-    return seen != 0;
-}
-
-static bool read_advert(struct slot *slot) {
-    const int fd = open(slot->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    const ssize_t got = read(fd, &slot->advert, sizeof(slot->advert));
-    close(fd);
-    return got == (ssize_t)sizeof(slot->advert);
-}
-
-static void open_one(struct slot *slot) {
-    *slot = (struct slot){0};
-    if (!choose(slot->path) || !read_advert(slot))
-        return;
-    const cudaError_t code =
-        cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle, cudaIpcMemLazyEnablePeerAccess);
-    (void)cudaGetLastError();
-    if (code != cudaSuccess) {
-        note("refused %d %s", (int)code, slot->path);
-        slot->pointer = NULL;
-    } else if (access(slot->path, F_OK) != 0) {
-        note("raced %s", slot->path);
-        expect(cudaIpcCloseMemHandle(slot->pointer), "cudaIpcCloseMemHandle");
-        slot->pointer = NULL;
-    } else {
-        look(slot, "when opened");
-    }
-}
-
-static void close_one(struct slot *slot) {
-    look(slot, "before its close");
-    expect(cudaIpcCloseMemHandle(slot->pointer), "cudaIpcCloseMemHandle");
-    slot->pointer = NULL;
+static const struct kind_of_step *choose_step(void) {
+    const struct kind_of_step *kind = kinds;
+    for (unsigned at = dice(400); at >= kind->share; kind++)
+        at -= kind->share;
+    return world.without && strstr(world.without, kind->name) ? kinds : kind;
 }
 
 static void step(void) {
-    struct slot *const one = &own[dice(SLOTS)], *const other = &opened[dice(SLOTS)];
-    if (dice(2)) {
-        if (!other->pointer)
-            open_one(other);
-        else
-            close_one(other);
-    } else if (!one->pointer) {
-        allocate(one);
-    } else if (!*one->path && dice(4) && (!unprotected || one->advert.size >= BLOCK)) {
-        export(one);
-    } else {
-        release(one);
+    const struct kind_of_step *kind = choose_step();
+    if (kind->alone)
+        pthread_rwlock_wrlock(&lock);
+    else
+        pthread_rwlock_rdlock(&lock);
+    kind->step();
+    pthread_rwlock_unlock(&lock);
+    atomic_fetch_add(&self->status->steps, 1);
+    count(COUNT_steps);
+}
+
+/* Whoever was thrown out of a call of the driver's, its locks and all, can only end. */
+static void land(int how) {
+    if (how == 2)
+        _exit(78);
+    if (how == 1) {
+        world.plan = PLAN_NONE;
+        pthread_rwlock_unlock(&lock);
     }
+}
+
+static void *run(void *argument) {
+    self = argument;
+    land(sigsetjmp(self->landing, 1));
+    self->jumpable = 1;
+    while (!world.over) {
+        step();
+        if (world.steps && atomic_load(&self->status->steps) >= world.steps)
+            world.over = 1;
+    }
+    self->jumpable = 0;
+    return NULL;
 }
 
 static void stop(int number) {
     (void)number;
-    over = 1;
+    world.over = 1;
+}
+
+static void clean(void) {
+    for (unsigned i = 0; i < world.threads; i++) {
+        self = &world.selves[i];
+        for (unsigned j = 0; j < SLOTS; j++) {
+            if (self->opened[j].pointer)
+                close_one(&self->opened[j]);
+            if (self->own[j].pointer)
+                release(&self->own[j]);
+        }
+    }
+    self = &world.selves[0];
+}
+
+static void parse(char **argv) {
+    const char *name = strrchr(argv[0], '/');
+    world.taker = strcmp(name ? name + 1 : argv[0], "taker") == 0;
+    world.place = argv[1];
+    world.without = getenv("SOAK_WITHOUT");
+    world.bare = strcmp(argv[3], "bare") == 0;
+    world.share = strcmp(argv[3], "share") == 0;
+    self = &world.selves[0];
+    self->seed = (unsigned)atoi(argv[2]);
+    world.steps = argv[4] ? (unsigned)atoi(argv[4]) : 2000 + dice(20000);
+    world.poor = dice(3) == 0;
+    world.threads =
+        getenv("SOAK_THREADS") ? (unsigned)atoi(getenv("SOAK_THREADS")) : 2 + dice(THREADS - 1);
+    for (unsigned i = 1; i < THREADS; i++)
+        world.selves[i] = (struct self){.number = i, .seed = self->seed * 31 + i};
+}
+
+/* Who ends without freeing says so first. */
+static void hide(void) {
+    for (unsigned i = 0; i < world.threads; i++)
+        for (unsigned j = 0; j < SLOTS; j++)
+            if (*world.selves[i].own[j].path)
+                unlink(world.selves[i].own[j].path);
+}
+
+static int finish(void) {
+    const unsigned kind = dice(8);
+    if (world.steps < 1000 || kind < 4) {
+        clean();
+        return 0;
+    }
+    hide();
+    if (kind == 4)
+        exit(0);
+    if (kind == 5)
+        _exit(0);
+    if (kind == 6)
+        quick_exit(0);
+    return 0;
 }
 
 int main(int argc, char **argv) {
+    pthread_t threads[THREADS];
     if (argc < 4)
         return 2;
-    unprotected = argc > 4;
-    seed = (unsigned)atoi(argv[1]);
-    directory = argv[2];
-    journal = open(argv[3], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    parse(argv);
+    journal_open();
     signal(SIGTERM, stop);
+    trouble_open();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    unsigned long long steps = 0;
-    for (; !over; steps++)
-        step();
-    for (size_t i = 0; i < SLOTS; i++) {
-        if (opened[i].pointer)
-            close_one(&opened[i]);
-        if (own[i].pointer)
-            release(&own[i]);
-    }
-    note("steps %llu", steps);
-    return 0;
+    for (unsigned i = 1; i < world.threads; i++)
+        if (pthread_create(&threads[i], NULL, run, &world.selves[i]) != 0)
+            return 3;
+    run(&world.selves[0]);
+    for (unsigned i = 1; i < world.threads; i++)
+        pthread_join(threads[i], NULL);
+    world.plan = PLAN_NONE;
+    return finish();
 }

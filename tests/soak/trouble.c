@@ -1,0 +1,191 @@
+/*
+ * trouble.c - what the world does to a program, or it to itself: forks, signals whose handlers end
+ * the process or jump, no descriptors, no threads; see worker.h.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "worker.h"
+
+/* A child that executes makes some dozen calls, each of which may wait for a keeper that is gone.
+ */
+enum { PATIENCE_MS = 20000, LONG_PATIENCE_MS = 120000, IN_CHILD = 50 };
+
+/* --- children --- */
+
+/* Where its threads are, in PLACE/hung.PID, if there is a debugger. */
+static void say_where(pid_t child) {
+    char command[PATH + 128];
+    snprintf(command, sizeof(command),
+             "LD_PRELOAD= gdb -p %d -batch -ex 'thread apply all bt' >%s/hung.%d 2>&1", (int)child,
+             world.place, (int)child);
+    if (system(command) != 0)
+        wrong("no debugger");
+}
+
+static void await(pid_t child, const char *what, unsigned patience) {
+    const uint64_t until = milliseconds() + patience;
+    int status = 0;
+    pid_t got;
+    while ((got = waitpid(child, &status, WNOHANG)) == 0 && milliseconds() < until &&
+           !(world.over && patience == LONG_PATIENCE_MS))
+        nap(1);
+    if (got == 0 && milliseconds() < until) { /* this process is to end, and so is its child */
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+    } else if (got == 0) {
+        wrong("%s: hangs, see hung.%d", what, (int)child);
+        say_where(child);
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
+        wrong("%s: signal %d", what, WTERMSIG(status));
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) != 77 && WEXITSTATUS(status) != 78 &&
+               WEXITSTATUS(status) != 0) {
+        wrong("%s: exit status %d", what, WEXITSTATUS(status));
+    }
+}
+
+static void be_worker(void) {
+    char seed[16];
+    snprintf(seed, sizeof(seed), "%u", dice(1u << 20));
+    execl("/proc/self/exe", world.taker ? "taker" : "giver", world.place, seed,
+          world.bare    ? "bare"
+          : world.share ? "share"
+                        : "audit",
+          "20", (char *)NULL);
+    _exit(IN_CHILD);
+}
+
+/* A child of a process with a context: 3 for every call. Its end takes nothing away. */
+static void be_child(unsigned kind) {
+    void *pointer = NULL;
+    const bool started = world.started;
+    journal_forget();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (kind == 0)
+        be_worker();
+    if (kind == 1 && (int)cudaMalloc(&pointer, 4096) != 3 && started)
+        _exit(IN_CHILD + 1);
+    if (kind == 2)
+        exit(0);
+    _exit(0);
+}
+
+/* Alone in its process: the simulated driver's locks are the child's as they were. */
+void step_fork(void) {
+    static const char *const names[] = {"a child that executes", "a child that allocates",
+                                        "a child that exits", "a child that ends"};
+    const unsigned kind = dice(4);
+    count(kind == 0 ? COUNT_execs : kind == 1 ? COUNT_fork_calls : COUNT_forks);
+    call_begin("fork");
+    const pid_t child = fork();
+    if (child == 0)
+        be_child(kind);
+    call_end(0);
+    if (child > 0)
+        await(child, names[kind], kind == 0 ? LONG_PATIENCE_MS : PATIENCE_MS);
+}
+
+/* --- signals --- */
+
+static void on_alarm(int number) {
+    (void)number;
+    if (world.plan == PLAN_EXIT) {
+        count(COUNT_handler_exits);
+        _exit(77);
+    }
+    if (world.plan == PLAN_JUMP && self && self->jumpable && self->inside) {
+        count(COUNT_unsafe_jumps);
+        world.plan = PLAN_NONE;
+        siglongjmp(self->landing, 2);
+    }
+    if (world.plan == PLAN_SAFE_JUMP && self && self->waiting) {
+        count(COUNT_handler_jumps);
+        self->waiting = 0;
+        siglongjmp(self->landing, 1);
+    }
+}
+
+static void arm(unsigned ms, bool again) {
+    const struct timeval time = {.tv_usec = (suseconds_t)ms * 1000 + 100};
+    const struct timeval none = {0, 0};
+    const struct itimerval timer = {again ? time : none, time};
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+void trouble_open(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_alarm;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGALRM, &action, NULL);
+}
+
+/* Out of a pause of our own, where nothing is under way: it goes on as before. */
+static void step_safe_jump(void) {
+    world.plan = PLAN_SAFE_JUMP;
+    self->waiting = 1;
+    arm(dice(3), true);
+    for (unsigned i = 0; i < 50; i++)
+        nap(1);
+    self->waiting = 0;
+    world.plan = PLAN_NONE;
+}
+
+static void step_alarm(void) {
+    if (world.plan != PLAN_NONE)
+        return;
+    world.plan = dice(2) ? PLAN_EXIT : PLAN_JUMP;
+    arm(dice(20), true);
+}
+
+/* --- too little of something --- */
+
+void few_descriptors(void (*step)(void)) {
+    struct rlimit before, few;
+    const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(next);
+    if (!world.started || next < 0 || getrlimit(RLIMIT_NOFILE, &before) != 0)
+        return;
+    few = before;
+    few.rlim_cur = (rlim_t)next + dice(4);
+    count(COUNT_few_descriptors);
+    setrlimit(RLIMIT_NOFILE, &few);
+    self->few = true;
+    for (unsigned i = 3 + dice(6); i > 0; i--)
+        step();
+    self->few = false;
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+/* Root is exempt. */
+static void step_few_threads(void) {
+    struct rlimit before, few;
+    if (geteuid() == 0 || getrlimit(RLIMIT_NPROC, &before) != 0)
+        return;
+    few = before;
+    few.rlim_cur = 1;
+    count(COUNT_few_threads);
+    setrlimit(RLIMIT_NPROC, &few);
+    for (unsigned i = 0; i < 4; i++)
+        step_memory();
+    setrlimit(RLIMIT_NPROC, &before);
+}
+
+void step_trouble(void) {
+    const unsigned what = dice(16);
+    if (what < 8)
+        step_few_threads();
+    else if (what < 14)
+        step_safe_jump();
+    else
+        step_alarm();
+}
