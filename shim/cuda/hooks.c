@@ -12,10 +12,10 @@
 #include "written.h"
 
 #define WRAP_lookup(name, parameters, arguments)
-#define WRAP_context                              GPS_WRAPPER
-#define WRAP_memory                               GPS_WRAPPER
-#define WRAP_ipc                                  GPS_WRAPPER
-#define WRAP_event                                GPS_WRAPPER
+#define WRAP_context(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments)
+#define WRAP_memory(name, parameters, arguments)  GPS_WRAPPER(name, parameters, arguments)
+#define WRAP_ipc(name, parameters, arguments)     GPS_WRAPPER(name, parameters, arguments)
+#define WRAP_event(name, parameters, arguments)   GPS_WRAPPER(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 
