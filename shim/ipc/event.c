@@ -72,7 +72,8 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     gps_scope_begin(&scope);
     gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
     gps_report_reference(gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0));
-    gps_registry_add_event(&opened);
+    if (!gps_registry_add_event(&opened))
+        end_holding(&opened); /* its end will not be seen */
     gps_scope_end(&scope);
 }
 

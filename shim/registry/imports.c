@@ -34,17 +34,21 @@ static void drop(struct node *node) {
     gps_slab_put(&table.slab, node);
 }
 
-static void insert(const struct gps_import *import) {
+static bool insert(const struct gps_import *import) {
     struct node *node = gps_slab_get(&table.slab);
     if (!node)
-        return;
+        return false;
     *node = (struct node){.import = *import, .key = {import->region, import->context}};
     HASH_ADD(by_pointer, table.by_pointer, import.pointer, sizeof(node->import.pointer), node);
     if (!node->by_pointer.tbl) {
         gps_slab_put(&table.slab, node);
-        return;
+        return false;
     }
     HASH_ADD(by_region, table.by_region, key, sizeof(node->key), node);
+    const bool whole = node->by_region.tbl != NULL;
+    if (!whole)
+        drop(node);
+    return whole;
 }
 
 /* With the lock: one more open of what is open, as it is now. */
@@ -59,7 +63,8 @@ static void count(struct node *node, enum gps_slot_via via, struct gps_import *i
     node->import.reopened = true;
 }
 
-void gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
+bool gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
+    bool recorded = true;
     pthread_mutex_lock(&table.lock);
     struct node *node = at(import->pointer);
     if (node && !gps_id_equal(&node->import.region, &import->region)) {
@@ -72,9 +77,10 @@ void gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
         import->count = import->opens = 1;
         import->by_rule = via == GPS_VIA_RULE;
         import->reopened = false;
-        insert(import);
+        recorded = insert(import);
     }
     pthread_mutex_unlock(&table.lock);
+    return recorded;
 }
 
 static struct node *of(const struct gps_id *region, uint64_t context) {
@@ -98,10 +104,11 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
     pthread_mutex_lock(&table.lock);
     struct node *node = at(pointer);
-    if (node)
+    const bool set = node && node->import.slot == UINT32_MAX;
+    if (set)
         node->import.slot = slot;
     pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return set;
 }
 
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
