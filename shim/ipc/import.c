@@ -174,15 +174,14 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
         commit_first(opening);
 }
 
-/* There was no memory to record it. */
-static int undo_open(const struct gps_import *import) {
+/* It could not be recorded. */
+static void undo_open(const struct gps_import *import) {
     if (import->kept) {
         gps_upload_close(import->pointer);
         gps_vmm_region_released(&import->region);
     } else {
         gps_ops->close_handle(import->pointer);
     }
-    return -ENOMEM;
 }
 
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
@@ -203,8 +202,9 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
                             : gps_ops->open_handle(import->handle, &import->pointer);
     if (code == GPS_OK) {
         note_opened(import);
-        if (!gps_registry_open(import, GPS_VIA_RULE))
-            code = undo_open(import);
+        code = gps_registry_open(import, GPS_VIA_RULE);
+        if (code < 0)
+            undo_open(import);
     }
     if (code != GPS_OK) {
         let_go(import->slot);
@@ -229,8 +229,10 @@ static int open_kept(struct gps_opening *opening, uint64_t *pointer) {
     int code = gps_vmm_region_open(&opening->record, opening->record.requested, &import->pointer);
     if (code == GPS_OK) {
         note_opened(import);
-        opening->counted = gps_registry_open(import, GPS_VIA_PROGRAM);
-        code = opening->counted ? GPS_OK : undo_open(import);
+        code = gps_registry_open(import, GPS_VIA_PROGRAM);
+        opening->counted = code == GPS_OK;
+        if (code < 0)
+            undo_open(import);
         *pointer = import->pointer;
     }
     if (code < 0 && code != -ENOENT)

@@ -1,4 +1,5 @@
 /* imports.c - imports, by address and by (region, context). See registry.h. */
+#include <errno.h>
 #include <pthread.h>
 
 #include "hash_table.h"
@@ -63,24 +64,26 @@ static void count(struct node *node, enum gps_slot_via via, struct gps_import *i
     node->import.reopened = true;
 }
 
-bool gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
-    bool recorded = true;
+int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
+    int status = 0;
     pthread_mutex_lock(&table.lock);
     struct node *node = at(import->pointer);
     if (node && !gps_id_equal(&node->import.region, &import->region)) {
         drop(node); /* its close failed, and the driver has given the address to another region */
         node = NULL;
     }
-    if (node) {
+    if (node && via == GPS_VIA_RULE && node->import.by_rule) {
+        status = -EEXIST;
+    } else if (node) {
         count(node, via, import);
     } else {
         import->count = import->opens = 1;
         import->by_rule = via == GPS_VIA_RULE;
         import->reopened = false;
-        recorded = insert(import);
+        status = insert(import) ? 0 : -ENOMEM;
     }
     pthread_mutex_unlock(&table.lock);
-    return recorded;
+    return status;
 }
 
 static struct node *of(const struct gps_id *region, uint64_t context) {
@@ -190,7 +193,7 @@ bool gps_registry_imports_name(const char *name) {
     bool found = false;
     pthread_mutex_lock(&table.lock);
     for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next)
-        found = node->import.via == GPS_VIA_RULE && strcmp(node->import.name, name) == 0;
+        found = node->import.by_rule && strcmp(node->import.name, name) == 0;
     pthread_mutex_unlock(&table.lock);
     return found;
 }

@@ -121,9 +121,9 @@ struct gps_import {
 
 /* Counts one more successful open that gave import->pointer, and sets import->count to the number
  * of opens now. 1: it is the first, and *import is recorded as it is. More: another open came
- * before, and the slot in *import is the caller's to free. `via`: of this open. False: there is no
- * memory to record it. */
-bool gps_registry_open(struct gps_import *import, enum gps_slot_via via);
+ * before, and the slot in *import is the caller's to free. `via`: of this open. 0, or -ENOMEM, or
+ * -EEXIST: a rule has it open there already, and its allocation has that address. */
+int gps_registry_open(struct gps_import *import, enum gps_slot_via via);
 /* For one without a slot. False: it has one, or is not open any more. */
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 /* The same for a region that is open in the context: counts one more open of it. False: it is not

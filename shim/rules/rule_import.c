@@ -21,6 +21,8 @@ static bool is_self(const struct gps_owner *owner) {
     return gps_owner_equal(owner, gps_process_self());
 }
 
+static const char has_it[] = "this process has imported this region already";
+
 enum found { ABSENT, NOT_YET, FITS, MISFITS };
 
 /* With role = auto all processes do the same, and the first one writes. */
@@ -158,11 +160,12 @@ static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int
         return true;
     }
     *last_code = code > 0 ? code : *last_code;
-    if (code != -ETIMEDOUT && code != -ENOMEM)
+    if (code != -ETIMEDOUT && code != -ENOMEM && code != -EEXIST)
         return false;
     *outcome = gps_attempt_private(attempt,
-                                   code == -ENOMEM ? "there is no memory for its record"
-                                                   : "the keeper does not answer",
+                                   code == -EEXIST   ? has_it
+                                   : code == -ENOMEM ? "there is no memory for its record"
+                                                     : "the keeper does not answer",
                                    NULL);
     return true;
 }
@@ -176,7 +179,7 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
     uint64_t now;
     int last_code = 0;
     if (gps_registry_imports_name(attempt->name))
-        return gps_attempt_private(attempt, "this process has imported this region already", NULL);
+        return gps_attempt_private(attempt, has_it, NULL);
     /* Closing a watch can take the kernel milliseconds: most find the region at once, or nobody's.
      */
     if (try_import(attempt, pointer, &last_code, &holder, &outcome))

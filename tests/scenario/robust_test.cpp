@@ -473,6 +473,21 @@ TEST(Many, SlotsGoBackToTheirFile) {
                   256u + 64 * 101);
 }
 
+// The driver gives one address for all opens: two allocations cannot have it.
+TEST(Names, AreImportedByARuleOnceThoughTheProgramHasThemOpen) {
+    World world;
+    world.config(std::string(FRAMES) + "[region frames]\nprogram = consumer\nrole = import\n");
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("open q " + a.must("get p"));
+    b.must("malloc x 4194304");
+    b.must("malloc y 4194304");
+    EXPECT_EQ(world.count("share-fallback"), 1u) << world.logs();
+    EXPECT_EQ(b.code("free x"), 0);
+    EXPECT_EQ(b.code("free y"), 0);
+    b.must("close q");
+}
+
 // --- events ---
 
 TEST(Events, DestroyedTwiceDoNotKillTheProcess) {
