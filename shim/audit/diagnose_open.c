@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "diagnose.h"
 #include "directory/region.h"
@@ -270,15 +271,36 @@ void gps_diagnose_share_event(uint64_t event, int code) {
     gps_scope_end(&scope);
 }
 
+/* Another process of the directory whose /dev/shm is another one, as far as /proc tells. */
+static bool has_other_shm(void *found, const struct gps_proc *proc) {
+    char path[64];
+    struct gps_text text = GPS_TEXT(path);
+    struct stat here, there;
+    gps_text_str(&text, "/proc/");
+    gps_text_dec(&text, proc->header.owner.pid);
+    gps_text_str(&text, "/root/dev/shm");
+    *(bool *)found = proc->alive && proc->header.owner.pid_ns == gps_process_self()->pid_ns &&
+                     stat("/dev/shm", &here) == 0 && stat(path, &there) == 0 &&
+                     (here.st_dev != there.st_dev || here.st_ino != there.st_ino);
+    return !*(bool *)found;
+}
+
+/* The creator's file is not here: mostly because the creator has ended, and that is no mistake. */
+static bool is_shm_divided(void) {
+    bool found = false;
+    return gps_membership_join() == 0 &&
+           gps_proc_each(gps_membership_store(), has_other_shm, &found) == 0 && found;
+}
+
 static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int code,
                                      struct gps_event *own, const char **detail) {
     const struct gps_id id = gps_id_of_handle(handle);
     uint64_t context = 0;
     gps_ops->context(&context);
-    if (code == GPS_MAP_FAILED) {
-        *detail = "an event lives in a file of /dev/shm that this process cannot map: the process "
-                  "that created it has another /dev/shm (give both containers one: --ipc, or a "
-                  "common mount) or is another user's";
+    if (code == GPS_MAP_FAILED && is_shm_divided()) {
+        *detail = "an event lives in a file of /dev/shm, and a process of the published directory "
+                  "has another /dev/shm than this one (give both containers one: --ipc, or a "
+                  "common mount)";
         return GPS_KNOWN_NAMESPACE;
     }
     if (code != GPS_INVALID_CONTEXT)

@@ -51,6 +51,7 @@ void gps_event_purge(uint64_t context, uint32_t epoch) {
 
 void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_event known;
+    struct gps_scope scope;
     if (!gps_registry_find_event(event, &known)) {
         known = made(event);
         known.trace = GPS_NO_TRACE; /* this is not where it was created */
@@ -61,6 +62,9 @@ void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) 
     known.exported_at = gps_trace_kept();
     known.id = gps_id_of_handle(handle);
     gps_registry_add_event(&known);
+    gps_scope_begin(&scope);
+    gps_membership_join(); /* who cannot open it looks for us there */
+    gps_scope_end(&scope);
 }
 
 void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -72,7 +76,8 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     gps_scope_begin(&scope);
     gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
     gps_report_reference(gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0));
-    gps_registry_add_event(&opened);
+    if (!gps_registry_add_event(&opened))
+        end_holding(&opened); /* its end will not be seen */
     gps_scope_end(&scope);
 }
 

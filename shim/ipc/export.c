@@ -34,7 +34,7 @@ static struct {
     struct tombstone tombstones[TOMBSTONES]; /* a ring: the oldest is replaced */
     unsigned tombstone_count, next_tombstone;
     _Atomic uint64_t generation;
-    _Atomic bool unusable; /* the directory: reported once, then nothing more is published */
+    _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
 } state = {.publishing = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- publishing --- */
@@ -63,8 +63,13 @@ static struct gps_export *make(const struct gps_alloc *alloc,
     return region;
 }
 
+static bool is_usable(void) {
+    return gps_clock_monotonic() >= atomic_load(&state.again);
+}
+
+/* With the lock. */
 static bool publish(struct gps_export *region) {
-    if (atomic_load(&state.unusable))
+    if (!is_usable())
         return false;
     int status = gps_membership_join();
     const bool joined = status == 0;
@@ -74,7 +79,7 @@ static bool publish(struct gps_export *region) {
         status = gps_region_publish(gps_membership_store(), &region->record);
     }
     if (!joined || status == -ENOSPC)
-        atomic_store(&state.unusable, true);
+        atomic_store(&state.again, gps_clock_monotonic() + GPS_SECOND);
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
@@ -102,15 +107,29 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     return true;
 }
 
+/* A handle lives again, and has no record: it must not be taken for a stale one. Without a look at
+ * the record, for which there may be no descriptor. With the lock. */
+static void revive(const struct gps_id *id) {
+    for (unsigned i = 0; i < state.tombstone_count; i++)
+        if (gps_id_equal(&state.tombstones[i].id, id)) {
+            gps_region_remove(gps_membership_store(), id);
+            state.tombstones[i] = (struct tombstone){.generation = 0};
+        }
+}
+
 /* First exports one at a time: of two threads that export one pointer, the second finds it done. */
-static void publish_first(const struct gps_alloc *seen, struct gps_export *region) {
+static void publish_first(const struct gps_alloc *seen, const struct gps_id *id,
+                          struct gps_export *region) {
     struct gps_alloc now;
     pthread_mutex_lock(&state.publishing);
-    const bool attached = region && gps_registry_find(seen->pointer, &now) &&
-                          now.kind == GPS_ALLOC_PLAIN && publish(region) &&
+    const bool there = gps_registry_find(seen->pointer, &now);
+    const bool done = there && now.kind != GPS_ALLOC_PLAIN;
+    const bool attached = region && there && !done && publish(region) &&
                           gps_registry_attach(seen->pointer, region);
     if (!attached && region && region->published) /* freed meanwhile */
         gps_region_remove(gps_membership_store(), &region->record.id);
+    else if (!attached && !done)
+        revive(id);
     pthread_mutex_unlock(&state.publishing);
     if (!attached)
         free(region);
@@ -167,20 +186,34 @@ void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) 
     const bool found = find_base(pointer, &alloc);
     if (found && alloc.kind == GPS_ALLOC_PLAIN) {
         note_neighbours(&alloc);
-        if (!atomic_load(&state.unusable))
-            publish_first(&alloc, make(&alloc, handle));
+        const struct gps_id id = gps_id_of_handle(handle);
+        publish_first(&alloc, &id, is_usable() ? make(&alloc, handle) : NULL);
     }
     if (found && alloc.pointer != pointer)
         note_interior(&alloc, pointer);
     gps_scope_end(&scope);
 }
 
+/* Into the registry first: what is published must be found again. */
+static bool is_recorded(const struct gps_alloc *alloc) {
+    struct gps_alloc found;
+    gps_registry_add(alloc);
+    return gps_registry_find(alloc->pointer, &found);
+}
+
+static void forget(const struct gps_alloc *alloc) {
+    struct gps_alloc taken;
+    gps_registry_take(alloc->pointer, &taken);
+}
+
 bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
                         const uint8_t handle[GPS_HANDLE_BYTES], const struct gps_rule *rule,
                         const char *name) {
     struct gps_export *region = make(alloc, handle);
-    if (!region)
+    if (!region || !is_recorded(alloc)) {
+        free(region);
         return false;
+    }
     region->rule = rule;
     region->record.extent = allocated;
     if (rule->ready == GPS_READY_FREE)
@@ -192,13 +225,11 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     if (!published || gps_name_point(gps_membership_store(), name, &region->record.id) < 0) {
         if (region->published)
             gps_region_remove(gps_membership_store(), &region->record.id);
+        forget(alloc);
         free(region);
         return false;
     }
-    struct gps_alloc exported = *alloc;
-    exported.kind = GPS_ALLOC_EXPORTED;
-    exported.region = region;
-    gps_registry_add(&exported);
+    gps_registry_attach(alloc->pointer, region);
     return true;
 }
 
@@ -227,20 +258,20 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
     uint8_t token[GPS_HANDLE_BYTES];
     gps_vmm_region_make_token(token);
     struct gps_export *region = make(alloc, token);
-    if (!region)
+    if (!region || !is_recorded(alloc)) {
+        free(region);
         return "there is no memory for its record";
+    }
     describe_kept(region, extent, rule, name);
     const int status = gps_vmm_region_publish(region);
     if (status < 0) {
+        forget(alloc);
         free(region);
         return status == -ENOTSUP  ? "the driver gives no descriptor of it"
                : status == -ENOSPC ? "the published directory is full"
                                    : "the keeper could not be started, or does not answer";
     }
-    struct gps_alloc exported = *alloc;
-    exported.kind = GPS_ALLOC_EXPORTED;
-    exported.region = region;
-    gps_registry_add(&exported);
+    gps_registry_attach(alloc->pointer, region);
     return NULL;
 }
 

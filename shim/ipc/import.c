@@ -40,6 +40,8 @@ static void take_record(struct gps_opening *opening) {
                            : -ENOENT;
     if (status == -EBADMSG)
         gps_report_record(&opening->import.region, why);
+    else if (status < 0 && status != -ENOENT)
+        gps_report_store(status, "a region's record could not be read");
     opening->recorded = status == 0;
     if (!opening->recorded)
         return;
@@ -95,9 +97,10 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
                         int *code) {
     const struct gps_id region = gps_id_of_handle(handle);
     uint64_t context = 0;
-    opening->recorded = opening->counted = false;
+    opening->recorded = opening->counted = opening->unsaid = false;
     gps_ops->context(&context);
     if (is_open(opening, handle, &region, context)) {
+        opening->unsaid = opening->import.slot == GPS_NO_SLOT;
         opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
         opening->finding = ask(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
         return true;
@@ -137,33 +140,48 @@ static void commit_first(struct gps_opening *opening) {
 }
 
 /* Another thread closed it for the last time between our look and our open: it is a first open
- * again. */
+ * again. Or the first could not be published. */
 static void slot_late(struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     hold(import);
     hold_committed(import);
     if (!gps_registry_set_slot(import->pointer, import->slot))
-        let_go(import->slot); /* closed again already */
+        let_go(import->slot); /* closed again already, or another thread was faster */
+    import->slot = GPS_NO_SLOT;
     gps_scope_end(&scope);
+}
+
+static void note_opened(struct gps_import *import) {
+    import->epoch = gps_registry_now();
+    import->trace = gps_trace_kept();
+    gps_ops->device(&import->device);
+    gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
 }
 
 void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
-    const bool first = import->count == 0;
+    /* A token's first open is counted already. */
+    const bool first = import->count == (opening->counted ? 1 : 0);
     import->pointer = pointer;
-    if (first) {
-        import->epoch = gps_registry_now();
-        import->trace = gps_trace_kept();
-        gps_ops->device(&import->device);
-        gps_freed_forget(GPS_FREED_IMPORT, pointer);
-    }
+    if (first && !opening->counted)
+        note_opened(import);
     if (!opening->counted)
         gps_registry_open(import, GPS_VIA_PROGRAM);
-    if (!first && import->count == 1)
+    if (!first && (import->count == 1 || opening->unsaid))
         slot_late(import);
     if (first || (import->count > 1 && !import->reopened))
         commit_first(opening);
+}
+
+/* It could not be recorded. */
+static void undo_open(const struct gps_import *import) {
+    if (import->kept) {
+        gps_upload_close(import->pointer);
+        gps_vmm_region_released(&import->region);
+    } else {
+        gps_ops->close_handle(import->pointer);
+    }
 }
 
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
@@ -180,16 +198,18 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
         return -1;
     }
     import->size = size;
-    const int code = import->kept ? gps_vmm_region_open(&opening.record, size, &import->pointer)
-                                  : gps_ops->open_handle(import->handle, &import->pointer);
+    int code = import->kept ? gps_vmm_region_open(&opening.record, size, &import->pointer)
+                            : gps_ops->open_handle(import->handle, &import->pointer);
+    if (code == GPS_OK) {
+        note_opened(import);
+        code = gps_registry_open(import, GPS_VIA_RULE);
+        if (code < 0)
+            undo_open(import);
+    }
     if (code != GPS_OK) {
         let_go(import->slot);
         return code;
     }
-    import->epoch = gps_registry_now();
-    import->trace = gps_trace_kept();
-    gps_ops->device(&import->device);
-    gps_registry_open(import, GPS_VIA_RULE);
     if (opening.record.status.state == GPS_STATE_FINAL)
         gps_region_take(gps_membership_store(), &import->region);
     if (import->count == 1)
@@ -203,11 +223,22 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 /* --- tokens: what the driver does with a handle, done here --- */
 
 static int open_kept(struct gps_opening *opening, uint64_t *pointer) {
+    struct gps_import *import = &opening->import;
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
-    const int code = gps_vmm_region_open(&opening->record, opening->record.requested, pointer);
+    int code = gps_vmm_region_open(&opening->record, opening->record.requested, &import->pointer);
+    if (code == GPS_OK) {
+        note_opened(import);
+        code = gps_registry_open(import, GPS_VIA_PROGRAM);
+        opening->counted = code == GPS_OK;
+        if (code < 0)
+            undo_open(import);
+        *pointer = import->pointer;
+    }
+    if (code < 0 && code != -ENOENT)
+        gps_report_store(code, "the memory of a token could not be had from the keeper");
     gps_scope_end(&scope);
-    return code < 0 ? GPS_INVALID_VALUE : code;
+    return code == -ENOMEM ? GPS_OUT_OF_MEMORY : code < 0 ? GPS_INVALID_VALUE : code;
 }
 
 /* Of an own handle as of legacy ones, while the memory is here. */

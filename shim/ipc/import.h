@@ -14,6 +14,7 @@ struct gps_opening {
     struct gps_import import;
     struct gps_region_record record;
     bool counted;  /* a token's open that the registry has counted already */
+    bool unsaid;   /* it is open here, and could not be published */
     bool recorded; /* record is that of the region; else it is not published */
     enum gps_finding finding;
 };

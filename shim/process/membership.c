@@ -8,12 +8,14 @@
 #include "directory/orphans.h"
 #include "directory/processes.h"
 #include "process.h"
+#include "util/clock.h"
 
 enum { UNTRIED, JOINED, ENDED, FAILED };
 
 static struct {
     _Atomic int stage;
-    int status; /* of the attempt */
+    int status;     /* of the last attempt */
+    uint64_t again; /* when FAILED: not before this */
     struct gps_store store;
     struct gps_lease lease;
 } state;
@@ -34,8 +36,10 @@ int gps_membership_join(void) {
     if (atomic_load(&state.stage) == JOINED)
         return 0;
     gps_process_lock();
-    if (atomic_load(&state.stage) == UNTRIED) {
+    const int stage = atomic_load(&state.stage);
+    if (stage == UNTRIED || (stage == FAILED && gps_clock_monotonic() >= state.again)) {
         state.status = take_lease();
+        state.again = gps_clock_monotonic() + GPS_SECOND;
         atomic_store(&state.stage, state.status == 0 ? JOINED : FAILED);
     }
     const int status = state.status;

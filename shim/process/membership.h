@@ -1,14 +1,15 @@
 /*
  * membership.h - this process in the published directory: where that is, and the lease it holds.
  *
- * A process joins when it first has something to publish, or to look for, and once only: a
- * directory that cannot be used stays unused. Any thread; inside a gps_scope.
+ * A process joins when it first has something to publish, or to look for. A directory that cannot
+ * be used is tried again when there is something again, a second later. Any thread; inside a
+ * gps_scope.
  */
 #pragma once
 
 #include "directory/lease.h"
 
-/* 0, or the -errno that the first attempt gave. */
+/* 0, or the -errno that the last attempt gave. */
 int gps_membership_join(void);
 
 /* NULL unless this process has joined. Both stay valid after gps_membership_end: other threads may

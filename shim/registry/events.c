@@ -24,25 +24,29 @@ static struct node *find(uint64_t event) {
     return node;
 }
 
-static void insert(const struct gps_event *event) {
+static bool insert(const struct gps_event *event) {
     struct node *node = gps_slab_get(&table.slab);
     if (!node)
-        return;
+        return false;
     node->event = *event;
     HASH_ADD(hh, table.events, event.event, sizeof(node->event.event), node);
-    if (!node->hh.tbl)
+    const bool added = node->hh.tbl != NULL;
+    if (!added)
         gps_slab_put(&table.slab, node);
+    return added;
 }
 
-void gps_registry_add_event(const struct gps_event *event) {
+bool gps_registry_add_event(const struct gps_event *event) {
+    bool recorded = true;
     atomic_store(&table.any, true);
     pthread_mutex_lock(&table.lock);
     struct node *node = find(event->event);
     if (node)
         node->event = *event;
     else
-        insert(event);
+        recorded = insert(event);
     pthread_mutex_unlock(&table.lock);
+    return recorded;
 }
 
 bool gps_registry_find_event(uint64_t event, struct gps_event *found) {

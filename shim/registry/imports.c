@@ -1,4 +1,5 @@
 /* imports.c - imports, by address and by (region, context). See registry.h. */
+#include <errno.h>
 #include <pthread.h>
 
 #include "hash_table.h"
@@ -34,17 +35,21 @@ static void drop(struct node *node) {
     gps_slab_put(&table.slab, node);
 }
 
-static void insert(const struct gps_import *import) {
+static bool insert(const struct gps_import *import) {
     struct node *node = gps_slab_get(&table.slab);
     if (!node)
-        return;
+        return false;
     *node = (struct node){.import = *import, .key = {import->region, import->context}};
     HASH_ADD(by_pointer, table.by_pointer, import.pointer, sizeof(node->import.pointer), node);
     if (!node->by_pointer.tbl) {
         gps_slab_put(&table.slab, node);
-        return;
+        return false;
     }
     HASH_ADD(by_region, table.by_region, key, sizeof(node->key), node);
+    const bool whole = node->by_region.tbl != NULL;
+    if (!whole)
+        drop(node);
+    return whole;
 }
 
 /* With the lock: one more open of what is open, as it is now. */
@@ -59,22 +64,26 @@ static void count(struct node *node, enum gps_slot_via via, struct gps_import *i
     node->import.reopened = true;
 }
 
-void gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
+int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
+    int status = 0;
     pthread_mutex_lock(&table.lock);
     struct node *node = at(import->pointer);
     if (node && !gps_id_equal(&node->import.region, &import->region)) {
         drop(node); /* its close failed, and the driver has given the address to another region */
         node = NULL;
     }
-    if (node) {
+    if (node && via == GPS_VIA_RULE && node->import.by_rule) {
+        status = -EEXIST;
+    } else if (node) {
         count(node, via, import);
     } else {
         import->count = import->opens = 1;
         import->by_rule = via == GPS_VIA_RULE;
         import->reopened = false;
-        insert(import);
+        status = insert(import) ? 0 : -ENOMEM;
     }
     pthread_mutex_unlock(&table.lock);
+    return status;
 }
 
 static struct node *of(const struct gps_id *region, uint64_t context) {
@@ -98,10 +107,11 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
     pthread_mutex_lock(&table.lock);
     struct node *node = at(pointer);
-    if (node)
+    const bool set = node && node->import.slot == UINT32_MAX;
+    if (set)
         node->import.slot = slot;
     pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return set;
 }
 
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
@@ -183,7 +193,7 @@ bool gps_registry_imports_name(const char *name) {
     bool found = false;
     pthread_mutex_lock(&table.lock);
     for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next)
-        found = node->import.via == GPS_VIA_RULE && strcmp(node->import.name, name) == 0;
+        found = node->import.by_rule && strcmp(node->import.name, name) == 0;
     pthread_mutex_unlock(&table.lock);
     return found;
 }

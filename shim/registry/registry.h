@@ -7,7 +7,8 @@
  * address that the driver reuses as soon as it is freed is never confused with its earlier use.
  *
  * Objects come from slabs (hash_table.h), so there is no malloc in the steady state. If memory runs
- * out, an object is not recorded, and the program's call continues as if it had not been seen.
+ * out, an object is not recorded, and the program's call continues as if it had not been seen;
+ * what the driver cannot end without us is undone.
  */
 #pragma once
 
@@ -120,9 +121,10 @@ struct gps_import {
 
 /* Counts one more successful open that gave import->pointer, and sets import->count to the number
  * of opens now. 1: it is the first, and *import is recorded as it is. More: another open came
- * before, and the slot in *import is the caller's to free. `via`: of this open. */
-void gps_registry_open(struct gps_import *import, enum gps_slot_via via);
-/* False: it is not open any more. */
+ * before, and the slot in *import is the caller's to free. `via`: of this open. 0, or -ENOMEM, or
+ * -EEXIST: a rule has it open there already, and its allocation has that address. */
+int gps_registry_open(struct gps_import *import, enum gps_slot_via via);
+/* For one without a slot. False: it has one, or is not open any more. */
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 /* The same for a region that is open in the context: counts one more open of it. False: it is not
  * open. */
@@ -163,8 +165,8 @@ struct gps_event {
     uint32_t exported_at;
 };
 
-/* Records an event, in place of an earlier one at its address. */
-void gps_registry_add_event(const struct gps_event *event);
+/* Records an event, in place of an earlier one at its address. False: there is no memory for it. */
+bool gps_registry_add_event(const struct gps_event *event);
 bool gps_registry_find_event(uint64_t event, struct gps_event *found);
 /* Removes and returns an event. False: it is not recorded. */
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken);

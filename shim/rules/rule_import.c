@@ -21,6 +21,8 @@ static bool is_self(const struct gps_owner *owner) {
     return gps_owner_equal(owner, gps_process_self());
 }
 
+static const char has_it[] = "this process has imported this region already";
+
 enum found { ABSENT, NOT_YET, FITS, MISFITS };
 
 /* With role = auto all processes do the same, and the first one writes. */
@@ -112,13 +114,24 @@ static enum gps_outcome timed_out(const struct gps_attempt *attempt, int last_co
     return fail ? GPS_DONE : GPS_PRIVATE;
 }
 
-static void record_import(const struct gps_attempt *attempt, uint64_t pointer) {
-    gps_registry_add(&(struct gps_alloc){.pointer = pointer,
-                                         .size = attempt->size,
-                                         .context = attempt->context,
-                                         .epoch = gps_registry_now(),
-                                         .device = (int16_t)attempt->device,
-                                         .kind = GPS_ALLOC_IMPORTED});
+/* Opens it, and records it as the allocation; without memory for that it is closed again. */
+static int import(const struct gps_attempt *attempt, const struct gps_region_record *record,
+                  uint64_t *pointer) {
+    struct gps_alloc found;
+    const int code = gps_import_by_rule(record, attempt->size, pointer);
+    if (code != GPS_OK)
+        return code;
+    const struct gps_alloc alloc = {.pointer = *pointer,
+                                    .size = attempt->size,
+                                    .context = attempt->context,
+                                    .epoch = gps_registry_now(),
+                                    .device = (int16_t)attempt->device,
+                                    .kind = GPS_ALLOC_IMPORTED};
+    gps_registry_add(&alloc);
+    if (gps_registry_find(*pointer, &found))
+        return GPS_OK;
+    gps_import_free(&alloc);
+    return -ENOMEM;
 }
 
 /* One look at the name. True: *outcome is decided. */
@@ -139,18 +152,22 @@ static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int
     }
     if (found != FITS)
         return false;
-    const int code = gps_import_by_rule(&record, attempt->size, pointer);
+    const int code = import(attempt, &record, pointer);
     if (code == GPS_OK) {
-        record_import(attempt, *pointer);
         if (attempt->rule->upload == GPS_UPLOAD_ONCE && record.backing == GPS_BACKING_VMM)
             gps_upload_follow(*pointer, attempt->size, &record, attempt->rule);
         *outcome = GPS_DONE;
         return true;
     }
     *last_code = code > 0 ? code : *last_code;
-    if (code == -ETIMEDOUT)
-        *outcome = gps_attempt_private(attempt, "the keeper does not answer", NULL);
-    return code == -ETIMEDOUT;
+    if (code != -ETIMEDOUT && code != -ENOMEM && code != -EEXIST)
+        return false;
+    *outcome = gps_attempt_private(attempt,
+                                   code == -EEXIST   ? has_it
+                                   : code == -ENOMEM ? "there is no memory for its record"
+                                                     : "the keeper does not answer",
+                                   NULL);
+    return true;
 }
 
 enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_over,
@@ -162,7 +179,7 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
     uint64_t now;
     int last_code = 0;
     if (gps_registry_imports_name(attempt->name))
-        return gps_attempt_private(attempt, "this process has imported this region already", NULL);
+        return gps_attempt_private(attempt, has_it, NULL);
     /* Closing a watch can take the kernel milliseconds: most find the region at once, or nobody's.
      */
     if (try_import(attempt, pointer, &last_code, &holder, &outcome))

@@ -39,13 +39,16 @@ struct work {
     _Atomic bool unreadable;
 };
 
-/* Special mappings (pinned memory of the driver's) are none that it can bring in, and there. */
+/* Special mappings (pinned memory of the driver's) are none that it can bring in, and there. ENOMEM
+ * may say that there is no memory just now: msync tells whether that is a hole. */
 bool gps_digest_readable(const void *bytes, uint64_t size) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t begin = (uintptr_t)bytes / page * page;
     const uintptr_t end = (uintptr_t)bytes + size;
-    return end >= begin && (madvise((void *)begin, end - begin, MADV_POPULATE_READ) == 0 ||
-                            (errno != EFAULT && errno != ENOMEM));
+    if (end < begin)
+        return false;
+    return madvise((void *)begin, end - begin, MADV_POPULATE_READ) == 0 ||
+           (errno == ENOMEM ? msync((void *)begin, end - begin, MS_ASYNC) == 0 : errno != EFAULT);
 }
 
 /* Not __builtin_cpu_supports: that makes every program ask the processor when we are loaded, which

@@ -163,6 +163,18 @@ TEST(Namespaces, AnEventDoesNotGetIntoAnotherShmButMemoryDoes) {
     a.must("free p");
 }
 
+// Its file is gone, as if there were another /dev/shm; but that is no mistake of the program's.
+TEST(Namespaces, AnEventWhoseCreatorHasEndedIsNotReported) {
+    Audited world;
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("evcreate e 6");
+    const std::string event = a.must("evget e");
+    b.must("malloc own 4096");
+    EXPECT_EQ(a.quit("exit 0"), 0);
+    EXPECT_EQ(b.code("evopen f " + event), 205);
+    EXPECT_EQ(world.events().size(), 0u) << world.logs();
+}
+
 // Each in a directory of its own, they cannot know of each other; but that can be said.
 TEST(Namespaces, OfTheDirectoryKeepProcessesFromSeeingEachOther) {
     Audited world;

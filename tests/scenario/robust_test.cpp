@@ -2,6 +2,7 @@
 #include "scenario/harness.hpp"
 
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -135,6 +136,60 @@ TEST_F(Full, WhileRunning) {
     EXPECT_EQ(world.state("frames"), "closing");
     b.must("free q");
     EXPECT_TRUE(eventually([&] { return world.state("frames") == "none"; }, soon(2500)));
+}
+
+TEST_F(Full, ForAMoment) {
+    Puppet a(world), b(world);
+    a.must("malloc beside 4096"); // keeps the block, and so the handle
+    a.must("malloc p 65536");
+    const std::string stale = a.must("get p");
+    a.must("free p");
+    fill();
+    a.must("malloc p 65536");
+    ASSERT_EQ(a.must("get p"), stale); // an equal handle, which lives
+    EXPECT_EQ(b.code("open q " + stale), 0);
+    EXPECT_EQ(world.count("open-stale"), 0u) << world.logs();
+    fs::remove(world.environment["GPUSHARE_DIR"] + "/ballast");
+    usleep(1100 * 1000);
+    EXPECT_EQ(a.must("get p"), stale);
+    b.must("close q");
+    b.must("open q " + stale);
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(world.state(), "closing");
+    b.must("close q");
+}
+
+void limit_descriptors(const Puppet &puppet, rlim_t count) {
+    const rlimit limit = {count, 4096};
+    ASSERT_EQ(prlimit(puppet.pid, RLIMIT_NOFILE, &limit, nullptr), 0);
+}
+
+TEST(Descriptors, AreMissingForAMoment) {
+    World world;
+    Puppet a(world), b(world);
+    a.must("malloc beside 4096");
+    a.must("malloc p 65536");
+    b.must("malloc own 65536");
+    limit_descriptors(a, 3);
+    limit_descriptors(b, 3);
+    std::string handle = a.must("get p");
+    b.must("open q " + handle);
+    limit_descriptors(a, 1024);
+    limit_descriptors(b, 1024);
+    usleep(1100 * 1000);
+    EXPECT_EQ(a.must("get p"), handle);
+    b.must("open r " + handle); // says so for both
+    b.must("close r");
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(world.state(), "closing");
+    b.must("close q");
+    EXPECT_TRUE(eventually([&] { return world.state() != "closing"; }));
+    a.must("malloc p 65536");
+    limit_descriptors(a, 3);
+    handle = a.must("get p");
+    limit_descriptors(a, 1024);
+    EXPECT_EQ(b.code("open q " + handle), 0) << world.logs(); // that of the tombstone
+    EXPECT_EQ(world.count("open-stale"), 0u);
 }
 
 TEST(Directory, RemovedWhileRunning) {
@@ -416,6 +471,21 @@ TEST(Many, SlotsGoBackToTheirFile) {
     for (const std::string &file : world.files("procs"))
         EXPECT_LE(fs::file_size(world.environment["GPUSHARE_DIR"] + "/default/procs/" + file),
                   256u + 64 * 101);
+}
+
+// The driver gives one address for all opens: two allocations cannot have it.
+TEST(Names, AreImportedByARuleOnceThoughTheProgramHasThemOpen) {
+    World world;
+    world.config(std::string(FRAMES) + "[region frames]\nprogram = consumer\nrole = import\n");
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("open q " + a.must("get p"));
+    b.must("malloc x 4194304");
+    b.must("malloc y 4194304");
+    EXPECT_EQ(world.count("share-fallback"), 1u) << world.logs();
+    EXPECT_EQ(b.code("free x"), 0);
+    EXPECT_EQ(b.code("free y"), 0);
+    b.must("close q");
 }
 
 // --- events ---

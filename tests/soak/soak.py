@@ -20,6 +20,7 @@ last line says it all.
 """
 import argparse
 import collections
+import contextlib
 import json
 import mmap
 import os
@@ -209,7 +210,8 @@ class Soak:
 
     def resume(self, pid):
         if self.stopped.pop(pid, None) is not None:
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):  # a keeper that was killed meanwhile
+                os.kill(pid, signal.SIGCONT)
             self.went_on[pid] = time.monotonic()
 
     def resume_some(self):

@@ -163,6 +163,7 @@ void few_descriptors(void (*step)(void)) {
     for (unsigned i = 3 + dice(6); i > 0; i--)
         step();
     self->few = false;
+    atomic_store(&world.trouble, milliseconds());
     setrlimit(RLIMIT_NOFILE, &before);
 }
 

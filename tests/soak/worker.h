@@ -123,7 +123,7 @@ struct world {
     unsigned threads, steps; /* steps: 0 is without end */
     struct self selves[THREADS];
     volatile sig_atomic_t over, plan, started; /* started: has used CUDA */
-    volatile sig_atomic_t weak; /* gpushare may have failed to publish: it then never does again */
+    atomic_ulong epoch, trouble; /* of the directory, as last seen; when publishing last may have failed */
     bool poor;                  /* runs out of descriptors now and then */
 };
 extern struct world world;
