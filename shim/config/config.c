@@ -75,9 +75,10 @@ __attribute__((format(printf, 3, 4))) static void fail(struct session *session, 
         session->fn(session->arg, session->file, line, plain);
 }
 
-static void fail_rule(struct session *session, const struct gps_rule *rule, const char *what) {
+static void fail_rule(struct session *session, const struct gps_rule *rule, unsigned line,
+                      const char *what) {
     const char *blank = rule->name[0] != '\0' ? " " : "";
-    fail(session, rule->line, "[region%s%s] %s", blank, rule->name, what);
+    fail(session, line, "[region%s%s] %s", blank, rule->name, what);
 }
 
 /* As much of a value as an error can show. */
@@ -125,11 +126,16 @@ static void end_section(struct session *session) {
         if (key->fallback || session->given[gps_key_place(key)] != 0)
             continue;
         gps_text_strs(&text, "has no ", key->name, "; ", gps_key_one_of(key), key->allowed);
-        fail_rule(session, rule, missing);
+        fail_rule(session, rule, rule->line, missing);
     }
     const char *wrong = gps_rule_check(rule);
-    if (wrong)
-        fail_rule(session, rule, wrong);
+    if (!wrong)
+        return;
+    unsigned line = 0; /* of the key with which the phrase begins */
+    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++)
+        if (strncmp(wrong, key->name, strlen(key->name)) == 0)
+            line = session->given[gps_key_place(key)];
+    fail_rule(session, rule, line != 0 ? line : rule->line, wrong);
 }
 
 /* Room for one more rule. Too many rules are reported once. */
@@ -170,7 +176,7 @@ static void begin_rule(struct session *session, unsigned line, const char *name)
     text = GPS_TEXT(buffer);
     gps_text_strs(&text, "the name ", wrong,
                   "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
-    fail_rule(session, rule, buffer);
+    fail_rule(session, rule, line, buffer);
 }
 
 /* The NAME of "region NAME"; NULL when the section is not a region's. */

@@ -188,8 +188,10 @@ static const char *check_backing(const struct gps_rule *rule) {
         return "keep is for backing = vmm: legacy memory ends with its owner";
     if (rule->access == GPS_ACCESS_RO)
         return "access = ro is for backing = vmm: legacy memory is always writable";
-    if (rule->upload == GPS_UPLOAD_ONCE || rule->ready == GPS_READY_WRITTEN)
-        return "upload = once and ready = written are for backing = vmm";
+    if (rule->upload == GPS_UPLOAD_ONCE)
+        return "upload = once is for backing = vmm";
+    if (rule->ready == GPS_READY_WRITTEN)
+        return "ready = written is for backing = vmm";
     return NULL;
 }
 

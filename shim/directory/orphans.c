@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "gpushare/keeper.h"
 #include "leader_lock.h"
 #include "lease.h"
 #include "ownership.h"
@@ -54,6 +55,22 @@ static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
         removed = remove_entry(sweep, temp);
     close(fd);
     return removed;
+}
+
+/* What stands under a name of ours and cannot be ours: gc neither judges nor removes it. Other files
+ * are of no type of ours either, but can simply be unlinked. */
+static bool is_odd(const char *directory, int at, const char *name) {
+    struct gps_owner writer;
+    struct stat st;
+    const bool root = strcmp(directory, ".") == 0;
+    const bool temp = gps_temp_parse(name, &writer);
+    const bool lock = root && (strcmp(name, "lock") == 0 || strcmp(name, GPS_KEEPER_LOCK) == 0);
+    const bool ours = temp || lock ||
+                      (root ? strcmp(name, GPS_KEEPER_SOCKET) == 0 : gps_name_valid(name));
+    if (!ours || fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
+    return lock || (temp && strcmp(directory, "procs") == 0) ? !S_ISREG(st.st_mode)
+                                                             : S_ISDIR(st.st_mode);
 }
 
 static void sweep_proc(struct sweep *sweep, const char *name) {
@@ -140,8 +157,24 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
     gps_dir_open(&dir, sweep->store, directory);
     sweep->at = dir.fd;
     while ((name = gps_dir_next(&dir)))
-        visit(sweep, name);
+        if (!is_odd(directory, dir.fd, name))
+            visit(sweep, name);
     return gps_dir_close(&dir);
+}
+
+int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
+    static const char *const directories[] = {"procs", "names", "regions", "."};
+    int status = 0;
+    for (size_t i = 0; i < 4 && status == 0; i++) {
+        struct gps_dir dir;
+        const char *name;
+        gps_dir_open(&dir, store, directories[i]);
+        while ((name = gps_dir_next(&dir)))
+            if (is_odd(directories[i], dir.fd, name))
+                fn(arg, directories[i], name);
+        status = gps_dir_close(&dir);
+    }
+    return status;
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
@@ -160,7 +193,8 @@ int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_coun
             return status;
     }
     int removed = gps_leader_lock_clear(store, dry_run);
-    note(&sweep, removed);
+    if (removed != -EBADMSG) /* odd */
+        note(&sweep, removed);
     counts->temps += removed > 0 ? (unsigned)removed : 0;
     if (!dry_run && sweep.alive == 0)
         gps_ownership_end(store);

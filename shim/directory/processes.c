@@ -8,8 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "file.h"
@@ -105,9 +105,12 @@ static const char *check_header(int fd, const struct gps_owner *who,
 static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_proc_fn *fn,
                             void *arg, int *status) {
     struct gps_slot few[FEW_SLOTS];
-    struct gps_slot *many = slots <= FEW_SLOTS ? few : malloc(slots * SLOT_BYTES);
+    struct gps_slot *many = few;
     bool more = true;
-    if (!many) {
+    if (slots > FEW_SLOTS) /* not malloc: the program may be at its end, or in a signal handler */
+        many = mmap(NULL, slots * SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                    -1, 0);
+    if (many == MAP_FAILED) {
         *status = -ENOMEM;
         return false;
     }
@@ -118,7 +121,7 @@ static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_p
         more = fn(arg, proc);
     }
     if (many != few)
-        free(many);
+        munmap(many, slots * SLOT_BYTES);
     return more;
 }
 

@@ -1,7 +1,8 @@
 /*
  * processes.h - the other processes: whether they live, and which regions they have open.
  *
- * Errors, threads and memory are as in store.h, except that gps_proc_each may call malloc.
+ * Errors, threads and memory are as in store.h. An entry of procs/ that is no regular file of this
+ * user's is no lease: its process counts as dead.
  */
 #pragma once
 
@@ -32,7 +33,7 @@ struct gps_proc {
 };
 
 /* Calls fn for every process in procs/, until fn returns false. The slots lie in a buffer that is
- * reused: fn copies those that it needs. Calls malloc for files of more than 16 slots. */
+ * reused: fn copies those that it needs. */
 typedef bool gps_proc_fn(void *arg, const struct gps_proc *proc);
 int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg);
 

@@ -127,27 +127,40 @@ static bool write_stderr(const char *bytes, size_t count) {
     return stderr_is_stderr() && write_blocked(STDERR_FILENO, bytes, count) == 0;
 }
 
-static void complain(int error) {
+static void complain(const char *why) {
     char buffer[PATH_BYTES + 256];
     struct gps_text text = GPS_TEXT(buffer);
     if (atomic_exchange(&state.complained, true))
         return;
     gps_text_str(&text, "========= GPUSHARE: cannot write to the log ");
     gps_text_plain(&text, state.path);
-    gps_text_strs(&text, ": ", strerrordesc_np(error), "; reports go to stderr\n");
+    gps_text_strs(&text, ": ", why, "; reports go to stderr\n");
     (void)write_stderr(text.bytes, text.length);
+}
+
+/* NULL, or why not. Another user could have put something at the path for us to write into. */
+static const char *write_to(int fd, const char *bytes, size_t count) {
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return strerrordesc_np(errno);
+    if (!S_ISCHR(info.st_mode) && info.st_uid != geteuid())
+        return "it belongs to another user";
+    int error = write_blocked(fd, bytes, count);
+    return error != 0 ? strerrordesc_np(error) : NULL;
 }
 
 /* O_NONBLOCK: a FIFO that nobody reads must not stop the program. */
 static bool write_log(const char *bytes, size_t count) {
-    int fd =
-        open(state.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-    int error = fd < 0 ? errno : write_blocked(fd, bytes, count);
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    int fd = open(state.path, flags | O_NOFOLLOW, 0600);
+    const char *why = fd >= 0          ? write_to(fd, bytes, count)
+                      : errno == ELOOP ? "it is a symbolic link"
+                                       : strerrordesc_np(errno);
     if (fd >= 0)
         close(fd);
-    if (error == 0)
+    if (!why)
         return true;
-    complain(error);
+    complain(why);
     return write_stderr(bytes, count);
 }
 

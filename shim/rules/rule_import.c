@@ -76,11 +76,16 @@ static enum gps_outcome misfit(const struct gps_attempt *attempt,
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
     if (attempt->size > record->requested) {
-        gps_text_str(&text, "asked for ");
-        gps_text_size(&text, attempt->size);
-        gps_text_str(&text, ", more than the ");
-        gps_text_size(&text, record->requested);
-        gps_text_str(&text, " that were exported");
+        char asked[32], exported[32];
+        struct gps_text left = GPS_TEXT(asked), right = GPS_TEXT(exported);
+        gps_text_size(&left, attempt->size);
+        gps_text_size(&right, record->requested);
+        if (strcmp(asked, exported) == 0) /* rounded */
+            gps_text_add(&text, "asked for %lu bytes, more than the %lu that were exported",
+                         attempt->size, record->requested);
+        else
+            gps_text_strs(&text, "asked for ", asked, ", more than the ", exported,
+                          " that were exported");
     } else if (expects_writable(attempt, record)) {
         gps_text_str(&text, "the region is shared read-only, and this rule says neither access = "
                             "ro nor upload = once");

@@ -45,11 +45,14 @@ TEST(Check, IndicesAreANumberARangeOrEveryOne) {
     Temporary place;
     const std::string file = place.file("index.conf", "[region a]\nrole = auto\nindex = 3\n"
                                                       "[region b{n}]\nrole = auto\nindex = 0..9\n"
-                                                      "[region c{n}]\nrole = auto\nindex = >=4\n");
+                                                      "[region c{n}]\nrole = auto\nindex = >=4\n"
+                                                      "[region d]\nrole = auto\n"
+                                                      "index = 18446744073709551615\n");
     const Result result = tool({"check", file});
     EXPECT_TRUE(contains(result.out, "  index        = 3\n")) << result.out;
     EXPECT_TRUE(contains(result.out, "  index        = 0..9\n")) << result.out;
     EXPECT_TRUE(contains(result.out, "  index        = 4 and after\n")) << result.out;
+    EXPECT_TRUE(contains(result.out, "  index        = 18446744073709551615\n")) << result.out;
 }
 
 TEST(Check, CountsRules) {

@@ -231,6 +231,24 @@ TEST_F(Doctor, ADirectoryThatIsOpenToOthersIsAFailure) {
     EXPECT_EQ(remedy, "chmod 700 " + shared.root.path + "/default");
 }
 
+TEST_F(Doctor, ADirectoryThatCannotBeWrittenIsAFailure) {
+    const std::string store = shared.store.path;
+    for (const std::string &path : {store, store + "/procs", store + "/names"}) {
+        chmod(path.c_str(), 0500);
+        EXPECT_EQ(result_of(diagnose(), "directory", "is closed to its owner: its mode is 0500"),
+                  "fail");
+        EXPECT_EQ(remedy, "chmod 700 " + path);
+        chmod(path.c_str(), 0700);
+    }
+}
+
+TEST_F(Doctor, AnEntryThatIsNoFileOfOursIsNamed) {
+    const std::string odd = shared.regions() + std::string(32, 'a');
+    ASSERT_EQ(mkdir(odd.c_str(), 0700), 0);
+    EXPECT_EQ(result_of(diagnose(), "directory", "regions/" + std::string(32, 'a')), "warn");
+    EXPECT_EQ(status, 0);
+}
+
 TEST_F(Doctor, ADirectoryOfSomebodyElseIsAFailure) {
     if (chown(shared.root.path.c_str(), 65534, 65534) != 0)
         GTEST_SKIP() << "only root can give it away";

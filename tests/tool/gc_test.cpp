@@ -1,7 +1,14 @@
 // gpushare gc: what it removes, what it keeps, what it says.
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "harness.hpp"
+
+extern "C" {
+#include "directory/file.h"
+}
 
 TEST(Gc, SaysThatThereIsNothingToRemove) {
     Shared shared;
@@ -53,4 +60,29 @@ TEST(Gc, RefusesADirectoryThatCannotBeUsed) {
     Result result = tool({"gc"}, {{"GPUSHARE_DIR", "relative"}});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.err.find("gpushare: gc: cannot use relative/default: "), 0u) << result.err;
+}
+
+TEST(Gc, SkipsAndNamesWhatIsNoFileOfOursAndGoesOn) {
+    Shared shared;
+    Peer dead(shared, "dead"), gone(shared, "gone");
+    shared.region(dead.owner, "a", 1);
+    const std::string store = shared.store.path;
+    char temp[GPS_TEMP_NAME], owner[GPS_PROC_NAME];
+    gps_temp_format(&gone.owner, temp);
+    gone.kill();
+    gps_owner_format(&gone.owner, owner);
+    ASSERT_EQ(unlink((store + "/procs/" + owner).c_str()), 0);
+    const std::vector<std::string> directories = {
+        "/procs/" + std::string(owner), "/names/frames", "/regions/" + std::string(32, 'a'),
+        "/regions/" + std::string(temp), "/keeper.lock"};
+    for (const std::string &directory : directories)
+        ASSERT_EQ(mkdir((store + directory).c_str(), 0700), 0) << directory;
+    ASSERT_EQ(symlink("nowhere", (store + "/procs/" + temp).c_str()), 0);
+    dead.kill();
+    const Result result = shared.tool({"gc"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out, "Removed 1 region and 1 file of a dead process.\n");
+    for (const std::string &directory : directories)
+        EXPECT_TRUE(contains(result.err, "skipped " + store + directory + ", ")) << result.err;
+    EXPECT_TRUE(contains(result.err, "/procs/" + std::string(temp))) << result.err;
 }

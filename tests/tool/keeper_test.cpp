@@ -570,6 +570,19 @@ TEST_F(Keeper, OfTwentyThatStartOneAtOnceAllFindTheSame) {
     EXPECT_EQ(keepers(), 1u);
 }
 
+TEST_F(Keeper, StartsBesideWhatIsNoFileOfOurs) {
+    Actor creator(*store);
+    const std::string temp = "/procs/.tmp.1.999999.1." + std::string(16, 'a') + "." +
+                             std::string(16, 'b');
+    fs::create_directory(store->path + ("/regions/" + std::string(32, 'a')));
+    fs::create_directory(store->path + ("/procs/1.999999.1." + std::string(16, 'a')));
+    fs::create_directory(store->path + std::string("/names/odd"));
+    fs::create_symlink("nowhere", store->path + temp);
+    ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));
+    EXPECT_NE(0, keeper());
+    fs::remove(store->path + temp);
+}
+
 TEST_F(Keeper, ASecondOneSaysWhoKeeps) {
     Actor creator(*store);
     ASSERT_EQ(0, creator.create(creator.record(1, GPS_KEEP_OWNER)));

@@ -5,6 +5,7 @@ extern "C" {
 #include "util/high_descriptor.h"
 }
 
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -675,6 +676,32 @@ TEST_F(PeersTest, EachShowsAllSlotsOfABigFile) {
     ASSERT_EQ(100u, seen.slots[0].size());
     for (unsigned i = 0; i < 100; i++)
         EXPECT_EQ(10 * i, seen.slots[0][i].address);
+}
+
+/* A process scans at its end too, perhaps in a signal handler that interrupted malloc. */
+TEST_F(PeersTest, EachTakesNothingFromTheHeap) {
+    gps_owner who;
+    Child child = leased(&who, [](Child &, gps_lease &mine) {
+        gps_slot far = make_slot({{1}});
+        return -gps_lease_write(&mine, 1000, &far);
+    });
+    struct Heap {
+        size_t before, within;
+    } heap = {0, 0};
+    const auto used = [] {
+        const struct mallinfo2 info = mallinfo2();
+        return info.uordblks + info.hblkhd;
+    };
+    heap.before = used();
+    static size_t (*const measure)() = used;
+    ASSERT_EQ(0, gps_proc_each(
+                     &store,
+                     [](void *arg, const gps_proc *proc) {
+                         static_cast<Heap *>(arg)->within = measure();
+                         return proc->slot_count == 0;
+                     },
+                     &heap));
+    EXPECT_EQ(heap.before, heap.within);
 }
 
 TEST_F(PeersTest, EachStopsWhenTold) {

@@ -1175,6 +1175,33 @@ void write_many(const std::string &log, gps_log_format format) {
     }
 }
 
+TEST(LogSink, FollowsNoSymbolicLinkAndWritesIntoNobodyElsesFile) {
+    Directory directory;
+    const std::string target = directory.path + "/target", link = directory.path + "/link";
+    std::ofstream(target) << "kept\n";
+    ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
+    const auto twice = [](const std::string &path) {
+        return in_child([&] {
+            open_log(path);
+            send(GPS_DOUBLE_FREE, 1);
+            send(GPS_DOUBLE_FREE, 2);
+            return 0;
+        });
+    };
+    Outcome run = twice(link);
+    EXPECT_EQ(count_of(run.err, "cannot write to the log " + link + ": it is a symbolic link;"), 1u)
+        << run.err;
+    EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 2u);
+    EXPECT_EQ(directory.read("target"), "kept\n");
+    if (geteuid() != 0)
+        GTEST_SKIP() << "needs root";
+    ASSERT_EQ(chown(target.c_str(), 1, 1), 0);
+    run = twice(target);
+    EXPECT_EQ(count_of(run.err, target + ": it belongs to another user;"), 1u) << run.err;
+    EXPECT_EQ(count_of(run.err, "GPUSHARE ERROR"), 2u);
+    EXPECT_EQ(directory.read("target"), "kept\n");
+}
+
 TEST(LogConcurrency, LinesOfProcessesStayWholeInAFile) {
     Directory directory;
     std::set<std::string> pointers;

@@ -51,6 +51,13 @@ static void print_counts(const struct gps_gc_counts *counts, bool dry_run) {
                counts->kept == 1 ? "it" : "them");
 }
 
+static void warn_of_odd(void *arg, const char *directory, const char *name) {
+    const struct gps_store *store = arg;
+    const bool below = strcmp(directory, ".") != 0;
+    tool_warn("skipped %s/%s%s%s, which is no file of gpushare's", store->path,
+              below ? directory : "", below ? "/" : "", name);
+}
+
 static int run_gc(const struct tool_args *args) {
     struct gps_gc_counts counts = {0};
     struct gps_store store;
@@ -58,7 +65,12 @@ static int run_gc(const struct tool_args *args) {
     int status = view_store_open(false, &store);
     if (status != 0 && status != -ENOENT)
         return TOOL_FAILED;
-    status = status == 0 ? gps_store_gc(&store, dry_run, &counts) : 0;
+    if (status == 0) {
+        gps_odd_each(&store, warn_of_odd, &store);
+        status = gps_store_gc(&store, dry_run, &counts);
+    } else {
+        status = 0;
+    }
     if (status != 0) {
         tool_error("cannot clean up %s: %s", store.path, strerror(-status));
         return TOOL_FAILED;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/printable.h"
+#include "directory/orphans.h"
 #include "directory/view.h"
 #include "doctor.h"
 
@@ -87,17 +88,13 @@ static void check_room(struct doctor *doctor, const char *above) {
     }
 }
 
-/* The store refused the root or the namespace's directory in it. */
-static void explain_refusal(struct doctor *doctor, const struct view_place *place, int status) {
-    char full[2 * GPS_STORE_PATH];
-    const char *path = place->root;
+/* Whether a directory of the store is as it must be, or not there yet. */
+static bool check_one(struct doctor *doctor, const char *path) {
     struct stat info;
-    snprintf(full, sizeof(full), "%s/%s", place->root, place->name_space);
-    if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
-        (info.st_mode & 077) == 0)
-        path = full;
     if (lstat(path, &info) != 0) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", path, view_store_trouble(status));
+        if (errno == ENOENT)
+            return true;
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", path, strerror(errno));
     } else if (!S_ISDIR(info.st_mode)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s is not a directory", path);
         diagnosis_remedy(doctor, "remove it, or set GPUSHARE_DIR to another directory");
@@ -107,13 +104,36 @@ static void explain_refusal(struct doctor *doctor, const struct view_place *plac
         diagnosis_remedy(doctor,
                          "use one uid for all programs that share, or set GPUSHARE_DIR to a "
                          "directory of yours");
-    } else if ((info.st_mode & 077) != 0) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s is open to others: its mode is %04o",
-                      path, info.st_mode & 07777);
+    } else if ((info.st_mode & 0777) != 0700) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s is %s: its mode is %04o", path,
+                      (info.st_mode & 077) != 0 ? "open to others" : "closed to its owner",
+                      info.st_mode & 07777);
         diagnosis_remedy(doctor, "chmod 700 %s", path);
+    } else if (access(path, R_OK | W_OK | X_OK) != 0) {
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", path, strerror(errno));
+        diagnosis_remedy(doctor, "make it writable, or set GPUSHARE_DIR to another directory");
     } else {
-        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", path, view_store_trouble(status));
+        return true;
     }
+    return false;
+}
+
+static bool check_directories(struct doctor *doctor, const struct view_place *place) {
+    static const char *const below[] = {"", "/procs", "/regions", "/names"};
+    char path[2 * GPS_STORE_PATH];
+    bool good = check_one(doctor, place->root);
+    for (size_t i = 0; i < 4 && good; i++) {
+        snprintf(path, sizeof(path), "%s/%s%s", place->root, place->name_space, below[i]);
+        good = check_one(doctor, path);
+    }
+    return good;
+}
+
+static void warn_of_odd(void *arg, const char *directory, const char *name) {
+    struct doctor *doctor = arg;
+    diagnosis_add(doctor, DOCTOR_WARN, "directory", "%s/%s is no file of gpushare's and is skipped",
+                  directory, name);
+    diagnosis_remedy(doctor, "remove it: it can stand where a file of gpushare's belongs");
 }
 
 void doctor_directory(struct doctor *doctor) {
@@ -126,11 +146,18 @@ void doctor_directory(struct doctor *doctor) {
     if (!check_parent(doctor, &place, above))
         return;
     struct gps_store store;
+    if (!check_directories(doctor, &place)) {
+        check_room(doctor, above);
+        return;
+    }
     int status = view_store(&place, false, &store);
     if (status == 0 || status == -ENOENT)
         diagnosis_add(doctor, DOCTOR_OK, "directory", "%s%s; programs of uid %u share there",
                       store.path, status == 0 ? "" : " (the first program makes it)", geteuid());
     else
-        explain_refusal(doctor, &place, status);
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place.root,
+                      view_store_trouble(status));
+    if (status == 0)
+        gps_odd_each(&store, warn_of_odd, doctor);
     check_room(doctor, above);
 }

@@ -69,9 +69,8 @@ static int adopt(struct keeper *keeper) {
     const uint64_t end = gps_clock_monotonic() + PATIENCE;
     struct gps_gc_counts counts;
     for (;;) {
-        int status = gps_store_gc(&keeper->store, false, &counts);
-        if (status == 0)
-            status = kept_regions_adopt(&keeper->kept, gps_clock_monotonic());
+        gps_store_gc(&keeper->store, false, &counts); /* what it cannot remove hinders nobody */
+        int status = kept_regions_adopt(&keeper->kept, gps_clock_monotonic());
         if (status != -EAGAIN || gps_clock_monotonic() >= end)
             return status == -EAGAIN ? -EBUSY : status;
         wait_to_retry();

@@ -42,7 +42,7 @@ static void print_size(const struct gps_rule *rule) {
 }
 
 static void print_index(const struct gps_rule *rule) {
-    if (rule->index_max != UINT64_MAX)
+    if (rule->index_max != UINT64_MAX || rule->index_min == UINT64_MAX)
         print_key("index", "%s", printable_indices_value(rule->index_min, rule->index_max).text);
     else if (rule->index_min == 0)
         print_key("index", "every one");

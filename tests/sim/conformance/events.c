@@ -22,6 +22,7 @@ static void creating(struct peer *a) {
     check("  its handle", 400, peer_do(a, OP_EVENT_GET, a->last.n[0], 0, 0));
     check("create with flags 2", 0, peer_do(a, OP_EVENT, 2, 0, 0));
     check("  its handle", 400, peer_do(a, OP_EVENT_GET, a->last.n[0], 0, 0));
+    check("the handle of a null event", 1, peer_do(a, OP_EVENT_GET, 0, 0, 0));
     check_row("E2");
     check("create with flags 4", 1, peer_do(a, OP_EVENT, 4, 0, 0));
 }

@@ -106,7 +106,9 @@ CUresult CUDAAPI cuIpcCloseMemHandle(CUdeviceptr pointer) {
 CUresult CUDAAPI cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
     CUcontext context;
     CUresult result = context_current(&context);
-    return result ? result : event_export(event, handle);
+    if (result)
+        return result;
+    return event ? event_export(event, handle) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
