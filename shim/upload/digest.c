@@ -29,6 +29,9 @@
 
 enum { WINDOW = 4 /* chunks */ };
 
+/* Of a piece that is read back, 8 chunks. Two of its threads hash as fast as any link reads. */
+enum { CHUNKS_A_THREAD = 4, PIECES = GPS_DIGEST_STAGE / GPS_DIGEST_PIECE };
+
 struct work {
     const uint8_t *bytes;
     uint64_t size;
@@ -106,4 +109,51 @@ size_t gps_digest_compare(const void *bytes, uint64_t size, const uint64_t *expe
     run(&work);
     gps_pool_join(&crew);
     return work.unreadable ? GPS_DIGEST_UNREADABLE : work.differs;
+}
+
+/* --- what is read back piece by piece --- */
+
+struct piece {
+    struct gps_pool crew;
+    const uint8_t *bytes;
+    uint64_t size;
+    uint64_t *hashes;
+    _Atomic uint64_t next; /* offset of a chunk */
+};
+
+static void hash(void *arg) {
+    struct piece *piece = arg;
+    uint64_t at;
+    while ((at = atomic_fetch_add(&piece->next, GPS_HASH_CHUNK)) < piece->size) {
+        const uint64_t left = piece->size - at;
+        piece->hashes[at / GPS_HASH_CHUNK] =
+            gps_digest_chunk(piece->bytes + at, left < GPS_HASH_CHUNK ? left : GPS_HASH_CHUNK);
+    }
+}
+
+static void finish(struct piece *piece) {
+    hash(piece);
+    gps_pool_join(&piece->crew);
+}
+
+/* The reader hashes, too, while it has nowhere to read to. */
+bool gps_digest_read(gps_digest_read_fn *read, void *arg, uint8_t *stage, uint64_t size,
+                     uint64_t *hashes) {
+    struct piece pieces[PIECES] = {0};
+    bool done = true;
+    for (uint64_t at = 0; done && at < size; at += GPS_DIGEST_PIECE) {
+        struct piece *piece = &pieces[at / GPS_DIGEST_PIECE % PIECES];
+        uint8_t *to = stage + at % GPS_DIGEST_STAGE;
+        const uint64_t length = size - at < GPS_DIGEST_PIECE ? size - at : GPS_DIGEST_PIECE;
+        finish(piece);
+        done = read(arg, to, at, length);
+        *piece = (struct piece){.crew = {.work = hash, .arg = piece},
+                                .bytes = to,
+                                .size = done ? length : 0,
+                                .hashes = hashes + at / GPS_HASH_CHUNK};
+        gps_pool_call(&piece->crew, (size_t)(piece->size / GPS_HASH_CHUNK) / CHUNKS_A_THREAD);
+    }
+    for (unsigned i = 0; i < PIECES; i++)
+        finish(&pieces[i]);
+    return done;
 }
