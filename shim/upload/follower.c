@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "audit/reporter.h"
@@ -25,7 +24,7 @@ enum verdict {
     EQUAL,      /* the bytes are there */
     DIFFERENT,  /* or it cannot be known: the mapping becomes private; finding and detail say why */
     UNREADABLE, /* the driver's to say what is wrong with the source */
-    CHANGED,    /* the region was written again meanwhile: look once more */
+    AGAIN,      /* it is not READY yet, or was written meanwhile: look once more */
 };
 
 /* One write on its way. */
@@ -63,21 +62,23 @@ static uint64_t patience_of(struct gps_upload *upload) {
     return until;
 }
 
-static bool creator_ended(const struct look *look) {
-    return gps_lease_probe(gps_membership_store(), &look->upload->creator) == GPS_DEAD;
-}
-
-enum readiness { READY, NOT_YET, NEVER };
-
-static enum readiness ask(struct look *look) {
+/* EQUAL: it is READY. Without its record it cannot be known whether all of it had been written,
+ * unless we waited. */
+static enum verdict ask(struct look *look) {
+    static const char *const why[2][2] = {
+        {"has freed it, or gave it up before all of it was written",
+         "gave it up before all of it was written"},
+        {"ended, and it is kept no longer", "ended before all of it was written"}};
     struct gps_region_record *record = &look->record;
     const int status = gps_region_read(gps_membership_store(), &look->upload->region, record, NULL);
-    if (status == -ENOENT || (status == 0 && gps_record_over(record)))
-        return NEVER;
-    if (status == 0 && record->status.state == GPS_STATE_READY)
-        return READY;
-    look->waited = true;
-    return creator_ended(look) ? NEVER : NOT_YET;
+    const bool over = status == -ENOENT || (status == 0 && gps_record_over(record));
+    if (!over && status == 0 && record->status.state == GPS_STATE_READY)
+        return EQUAL;
+    const bool dead = gps_lease_probe(gps_membership_store(), &look->upload->creator) == GPS_DEAD;
+    look->waited |= !over;
+    return over || dead
+               ? differ(look, GPS_SHARE_FALLBACK, "its creator %s", why[dead][look->waited])
+               : AGAIN;
 }
 
 static enum verdict timed_out(struct look *look) {
@@ -87,30 +88,20 @@ static enum verdict timed_out(struct look *look) {
     return differ(look, GPS_SHARE_TIMEOUT, "all of it was not written within %s", wait);
 }
 
-/* Without its record it cannot be known whether all of it had been written, unless we waited. */
-static enum verdict never(struct look *look) {
-    static const char *const why[2][2] = {
-        {"has freed it, or gave it up before all of it was written",
-         "gave it up before all of it was written"},
-        {"ended, and it is kept no longer", "ended before all of it was written"}};
-    return differ(look, GPS_SHARE_FALLBACK, "its creator %s",
-                  why[creator_ended(look)][look->waited]);
-}
-
 static enum verdict wait_ready(struct look *look) {
     struct gps_watch watch;
-    enum readiness readiness = ask(look);
-    if (readiness == NOT_YET) {
-        const uint64_t until = patience_of(look->upload);
-        gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
-        uint64_t now = gps_clock_monotonic();
-        while ((readiness = ask(look)) == NOT_YET && now < until) {
-            gps_watch_wait(&watch, until - now);
-            now = gps_clock_monotonic();
-        }
-        gps_watch_close(&watch);
+    enum verdict verdict = ask(look);
+    if (verdict != AGAIN)
+        return verdict;
+    const uint64_t until = patience_of(look->upload);
+    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
+    uint64_t now = gps_clock_monotonic();
+    while ((verdict = ask(look)) == AGAIN && now < until) {
+        gps_watch_wait(&watch, until - now);
+        now = gps_clock_monotonic();
     }
-    return readiness == READY ? EQUAL : readiness == NOT_YET ? timed_out(look) : never(look);
+    gps_watch_close(&watch);
+    return verdict == AGAIN ? timed_out(look) : verdict;
 }
 
 /* --- comparing --- */
@@ -142,12 +133,12 @@ static enum verdict compare_bytes(struct look *look, uint64_t at, uint64_t end) 
     if (!gps_digest_readable(source(look, at), end - at))
         return UNREADABLE;
     const uint64_t room = end - at < GPS_HASH_CHUNK ? end - at : GPS_HASH_CHUNK;
-    uint8_t *there = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (there == MAP_FAILED)
+    uint8_t *there = malloc(room);
+    if (!there)
         return differ(look, GPS_SHARE_FALLBACK, "there is no memory to compare it in");
     for (; verdict == EQUAL && at < end; at += room)
         verdict = compare_piece(look, at, end - at < room ? end - at : room, there);
-    munmap(there, room);
+    free(there);
     return verdict;
 }
 
@@ -198,7 +189,7 @@ static enum verdict compare(struct look *look) {
             ? differ(look, GPS_SHARE_FALLBACK, "its hashes cannot be read")
             : compare_with(look, hashes);
     free(hashes);
-    return verdict == UNREADABLE || still_ready(look) ? verdict : CHANGED;
+    return verdict == UNREADABLE || still_ready(look) ? verdict : AGAIN;
 }
 
 /* --- deciding --- */
@@ -243,12 +234,11 @@ static enum verdict examine(struct look *look) {
     enum verdict verdict;
     if (why)
         return differ(look, GPS_SHARE_FALLBACK, "%s", why);
-    while ((verdict = examine_once(look)) == CHANGED && gps_clock_monotonic() < until)
+    while ((verdict = examine_once(look)) == AGAIN && gps_clock_monotonic() < until)
         nanosleep(&breath, NULL);
-    return verdict != CHANGED
-               ? verdict
-               : differ(look, GPS_SHARE_TIMEOUT,
-                        "its creator wrote it again and again while it was compared");
+    return verdict != AGAIN ? verdict
+                            : differ(look, GPS_SHARE_TIMEOUT,
+                                     "its creator wrote it again and again while it was compared");
 }
 
 /* The region is held no longer; the import stays in the registry, for its close. */

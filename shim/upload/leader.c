@@ -76,6 +76,8 @@ void gps_leader_reset(void) {
 
 /* NULL, or why not. */
 static const char *publish_hashes(const struct gps_upload *upload, uint64_t *hashes) {
+    if (!hashes)
+        return "there is no memory for its hashes";
     if (gps_ops->synchronize() != GPS_OK || !hash_all(upload, hashes))
         return "all of it is written, but it could not be read back; importers stay private";
     if (gps_region_set_hashes(gps_membership_store(), &upload->region, gps_process_self(),
@@ -91,7 +93,7 @@ static const char *publish(const struct gps_upload *upload) {
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
     uint64_t *hashes = malloc((size_t)gps_hashes_count(upload->size) * sizeof(*hashes));
-    const char *why = hashes ? publish_hashes(upload, hashes) : "there is no memory for its hashes";
+    const char *why = publish_hashes(upload, hashes);
     free(hashes);
     gps_scope_end(&scope);
     return why;

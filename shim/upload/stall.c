@@ -67,21 +67,18 @@ static void let_go(const struct gps_upload *upload) {
     alloc.region->slot = GPS_NO_SLOT;
 }
 
-static bool drop(const struct gps_upload *upload) {
-    const int status = gps_keeper_drop(gps_membership_store(), NULL, &upload->region,
-                                       gps_process_self(), GPS_KEEPER_WAIT);
-    if (status < 0 && status != -ENOENT)
-        return false;
-    let_go(upload);
-    report(upload);
-    return true;
-}
-
 static void give_up(struct gps_upload *upload) {
     const uint64_t now = gps_clock_monotonic();
     gps_upload_claim(upload);
-    if (is_stalled(&now, upload) && drop(upload))
+    const int status = is_stalled(&now, upload)
+                           ? gps_keeper_drop(gps_membership_store(), NULL, &upload->region,
+                                             gps_process_self(), GPS_KEEPER_WAIT)
+                           : -EAGAIN;
+    if (status >= 0 || status == -ENOENT) {
+        let_go(upload);
+        report(upload);
         upload->phase = GPS_UPLOAD_PRIVATE;
+    }
     gps_upload_release(upload);
 }
 
