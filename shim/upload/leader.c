@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "audit/reporter.h"
 #include "digest.h"
 #include "hashes.h"
 #include "keeper/keeper_client.h"
