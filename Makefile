@@ -78,7 +78,7 @@ endif
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,util config directory keeper log stack registry,$(call room,$(name))) \
 	$(patsubst %,$(BUILD)/shim/%.o,process/thread process/watch audit/policy \
-	$(addprefix upload/,coverage worker_pool digest digest_avx2 hashes readback))
+	$(addprefix upload/,coverage worker_pool digest digest_avx2 hashes))
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)

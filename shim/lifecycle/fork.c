@@ -19,7 +19,7 @@
 #include "registry/registry.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
-#include "upload/staging_buffer.h"
+#include "upload/leader.h"
 #include "upload/stall.h"
 #include "upload/upload.h"
 #include "upload/worker_pool.h"
@@ -51,9 +51,9 @@
     FORGETS(mapping, gps_mapping_reset)                                                            \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
-    FORGETS(staging_buffer, gps_staging_reset)                                                     \
     FORGETS(upload, gps_upload_reset)                                                              \
     FORGETS(stall, gps_stall_reset)                                                                \
+    FORGETS(leader, gps_leader_reset)                                                              \
     FORGETS(write, gps_write_reset)                                                                \
     FORGETS(export, gps_export_reset)                                                              \
     FORGETS(close_before_free, gps_deferred_reset)                                                 \

@@ -3,36 +3,26 @@
 
 #include <string.h>
 
-/* The first range that ends at or behind `at`: the first that a range beginning there can touch. */
-static unsigned first_touching(const struct gps_coverage *coverage, uint64_t at) {
-    unsigned i = 0;
-    while (i < coverage->count && coverage->ranges[i].end < at)
-        i++;
-    return i;
-}
-
-static void replace(struct gps_coverage *coverage, unsigned first, unsigned last,
-                    struct gps_range with) {
-    memmove(&coverage->ranges[first + 1], &coverage->ranges[last],
-            (coverage->count - last) * sizeof(with));
-    coverage->ranges[first] = with;
-    coverage->count = coverage->count - (last - first) + 1;
-}
-
+/* The new range takes the place of those from `first` to before `last` that it meets or touches. */
 bool gps_coverage_add(struct gps_coverage *coverage, uint64_t begin, uint64_t end) {
-    struct gps_range merged = {begin, end};
-    const unsigned first = first_touching(coverage, begin);
+    struct gps_range *const all = coverage->ranges;
+    unsigned first = 0;
+    while (first < coverage->count && all[first].end < begin)
+        first++;
     unsigned last = first;
+    while (last < coverage->count && all[last].begin <= end)
+        last++;
     if (begin >= end)
         return true;
-    for (; last < coverage->count && coverage->ranges[last].begin <= end; last++) {
-        const struct gps_range *met = &coverage->ranges[last];
-        merged.begin = met->begin < merged.begin ? met->begin : merged.begin;
-        merged.end = met->end > merged.end ? met->end : merged.end;
-    }
     if (first == last && coverage->count == GPS_COVERAGE_RANGES)
         return false;
-    replace(coverage, first, last, merged);
+    if (first < last && all[first].begin < begin)
+        begin = all[first].begin;
+    if (first < last && all[last - 1].end > end)
+        end = all[last - 1].end;
+    memmove(&all[first + 1], &all[last], (coverage->count - last) * sizeof(*all));
+    all[first] = (struct gps_range){begin, end};
+    coverage->count = coverage->count - (last - first) + 1;
     return true;
 }
 

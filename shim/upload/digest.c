@@ -20,22 +20,23 @@
 #endif
 #include <unistd.h>
 
-#include "hashes.h"
 #include "worker_pool.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
 
-enum { WINDOW = 4 /* chunks */ };
+#define WINDOW (4 * GPS_HASH_CHUNK)
+enum { PIECES = GPS_DIGEST_STAGE / GPS_DIGEST_PIECE };
 
 struct work {
+    struct gps_pool crew;
     const uint8_t *bytes;
     uint64_t size;
-    size_t count;
-    const uint64_t *expected;
-    _Atomic size_t next;    /* chunk */
-    _Atomic size_t differs; /* the first that does */
+    uint64_t *made;           /* the hashes, or NULL: they are compared */
+    const uint64_t *expected; /* then */
+    _Atomic uint64_t next;    /* offset of a window */
+    _Atomic size_t differs;   /* the first chunk that does */
     _Atomic bool unreadable;
 };
 
@@ -67,21 +68,22 @@ static void note_difference(struct work *work, size_t chunk) {
     }
 }
 
-static uint64_t until(const struct work *work, size_t chunk) {
-    const uint64_t end = chunk * GPS_HASH_CHUNK;
-    return end < work->size ? end : work->size;
+static uint64_t at_most(uint64_t length, uint64_t most) {
+    return length < most ? length : most;
 }
 
-static void compare_window(struct work *work, size_t first) {
-    const uint64_t begin = until(work, first), end = until(work, first + WINDOW);
-    if (!gps_digest_readable(work->bytes + begin, end - begin)) {
+static void do_window(struct work *work, uint64_t at) {
+    const uint64_t end = at + at_most(work->size - at, WINDOW);
+    if (!work->made && !gps_digest_readable(work->bytes + at, end - at)) {
         atomic_store(&work->unreadable, true);
         return;
     }
-    for (size_t chunk = first; until(work, chunk) < end; chunk++) {
-        const uint64_t at = until(work, chunk);
-        if (gps_digest_chunk(work->bytes + at, until(work, chunk + 1) - at) !=
-            work->expected[chunk]) {
+    for (; at < end; at += GPS_HASH_CHUNK) {
+        const size_t chunk = at / GPS_HASH_CHUNK;
+        const uint64_t hash = gps_digest_chunk(work->bytes + at, at_most(end - at, GPS_HASH_CHUNK));
+        if (work->made) {
+            work->made[chunk] = hash;
+        } else if (hash != work->expected[chunk]) {
             note_difference(work, chunk);
             return;
         }
@@ -91,22 +93,47 @@ static void compare_window(struct work *work, size_t first) {
 /* Windows behind a difference need no look. */
 static void run(void *arg) {
     struct work *work = arg;
-    size_t chunk;
-    while ((chunk = atomic_fetch_add(&work->next, WINDOW)) < work->count &&
-           chunk < atomic_load(&work->differs) && !atomic_load(&work->unreadable))
-        compare_window(work, chunk);
+    uint64_t at;
+    while ((at = atomic_fetch_add(&work->next, WINDOW)) < work->size &&
+           at / GPS_HASH_CHUNK < atomic_load(&work->differs) && !atomic_load(&work->unreadable))
+        do_window(work, at);
+}
+
+/* `others`: of the windows, those that are not for the caller. */
+static void start(struct work *work, uint64_t others) {
+    work->crew = (struct gps_pool){.work = run, .arg = work};
+    work->differs = GPS_DIGEST_EQUAL;
+    gps_pool_call(&work->crew, (size_t)others);
+}
+
+static void finish(struct work *work) {
+    run(work);
+    gps_pool_join(&work->crew);
 }
 
 size_t gps_digest_compare(const void *bytes, uint64_t size, const uint64_t *expected) {
-    struct work work = {.bytes = bytes,
-                        .size = size,
-                        .count = (size_t)gps_hashes_count(size),
-                        .expected = expected,
-                        .differs = GPS_DIGEST_EQUAL};
-    struct gps_pool crew = {.work = run, .arg = &work};
-    const size_t windows = work.count / WINDOW;
-    gps_pool_call(&crew, windows ? windows - 1 : 0);
-    run(&work);
-    gps_pool_join(&crew);
+    struct work work = {.bytes = bytes, .size = size, .expected = expected};
+    start(&work, size < WINDOW ? 0 : size / WINDOW - 1);
+    finish(&work);
     return work.unreadable ? GPS_DIGEST_UNREADABLE : work.differs;
+}
+
+/* The reader hashes, too, while it has nowhere to read to. */
+bool gps_digest_read(gps_digest_read_fn *read, void *arg, uint8_t *stage, uint64_t size,
+                     uint64_t *hashes) {
+    struct work pieces[PIECES] = {0};
+    bool done = true;
+    for (uint64_t at = 0; done && at < size; at += GPS_DIGEST_PIECE) {
+        struct work *piece = &pieces[at / GPS_DIGEST_PIECE % PIECES];
+        uint8_t *to = stage + at % GPS_DIGEST_STAGE;
+        const uint64_t length = at_most(size - at, GPS_DIGEST_PIECE);
+        finish(piece);
+        done = read(arg, to, at, length);
+        *piece = (struct work){
+            .bytes = to, .size = done ? length : 0, .made = hashes + at / GPS_HASH_CHUNK};
+        start(piece, piece->size / WINDOW);
+    }
+    for (unsigned i = 0; i < PIECES; i++)
+        finish(&pieces[i]);
+    return done;
 }

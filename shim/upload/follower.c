@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "audit/reporter.h"
@@ -25,7 +24,7 @@ enum verdict {
     EQUAL,      /* the bytes are there */
     DIFFERENT,  /* or it cannot be known: the mapping becomes private; finding and detail say why */
     UNREADABLE, /* the driver's to say what is wrong with the source */
-    CHANGED,    /* the region was written again meanwhile: look once more */
+    AGAIN,      /* it is not READY yet, or was written meanwhile: look once more */
 };
 
 /* One write on its way. */
@@ -39,101 +38,76 @@ struct look {
     char detail[192];
 };
 
-static enum verdict differ(struct look *look, enum gps_finding finding, const char *detail) {
+/* That the allocation is private from now on is added to the detail. */
+__attribute__((format(printf, 3, 4))) static enum verdict
+differ(struct look *look, enum gps_finding finding, const char *detail, ...) {
     struct gps_text text = GPS_TEXT(look->detail);
+    va_list args;
+    va_start(args, detail);
     look->finding = finding;
-    gps_text_str(&text, detail);
+    gps_text_addv(&text, detail, args);
+    va_end(args);
+    gps_text_str(&text, "; the allocation is private from now on");
     return DIFFERENT;
 }
 
 /* --- waiting until the region is READY --- */
 
 static uint64_t patience_of(struct gps_upload *upload) {
-    gps_upload_lock();
+    gps_upload_claim(upload);
     if (!upload->until)
         upload->until = gps_clock_monotonic() + upload->wait;
     const uint64_t until = upload->until;
-    gps_upload_unlock();
+    gps_upload_release(upload);
     return until;
 }
 
-enum readiness { READY, NOT_YET, NEVER };
-
-static enum readiness ask(struct look *look) {
+/* EQUAL: it is READY. Without its record it cannot be known whether all of it had been written,
+ * unless we waited. */
+static enum verdict ask(struct look *look) {
+    static const char *const why[2][2] = {
+        {"has freed it, or gave it up before all of it was written",
+         "gave it up before all of it was written"},
+        {"ended, and it is kept no longer", "ended before all of it was written"}};
     struct gps_region_record *record = &look->record;
     const int status = gps_region_read(gps_membership_store(), &look->upload->region, record, NULL);
-    if (status == -ENOENT || (status == 0 && gps_record_over(record)))
-        return NEVER;
-    if (status == 0 && record->status.state == GPS_STATE_READY)
-        return READY;
-    look->waited = true;
-    return gps_lease_probe(gps_membership_store(), &look->upload->creator) == GPS_DEAD ? NEVER
-                                                                                       : NOT_YET;
+    const bool over = status == -ENOENT || (status == 0 && gps_record_over(record));
+    if (!over && status == 0 && record->status.state == GPS_STATE_READY)
+        return EQUAL;
+    const bool dead = gps_lease_probe(gps_membership_store(), &look->upload->creator) == GPS_DEAD;
+    look->waited |= !over;
+    return over || dead
+               ? differ(look, GPS_SHARE_FALLBACK, "its creator %s", why[dead][look->waited])
+               : AGAIN;
 }
 
 static enum verdict timed_out(struct look *look) {
-    differ(look, GPS_SHARE_TIMEOUT, "all of it was not written within ");
-    struct gps_text text = gps_text_on(look->detail + strlen(look->detail),
-                                       sizeof(look->detail) - strlen(look->detail));
+    char wait[32];
+    struct gps_text text = GPS_TEXT(wait);
     gps_text_duration(&text, look->upload->wait);
-    gps_text_str(&text, "; the allocation is private from now on");
-    return DIFFERENT;
-}
-
-/* Without its record it cannot be known whether all of it had been written, unless we waited. */
-static enum verdict never(struct look *look) {
-    const bool dead = gps_lease_probe(gps_membership_store(), &look->upload->creator) == GPS_DEAD;
-    return differ(look, GPS_SHARE_FALLBACK,
-                  dead ? look->waited
-                             ? "its creator ended before all of it was written; the allocation is "
-                               "private from now on"
-                             : "its creator ended, and it is kept no longer; the allocation is "
-                               "private from now on"
-                  : look->waited
-                      ? "its creator gave it up before all of it was written; the allocation is "
-                        "private from now on"
-                      : "its creator has freed it, or gave it up before all of it was written; the "
-                        "allocation is private from now on");
+    return differ(look, GPS_SHARE_TIMEOUT, "all of it was not written within %s", wait);
 }
 
 static enum verdict wait_ready(struct look *look) {
     struct gps_watch watch;
-    enum readiness readiness = ask(look);
-    if (readiness == NOT_YET) {
-        const uint64_t until = patience_of(look->upload);
-        gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
-        uint64_t now = gps_clock_monotonic();
-        while ((readiness = ask(look)) == NOT_YET && now < until) {
-            gps_watch_wait(&watch, until - now);
-            now = gps_clock_monotonic();
-        }
-        gps_watch_close(&watch);
+    enum verdict verdict = ask(look);
+    if (verdict != AGAIN)
+        return verdict;
+    const uint64_t until = patience_of(look->upload);
+    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS | GPS_WATCH_REGIONS);
+    uint64_t now = gps_clock_monotonic();
+    while ((verdict = ask(look)) == AGAIN && now < until) {
+        gps_watch_wait(&watch, until - now);
+        now = gps_clock_monotonic();
     }
-    if (readiness == READY)
-        return EQUAL;
-    return readiness == NOT_YET ? timed_out(look) : never(look);
+    gps_watch_close(&watch);
+    return verdict == AGAIN ? timed_out(look) : verdict;
 }
 
 /* --- comparing --- */
 
 static const uint8_t *source(const struct look *look, uint64_t at) {
     return (const uint8_t *)look->write->from + (at - look->begin);
-}
-
-static enum verdict mismatch(struct look *look, uint64_t at, uint8_t there, uint8_t here) {
-    static const char digits[] = "0123456789abcdef";
-    const char bytes[] = {digits[there >> 4], digits[there & 15], 0,
-                          digits[here >> 4],  digits[here & 15],  0};
-    struct gps_text text = GPS_TEXT(look->detail);
-    look->finding = GPS_SHARE_MISMATCH;
-    gps_text_str(&text, "other bytes are uploaded than the region holds: at offset ");
-    gps_text_dec(&text, at);
-    gps_text_str(&text, " it has ");
-    gps_text_str(&text, bytes);
-    gps_text_str(&text, ", the upload ");
-    gps_text_str(&text, bytes + 3);
-    gps_text_str(&text, "; the allocation is private from now on");
-    return DIFFERENT;
 }
 
 static enum verdict compare_piece(struct look *look, uint64_t at, uint64_t size, uint8_t *there) {
@@ -145,7 +119,10 @@ static enum verdict compare_piece(struct look *look, uint64_t at, uint64_t size,
     size_t i = 0;
     while (i + 1 < size && there[i] == here[i])
         i++;
-    return mismatch(look, at + i, there[i], here[i]);
+    return differ(look, GPS_SHARE_MISMATCH,
+                  "other bytes are uploaded than the region holds: at offset %lu it has %02x, the "
+                  "upload %02x",
+                  at + i, there[i], here[i]);
 }
 
 /* Byte by byte: what is no whole chunk, and a chunk that differs. */
@@ -156,12 +133,12 @@ static enum verdict compare_bytes(struct look *look, uint64_t at, uint64_t end) 
     if (!gps_digest_readable(source(look, at), end - at))
         return UNREADABLE;
     const uint64_t room = end - at < GPS_HASH_CHUNK ? end - at : GPS_HASH_CHUNK;
-    uint8_t *there = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (there == MAP_FAILED)
+    uint8_t *there = malloc(room);
+    if (!there)
         return differ(look, GPS_SHARE_FALLBACK, "there is no memory to compare it in");
     for (; verdict == EQUAL && at < end; at += room)
         verdict = compare_piece(look, at, end - at < room ? end - at : room, there);
-    munmap(there, room);
+    free(there);
     return verdict;
 }
 
@@ -212,7 +189,7 @@ static enum verdict compare(struct look *look) {
             ? differ(look, GPS_SHARE_FALLBACK, "its hashes cannot be read")
             : compare_with(look, hashes);
     free(hashes);
-    return verdict == UNREADABLE || still_ready(look) ? verdict : CHANGED;
+    return verdict == UNREADABLE || still_ready(look) ? verdict : AGAIN;
 }
 
 /* --- deciding --- */
@@ -227,54 +204,41 @@ static bool is_from_host(const struct gps_write *write, bool *pinned) {
 }
 
 static enum verdict examine_once(struct look *look) {
-    const struct gps_upload *upload = look->upload;
     const enum verdict ready = wait_ready(look);
     if (ready != EQUAL)
         return ready;
     if (look->end > look->record.status.written)
-        return differ(look, GPS_SHARE_FALLBACK,
-                      "more is uploaded than its creator wrote; the allocation is private from now "
-                      "on");
-    return upload->verify ? compare(look) : EQUAL;
+        return differ(look, GPS_SHARE_FALLBACK, "more is uploaded than its creator wrote");
+    return look->upload->verify ? compare(look) : EQUAL;
+}
+
+/* NULL, or why this write cannot be compared. */
+static const char *obstacle(const struct look *look) {
+    const struct gps_write *write = look->write;
+    bool pinned;
+    if (!look->upload->uploaded)
+        return "its creator's rule does not say upload = once";
+    if (!is_from_host(write, &pinned))
+        return "it is written by something else than a copy from the host";
+    if (write->ordered && gps_ops->capturing(write->stream))
+        return "a copy into it is part of a graph";
+    if (pinned && look->upload->verify && gps_ops->stream_wait(write->stream) != GPS_OK)
+        return "what is uploaded could not be waited for";
+    return NULL;
 }
 
 static enum verdict examine(struct look *look) {
-    bool pinned;
-    if (!look->upload->uploaded)
-        return differ(look, GPS_SHARE_FALLBACK,
-                      "its creator's rule does not say upload = once; the allocation is private "
-                      "from now on");
-    if (!is_from_host(look->write, &pinned))
-        return differ(look, GPS_SHARE_FALLBACK,
-                      "it is written by something else than a copy from the host; the allocation "
-                      "is private from now on");
-    if (look->write->ordered && gps_ops->capturing(look->write->stream))
-        return differ(look, GPS_SHARE_FALLBACK,
-                      "a copy into it is part of a graph; the allocation is private from now on");
-    if (pinned && look->upload->verify && gps_ops->stream_wait(look->write->stream) != GPS_OK)
-        return differ(look, GPS_SHARE_FALLBACK,
-                      "what is uploaded could not be waited for; the allocation is private from "
-                      "now on");
+    const char *why = obstacle(look);
     const uint64_t until = gps_clock_monotonic() + look->upload->wait;
     const struct timespec breath = {.tv_nsec = 1000000};
     enum verdict verdict;
-    while ((verdict = examine_once(look)) == CHANGED && gps_clock_monotonic() < until)
+    if (why)
+        return differ(look, GPS_SHARE_FALLBACK, "%s", why);
+    while ((verdict = examine_once(look)) == AGAIN && gps_clock_monotonic() < until)
         nanosleep(&breath, NULL);
-    return verdict != CHANGED
-               ? verdict
-               : differ(look, GPS_SHARE_TIMEOUT,
-                        "its creator wrote it again and again while it was compared; "
-                        "the allocation is private from now on");
-}
-
-static void report(const struct look *look) {
-    const struct gps_party creator = {.owner = look->upload->creator};
-    struct gps_report said = gps_report_new(look->finding);
-    gps_upload_describe(look->upload, &said);
-    said.detail = look->detail;
-    said.others = &creator;
-    said.other_count = 1;
-    gps_report_send(&said);
+    return verdict != AGAIN ? verdict
+                            : differ(look, GPS_SHARE_TIMEOUT,
+                                     "its creator wrote it again and again while it was compared");
 }
 
 /* The region is held no longer; the import stays in the registry, for its close. */
@@ -288,33 +252,27 @@ static void let_go(const struct gps_upload *upload) {
     gps_vmm_region_released(&upload->region);
 }
 
-/* Once: a thread that comes second finds it done. */
+/* Once: a thread that comes second finds it done. Where it fails the program gets the code. */
 static int make_private(const struct look *look) {
     struct gps_upload *upload = look->upload;
     int code = GPS_OK;
-    gps_upload_lock();
     gps_upload_claim(upload);
     if (upload->phase != GPS_UPLOAD_PRIVATE) {
-        gps_upload_unlock();
         code = gps_mapping_privatise(upload->pointer);
-        if (code == GPS_OK) { /* else the program gets the code */
+        if (code == GPS_OK) {
             let_go(upload);
-            report(look);
-        }
-        gps_upload_lock();
-        if (code == GPS_OK)
+            gps_upload_report(upload, look->finding, look->detail);
             upload->phase = GPS_UPLOAD_PRIVATE;
+        }
     }
     gps_upload_release(upload);
-    gps_upload_unlock();
     return code;
 }
 
 static bool is_private(struct gps_upload *upload) {
-    gps_upload_lock();
-    gps_upload_settle(upload);
+    gps_upload_claim(upload);
     const bool private = upload->phase == GPS_UPLOAD_PRIVATE;
-    gps_upload_unlock();
+    gps_upload_release(upload);
     return private;
 }
 

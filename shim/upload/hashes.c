@@ -2,16 +2,14 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define _GNU_SOURCE
+#include "hashes.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "directory/file.h"
-#include "directory/ownership.h"
 #include "directory/region.h"
-#include "hashes.h"
 
 static uint64_t header_sum(const struct gps_region_hashes *header) {
     return XXH3_64bits(header, offsetof(struct gps_region_hashes, checksum));
@@ -42,8 +40,9 @@ const char *gps_hashes_check(const struct gps_region_hashes *header, uint64_t si
         return "size field does not match";
     if (header->checksum != header_sum(header))
         return "checksum does not match";
-    if (size < sizeof(*header) || (size - sizeof(*header)) % sizeof(uint64_t) != 0 ||
-        (size - sizeof(*header)) / sizeof(uint64_t) != gps_hashes_count(header->written))
+    const uint64_t tail = size - sizeof(*header);
+    if (size < sizeof(*header) || tail % sizeof(uint64_t) != 0 ||
+        tail / sizeof(uint64_t) != gps_hashes_count(header->written))
         return "size of the file does not match";
     return NULL;
 }
@@ -54,47 +53,30 @@ const char *gps_hashes_check_sum(const struct gps_region_hashes *header, const u
                : "checksum of the hashes does not match";
 }
 
-static void name_of(const struct gps_id *id, char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)]) {
-    gps_id_format(id, name);
-    memcpy(name + GPS_ID_HEX - 1, GPS_HASHES_SUFFIX, sizeof(GPS_HASHES_SUFFIX));
-}
-
-static int write_all(int at, const char *temp, const struct gps_region_hashes *header,
-                     const uint64_t *hashes) {
-    int fd = gps_file_create(at, temp);
-    int status;
-
-    if (fd < 0)
-        return fd;
-    status = gps_file_write(fd, header, sizeof(*header), 0);
-    if (status == 0)
-        status = gps_file_write(fd, hashes, bytes_of(header->written), sizeof(*header));
-    close(fd);
-    return status;
+static int write_all(int fd, const struct gps_region_hashes *header, const uint64_t *hashes) {
+    const int status = gps_file_room(fd);
+    const int wrote = status < 0 ? status : gps_file_write(fd, header, sizeof(*header), 0);
+    return wrote < 0 ? wrote
+                     : gps_file_write(fd, hashes, bytes_of(header->written), sizeof(*header));
 }
 
 int gps_region_set_hashes(const struct gps_store *store, const struct gps_id *id,
                           const struct gps_owner *self, uint64_t written, const uint64_t *hashes) {
     struct gps_region_hashes header = {.id = *id, .written = written};
-    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
-    char temp[GPS_TEMP_NAME];
-    int at = gps_file_directory(store, "regions");
-    int status;
-
-    if (at < 0)
-        return at;
+    char name[GPS_TEMP_NAME], temp[GPS_FILE_PATH], path[GPS_FILE_PATH];
     gps_hashes_seal(&header, hashes);
-    gps_temp_format(self, temp);
-    name_of(id, name);
-    status = gps_file_room(at);
-    if (status == 0) {
-        status = write_all(at, temp, &header, hashes);
-        if (status == 0)
-            status = gps_file_rename(at, temp, name);
-        if (status < 0)
-            unlinkat(at, temp, 0);
-    }
-    close(at);
+    gps_temp_format(self, name);
+    gps_file_path(store, "regions", name, temp);
+    gps_region_path(store, id, GPS_HASHES_SUFFIX, path);
+    const int fd = gps_file_create(AT_FDCWD, temp);
+    if (fd < 0)
+        return fd;
+    int status = write_all(fd, &header, hashes);
+    close(fd);
+    if (status == 0)
+        status = gps_file_rename(AT_FDCWD, temp, path);
+    if (status < 0)
+        unlink(temp);
     return status;
 }
 
@@ -102,51 +84,36 @@ static int read_checked(int fd, uint64_t size, const struct gps_id *id, uint64_t
                         uint64_t *hashes) {
     struct gps_region_hashes header;
     ssize_t n = gps_file_read(fd, &header, sizeof(header), 0);
-
-    if (n < 0)
-        return (int)n;
-    if (n != (ssize_t)sizeof(header) || gps_hashes_check(&header, size) != NULL ||
-        !gps_id_equal(&header.id, id) || header.written != written)
-        return -EBADMSG;
-    n = gps_file_read(fd, hashes, bytes_of(written), sizeof(header));
-    if (n < 0)
-        return (int)n;
-    return (size_t)n == bytes_of(written) && gps_hashes_check_sum(&header, hashes) == NULL
-               ? 0
-               : -EBADMSG;
+    if (n == (ssize_t)sizeof(header) && !gps_hashes_check(&header, size) &&
+        gps_id_equal(&header.id, id) && header.written == written) {
+        n = gps_file_read(fd, hashes, bytes_of(written), sizeof(header));
+        if (n == (ssize_t)bytes_of(written) && !gps_hashes_check_sum(&header, hashes))
+            return 0;
+    }
+    return n < 0 ? (int)n : -EBADMSG;
 }
 
 int gps_region_read_hashes(const struct gps_store *store, const struct gps_id *id, uint64_t written,
                            uint64_t *hashes) {
     char path[GPS_FILE_PATH];
-    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
     struct stat st;
-    int fd, status;
-
-    name_of(id, name);
-    gps_file_path(store, "regions", name, path);
-    fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
+    gps_region_path(store, id, GPS_HASHES_SUFFIX, path);
+    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, NULL);
     if (fd < 0)
         return fd;
-    status = read_checked(fd, (uint64_t)st.st_size, id, written, hashes);
+    const int status = read_checked(fd, (uint64_t)st.st_size, id, written, hashes);
     close(fd);
     return status;
 }
 
 void gps_region_drop_hashes(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
-
-    name_of(id, name);
-    gps_file_path(store, "regions", name, path);
+    gps_region_path(store, id, GPS_HASHES_SUFFIX, path);
     unlink(path);
 }
 
 bool gps_region_has_hashes(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
-
-    name_of(id, name);
-    gps_file_path(store, "regions", name, path);
+    gps_region_path(store, id, GPS_HASHES_SUFFIX, path);
     return access(path, F_OK) == 0;
 }

@@ -17,3 +17,5 @@
 
 void gps_leader_begin(struct gps_upload *upload);
 void gps_leader_end(struct gps_upload *upload, const struct gps_write *write, int code);
+
+void gps_leader_reset(void); /* in a forked child, which does not have the memory it reads into */

@@ -17,24 +17,27 @@
 
 enum { PAUSES = 4 };
 
-static uint64_t longest; /* pause between two writes to a region; under the upload's lock */
+/* Pause between two writes to a region. Of two threads that set it at once either may win. */
+static _Atomic uint64_t longest;
 
 void gps_stall_begin(const struct gps_upload *upload) {
     if (!upload->wrote || upload->phase != GPS_UPLOAD_WRITING)
         return;
     const uint64_t pause = gps_clock_monotonic() - upload->wrote;
-    longest = pause > longest ? pause : longest;
+    if (pause > longest)
+        longest = pause;
 }
 
 void gps_stall_end(struct gps_upload *upload) {
     upload->wrote = gps_clock_monotonic();
 }
 
-static bool is_stalled(const struct gps_upload *upload, uint64_t now) {
-    const uint64_t slow = longest < upload->wait / PAUSES ? PAUSES * longest : upload->wait;
-    return upload->leads && !upload->busy && !upload->writers && upload->wrote &&
+static bool is_stalled(const void *now, const struct gps_upload *upload) {
+    const uint64_t pause = longest;
+    const uint64_t slow = pause < upload->wait / PAUSES ? PAUSES * pause : upload->wait;
+    return upload->leads && !upload->ended && !upload->writers && upload->wrote &&
            (upload->phase == GPS_UPLOAD_WRITING || upload->phase == GPS_UPLOAD_UNSEEN) &&
-           now - upload->wrote >= (slow > GPS_SECOND ? slow : GPS_SECOND);
+           *(const uint64_t *)now - upload->wrote >= (slow > GPS_SECOND ? slow : GPS_SECOND);
 }
 
 /* --- giving one up --- */
@@ -43,20 +46,15 @@ static bool is_stalled(const struct gps_upload *upload, uint64_t now) {
 static void report(const struct gps_upload *upload) {
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
-    struct gps_report said = gps_report_new(GPS_SHARE_FALLBACK);
     const uint64_t written = gps_coverage_total(&upload->coverage);
     if (upload->phase == GPS_UPLOAD_UNSEEN || written == upload->size)
         return;
-    gps_text_str(&text,
-                 written == gps_coverage_prefix(&upload->coverage) ? "only the first " : "only ");
-    gps_text_dec(&text, written);
-    gps_text_str(&text, " of ");
-    gps_text_dec(&text, upload->size);
-    gps_text_str(&text, " bytes were uploaded, so it is not shared; all processes have memory of "
-                        "their own");
-    gps_upload_describe(upload, &said);
-    said.detail = detail;
-    gps_report_send(&said);
+    gps_text_add(&text,
+                 "only %s%lu of %lu bytes were uploaded, so it is not shared; all processes have "
+                 "memory of their own",
+                 written == gps_coverage_prefix(&upload->coverage) ? "the first " : "", written,
+                 upload->size);
+    gps_upload_report(upload, GPS_SHARE_FALLBACK, detail);
 }
 
 /* The gps_export stays, for its free: which waits until nobody is busy with the upload. */
@@ -69,39 +67,26 @@ static void let_go(const struct gps_upload *upload) {
     alloc.region->slot = GPS_NO_SLOT;
 }
 
-static bool drop(const struct gps_upload *upload) {
-    const int status = gps_keeper_drop(gps_membership_store(), NULL, &upload->region,
-                                       gps_process_self(), GPS_KEEPER_WAIT);
-    if (status < 0 && status != -ENOENT)
-        return false;
-    let_go(upload);
-    report(upload);
-    return true;
-}
-
 static void give_up(struct gps_upload *upload) {
-    gps_upload_lock();
-    gps_upload_settle(upload);
-    if (!upload->ended && is_stalled(upload, gps_clock_monotonic())) {
-        gps_upload_claim(upload);
-        gps_upload_unlock();
-        const bool dropped = drop(upload);
-        gps_upload_lock();
-        if (dropped)
-            upload->phase = GPS_UPLOAD_PRIVATE;
-        gps_upload_release(upload);
+    const uint64_t now = gps_clock_monotonic();
+    gps_upload_claim(upload);
+    const int status = is_stalled(&now, upload)
+                           ? gps_keeper_drop(gps_membership_store(), NULL, &upload->region,
+                                             gps_process_self(), GPS_KEEPER_WAIT)
+                           : -EAGAIN;
+    if (status >= 0 || status == -ENOENT) {
+        let_go(upload);
+        report(upload);
+        upload->phase = GPS_UPLOAD_PRIVATE;
     }
-    gps_upload_unlock();
+    gps_upload_release(upload);
 }
 
 /* --- finding them --- */
 
-static bool any_stalled(void *arg, struct gps_upload *upload) {
-    return is_stalled(upload, *(const uint64_t *)arg);
-}
-
-static bool is_of(void *arg, struct gps_upload *upload) {
-    return gps_id_equal(&upload->region, arg) && is_stalled(upload, gps_clock_monotonic());
+static bool is_of(const void *region, const struct gps_upload *upload) {
+    const uint64_t now = gps_clock_monotonic();
+    return gps_id_equal(&upload->region, region) && is_stalled(&now, upload);
 }
 
 static bool look_at(void *unused, const struct gps_proc *proc) {
@@ -109,8 +94,7 @@ static bool look_at(void *unused, const struct gps_proc *proc) {
     if (gps_owner_equal(&proc->header.owner, gps_process_self()))
         return true;
     for (unsigned i = 0; i < proc->slot_count; i++) {
-        struct gps_id region = proc->slots[i].region;
-        struct gps_upload *upload = gps_upload_find(is_of, &region);
+        struct gps_upload *upload = gps_upload_find(is_of, &proc->slots[i].region);
         if (!upload)
             continue;
         give_up(upload);
@@ -120,8 +104,8 @@ static bool look_at(void *unused, const struct gps_proc *proc) {
 }
 
 static uint64_t look_for_stalled(void) {
-    uint64_t now = gps_clock_monotonic();
-    struct gps_upload *upload = gps_upload_find(any_stalled, &now);
+    const uint64_t now = gps_clock_monotonic();
+    struct gps_upload *upload = gps_upload_find(is_stalled, &now);
     if (upload) {
         gps_upload_put(upload);
         gps_proc_each(gps_membership_store(), look_at, NULL);

@@ -15,7 +15,7 @@
 
 #include "upload.h"
 
-/* With the upload's lock: a write to it begins, has ended. */
+/* Of an upload that the caller has claimed: a write to it begins, has ended. */
 void gps_stall_begin(const struct gps_upload *upload);
 void gps_stall_end(struct gps_upload *upload);
 

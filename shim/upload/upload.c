@@ -30,61 +30,57 @@ static struct gps_upload **find(uint64_t pointer) {
 
 /* --- life --- */
 
-static struct gps_upload *make(uint64_t pointer, uint64_t size, const char *name) {
-    struct gps_upload *upload = calloc(1, sizeof(*upload));
+/* Where there is no memory for it a leader's region never becomes READY, and what a follower writes
+ * fails, as it does in any read-only memory. */
+static void add(const struct gps_upload *as, const char *name) {
+    struct gps_upload *upload = malloc(sizeof(*upload));
     if (!upload)
-        return NULL;
-    upload->pointer = pointer;
-    upload->size = size;
+        return;
+    *upload = *as;
+    upload->users = 1;
     memcpy(upload->name, name, strlen(name) + 1);
-    return upload;
-}
-
-static void add(struct gps_upload *upload) {
-    gps_upload_lock();
+    pthread_mutex_lock(&state.lock);
     upload->next = *bucket_of(upload->pointer);
     *bucket_of(upload->pointer) = upload;
-    gps_upload_unlock();
+    pthread_mutex_unlock(&state.lock);
 }
 
 void gps_upload_lead(uint64_t pointer, uint64_t size, const char *name,
                      const struct gps_rule *rule) {
     struct gps_mapping vmm;
-    struct gps_upload *upload = gps_mapping_at(pointer, &vmm) ? make(pointer, size, name) : NULL;
-    if (!upload)
-        return; /* it never becomes READY; a process that waits for it says so */
-    upload->region = vmm.region;
-    upload->leads = true;
-    upload->wait = rule->wait;
-    add(upload);
+    if (gps_mapping_at(pointer, &vmm))
+        add(&(struct gps_upload){.pointer = pointer,
+                                 .size = size,
+                                 .region = vmm.region,
+                                 .leads = true,
+                                 .wait = rule->wait},
+            name);
 }
 
 void gps_upload_follow(uint64_t pointer, uint64_t size, const struct gps_region_record *record,
                        const struct gps_rule *rule) {
-    struct gps_upload *upload = make(pointer, size, record->name);
-    if (!upload)
-        return; /* its writes fail, as those into any read-only memory */
-    upload->region = record->id;
-    upload->creator = *gps_record_creator(record);
-    upload->wait = rule->wait;
-    upload->verify = rule->verify == GPS_VERIFY_HASH;
-    upload->uploaded = record->flags & GPS_REGION_UPLOAD;
-    add(upload);
+    add(&(struct gps_upload){.pointer = pointer,
+                             .size = size,
+                             .region = record->id,
+                             .creator = *gps_record_creator(record),
+                             .wait = rule->wait,
+                             .verify = rule->verify == GPS_VERIFY_HASH,
+                             .uploaded = record->flags & GPS_REGION_UPLOAD},
+        record->name);
 }
 
 void gps_upload_end(uint64_t pointer) {
     struct gps_upload **at, *upload;
-    gps_upload_lock();
+    pthread_mutex_lock(&state.lock);
     while ((upload = *(at = find(pointer))) && upload->busy)
         pthread_cond_wait(&state.changed, &state.lock); /* then it may be gone */
     if (upload) {
         *at = upload->next;
         upload->ended = true;
     }
-    const bool last = upload && !upload->users;
-    gps_upload_unlock();
-    if (last)
-        free(upload);
+    pthread_mutex_unlock(&state.lock);
+    if (upload)
+        gps_upload_put(upload);
 }
 
 /* The upload first: the address can be another's as soon as it is unmapped. */
@@ -100,65 +96,65 @@ void gps_upload_reset(void) {
 /* --- at work on one --- */
 
 struct gps_upload *gps_upload_get(uint64_t pointer) {
-    gps_upload_lock();
+    pthread_mutex_lock(&state.lock);
     struct gps_upload *upload = *find(pointer);
     if (upload)
         upload->users++;
-    gps_upload_unlock();
+    pthread_mutex_unlock(&state.lock);
     return upload;
 }
 
-struct gps_upload *gps_upload_find(bool (*is)(void *arg, struct gps_upload *upload), void *arg) {
+struct gps_upload *gps_upload_find(bool (*is)(const void *arg, const struct gps_upload *upload),
+                                   const void *arg) {
     struct gps_upload *found = NULL;
-    gps_upload_lock();
+    pthread_mutex_lock(&state.lock);
     for (unsigned i = 0; !found && i < BUCKETS; i++) {
         found = state.buckets[i];
-        while (found && !is(arg, found))
+        while (found && (found->busy || !is(arg, found)))
             found = found->next;
     }
     if (found)
         found->users++;
-    gps_upload_unlock();
+    pthread_mutex_unlock(&state.lock);
     return found;
 }
 
 void gps_upload_put(struct gps_upload *upload) {
-    gps_upload_lock();
-    const bool last = --upload->users == 0 && upload->ended;
-    gps_upload_unlock();
+    pthread_mutex_lock(&state.lock);
+    const bool last = --upload->users == 0;
+    pthread_mutex_unlock(&state.lock);
     if (last)
         free(upload);
 }
 
-void gps_upload_lock(void) {
+void gps_upload_claim(struct gps_upload *upload) {
     pthread_mutex_lock(&state.lock);
-}
-
-void gps_upload_unlock(void) {
+    while (upload->busy)
+        pthread_cond_wait(&state.changed, &state.lock);
+    upload->busy = true;
     pthread_mutex_unlock(&state.lock);
 }
 
-void gps_upload_settle(struct gps_upload *upload) {
-    while (upload->busy)
-        pthread_cond_wait(&state.changed, &state.lock);
-}
-
-void gps_upload_claim(struct gps_upload *upload) {
-    gps_upload_settle(upload);
-    upload->busy = true;
-}
-
 void gps_upload_release(struct gps_upload *upload) {
+    pthread_mutex_lock(&state.lock);
     upload->busy = false;
     pthread_cond_broadcast(&state.changed);
+    pthread_mutex_unlock(&state.lock);
 }
 
-void gps_upload_describe(const struct gps_upload *upload, struct gps_report *report) {
+void gps_upload_report(const struct gps_upload *upload, enum gps_finding finding,
+                       const char *detail) {
+    const struct gps_party creator = {.owner = upload->creator};
+    struct gps_report report = gps_report_new(finding);
     struct gps_mapping vmm;
-    report->pointer = upload->pointer;
-    report->size = upload->size;
-    report->region = &upload->region;
-    report->name = *upload->name ? upload->name : NULL;
+    report.pointer = upload->pointer;
+    report.size = upload->size;
+    report.region = &upload->region;
+    report.name = *upload->name ? upload->name : NULL;
+    report.detail = detail;
+    report.others = &creator;
+    report.other_count = !upload->leads;
     if (gps_mapping_at(upload->pointer, &vmm))
-        report->device = vmm.device;
+        report.device = vmm.device;
+    gps_report_send(&report);
 }

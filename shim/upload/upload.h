@@ -3,13 +3,14 @@
  *
  * Its creator leads (leader.h): what it writes is counted, and when all is written the region
  * becomes READY. An importer follows (follower.h): what it is about to upload is compared with what
- * is there. This module owns the objects, their one lock, and who may work on one: "busy" is held
- * by a thread while it publishes the region or makes the mapping private, with the lock let go of.
+ * is there. This module owns the objects, and who may work on one: a thread claims it for what it
+ * does with the fields, and while it publishes the region or makes the mapping private.
  */
 #pragma once
 
 #include "config/config.h"
 #include "coverage.h"
+#include "gpushare/finding.h"
 
 enum gps_upload_phase {
     GPS_UPLOAD_WRITING, /* not all of it is written */
@@ -24,10 +25,11 @@ struct gps_upload {
     struct gps_id region;
     char name[GPS_NAME_BYTES];
     bool leads;
-    /* Under the lock: */
+    unsigned users; /* this module's: threads that have it from gps_upload_get, and the table */
+    bool busy;      /* this module's */
+    /* Of the thread that has claimed it: */
     enum gps_upload_phase phase;
-    unsigned users; /* threads that have it from gps_upload_get */
-    bool busy, ended;
+    bool ended;
     unsigned writers;             /* leader: writes under way */
     unsigned published;           /* leader: how often it became READY */
     struct gps_coverage coverage; /* leader */
@@ -62,17 +64,15 @@ void gps_upload_reset(void); /* in a forked child */
 
 /* The object of a mapping by its beginning, or NULL; to be put back. */
 struct gps_upload *gps_upload_get(uint64_t pointer);
-/* One of which `is` says so, with the lock; or NULL. To be put back. */
-struct gps_upload *gps_upload_find(bool (*is)(void *arg, struct gps_upload *upload), void *arg);
+/* One that nobody has claimed, of which `is` says so; or NULL. To be put back. */
+struct gps_upload *gps_upload_find(bool (*is)(const void *arg, const struct gps_upload *upload),
+                                   const void *arg);
 void gps_upload_put(struct gps_upload *upload);
 
-void gps_upload_lock(void);
-void gps_upload_unlock(void);
-/* With the lock: waits until nobody is busy with it; the second also makes the caller so. */
-void gps_upload_settle(struct gps_upload *upload);
+/* Waits until nobody has claimed it. No lock is held between the two. */
 void gps_upload_claim(struct gps_upload *upload);
 void gps_upload_release(struct gps_upload *upload);
 
-/* A report about it, without a detail. */
-struct gps_report;
-void gps_upload_describe(const struct gps_upload *upload, struct gps_report *report);
+/* Of a follower's, its creator is in the report. Inside a scope. */
+void gps_upload_report(const struct gps_upload *upload, enum gps_finding finding,
+                       const char *detail);

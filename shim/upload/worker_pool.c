@@ -70,15 +70,6 @@ static void *run(void *unused) {
     return unused;
 }
 
-/* How many to start: those that wait come by themselves. With the lock. */
-static size_t to_start(size_t wanted) {
-    const size_t room = MOST - state.threads;
-    const size_t more = wanted > state.waiting ? wanted - state.waiting : 0;
-    const size_t starting = more < room ? more : room;
-    state.threads += starting;
-    return starting;
-}
-
 void gps_pool_call(struct gps_pool *crew, size_t wanted) {
     crew->working = 0;
     crew->wanted = wanted = at_most(wanted);
@@ -87,16 +78,13 @@ void gps_pool_call(struct gps_pool *crew, size_t wanted) {
     pthread_mutex_lock(&state.lock);
     crew->next = state.calls;
     state.calls = crew;
-    size_t starting = to_start(wanted);
-    pthread_cond_broadcast(&state.called);
-    pthread_mutex_unlock(&state.lock);
-    while (starting && gps_thread_start(run, NULL))
-        starting--;
-    if (starting) {
-        pthread_mutex_lock(&state.lock);
-        state.threads -= starting;
-        pthread_mutex_unlock(&state.lock);
+    pthread_cond_broadcast(&state.called); /* those that wait come by themselves */
+    for (size_t coming = state.waiting; coming < wanted && state.threads < MOST; coming++) {
+        if (!gps_thread_start(run, NULL))
+            break;
+        state.threads++;
     }
+    pthread_mutex_unlock(&state.lock);
 }
 
 void gps_pool_join(struct gps_pool *crew) {

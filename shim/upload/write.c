@@ -68,12 +68,10 @@ static void report_read_only(const struct gps_write *write, const struct gps_map
     struct gps_report report = gps_report_new(GPS_WRITE_READ_ONLY);
     if (gps_registry_import_at(vmm->pointer, &import))
         gps_report_about_import(&report, &import);
+    gps_text_add(&text, "%lu bytes at offset %lu of the region", write->size,
+                 write->to - vmm->pointer);
     report.pointer = vmm->pointer;
     report.region = &vmm->region;
-    gps_text_dec(&text, write->size);
-    gps_text_str(&text, " bytes at offset ");
-    gps_text_dec(&text, write->to - vmm->pointer);
-    gps_text_str(&text, " of the region");
     report.detail = detail;
     gps_report_send(&report);
     gps_scope_end(&scope);
@@ -109,23 +107,24 @@ static void end_one(const struct gps_write *write, int code) {
         gps_upload_put(upload);
 }
 
+static void end_first(const struct gps_write *write, uint64_t count, int code) {
+    for (uint64_t i = 0; i < count; i++) {
+        const struct gps_write one = nth(write, i);
+        end_one(&one, code);
+    }
+}
+
 bool gps_write_begin(const struct gps_write *write, int *code) {
     for (uint64_t i = 0; i < count_of(write); i++) {
         const struct gps_write one = nth(write, i);
-        if (begin_one(&one, code))
-            continue;
-        for (; i; i--) { /* those before it began; nothing of it is written */
-            const struct gps_write begun = nth(write, i - 1);
-            end_one(&begun, GPS_OUT_OF_MEMORY);
+        if (!begin_one(&one, code)) {
+            end_first(write, i, GPS_OUT_OF_MEMORY); /* nothing of them is written */
+            return false;
         }
-        return false;
     }
     return true;
 }
 
 void gps_write_end(const struct gps_write *write, int code) {
-    for (uint64_t i = 0; i < count_of(write); i++) {
-        const struct gps_write one = nth(write, i);
-        end_one(&one, code);
-    }
+    end_first(write, count_of(write), code);
 }

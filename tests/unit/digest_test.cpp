@@ -13,7 +13,6 @@
 extern "C" {
 #include "upload/digest.h"
 #include "upload/hashes.h"
-#include "upload/readback.h"
 }
 
 namespace {
@@ -50,11 +49,9 @@ struct Source {
 };
 
 bool read_back(Source &source, std::vector<uint64_t> &hashes) {
-    std::vector<uint8_t> stage(GPS_READBACK_STAGE);
+    std::vector<uint8_t> stage(GPS_DIGEST_STAGE);
     hashes.assign(gps_hashes_count(source.bytes.size()), 0);
-    const gps_readback readback = {Source::read, &source, stage.data(), source.bytes.size(),
-                                   hashes.data()};
-    return gps_readback_hash(&readback);
+    return gps_digest_read(Source::read, &source, stage.data(), source.bytes.size(), hashes.data());
 }
 
 TEST(Digest, IsXxh3HoweverItIsComputed) {
@@ -82,8 +79,8 @@ TEST(Digest, ManyThreadsCompareAsOne) {
 }
 
 TEST(Digest, WhatIsReadBackInPiecesHasTheSameHashes) {
-    for (const uint64_t size : {UINT64_C(1), CHUNK + 1, GPS_READBACK_PIECE, GPS_READBACK_STAGE + 1,
-                                3 * GPS_READBACK_STAGE + GPS_READBACK_PIECE + 7}) {
+    for (const uint64_t size : {UINT64_C(1), CHUNK + 1, GPS_DIGEST_PIECE, GPS_DIGEST_STAGE + 1,
+                                3 * GPS_DIGEST_STAGE + GPS_DIGEST_PIECE + 7}) {
         Source source{noise(size)};
         std::vector<uint64_t> hashes;
         EXPECT_TRUE(read_back(source, hashes));
@@ -92,8 +89,8 @@ TEST(Digest, WhatIsReadBackInPiecesHasTheSameHashes) {
 }
 
 TEST(Digest, AReadThatFailsIsAnAnswer) {
-    for (const uint64_t fails : {UINT64_C(0), 5 * GPS_READBACK_PIECE}) {
-        Source source{noise(GPS_READBACK_STAGE + 2 * GPS_READBACK_PIECE), fails};
+    for (const uint64_t fails : {UINT64_C(0), 5 * GPS_DIGEST_PIECE}) {
+        Source source{noise(GPS_DIGEST_STAGE + 2 * GPS_DIGEST_PIECE), fails};
         std::vector<uint64_t> hashes;
         EXPECT_FALSE(read_back(source, hashes));
     }
