@@ -1,6 +1,5 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
 #include "audit/allocation_log.h"
-#include "driver_calls.h"
 #include "hooks.h"
 #include "rules/memory.h"
 #include "rules/rules.h"

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "driver_calls.h"
+#include "driver.h"
 #include "process/driver_ops.h"
 #include "util/high_descriptor.h"
 
