@@ -55,7 +55,8 @@ $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 # The exports are exactly the rows of hooks.def, and the two doors of trampoline.S.
 $(BUILD)/exports.map: shim/hooks.def
 	@mkdir -p $(@D)
-	sed -nE 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE\(|EXIT\()([A-Za-z0-9_]+).*/\2/p' $< | \
+	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
+		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE_A?SYNC\(|EXIT\()(\w+).*/\2/p' $< | \
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect: what loading costs a program that never uses CUDA.

@@ -52,13 +52,12 @@ static CUresult destroyed(CUresult (*real)(CUcontext context), CUcontext context
     return (CUresult)gps_teardown_context((uintptr_t)context, true, destroy_context, &destroy);
 }
 
-CUresult gps_on_cuCtxDestroy(CUcontext ctx) {
-    return destroyed(gps_real.cuCtxDestroy, ctx);
-}
-
-CUresult gps_on_cuCtxDestroy_v2(CUcontext ctx) {
-    return destroyed(gps_real.cuCtxDestroy_v2, ctx);
-}
+#define DESTROY(name)                                                                              \
+    CUresult gps_on_##name(CUcontext ctx) {                                                        \
+        return destroyed(gps_real.name, ctx);                                                      \
+    }
+DESTROY(cuCtxDestroy)
+DESTROY(cuCtxDestroy_v2)
 
 /* Old programs count their uses of a context; the last one destroys it. */
 static int detach_context(void *arg, bool *gone) {
@@ -98,18 +97,11 @@ static CUresult ended(CUresult (*real)(CUdevice device), CUdevice device, bool r
     return (CUresult)gps_teardown_context((uintptr_t)context, reset, end_primary, &primary);
 }
 
-CUresult gps_on_cuDevicePrimaryCtxReset(CUdevice device) {
-    return ended(gps_real.cuDevicePrimaryCtxReset, device, true);
-}
-
-CUresult gps_on_cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    return ended(gps_real.cuDevicePrimaryCtxReset_v2, device, true);
-}
-
-CUresult gps_on_cuDevicePrimaryCtxRelease(CUdevice device) {
-    return ended(gps_real.cuDevicePrimaryCtxRelease, device, false);
-}
-
-CUresult gps_on_cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    return ended(gps_real.cuDevicePrimaryCtxRelease_v2, device, false);
-}
+#define END_PRIMARY(name, reset)                                                                   \
+    CUresult gps_on_##name(CUdevice device) {                                                      \
+        return ended(gps_real.name, device, reset);                                                \
+    }
+END_PRIMARY(cuDevicePrimaryCtxReset, true)
+END_PRIMARY(cuDevicePrimaryCtxReset_v2, true)
+END_PRIMARY(cuDevicePrimaryCtxRelease, false)
+END_PRIMARY(cuDevicePrimaryCtxRelease_v2, false)

@@ -45,18 +45,13 @@ CUresult gps_on_cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
     return result;
 }
 
-static int destroy(uint64_t event) {
-    return (int)gps_real.cuEventDestroy((CUevent)event);
-}
-
-static int destroy_v2(uint64_t event) {
-    return (int)gps_real.cuEventDestroy_v2((CUevent)event);
-}
-
-CUresult gps_on_cuEventDestroy(CUevent event) {
-    return (CUresult)gps_event_destroy((uintptr_t)event, destroy);
-}
-
-CUresult gps_on_cuEventDestroy_v2(CUevent event) {
-    return (CUresult)gps_event_destroy((uintptr_t)event, destroy_v2);
-}
+/* One version of the function's ABI, and how the driver is asked for it. */
+#define DESTROY(name)                                                                              \
+    static int real_##name(uint64_t event) {                                                       \
+        return (int)gps_real.name((CUevent)event);                                                 \
+    }                                                                                              \
+    CUresult gps_on_##name(CUevent event) {                                                        \
+        return (CUresult)gps_event_destroy((uintptr_t)event, real_##name);                         \
+    }
+DESTROY(cuEventDestroy)
+DESTROY(cuEventDestroy_v2)

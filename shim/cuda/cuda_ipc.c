@@ -63,13 +63,12 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
     return result;
 }
 
-CUresult gps_on_cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
-    return opened(gps_real.cuIpcOpenMemHandle, out, handle, flags);
-}
-
-CUresult gps_on_cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
-    return opened(gps_real.cuIpcOpenMemHandle_v2, out, handle, flags);
-}
+#define OPEN(name)                                                                                 \
+    CUresult gps_on_##name(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {          \
+        return opened(gps_real.name, out, handle, flags);                                          \
+    }
+OPEN(cuIpcOpenMemHandle)
+OPEN(cuIpcOpenMemHandle_v2)
 
 static int close_mem(uint64_t pointer) {
     return (int)gps_real.cuIpcCloseMemHandle(pointer);

@@ -1,6 +1,5 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
 #include "audit/allocation_log.h"
-#include "driver_calls.h"
 #include "hooks.h"
 #include "rules/memory.h"
 #include "rules/rules.h"
@@ -101,61 +100,40 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
 }
 
 /* Other memory of a pool is only listed: CUDA's handles cannot name it. */
-CUresult gps_on_cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
-    CUresult shared;
-    if (gps_rules_active && share_pooled(out, size, stream, &shared))
-        return shared;
-    const CUresult result = gps_real.cuMemAllocAsync(out, size, stream);
-    if (result == CUDA_SUCCESS)
-        list(*out, size, GPS_LISTED_POOL);
-    return result;
-}
-
-CUresult gps_on_cuMemAllocAsync_ptsz(CUdeviceptr *out, size_t size, CUstream stream) {
-    CUresult shared;
-    if (gps_rules_active &&
-        share_pooled(out, size, stream ? stream : CU_STREAM_PER_THREAD, &shared))
-        return shared;
-    const CUresult result = gps_real.cuMemAllocAsync_ptsz(out, size, stream);
-    if (result == CUDA_SUCCESS)
-        list(*out, size, GPS_LISTED_POOL);
-    return result;
-}
+#define ALLOCATE_ASYNC(name, own)                                                                  \
+    CUresult gps_on_##name(CUdeviceptr *out, size_t size, CUstream stream) {                       \
+        CUresult result;                                                                           \
+        if (gps_rules_active && share_pooled(out, size, stream ? stream : own, &result))           \
+            return result;                                                                         \
+        result = gps_real.name(out, size, stream);                                                 \
+        if (result == CUDA_SUCCESS)                                                                \
+            list(*out, size, GPS_LISTED_POOL);                                                     \
+        return result;                                                                             \
+    }
+ALLOCATE_ASYNC(cuMemAllocAsync, NULL)
+ALLOCATE_ASYNC(cuMemAllocAsync_ptsz, CU_STREAM_PER_THREAD)
 
 /* --- free --- */
 
-static int release(uint64_t pointer, void *stream) {
-    (void)stream;
-    return (int)gps_real.cuMemFree_v2(pointer);
-}
-
-static int release_v1(uint64_t pointer, void *stream) {
-    (void)stream;
-    return (int)gps_real.cuMemFree((CUdeviceptr_v1)pointer);
-}
-
-static int release_async(uint64_t pointer, void *stream) {
-    return (int)gps_real.cuMemFreeAsync(pointer, stream);
-}
-
-static int release_async_ptsz(uint64_t pointer, void *stream) {
-    return (int)gps_real.cuMemFreeAsync_ptsz(pointer, stream);
-}
-
-CUresult gps_on_cuMemFree_v2(CUdeviceptr pointer) {
-    return (CUresult)gps_memory_free(pointer, (struct gps_release){release, NULL, false});
-}
-
-CUresult gps_on_cuMemFree(CUdeviceptr_v1 pointer) {
-    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_v1, NULL, false});
-}
+#define FREE(name, type)                                                                           \
+    static int real_##name(uint64_t pointer, void *stream) {                                       \
+        (void)stream;                                                                              \
+        return (int)gps_real.name((type)pointer);                                                  \
+    }                                                                                              \
+    CUresult gps_on_##name(type pointer) {                                                         \
+        return (CUresult)gps_memory_free(pointer, (struct gps_release){real_##name, NULL, false}); \
+    }
+FREE(cuMemFree, CUdeviceptr_v1)
+FREE(cuMemFree_v2, CUdeviceptr)
 
 /* It frees memory of cuMemAlloc, too. */
-CUresult gps_on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-    return (CUresult)gps_memory_free(pointer, (struct gps_release){release_async, stream, true});
-}
-
-CUresult gps_on_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
-    return (CUresult)gps_memory_free(pointer,
-                                     (struct gps_release){release_async_ptsz, stream, true});
-}
+#define FREE_ASYNC(name)                                                                           \
+    static int real_##name(uint64_t pointer, void *stream) {                                       \
+        return (int)gps_real.name(pointer, stream);                                                \
+    }                                                                                              \
+    CUresult gps_on_##name(CUdeviceptr pointer, CUstream stream) {                                 \
+        return (CUresult)gps_memory_free(pointer,                                                  \
+                                         (struct gps_release){real_##name, stream, true});         \
+    }
+FREE_ASYNC(cuMemFreeAsync)
+FREE_ASYNC(cuMemFreeAsync_ptsz)

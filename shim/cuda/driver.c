@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "driver_calls.h"
 #include "stack/module.h"
 
 struct gps_real gps_real;

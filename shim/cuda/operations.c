@@ -1,44 +1,55 @@
-/* operations.c - see operations.h. The VMM rows are in driver_vmm.c. */
+/*
+ * operations.c - see operations.h.
+ *
+ * Nearly all of them hand on to one function of the driver's: PASS as it is, YIELD with one output
+ * of CUDA's own type. A driver without a function answers MISSING; one without memory of
+ * cuMemCreate (before 10.2) that it is not supported.
+ */
 #include "operations.h"
 
+#include <fcntl.h>
 #include <string.h>
 
-#include "driver_calls.h"
-#include "driver_vmm.h"
+#include "driver.h"
 #include "process/driver_ops.h"
+#include "util/high_descriptor.h"
 
-#define MISSING CUDA_ERROR_NOT_INITIALIZED
+#define MISSING                       CUDA_ERROR_NOT_INITIALIZED
+#define ASK(table, absent, name, ...) ((int)(table.name ? table.name(__VA_ARGS__) : absent))
+#define CALL(name, ...)               ASK(gps_calls, MISSING, name, __VA_ARGS__)
+#define REAL(name, ...)               ASK(gps_real, MISSING, name, __VA_ARGS__)
+#define VMM(name, ...)                ASK(gps_calls, CUDA_ERROR_NOT_SUPPORTED, name, __VA_ARGS__)
 
-static int context(uint64_t *out) {
-    CUcontext current = NULL;
-    int code = gps_calls.cuCtxGetCurrent ? (int)gps_calls.cuCtxGetCurrent(&current) : MISSING;
-    if (code == GPS_OK)
-        *out = (uintptr_t)current;
-    return code;
-}
+#define PASS(operation, parameters, call)                                                          \
+    static int operation parameters {                                                              \
+        return call;                                                                               \
+    }
 
-static int device(int *ordinal) {
-    CUdevice current;
-    int code = gps_calls.cuCtxGetDevice ? (int)gps_calls.cuCtxGetDevice(&current) : MISSING;
-    if (code == GPS_OK)
-        *ordinal = current;
-    return code;
-}
+/* The call writes to `got`. */
+#define YIELD(operation, parameters, type, out, call)                                              \
+    static int operation parameters {                                                              \
+        type got = 0;                                                                              \
+        const int code = call;                                                                     \
+        if (code == GPS_OK)                                                                        \
+            *(out) = (__typeof__(*(out)))got;                                                      \
+        return code;                                                                               \
+    }
+
+/* --- the context, the device, streams --- */
+
+YIELD(context, (uint64_t * out), CUcontext, out, CALL(cuCtxGetCurrent, &got))
+YIELD(device, (int *ordinal), CUdevice, ordinal, CALL(cuCtxGetDevice, &got))
+PASS(enter, (uint64_t which), CALL(cuCtxPushCurrent_v2, (CUcontext)which))
+PASS(stream_wait, (uint64_t stream), CALL(cuStreamSynchronize, (CUstream)stream))
 
 /* _v2 tells the instances of a MIG device apart; drivers before 11.4 have only the other. */
 static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
     CUuuid found;
-    int code = gps_calls.cuDeviceGetUuid_v2 ? (int)gps_calls.cuDeviceGetUuid_v2(&found, ordinal)
-               : gps_calls.cuDeviceGetUuid  ? (int)gps_calls.cuDeviceGetUuid(&found, ordinal)
-                                            : MISSING;
+    const int code = gps_calls.cuDeviceGetUuid_v2 ? CALL(cuDeviceGetUuid_v2, &found, ordinal)
+                                                  : CALL(cuDeviceGetUuid, &found, ordinal);
     if (code == GPS_OK)
         memcpy(out, found.bytes, GPS_UUID_BYTES);
     return code;
-}
-
-static int enter(uint64_t which) {
-    return gps_calls.cuCtxPushCurrent_v2 ? (int)gps_calls.cuCtxPushCurrent_v2((CUcontext)which)
-                                         : MISSING;
 }
 
 static void leave(void) {
@@ -48,25 +59,15 @@ static void leave(void) {
 
 static int relax(int *mode) {
     CUstreamCaptureMode exchanged = (CUstreamCaptureMode)*mode;
-    int code = gps_calls.cuThreadExchangeStreamCaptureMode
-                   ? (int)gps_calls.cuThreadExchangeStreamCaptureMode(&exchanged)
-                   : MISSING;
+    const int code = CALL(cuThreadExchangeStreamCaptureMode, &exchanged);
     if (code == GPS_OK)
         *mode = (int)exchanged;
     return code;
 }
 
-static int allocate(uint64_t size, uint64_t *pointer) {
-    CUdeviceptr got;
-    int code = gps_real.cuMemAlloc_v2 ? (int)gps_real.cuMemAlloc_v2(&got, size) : MISSING;
-    if (code == GPS_OK)
-        *pointer = got;
-    return code;
-}
-
-static int release(uint64_t pointer) {
-    return gps_real.cuMemFree_v2 ? (int)gps_real.cuMemFree_v2(pointer) : MISSING;
-}
+YIELD(allocate, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
+      REAL(cuMemAlloc_v2, &got, size))
+PASS(release, (uint64_t pointer), REAL(cuMemFree_v2, pointer))
 
 /* A free waits for the device and, in the relaxed mode of a scope, ends no capture of another
  * thread; synchronising the context would. Without room for one, the context it is. */
@@ -74,7 +75,7 @@ static int synchronize(void) {
     uint64_t scrap;
     if (allocate(1, &scrap) == GPS_OK)
         return release(scrap);
-    const int code = gps_calls.cuCtxSynchronize ? (int)gps_calls.cuCtxSynchronize() : MISSING;
+    const int code = CALL(cuCtxSynchronize);
     return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST ? GPS_OK : code;
 }
 
@@ -82,22 +83,16 @@ static int synchronize(void) {
  * then a graph is being made, and the stream takes no part in it. */
 static bool capturing(uint64_t stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return gps_calls.cuStreamIsCapturing &&
-           gps_calls.cuStreamIsCapturing((CUstream)stream, &status) == CUDA_SUCCESS &&
+    return CALL(cuStreamIsCapturing, (CUstream)stream, &status) == GPS_OK &&
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static int stream_wait(uint64_t stream) {
-    return gps_calls.cuStreamSynchronize ? (int)gps_calls.cuStreamSynchronize((CUstream)stream)
-                                         : MISSING;
-}
+/* --- memory --- */
 
 static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
-    int code = gps_calls.cuMemGetAddressRange_v2
-                   ? (int)gps_calls.cuMemGetAddressRange_v2(&start, &length, pointer)
-                   : MISSING;
+    const int code = CALL(cuMemGetAddressRange_v2, &start, &length, pointer);
     if (code == GPS_OK) {
         *base = start;
         *size = length;
@@ -108,12 +103,10 @@ static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
 static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
     CUcontext owner = NULL;
     int device_ordinal = -1;
-    if (!gps_calls.cuPointerGetAttribute)
-        return MISSING;
-    int code = (int)gps_calls.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
+    int code = CALL(cuPointerGetAttribute, &owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
     if (code == GPS_OK)
-        code = (int)gps_calls.cuPointerGetAttribute(&device_ordinal,
-                                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer);
+        code = CALL(cuPointerGetAttribute, &device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                    pointer);
     if (code == GPS_OK) {
         *of = (uintptr_t)owner;
         *ordinal = device_ordinal;
@@ -122,8 +115,7 @@ static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
 }
 
 static bool attribute(uint64_t pointer, CUpointer_attribute which, void *value) {
-    return gps_calls.cuPointerGetAttribute &&
-           gps_calls.cuPointerGetAttribute(value, which, pointer) == CUDA_SUCCESS;
+    return CALL(cuPointerGetAttribute, value, which, pointer) == GPS_OK;
 }
 
 static enum gps_memory_kind kind(uint64_t pointer) {
@@ -146,23 +138,21 @@ static enum gps_memory_kind kind(uint64_t pointer) {
 static int reaches(const uint8_t wanted[GPS_UUID_BYTES]) {
     uint8_t found[GPS_UUID_BYTES];
     int here, count = 0, can = 0;
-    if (!gps_calls.cuDeviceGetCount || !gps_calls.cuDeviceCanAccessPeer ||
-        device(&here) != GPS_OK || gps_calls.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+    if (device(&here) != GPS_OK || CALL(cuDeviceGetCount, &count) != GPS_OK)
         return -1;
     for (int there = 0; there < count; there++) {
         if (uuid(there, found) != GPS_OK || memcmp(found, wanted, GPS_UUID_BYTES) != 0)
             continue;
         if (there == here)
             return 1;
-        return gps_calls.cuDeviceCanAccessPeer(&can, here, there) == CUDA_SUCCESS ? can != 0 : -1;
+        return CALL(cuDeviceCanAccessPeer, &can, here, there) == GPS_OK ? can != 0 : -1;
     }
     return -1; /* not visible in this process */
 }
 
 static int get_handle(uint64_t pointer, uint8_t out[GPS_HANDLE_BYTES]) {
     CUipcMemHandle handle;
-    int code =
-        gps_real.cuIpcGetMemHandle ? (int)gps_real.cuIpcGetMemHandle(&handle, pointer) : MISSING;
+    const int code = REAL(cuIpcGetMemHandle, &handle, pointer);
     if (code == GPS_OK)
         memcpy(out, &handle, GPS_HANDLE_BYTES);
     return code;
@@ -172,18 +162,76 @@ static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer)
     CUipcMemHandle handle;
     CUdeviceptr opened;
     memcpy(&handle, bytes, GPS_HANDLE_BYTES);
-    __typeof__(cuIpcOpenMemHandle_v2) *open = gps_real.cuIpcOpenMemHandle_v2
-                                                  ? gps_real.cuIpcOpenMemHandle_v2
-                                                  : gps_real.cuIpcOpenMemHandle;
-    int code = open ? (int)open(&opened, handle, GPS_OPEN_FLAGS) : MISSING;
+    const int code = gps_real.cuIpcOpenMemHandle_v2
+                         ? REAL(cuIpcOpenMemHandle_v2, &opened, handle, GPS_OPEN_FLAGS)
+                         : REAL(cuIpcOpenMemHandle, &opened, handle, GPS_OPEN_FLAGS);
     if (code == GPS_OK)
         *pointer = opened;
     return code;
 }
 
-static int close_handle(uint64_t pointer) {
-    return gps_real.cuIpcCloseMemHandle ? (int)gps_real.cuIpcCloseMemHandle(pointer) : MISSING;
+PASS(close_handle, (uint64_t pointer), REAL(cuIpcCloseMemHandle, pointer))
+
+/* --- VMM memory --- */
+
+/* GPUDirect RDMA is asked for where the device can: the program could have registered its memory
+ * with a network card. */
+static CUmemAllocationProp block_of(int device) {
+    int rdma = 0;
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+    };
+    if (VMM(cuDeviceGetAttribute, &rdma,
+            CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device) == GPS_OK)
+        prop.allocFlags.gpuDirectRDMACapable = rdma != 0;
+    return prop;
 }
+
+YIELD(granularity, (int of, uint64_t *bytes), size_t, bytes,
+      VMM(cuMemGetAllocationGranularity, &got, (const CUmemAllocationProp[]){block_of(of)},
+          CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+YIELD(block_create, (int of, uint64_t size, uint64_t *block), CUmemGenericAllocationHandle, block,
+      VMM(cuMemCreate, &got, size, (const CUmemAllocationProp[]){block_of(of)}, 0))
+PASS(block_release, (uint64_t block), VMM(cuMemRelease, block))
+YIELD(block_import, (int descriptor, uint64_t *block), CUmemGenericAllocationHandle, block,
+      VMM(cuMemImportFromShareableHandle, &got, (void *)(intptr_t)descriptor,
+          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+YIELD(reserve, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
+      VMM(cuMemAddressReserve, &got, size, 0, 0, 0))
+PASS(unreserve, (uint64_t pointer, uint64_t size), VMM(cuMemAddressFree, pointer, size))
+PASS(map, (uint64_t pointer, uint64_t size, uint64_t block),
+     VMM(cuMemMap, pointer, size, 0, block, 0))
+PASS(unmap, (uint64_t pointer, uint64_t size), VMM(cuMemUnmap, pointer, size))
+
+/* The driver's descriptor is moved out of the way of programs that expect theirs to be low. */
+static int block_export(uint64_t block, int *descriptor) {
+    int low = -1;
+    const int code =
+        VMM(cuMemExportToShareableHandle, &low, block, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (code != GPS_OK)
+        return code;
+    const int high = gps_descriptor_move_high(low);
+    *descriptor = high < 0 ? low : high;
+    (void)fcntl(*descriptor, F_SETFD, FD_CLOEXEC);
+    return GPS_OK;
+}
+
+static int allow(uint64_t pointer, uint64_t size, int device, bool write) {
+    const CUmemAccessDesc access = {
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+        .flags = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ,
+    };
+    return VMM(cuMemSetAccess, pointer, size, &access, 1);
+}
+
+/* On the thread's own stream: the legacy one would end a capture under way in another thread. All
+ * that these copies read is there already. */
+PASS(copy, (uint64_t to, uint64_t from, uint64_t size), VMM(cuMemcpyDtoD_v2_ptds, to, from, size))
+PASS(copy_out, (void *to, uint64_t from, uint64_t size), VMM(cuMemcpyDtoH_v2_ptds, to, from, size))
+PASS(pin, (void *memory, uint64_t size),
+     VMM(cuMemHostRegister_v2, memory, size, CU_MEMHOSTREGISTER_PORTABLE))
 
 static const struct gps_ops operations = {
     .context = context,
@@ -204,19 +252,19 @@ static const struct gps_ops operations = {
     .get_handle = get_handle,
     .open_handle = open_handle,
     .close_handle = close_handle,
-    .granularity = gps_vmm_op_granularity,
-    .block_create = gps_vmm_op_create,
-    .block_release = gps_vmm_op_release,
-    .block_export = gps_vmm_op_export,
-    .block_import = gps_vmm_op_import,
-    .reserve = gps_vmm_op_reserve,
-    .unreserve = gps_vmm_op_unreserve,
-    .map = gps_vmm_op_map,
-    .unmap = gps_vmm_op_unmap,
-    .allow = gps_vmm_op_allow,
-    .copy = gps_vmm_op_copy,
-    .copy_out = gps_vmm_op_copy_out,
-    .pin = gps_vmm_op_pin,
+    .granularity = granularity,
+    .block_create = block_create,
+    .block_release = block_release,
+    .block_export = block_export,
+    .block_import = block_import,
+    .reserve = reserve,
+    .unreserve = unreserve,
+    .map = map,
+    .unmap = unmap,
+    .allow = allow,
+    .copy = copy,
+    .copy_out = copy_out,
+    .pin = pin,
 };
 _Static_assert(GPS_OPEN_FLAGS == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, "the flag is CUDA's");
 _Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events are as wide");

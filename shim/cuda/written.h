@@ -69,30 +69,24 @@ static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream str
 }
 
 /* From the first byte to the last one; one layer is a 2D copy. */
-#define GPS_BOX_OF(copy, stream)                                                                   \
-    const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;                     \
-    const size_t layer = pitch * (copy->dstHeight ? copy->dstHeight : copy->Height);               \
-    struct gps_write write =                                                                       \
-        gps_rows_of(copy->dstDevice + copy->dstZ * layer + copy->dstY * pitch + copy->dstXInBytes, \
-                    pitch, copy->WidthInBytes, copy->Height, stream);                              \
-    if (copy->Depth > 1) {                                                                         \
-        write.size = (copy->Depth - 1) * layer + copy->Height * pitch;                             \
-        write.rows = 1;                                                                            \
-        write.kind = GPS_WRITE_SOME;                                                               \
-    }                                                                                              \
-    return write;
-
-static inline struct gps_write gps_3d_of(const CUDA_MEMCPY3D *copy, CUstream stream) {
-    if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)
-        return (struct gps_write){.kind = GPS_WRITE_OTHER};
-    GPS_BOX_OF(copy, stream)
-}
-
-static inline struct gps_write gps_3d_peer_of(const CUDA_MEMCPY3D_PEER *copy, CUstream stream) {
-    if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)
-        return (struct gps_write){.kind = GPS_WRITE_OTHER};
-    GPS_BOX_OF(copy, stream)
-}
+#define GPS_BOX_OF(name, type)                                                                     \
+    static inline struct gps_write name(const type *copy, CUstream stream) {                       \
+        if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)                          \
+            return (struct gps_write){.kind = GPS_WRITE_OTHER};                                    \
+        const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;                 \
+        const size_t layer = pitch * (copy->dstHeight ? copy->dstHeight : copy->Height);           \
+        const CUdeviceptr to =                                                                     \
+            copy->dstDevice + copy->dstZ * layer + copy->dstY * pitch + copy->dstXInBytes;         \
+        struct gps_write write = gps_rows_of(to, pitch, copy->WidthInBytes, copy->Height, stream); \
+        if (copy->Depth > 1) {                                                                     \
+            write.size = (copy->Depth - 1) * layer + copy->Height * pitch;                         \
+            write.rows = 1;                                                                        \
+            write.kind = GPS_WRITE_SOME;                                                           \
+        }                                                                                          \
+        return write;                                                                              \
+    }
+GPS_BOX_OF(gps_3d_of, CUDA_MEMCPY3D)
+GPS_BOX_OF(gps_3d_peer_of, CUDA_MEMCPY3D_PEER)
 
 /* In no order, and from anywhere. */
 static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const size_t *sizes,
