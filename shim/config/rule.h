@@ -15,7 +15,8 @@ const char *gps_rule_check_name(const char *name);
 const char *gps_glob_check(const char *pattern);
 
 /* Checks the keys against each other: for example, a rule for several allocations needs {n} in its
- * name, and ready = free needs time for the hand-over. The phrase begins with the key that is wrong. */
+ * name, and ready = free needs time for the hand-over. The phrase begins with the key that is
+ * wrong. */
 const char *gps_rule_check(const struct gps_rule *rule);
 
 /* Whether two rules have the same name, role and program, which is an error. Rules that differ in

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "file.h"
 #include "gpushare/keeper.h"
+#include "util/clock.h"
 
 int gps_leader_lock_take(const struct gps_store *store, int *fd) {
     char path[GPS_FILE_PATH];
@@ -13,18 +15,20 @@ int gps_leader_lock_take(const struct gps_store *store, int *fd) {
     int lock = gps_file_open_locked(path, O_CREAT, 0, 0);
     if (lock < 0)
         return lock;
+    (void)futimens(lock, NULL);
     *fd = lock;
     return 0;
 }
 
-bool gps_leader_lock_taken(const struct gps_store *store) {
+uint64_t gps_leader_lock_since(const struct gps_store *store) {
     char path[GPS_FILE_PATH];
+    struct stat info;
     gps_file_path(store, GPS_KEEPER_LOCK, NULL, path);
     const int fd = gps_file_open_any(AT_FDCWD, path, O_RDWR);
-    const bool taken = fd >= 0 && gps_file_locked(fd) == 1;
+    const bool taken = fd >= 0 && gps_file_locked(fd) == 1 && fstat(fd, &info) == 0;
     if (fd >= 0)
         close(fd);
-    return taken;
+    return taken ? (uint64_t)info.st_mtim.tv_sec * GPS_SECOND + (uint64_t)info.st_mtim.tv_nsec : 0;
 }
 
 bool gps_leader_lock_holds(const struct gps_store *store, int fd) {

@@ -13,8 +13,9 @@
 /* *fd holds the lock until it is closed. -EAGAIN: another process holds or is releasing it. */
 int gps_leader_lock_take(const struct gps_store *store, int *fd);
 
-/* Whether a process holds the lock. */
-bool gps_leader_lock_taken(const struct gps_store *store);
+/* When the lock was taken by the process that holds it (CLOCK_REALTIME, some milliseconds early);
+ * 0: no process holds it. */
+uint64_t gps_leader_lock_since(const struct gps_store *store);
 
 /* Whether fd locks the file that other processes find. It does not if the directory was removed or
  * replaced. */

@@ -57,16 +57,16 @@ static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
     return removed;
 }
 
-/* What stands under a name of ours and cannot be ours: gc neither judges nor removes it. Other files
- * are of no type of ours either, but can simply be unlinked. */
+/* What stands under a name of ours and cannot be ours: gc neither judges nor removes it. Other
+ * files are of no type of ours either, but can simply be unlinked. */
 static bool is_odd(const char *directory, int at, const char *name) {
     struct gps_owner writer;
     struct stat st;
     const bool root = strcmp(directory, ".") == 0;
     const bool temp = gps_temp_parse(name, &writer);
     const bool lock = root && (strcmp(name, "lock") == 0 || strcmp(name, GPS_KEEPER_LOCK) == 0);
-    const bool ours = temp || lock ||
-                      (root ? strcmp(name, GPS_KEEPER_SOCKET) == 0 : gps_name_valid(name));
+    const bool ours =
+        temp || lock || (root ? strcmp(name, GPS_KEEPER_SOCKET) == 0 : gps_name_valid(name));
     if (!ours || fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return false;
     return lock || (temp && strcmp(directory, "procs") == 0) ? !S_ISREG(st.st_mode)

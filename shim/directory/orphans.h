@@ -15,8 +15,9 @@ struct gps_gc_counts {
 
 /* Removes the files of dead processes. It never touches files that a live process owns or has open,
  * records of another version, or files with unknown names. It may run beside programs and other
- * collections. With dry_run it only counts. Odd entries (below) are skipped. Another entry that cannot be judged or removed is left, and
- * the first such error is returned after the rest has been swept. Otherwise as in store.h. */
+ * collections. With dry_run it only counts. Odd entries (below) are skipped. Another entry that
+ * cannot be judged or removed is left, and the first such error is returned after the rest has been
+ * swept. Otherwise as in store.h. */
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts);
 
 /* Calls fn for every odd entry: one that has a name of ours but is a directory, or not a regular

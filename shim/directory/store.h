@@ -8,8 +8,9 @@
  * processes wrote are input: they are copied first and checked then.
  *
  * Functions return 0 or -errno and write their outputs only on success. A struct gps_store is
- * constant after gps_store_init and may be used from any thread. Nothing calls malloc. errno is not preserved, and a write beyond the limit on file sizes raises
- * SIGXFSZ: the caller saves errno and blocks the signal.
+ * constant after gps_store_init and may be used from any thread. Nothing calls malloc. errno is not
+ * preserved, and a write beyond the limit on file sizes raises SIGXFSZ: the caller saves errno and
+ * blocks the signal.
  *
  * A process that is killed or stopped at any point leaves no damaged file, and no other process
  * waits for it. ownership.h explains how.

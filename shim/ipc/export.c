@@ -124,8 +124,8 @@ static void publish_first(const struct gps_alloc *seen, const struct gps_id *id,
     pthread_mutex_lock(&state.publishing);
     const bool there = gps_registry_find(seen->pointer, &now);
     const bool done = there && now.kind != GPS_ALLOC_PLAIN;
-    const bool attached = region && there && !done && publish(region) &&
-                          gps_registry_attach(seen->pointer, region);
+    const bool attached =
+        region && there && !done && publish(region) && gps_registry_attach(seen->pointer, region);
     if (!attached && region && region->published) /* freed meanwhile */
         gps_region_remove(gps_membership_store(), &region->record.id);
     else if (!attached && !done)

@@ -26,7 +26,8 @@
 #define PAUSE_FIRST   MS
 #define PAUSE_LONGEST (20 * MS)
 #define START_EVERY   (500 * MS)  /* a keeper that starts slowly is not started twice */
-#define START_WITHIN  (1000 * MS) /* a keeper that was started listens */
+#define START_WITHIN  (2000 * MS) /* a keeper that was started listens */
+#define COARSE        (20 * MS)   /* times of files */
 #define SILENCE       (200 * MS)  /* a keeper that does not answer for so long counts as none */
 
 /* The keeper did not answer a call: no other call waits for it until it answers a ping. */
@@ -40,9 +41,10 @@ struct exchange {
     bool may_start; /* a keeper, where there is none */
     int give;       /* a descriptor, or -1 */
     int taken;
-    uint64_t deadline; /* CLOCK_MONOTONIC */
-    uint64_t started;  /* when this call last started a keeper; 0: never */
-    uint64_t answered; /* when the keeper last answered, at first when the call began */
+    uint64_t deadline;   /* CLOCK_MONOTONIC */
+    uint64_t started;    /* when this call last started a keeper; 0: never */
+    uint64_t start_time; /* when it first did so, by CLOCK_REALTIME */
+    uint64_t answered;   /* when the keeper last answered, at first when the call began */
     uint64_t pause;
 };
 
@@ -185,9 +187,12 @@ static bool is_passing(int status) {
            status == -ETOOMANYREFS;
 }
 
-/* A lock without a socket is a keeper that starts, or a squatter: that counts as silence. */
+/* A lock without a socket is a keeper that starts, or, if it was taken before, a squatter's. */
 static uint64_t silence_of(const struct exchange *exchange) {
-    return exchange->started && !gps_leader_lock_taken(exchange->store) ? START_WITHIN : SILENCE;
+    if (!exchange->started)
+        return SILENCE;
+    const uint64_t taken = gps_leader_lock_since(exchange->store);
+    return !taken || taken + COARSE >= exchange->start_time ? START_WITHIN : SILENCE;
 }
 
 /* False when there is no time left. */
@@ -210,7 +215,10 @@ static int start_one(struct exchange *exchange) {
         return -ECONNREFUSED;
     if (exchange->started != 0 && time - exchange->started < START_EVERY)
         return 0;
+    const uint64_t begin = gps_clock_now();
     int status = gps_spawn_keeper(exchange->store);
+    if (!exchange->started)
+        exchange->start_time = begin;
     exchange->started = time;
     return status;
 }

@@ -17,6 +17,7 @@
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "registry/registry.h"
+#include "registry/table_memory.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
 #include "upload/leader.h"
@@ -40,6 +41,7 @@
     KEEPS(scope, "the driver's operations are where they were")                                    \
     FORGETS(membership, gps_membership_reset)                                                      \
     FORGETS(references, gps_references_reset)                                                      \
+    FORGETS(table_memory, gps_table_memory_reset)                                                  \
     FORGETS(allocations, gps_registry_reset_allocations)                                           \
     FORGETS(imports, gps_registry_reset_imports)                                                   \
     FORGETS(events, gps_registry_reset_events)                                                     \

@@ -138,6 +138,11 @@ static void complain(const char *why) {
     (void)write_stderr(text.bytes, text.length);
 }
 
+/* /dev/stdout and its like are links, which only root can make there. */
+static bool is_system_link(const char *path) {
+    return strncmp(path, "/dev/", 5) == 0 && !strchr(path + 5, '/');
+}
+
 /* NULL, or why not. Another user could have put something at the path for us to write into. */
 static const char *write_to(int fd, const char *bytes, size_t count) {
     struct stat info;
@@ -152,7 +157,7 @@ static const char *write_to(int fd, const char *bytes, size_t count) {
 /* O_NONBLOCK: a FIFO that nobody reads must not stop the program. */
 static bool write_log(const char *bytes, size_t count) {
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    int fd = open(state.path, flags | O_NOFOLLOW, 0600);
+    int fd = open(state.path, flags | (is_system_link(state.path) ? 0 : O_NOFOLLOW), 0600);
     const char *why = fd >= 0          ? write_to(fd, bytes, count)
                       : errno == ELOOP ? "it is a symbolic link"
                                        : strerrordesc_np(errno);

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "table_memory.h"
+
 static inline uint32_t gps_table_hash(const void *key, size_t size) {
     uint64_t word;
     memcpy(&word, key, sizeof(word));
@@ -23,6 +25,8 @@ static inline uint32_t gps_table_hash(const void *key, size_t size) {
 }
 
 #define HASH_NONFATAL_OOM                1
+#define uthash_malloc(size)              gps_table_allocate(size)
+#define uthash_free(memory, size)        gps_table_free(memory, size)
 #define HASH_FUNCTION(key, size, hashed) ((hashed) = gps_table_hash(key, size))
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
