@@ -123,8 +123,9 @@ struct world {
     unsigned threads, steps; /* steps: 0 is without end */
     struct self selves[THREADS];
     volatile sig_atomic_t over, plan, started; /* started: has used CUDA */
-    atomic_ulong epoch, trouble; /* of the directory, as last seen; when publishing last may have failed */
-    bool poor;                  /* runs out of descriptors now and then */
+    atomic_ulong epoch,
+        trouble; /* of the directory, as last seen; when publishing last may have failed */
+    bool poor;   /* runs out of descriptors now and then */
 };
 extern struct world world;
 extern _Thread_local struct self *self;

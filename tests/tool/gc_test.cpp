@@ -72,9 +72,9 @@ TEST(Gc, SkipsAndNamesWhatIsNoFileOfOursAndGoesOn) {
     gone.kill();
     gps_owner_format(&gone.owner, owner);
     ASSERT_EQ(unlink((store + "/procs/" + owner).c_str()), 0);
-    const std::vector<std::string> directories = {
-        "/procs/" + std::string(owner), "/names/frames", "/regions/" + std::string(32, 'a'),
-        "/regions/" + std::string(temp), "/keeper.lock"};
+    const std::vector<std::string> directories = {"/procs/" + std::string(owner), "/names/frames",
+                                                  "/regions/" + std::string(32, 'a'),
+                                                  "/regions/" + std::string(temp), "/keeper.lock"};
     for (const std::string &directory : directories)
         ASSERT_EQ(mkdir((store + directory).c_str(), 0700), 0) << directory;
     ASSERT_EQ(symlink("nowhere", (store + "/procs/" + temp).c_str()), 0);

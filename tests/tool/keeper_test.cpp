@@ -572,8 +572,8 @@ TEST_F(Keeper, OfTwentyThatStartOneAtOnceAllFindTheSame) {
 
 TEST_F(Keeper, StartsBesideWhatIsNoFileOfOurs) {
     Actor creator(*store);
-    const std::string temp = "/procs/.tmp.1.999999.1." + std::string(16, 'a') + "." +
-                             std::string(16, 'b');
+    const std::string temp =
+        "/procs/.tmp.1.999999.1." + std::string(16, 'a') + "." + std::string(16, 'b');
     fs::create_directory(store->path + ("/regions/" + std::string(32, 'a')));
     fs::create_directory(store->path + ("/procs/1.999999.1." + std::string(16, 'a')));
     fs::create_directory(store->path + std::string("/names/odd"));

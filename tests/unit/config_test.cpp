@@ -369,7 +369,9 @@ TEST(ConfigRule, RefusesContradictions) {
     };
     for (const auto &each : vmm_only)
         EXPECT_EQ(error_of("[region r]\nrole = auto\n" + std::string(each.first) + "\n"),
-                  std::string(strchr(each.first, '\n') ? "t.conf:4: [region r] " : "t.conf:3: [region r] ") + each.second);
+                  std::string(strchr(each.first, '\n') ? "t.conf:4: [region r] "
+                                                       : "t.conf:3: [region r] ") +
+                      each.second);
 }
 
 TEST(ConfigRule, KeysOfTheOtherSideAreLegal) {
