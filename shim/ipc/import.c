@@ -297,18 +297,20 @@ static int close_kept(const struct gps_import *import) {
     return code;
 }
 
-static void note_closed(const struct gps_import *import) {
+/* Closed by the program, or with its context. */
+static void note_closed(const struct gps_import *import, bool with_context) {
     gps_freed_note(GPS_FREED_IMPORT, import->pointer,
                    (struct gps_freed){.born = import->trace,
-                                      .ended = gps_trace_kept(),
+                                      .ended = with_context ? GPS_NO_TRACE : gps_trace_kept(),
                                       .context = import->context,
                                       .size = import->size,
-                                      .device = import->device});
+                                      .device = import->device,
+                                      .with_context = with_context});
 }
 
 static int close_open(struct gps_import *import, enum gps_slot_via via, gps_close_fn *close) {
     if (import->count == 0)
-        note_closed(import);
+        note_closed(import, false);
     const int code = import->kept ? close_kept(import) : close(import->pointer);
     if (!is_closed(code)) {
         gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
@@ -381,12 +383,7 @@ static void purge_one(void *arg, const struct gps_import *import) {
         gps_vmm_region_released(&import->region);
     }
     let_go(import->slot);
-    gps_freed_note(GPS_FREED_IMPORT, import->pointer,
-                   (struct gps_freed){.born = import->trace,
-                                      .context = import->context,
-                                      .size = import->size,
-                                      .device = import->device,
-                                      .with_context = true});
+    note_closed(import, true);
     if (purge->fn)
         purge->fn(purge->arg, import);
 }
