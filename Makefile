@@ -20,9 +20,10 @@ endif
 CUDA_HOME ?= $(patsubst %/include/cuda.h,%,$(firstword $(wildcard \
 	/usr/local/cuda/include/cuda.h /opt/cuda/include/cuda.h /usr/lib/cuda/include/cuda.h /usr/include/cuda.h)))
 CUDA_INC := $(CUDA_HOME)/include
+NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
-ROOMS := util config directory keeper log stack process registry audit vmm upload ipc rules lifecycle cuda
+ROOMS := util config directory keeper log stack process registry audit vmm digest gate merge ipc rules lifecycle cuda
 TOOL_ROOMS := cli logs symbols report allocations directory run doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.
@@ -48,6 +49,13 @@ $(BUILD)/shim/%.o: shim/%.c
 # The resolver runs inside sanitizer runtimes that are not up yet.
 $(BUILD)/shim/stack/module.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
 
+# The kernels are PTX in the library; without nvcc it is built without them, and reads memory back instead.
+$(BUILD)/kernels.ptx: shim/cuda/kernels.cu
+	@mkdir -p $(@D); echo "  NVCC  $<"
+	if command -v $(NVCC) >/dev/null; then $(NVCC) -O3 -std=c++17 -ptx -arch=compute_75 $< -o $@; else : >$@; fi
+$(BUILD)/shim/cuda/kernels.o: $(BUILD)/kernels.ptx
+$(BUILD)/shim/cuda/kernels.o: C_FLAGS += -DGPS_KERNELS='"$(BUILD)/kernels.ptx"'
+
 $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 	@mkdir -p $(@D)
 	$(CC) -fPIC -c $< -o $@
@@ -56,7 +64,7 @@ $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 $(BUILD)/exports.map: shim/hooks.def
 	@mkdir -p $(@D)
 	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
-		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE_A?SYNC\(|EXIT\()(\w+).*/\2/p' $< | \
+		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE_A?SYNC\(|GATED\(|EXIT\()(\w+).*/\2/p' $< | \
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect: what loading costs a program that never uses CUDA.
@@ -70,7 +78,7 @@ $(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(BUILD)/exports.map
 INIH ?= -l:libinih.a
 
 ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
-$(BUILD)/shim/upload/digest_avx2.o: C_FLAGS += -mavx2
+$(BUILD)/shim/digest/digest_avx2.o: C_FLAGS += -mavx2
 endif
 
 # --- the tool --------------------------------------------------------------------------------------
@@ -79,7 +87,7 @@ endif
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,util config directory keeper log stack registry,$(call room,$(name))) \
 	$(patsubst %,$(BUILD)/shim/%.o,process/thread process/watch audit/policy \
-	$(addprefix upload/,coverage worker_pool digest digest_avx2 hashes))
+	digest/digest digest/digest_avx2 digest/worker_pool)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
@@ -127,7 +135,6 @@ demo:
 	tests/demo/demo.sh $(BUILD) $(DEMO_DRIVER)
 
 DEMO_FLAGS = $(CFLAGS) $(WARNINGS) -isystem $(CUDA_INC)
-NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 CUDART_DIR := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 $(BUILD)/demo/sim/producer: tests/demo/producer.c $(BUILD)/sim/libcudart.so $(BUILD)/sim/libcuda.so $(BUILD)/sim/gpusimd
 	@mkdir -p $(@D); echo "  CC    $@"

@@ -35,9 +35,6 @@ enum gps_keeper_ask {
     /* Names record.id. 0 with a descriptor; -ENOENT; -EAGAIN: not deposited again yet. The sender
      * has published an intent slot before. */
     GPS_KEEPER_GET = 2,
-    /* Names record.id, with the new record.status.state and .written. 0; -ENOENT; -EPERM: the
-     * sender is not the region's creator. */
-    GPS_KEEPER_STATE = 3,
     /* Names record.id: the sender has closed the region and cleared its slot. The keeper checks at
      * once whether the region has expired. 0; -ENOENT. */
     GPS_KEEPER_RELEASED = 4,

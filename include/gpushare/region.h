@@ -11,11 +11,10 @@
  *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while
  *                                                             its owner still allocates,
  *                                                             "../procs/<its file>" (a claim)
- *   <root>/<namespace>/regions/<id>.hashes                    gps_region_hashes: of the contents of
- * an uploaded region; written by its creator <root>/<namespace>/keeper             the keeper's
- * socket; gpushare/keeper.h <root>/<namespace>/keeper.lock        locked by the keeper while it
- * lives <root>/<namespace>/lock               empty; a process that removes an orphaned record or
- *                                         name locks one byte of it
+ *   <root>/<namespace>/keeper                                 the keeper's socket;
+ * gpushare/keeper.h <root>/<namespace>/keeper.lock                            locked by the keeper
+ * while it lives <root>/<namespace>/lock                                   empty; a process that
+ * removes an orphaned record or name locks one byte
  *
  * The directories also hold temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
  *
@@ -44,7 +43,8 @@
 #define GPS_HANDLE_BYTES 64u  /* sizeof(CUipcMemHandle) */
 #define GPS_NAME_BYTES   128u /* 1 to 127 of [A-Za-z0-9._-], no leading dot, and a NUL */
 #define GPS_COMM_BYTES   32u
-#define GPS_PROC_NAME    96u /* longest file name in procs/, with its NUL */
+#define GPS_BLOCK_NAME   "block." /* what the names of merged blocks begin with */
+#define GPS_PROC_NAME    96u      /* longest file name in procs/, with its NUL */
 
 /* The id of a region is the XXH3-128 hash of its handle bytes, in canonical (big-endian) order. So
  * an importer that received a handle through the program's own channel finds the record with one
@@ -88,7 +88,6 @@ enum gps_keep {
 
 enum gps_region_flag {
     GPS_REGION_READ_ONLY = 1, /* importers map it read-only */
-    GPS_REGION_UPLOAD = 2,    /* its creator uploads it once: READY when all of it is written */
 };
 
 /* The part of a record that changes: rewritten in place by one pwrite, valid on its own. */
@@ -97,8 +96,7 @@ struct gps_region_status {
     uint32_t reserved0; /* 0 */
     uint64_t changed;   /* when this state began */
     uint64_t until;     /* FINAL: when the hand-over ends; else 0 */
-    uint64_t written;   /* GPS_REGION_UPLOAD, READY: so much of it, from its beginning, is final */
-    uint8_t reserved1[24];
+    uint8_t reserved1[32];
     uint64_t checksum; /* of the bytes before it, seeded with the record's own checksum */
 };
 
@@ -159,22 +157,6 @@ struct gps_region_traces {
     uint64_t checksum; /* of the bytes before it, seeded with the record's own checksum */
 };
 
-/* The hashes of the contents of a region with upload = once (flag GPS_REGION_UPLOAD): XXH3 (64
- * bits) of every GPS_HASH_CHUNK bytes, the last chunk shorter. A process that is about to upload
- * the same bytes compares them. Written before the region becomes READY, then never changed. */
-#define GPS_HASHES_MAGIC "GPSHASH"
-#define GPS_HASH_CHUNK   (UINT64_C(1) << 20)
-
-struct gps_region_hashes {
-    char magic[8]; /* GPS_HASHES_MAGIC */
-    uint32_t version;
-    uint32_t size; /* sizeof(struct gps_region_hashes) */
-    struct gps_id id;
-    uint64_t written;  /* bytes that they are of; the count follows from it */
-    uint64_t sum;      /* XXH3 of the hashes */
-    uint64_t checksum; /* of the bytes before it; the hashes follow, 8 bytes each */
-};
-
 /* The first bytes of a file in procs/. The process holds an open file description lock on the whole
  * file while it lives; a file without a lock belongs to a dead process. */
 struct gps_proc_header {
@@ -198,6 +180,7 @@ enum gps_slot_via {
     GPS_VIA_RULE = 2,    /* a rule turned its cudaMalloc into an import */
     GPS_VIA_EVENT = 3,   /* an event: the id is the hash of its handle, which has no record */
     GPS_VIA_CREATOR = 4, /* VMM: the process that created the region still uses it */
+    GPS_VIA_MERGE = 5,   /* a merge rule: a block that is equal in several processes */
 };
 
 /* One region or event that one process has open. Written before the driver's open and cleared after
@@ -224,7 +207,6 @@ static_assert(offsetof(struct gps_owner, command) == 32, "layout");
 static_assert(sizeof(struct gps_region_status) == 64, "layout");
 static_assert(offsetof(struct gps_region_status, changed) == 8, "layout");
 static_assert(offsetof(struct gps_region_status, until) == 16, "layout");
-static_assert(offsetof(struct gps_region_status, written) == 24, "layout");
 static_assert(offsetof(struct gps_region_status, checksum) == 56, "layout");
 
 static_assert(sizeof(struct gps_region_record) == 512, "layout");
@@ -256,9 +238,6 @@ static_assert(offsetof(struct gps_region_traces, offset) == 16, "layout");
 static_assert(offsetof(struct gps_region_traces, module) == 400, "layout");
 static_assert(offsetof(struct gps_region_traces, modules) == 504, "layout");
 static_assert(offsetof(struct gps_region_traces, checksum) == 2040, "layout");
-
-static_assert(sizeof(struct gps_region_hashes) == 56, "layout");
-static_assert(offsetof(struct gps_region_hashes, written) == 32, "layout");
 
 static_assert(sizeof(struct gps_proc_header) == 256, "layout");
 static_assert(offsetof(struct gps_proc_header, owner) == 16, "layout");

@@ -119,7 +119,10 @@ static void end_section(struct session *session) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
     if (session->section != IN_RULE)
         return;
-    const struct gps_rule *rule = current_rule(session);
+    struct gps_rule *rule = current_rule(session);
+    if (rule->role == GPS_ROLE_MERGE &&
+        !session->given[gps_key_place(gps_key_find(GPS_SECTION_REGION, "index"))])
+        rule->index_max = UINT64_MAX; /* it takes what fits, not the first */
     for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
         char missing[128];
         struct gps_text text = GPS_TEXT(missing);

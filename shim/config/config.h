@@ -20,13 +20,13 @@ enum gps_mode { GPS_MODE_SHARE, GPS_MODE_AUDIT, GPS_MODE_OFF };
 enum gps_on_free { GPS_FREE_DEFER, GPS_FREE_WAIT, GPS_FREE_REFUSE, GPS_FREE_ALLOW };
 enum gps_log_format { GPS_LOG_TEXT, GPS_LOG_JSONL };
 enum gps_list { GPS_LIST_NO, GPS_LIST_YES };
-enum gps_role { GPS_ROLE_EXPORT, GPS_ROLE_IMPORT, GPS_ROLE_AUTO };
+enum gps_role { GPS_ROLE_EXPORT, GPS_ROLE_IMPORT, GPS_ROLE_AUTO, GPS_ROLE_MERGE };
 enum gps_missing { GPS_MISSING_PRIVATE, GPS_MISSING_FAIL };
-enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE, GPS_READY_WRITTEN };
+enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE };
 enum gps_backing_key { GPS_RULE_LEGACY, GPS_RULE_VMM };
 enum gps_access { GPS_ACCESS_RW, GPS_ACCESS_RO };
-enum gps_upload_key { GPS_UPLOAD_EACH, GPS_UPLOAD_ONCE };
-enum gps_verify { GPS_VERIFY_HASH, GPS_VERIFY_OFF };
+enum gps_content { GPS_CONTENT_UPLOADED, GPS_CONTENT_ANY };
+enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 
 #define GPS_CONFIG_PATH   1024u
 #define GPS_GLOB_BYTES    128u
@@ -70,8 +70,9 @@ struct gps_rule {
     enum gps_backing_key backing;
     enum gps_keep keep;
     uint64_t keep_for;      /* GPS_KEEP_FOR */
-    enum gps_access access; /* of importers; see gps_rule_read_only */
-    enum gps_upload_key upload;
+    enum gps_access access; /* of importers */
+    uint64_t quiet;         /* GPS_ROLE_MERGE, and the two below */
+    enum gps_content content;
     enum gps_verify verify;
 };
 
@@ -122,11 +123,6 @@ static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
     return rule->index_min <= index && index <= rule->index_max;
 }
 bool gps_rule_needs_caller(const struct gps_rule *rule);
-/* Whether importers get the region only when all of it is written: ready = written, upload = once.
- */
-bool gps_rule_written(const struct gps_rule *rule);
-/* Whether importers get the region read-only: access = ro, upload = once. */
-bool gps_rule_read_only(const struct gps_rule *rule);
 /* Whether a file name matches a glob with * ? [] and \. Bytes are compared, in no locale. */
 bool gps_glob_match(const char *pattern, const char *string);
 /* The rule's name with {n} and {device} (ordinal) replaced. False: it is longer than 127. */

@@ -243,7 +243,10 @@ void gps_key_unknown(enum gps_section section, const char *name, struct gps_text
     bool is_option = section == GPS_SECTION_OPTIONS;
     struct gps_keys keys = gps_keys_of(section);
     const struct gps_key *near = nearest(keys, name);
-    if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL)
+    if (!is_option && strcmp(name, "upload") == 0)
+        gps_text_str(text, "upload = once is replaced by role = merge; a rule needs nothing but a "
+                           "program and that (docs/replicas.md)");
+    else if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL)
         gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
     else if (near)
         gps_text_strs(text, "unknown key, did you mean ", near->name, "?");

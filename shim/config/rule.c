@@ -155,7 +155,7 @@ bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
 /* --- rules --- */
 
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
-    if (facts->pool && rule->backing != GPS_RULE_VMM)
+    if (facts->pool && rule->backing != GPS_RULE_VMM && rule->role != GPS_ROLE_MERGE)
         return false;
     if (facts->size < rule->size_min || facts->size > rule->size_max)
         return false;
@@ -171,14 +171,6 @@ bool gps_rule_needs_caller(const struct gps_rule *rule) {
     return rule->caller[strspn(rule->caller, "*")] != '\0';
 }
 
-bool gps_rule_read_only(const struct gps_rule *rule) {
-    return rule->access == GPS_ACCESS_RO || rule->upload == GPS_UPLOAD_ONCE;
-}
-
-bool gps_rule_written(const struct gps_rule *rule) {
-    return rule->ready == GPS_READY_WRITTEN || rule->upload == GPS_UPLOAD_ONCE;
-}
-
 static const char *check_backing(const struct gps_rule *rule) {
     if (rule->backing == GPS_RULE_VMM)
         return rule->ready == GPS_READY_FREE ? "ready = free is for backing = legacy; with vmm, "
@@ -188,14 +180,12 @@ static const char *check_backing(const struct gps_rule *rule) {
         return "keep is for backing = vmm: legacy memory ends with its owner";
     if (rule->access == GPS_ACCESS_RO)
         return "access = ro is for backing = vmm: legacy memory is always writable";
-    if (rule->upload == GPS_UPLOAD_ONCE)
-        return "upload = once is for backing = vmm";
-    if (rule->ready == GPS_READY_WRITTEN)
-        return "ready = written is for backing = vmm";
     return NULL;
 }
 
 const char *gps_rule_check(const struct gps_rule *rule) {
+    if (rule->role == GPS_ROLE_MERGE)
+        return NULL; /* it gives no names */
     if (rule->index_min != rule->index_max && !strstr(rule->name, name_n))
         return "index = * or a range gives many allocations one name; put {n} into the name";
     if (rule->ready == GPS_READY_FREE && rule->handover == 0)

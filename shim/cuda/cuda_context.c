@@ -1,7 +1,9 @@
 /* cuda_context.c - the start of the driver, and the end of contexts with all that is in them. */
 #include "hooks.h"
 #include "ipc/teardown.h"
+#include "kernels.h"
 #include "lifecycle/lifecycle.h"
+#include "merge/allocation.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "rules/rules.h"
@@ -27,6 +29,8 @@ CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     gps_scope_enter(&scope, 0);
     if (code == GPS_OK)
         gps_mapping_enable_peer(device);
+    if (code == GPS_OK && gps_merge_active)
+        gps_merge_enable_peer(device);
     gps_scope_end(&scope);
     return result;
 }
@@ -38,11 +42,17 @@ struct destroy {
     CUcontext context;
 };
 
+static int end_context(CUcontext context, CUresult result, bool gone) {
+    if (gone)
+        gps_kernels_forget((uintptr_t)context);
+    return (int)result;
+}
+
 static int destroy_context(void *arg, bool *gone) {
     const struct destroy *destroy = arg;
     const CUresult result = destroy->real(destroy->context);
     *gone = result == CUDA_SUCCESS;
-    return (int)result;
+    return end_context(destroy->context, result, *gone);
 }
 
 static CUresult destroyed(CUresult (*real)(CUcontext context), CUcontext context) {
@@ -64,7 +74,7 @@ static int detach_context(void *arg, bool *gone) {
     const struct destroy *destroy = arg;
     const CUresult result = destroy->real(destroy->context);
     *gone = result == CUDA_SUCCESS && !gps_driver_has_context(destroy->context);
-    return (int)result;
+    return end_context(destroy->context, result, *gone);
 }
 
 CUresult gps_on_cuCtxDetach(CUcontext ctx) {
@@ -78,6 +88,7 @@ CUresult gps_on_cuCtxDetach(CUcontext ctx) {
 
 struct primary {
     CUresult (*real)(CUdevice device);
+    CUcontext context;
     CUdevice device;
     bool reset;
 };
@@ -86,12 +97,12 @@ static int end_primary(void *arg, bool *gone) {
     const struct primary *primary = arg;
     const CUresult result = primary->real(primary->device);
     *gone = result == CUDA_SUCCESS && (primary->reset || !gps_driver_primary(primary->device));
-    return (int)result;
+    return end_context(primary->context, result, *gone);
 }
 
 static CUresult ended(CUresult (*real)(CUdevice device), CUdevice device, bool reset) {
-    struct primary primary = {real, device, reset};
     const CUcontext context = gps_driver_primary(device);
+    struct primary primary = {real, context, device, reset};
     if (!context)
         return real(device);
     return (CUresult)gps_teardown_context((uintptr_t)context, reset, end_primary, &primary);

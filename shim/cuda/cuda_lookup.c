@@ -11,19 +11,26 @@
 #include "enter.h"
 #include "hooks.h"
 #include "lifecycle/lifecycle.h"
+#include "merge/allocation.h"
+#include "merge/write.h"
 #include "stack/call.h"
-#include "upload/write.h"
 
 static const struct row {
     void **real;
     void *wrapper;
     const void *exported;
-    bool writes;
+    enum { ALWAYS, FOR_WRITES, FOR_MERGING } when;
 } rows[] = {
-#define DRIVER(kind, name, parameters, arguments)                                                  \
-    {(void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name, false},
-#define WRITE(name, parameters, arguments, what)                                                   \
-    {(void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name, true},
+#define WHEN_lookup  ALWAYS
+#define WHEN_context ALWAYS
+#define WHEN_memory  ALWAYS
+#define WHEN_ipc     ALWAYS
+#define WHEN_merge   FOR_MERGING
+#define ROW(name, when)                                                                            \
+    {(void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name, when},
+#define DRIVER(kind, name, parameters, arguments)  ROW(name, WHEN_##kind)
+#define WRITE(name, parameters, arguments, what)   ROW(name, FOR_WRITES)
+#define GATED(name, parameters, arguments, stream) ROW(name, FOR_MERGING)
 #include "hooks.def"
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -33,10 +40,13 @@ static const void *const runtime[] = {
 #include "hooks.def"
 };
 
-/* A program that looks a copy up has found the driver: the configuration is read now if it was not.
+/* A program that looks a function up has found the driver: the configuration is read now if it was
+ * not.
  */
-static bool asks_for_writes(void) {
-    return gps_enter() && gps_write_seen;
+static bool is_asked_for(const struct row *row) {
+    if (row->when == ALWAYS)
+        return true;
+    return gps_enter() && (row->when == FOR_WRITES ? gps_write_seen : gps_merge_active);
 }
 
 void *gps_lookup_substitute(void *address) {
@@ -44,7 +54,7 @@ void *gps_lookup_substitute(void *address) {
         return address;
     for (size_t i = 0; i < ROWS; i++)
         if (*rows[i].real == address)
-            return rows[i].writes && !asks_for_writes() ? address : rows[i].wrapper;
+            return is_asked_for(&rows[i]) ? rows[i].wrapper : address;
     return address;
 }
 
@@ -83,6 +93,6 @@ CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
 #define WRAP_context(name, parameters, arguments)
 #define WRAP_memory(name, parameters, arguments)
 #define WRAP_ipc(name, parameters, arguments)
-#define WRAP_event(name, parameters, arguments)
+#define WRAP_merge(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"

@@ -20,8 +20,9 @@ static const struct {
     const char *name;
     void **slot;
 } functions[] = {
-#define DRIVER(kind, name, parameters, arguments) {#name, (void **)&gps_real.name},
-#define WRITE(name, parameters, arguments, what)  {#name, (void **)&gps_real.name},
+#define DRIVER(kind, name, parameters, arguments)  {#name, (void **)&gps_real.name},
+#define WRITE(name, parameters, arguments, what)   {#name, (void **)&gps_real.name},
+#define GATED(name, parameters, arguments, stream) {#name, (void **)&gps_real.name},
 #include "hooks.def"
 #define CALL_ROW(name) {#name, (void **)&gps_calls.name},
     GPS_CALLS(CALL_ROW)};

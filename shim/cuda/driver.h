@@ -16,13 +16,21 @@
 CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned int flags);
 
 /* cuda.h has the per-thread variants only as other meanings of the names without the suffix. */
-#define WRITE(name, parameters, arguments, what) CUresult CUDAAPI name parameters;
+#define WRITE(name, parameters, arguments, what)   CUresult CUDAAPI name parameters;
+#define GATED(name, parameters, arguments, stream) CUresult CUDAAPI name parameters;
+#define DRIVER_merge(name, parameters)             CUresult CUDAAPI name parameters;
+#define DRIVER_lookup(name, parameters)
+#define DRIVER_context(name, parameters)
+#define DRIVER_memory(name, parameters)
+#define DRIVER_ipc(name, parameters)
+#define DRIVER(kind, name, parameters, arguments) DRIVER_##kind(name, parameters)
 #include "hooks.def"
 
 /* The hooked functions' real addresses; NULL: this driver does not have it. */
 struct gps_real {
-#define DRIVER(kind, name, parameters, arguments) __typeof__(name) *name;
-#define WRITE(name, parameters, arguments, what)  __typeof__(name) *name;
+#define DRIVER(kind, name, parameters, arguments)  __typeof__(name) *name;
+#define WRITE(name, parameters, arguments, what)   __typeof__(name) *name;
+#define GATED(name, parameters, arguments, stream) __typeof__(name) *name;
 #include "hooks.def"
 };
 extern struct gps_real gps_real;
@@ -46,9 +54,8 @@ extern struct gps_real gps_real;
     ROW(cuMemAddressReserve)                                                                       \
     ROW(cuMemCreate)                                                                               \
     ROW(cuMemExportToShareableHandle)                                                              \
-    ROW(cuMemGetAddressRange_v2)                                                                   \
     ROW(cuMemGetAllocationGranularity)                                                             \
-    ROW(cuMemHostRegister_v2)                                                                      \
+    ROW(cuMemGetInfo_v2)                                                                           \
     ROW(cuMemImportFromShareableHandle)                                                            \
     ROW(cuMemMap)                                                                                  \
     ROW(cuMemRelease)                                                                              \
@@ -57,7 +64,11 @@ extern struct gps_real gps_real;
     ROW(cuMemcpyDtoD_v2_ptds)                                                                      \
     ROW(cuMemcpyDtoH_v2_ptds)                                                                      \
     ROW(cuStreamIsCapturing)                                                                       \
-    ROW(cuPointerGetAttribute)                                                                     \
+    ROW(cuLaunchKernel)                                                                            \
+    ROW(cuModuleGetFunction)                                                                       \
+    ROW(cuModuleLoadData)                                                                          \
+    ROW(cuStreamCreateWithPriority)                                                                \
+    ROW(cuStreamQuery)                                                                             \
     ROW(cuStreamSynchronize)                                                                       \
     ROW(cuThreadExchangeStreamCaptureMode)
 

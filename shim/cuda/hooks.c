@@ -7,6 +7,7 @@
 
 #include "enter.h"
 #include "lifecycle/lifecycle.h"
+#include "merge/allocation.h"
 #include "stack/call.h"
 #include "stack/module.h"
 #include "written.h"
@@ -15,27 +16,44 @@
 #define WRAP_context(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments)
 #define WRAP_memory(name, parameters, arguments)  GPS_WRAPPER(name, parameters, arguments)
 #define WRAP_ipc(name, parameters, arguments)     GPS_WRAPPER(name, parameters, arguments)
-#define WRAP_event(name, parameters, arguments)   GPS_WRAPPER(name, parameters, arguments)
+#define WRAP_merge(name, parameters, arguments)   GPS_WRAPPER(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 
-/* A copy that no rule asks about, or that goes elsewhere, is the driver's alone. */
+/* A copy that no rule asks about is the driver's alone. */
 #define WRITE(name, parameters, arguments, what)                                                   \
     CUresult gps_hook_##name parameters {                                                          \
+        struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
         if (!gps_enter() || !gps_real.name)                                                        \
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
         if (__builtin_expect(!gps_write_seen, 1))                                                  \
             return gps_real.name arguments;                                                        \
         const struct gps_write write = what;                                                       \
-        if (!gps_write_concerns(&write))                                                           \
-            return gps_real.name arguments;                                                        \
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
-        if (gps_write_begin(&write, &code)) {                                                      \
+        if (gps_write_begin(&write, &pass, &code)) {                                               \
             code = (int)gps_real.name arguments;                                                   \
-            gps_write_end(&write, code);                                                           \
+            gps_write_end(&write, &pass, code);                                                    \
         }                                                                                          \
         gps_call_leave();                                                                          \
+        return (CUresult)code;                                                                     \
+    }                                                                                              \
+    GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+#include "hooks.def"
+
+/* No call is noted: a launch has no report, and costs nanoseconds. */
+#define GATED(name, parameters, arguments, stream)                                                 \
+    CUresult gps_hook_##name parameters {                                                          \
+        struct gps_gate_pass pass;                                                                 \
+        int code;                                                                                  \
+        if (!gps_enter() || !gps_real.name)                                                        \
+            return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
+        if (__builtin_expect(!gps_merge_active, 1))                                                \
+            return gps_real.name arguments;                                                        \
+        if (gps_work_begin((uintptr_t)(stream), &pass, &code)) {                                   \
+            code = (int)gps_real.name arguments;                                                   \
+            gps_work_end(&pass, code);                                                             \
+        }                                                                                          \
         return (CUresult)code;                                                                     \
     }                                                                                              \
     GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));

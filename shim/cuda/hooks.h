@@ -4,7 +4,7 @@
  * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). It asks enter.h
  * whether gpushare acts in this process at all; if not, it calls the real function and nothing
  * else. gps_on_<name>, in cuda_<kind>.c, is what the call means; of a WRITE row, that is in
- * upload/write.h.
+ * merge/write.h.
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 #define DRIVER(kind, name, parameters, arguments)                                                  \
     CUresult gps_hook_##name parameters;                                                           \
     CUresult gps_on_##name parameters;
-#define WRITE(name, parameters, arguments, what) CUresult gps_hook_##name parameters;
+#define WRITE(name, parameters, arguments, what)   CUresult gps_hook_##name parameters;
+#define GATED(name, parameters, arguments, stream) CUresult gps_hook_##name parameters;
 #include "hooks.def"
 
 /* The wrapper of one DRIVER row. */

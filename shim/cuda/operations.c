@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "driver.h"
+#include "kernels.h"
 #include "process/driver_ops.h"
 #include "util/high_descriptor.h"
 
@@ -92,7 +93,7 @@ static bool capturing(uint64_t stream) {
 static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
-    const int code = CALL(cuMemGetAddressRange_v2, &start, &length, pointer);
+    const int code = REAL(cuMemGetAddressRange_v2, &start, &length, pointer);
     if (code == GPS_OK) {
         *base = start;
         *size = length;
@@ -103,9 +104,9 @@ static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
 static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
     CUcontext owner = NULL;
     int device_ordinal = -1;
-    int code = CALL(cuPointerGetAttribute, &owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
+    int code = REAL(cuPointerGetAttribute, &owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
     if (code == GPS_OK)
-        code = CALL(cuPointerGetAttribute, &device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        code = REAL(cuPointerGetAttribute, &device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                     pointer);
     if (code == GPS_OK) {
         *of = (uintptr_t)owner;
@@ -115,7 +116,7 @@ static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
 }
 
 static bool attribute(uint64_t pointer, CUpointer_attribute which, void *value) {
-    return CALL(cuPointerGetAttribute, value, which, pointer) == GPS_OK;
+    return REAL(cuPointerGetAttribute, value, which, pointer) == GPS_OK;
 }
 
 static enum gps_memory_kind kind(uint64_t pointer) {
@@ -230,8 +231,24 @@ static int allow(uint64_t pointer, uint64_t size, int device, bool write) {
  * that these copies read is there already. */
 PASS(copy, (uint64_t to, uint64_t from, uint64_t size), VMM(cuMemcpyDtoD_v2_ptds, to, from, size))
 PASS(copy_out, (void *to, uint64_t from, uint64_t size), VMM(cuMemcpyDtoH_v2_ptds, to, from, size))
-PASS(pin, (void *memory, uint64_t size),
-     VMM(cuMemHostRegister_v2, memory, size, CU_MEMHOSTREGISTER_PORTABLE))
+PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
+     REAL(cuMemcpyHtoDAsync_v2, to, from, size, (CUstream)stream))
+PASS(stream_state, (uint64_t stream),
+     CALL(cuStreamQuery, stream ? (CUstream)stream : CU_STREAM_LEGACY))
+
+static bool pageable(const void *memory) {
+    CUmemorytype type;
+    return REAL(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                (CUdeviceptr)memory) == CUDA_ERROR_INVALID_VALUE;
+}
+
+static int room(uint64_t *bytes) {
+    size_t unused, all;
+    const int code = CALL(cuMemGetInfo_v2, &unused, &all);
+    if (code == GPS_OK)
+        *bytes = unused;
+    return code;
+}
 
 static const struct gps_ops operations = {
     .context = context,
@@ -264,7 +281,12 @@ static const struct gps_ops operations = {
     .allow = allow,
     .copy = copy,
     .copy_out = copy_out,
-    .pin = pin,
+    .stream_state = stream_state,
+    .upload = upload,
+    .pageable = pageable,
+    .room = room,
+    .digest = gps_kernels_digest,
+    .equal = gps_kernels_equal,
 };
 _Static_assert(GPS_OPEN_FLAGS == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, "the flag is CUDA's");
 _Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events are as wide");

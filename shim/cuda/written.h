@@ -1,5 +1,5 @@
 /*
- * written.h - what each WRITE row of hooks.def writes, in the words of core/write.h.
+ * written.h - what each WRITE row of hooks.def writes, in the words of merge/write.h.
  *
  * The null stream means the legacy default stream, or the thread's own in a function whose name
  * ends in _ptds or _ptsz: the rows say which.
@@ -7,7 +7,7 @@
 #pragma once
 
 #include "driver.h"
-#include "upload/write.h"
+#include "merge/write.h"
 
 #define LEGACY                      CU_STREAM_LEGACY
 #define PER_THREAD                  CU_STREAM_PER_THREAD
@@ -64,8 +64,11 @@ static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream str
     if (!copy || !gps_is_device(copy->dstMemoryType))
         return (struct gps_write){.kind = GPS_WRITE_OTHER};
     const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;
-    return gps_rows_of(copy->dstDevice + copy->dstY * pitch + copy->dstXInBytes, pitch,
-                       copy->WidthInBytes, copy->Height, stream);
+    struct gps_write write = gps_rows_of(copy->dstDevice + copy->dstY * pitch + copy->dstXInBytes,
+                                         pitch, copy->WidthInBytes, copy->Height, stream);
+    if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)
+        write.kind = GPS_WRITE_UPLOAD;
+    return write;
 }
 
 /* From the first byte to the last one; one layer is a 2D copy. */
@@ -81,8 +84,9 @@ static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream str
         if (copy->Depth > 1) {                                                                     \
             write.size = (copy->Depth - 1) * layer + copy->Height * pitch;                         \
             write.rows = 1;                                                                        \
-            write.kind = GPS_WRITE_SOME;                                                           \
         }                                                                                          \
+        if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)                                             \
+            write.kind = GPS_WRITE_UPLOAD;                                                         \
         return write;                                                                              \
     }
 GPS_BOX_OF(gps_3d_of, CUDA_MEMCPY3D)

@@ -110,8 +110,7 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
 /* A file that lies beside a record which does not exist. */
 static void sweep_lone(struct sweep *sweep, const char *name) {
     const char *suffix = name + GPS_ID_HEX - 1;
-    if (strlen(name) < GPS_ID_HEX ||
-        (strcmp(suffix, GPS_TAKEN_SUFFIX) != 0 && strcmp(suffix, GPS_HASHES_SUFFIX) != 0))
+    if (strlen(name) < GPS_ID_HEX || strcmp(suffix, GPS_TAKEN_SUFFIX) != 0)
         return;
     char record[GPS_ID_HEX];
     memcpy(record, name, GPS_ID_HEX - 1);

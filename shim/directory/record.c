@@ -95,7 +95,7 @@ const char *gps_owner_check(const struct gps_owner *owner) {
 static const char *check_vmm(const struct gps_region_record *record) {
     if (record->keep > GPS_KEEP_FOR)
         return "keep is unknown";
-    if ((record->flags & ~(uint32_t)(GPS_REGION_READ_ONLY | GPS_REGION_UPLOAD)) != 0)
+    if ((record->flags & ~(uint32_t)GPS_REGION_READ_ONLY) != 0)
         return "a flag is unknown";
     return gps_owner_check(&record->creator);
 }
@@ -130,8 +130,6 @@ static const char *check_status(const struct gps_region_record *record) {
         return "state is unknown";
     if (status->reserved0 != 0)
         return "reserved bytes of the status are not 0";
-    if (status->written > record->extent)
-        return "more is written than there is";
     if (status->until != 0 && status->state != GPS_STATE_FINAL)
         return "a hand-over time in a state that has none";
     return NULL;
@@ -208,7 +206,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state != GPS_SLOT_INTENT && slot->state != GPS_SLOT_OPEN)
         return false;
-    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_CREATOR)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_MERGE)
         return false;
     return slot->checksum == SUM(slot);
 }

@@ -62,9 +62,9 @@ static int read_at(int at, const char *name, const struct gps_id *id,
 
 void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
                      char path[GPS_FILE_PATH]) {
-    char name[GPS_ID_HEX + sizeof(GPS_HASHES_SUFFIX)];
+    char name[GPS_ID_HEX + sizeof(GPS_TAKEN_SUFFIX)];
     gps_id_format(id, name);
-    struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_HASHES_SUFFIX));
+    struct gps_text out = gps_text_on(name + GPS_ID_HEX - 1, sizeof(GPS_TAKEN_SUFFIX));
     gps_text_str(&out, suffix);
     gps_file_path(store, "regions", name, path);
 }
@@ -198,31 +198,16 @@ static int rewrite(const struct gps_store *store, const struct gps_region_record
     return status;
 }
 
-static int set_status(const struct gps_store *store, struct gps_region_record *record,
-                      struct gps_region_status fresh) {
-    fresh.changed = gps_clock_now();
+int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
+                          enum gps_state state, uint64_t until) {
+    struct gps_region_status fresh = {
+        .state = (uint32_t)state, .until = until, .changed = gps_clock_now()};
     gps_record_seal_status(record, &fresh);
     const int status =
         rewrite(store, record, &fresh, sizeof(fresh), offsetof(struct gps_region_record, status));
     if (status == 0)
         record->status = fresh;
     return status;
-}
-
-int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
-                          enum gps_state state, uint64_t until) {
-    return set_status(store, record,
-                      (struct gps_region_status){.state = (uint32_t)state,
-                                                 .until = until,
-                                                 .written = record->status.written});
-}
-
-int gps_region_set_written(const struct gps_store *store, struct gps_region_record *record,
-                           enum gps_state state, uint64_t written) {
-    if (written > record->extent)
-        return -EINVAL;
-    return set_status(store, record,
-                      (struct gps_region_status){.state = (uint32_t)state, .written = written});
 }
 
 int gps_region_set_traces(const struct gps_store *store, const struct gps_region_record *record,
@@ -266,8 +251,6 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
 void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
-    unlink(path);
-    gps_region_path(store, id, GPS_HASHES_SUFFIX, path);
     unlink(path);
 }
 

@@ -7,10 +7,8 @@
 
 #include "file.h"
 
-/* Files that belong to a record and lie beside it: <id>.taken (gps_region_take) and <id>.hashes
- * (struct gps_region_hashes). */
-#define GPS_TAKEN_SUFFIX  ".taken"
-#define GPS_HASHES_SUFFIX ".hashes"
+/* The file that lies beside a record whose result was opened: <id>.taken (gps_region_take). */
+#define GPS_TAKEN_SUFFIX ".taken"
 
 /* The path <store>/regions/<id><suffix>; the suffix "" gives the path of the record. */
 void gps_region_path(const struct gps_store *store, const struct gps_id *id, const char *suffix,
@@ -30,11 +28,6 @@ int gps_region_publish(const struct gps_store *store, const struct gps_region_re
  * record. */
 int gps_region_set_status(const struct gps_store *store, struct gps_region_record *record,
                           enum gps_state state, uint64_t until);
-
-/* The same, with the number of bytes of an upload (GPS_REGION_UPLOAD) that are written. -EINVAL: it
- * exceeds the extent. */
-int gps_region_set_written(const struct gps_store *store, struct gps_region_record *record,
-                           enum gps_state state, uint64_t written);
 
 /* Seals the traces and writes them behind a published record, with one pwrite. Errors as in
  * gps_region_set_status. */

@@ -16,9 +16,9 @@
 #include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
-#include "upload/upload.h"
 #include "util/clock.h"
 #include "util/text.h"
+#include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
 enum { TOMBSTONES = 1024, BLOCK = 2 << 20 /* the driver's */ };
@@ -246,10 +246,7 @@ static void describe_kept(struct gps_export *region, uint64_t extent, const stru
     record->creator = *gps_process_self();
     record->keep = (uint32_t)rule->keep;
     record->keep_for = rule->keep_for;
-    record->flags = (gps_rule_read_only(rule) ? GPS_REGION_READ_ONLY : 0u) |
-                    (gps_rule_written(rule) ? GPS_REGION_UPLOAD : 0u);
-    if (gps_rule_written(rule))
-        record->status.state = GPS_STATE_WRITING;
+    record->flags = rule->access == GPS_ACCESS_RO ? GPS_REGION_READ_ONLY : 0u;
     memcpy(record->name, name, strlen(name) + 1);
 }
 
@@ -333,7 +330,7 @@ static void bury(const struct gps_export *region) {
 void gps_export_end(struct gps_export *region) {
     if (region->kept) {
         if (region->pointer)
-            gps_upload_close(region->pointer);
+            gps_mapping_close(region->pointer);
         gps_vmm_region_end(region);
         free(region);
         return;
@@ -362,7 +359,7 @@ int gps_export_free_vmm(const struct gps_alloc *alloc) {
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
         gps_freed_note_allocation(alloc, gps_trace_kept());
-        code = gps_upload_close(alloc->pointer);
+        code = gps_mapping_close(alloc->pointer);
     }
     if (code == GPS_OK) {
         alloc->region->pointer = 0; /* it can be another's already */

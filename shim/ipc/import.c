@@ -13,7 +13,6 @@
 #include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
-#include "upload/upload.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
@@ -177,7 +176,7 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
 /* It could not be recorded. */
 static void undo_open(const struct gps_import *import) {
     if (import->kept) {
-        gps_upload_close(import->pointer);
+        gps_mapping_close(import->pointer);
         gps_vmm_region_released(&import->region);
     } else {
         gps_ops->close_handle(import->pointer);
@@ -292,7 +291,7 @@ static int close_kept(const struct gps_import *import) {
         return GPS_INVALID_CONTEXT;
     int code = gps_scope_enter(&scope, import->context);
     if (code == GPS_OK)
-        code = gps_upload_close(import->pointer);
+        code = gps_mapping_close(import->pointer);
     gps_scope_end(&scope);
     return code;
 }
@@ -379,7 +378,7 @@ struct purge {
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
     if (import->kept) {
-        gps_upload_close(import->pointer); /* it would outlive its context */
+        gps_mapping_close(import->pointer); /* it would outlive its context */
         gps_vmm_region_released(&import->region);
     }
     let_go(import->slot);

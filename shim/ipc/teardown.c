@@ -8,6 +8,8 @@
 #include "export.h"
 #include "import.h"
 #include "importers.h"
+#include "merge/allocation.h"
+#include "merge/merger.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -124,6 +126,7 @@ static bool report_at_exit(void *unused, struct gps_export *region) {
 void gps_teardown_exit(void) {
     gps_deferred_stop();
     gps_vmm_region_stop();
+    gps_merger_stop();
     hand_over(0);
     gps_deferred_each(0, GPS_PATIENT, report_at_exit, NULL);
 }
@@ -191,6 +194,7 @@ static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
     gps_registry_purge(context, epoch, forget, reset);
     gps_import_purge(context, epoch, gps_leak_reset_import, reset);
     gps_event_purge(context, epoch);
+    gps_merge_purge(context);
     gps_leak_report_reset(reset);
 }
 

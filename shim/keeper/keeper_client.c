@@ -284,8 +284,7 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
     exchange.request.record = *record;
     exchange.give = descriptor;
     exchange.may_start = true;
-    int status = ask(&exchange);
-    return status == -EEXIST ? 0 : status;
+    return ask(&exchange);
 }
 
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
@@ -298,18 +297,6 @@ int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
     if (status == 0)
         *descriptor = exchange.taken;
     return no_keeper_as_missing(status);
-}
-
-int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
-                         const struct gps_owner *self, enum gps_state state, uint64_t written,
-                         uint64_t patience) {
-    struct exchange exchange;
-    exchange_begin(&exchange, store, self, GPS_KEEPER_STATE, patience);
-    exchange.request.record.id = *id;
-    exchange.request.record.status.state = (uint32_t)state;
-    exchange.request.record.status.written = written;
-    exchange.may_start = is_recorded(store, id);
-    return no_keeper_as_missing(ask(&exchange));
 }
 
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,

@@ -5,8 +5,8 @@
  * at most `patience` nanoseconds; until then it repeats the request if the keeper dies or is too
  * busy. The silence of a keeper that is stopped or hung is waited for 0.2 s and once: from then on
  * calls answer -ETIMEDOUT at once, until the keeper answers a ping. The program's signals are
- * handled in all waits. If no keeper lives, a deposit starts one (keeper_spawn.h); a get, a state
- * and a drop start one if there is a record that it would adopt. Functions return 0 or -errno and
+ * handled in all waits. If no keeper lives, a deposit starts one (keeper_spawn.h); a get and
+ * a drop start one if there is a record that it would adopt. Functions return 0 or -errno and
  * write their outputs only on success. They may be called from any thread, inside a gps_scope. No
  * malloc.
  *
@@ -25,7 +25,7 @@ bool gps_keeper_is_silent(void);
 void gps_keeper_reset(void); /* in a forked child */
 
 /* Deposits a region that this process created, or one of a dead keeper that it has open. The
- * descriptor stays the caller's. 0 also if the keeper has the region already. The creator must have
+ * descriptor stays the caller's. -EEXIST: the keeper has the region already. The creator must have
  * claimed the name of the record; the keeper points it at the region, so that the creator need not
  * call gps_name_point. -EPERM: this process is not the creator, and the keeper does not wait for
  * the region. -EMFILE: the keeper has no room for more. */
@@ -36,11 +36,6 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
  * have it. */
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
                    const struct gps_owner *self, uint64_t patience, int *descriptor);
-/* Changes the state of a region. GPS_STATE_FREED drops it. -EPERM: this process is not its creator.
- */
-int gps_keeper_set_state(const struct gps_store *store, const struct gps_id *id,
-                         const struct gps_owner *self, enum gps_state state, uint64_t written,
-                         uint64_t patience);
 /* Reports that this process has closed the region. Starts no keeper. */
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
                         const struct gps_owner *self, uint64_t patience);

@@ -52,15 +52,6 @@ static const char *check_only(const struct gps_region_record *record,
     return memcmp(record, named, sizeof(*record)) == 0 ? NULL : "it names what it must not";
 }
 
-static const char *check_state(const struct gps_region_record *record) {
-    const struct gps_region_record named = {
-        .id = record->id,
-        .status = {.state = record->status.state, .written = record->status.written}};
-    if (record->status.state < GPS_STATE_WRITING || record->status.state > GPS_STATE_FREED)
-        return "state is unknown";
-    return check_only(record, &named);
-}
-
 static const char *check_drop(const struct gps_region_record *record) {
     struct gps_region_record named = {.id = record->id};
     if (!memchr(record->name, '\0', sizeof(record->name)))
@@ -82,8 +73,6 @@ static const char *check_named(const struct gps_keeper_request *request) {
     case GPS_KEEPER_GET:
     case GPS_KEEPER_RELEASED:
         return check_only(&request->record, &named);
-    case GPS_KEEPER_STATE:
-        return check_state(&request->record);
     case GPS_KEEPER_DROP:
         return check_drop(&request->record);
     case GPS_KEEPER_PING:

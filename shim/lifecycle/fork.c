@@ -8,10 +8,17 @@
  */
 #include "audit/leak.h"
 #include "audit/reporter.h"
+#include "digest/worker_pool.h"
+#include "gate/gate.h"
+#include "gate/streams.h"
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "keeper/keeper_client.h"
 #include "lifecycle.h"
+#include "merge/allocation.h"
+#include "merge/area.h"
+#include "merge/merger.h"
+#include "merge/write.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -20,11 +27,6 @@
 #include "registry/table_memory.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
-#include "upload/leader.h"
-#include "upload/stall.h"
-#include "upload/upload.h"
-#include "upload/worker_pool.h"
-#include "upload/write.h"
 #include "util/high_descriptor.h"
 #include "vmm/mapping.h"
 #include "vmm/parked_descriptors.h"
@@ -53,9 +55,12 @@
     FORGETS(mapping, gps_mapping_reset)                                                            \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
-    FORGETS(upload, gps_upload_reset)                                                              \
-    FORGETS(stall, gps_stall_reset)                                                                \
-    FORGETS(leader, gps_leader_reset)                                                              \
+    KEEPS(look, "a buffer")                                                                        \
+    FORGETS(gate, gps_gate_reset)                                                                  \
+    FORGETS(streams, gps_streams_reset)                                                            \
+    FORGETS(area, gps_area_reset)                                                                  \
+    FORGETS(merger, gps_merger_reset)                                                              \
+    FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(write, gps_write_reset)                                                                \
     FORGETS(export, gps_export_reset)                                                              \
     FORGETS(close_before_free, gps_deferred_reset)                                                 \
@@ -63,6 +68,7 @@
     FORGETS(process, gps_process_reset) /* the configuration, to which the rules point */          \
     KEEPS(start, "it tells that this is a fork")                                                   \
     KEEPS(exit, "exit handlers survive a fork")                                                    \
+    KEEPS(kernels, "no call of the driver succeeds in it")                                         \
     KEEPS(driver, "the driver's functions are where they were")                                    \
     KEEPS(resolver, "so are libc's")                                                               \
     KEEPS(runtime, "so are call sites and the runtime's functions")

@@ -5,12 +5,13 @@
 #include "audit/reporter.h"
 #include "lifecycle.h"
 #include "log/log.h"
+#include "merge/allocation.h"
+#include "merge/write.h"
 #include "process/process.h"
 #include "process/scope.h"
 #include "rules/rules.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
-#include "upload/write.h"
 #include "util/text.h"
 
 static struct {
@@ -76,6 +77,7 @@ static enum gps_phase start(void) {
     if (status < 0 || config->options.mode == GPS_MODE_OFF)
         return GPS_PHASE_OFF;
     gps_rules_start(config, gps_process_self());
+    gps_merge_start(config, gps_process_self());
     gps_write_start(config, gps_process_self());
     gps_allocation_log_start(&config->options);
     return GPS_PHASE_ON;

@@ -24,7 +24,9 @@ enum gps_code {
     GPS_MAP_FAILED = 205,
     GPS_PEER_UNSUPPORTED = 217,
     GPS_INVALID_HANDLE = 400,
+    GPS_ILLEGAL_ADDRESS = 700,
     GPS_NOT_PERMITTED = 800,
+    GPS_NOT_SUPPORTED = 801,
     GPS_CAPTURE_UNSUPPORTED = 900, /* first of the codes that only say "not while capturing" */
     GPS_CAPTURE_LAST = 908,
 };
@@ -53,6 +55,8 @@ struct gps_ops {
     int (*synchronize)(void);
     bool (*capturing)(uint64_t stream);  /* its work goes into a graph */
     int (*stream_wait)(uint64_t stream); /* wait for what it has to do */
+    /* 0: it has nothing to do. Stream 0: the default ones of the current context. */
+    int (*stream_state)(uint64_t stream);
 
     int (*allocate)(uint64_t size, uint64_t *pointer);
     int (*release)(uint64_t pointer);
@@ -83,8 +87,15 @@ struct gps_ops {
     int (*copy)(uint64_t to, uint64_t from, uint64_t size);
     int (*copy_out)(void *to, uint64_t from, uint64_t size);
 
-    /* For all contexts, until the current one goes: copies from and to it are faster. */
-    int (*pin)(void *memory, uint64_t size);
+    /* Copies from main memory, in an explicit stream's order; as a copy of the program's does. */
+    int (*upload)(uint64_t to, const void *from, uint64_t size, uint64_t stream);
+    bool (*pageable)(const void *memory); /* the driver knows nothing of it */
+    int (*room)(uint64_t *free);          /* bytes of the current device */
+
+    /* Kernels on a stream of ours, ended when they return; GPS_NOT_SUPPORTED: there are none. The
+     * hashes are two integers for each 16 KiB, low half first. */
+    int (*digest)(uint64_t from, uint64_t size, uint64_t *hashes);
+    int (*equal)(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 };
 
 /* Set by the front end before the first call begins; constant from then on. */

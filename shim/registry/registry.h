@@ -25,6 +25,7 @@ enum gps_alloc_kind {
     GPS_ALLOC_PLAIN = 0,
     GPS_ALLOC_EXPORTED, /* has a published region */
     GPS_ALLOC_IMPORTED, /* by a rule: memory of another process in place of an allocation */
+    GPS_ALLOC_MERGED,   /* by a rule: an area of merge/area.h */
 };
 
 struct gps_alloc {

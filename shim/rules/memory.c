@@ -6,6 +6,7 @@
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
+#include "merge/allocation.h"
 #include "process/driver_ops.h"
 #include "process/process.h"
 #include "process/scope.h"
@@ -79,6 +80,19 @@ static int free_private(const struct gps_alloc *alloc, struct gps_release releas
     return code;
 }
 
+static int free_merged(const struct gps_alloc *alloc) {
+    struct gps_scope scope;
+    int code = gps_scope_enter(&scope, alloc->context);
+    if (code == GPS_OK) {
+        gps_freed_note_allocation(alloc, gps_trace_kept());
+        code = gps_merge_free(alloc->pointer);
+    }
+    gps_scope_end(&scope);
+    if (code != GPS_OK)
+        gps_registry_add(alloc);
+    return code;
+}
+
 int gps_memory_free(uint64_t pointer, struct gps_release release) {
     struct gps_alloc alloc;
     if (!pointer)
@@ -91,6 +105,8 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
                                   : gps_close_before_free(&alloc, release);
     case GPS_ALLOC_IMPORTED:
         return gps_import_free(&alloc);
+    case GPS_ALLOC_MERGED:
+        return free_merged(&alloc);
     default:
         return free_private(&alloc, release);
     }

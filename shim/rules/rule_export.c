@@ -9,8 +9,6 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "stack/trace.h"
-#include "upload/stall.h"
-#include "upload/upload.h"
 #include "vmm/mapping.h"
 
 static uint64_t round_up(uint64_t size) {
@@ -36,12 +34,8 @@ static enum gps_outcome export_vmm(const struct gps_attempt *attempt, uint64_t *
                                    NULL);
     const char *why = gps_export_to_keeper(&alloc, extent, attempt->rule, attempt->name);
     if (why) {
-        gps_upload_close(alloc.pointer);
+        gps_mapping_close(alloc.pointer);
         return gps_attempt_private(attempt, why, NULL);
-    }
-    if (gps_rule_written(attempt->rule)) {
-        gps_upload_lead(alloc.pointer, attempt->size, attempt->name, attempt->rule);
-        gps_stall_start();
     }
     *pointer = alloc.pointer;
     return GPS_DONE;

@@ -12,7 +12,6 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/watch.h"
-#include "upload/upload.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
@@ -29,7 +28,7 @@ enum found { ABSENT, NOT_YET, FITS, MISFITS };
 static bool expects_writable(const struct gps_attempt *attempt,
                              const struct gps_region_record *record) {
     return record->flags & GPS_REGION_READ_ONLY && attempt->rule->role == GPS_ROLE_AUTO &&
-           !gps_rule_read_only(attempt->rule);
+           attempt->rule->access != GPS_ACCESS_RO;
 }
 
 static enum found fit(const struct gps_attempt *attempt, const struct gps_region_record *record) {
@@ -63,9 +62,6 @@ static enum found look_up(const struct gps_attempt *attempt, struct gps_region_r
     if (status < 0 || is_orphan(record))
         return ABSENT;
     *holder = *gps_record_creator(record);
-    if (record->status.state == GPS_STATE_WRITING && attempt->rule->upload == GPS_UPLOAD_ONCE &&
-        record->flags & GPS_REGION_UPLOAD)
-        return fit(attempt, record); /* what is still to be written it waits for when it copies */
     if (record->status.state != GPS_STATE_READY && record->status.state != GPS_STATE_FINAL)
         return record->status.state == GPS_STATE_WRITING ? NOT_YET : ABSENT;
     return fit(attempt, record);
@@ -87,8 +83,8 @@ static enum gps_outcome misfit(const struct gps_attempt *attempt,
             gps_text_strs(&text, "asked for ", asked, ", more than the ", exported,
                           " that were exported");
     } else if (expects_writable(attempt, record)) {
-        gps_text_str(&text, "the region is shared read-only, and this rule says neither access = "
-                            "ro nor upload = once");
+        gps_text_str(&text,
+                     "the region is shared read-only, and this rule does not say access = ro");
     } else {
         char theirs[41];
         gps_format_uuid(record->device, theirs);
@@ -159,8 +155,6 @@ static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int
         return false;
     const int code = import(attempt, &record, pointer);
     if (code == GPS_OK) {
-        if (attempt->rule->upload == GPS_UPLOAD_ONCE && record.backing == GPS_BACKING_VMM)
-            gps_upload_follow(*pointer, attempt->size, &record, attempt->rule);
         *outcome = GPS_DONE;
         return true;
     }

@@ -8,11 +8,14 @@
 #include "audit/reporter.h"
 #include "directory/name.h"
 #include "directory/region.h"
+#include "merge/allocation.h"
 #include "process/caller.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/scope.h"
+#include "registry/registry.h"
+#include "stack/trace.h"
 
 bool gps_rules_active;
 
@@ -88,9 +91,34 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_attempt *atte
     return match(&facts, number);
 }
 
+/* Too small, or not to be had: ordinary memory, which nobody misses. */
+static enum gps_outcome merge(const struct gps_attempt *attempt, uint64_t number,
+                              uint64_t *pointer) {
+    struct gps_alloc alloc = {.size = attempt->size,
+                              .context = attempt->context,
+                              .epoch = gps_registry_now(),
+                              .device = (int16_t)attempt->device,
+                              .trace = gps_trace_kept(),
+                              .kind = GPS_ALLOC_MERGED};
+    const struct gps_merge_request request = {attempt->rule,    number,          attempt->size,
+                                              attempt->context, attempt->device, attempt->uuid};
+    struct gps_alloc found;
+    if (!gps_merge_active || !gps_merge_allocate(&request, &alloc.pointer))
+        return GPS_PRIVATE;
+    gps_registry_add(&alloc);
+    if (!gps_registry_find(alloc.pointer, &found)) {
+        gps_merge_free(alloc.pointer);
+        return GPS_PRIVATE;
+    }
+    *pointer = alloc.pointer;
+    return GPS_DONE;
+}
+
 static enum gps_outcome follow(struct gps_attempt *attempt, uint64_t number, uint64_t *pointer,
                                int *code) {
     *code = GPS_OK;
+    if (attempt->rule->role == GPS_ROLE_MERGE)
+        return merge(attempt, number, pointer);
     if (!gps_rule_name(attempt->rule, number, (unsigned)attempt->device, attempt->name))
         return gps_attempt_private(attempt, "its name would be longer than 127 characters", NULL);
     const int status = gps_membership_join();

@@ -76,15 +76,6 @@ static bool take(uint64_t pointer, struct gps_mapping *taken) {
     return found;
 }
 
-static bool put(const struct gps_mapping *changed) {
-    pthread_mutex_lock(&state.lock);
-    struct gps_mapping *vmm = locate(changed->pointer);
-    if (vmm)
-        *vmm = *changed;
-    pthread_mutex_unlock(&state.lock);
-    return vmm != NULL;
-}
-
 bool gps_mapping_at(uint64_t address, struct gps_mapping *found) {
     if (!atomic_load_explicit(&state.any, memory_order_relaxed))
         return false;
@@ -137,31 +128,32 @@ static uint64_t peers_of(int device) {
     return peers;
 }
 
-/* For the device that is current, and those to which the program opened the memory's own. */
-static int allow(const struct gps_mapping *vmm, int here) {
-    int code = gps_ops->allow(vmm->pointer, vmm->extent, here, vmm->writable);
-    const uint64_t peers = peers_of(vmm->device);
+int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable) {
+    int here, code = gps_ops->device(&here);
+    if (code == GPS_OK)
+        code = gps_ops->allow(pointer, size, here, writable);
+    const uint64_t peers = peers_of(home);
     for (int peer = 0; code == GPS_OK && peer < DEVICES; peer++)
         if (peers >> peer & 1 && peer != here)
-            code = gps_ops->allow(vmm->pointer, vmm->extent, peer, vmm->writable);
+            code = gps_ops->allow(pointer, size, peer, writable);
     return code;
 }
 
-static int map_block(const struct gps_mapping *vmm, int here) {
+static int map_block(const struct gps_mapping *vmm) {
     int code = gps_ops->map(vmm->pointer, vmm->extent, vmm->block);
     if (code != GPS_OK)
         return code;
-    code = allow(vmm, here);
+    code = gps_mapping_allow(vmm->pointer, vmm->extent, vmm->device, vmm->writable);
     if (code != GPS_OK)
         gps_ops->unmap(vmm->pointer, vmm->extent);
     return code;
 }
 
 /* Maps the block somewhere and records it. Without success the block is let go of. */
-static int place(struct gps_mapping *vmm, int here) {
+static int place(struct gps_mapping *vmm) {
     int code = gps_ops->reserve(vmm->extent, &vmm->pointer);
     if (code == GPS_OK) {
-        code = map_block(vmm, here);
+        code = map_block(vmm);
         if (code == GPS_OK && !add(vmm)) {
             gps_ops->unmap(vmm->pointer, vmm->extent);
             code = GPS_OUT_OF_MEMORY;
@@ -193,7 +185,7 @@ int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent) {
     if (code == GPS_OK)
         code = gps_ops->block_create(vmm.device, vmm.extent, &vmm.block);
     if (code == GPS_OK)
-        code = place(&vmm, vmm.device);
+        code = place(&vmm);
     if (code == GPS_OK) {
         *pointer = vmm.pointer;
         *extent = vmm.extent;
@@ -215,19 +207,16 @@ static int ordinal_of(const uint8_t wanted[GPS_UUID_BYTES]) {
 
 int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
                      uint64_t *pointer) {
-    int here;
     struct gps_mapping vmm = {.size = size,
                               .extent = record->extent,
                               .device = ordinal_of(record->device),
                               .writable = !(record->flags & GPS_REGION_READ_ONLY),
                               .region = record->id};
-    int code = gps_ops->device(&here);
-    if (code == GPS_OK && gps_ops->reaches(record->device) == 0)
-        code = GPS_PEER_UNSUPPORTED;
+    int code = gps_ops->reaches(record->device) == 0 ? GPS_PEER_UNSUPPORTED : GPS_OK;
     if (code == GPS_OK)
         code = gps_ops->block_import(descriptor, &vmm.block);
     if (code == GPS_OK)
-        code = place(&vmm, here);
+        code = place(&vmm);
     if (code == GPS_OK)
         *pointer = vmm.pointer;
     return code;
@@ -252,64 +241,6 @@ int gps_mapping_descriptor(uint64_t pointer, int *descriptor) {
     struct gps_mapping vmm;
     return gps_mapping_at(pointer, &vmm) ? gps_ops->block_export(vmm.block, descriptor)
                                          : GPS_INVALID_VALUE;
-}
-
-/* --- making a mapping private --- */
-
-/* Fills a new block with the bytes of the old one, through a mapping that lasts only for that. */
-static int copy_into(const struct gps_mapping *fresh, uint64_t from, int here) {
-    struct gps_mapping passing = *fresh;
-    int code = gps_ops->reserve(passing.extent, &passing.pointer);
-    if (code != GPS_OK)
-        return code;
-    code = map_block(&passing, here);
-    if (code == GPS_OK) {
-        code = gps_ops->copy(passing.pointer, from, passing.extent);
-        const int ended = gps_ops->synchronize();
-        code = code == GPS_OK ? ended : code;
-        gps_ops->unmap(passing.pointer, passing.extent);
-    }
-    gps_ops->unreserve(passing.pointer, passing.extent);
-    return code;
-}
-
-/* No mapping can be replaced at once: a kernel that another thread launches in between faults. So
- * what was launched during the copy is waited for, and the gap is as short as it can be. */
-static int replace(const struct gps_mapping *old, const struct gps_mapping *fresh, int here) {
-    int code = gps_ops->synchronize();
-    if (code == GPS_OK)
-        code = gps_ops->unmap(old->pointer, old->extent);
-    if (code != GPS_OK)
-        return code;
-    code = map_block(fresh, here);
-    if (code != GPS_OK)
-        map_block(old, here);
-    return code;
-}
-
-int gps_mapping_privatise(uint64_t pointer) {
-    struct gps_mapping old;
-    int here, code = gps_ops->device(&here);
-    if (code != GPS_OK)
-        return code;
-    if (!gps_mapping_at(pointer, &old))
-        return GPS_INVALID_VALUE;
-    struct gps_mapping fresh = old;
-    fresh.device = here;
-    fresh.writable = fresh.created = true;
-    fresh.region = (struct gps_id){0};
-    code = gps_ops->synchronize();
-    if (code == GPS_OK)
-        code = gps_ops->block_create(here, fresh.extent, &fresh.block);
-    if (code != GPS_OK)
-        return code;
-    code = copy_into(&fresh, old.pointer, here);
-    if (code == GPS_OK)
-        code = replace(&old, &fresh, here);
-    if (code == GPS_OK)
-        put(&fresh);
-    gps_ops->block_release(code == GPS_OK ? old.block : fresh.block);
-    return code;
 }
 
 /* --- peers --- */

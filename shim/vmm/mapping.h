@@ -45,11 +45,9 @@ void gps_mapping_name(uint64_t pointer, const struct gps_id *region);
 /* The mapping that `address` lies in. Lock-free when there is none at all. No scope needed. */
 bool gps_mapping_at(uint64_t address, struct gps_mapping *found);
 
-/* Gives this process memory of its own at the same address, with the bytes that are there now:
- * waits for the device, copies, maps the copy writable in place of what was there, and lets go of
- * that. On failure everything is as it was. */
-int gps_mapping_privatise(uint64_t pointer);
-
+/* Gives a mapped range access: memory of device `home` for the current context's device, and for
+ * those to which the program opened home. */
+int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable);
 /* The program lets the current context's device reach the memory of `device`. */
 void gps_mapping_enable_peer(int device);
 

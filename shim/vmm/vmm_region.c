@@ -92,7 +92,7 @@ static bool is_deposited(const struct gps_mapping *mapping) {
         status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
                                     GPS_KEEPER_WAIT);
     close(descriptor);
-    return status == 0 || status == -EPERM || status == -ENOENT;
+    return status == 0 || status == -EEXIST || status == -EPERM || status == -ENOENT;
 }
 
 static void deposit_again(void *all, const struct gps_mapping *mapping) {
@@ -147,7 +147,7 @@ static int deposit(struct gps_export *region) {
     const int status = gps_keeper_deposit(gps_membership_store(), &region->record,
                                           gps_process_self(), descriptor, GPS_KEEPER_WAIT);
     close(descriptor);
-    return status;
+    return status == -EEXIST ? 0 : status;
 }
 
 /* The slot first: the keeper keeps a region for the processes that it finds in the directory. */

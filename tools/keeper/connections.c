@@ -56,21 +56,6 @@ static int get(const struct keeper *keeper, const struct gps_keeper_request *req
     return 0;
 }
 
-static int set_state(struct keeper *keeper, const struct gps_keeper_request *request) {
-    const struct gps_region_status *status = &request->record.status;
-    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
-    if (!kept)
-        return -ENOENT;
-    if (!gps_owner_equal(&request->sender, &kept->record.creator))
-        return -EPERM;
-    if (status->state == GPS_STATE_FREED) {
-        kept_regions_drop(&keeper->kept, kept);
-        return 0;
-    }
-    return gps_region_set_written(&keeper->store, &kept->record, (enum gps_state)status->state,
-                                  status->written);
-}
-
 static int released(struct keeper *keeper, const struct gps_keeper_request *request) {
     struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
     if (!kept)
@@ -113,8 +98,6 @@ static int answer(struct keeper *keeper, const struct gps_keeper_request *reques
         return deposit(keeper, request, descriptor);
     case GPS_KEEPER_GET:
         return get(keeper, request, give);
-    case GPS_KEEPER_STATE:
-        return set_state(keeper, request);
     case GPS_KEEPER_RELEASED:
         return released(keeper, request);
     case GPS_KEEPER_DROP:

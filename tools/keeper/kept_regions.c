@@ -211,9 +211,6 @@ static bool is_to_be_kept(const struct kept_regions *list, struct kept_region *k
     bool held = creator || kept->users + kept->intents > 0;
     if (!can_be_deposited(kept, now, next))
         return false;
-    if (record->status.state == GPS_STATE_WRITING && (record->flags & GPS_REGION_UPLOAD) != 0 &&
-        !creator)
-        return false; /* no process can complete it */
     if (held || kept->held)
         kept->last_held = now;
     kept->held = held;

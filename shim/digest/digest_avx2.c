@@ -9,6 +9,7 @@
 
 #include "digest.h"
 
-uint64_t gps_digest_chunk_avx2(const void *bytes, uint64_t length) {
-    return XXH3_64bits(bytes, length);
+struct gps_hash gps_digest_chunk_avx2(const void *bytes, uint64_t length) {
+    const XXH128_hash_t hash = XXH3_128bits(bytes, length);
+    return (struct gps_hash){hash.low64, hash.high64};
 }

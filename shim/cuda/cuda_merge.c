@@ -1,0 +1,106 @@
+/* cuda_merge.c - what programs with a merge rule have hooked besides launches and copies: captures,
+ * the end of streams, and what the driver says of memory. */
+#include "gate/streams.h"
+#include "hooks.h"
+#include "merge/allocation.h"
+#include "merge/write.h"
+
+/* --- captures: none begins while the gate is closed --- */
+
+static CUresult captured(const struct gps_gate_pass *pass, CUresult result) {
+    if (result == CUDA_SUCCESS)
+        gps_streams_capture_begins();
+    gps_gate_leave(pass);
+    return result;
+}
+
+#define BEGIN_CAPTURE(name, parameters, arguments)                                                 \
+    CUresult gps_on_##name parameters {                                                            \
+        struct gps_gate_pass pass;                                                                 \
+        if (!gps_merge_active)                                                                     \
+            return gps_real.name arguments;                                                        \
+        gps_gate_enter(&pass);                                                                     \
+        return captured(&pass, gps_real.name arguments);                                           \
+    }
+BEGIN_CAPTURE(cuStreamBeginCapture, (CUstream stream), (stream))
+BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, (CUstream stream), (stream))
+BEGIN_CAPTURE(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, (CUstream stream, CUstreamCaptureMode mode),
+              (stream, mode))
+#define TO_GRAPH                                                                                   \
+    (CUstream stream, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,       \
+     size_t count, CUstreamCaptureMode mode)
+BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, TO_GRAPH, (stream, graph, after, edges, count, mode))
+BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, TO_GRAPH,
+              (stream, graph, after, edges, count, mode))
+
+/* A capture that was invalidated, or left work unjoined, is over, too. */
+#define END_CAPTURE(name)                                                                          \
+    CUresult gps_on_##name(CUstream stream, CUgraph *graph) {                                      \
+        const CUresult result = gps_real.name(stream, graph);                                      \
+        if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||           \
+            result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)                                          \
+            gps_streams_capture_ends();                                                            \
+        return result;                                                                             \
+    }
+END_CAPTURE(cuStreamEndCapture)
+END_CAPTURE(cuStreamEndCapture_ptsz)
+
+#define DESTROY_STREAM(name)                                                                       \
+    CUresult gps_on_##name(CUstream stream) {                                                      \
+        if (gps_merge_active)                                                                      \
+            gps_streams_remove((uintptr_t)stream);                                                 \
+        return gps_real.name(stream);                                                              \
+    }
+DESTROY_STREAM(cuStreamDestroy)
+DESTROY_STREAM(cuStreamDestroy_v2)
+
+/* --- what memory looks like: an allocation, not its blocks --- */
+
+CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
+    uint64_t start, length;
+    if (!gps_merge_range(pointer, &start, &length))
+        return gps_real.cuMemGetAddressRange_v2(base, size, pointer);
+    if (base)
+        *base = start;
+    if (size)
+        *size = length;
+    return CUDA_SUCCESS;
+}
+
+/* The driver's answer for the first byte: there is memory, if it is not all empty. */
+static void set_range(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
+    uint64_t start, length;
+    if (which != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && which != CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        return;
+    if (!gps_merge_range(pointer, &start, &length))
+        return;
+    if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        *(size_t *)value = length;
+    else
+        *(CUdeviceptr *)value = start;
+}
+
+/* A block without memory would have no attributes. */
+static bool needs_memory(CUdeviceptr pointer) {
+    return gps_gate_state & GPS_GATE_BACK && gps_area_near(pointer, 1);
+}
+
+CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr pointer) {
+    if (needs_memory(pointer))
+        gps_merge_back_all();
+    const CUresult result = gps_real.cuPointerGetAttribute(value, which, pointer);
+    if (result == CUDA_SUCCESS)
+        set_range(which, value, pointer);
+    return result;
+}
+
+CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *which,
+                                       void **values, CUdeviceptr pointer) {
+    if (needs_memory(pointer))
+        gps_merge_back_all();
+    const CUresult result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
+    for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
+        set_range(which[i], values[i], pointer);
+    return result;
+}

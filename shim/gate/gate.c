@@ -1,0 +1,152 @@
+/* gate.c - see gate.h. */
+#include "gate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+
+enum { SLOTS = 1024 };
+
+_Atomic unsigned gps_gate_state;
+__thread struct gps_gate_slot *gps_gate_slot;
+
+static struct {
+    struct gps_gate_slot slots[SLOTS];
+    _Atomic unsigned used;
+    _Atomic bool full; /* a thread passes unseen: the gate cannot be closed any more */
+} state;
+
+static int membarrier(int command) {
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+bool gps_gate_start(void) {
+    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+/* --- slots --- */
+
+static bool is_dead(int thread) {
+    return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+static struct gps_gate_slot *take_dead(int self) {
+    for (unsigned i = 0; i < SLOTS; i++) {
+        int thread = atomic_load(&state.slots[i].thread);
+        if (is_dead(thread) &&
+            atomic_compare_exchange_strong(&state.slots[i].thread, &thread, self))
+            return &state.slots[i];
+    }
+    return NULL;
+}
+
+static struct gps_gate_slot *take_slot(int self) {
+    const unsigned n = atomic_load(&state.used) < SLOTS ? atomic_fetch_add(&state.used, 1) : SLOTS;
+    if (n >= SLOTS)
+        return take_dead(self);
+    atomic_store(&state.slots[n].thread, self);
+    return &state.slots[n];
+}
+
+struct gps_gate_slot *gps_gate_register(void) {
+    const int error = errno;
+    struct gps_gate_slot *slot = take_slot((int)syscall(SYS_gettid));
+    if (slot) {
+        atomic_store(&slot->inside, 0);
+        slot->stream = slot->epoch = 0;
+    } else {
+        atomic_store(&state.full, true);
+    }
+    gps_gate_slot = slot;
+    errno = error;
+    return slot;
+}
+
+/* --- passing --- */
+
+static void sleep_while(unsigned seen) {
+    const struct timespec time = {.tv_nsec = (long)GPS_GATE_REVOKE};
+    syscall(SYS_futex, &gps_gate_state, FUTEX_WAIT_PRIVATE, seen, &time, NULL, 0);
+}
+
+static void wake_all(void) {
+    syscall(SYS_futex, &gps_gate_state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void force_open(unsigned seen) {
+    if (!(seen & GPS_GATE_HELD) &&
+        atomic_compare_exchange_strong(&gps_gate_state, &seen, seen & ~(unsigned)GPS_GATE_CLOSED))
+        wake_all();
+}
+
+/* Steps outside while the gate is closed. */
+void gps_gate_wait(struct gps_gate_pass *pass) {
+    const int error = errno;
+    const uint64_t begin = gps_clock_monotonic();
+    unsigned seen;
+    while ((seen = atomic_load(&gps_gate_state)) & GPS_GATE_CLOSED) {
+        atomic_store(&pass->slot->inside, 0);
+        sleep_while(seen);
+        if (gps_clock_monotonic() - begin >= GPS_GATE_REVOKE)
+                force_open(atomic_load(&gps_gate_state));
+        atomic_store(&pass->slot->inside, (uintptr_t)pass);
+    }
+    errno = error;
+}
+
+/* --- closing --- */
+
+static bool is_empty(void) {
+    const unsigned used = atomic_load(&state.used);
+    for (unsigned i = 0; i < used && i < SLOTS; i++)
+        if (atomic_load(&state.slots[i].inside))
+            return false;
+    return !atomic_load(&state.full);
+}
+
+bool gps_gate_close(uint64_t patience) {
+    const struct timespec breath = {.tv_nsec = 20000};
+    const uint64_t until = gps_clock_monotonic() + patience;
+    atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED);
+    bool empty = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+    while (empty && !is_empty()) {
+        empty = gps_clock_monotonic() < until;
+        nanosleep(&breath, NULL);
+    }
+    if (!empty)
+        gps_gate_open();
+    return empty;
+}
+
+bool gps_gate_hold(void) {
+    unsigned seen = atomic_load(&gps_gate_state);
+    while (seen & GPS_GATE_CLOSED)
+        if (atomic_compare_exchange_weak(&gps_gate_state, &seen, seen | GPS_GATE_HELD))
+            return true;
+    return false;
+}
+
+void gps_gate_open(void) {
+    atomic_fetch_and(&gps_gate_state, ~(unsigned)(GPS_GATE_CLOSED | GPS_GATE_HELD));
+    wake_all();
+}
+
+void gps_gate_set_back(bool back) {
+    if (back)
+        atomic_fetch_or(&gps_gate_state, GPS_GATE_BACK);
+    else
+        atomic_fetch_and(&gps_gate_state, ~(unsigned)GPS_GATE_BACK);
+}
+
+void gps_gate_reset(void) {
+    memset((void *)&state, 0, sizeof(state));
+    atomic_store(&gps_gate_state, 0);
+    gps_gate_slot = NULL;
+}

@@ -1,0 +1,77 @@
+/*
+ * gate.h - the gate that every launch, copy and fill of a process with merge rules passes.
+ *
+ * A block must not be unmapped under work that uses it. So whoever swaps blocks closes the gate,
+ * waits until nobody is inside and the streams are idle, swaps, and opens it. Passing costs two
+ * stores to memory of the thread's own and a load; the closer pays with membarrier(2). Who comes to
+ * a closed gate waits, but never behind an idle closer for long: after GPS_GATE_REVOKE it opens the
+ * gate itself, unless the swap has begun, which is short. A frame that longjmp left inside counts
+ * as outside with the thread's next pass. No memory is allocated; a signal handler may pass.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GPS_GATE_REVOKE (UINT64_C(25) * 1000000) /* ns */
+
+enum gps_gate_bit {
+    GPS_GATE_CLOSED = 1,
+    GPS_GATE_HELD = 2, /* the swap has begun: closed until it is over */
+    GPS_GATE_BACK = 4, /* blocks have no memory yet: work that may touch them gives them some */
+};
+
+struct gps_gate_slot {
+    _Atomic uintptr_t inside; /* the frame of the outermost pass; 0: outside */
+    uint64_t stream, epoch;   /* the last one noted (streams.h) */
+    _Atomic int thread;       /* whose it is; 0: nobody's */
+} __attribute__((aligned(64)));
+
+struct gps_gate_pass {
+    struct gps_gate_slot *slot;
+    uintptr_t before;
+};
+
+/* False: the kernel has no membarrier, and the gate cannot be closed. Once, before the first pass.
+ */
+bool gps_gate_start(void);
+
+extern _Atomic unsigned gps_gate_state;
+extern __thread struct gps_gate_slot *gps_gate_slot;
+struct gps_gate_slot *gps_gate_register(void); /* NULL: too many threads; merging is off */
+void gps_gate_wait(struct gps_gate_pass *pass);
+
+static inline void gps_gate_enter(struct gps_gate_pass *pass) {
+    struct gps_gate_slot *slot = gps_gate_slot ? gps_gate_slot : gps_gate_register();
+    pass->slot = slot;
+    if (!slot)
+        return;
+    const uintptr_t here = (uintptr_t)pass;
+    const uintptr_t now = atomic_load_explicit(&slot->inside, memory_order_relaxed);
+    pass->before = now > here ? now : 0; /* a frame below this one was left */
+    if (!pass->before)
+        atomic_store_explicit(&slot->inside, here, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (__builtin_expect(
+            atomic_load_explicit(&gps_gate_state, memory_order_acquire) & GPS_GATE_CLOSED, 0) &&
+        !pass->before)
+        gps_gate_wait(pass);
+}
+
+static inline void gps_gate_leave(const struct gps_gate_pass *pass) {
+    if (pass->slot && !pass->before)
+        atomic_store_explicit(&pass->slot->inside, 0, memory_order_release);
+}
+
+/* --- for the one that swaps; one at a time --- */
+
+/* Closes it and waits until nobody is inside. False: somebody still is after `patience` ns. */
+bool gps_gate_close(uint64_t patience);
+/* The swap begins. False: a thread that waited too long has opened the gate. */
+bool gps_gate_hold(void);
+void gps_gate_open(void);
+
+void gps_gate_set_back(bool back);
+
+void gps_gate_reset(void); /* in a forked child */

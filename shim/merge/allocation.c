@@ -1,0 +1,245 @@
+/* allocation.c - see allocation.h. */
+#include "allocation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "block.h"
+#include "gate/streams.h"
+#include "merger.h"
+#include "process/caller.h"
+#include "process/driver_ops.h"
+#include "process/scope.h"
+#include "shared_block.h"
+#include "vmm/mapping.h"
+
+bool gps_merge_active;
+
+static bool merges(const struct gps_rule *rule, const struct gps_owner *self) {
+    return rule->role == GPS_ROLE_MERGE && gps_glob_match(rule->program, self->command);
+}
+
+void gps_merge_start(const struct gps_config *config, const struct gps_owner *self) {
+    bool any = false;
+    for (size_t i = 0; i < config->rule_count; i++)
+        any |= merges(&config->rules[i], self);
+    gps_merge_active = any && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
+}
+
+/* --- blocks that have no memory yet --- */
+
+static uint64_t empty; /* of all areas; with the lock */
+
+static void count_empty(int64_t change) {
+    empty = (uint64_t)((int64_t)empty + change);
+    gps_gate_set_back(empty != 0);
+}
+
+void gps_merge_no_longer_empty(void) {
+    count_empty(-1);
+}
+
+static int back_area(struct gps_area *area) {
+    int code = gps_ops->enter(area->context);
+    if (code != GPS_OK)
+        return code;
+    for (unsigned i = 0; code == GPS_OK && i < area->count; i++)
+        if (area->blocks[i].state == GPS_BLOCK_EMPTY) {
+            code = gps_block_back(area, &area->blocks[i]);
+            count_empty(code == GPS_OK ? -1 : 0);
+        }
+    gps_ops->leave();
+    return code;
+}
+
+int gps_merge_back_all(void) {
+    struct gps_scope scope;
+    int code = GPS_OK;
+    gps_scope_enter(&scope, 0);
+    gps_area_lock();
+    for (struct gps_area *area = gps_area_next(NULL); area && code == GPS_OK && empty;
+         area = gps_area_next(area))
+        if (area->lazy)
+            code = back_area(area);
+    gps_area_unlock();
+    gps_scope_end(&scope);
+    return code;
+}
+
+/* --- an allocation --- */
+
+static struct gps_area *make(const struct gps_merge_request *request) {
+    uint64_t granule;
+    if (gps_ops->granularity(request->device, &granule) != GPS_OK ||
+        GPS_MERGE_SMALL % granule != 0 || request->size > UINT64_MAX - GPS_MERGE_SMALL)
+        return NULL;
+    const bool learned = request->rule->quiet == 0;
+    const uint64_t extent =
+        (request->size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
+    const unsigned count = gps_area_cut(extent, learned, NULL);
+    struct gps_area *area = calloc(1, sizeof(*area) + count * sizeof(area->blocks[0]));
+    if (!area)
+        return NULL;
+    *area = (struct gps_area){.size = request->size,
+                              .extent = extent,
+                              .context = request->context,
+                              .rule = request->rule,
+                              .index = request->index,
+                              .device = request->device,
+                              .lazy = learned,
+                              .count = count};
+    memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
+    gps_caller_name(area->caller, sizeof(area->caller));
+    gps_area_cut(extent, learned, area->blocks);
+    return area;
+}
+
+static bool has_room(const struct gps_area *area) {
+    uint64_t bytes;
+    return gps_ops->room(&bytes) != GPS_OK || bytes >= area->extent;
+}
+
+static void drop_blocks(struct gps_area *area) {
+    for (unsigned i = 0; i < area->count; i++)
+        gps_block_drop(area, &area->blocks[i]);
+}
+
+static int back_all_of(struct gps_area *area) {
+    int code = GPS_OK;
+    for (unsigned i = 0; code == GPS_OK && i < area->count; i++)
+        code = gps_block_back(area, &area->blocks[i]);
+    return code;
+}
+
+/* With the lock. */
+static bool place(struct gps_area *area) {
+    if (gps_ops->reserve(area->extent, &area->pointer) != GPS_OK)
+        return false;
+    if ((area->lazy || back_all_of(area) == GPS_OK) && gps_area_add(area)) {
+        count_empty(area->lazy ? area->count : 0);
+        return true;
+    }
+    drop_blocks(area);
+    gps_ops->unreserve(area->pointer, area->extent);
+    return false;
+}
+
+bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer) {
+    if (request->size < GPS_MERGE_LEAST)
+        return false;
+    struct gps_area *area = make(request);
+    if (!area)
+        return false;
+    gps_area_lock();
+    const bool placed = (!area->lazy || has_room(area)) && place(area);
+    *pointer = area->pointer;
+    gps_area_unlock();
+    if (!placed) {
+        free(area);
+        return false;
+    }
+    gps_streams_add(0);
+    gps_merger_wake();
+    return true;
+}
+
+/* --- its end --- */
+
+/* With both locks: its memory goes. */
+static void end(struct gps_area *area) {
+    unsigned still_empty = 0;
+    for (unsigned i = 0; i < area->count; i++)
+        still_empty += area->blocks[i].state == GPS_BLOCK_EMPTY;
+    count_empty(-(int64_t)still_empty);
+    gps_area_remove(area);
+    for (unsigned i = 0; i < area->count; i++) {
+        struct gps_block *block = &area->blocks[i];
+        const bool merged = block->state == GPS_BLOCK_MERGED;
+        gps_block_drop(area, block);
+        if (merged)
+            gps_shared_release(&block->id, block->slot, block->owned);
+    }
+    gps_ops->unreserve(area->pointer, area->extent);
+}
+
+int gps_merge_free(uint64_t pointer) {
+    gps_ops->synchronize();
+    gps_merger_lock();
+    gps_area_lock();
+    struct gps_area *area = gps_area_at(pointer);
+    const bool found = area && area->pointer == pointer;
+    if (found)
+        end(area);
+    gps_area_unlock();
+    gps_merger_unlock();
+    if (!found)
+        return GPS_INVALID_VALUE;
+    free(area);
+    return GPS_OK;
+}
+
+/* One of the context. */
+static struct gps_area *of_context(uint64_t context) {
+    struct gps_area *area = gps_area_next(NULL);
+    while (area && area->context != context)
+        area = gps_area_next(area);
+    return area;
+}
+
+void gps_merge_purge(uint64_t context) {
+    struct gps_area *area;
+    gps_streams_remove_context(context);
+    gps_merger_lock();
+    gps_area_lock();
+    while ((area = of_context(context))) {
+        end(area);
+        free(area);
+    }
+    gps_area_unlock();
+    gps_merger_unlock();
+}
+
+/* --- what it looks like --- */
+
+bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size) {
+    struct gps_scope scope;
+    if (!gps_area_near(address, 1))
+        return false;
+    gps_scope_begin(&scope);
+    gps_area_lock();
+    const struct gps_area *area = gps_area_at(address);
+    const bool found = area && address - area->pointer < area->size;
+    if (found) {
+        *base = area->pointer;
+        *size = area->size;
+    }
+    gps_area_unlock();
+    gps_scope_end(&scope);
+    return found;
+}
+
+static void allow(const struct gps_area *area, int accessor) {
+    for (unsigned i = 0; i < area->count; i++) {
+        const struct gps_block *block = &area->blocks[i];
+        if (block->state != GPS_BLOCK_EMPTY)
+            gps_ops->allow(area->pointer + block->at, block->size, accessor,
+                           block->state == GPS_BLOCK_PRIVATE);
+    }
+}
+
+void gps_merge_enable_peer(int device) {
+    int accessor;
+    if (gps_ops->device(&accessor) != GPS_OK)
+        return;
+    gps_streams_add(0);
+    gps_area_lock();
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        if (area->device == device)
+            allow(area, accessor);
+    gps_area_unlock();
+}
+
+void gps_merge_reset(void) {
+    gps_merge_active = false;
+    empty = 0;
+}

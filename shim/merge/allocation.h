@@ -1,0 +1,44 @@
+/*
+ * allocation.h - the life of an area: an allocation that a merge rule takes, and its end.
+ *
+ * The program has it as if it were cudaMalloc's. Any thread; without a lock. The codes are the
+ * driver's.
+ */
+#pragma once
+
+#include "area.h"
+
+/* What a rule took. */
+struct gps_merge_request {
+    const struct gps_rule *rule;
+    uint64_t index, size, context;
+    int device;
+    const uint8_t *uuid;
+};
+
+/* A rule of this program merges. Constant once the process has begun. */
+extern bool gps_merge_active;
+void gps_merge_start(const struct gps_config *config, const struct gps_owner *self);
+
+/* Inside a gps_scope, with the context current. False: there is no memory of this kind, or not
+ * enough; the program's own call says so. */
+bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer);
+/* Frees it: waits for the device first. Inside a gps_scope that has entered its context. */
+int gps_merge_free(uint64_t pointer);
+/* The context is gone: all its areas end. */
+void gps_merge_purge(uint64_t context);
+
+/* The allocation that the address lies in. Needs no scope. */
+bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size);
+
+/* Gives memory to all blocks that have none yet, in all areas: work that may touch them begins.
+ * Needs no scope. */
+int gps_merge_back_all(void);
+/* A block has got memory. With the lock of area.h. */
+void gps_merge_no_longer_empty(void);
+
+/* The program lets the current context's device reach the memory of `device`. Inside a gps_scope.
+ */
+void gps_merge_enable_peer(int device);
+
+void gps_merge_reset(void); /* in a forked child */

@@ -1,0 +1,135 @@
+/* area.c - see area.h. */
+#include "area.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    pthread_mutex_t lock;
+    struct gps_area **list; /* by address */
+    unsigned count, room;
+    uint64_t serial;
+    _Atomic uint64_t lowest, highest; /* what all of them lie in; equal: there is none */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* --- geometry --- */
+
+static uint64_t largest_power(uint64_t size) {
+    return UINT64_C(1) << (63 - __builtin_clzll(size));
+}
+
+static uint64_t next_size(uint64_t left, bool large, bool whole) {
+    if (large && left >= GPS_MERGE_LARGE)
+        return GPS_MERGE_LARGE;
+    return whole ? largest_power(left) : GPS_MERGE_SMALL;
+}
+
+unsigned gps_area_cut(uint64_t extent, bool whole, struct gps_block *blocks) {
+    const bool large = whole || extent > 2 * GPS_MERGE_LARGE;
+    unsigned count = 0;
+    for (uint64_t at = 0, size; at < extent; at += size) {
+        size = next_size(extent - at, large, whole);
+        if (blocks)
+            blocks[count] = (struct gps_block){.at = at, .size = size, .slot = GPS_NO_SLOT};
+        count++;
+    }
+    return count;
+}
+
+/* --- the table --- */
+
+void gps_area_lock(void) {
+    pthread_mutex_lock(&state.lock);
+}
+
+void gps_area_unlock(void) {
+    pthread_mutex_unlock(&state.lock);
+}
+
+/* The first that begins above the address. */
+static unsigned above(uint64_t address) {
+    unsigned low = 0, high = state.count;
+    while (low < high) {
+        const unsigned middle = (low + high) / 2;
+        if (state.list[middle]->pointer <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct gps_area *gps_area_at(uint64_t address) {
+    const unsigned next = above(address);
+    struct gps_area *area = next ? state.list[next - 1] : NULL;
+    return area && address - area->pointer < area->extent ? area : NULL;
+}
+
+struct gps_area *gps_area_by_serial(uint64_t serial) {
+    for (unsigned i = 0; i < state.count; i++)
+        if (state.list[i]->serial == serial)
+            return state.list[i];
+    return NULL;
+}
+
+struct gps_area *gps_area_next(const struct gps_area *area) {
+    const unsigned next = area ? above(area->pointer) : 0;
+    return next < state.count ? state.list[next] : NULL;
+}
+
+static void note_bounds(void) {
+    const struct gps_area *last = state.count ? state.list[state.count - 1] : NULL;
+    atomic_store(&state.lowest, last ? state.list[0]->pointer : 0);
+    atomic_store(&state.highest, last ? last->pointer + last->extent : 0);
+}
+
+bool gps_area_add(struct gps_area *area) {
+    if (state.count == state.room) {
+        const unsigned room = state.room ? 2 * state.room : 64;
+        struct gps_area **larger = realloc(state.list, room * sizeof(*larger));
+        if (!larger)
+            return false;
+        state.list = larger;
+        state.room = room;
+    }
+    const unsigned at = above(area->pointer);
+    memmove(&state.list[at + 1], &state.list[at], (state.count - at) * sizeof(*state.list));
+    state.list[at] = area;
+    state.count++;
+    area->serial = ++state.serial;
+    note_bounds();
+    return true;
+}
+
+void gps_area_remove(struct gps_area *area) {
+    const unsigned behind = above(area->pointer);
+    memmove(&state.list[behind - 1], &state.list[behind],
+            (state.count - behind) * sizeof(*state.list));
+    state.count--;
+    note_bounds();
+}
+
+bool gps_area_near(uint64_t address, uint64_t size) {
+    const uint64_t highest = atomic_load_explicit(&state.highest, memory_order_relaxed);
+    return address < highest &&
+           address + size > atomic_load_explicit(&state.lowest, memory_order_relaxed);
+}
+
+void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t size, unsigned *first,
+                     unsigned *end) {
+    const uint64_t from = address > area->pointer ? address - area->pointer : 0;
+    const uint64_t to = address + size - area->pointer;
+    unsigned at = 0;
+    while (at < area->count && area->blocks[at].at + area->blocks[at].size <= from)
+        at++;
+    *first = at;
+    while (at < area->count && area->blocks[at].at < to)
+        at++;
+    *end = at;
+}
+
+void gps_area_reset(void) {
+    memset((void *)&state, 0, sizeof(state)); /* the parent's arrays are lost, not freed: locks */
+}

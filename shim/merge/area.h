@@ -1,0 +1,81 @@
+/*
+ * area.h - the allocations that merge rules took, in blocks.
+ *
+ * An area is one allocation: a reserved range of addresses, cut into blocks that are mapped one by
+ * one. The body of a large allocation has blocks of 32 MiB; its end, and smaller allocations, have
+ * blocks of 2 MiB, or with quiet = 0, where all of it is uploaded, the largest powers of two that
+ * fit. Equal sizes are cut equally in every process.
+ *
+ * All areas and their blocks are under one lock. It is the exception to the rule that no lock is
+ * held across a driver's call: it is held while blocks are mapped and swapped, so that a block has
+ * one state at a time. It is not held across calls to the keeper. Take it inside a gps_scope, never
+ * inside a pass of the gate.
+ */
+#pragma once
+
+#include "config/config.h"
+#include "digest/digest.h"
+#include "process/references.h"
+
+#define GPS_MERGE_SMALL (UINT64_C(2) << 20)
+#define GPS_MERGE_LARGE GPS_DIGEST_MOST
+#define GPS_MERGE_LEAST (UINT64_C(1) << 20) /* smaller allocations stay as they are */
+
+enum gps_block_state {
+    GPS_BLOCK_EMPTY,   /* no memory yet: nothing but copies from the host has touched it */
+    GPS_BLOCK_PRIVATE, /* memory of its own, written as the program likes */
+    GPS_BLOCK_FROZEN,  /* its own memory, read-only: about to be offered */
+    GPS_BLOCK_MERGED,  /* read-only; other processes may have it mapped, too */
+};
+
+struct gps_block {
+    uint64_t at, size; /* in its area */
+    uint64_t memory;   /* the driver's handle; not if EMPTY */
+    struct gps_hash hash;
+    uint64_t hashed;  /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
+    uint64_t written; /* when a call of the program last wrote it */
+    uint64_t looked;  /* when its bytes were last looked at */
+    uint64_t filled;  /* a bit a 64th that copies from the host have touched */
+    uint32_t writers; /* calls under way that write it */
+    unsigned slot;    /* MERGED, FROZEN: the open reference */
+    struct gps_id id; /* likewise: the shared block */
+    uint8_t state;    /* enum gps_block_state */
+    bool fixed;       /* never merged: a graph writes it, or a mistake was made with it */
+    bool owned;       /* MERGED: the memory was created here */
+};
+
+struct gps_area {
+    uint64_t pointer, size, extent;
+    uint64_t context;
+    uint64_t serial; /* of all areas that this process ever had */
+    const struct gps_rule *rule;
+    uint64_t index;              /* of the rule's allocations */
+    char caller[GPS_GLOB_BYTES]; /* the module that allocated it */
+    uint8_t uuid[GPS_UUID_BYTES];
+    int device;
+    bool lazy; /* blocks get memory when they are needed */
+    unsigned count;
+    struct gps_block blocks[];
+};
+
+/* How many blocks an allocation of so many bytes has, and the n-th one's place. */
+unsigned gps_area_cut(uint64_t extent, bool whole, struct gps_block *blocks);
+
+void gps_area_lock(void);
+void gps_area_unlock(void);
+
+/* With the lock. NULL: there is none. */
+struct gps_area *gps_area_at(uint64_t address);
+struct gps_area *gps_area_by_serial(uint64_t serial);
+struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
+bool gps_area_add(struct gps_area *area);
+void gps_area_remove(struct gps_area *area);
+
+/* Whether an area may overlap the range. Without the lock; two loads where there is none. */
+bool gps_area_near(uint64_t address, uint64_t size);
+
+/* The blocks that a range of the area touches: from *first up to, not including, *end. */
+void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t size, unsigned *first,
+                     unsigned *end);
+
+void gps_area_reset(void); /* in a forked child */

@@ -1,0 +1,129 @@
+/* block.c - see block.h. */
+#include "block.h"
+
+#include "process/driver_ops.h"
+#include "vmm/mapping.h"
+
+static uint64_t address_of(const struct gps_area *area, const struct gps_block *block) {
+    return area->pointer + block->at;
+}
+
+static int map_at(const struct gps_area *area, uint64_t pointer, uint64_t size, uint64_t memory,
+                  bool writable) {
+    int code = gps_ops->map(pointer, size, memory);
+    if (code != GPS_OK)
+        return code;
+    code = gps_mapping_allow(pointer, size, area->device, writable);
+    if (code != GPS_OK)
+        gps_ops->unmap(pointer, size);
+    return code;
+}
+
+static int fill(const struct gps_area *area, struct gps_block *block, uint64_t memory,
+                enum gps_block_state state) {
+    const int code =
+        map_at(area, address_of(area, block), block->size, memory, state == GPS_BLOCK_PRIVATE);
+    if (code != GPS_OK)
+        return code;
+    block->memory = memory;
+    block->state = (uint8_t)state;
+    return GPS_OK;
+}
+
+int gps_block_back(const struct gps_area *area, struct gps_block *block) {
+    uint64_t memory;
+    int code = gps_ops->block_create(area->device, block->size, &memory);
+    if (code != GPS_OK)
+        return code;
+    code = fill(area, block, memory, GPS_BLOCK_PRIVATE);
+    if (code != GPS_OK)
+        gps_ops->block_release(memory);
+    return code;
+}
+
+int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
+    return fill(area, block, memory, GPS_BLOCK_MERGED);
+}
+
+static int protect(const struct gps_area *area, struct gps_block *block,
+                   enum gps_block_state state) {
+    const int code = gps_mapping_allow(address_of(area, block), block->size, area->device,
+                                       state == GPS_BLOCK_PRIVATE);
+    if (code == GPS_OK)
+        block->state = (uint8_t)state;
+    return code;
+}
+
+int gps_block_freeze(const struct gps_area *area, struct gps_block *block) {
+    return protect(area, block, GPS_BLOCK_FROZEN);
+}
+
+int gps_block_thaw(const struct gps_area *area, struct gps_block *block) {
+    return protect(area, block, GPS_BLOCK_PRIVATE);
+}
+
+/* --- swapping --- */
+
+static int view(const struct gps_area *area, uint64_t memory, uint64_t size, bool writable,
+                uint64_t *pointer) {
+    uint64_t place;
+    int code = gps_ops->reserve(size, &place);
+    if (code != GPS_OK)
+        return code;
+    code = map_at(area, place, size, memory, writable);
+    if (code == GPS_OK)
+        *pointer = place;
+    else
+        gps_ops->unreserve(place, size);
+    return code;
+}
+
+int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, uint64_t *pointer) {
+    return view(area, memory, size, false, pointer);
+}
+
+void gps_block_unview(uint64_t pointer, uint64_t size) {
+    gps_ops->unmap(pointer, size);
+    gps_ops->unreserve(pointer, size);
+}
+
+int gps_block_copy(const struct gps_area *area, const struct gps_block *block, uint64_t *memory) {
+    uint64_t fresh, pointer;
+    int code = gps_ops->block_create(area->device, block->size, &fresh);
+    if (code != GPS_OK)
+        return code;
+    code = view(area, fresh, block->size, true, &pointer);
+    if (code == GPS_OK) {
+        code = gps_ops->copy(pointer, address_of(area, block), block->size);
+        gps_block_unview(pointer, block->size);
+    }
+    if (code == GPS_OK)
+        *memory = fresh;
+    else
+        gps_ops->block_release(fresh);
+    return code;
+}
+
+int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint64_t memory,
+                      bool writable) {
+    const uint64_t pointer = address_of(area, block);
+    int code = gps_ops->unmap(pointer, block->size);
+    if (code != GPS_OK)
+        return code;
+    code = map_at(area, pointer, block->size, memory, writable);
+    if (code != GPS_OK) {
+        map_at(area, pointer, block->size, block->memory, block->state == GPS_BLOCK_PRIVATE);
+        return code;
+    }
+    gps_ops->block_release(block->memory);
+    block->memory = memory;
+    return GPS_OK;
+}
+
+void gps_block_drop(const struct gps_area *area, struct gps_block *block) {
+    if (block->state == GPS_BLOCK_EMPTY)
+        return;
+    gps_ops->unmap(address_of(area, block), block->size);
+    gps_ops->block_release(block->memory);
+    block->state = GPS_BLOCK_EMPTY;
+}

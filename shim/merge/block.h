@@ -1,0 +1,33 @@
+/*
+ * block.h - the memory of one block: given, swapped, made private.
+ *
+ * All with the lock of area.h, inside a gps_scope that has entered the area's context. What takes
+ * memory from under a block that the program may be using (freeze, replace) is called with the gate
+ * held and the streams idle. The codes are the driver's; without success everything is as it was.
+ */
+#pragma once
+
+#include "area.h"
+
+/* EMPTY -> PRIVATE. */
+int gps_block_back(const struct gps_area *area, struct gps_block *block);
+/* EMPTY -> MERGED, with memory that becomes the block's. */
+int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64_t memory);
+
+/* PRIVATE -> FROZEN, and back. */
+int gps_block_freeze(const struct gps_area *area, struct gps_block *block);
+int gps_block_thaw(const struct gps_area *area, struct gps_block *block);
+
+/* New memory with the block's bytes, not mapped; the caller's. */
+int gps_block_copy(const struct gps_area *area, const struct gps_block *block, uint64_t *memory);
+/* Maps other memory in place of the block's, which is let go of. The state is the caller's to set.
+ */
+int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint64_t memory,
+                      bool writable);
+
+/* Maps memory somewhere, read-only, for a look at it. */
+int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, uint64_t *pointer);
+void gps_block_unview(uint64_t pointer, uint64_t size);
+
+/* The allocation ends: unmaps it. -> EMPTY */
+void gps_block_drop(const struct gps_area *area, struct gps_block *block);

@@ -1,0 +1,129 @@
+/* shared_block.c - see shared_block.h. */
+#include "shared_block.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "audit/reporter.h"
+#include "directory/name.h"
+#include "directory/record.h"
+#include "directory/region.h"
+#include "keeper/keeper_client.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "util/clock.h"
+#include "util/text.h"
+#include "vmm/parked_descriptors.h"
+
+/* As a token (vmm/vmm_region.c) it has zeros where a handle of the driver's has a pid. */
+static void make_handle(const struct gps_shared_key *key, uint8_t handle[GPS_HANDLE_BYTES]) {
+    memset(handle, 0, GPS_HANDLE_BYTES);
+    memcpy(handle, "GPSBLOCK", 8);
+    memcpy(handle + 16, key->uuid, GPS_UUID_BYTES);
+    memcpy(handle + 32, &key->size, sizeof(key->size));
+    memcpy(handle + 40, &key->hash, sizeof(key->hash));
+}
+
+struct gps_id gps_shared_id(const struct gps_shared_key *key) {
+    uint8_t handle[GPS_HANDLE_BYTES];
+    make_handle(key, handle);
+    return gps_id_of_handle(handle);
+}
+
+/* Of this GPU and size: other blocks can begin alike. */
+static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES]) {
+    struct gps_text text = gps_text_on(name, GPS_NAME_BYTES);
+    uint64_t gpu;
+    memcpy(&gpu, key->uuid, sizeof(gpu));
+    gps_text_str(&text, GPS_BLOCK_NAME);
+    gps_text_hex(&text, gpu);
+    gps_text_str(&text, ".");
+    gps_text_dec(&text, key->size >> 20);
+    gps_text_str(&text, ".");
+    gps_text_hex(&text, key->sample);
+}
+
+bool gps_shared_probable(const struct gps_shared_key *key) {
+    struct gps_name_target target;
+    char name[GPS_NAME_BYTES];
+    if (!gps_membership_store())
+        return false;
+    make_name(key, name);
+    return gps_name_resolve(gps_membership_store(), name, &target) == 0 &&
+           target.kind == GPS_NAME_REGION;
+}
+
+int gps_shared_get(const struct gps_shared_key *key, struct gps_id *id, int *descriptor,
+                   unsigned *slot) {
+    struct gps_region_record record;
+    int status = gps_membership_join();
+    *id = gps_shared_id(key);
+    if (status == 0)
+        status = gps_region_read(gps_membership_store(), id, &record, NULL);
+    if (status == 0)
+        status = gps_references_begin(id, GPS_VIA_MERGE, slot);
+    if (status < 0)
+        return status;
+    status =
+        gps_keeper_get(gps_membership_store(), id, gps_process_self(), GPS_KEEPER_WAIT, descriptor);
+    if (status < 0)
+        gps_references_end(*slot);
+    else
+        gps_parked_put(id, *descriptor);
+    return status;
+}
+
+void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address) {
+    gps_references_commit(slot, id, created ? GPS_VIA_CREATOR : GPS_VIA_MERGE, address, 1);
+}
+
+static void describe(const struct gps_shared_key *key, const struct gps_rule *rule,
+                     struct gps_region_record *record) {
+    *record = (struct gps_region_record){
+        .generation = 1,
+        .backing = GPS_BACKING_VMM,
+        .requested = key->size,
+        .extent = key->size,
+        .created = gps_clock_now(),
+        .owner = *gps_process_self(),
+        .creator = *gps_process_self(),
+        .keep = rule->keep == GPS_KEEP_OWNER ? GPS_KEEP_USERS : (uint32_t)rule->keep,
+        .flags = GPS_REGION_READ_ONLY,
+        .keep_for = rule->keep_for,
+        .status.state = GPS_STATE_READY};
+    record->status.changed = record->created;
+    make_handle(key, record->handle);
+    record->id = gps_id_of_handle(record->handle);
+    memcpy(record->device, key->uuid, GPS_UUID_BYTES);
+    make_name(key, record->name);
+    if (gps_name_claim(gps_membership_store(), record->name, gps_process_self(), NULL) < 0)
+        memset(record->name, 0, sizeof(record->name)); /* another block that begins alike */
+    gps_record_seal(record);
+}
+
+int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,
+                     uint64_t address, struct gps_id *id, unsigned *slot) {
+    struct gps_region_record record;
+    *id = gps_shared_id(key);
+    int status = gps_references_begin(id, GPS_VIA_CREATOR, slot);
+    if (status < 0)
+        return status;
+    describe(key, rule, &record);
+    gps_shared_commit(id, *slot, true, address);
+    status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
+                                GPS_KEEPER_WAIT);
+    if (status == 0)
+        return 0;
+    if (*record.name)
+        gps_name_release(gps_membership_store(), record.name, gps_process_self(), NULL);
+    gps_report_reference(gps_references_end(*slot));
+    return status;
+}
+
+void gps_shared_release(const struct gps_id *id, unsigned slot, bool created) {
+    gps_references_end(slot);
+    if (created)
+        gps_keeper_released(gps_membership_store(), id, gps_process_self(), GPS_KEEPER_WAIT);
+    else
+        gps_parked_drop(id);
+}

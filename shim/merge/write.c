@@ -1,0 +1,164 @@
+/* write.c - see write.h. */
+#include "write.h"
+
+#include "allocation.h"
+#include "audit/reporter.h"
+#include "gate/streams.h"
+#include "load.h"
+#include "process/driver_ops.h"
+#include "process/scope.h"
+#include "unmerge.h"
+#include "util/text.h"
+#include "vmm/mapping.h"
+
+bool gps_write_seen;
+
+void gps_write_start(const struct gps_config *config, const struct gps_owner *self) {
+    gps_write_seen = gps_merge_active;
+    for (size_t i = 0; i < config->rule_count; i++) {
+        const struct gps_rule *rule = &config->rules[i];
+        if (config->options.mode == GPS_MODE_SHARE && rule->backing == GPS_RULE_VMM &&
+            rule->access == GPS_ACCESS_RO && gps_glob_match(rule->program, self->command))
+            gps_write_seen = true;
+    }
+}
+
+void gps_write_reset(void) {
+    gps_write_seen = false;
+}
+
+/* --- work --- */
+
+static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
+    gps_gate_enter(pass);
+    while (__builtin_expect(
+        atomic_load_explicit(&gps_gate_state, memory_order_relaxed) & GPS_GATE_BACK, 0)) {
+        gps_gate_leave(pass);
+        const int code = gps_merge_back_all();
+        if (code != GPS_OK)
+            return code;
+        gps_gate_enter(pass);
+    }
+    gps_streams_note(pass->slot, stream);
+    return GPS_OK;
+}
+
+bool gps_work_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
+    *code = pass_in(stream, pass);
+    return *code == GPS_OK;
+}
+
+void gps_work_end(const struct gps_gate_pass *pass, int code) {
+    gps_gate_leave(pass);
+    (void)code;
+}
+
+/* --- the ranges of a write --- */
+
+static uint64_t count_of(const struct gps_write *write) {
+    return write->list ? write->count : 1;
+}
+
+/* Rows lie in one allocation: they are one range, gaps and all. */
+static struct gps_write nth(const struct gps_write *write, uint64_t n) {
+    struct gps_write one = *write;
+    if (write->list) {
+        one.to = write->list[n];
+        one.size = write->sizes[n];
+    } else if (write->rows > 1) {
+        one.size += (write->rows - 1) * write->pitch;
+    }
+    return one;
+}
+
+/* --- a write into memory that is shared read-only --- */
+
+static void report_read_only(const struct gps_write *write, const struct gps_mapping *vmm) {
+    char detail[160];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_import import;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    struct gps_report report = gps_report_new(GPS_WRITE_READ_ONLY);
+    if (gps_registry_import_at(vmm->pointer, &import))
+        gps_report_about_import(&report, &import);
+    gps_text_add(&text, "%lu bytes at offset %lu of the region", write->size,
+                 write->to - vmm->pointer);
+    report.pointer = vmm->pointer;
+    report.region = &vmm->region;
+    report.detail = detail;
+    gps_report_send(&report);
+    gps_scope_end(&scope);
+}
+
+static void note_refused(const struct gps_write *write) {
+    struct gps_mapping vmm;
+    if (write->size && gps_mapping_at(write->to, &vmm) && !vmm.writable)
+        report_read_only(write, &vmm);
+}
+
+/* --- around the driver's call --- */
+
+static bool is_upload(const struct gps_write *write) {
+    if (write->kind != GPS_WRITE_ANY)
+        return write->kind == GPS_WRITE_UPLOAD;
+    const enum gps_memory_kind kind = gps_ops->kind((uintptr_t)write->from);
+    return kind == GPS_MEMORY_HOST || kind == GPS_MEMORY_UNKNOWN;
+}
+
+static void end_first(const struct gps_write *write, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        const struct gps_write one = nth(write, i);
+        if (gps_area_near(one.to, one.size))
+            gps_unmerge_end(one.to, one.size);
+    }
+}
+
+static int begin_all(const struct gps_write *write) {
+    int code = GPS_OK;
+    for (uint64_t i = 0; code == GPS_OK && i < count_of(write); i++) {
+        const struct gps_write one = nth(write, i);
+        if (one.size && gps_area_near(one.to, one.size))
+            code = gps_unmerge_begin(one.to, one.size, is_upload(&one),
+                                     write->ordered && gps_ops->capturing(write->stream));
+        if (code != GPS_OK)
+            end_first(write, i); /* nothing of them is written */
+    }
+    return code;
+}
+
+/* Copies from the host touch nothing but what they write. */
+static int pass_write(const struct gps_write *write, struct gps_gate_pass *pass) {
+    if (write->kind != GPS_WRITE_UPLOAD)
+        return pass_in(write->stream, pass);
+    gps_gate_enter(pass);
+    gps_streams_note(pass->slot, write->stream);
+    return GPS_OK;
+}
+
+bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+    if (!gps_merge_active)
+        return true;
+    if (gps_load_takes(write)) {
+        *code = gps_load(write);
+        return false;
+    }
+    *code = begin_all(write);
+    if (*code != GPS_OK)
+        return false;
+    *code = pass_write(write, pass);
+    if (*code != GPS_OK)
+        end_first(write, count_of(write));
+    return *code == GPS_OK;
+}
+
+void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
+    if (gps_merge_active) {
+        gps_gate_leave(pass);
+        end_first(write, count_of(write));
+    }
+    for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < count_of(write); i++) {
+        const struct gps_write one = nth(write, i);
+        note_refused(&one);
+    }
+}

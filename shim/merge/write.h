@@ -1,0 +1,56 @@
+/*
+ * write.h - copies and fills by which the program writes device memory, where a rule asks for them.
+ *
+ * Only programs with a rule that shares memory read-only, or merges it, have these calls hooked at
+ * all (gps_write_seen). What they write into a merged block makes the block private first: its
+ * bytes are kept, and nobody else sees the write. A copy from pageable memory that covers a whole
+ * block of a rule with quiet = 0 is not made where the shared block has the same bytes. A write
+ * that the driver refused because importers have the region read-only is reported. Kernels are
+ * never seen.
+ *
+ * gps_write_begin, the driver's call, gps_write_end. No lock is held in between; in a process that
+ * merges, the gate is passed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "gate/gate.h"
+
+enum gps_write_kind {
+    GPS_WRITE_UPLOAD, /* from host memory */
+    GPS_WRITE_ANY,    /* from host or device memory: the driver knows */
+    GPS_WRITE_OTHER,  /* from device memory, or a fill */
+};
+
+struct gps_write {
+    enum gps_write_kind kind;
+    uint64_t to, size;
+    const void *from; /* UPLOAD, ANY, in one range; else NULL */
+    uint64_t stream;  /* explicit: never the null that means one stream or another */
+    bool ordered;     /* it may end after the call */
+    /* `rows` ranges, each `pitch` behind the one before; 0 and 1 are one range. */
+    uint64_t pitch, rows;
+    /* Or `count` ranges. */
+    const unsigned long long *list;
+    const size_t *sizes;
+    size_t count;
+};
+
+/* A rule of this program asks for its writes. Constant once the process has begun. */
+extern bool gps_write_seen;
+void gps_write_start(const struct gps_config *config, const struct gps_owner *self);
+
+/* True: call the driver, then gps_write_end. False: *code is the answer. */
+bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code);
+void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code);
+
+/* Work other than copies and fills begins: a launch, a copy to the host. True: call the driver,
+ * then gps_work_end. False: *code is the answer. */
+bool gps_work_begin(uint64_t stream, struct gps_gate_pass *pass, int *code);
+void gps_work_end(const struct gps_gate_pass *pass, int code);
+
+void gps_write_reset(void); /* in a forked child */
