@@ -53,11 +53,8 @@ static CUresult submit(CUstream stream, const struct task *plan) {
 
 static CUresult now(CUstream stream, struct task *task) {
     stream_wait(stream);
-    if (task->width)
-        copy_pattern(&task->to, task->size, task->value, task->width);
-    else
-        copy_bytes(&task->to, &task->from, task->size);
-    return CUDA_SUCCESS;
+    return task->width ? copy_pattern(&task->to, task->size, task->value, task->width)
+                       : copy_bytes(&task->to, &task->from, task->size);
 }
 
 /* How a call is made: in which stream, and whether it waits. */
