@@ -195,6 +195,15 @@ unsigned mapping_access(const struct block *block, uint32_t card) {
     return block->mapping ? block->mapping->access[card] : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
+bool mapping_allows_more(uint64_t address, uint64_t size, uint32_t card, unsigned access) {
+    const struct mapping *mapping;
+    for (uint64_t done = 0; done < size && (mapping = starting_at(address + done));
+         done += mapping->block.size)
+        if (mapping->access[card] > access)
+            return true;
+    return false;
+}
+
 bool mapping_allows(const struct block *block, uint32_t card, bool writes) {
     const unsigned access = mapping_access(block, card);
     return writes ? access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE : access != 0;

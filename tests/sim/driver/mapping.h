@@ -32,6 +32,8 @@ bool mapping_closing(const struct mapping *mapping);
 
 /* Any block may be asked; all but mappings are open to everybody. */
 unsigned mapping_access(const struct block *block, uint32_t card);
+/* Whether the card may do more now, somewhere in the range, than `access` says. */
+bool mapping_allows_more(uint64_t address, uint64_t size, uint32_t card, unsigned access);
 bool mapping_allows(const struct block *block, uint32_t card, bool writes);
 /* Which kinds of shareable handles it may have, a CUmemAllocationHandleType. */
 unsigned mapping_handle_types(const struct block *block);
