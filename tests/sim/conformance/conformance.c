@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 int main(void) {
+    check_open();
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("row  | %-58s | expected |      got | ok\n", "what");
     memory_rows();
@@ -21,5 +22,6 @@ int main(void) {
     load_rows();
     device_rows();
     vmm_rows();
+    block_rows();
     return check_differences() ? 1 : 0;
 }

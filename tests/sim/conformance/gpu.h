@@ -27,6 +27,8 @@
     X(cuMemGetAddressRange_v2)                                                                     \
     X(cuMemsetD8_v2)                                                                               \
     X(cuMemsetD8Async)                                                                             \
+    X(cuMemcpyHtoD_v2)                                                                             \
+    X(cuMemcpyDtoD_v2)                                                                             \
     X(cuMemcpyDtoH_v2)                                                                             \
     X(cuPointerGetAttribute)                                                                       \
     X(cuIpcGetMemHandle)                                                                           \

@@ -1,15 +1,10 @@
-/*
- * Captures of streams, as far as they get in the way of other calls; see stream.h. What is captured
- * is dropped: a graph is an empty thing that can be destroyed.
+/* Captures of streams: what they record, and how they get in the way of other calls; see stream.h.
  */
+#include "graph.h"
 #include "state.h"
 #include "stream_state.h"
 
 #include <stdlib.h>
-
-struct CUgraph_st {
-    uint64_t id;
-};
 
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -81,6 +76,8 @@ static CUresult begin(CUstream named, bool per_thread, CUstreamCaptureMode mode)
     pthread_mutex_lock(&streams.lock);
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
         result = CUDA_ERROR_ILLEGAL_STATE;
+    } else if (!(stream->graph = graph_create())) {
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     } else {
         stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
         stream->mode = mode;
@@ -99,12 +96,16 @@ static CUresult finish(CUstream stream, CUgraph *graph) {
     if (stream->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
         !pthread_equal(stream->capturer, pthread_self()))
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    CUgraph captured = stream->graph;
     stream->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    stream->graph = NULL;
     streams.captures--;
-    if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+    if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
+        graph_drop(captured);
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    *graph = calloc(1, sizeof **graph);
-    return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *graph = captured;
+    return CUDA_SUCCESS;
 }
 
 static CUresult end(CUstream named, bool per_thread, CUgraph *graph) {
@@ -175,13 +176,4 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     thread_mode = *mode;
     *mode = old;
     return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
-    CUresult result = state_check();
-    if (!result && !graph)
-        result = CUDA_ERROR_INVALID_VALUE;
-    if (!result)
-        free(graph);
-    return result;
 }

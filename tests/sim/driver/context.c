@@ -29,7 +29,16 @@ CUresult context_current(CUcontext *context) {
     *context = context_top();
     if (!*context)
         return CUDA_ERROR_INVALID_CONTEXT;
-    return (*context)->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return context_state(*context);
+}
+
+CUresult context_state(const struct CUctx_st *context) {
+    return context->alive ? (CUresult)context->lost : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+void context_lose(CUcontext context, CUresult code) {
+    int none = 0;
+    atomic_compare_exchange_strong(&context->lost, &none, (int)code);
 }
 
 CUcontext context_first(void) {

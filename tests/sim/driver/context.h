@@ -15,6 +15,7 @@ struct CUctx_st {
     CUdevice device;
     bool primary;
     atomic_bool alive;
+    atomic_int lost; /* the code that everybody gets from now on, or 0 */
     unsigned flags, references;
     uint64_t id;
     uint32_t peers; /* bits of devices whose memory it may use */
@@ -22,8 +23,12 @@ struct CUctx_st {
     struct CUctx_st *next;
 };
 
-/* The current context: 3, 4, 201 where there is none, 709 where it has ended. */
+/* The current context: 3, 4, 201 where there is none, 709 where it has ended, or what lost it. */
 CUresult context_current(CUcontext *context);
+/* 0, 709, or what lost it: a kernel's or copy's fault, and with it all work and every later call.
+ */
+CUresult context_state(const struct CUctx_st *context);
+void context_lose(CUcontext context, CUresult code);
 /* As it stands, also if it has ended; NULL if none. */
 CUcontext context_top(void);
 bool context_known(CUcontext context);

@@ -3,23 +3,33 @@
 
 #include "block.h"
 #include "host.h"
-#include "link.h"
 #include "mapping.h"
 #include "space.h"
 #include "state.h"
+#include "touch.h"
+
+#include <string.h>
+
+/* Whether the card may do there what it asks for: in one allocation, or in adjacent mappings. */
+static bool is_open(uint64_t address, uint64_t size, struct asker asker) {
+    struct span span;
+    while (block_find(address, &span) && mapping_allows(span.block, asker.card, asker.writes)) {
+        uint64_t part = span.size - (address - span.base);
+        if (size <= part)
+            return true;
+        if (!span.block->mapping)
+            return false;
+        address += part;
+        size -= part;
+    }
+    return false;
+}
 
 static CUresult locate(uint64_t address, uint64_t size, struct asker asker, struct place *place) {
     struct span span;
-    *place = (struct place){.address = address};
-    if (asker.side != SIDE_HOST && block_find(address, &span)) {
-        if (size > span.size - (address - span.base) ||
-            !mapping_allows(span.block, asker.card, asker.writes))
-            return CUDA_ERROR_INVALID_VALUE;
-        place->device = true;
-        place->card = span.block->card;
-        place->offset = span.block->offset + (address - span.block->address);
-        return CUDA_SUCCESS;
-    }
+    *place = (struct place){.address = address, .asker = asker};
+    if (asker.side != SIDE_HOST && block_find(address, &span))
+        return is_open(address, size, asker) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     const struct host_range *range = host_find(address);
     if (range && size > range->size - (address - range->base))
         return CUDA_ERROR_INVALID_VALUE;
@@ -37,37 +47,42 @@ CUresult copy_locate(uint64_t address, uint64_t size, struct asker asker, struct
     return result;
 }
 
-/* Where the bytes `done` into a place can be reached, and how many of the `size` there. */
-static unsigned char *reach(const struct place *place, uint64_t done, uint64_t *size) {
-    if (place->device)
-        return link_reach(place->card, place->offset + done, size);
-    return (unsigned char *)(uintptr_t)(place->address + done);
+static struct touch part_of(const struct place *place, uint64_t done, uint64_t size) {
+    return (struct touch){.address = place->address + done,
+                          .size = size - done,
+                          .card = place->asker.card,
+                          .writes = place->asker.writes,
+                          .pageable = place->pageable};
 }
 
-void copy_bytes(const struct place *to, const struct place *from, uint64_t size) {
+CUresult copy_bytes(const struct place *to, const struct place *from, uint64_t size) {
     for (uint64_t done = 0; done < size;) {
-        uint64_t part = size - done;
-        reach(to, done, &part);
-        unsigned char *source = reach(from, done, &part);
-        unsigned char *target = reach(to, done, &part);
-        if (!source || !target)
-            return;
-        memmove(target, source, part);
-        done += part;
+        struct touch sides[] = {part_of(to, done, size), part_of(from, done, size)};
+        if (!touch_begin(sides, 2))
+            return CUDA_ERROR_LAUNCH_FAILED;
+        memmove(sides[0].at, sides[1].at, sides[0].size);
+        touch_end(sides, 2);
+        done += sides[0].size;
     }
+    return CUDA_SUCCESS;
 }
 
-void copy_pattern(const struct place *to, uint64_t size, uint32_t value, unsigned width) {
+static void write_pattern(unsigned char *at, uint64_t size, uint32_t value, unsigned width) {
+    if (width == 1)
+        memset(at, (int)value, size);
+    else
+        for (uint64_t i = 0; i < size; i += width)
+            memcpy(at + i, &value, width);
+}
+
+CUresult copy_pattern(const struct place *to, uint64_t size, uint32_t value, unsigned width) {
     for (uint64_t done = 0; done < size;) {
-        uint64_t part = size - done;
-        unsigned char *target = reach(to, done, &part);
-        if (!target)
-            return;
-        if (width == 1)
-            memset(target, (int)value, part);
-        else
-            for (uint64_t i = 0; i < part; i += width)
-                memcpy(target + i, &value, width);
-        done += part;
+        struct touch part = part_of(to, done, size);
+        if (!touch_begin(&part, 1))
+            return CUDA_ERROR_LAUNCH_FAILED;
+        write_pattern(part.at, part.size, value, width);
+        touch_end(&part, 1);
+        done += part.size;
     }
+    return CUDA_SUCCESS;
 }

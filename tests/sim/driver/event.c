@@ -53,7 +53,7 @@ static CUresult check(CUevent event) {
         raise(SIGSEGV);
     if (event->magic != EVENT_MAGIC)
         return CUDA_ERROR_INVALID_CONTEXT;
-    return event->context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return context_state(event->context);
 }
 
 static CUevent create(CUcontext context, unsigned flags, int64_t slot) {
@@ -147,7 +147,7 @@ static double now_ms(void) {
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static void reach(void *argument) {
+static CUresult reach(void *argument) {
     struct record *record = argument;
     struct sim_event *state = record->event->state;
     pthread_mutex_lock(&events.lock);
@@ -159,7 +159,7 @@ static void reach(void *argument) {
                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
     syscall(SYS_futex, &state->completed, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
-    free(record);
+    return CUDA_SUCCESS;
 }
 
 static CUresult record(CUevent event, CUstream named, bool per_thread) {
@@ -172,15 +172,14 @@ static CUresult record(CUevent event, CUstream named, bool per_thread) {
     struct record *record = malloc(sizeof *record);
     if (!record)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuStreamIsCapturing(stream, &status);
     record->event = event;
     record->number = load(&event->state->completed);
-    if (status == CU_STREAM_CAPTURE_STATUS_NONE) {
+    if (!stream_capturing(stream)) {
         record->number = __atomic_add_fetch(&event->state->recorded, 1, __ATOMIC_ACQ_REL);
         event->ever = true;
     }
-    return stream_submit(stream, reach, record, false);
+    return stream_submit(
+        stream, &(struct work){.run = reach, .argument = record, .always = true, .once = true});
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
@@ -213,9 +212,10 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     CUresult result = check(event);
     if (!result)
         result = capture_forbidden();
-    if (!result)
-        wait_for(event->state, load(&event->state->recorded));
-    return result;
+    if (result)
+        return result;
+    wait_for(event->state, load(&event->state->recorded));
+    return context_state(event->context);
 }
 
 static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
@@ -250,10 +250,10 @@ struct wait {
     uint32_t number;
 };
 
-static void run_wait(void *argument) {
-    struct wait *wait = argument;
+static CUresult run_wait(void *argument) {
+    const struct wait *wait = argument;
     wait_for(wait->state, wait->number);
-    free(wait);
+    return CUDA_SUCCESS;
 }
 
 static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
@@ -270,13 +270,8 @@ static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
     if (!wait)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *wait = (struct wait){event->state, number};
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuStreamIsCapturing(stream, &status);
-    /* As host work, so that the caller does not do the waiting. */
-    result = stream_submit(stream, run_wait, wait, true);
-    if (result || status != CU_STREAM_CAPTURE_STATUS_NONE)
-        free(wait);
-    return result;
+    return stream_submit(
+        stream, &(struct work){.run = run_wait, .argument = wait, .apart = true, .once = true});
 }
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {

@@ -16,6 +16,8 @@ struct reservation {
 struct mapping {
     struct block block;
     struct physical *memory;
+    unsigned held;
+    bool closing;                          /* somebody waits until nobody holds it */
     unsigned char access[SIM_MAX_DEVICES]; /* by card */
 };
 
@@ -65,11 +67,20 @@ CUresult mapping_give_back(uint64_t base, uint64_t size) {
     return CUDA_SUCCESS;
 }
 
+bool mapping_reservation(uint64_t address, uint64_t *base, uint64_t *size) {
+    const struct reservation *r = reservations;
+    while (r && (address < r->base || address - r->base >= r->size))
+        r = r->next;
+    if (r) {
+        *base = r->base;
+        *size = r->size;
+    }
+    return r;
+}
+
 static bool is_reserved(uint64_t address, uint64_t size) {
-    for (const struct reservation *r = reservations; r; r = r->next)
-        if (address >= r->base && address - r->base < r->size)
-            return size <= r->size - (address - r->base);
-    return false;
+    uint64_t base, whole_size;
+    return mapping_reservation(address, &base, &whole_size) && size <= base + whole_size - address;
 }
 
 CUresult mapping_map(uint64_t address, uint64_t size, struct physical *memory) {
@@ -109,8 +120,37 @@ static bool is_filled(uint64_t address, uint64_t size) {
     return done == size;
 }
 
-CUresult mapping_unmap(uint64_t address, uint64_t size) {
+/* Says of each mapping of a filled range whether somebody waits for it. How many hold them. */
+static unsigned set_closing(uint64_t address, uint64_t size, bool closing) {
+    unsigned held = 0;
+    for (uint64_t done = 0; done < size;) {
+        struct mapping *mapping = starting_at(address + done);
+        mapping->closing = closing;
+        held += mapping->held;
+        done += mapping->block.size;
+    }
+    return held;
+}
+
+/* Waits until nobody holds the range; the caller then has it alone until it gives the lock up. One
+ * at a time, so that what it waits for stays there. */
+static CUresult have_alone(uint64_t address, uint64_t size) {
+    static bool waited_for;
+    while (waited_for)
+        state_wait();
     if (!whole(address, size) || !is_filled(address, size))
+        return CUDA_ERROR_INVALID_VALUE;
+    waited_for = true;
+    while (set_closing(address, size, true))
+        state_wait();
+    set_closing(address, size, false);
+    waited_for = false;
+    state_changed();
+    return CUDA_SUCCESS;
+}
+
+CUresult mapping_unmap(uint64_t address, uint64_t size) {
+    if (have_alone(address, size))
         return CUDA_ERROR_INVALID_VALUE;
     for (uint64_t done = 0; done < size;) {
         struct mapping *mapping = starting_at(address + done);
@@ -124,7 +164,7 @@ CUresult mapping_unmap(uint64_t address, uint64_t size) {
 }
 
 CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access) {
-    if (!whole(address, size) || !is_filled(address, size))
+    if (have_alone(address, size))
         return CUDA_ERROR_INVALID_VALUE;
     for (uint64_t done = 0; done < size;) {
         struct mapping *mapping = starting_at(address + done);
@@ -139,8 +179,29 @@ struct physical *mapping_memory(uint64_t address) {
     return block && block->mapping ? block->mapping->memory : NULL;
 }
 
+void mapping_hold(struct mapping *mapping, int more) {
+    if (!mapping)
+        return;
+    mapping->held += (unsigned)more;
+    if (!mapping->held)
+        state_changed();
+}
+
+bool mapping_closing(const struct mapping *mapping) {
+    return mapping && mapping->closing;
+}
+
 unsigned mapping_access(const struct block *block, uint32_t card) {
     return block->mapping ? block->mapping->access[card] : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+bool mapping_allows_more(uint64_t address, uint64_t size, uint32_t card, unsigned access) {
+    const struct mapping *mapping;
+    for (uint64_t done = 0; done < size && (mapping = starting_at(address + done));
+         done += mapping->block.size)
+        if (mapping->access[card] > access)
+            return true;
+    return false;
 }
 
 bool mapping_allows(const struct block *block, uint32_t card, bool writes) {

@@ -9,21 +9,31 @@
 #include "abi.h"
 
 struct block;
+struct mapping;
 struct physical;
 
 /* All CUresult; outputs only on success. Sizes and addresses are in whole blocks, or refused. */
 CUresult mapping_reserve(uint64_t size, uint64_t alignment, uint64_t hint, CUdeviceptr *out);
 /* Of a whole reservation in which nothing is mapped. */
 CUresult mapping_give_back(uint64_t base, uint64_t size);
+/* The reservation around an address, mapped or not. */
+bool mapping_reservation(uint64_t address, uint64_t *base, uint64_t *size);
 CUresult mapping_map(uint64_t address, uint64_t size, struct physical *memory);
-/* Both want a range of whole mappings, one behind the other. `access`: CUmemAccess_flags. */
+/* Both want a range of whole mappings, one behind the other, and wait until nobody holds them.
+ * `access`: CUmemAccess_flags. */
 CUresult mapping_unmap(uint64_t address, uint64_t size);
 CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access);
 /* The memory that is mapped around an address, or NULL. */
 struct physical *mapping_memory(uint64_t address);
 
+/* One holder more, or less; and whether somebody waits to change it. NULL: memory that stays. */
+void mapping_hold(struct mapping *mapping, int more);
+bool mapping_closing(const struct mapping *mapping);
+
 /* Any block may be asked; all but mappings are open to everybody. */
 unsigned mapping_access(const struct block *block, uint32_t card);
+/* Whether the card may do more now, somewhere in the range, than `access` says. */
+bool mapping_allows_more(uint64_t address, uint64_t size, uint32_t card, unsigned access);
 bool mapping_allows(const struct block *block, uint32_t card, bool writes);
 /* Which kinds of shareable handles it may have, a CUmemAllocationHandleType. */
 unsigned mapping_handle_types(const struct block *block);

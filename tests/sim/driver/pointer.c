@@ -22,6 +22,7 @@ static void look_at_mapping(struct seen *seen, const struct block *block) {
     seen->handle_types = mapping_handle_types(block);
     seen->access = mapping_access(block, current ? current->card : block->card);
     seen->mapped = true;
+    mapping_reservation(seen->base, &seen->base, &seen->size);
 }
 
 static struct seen look(uint64_t pointer) {
@@ -70,10 +71,11 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevi
     struct seen seen = look(pointer);
     if (!seen.known)
         return CUDA_ERROR_NOT_FOUND;
+    /* Of a reservation, the block alone. */
     if (base)
-        *base = seen.base;
+        *base = seen.mapped ? seen.mapping : seen.base;
     if (size)
-        *size = seen.size;
+        *size = seen.mapped ? seen.mapping_size : seen.size;
     return CUDA_SUCCESS;
 }
 

@@ -12,12 +12,15 @@
 
 static struct {
     pthread_mutex_t lock, init_lock;
+    pthread_cond_t change;
     atomic_int phase; /* of enum phase */
     /* One byte that the kernel clears in a fork child, also where atfork handlers do not run. */
     volatile unsigned char *witness;
     atomic_ullong serial;
     bool child; /* what the atfork handler says where the kernel does not clear, as under qemu */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .init_lock = PTHREAD_MUTEX_INITIALIZER};
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER,
+           .init_lock = PTHREAD_MUTEX_INITIALIZER,
+           .change = PTHREAD_COND_INITIALIZER};
 
 enum phase { FRESH, READY, ENDED };
 
@@ -106,6 +109,14 @@ void state_lock(void) {
 
 void state_unlock(void) {
     pthread_mutex_unlock(&state.lock);
+}
+
+void state_wait(void) {
+    pthread_cond_wait(&state.change, &state.lock);
+}
+
+void state_changed(void) {
+    pthread_cond_broadcast(&state.change);
 }
 
 uint64_t state_serial(void) {

@@ -13,5 +13,8 @@ void state_lock(void);
 void state_unlock(void);
 /* A number that no other object of this process has. */
 uint64_t state_serial(void);
+/* Gives the lock up until state_changed is called, and takes it again. */
+void state_wait(void);
+void state_changed(void);
 
 #endif

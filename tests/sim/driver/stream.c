@@ -1,4 +1,5 @@
 /* Streams and their queues; see stream.h. */
+#include "graph.h"
 #include "state.h"
 #include "stream_state.h"
 
@@ -34,6 +35,17 @@ static bool turn_of(const struct CUstream_st *stream, uint64_t number) {
     return true;
 }
 
+static void end_work(const struct work *work) {
+    (work->end ? work->end : free)(work->argument);
+}
+
+static void run_work(CUcontext context, const struct work *work) {
+    CUresult result = context->lost && !work->always ? CUDA_SUCCESS : work->run(work->argument);
+    if (result)
+        context_lose(context, result);
+    end_work(work);
+}
+
 static void *run_queue(void *argument) {
     CUstream stream = argument;
     pthread_mutex_lock(&streams.lock);
@@ -41,8 +53,9 @@ static void *run_queue(void *argument) {
         struct task *task = stream->head;
         while (!turn_of(stream, task->number))
             pthread_cond_wait(&streams.progress, &streams.lock);
+        task->running = true;
         pthread_mutex_unlock(&streams.lock);
-        task->work(task->argument);
+        run_work(stream->context, &task->work);
         pthread_mutex_lock(&streams.lock);
         stream->head = task->next;
         free(task);
@@ -66,11 +79,11 @@ static bool start_thread(CUstream stream) {
     return started;
 }
 
-static CUresult enqueue(CUstream stream, stream_work *work, void *argument) {
+static CUresult enqueue(CUstream stream, const struct work *work) {
     struct task *task = calloc(1, sizeof *task);
     if (!task)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *task = (struct task){work, argument, ++streams.number, NULL};
+    *task = (struct task){.work = *work, .number = ++streams.number};
     if (stream->head)
         stream->tail->next = task;
     else
@@ -81,23 +94,46 @@ static CUresult enqueue(CUstream stream, stream_work *work, void *argument) {
     return CUDA_SUCCESS;
 }
 
-CUresult stream_submit(CUstream stream, stream_work *work, void *argument, bool host) {
-    CUresult result = CUDA_SUCCESS;
-    pthread_mutex_lock(&streams.lock);
-    bool captured = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
-    if (stream->legacy)
-        result = capture_implicit_locked(stream->context);
-    if (!result && stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
-        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    bool now = !host && turn_of(stream, UINT64_MAX);
-    if (!result && !captured && !now)
-        result = enqueue(stream, work, argument);
-    pthread_mutex_unlock(&streams.lock);
-    if (!result && !captured && now)
-        work(argument);
-    else if ((result || captured) && !host)
-        free(argument);
+/* What becomes of work: it is the stream's from then on, or still whoever's who asked. */
+enum fate { TAKEN, LEFT_TO_RUN, LEFT_TO_END };
+
+static CUresult decide(CUstream stream, const struct work *work, enum fate *fate) {
+    CUresult result = stream->legacy ? capture_implicit_locked(stream->context) : CUDA_SUCCESS;
+    *fate = LEFT_TO_END;
+    if (result)
+        return result;
+    if (stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE && work->once)
+        return CUDA_SUCCESS;
+    if (stream->capture == CU_STREAM_CAPTURE_STATUS_NONE && !work->apart &&
+        turn_of(stream, UINT64_MAX)) {
+        *fate = LEFT_TO_RUN;
+        return CUDA_SUCCESS;
+    }
+    result = stream->capture == CU_STREAM_CAPTURE_STATUS_NONE ? enqueue(stream, work)
+                                                              : graph_add(stream->graph, work);
+    *fate = result ? LEFT_TO_END : TAKEN;
     return result;
+}
+
+CUresult stream_submit(CUstream stream, const struct work *work) {
+    enum fate fate;
+    pthread_mutex_lock(&streams.lock);
+    CUresult result = decide(stream, work, &fate);
+    pthread_mutex_unlock(&streams.lock);
+    if (fate == LEFT_TO_RUN)
+        run_work(stream->context, work);
+    if (fate == LEFT_TO_END)
+        end_work(work);
+    return result;
+}
+
+bool stream_capturing(CUstream stream) {
+    pthread_mutex_lock(&streams.lock);
+    bool capturing = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    pthread_mutex_unlock(&streams.lock);
+    return capturing;
 }
 
 static void wait_where(bool (*concerns)(const struct CUstream_st *, const void *),
@@ -122,8 +158,13 @@ static bool concerns_card(const struct CUstream_st *stream, const void *what) {
     return stream->context->card == *(const uint32_t *)what;
 }
 
-void stream_wait(CUstream stream) {
+CUcontext stream_context(CUstream stream) {
+    return stream->context;
+}
+
+CUresult stream_wait(CUstream stream) {
     wait_where(concerns_stream, stream);
+    return context_state(stream->context);
 }
 
 void stream_wait_context(CUcontext context) {
@@ -132,6 +173,36 @@ void stream_wait_context(CUcontext context) {
 
 void stream_wait_card(uint32_t card) {
     wait_where(concerns_card, &card);
+}
+
+/* --- kernels and the memory that they were given --- */
+
+struct range {
+    uint64_t address, size;
+};
+
+static bool task_uses(const struct task *task, const struct range *range) {
+    return task->work.uses && task->work.uses(task->work.argument, range->address, range->size);
+}
+
+static bool uses_memory(const struct CUstream_st *stream, const void *what) {
+    const struct task *task = stream->head;
+    while (task && !task_uses(task, what))
+        task = task->next;
+    return task;
+}
+
+void stream_wait_users(uint64_t address, uint64_t size) {
+    wait_where(uses_memory, &(struct range){address, size});
+}
+
+void stream_fault_users(uint64_t address, uint64_t size) {
+    const struct range range = {address, size};
+    pthread_mutex_lock(&streams.lock);
+    for (CUstream s = streams.first; s; s = s->next)
+        if (s->head && s->head->running && task_uses(s->head, &range))
+            context_lose(s->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+    pthread_mutex_unlock(&streams.lock);
 }
 
 /* --- their life --- */
@@ -183,10 +254,8 @@ CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream) {
         raise(SIGSEGV);
     if (named->magic != STREAM_MAGIC)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!named->context->alive)
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *stream = named;
-    return CUDA_SUCCESS;
+    return context_state(named->context);
 }
 
 void stream_end_context(CUcontext context) {
@@ -228,6 +297,8 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE)
         streams.captures--;
     stream->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    graph_drop(stream->graph);
+    stream->graph = NULL;
     stream->magic = STREAM_DEAD;
     pthread_mutex_unlock(&streams.lock);
     return CUDA_SUCCESS;
@@ -249,9 +320,7 @@ static CUresult synchronize(CUstream named, bool per_thread) {
     CUresult result = stream_resolve(named, per_thread, &stream);
     if (!result)
         result = check_waitable(stream);
-    if (!result)
-        stream_wait(stream);
-    return result;
+    return result ? result : stream_wait(stream);
 }
 
 static CUresult query(CUstream named, bool per_thread) {
@@ -283,25 +352,25 @@ CUresult CUDAAPI cuStreamQuery_ptsz(CUstream stream) {
     return query(stream, true);
 }
 
+static CUresult synchronize_context(CUcontext context) {
+    CUresult result = capture_synchronize(context);
+    if (result)
+        return result;
+    stream_wait_context(context);
+    return context_state(context);
+}
+
 CUresult CUDAAPI cuCtxSynchronize(void) {
     CUcontext context;
     CUresult result = context_current(&context);
-    if (!result)
-        result = capture_synchronize(context);
-    if (!result)
-        stream_wait_context(context);
-    return result;
+    return result ? result : synchronize_context(context);
 }
 
 CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
     CUresult result = context ? state_check() : context_current(&context);
     if (!result && !context_known(context))
         result = CUDA_ERROR_INVALID_CONTEXT;
-    if (!result)
-        result = capture_synchronize(context);
-    if (!result)
-        stream_wait_context(context);
-    return result;
+    return result ? result : synchronize_context(context);
 }
 
 /* --- host functions: what tests imitate a kernel with --- */
@@ -311,10 +380,10 @@ struct host_call {
     void *data;
 };
 
-static void run_host_call(void *argument) {
-    struct host_call *call = argument;
+static CUresult run_host_call(void *argument) {
+    const struct host_call *call = argument;
     call->function(call->data);
-    free(call);
+    return CUDA_SUCCESS;
 }
 
 static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
@@ -328,11 +397,8 @@ static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void 
     if (!call)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *call = (struct host_call){function, data};
-    bool captured = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
-    result = stream_submit(stream, run_host_call, call, true);
-    if (result || captured)
-        free(call);
-    return result;
+    return stream_submit(stream,
+                         &(struct work){.run = run_host_call, .argument = call, .apart = true});
 }
 
 CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {

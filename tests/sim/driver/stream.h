@@ -9,7 +9,17 @@
 
 #include "context.h"
 
-typedef void stream_work(void *argument);
+/* What a stream does in its turn, and a graph again and again. */
+struct work {
+    CUresult (*run)(void *argument); /* a failure loses the context */
+    void (*end)(void *argument);     /* after the last run; NULL: free */
+    /* Of kernels: whether it was given memory there. NULL: it was not, and is no kernel. */
+    bool (*uses)(const void *argument, uint64_t address, uint64_t size);
+    void *argument;
+    bool apart;  /* never runs in the caller */
+    bool always; /* also in a lost context, where others wait for it */
+    bool once;   /* no part of a graph: a capture drops it */
+};
 
 /*
  * Turns what a program calls a stream into one: NULL and the named ones, too. `per_thread`: NULL
@@ -18,14 +28,21 @@ typedef void stream_work(void *argument);
  */
 CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream);
 /*
- * Runs work in its turn. `host` work never runs in the caller. The argument is the work's to free.
- * 0, 900 or 906 if a capture forbids it; captured work is dropped (its argument freed).
+ * Runs work in its turn, or adds it to what the stream captures, and ends it, also on failure.
+ * 0, 900 or 906 if a capture forbids it.
  */
-CUresult stream_submit(CUstream stream, stream_work *work, void *argument, bool host);
-/* Waits until all that was submitted before and concerns the stream is done. */
-void stream_wait(CUstream stream);
+CUresult stream_submit(CUstream stream, const struct work *work);
+bool stream_capturing(CUstream stream);
+CUcontext stream_context(CUstream stream);
+/* Waits until all that was submitted before and concerns the stream is done: the state of its
+ * context then. */
+CUresult stream_wait(CUstream stream);
 void stream_wait_context(CUcontext context);
 void stream_wait_card(uint32_t card);
+/* Waits for the kernels that were given memory there. */
+void stream_wait_users(uint64_t address, uint64_t size);
+/* What is there goes from under the kernels that run on it: their contexts are lost. */
+void stream_fault_users(uint64_t address, uint64_t size);
 /* The context has ended: its streams go with it. */
 void stream_end_context(CUcontext context);
 

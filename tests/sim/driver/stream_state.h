@@ -12,9 +12,9 @@
 enum { STREAM_MAGIC = 0x53747231, STREAM_DEAD = 0x53747230 };
 
 struct task {
-    stream_work *work;
-    void *argument;
+    struct work work;
     uint64_t number;
+    bool running;
     struct task *next;
 };
 
@@ -30,6 +30,7 @@ struct CUstream_st {
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode mode;
     pthread_t capturer;
+    CUgraph graph; /* what was captured up to now */
     struct CUstream_st *next;
 };
 

@@ -20,23 +20,16 @@ struct task {
     unsigned char staged[];
 };
 
-static void run(void *argument) {
+static CUresult run(void *argument) {
     struct task *task = argument;
-    if (task->width)
-        copy_pattern(&task->to, task->size, task->value, task->width);
-    else
-        copy_bytes(&task->to, &task->from, task->size);
-    free(task);
-}
-
-static bool capturing(CUstream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return !cuStreamIsCapturing(stream, &status) && status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return task->width ? copy_pattern(&task->to, task->size, task->value, task->width)
+                       : copy_bytes(&task->to, &task->from, task->size);
 }
 
 /* In the stream's turn, without waiting for it where the real driver does not. */
 static CUresult submit(CUstream stream, const struct task *plan) {
-    bool stage = !plan->width && plan->from.pageable && plan->size <= STAGED_MOST;
+    bool pageable = !plan->width && plan->from.pageable, captured = stream_capturing(stream);
+    bool stage = pageable && plan->size <= STAGED_MOST && !captured;
     struct task *task = malloc(sizeof *task + (stage ? plan->size : 0));
     if (!task)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -45,19 +38,19 @@ static CUresult submit(CUstream stream, const struct task *plan) {
         memcpy(task->staged, (void *)(uintptr_t)plan->from.address, plan->size);
         task->from.address = (uint64_t)(uintptr_t)task->staged;
     }
-    bool wait = !plan->width && (plan->to.pageable || (plan->from.pageable && !stage));
-    if (wait && !capturing(stream))
-        stream_wait(stream);
-    return stream_submit(stream, run, task, false);
+    bool wait = !plan->width && (plan->to.pageable || (pageable && !stage)) && !captured;
+    CUresult result = wait ? stream_wait(stream) : CUDA_SUCCESS;
+    if (!result)
+        return stream_submit(stream, &(struct work){.run = run, .argument = task});
+    free(task);
+    return result;
 }
 
 static CUresult now(CUstream stream, struct task *task) {
-    stream_wait(stream);
-    if (task->width)
-        copy_pattern(&task->to, task->size, task->value, task->width);
-    else
-        copy_bytes(&task->to, &task->from, task->size);
-    return CUDA_SUCCESS;
+    CUresult result = stream_wait(stream);
+    if (!result && (result = run(task)))
+        context_lose(stream_context(stream), result);
+    return result;
 }
 
 /* How a call is made: in which stream, and whether it waits. */

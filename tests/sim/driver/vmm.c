@@ -171,20 +171,16 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     return result;
 }
 
-/* Work that was asked for before still finds the memory as it was then. */
-static void wait_for_cards(void) {
-    for (uint32_t card = 0; card < link_devices(); card++)
-        stream_wait_card(card);
-}
-
 CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
     CUresult result = state_check();
     if (result)
         return result;
-    wait_for_cards();
     state_lock();
     result = mapping_unmap(address, size);
     state_unlock();
+    /* It waits for nothing: a kernel that runs on it has lost. */
+    if (!result)
+        stream_fault_users(address, size);
     return result;
 }
 
@@ -204,12 +200,28 @@ static CUresult check_access(CUdeviceptr address, const CUmemAccessDesc *access)
     return result;
 }
 
+/* Whether some card will be allowed less than now. It then waits for kernels, though not for
+ * copies.
+ */
+static bool takes_away(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
+                       size_t count) {
+    bool less = false;
+    state_lock();
+    for (size_t i = 0; i < count && !less; i++)
+        less =
+            device_valid(access[i].location.id) &&
+            mapping_allows_more(address, size, device_card(access[i].location.id), access[i].flags);
+    state_unlock();
+    return less;
+}
+
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
                                 size_t count) {
     CUresult result = state_check();
     if (result || !access || !count)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
-    wait_for_cards();
+    if (takes_away(address, size, access, count))
+        stream_wait_users(address, size);
     state_lock();
     for (size_t i = 0; i < count && !result; i++)
         result = check_access(address, &access[i]);

@@ -1,0 +1,28 @@
+/*
+ * Kernels, by name: what a function of a module does here, with the memory that its arguments give
+ * it. It reaches that memory part by part, each at the moment it is touched.
+ */
+#ifndef SIM_KERNEL_H
+#define SIM_KERNEL_H
+
+#include "context.h"
+
+enum { KERNEL_PARAMETERS = 4 };
+
+/* One launch. */
+struct launch {
+    const struct kernel *kernel;
+    CUcontext context;
+    uint64_t argument[KERNEL_PARAMETERS];
+};
+
+/* NULL if there is none of that name. */
+const struct kernel *kernel_find(const char *name);
+/* Its arguments, from where cuLaunchKernel has them. */
+void kernel_arguments(struct launch *launch, void *const *parameters);
+/* 0, or 700 where the memory is not as it should be; what lost the context, if it is lost. */
+CUresult kernel_run(const struct launch *launch);
+/* Whether its arguments give it memory there. */
+bool kernel_uses(const struct launch *launch, uint64_t address, uint64_t size);
+
+#endif

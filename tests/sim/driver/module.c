@@ -1,0 +1,169 @@
+/*
+ * Modules, their functions, and launches. A module is PTX text, of which only the names of its
+ * entries are looked at: what they do is kernel.c's.
+ */
+#include "kernel.h"
+#include "state.h"
+#include "stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_MOST = 128, MOST_THREADS = 1024 };
+
+struct CUmod_st {
+    char *text;
+    struct CUfunc_st *functions;
+};
+
+struct CUfunc_st {
+    const struct kernel *kernel;
+    struct CUfunc_st *next;
+};
+
+/* --- modules --- */
+
+CUresult CUDAAPI cuModuleLoadData(CUmodule *out, const void *image) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result || !out || !image)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    result = capture_forbidden();
+    if (result)
+        return result;
+    if (!strstr(image, ".version"))
+        return CUDA_ERROR_INVALID_IMAGE; /* also what is no text at all */
+    CUmodule module = calloc(1, sizeof *module);
+    if (module)
+        module->text = strdup(image);
+    if (!module || !module->text) {
+        free(module);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *out = module;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int count,
+                                    CUjit_option *options, void **values) {
+    (void)count, (void)options, (void)values;
+    return cuModuleLoadData(out, image);
+}
+
+CUresult CUDAAPI cuModuleUnload(CUmodule module) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result || !module)
+        return result ? result : CUDA_ERROR_INVALID_HANDLE;
+    while (module->functions) {
+        struct CUfunc_st *next = module->functions->next;
+        free(module->functions);
+        module->functions = next;
+    }
+    free(module->text);
+    free(module);
+    return CUDA_SUCCESS;
+}
+
+static bool has_entry(const struct CUmod_st *module, const char *name) {
+    char entry[NAME_MOST];
+    int length = snprintf(entry, sizeof entry, ".entry %s(", name);
+    return length > 0 && (size_t)length < sizeof entry && strstr(module->text, entry);
+}
+
+CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result || !out || !module || !name)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    const struct kernel *kernel = has_entry(module, name) ? kernel_find(name) : NULL;
+    if (!kernel)
+        return CUDA_ERROR_NOT_FOUND;
+    CUfunction function = malloc(sizeof *function);
+    if (!function)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    state_lock();
+    *function = (struct CUfunc_st){kernel, module->functions};
+    module->functions = function;
+    state_unlock();
+    *out = function;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
+                                    CUfunction function) {
+    CUresult result = state_check();
+    if (result || !value || !function || (unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? MOST_THREADS : 0;
+    return CUDA_SUCCESS;
+}
+
+/* --- launches --- */
+
+static CUresult run(void *argument) {
+    return kernel_run(argument);
+}
+
+static bool uses(const void *argument, uint64_t address, uint64_t size) {
+    return kernel_uses(argument, address, size);
+}
+
+static CUresult submit(CUstream stream, CUfunction function, void *const *parameters) {
+    struct launch *launch = calloc(1, sizeof *launch);
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result || !launch) {
+        free(launch);
+        return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    launch->kernel = function->kernel;
+    launch->context = context;
+    kernel_arguments(launch, parameters);
+    return stream_submit(
+        stream, &(struct work){.run = run, .uses = uses, .argument = launch, .apart = true});
+}
+
+/* What the launches differ in: `threads` is of a block, in each direction. */
+static CUresult launch(CUfunction function, const unsigned *grid, const unsigned *threads,
+                       CUstream named, bool per_thread, void *const *parameters) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    if (!function)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!parameters || !grid[0] || !grid[1] || !grid[2] || !threads[0] || !threads[1] ||
+        !threads[2] || (uint64_t)threads[0] * threads[1] * threads[2] > MOST_THREADS)
+        return CUDA_ERROR_INVALID_VALUE;
+    return submit(stream, function, parameters);
+}
+
+#define LAUNCHES(suffix, per_thread)                                                               \
+    CUresult CUDAAPI cuLaunchKernel##suffix(CUfunction function, unsigned int gx, unsigned int gy, \
+                                            unsigned int gz, unsigned int bx, unsigned int by,     \
+                                            unsigned int bz, unsigned int shared, CUstream stream, \
+                                            void **parameters, void **extra) {                     \
+        (void)shared, (void)extra;                                                                 \
+        return launch(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, stream,        \
+                      per_thread, parameters);                                                     \
+    }                                                                                              \
+    CUresult CUDAAPI cuLaunchCooperativeKernel##suffix(                                            \
+        CUfunction function, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,   \
+        unsigned int by, unsigned int bz, unsigned int shared, CUstream stream,                    \
+        void **parameters) {                                                                       \
+        return cuLaunchKernel##suffix(function, gx, gy, gz, bx, by, bz, shared, stream,            \
+                                      parameters, NULL);                                           \
+    }                                                                                              \
+    CUresult CUDAAPI cuLaunchKernelEx##suffix(const CUlaunchConfig *config, CUfunction function,   \
+                                              void **parameters, void **extra) {                   \
+        return config ? cuLaunchKernel##suffix(                                                    \
+                            function, config->gridDimX, config->gridDimY, config->gridDimZ,        \
+                            config->blockDimX, config->blockDimY, config->blockDimZ,               \
+                            config->sharedMemBytes, config->hStream, parameters, extra)            \
+                      : CUDA_ERROR_INVALID_VALUE;                                                  \
+    }
+
+LAUNCHES(, false)
+LAUNCHES(_ptsz, true)
