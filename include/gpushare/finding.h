@@ -107,8 +107,7 @@
         "start CUDA in the child only, or exec after fork (Python: the spawn start method)")       \
     ROW(SHARE_MISMATCH, "share-mismatch", ERROR,                                                   \
         "a region does not fit the allocation that should share it",                               \
-        "make size and device of the rule's allocations agree in exporter and importer; with "     \
-        "upload = once what they upload, too")                                                     \
+        "make size and device of the rule's allocations agree in exporter and importer")           \
     ROW(SHARE_TIMEOUT, "share-timeout", WARNING, "the other side of a shared region did not come", \
         "start the other program sooner, or raise wait (import) or handover (export)")             \
     ROW(SHARE_FALLBACK, "share-fallback", WARNING,                                                 \
@@ -117,6 +116,9 @@
     ROW(WRITE_READ_ONLY, "write-read-only", ERROR,                                                 \
         "memory that is shared read-only was to be written; nothing of it was",                    \
         "let only the process that created the region write it, or set access = rw in its rules")  \
+    ROW(MERGE_WRITTEN, "merge-written", ERROR,                                                     \
+        "a kernel wrote into memory that was merged; the process has lost its context",            \
+        "start it again: these allocations stay private from now on; gpushare forget undoes that") \
     ROW(CONFIG_ERROR, "config-error", ERROR,                                                       \
         "the configuration cannot be used; gpushare is off in this process",                       \
         "correct it and test it with: gpushare check FILE")                                        \

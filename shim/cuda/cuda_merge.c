@@ -55,6 +55,23 @@ END_CAPTURE(cuStreamEndCapture_ptsz)
 DESTROY_STREAM(cuStreamDestroy)
 DESTROY_STREAM(cuStreamDestroy_v2)
 
+/* --- waits: where a kernel that wrote what is merged shows --- */
+
+#define WAIT(name, parameters, arguments)                                                          \
+    CUresult gps_on_##name parameters {                                                            \
+        const CUresult result = gps_real.name arguments;                                           \
+        gps_work_checked((int)result);                                                             \
+        return result;                                                                             \
+    }
+WAIT(cuCtxSynchronize, (void), ())
+WAIT(cuCtxSynchronize_v2, (CUcontext context), (context))
+WAIT(cuStreamSynchronize, (CUstream stream), (stream))
+WAIT(cuStreamSynchronize_ptsz, (CUstream stream), (stream))
+WAIT(cuStreamQuery, (CUstream stream), (stream))
+WAIT(cuStreamQuery_ptsz, (CUstream stream), (stream))
+WAIT(cuEventSynchronize, (CUevent event), (event))
+WAIT(cuEventQuery, (CUevent event), (event))
+
 /* --- what memory looks like: an allocation, not its blocks --- */
 
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {

@@ -42,7 +42,6 @@ extern struct gps_real gps_real;
     ROW(cuCtxGetDevice)                                                                            \
     ROW(cuCtxPushCurrent_v2)                                                                       \
     ROW(cuCtxPopCurrent_v2)                                                                        \
-    ROW(cuCtxSynchronize)                                                                          \
     ROW(cuDeviceCanAccessPeer)                                                                     \
     ROW(cuDeviceGetAttribute)                                                                      \
     ROW(cuDeviceGetCount)                                                                          \
@@ -68,8 +67,6 @@ extern struct gps_real gps_real;
     ROW(cuModuleGetFunction)                                                                       \
     ROW(cuModuleLoadData)                                                                          \
     ROW(cuStreamCreateWithPriority)                                                                \
-    ROW(cuStreamQuery)                                                                             \
-    ROW(cuStreamSynchronize)                                                                       \
     ROW(cuThreadExchangeStreamCaptureMode)
 
 struct gps_calls {

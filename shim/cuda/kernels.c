@@ -95,7 +95,7 @@ static int launch(const struct loaded *one, CUfunction function, uint64_t blocks
 
 static int bring(const struct loaded *one, void *to, CUdeviceptr from, size_t size) {
     int code = (int)gps_real.cuMemcpyDtoHAsync_v2(to, from, size, one->stream);
-    TRY(code, gps_calls.cuStreamSynchronize(one->stream));
+    TRY(code, gps_real.cuStreamSynchronize(one->stream));
     return code;
 }
 

@@ -41,7 +41,7 @@
 YIELD(context, (uint64_t * out), CUcontext, out, CALL(cuCtxGetCurrent, &got))
 YIELD(device, (int *ordinal), CUdevice, ordinal, CALL(cuCtxGetDevice, &got))
 PASS(enter, (uint64_t which), CALL(cuCtxPushCurrent_v2, (CUcontext)which))
-PASS(stream_wait, (uint64_t stream), CALL(cuStreamSynchronize, (CUstream)stream))
+PASS(stream_wait, (uint64_t stream), REAL(cuStreamSynchronize, (CUstream)stream))
 
 /* _v2 tells the instances of a MIG device apart; drivers before 11.4 have only the other. */
 static int uuid(int ordinal, uint8_t out[GPS_UUID_BYTES]) {
@@ -76,7 +76,7 @@ static int synchronize(void) {
     uint64_t scrap;
     if (allocate(1, &scrap) == GPS_OK)
         return release(scrap);
-    const int code = CALL(cuCtxSynchronize);
+    const int code = REAL(cuCtxSynchronize);
     return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST ? GPS_OK : code;
 }
 
@@ -228,13 +228,17 @@ static int allow(uint64_t pointer, uint64_t size, int device, bool write) {
 }
 
 /* On the thread's own stream: the legacy one would end a capture under way in another thread. All
- * that these copies read is there already. */
-PASS(copy, (uint64_t to, uint64_t from, uint64_t size), VMM(cuMemcpyDtoD_v2_ptds, to, from, size))
+ * that these copies read is there already. A copy on the device has not ended when the driver
+ * returns (H200, 2026-11-22). */
+static int copy(uint64_t to, uint64_t from, uint64_t size) {
+    const int code = VMM(cuMemcpyDtoD_v2_ptds, to, from, size);
+    return code == GPS_OK ? REAL(cuStreamSynchronize, CU_STREAM_PER_THREAD) : code;
+}
 PASS(copy_out, (void *to, uint64_t from, uint64_t size), VMM(cuMemcpyDtoH_v2_ptds, to, from, size))
 PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
      REAL(cuMemcpyHtoDAsync_v2, to, from, size, (CUstream)stream))
 PASS(stream_state, (uint64_t stream),
-     CALL(cuStreamQuery, stream ? (CUstream)stream : CU_STREAM_LEGACY))
+     REAL(cuStreamQuery, stream ? (CUstream)stream : CU_STREAM_LEGACY))
 
 static bool pageable(const void *memory) {
     CUmemorytype type;

@@ -17,7 +17,10 @@
 #include "lifecycle.h"
 #include "merge/allocation.h"
 #include "merge/area.h"
+#include "merge/keeper_watch.h"
 #include "merge/merger.h"
+#include "merge/mistake.h"
+#include "merge/swap.h"
 #include "merge/write.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -59,6 +62,10 @@
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
     FORGETS(area, gps_area_reset)                                                                  \
+    FORGETS(mistake, gps_mistake_reset)                                                            \
+    FORGETS(swap, gps_swap_reset)                                                                  \
+    FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
+    KEEPS(shared_block, "a time")                                                                  \
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(write, gps_write_reset)                                                                \

@@ -7,10 +7,12 @@
 #include "block.h"
 #include "gate/streams.h"
 #include "merger.h"
+#include "mistake.h"
 #include "process/caller.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
+#include "swap.h"
 #include "vmm/mapping.h"
 
 bool gps_merge_active;
@@ -91,6 +93,9 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
     gps_caller_name(area->caller, sizeof(area->caller));
     gps_area_cut(extent, learned, area->blocks);
+    const bool known = gps_mistake_known(area);
+    for (unsigned i = 0; i < count; i++)
+        area->blocks[i].fixed = known;
     return area;
 }
 
@@ -164,14 +169,14 @@ static void end(struct gps_area *area) {
 
 int gps_merge_free(uint64_t pointer) {
     gps_ops->synchronize();
-    gps_merger_lock();
+    gps_swap_lock();
     gps_area_lock();
     struct gps_area *area = gps_area_at(pointer);
     const bool found = area && area->pointer == pointer;
     if (found)
         end(area);
     gps_area_unlock();
-    gps_merger_unlock();
+    gps_swap_unlock();
     if (!found)
         return GPS_INVALID_VALUE;
     free(area);
@@ -189,14 +194,14 @@ static struct gps_area *of_context(uint64_t context) {
 void gps_merge_purge(uint64_t context) {
     struct gps_area *area;
     gps_streams_remove_context(context);
-    gps_merger_lock();
+    gps_swap_lock();
     gps_area_lock();
     while ((area = of_context(context))) {
         end(area);
         free(area);
     }
     gps_area_unlock();
-    gps_merger_unlock();
+    gps_swap_unlock();
 }
 
 /* --- what it looks like --- */

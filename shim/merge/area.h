@@ -24,7 +24,7 @@
 enum gps_block_state {
     GPS_BLOCK_EMPTY,   /* no memory yet: nothing but copies from the host has touched it */
     GPS_BLOCK_PRIVATE, /* memory of its own, written as the program likes */
-    GPS_BLOCK_FROZEN,  /* its own memory, read-only: about to be offered */
+    GPS_BLOCK_FROZEN,  /* its own memory, read-only: about to be merged */
     GPS_BLOCK_MERGED,  /* read-only; other processes may have it mapped, too */
 };
 
@@ -35,6 +35,7 @@ struct gps_block {
     uint64_t hashed;  /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
     uint64_t written; /* when a call of the program last wrote it */
     uint64_t looked;  /* when its bytes were last looked at */
+    uint64_t swapped; /* MERGED, FROZEN: since when */
     uint64_t filled;  /* a bit a 64th that copies from the host have touched */
     uint32_t writers; /* calls under way that write it */
     unsigned slot;    /* MERGED, FROZEN: the open reference */

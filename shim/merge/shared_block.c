@@ -2,7 +2,9 @@
 #include "shared_block.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "audit/reporter.h"
 #include "directory/name.h"
@@ -14,6 +16,11 @@
 #include "util/clock.h"
 #include "util/text.h"
 #include "vmm/parked_descriptors.h"
+#include "vmm/vmm_region.h"
+
+/* A keeper that is new gets its blocks within a second: nobody waits for that. */
+#define GET_WAIT (GPS_SECOND / 10)
+static _Atomic uint64_t again; /* when blocks are asked for after a wait in vain */
 
 /* As a token (vmm/vmm_region.c) it has zeros where a handle of the driver's has a pid. */
 static void make_handle(const struct gps_shared_key *key, uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -43,10 +50,14 @@ static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES
     gps_text_hex(&text, key->sample);
 }
 
+static bool is_asked(void) {
+    return !gps_keeper_is_silent() && gps_clock_monotonic() >= atomic_load(&again);
+}
+
 bool gps_shared_probable(const struct gps_shared_key *key) {
     struct gps_name_target target;
     char name[GPS_NAME_BYTES];
-    if (!gps_membership_store())
+    if (!gps_membership_store() || !is_asked())
         return false;
     make_name(key, name);
     return gps_name_resolve(gps_membership_store(), name, &target) == 0 &&
@@ -56,7 +67,7 @@ bool gps_shared_probable(const struct gps_shared_key *key) {
 int gps_shared_get(const struct gps_shared_key *key, struct gps_id *id, int *descriptor,
                    unsigned *slot) {
     struct gps_region_record record;
-    int status = gps_membership_join();
+    int status = is_asked() ? gps_membership_join() : -ETIMEDOUT;
     *id = gps_shared_id(key);
     if (status == 0)
         status = gps_region_read(gps_membership_store(), id, &record, NULL);
@@ -64,8 +75,9 @@ int gps_shared_get(const struct gps_shared_key *key, struct gps_id *id, int *des
         status = gps_references_begin(id, GPS_VIA_MERGE, slot);
     if (status < 0)
         return status;
-    status =
-        gps_keeper_get(gps_membership_store(), id, gps_process_self(), GPS_KEEPER_WAIT, descriptor);
+    status = gps_keeper_get(gps_membership_store(), id, gps_process_self(), GET_WAIT, descriptor);
+    if (status == -ETIMEDOUT)
+        atomic_store(&again, gps_clock_monotonic() + GPS_SECOND);
     if (status < 0)
         gps_references_end(*slot);
     else
@@ -120,10 +132,24 @@ int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *ru
     return status;
 }
 
+/* The keeper sees by itself that the slot was cleared. */
 void gps_shared_release(const struct gps_id *id, unsigned slot, bool created) {
-    gps_references_end(slot);
-    if (created)
-        gps_keeper_released(gps_membership_store(), id, gps_process_self(), GPS_KEEPER_WAIT);
-    else
+    gps_report_reference(gps_references_end(slot));
+    if (!created)
         gps_parked_drop(id);
+}
+
+/* --- another keeper --- */
+
+uint64_t gps_shared_keeper(void) {
+    return gps_membership_store() ? gps_keeper_socket(gps_membership_store()) : 0;
+}
+
+bool gps_shared_return(const struct gps_id *id, bool created, int descriptor) {
+    if (!created && !gps_parked_get(id, &descriptor))
+        return true;
+    const bool returned = descriptor >= 0 && gps_vmm_region_return(id, descriptor);
+    if (descriptor >= 0)
+        close(descriptor);
+    return returned;
 }

@@ -35,5 +35,10 @@ void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uin
 /* Gives memory that is never written again. -EEXIST: another process was faster. */
 int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,
                      uint64_t address, struct gps_id *id, unsigned *slot);
+/* The keeper's socket, by inode; 0: there is none. */
+uint64_t gps_shared_keeper(void);
+/* Gives a new keeper the block again; the descriptor of an own one, which is closed. True: it has
+ * it, or needs it no more. */
+bool gps_shared_return(const struct gps_id *id, bool created, int descriptor);
 /* It is not mapped here any more, or never was. */
 void gps_shared_release(const struct gps_id *id, unsigned slot, bool created);

@@ -1,43 +1,15 @@
 /* unmerge.c - see unmerge.h. */
 #include "unmerge.h"
 
-#include <time.h>
-
 #include "allocation.h"
 #include "block.h"
-#include "gate/streams.h"
-#include "merger.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
+#include "swap.h"
 #include "util/clock.h"
 
-#define PATIENCE (10 * GPS_SECOND) /* with a device that is never idle */
-#define ATTEMPT  (GPS_SECOND / 50)
-
 /* --- one merged block --- */
-
-/* While a graph is captured no stream can be asked; a free of scrap memory waits for all of them.
- */
-static bool begin_swap(void) {
-    if (!gps_streams_capturing())
-        return gps_merger_begin_swap(ATTEMPT);
-    if (!gps_gate_close(ATTEMPT))
-        return false;
-    if (gps_ops->synchronize() == GPS_OK && gps_gate_hold())
-        return true;
-    gps_gate_open();
-    return false;
-}
-
-static bool begin_swap_within(uint64_t patience) {
-    const struct timespec breath = {.tv_nsec = 1000000};
-    const uint64_t until = gps_clock_monotonic() + patience;
-    bool begun;
-    while (!(begun = begin_swap()) && gps_clock_monotonic() < until)
-        nanosleep(&breath, NULL);
-    return begun;
-}
 
 static struct gps_block *find(uint64_t address, struct gps_area **area) {
     unsigned first, end;
@@ -48,7 +20,7 @@ static struct gps_block *find(uint64_t address, struct gps_area **area) {
     return &(*area)->blocks[first];
 }
 
-/* With the merger's lock, so that nobody else swaps the block. */
+/* With gps_swap_lock: nobody else swaps the block. */
 static int make_private(uint64_t address) {
     struct gps_area *area;
     uint64_t memory;
@@ -59,7 +31,7 @@ static int make_private(uint64_t address) {
     gps_area_unlock();
     if (!merged || code != GPS_OK)
         return code;
-    if (!begin_swap_within(PATIENCE)) {
+    if (!gps_swap_begin_surely()) {
         gps_ops->block_release(memory);
         return GPS_NOT_PERMITTED;
     }
@@ -71,7 +43,7 @@ static int make_private(uint64_t address) {
         gps_shared_release(&block->id, block->slot, block->owned);
     }
     gps_area_unlock();
-    gps_merger_end_swap();
+    gps_swap_end();
     if (code != GPS_OK)
         gps_ops->block_release(memory);
     return code;
@@ -146,9 +118,9 @@ int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
     int code;
     gps_scope_enter(&scope, 0);
     while ((code = begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
-        gps_merger_lock();
+        gps_swap_lock();
         code = make_private(merged);
-        gps_merger_unlock();
+        gps_swap_unlock();
         if (code != GPS_OK)
             break;
     }

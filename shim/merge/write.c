@@ -50,7 +50,7 @@ bool gps_work_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
 
 void gps_work_end(const struct gps_gate_pass *pass, int code) {
     gps_gate_leave(pass);
-    (void)code;
+    gps_work_checked(code);
 }
 
 /* --- the ranges of a write --- */
@@ -156,6 +156,7 @@ void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pa
     if (gps_merge_active) {
         gps_gate_leave(pass);
         end_first(write, count_of(write));
+        gps_work_checked(code);
     }
     for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < count_of(write); i++) {
         const struct gps_write one = nth(write, i);

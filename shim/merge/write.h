@@ -17,8 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocation.h"
 #include "config/config.h"
 #include "gate/gate.h"
+#include "mistake.h"
+#include "process/driver_ops.h"
 
 enum gps_write_kind {
     GPS_WRITE_UPLOAD, /* from host memory */
@@ -52,5 +55,10 @@ void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pa
  * then gps_work_end. False: *code is the answer. */
 bool gps_work_begin(uint64_t stream, struct gps_gate_pass *pass, int *code);
 void gps_work_end(const struct gps_gate_pass *pass, int code);
+/* What a call answered that waits for work: the end of a process that wrote what is merged. */
+static inline void gps_work_checked(int code) {
+    if (__builtin_expect(code == GPS_ILLEGAL_ADDRESS, 0) && gps_merge_active)
+        gps_mistake_happened();
+}
 
 void gps_write_reset(void); /* in a forked child */

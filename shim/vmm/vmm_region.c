@@ -74,12 +74,18 @@ static bool is_there(const struct gps_mapping *vmm) {
     return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
 }
 
+bool gps_vmm_region_return(const struct gps_id *region, int descriptor) {
+    struct gps_region_record record;
+    if (gps_region_read(gps_membership_store(), region, &record, NULL) == -ENOENT)
+        return true;
+    const int status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(),
+                                          descriptor, GPS_KEEPER_WAIT);
+    return status == 0 || status == -EEXIST || status == -EPERM || status == -ENOENT;
+}
+
 /* Whether the next keeper has this region from us, or has no need of it. */
 static bool is_deposited(const struct gps_mapping *mapping) {
-    struct gps_region_record record;
-    int descriptor, status = 0;
-    if (gps_region_read(gps_membership_store(), &mapping->region, &record, NULL) == -ENOENT)
-        return true;
+    int descriptor;
     pthread_mutex_lock(&state.driver);
     const bool has =
         !gps_background_stopped(&keeper_watch) &&
@@ -88,11 +94,9 @@ static bool is_deposited(const struct gps_mapping *mapping) {
     pthread_mutex_unlock(&state.driver);
     if (!has)
         return gps_background_stopped(&keeper_watch) || !mapping->created;
-    if (is_there(mapping))
-        status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
-                                    GPS_KEEPER_WAIT);
+    const bool returned = !is_there(mapping) || gps_vmm_region_return(&mapping->region, descriptor);
     close(descriptor);
-    return status == 0 || status == -EEXIST || status == -EPERM || status == -ENOENT;
+    return returned;
 }
 
 static void deposit_again(void *all, const struct gps_mapping *mapping) {

@@ -24,6 +24,10 @@ int gps_vmm_region_publish(struct gps_export *region);
 /* The creator's mapping is closed: clears its slot and tells the keeper. Needs no context. */
 void gps_vmm_region_end(struct gps_export *region);
 
+/* Deposits the descriptor of a region with a keeper that is new. True: it has it, or needs it no
+ * more. The descriptor stays the caller's. */
+bool gps_vmm_region_return(const struct gps_id *region, int descriptor);
+
 /* An importer's mapping is closed. Needs no context. */
 void gps_vmm_region_released(const struct gps_id *region);
 

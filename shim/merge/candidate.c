@@ -1,0 +1,150 @@
+/* candidate.c - see candidate.h. */
+#include "candidate.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "block.h"
+#include "digest/look.h"
+#include "mistake.h"
+#include "process/driver_ops.h"
+#include "process/scope.h"
+#include "swap.h"
+
+static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
+    return candidate->since ? block->state == GPS_BLOCK_FROZEN && block->swapped == candidate->since
+                            : block->state == GPS_BLOCK_PRIVATE && !block->fixed && !block->writers;
+}
+
+struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
+                                      struct gps_area **area) {
+    *area = gps_area_by_serial(candidate->serial);
+    struct gps_block *block = *area ? &(*area)->blocks[candidate->index] : NULL;
+    return block && is_the_same(candidate, block) ? block : NULL;
+}
+
+bool gps_candidate_look(struct gps_candidate *candidate) {
+    struct gps_digest digest;
+    int code = gps_ops->enter(candidate->context);
+    if (code != GPS_OK)
+        return false;
+    code = gps_look_digest(candidate->pointer, candidate->key.size, &digest);
+    gps_ops->leave();
+    if (code == GPS_ILLEGAL_ADDRESS)
+        gps_mistake_happened();
+    candidate->key.hash = digest.hash;
+    candidate->key.sample = digest.sample;
+    return code == GPS_OK;
+}
+
+/* --- there is a shared block --- */
+
+/* Whether it has these bytes; by a look at both. */
+static bool is_equal(const struct gps_candidate *candidate, const struct gps_area *area,
+                     uint64_t memory) {
+    uint64_t view;
+    bool equal = false;
+    if (candidate->rule->verify == GPS_VERIFY_OFF)
+        return true;
+    if (gps_block_view(area, memory, candidate->key.size, &view) != GPS_OK)
+        return false;
+    if (gps_look_equal(candidate->pointer, view, candidate->key.size, &equal) != GPS_OK)
+        equal = false;
+    gps_block_unview(view, candidate->key.size);
+    return equal;
+}
+
+/* With gps_swap_lock, so that the area and the block stay. */
+static bool compare(struct gps_candidate *candidate, int descriptor) {
+    struct gps_area *area;
+    gps_area_lock();
+    const bool there = gps_candidate_block(candidate, &area);
+    gps_area_unlock();
+    if (!there || gps_ops->block_import(descriptor, &candidate->memory) != GPS_OK)
+        return false;
+    if (is_equal(candidate, area, candidate->memory))
+        return true;
+    gps_ops->block_release(candidate->memory);
+    candidate->memory = 0;
+    return false;
+}
+
+/* --- there is none --- */
+
+/* From here on a write of the program's gets a copy: what is offered does not change. */
+static bool begin_offer(const struct gps_candidate *candidate, int *descriptor) {
+    struct gps_area *area;
+    gps_area_lock();
+    struct gps_block *block = gps_candidate_block(candidate, &area);
+    const bool begun = block && gps_ops->block_export(block->memory, descriptor) == GPS_OK;
+    if (begun) {
+        block->state = GPS_BLOCK_MERGED;
+        block->owned = true;
+        block->id = gps_shared_id(&candidate->key);
+        block->slot = GPS_NO_SLOT;
+    }
+    gps_area_unlock();
+    return begun;
+}
+
+/* A block of which another process was quicker stays frozen: it is compared next time. */
+static void end_offer(const struct gps_candidate *candidate, int status) {
+    gps_area_lock();
+    struct gps_area *area = gps_area_by_serial(candidate->serial);
+    struct gps_block *block = area ? &area->blocks[candidate->index] : NULL;
+    const bool still =
+        block && block->state == GPS_BLOCK_MERGED && block->swapped == candidate->since;
+    if (still && status == 0)
+        block->slot = candidate->slot;
+    else if (still)
+        block->state = GPS_BLOCK_FROZEN;
+    if (still && status != 0 && status != -EEXIST)
+        gps_block_thaw(area, block);
+    gps_area_unlock();
+    if (!still && status == 0)
+        gps_shared_release(&candidate->id, candidate->slot, true);
+}
+
+static void offer(struct gps_candidate *candidate) {
+    int descriptor;
+    if (!begin_offer(candidate, &descriptor))
+        return;
+    const int status = gps_shared_offer(&candidate->key, candidate->rule, descriptor,
+                                        candidate->pointer, &candidate->id, &candidate->slot);
+    close(descriptor);
+    end_offer(candidate, status);
+}
+
+/* --- both --- */
+
+bool gps_candidate_settle(struct gps_candidate *candidate) {
+    struct gps_scope scope;
+    int descriptor;
+    bool equal = false;
+    if (gps_scope_enter(&scope, candidate->context) == GPS_OK) {
+        const int status =
+            gps_shared_get(&candidate->key, &candidate->id, &descriptor, &candidate->slot);
+        if (status == -ENOENT)
+            offer(candidate);
+        if (status == 0) {
+            gps_swap_lock();
+            equal = compare(candidate, descriptor);
+            gps_swap_unlock();
+            close(descriptor);
+        }
+        if (status == 0 && !equal)
+            gps_shared_release(&candidate->id, candidate->slot, false);
+    }
+    gps_scope_end(&scope);
+    return equal;
+}
+
+void gps_candidate_finish(struct gps_candidate *candidate) {
+    if (!candidate->memory) {
+        gps_shared_commit(&candidate->id, candidate->slot, false, candidate->pointer);
+        return;
+    }
+    gps_ops->block_release(candidate->memory);
+    gps_shared_release(&candidate->id, candidate->slot, false);
+}

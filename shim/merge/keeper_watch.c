@@ -1,0 +1,77 @@
+/* keeper_watch.c - see keeper_watch.h. */
+#include "keeper_watch.h"
+
+#include <stddef.h>
+
+#include "keeper/keeper_client.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/scope.h"
+#include "shared_block.h"
+
+static uint64_t known; /* the socket of the keeper that has all of ours, by inode */
+
+struct merged {
+    uint64_t address;
+    struct gps_id id;
+    bool owned;
+    int descriptor; /* of an own one; -1: it could not be had */
+};
+
+static bool is_next(const struct gps_area *area, const struct gps_block *block,
+                    const struct merged *before) {
+    return block->state == GPS_BLOCK_MERGED && block->slot != GPS_NO_SLOT &&
+           area->pointer + block->at > before->address;
+}
+
+static void describe(const struct gps_area *area, const struct gps_block *block,
+                     struct merged *merged) {
+    *merged = (struct merged){area->pointer + block->at, block->id, block->owned, -1};
+    if (block->owned && gps_ops->block_export(block->memory, &merged->descriptor) != GPS_OK)
+        merged->descriptor = -1;
+}
+
+/* The next one by address. */
+static bool next(struct merged *merged) {
+    bool found = false;
+    gps_area_lock();
+    for (struct gps_area *area = gps_area_next(NULL); area && !found; area = gps_area_next(area))
+        for (unsigned i = 0; i < area->count && !found; i++)
+            if ((found = is_next(area, &area->blocks[i], merged)))
+                describe(area, &area->blocks[i], merged);
+    gps_area_unlock();
+    return found;
+}
+
+static bool return_all(void) {
+    struct merged merged = {.address = 0};
+    bool all = true;
+    while (next(&merged))
+        all &= gps_shared_return(&merged.id, merged.owned, merged.descriptor);
+    return all;
+}
+
+/* One that was silent may answer again. */
+static void look(uint64_t socket) {
+    struct gps_owner keeper;
+    uint64_t regions;
+    if (gps_keeper_is_silent())
+        gps_keeper_ping(gps_membership_store(), gps_process_self(), GPS_KEEPER_WAIT, &keeper,
+                        &regions);
+    if (socket != known && !gps_keeper_is_silent() && return_all())
+        known = socket;
+}
+
+void gps_keeper_watch_turn(void) {
+    struct gps_scope scope;
+    gps_scope_enter(&scope, 0);
+    const uint64_t socket = gps_shared_keeper();
+    if (socket)
+        look(socket);
+    gps_scope_end(&scope);
+}
+
+void gps_keeper_watch_reset(void) {
+    known = 0;
+}

@@ -1,0 +1,127 @@
+/* mistake.c - see mistake.h. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "mistake.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "audit/reporter.h"
+#include "directory/mistakes.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/scope.h"
+#include "util/clock.h"
+#include "util/text.h"
+
+#define LATELY (60 * GPS_SECOND)
+
+enum { NAMED = 8 /* in the report */ };
+
+static _Atomic bool happened;
+
+static uint64_t sum_of(const struct gps_rule *rule) {
+    struct gps_rule plain = *rule;
+    plain.line = 0; /* where it stands is no part of it */
+    return XXH3_64bits(&plain, sizeof(plain));
+}
+
+static struct gps_mistake describe(const struct gps_area *area) {
+    struct gps_mistake mistake;
+    memset(&mistake, 0, sizeof(mistake));
+    mistake.size = area->size;
+    mistake.index = area->index;
+    mistake.rule = sum_of(area->rule);
+    struct gps_text text = GPS_TEXT(mistake.program);
+    gps_text_str(&text, gps_process_self()->command);
+    text = GPS_TEXT(mistake.caller);
+    gps_text_str(&text, area->caller);
+    return mistake;
+}
+
+bool gps_mistake_known(const struct gps_area *area) {
+    const struct gps_mistake mistake = describe(area);
+    return gps_membership_join() == 0 && gps_mistakes_has(gps_membership_store(), &mistake);
+}
+
+/* --- whose fault it may be --- */
+
+enum suspicion { NONE, MERGED, MERGED_LATELY, DOUBTFUL };
+
+static enum suspicion suspect(const struct gps_area *area, uint64_t now) {
+    enum suspicion most = NONE;
+    for (unsigned i = 0; i < area->count; i++) {
+        const struct gps_block *block = &area->blocks[i];
+        if (block->state != GPS_BLOCK_MERGED && block->state != GPS_BLOCK_FROZEN)
+            continue;
+        const enum suspicion this = now - block->swapped > LATELY ? MERGED
+                                    : ~block->filled              ? DOUBTFUL
+                                                                  : MERGED_LATELY;
+        most = this > most ? this : most;
+    }
+    return most;
+}
+
+struct culprits {
+    struct gps_mistake *list;
+    unsigned count, room;
+};
+
+/* With the lock. */
+static enum suspicion worst(uint64_t now) {
+    enum suspicion most = NONE;
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
+        const enum suspicion this = suspect(area, now);
+        most = this > most ? this : most;
+    }
+    return most;
+}
+
+static void add_name(struct gps_text *text, const struct gps_area *area, unsigned n) {
+    if (n == NAMED)
+        gps_text_str(text, ", ...");
+    if (n >= NAMED)
+        return;
+    gps_text_str(text, n ? ", " : "");
+    gps_text_size(text, area->size);
+    gps_text_add(text, " (index %lu of [region %s], by %s)", area->index, area->rule->name,
+                 *area->caller ? area->caller : "code in no module");
+}
+
+/* With the lock; the file is small, and this process is at its end. */
+static unsigned note_all(struct gps_text *text) {
+    const uint64_t now = gps_clock_monotonic();
+    const enum suspicion most = worst(now);
+    unsigned count = 0;
+    for (struct gps_area *area = gps_area_next(NULL); most && area; area = gps_area_next(area))
+        if (suspect(area, now) == most) {
+            struct gps_mistake mistake = describe(area);
+            gps_mistakes_add(gps_membership_store(), &mistake);
+            add_name(text, area, count++);
+        }
+    return count;
+}
+
+void gps_mistake_happened(void) {
+    char detail[1024];
+    struct gps_text text = GPS_TEXT(detail);
+    struct gps_scope scope;
+    if (atomic_exchange(&happened, true))
+        return;
+    gps_scope_begin(&scope);
+    gps_area_lock();
+    const unsigned count = gps_membership_store() ? note_all(&text) : 0;
+    gps_area_unlock();
+    if (count) {
+        struct gps_report report = gps_report_new(GPS_MERGE_WRITTEN);
+        report.detail = detail;
+        report.count = 1;
+        gps_report_send(&report);
+    }
+    gps_scope_end(&scope);
+}
+
+void gps_mistake_reset(void) {
+    atomic_store(&happened, false);
+}

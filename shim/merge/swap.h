@@ -1,0 +1,26 @@
+/*
+ * swap.h - the moments in which blocks may be taken from under the program.
+ *
+ * gps_swap_begin closes the gate and waits until the device is idle; then nothing of the program's
+ * uses a block until gps_swap_end. Only calls that map and unmap stand in between, no kernel and no
+ * keeper: the program's threads wait at the gate. Kernels of ours that look at blocks run outside,
+ * and gps_swap_lock keeps the blocks where they are meanwhile.
+ *
+ * Inside a gps_scope. Locks are taken in this order: gps_swap_lock, the gate, gps_area_lock.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Nobody unmaps a block of the program's while another looks at it. */
+void gps_swap_lock(void);
+void gps_swap_unlock(void);
+
+/* With gps_swap_lock. False: the device is not idle after `patience` ns, or a graph is captured. */
+bool gps_swap_begin(uint64_t patience);
+/* The same when it must be: waits for up to ten seconds, also beside a capture. */
+bool gps_swap_begin_surely(void);
+void gps_swap_end(void);
+
+void gps_swap_reset(void); /* in a forked child */
