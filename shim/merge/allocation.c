@@ -75,10 +75,9 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     if (gps_ops->granularity(request->device, &granule) != GPS_OK ||
         GPS_MERGE_SMALL % granule != 0 || request->size > UINT64_MAX - GPS_MERGE_SMALL)
         return NULL;
-    const bool learned = request->rule->quiet == 0;
     const uint64_t extent =
         (request->size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
-    const unsigned count = gps_area_cut(extent, learned, NULL);
+    const unsigned count = gps_area_cut(extent, NULL);
     struct gps_area *area = calloc(1, sizeof(*area) + count * sizeof(area->blocks[0]));
     if (!area)
         return NULL;
@@ -88,11 +87,11 @@ static struct gps_area *make(const struct gps_merge_request *request) {
                               .rule = request->rule,
                               .index = request->index,
                               .device = request->device,
-                              .lazy = learned,
+                              .lazy = request->rule->quiet == 0,
                               .count = count};
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
     gps_caller_name(area->caller, sizeof(area->caller));
-    gps_area_cut(extent, learned, area->blocks);
+    gps_area_cut(extent, area->blocks);
     const bool known = gps_mistake_known(area);
     for (unsigned i = 0; i < count; i++)
         area->blocks[i].fixed = known;

@@ -16,21 +16,15 @@ static struct {
 
 /* --- geometry --- */
 
-static uint64_t largest_power(uint64_t size) {
-    return UINT64_C(1) << (63 - __builtin_clzll(size));
+/* The largest power of two that fits, but no more than GPS_MERGE_LARGE. */
+static uint64_t next_size(uint64_t left) {
+    return left >= GPS_MERGE_LARGE ? GPS_MERGE_LARGE : UINT64_C(1) << (63 - __builtin_clzll(left));
 }
 
-static uint64_t next_size(uint64_t left, bool large, bool whole) {
-    if (large && left >= GPS_MERGE_LARGE)
-        return GPS_MERGE_LARGE;
-    return whole ? largest_power(left) : GPS_MERGE_SMALL;
-}
-
-unsigned gps_area_cut(uint64_t extent, bool whole, struct gps_block *blocks) {
-    const bool large = whole || extent > 2 * GPS_MERGE_LARGE;
+unsigned gps_area_cut(uint64_t extent, struct gps_block *blocks) {
     unsigned count = 0;
     for (uint64_t at = 0, size; at < extent; at += size) {
-        size = next_size(extent - at, large, whole);
+        size = next_size(extent - at);
         if (blocks)
             blocks[count] = (struct gps_block){.at = at, .size = size, .slot = GPS_NO_SLOT};
         count++;
