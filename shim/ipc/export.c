@@ -15,24 +15,17 @@
 #include "process/process.h"
 #include "process/scope.h"
 #include "registry/freed_history.h"
+#include "registry/tombstones.h"
 #include "stack/trace.h"
 #include "upload/upload.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "vmm/vmm_region.h"
 
-enum { TOMBSTONES = 1024, BLOCK = 2 << 20 /* the driver's */ };
-
-/* The driver can give an equal handle again, so an id alone does not tell a tombstone. */
-struct tombstone {
-    struct gps_id id;
-    uint64_t generation;
-};
+enum { BLOCK = 2 << 20 /* the driver's */ };
 
 static struct {
     pthread_mutex_t publishing; /* a record appears, or a tombstone goes: both go by the id */
-    struct tombstone tombstones[TOMBSTONES]; /* a ring: the oldest is replaced */
-    unsigned tombstone_count, next_tombstone;
     _Atomic uint64_t generation;
     _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
 } state = {.publishing = PTHREAD_MUTEX_INITIALIZER};
@@ -83,6 +76,8 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
+    if (region->published) /* with an equal handle: the record is no tombstone any more */
+        gps_tombstones_take(&region->record.id);
     gps_region_history_publish(region, GPS_NO_TRACE);
     return region->published;
 }
@@ -107,14 +102,10 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     return true;
 }
 
-/* A handle lives again, and has no record: it must not be taken for a stale one. Without a look at
- * the record, for which there may be no descriptor. With the lock. */
+/* A handle lives again, and has no record: it must not be taken for a stale one. With the lock. */
 static void revive(const struct gps_id *id) {
-    for (unsigned i = 0; i < state.tombstone_count; i++)
-        if (gps_id_equal(&state.tombstones[i].id, id)) {
-            gps_region_remove(gps_membership_store(), id);
-            state.tombstones[i] = (struct tombstone){.generation = 0};
-        }
+    if (gps_tombstones_take(id))
+        gps_region_remove(gps_membership_store(), id);
 }
 
 /* First exports one at a time: of two threads that export one pointer, the second finds it done. */
@@ -309,24 +300,14 @@ void gps_export_rename(struct gps_export *region) {
         gps_name_point(gps_membership_store(), region->record.name, &region->record.id);
 }
 
-/* Removes the record if it still is this tombstone's: with an equal handle a live region may have
- * come in its place. With the lock. */
-static void remove_tombstone(const struct tombstone *tombstone) {
-    struct gps_region_record record;
-    if (gps_region_read(gps_membership_store(), &tombstone->id, &record, NULL) == 0 &&
-        record.generation == tombstone->generation)
-        gps_region_remove(gps_membership_store(), &tombstone->id);
-}
-
+/* The record stays for a while, and that of the oldest goes. */
 static void bury(const struct gps_export *region) {
+    struct gps_id oldest;
+    if (!region->published)
+        return;
     pthread_mutex_lock(&state.publishing);
-    struct tombstone *place = &state.tombstones[state.next_tombstone];
-    if (state.tombstone_count == TOMBSTONES)
-        remove_tombstone(place);
-    else
-        state.tombstone_count++;
-    *place = (struct tombstone){region->record.id, region->record.generation};
-    state.next_tombstone = (state.next_tombstone + 1) % TOMBSTONES;
+    if (gps_tombstones_add(&region->record.id, &oldest))
+        gps_region_remove(gps_membership_store(), &oldest);
     pthread_mutex_unlock(&state.publishing);
 }
 
@@ -352,9 +333,10 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
 }
 
 void gps_export_remove_tombstones(void) {
-    for (unsigned i = 0; i < state.tombstone_count; i++)
-        remove_tombstone(&state.tombstones[i]);
-    state.tombstone_count = state.next_tombstone = 0;
+    for (unsigned i = 0; i < GPS_TOMBSTONES; i++)
+        if (gps_tombstones_at(i))
+            gps_region_remove(gps_membership_store(), gps_tombstones_at(i));
+    gps_tombstones_reset();
 }
 
 int gps_export_free_vmm(const struct gps_alloc *alloc) {
