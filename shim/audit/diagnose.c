@@ -42,7 +42,7 @@ static void find(uint64_t pointer, struct subject *subject) {
     }
 }
 
-/* Gone, and nothing else has come to its address by a way that we do not see. */
+/* Freed, and nothing else has come to its address by a way that we do not see. */
 static bool was_freed(enum gps_freed_kind kind, uint64_t pointer, struct subject *subject) {
     return !subject->base && gps_freed_find(kind, pointer, &subject->freed);
 }

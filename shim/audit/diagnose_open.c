@@ -251,9 +251,9 @@ static void report_event(enum gps_ask ask, enum gps_known known, const struct gp
 /* It was made for other processes, or is destroyed: then the flags are not what is wrong. */
 static bool is_other_trouble(uint64_t event) {
     struct gps_event known;
-    struct gps_freed gone;
+    struct gps_freed freed;
     return event && (gps_registry_find_event(event, &known) ||
-                     gps_freed_find(GPS_FREED_EVENT, event, &gone));
+                     gps_freed_find(GPS_FREED_EVENT, event, &freed));
 }
 
 void gps_diagnose_share_event(uint64_t event, int code) {

@@ -38,10 +38,10 @@ struct destroy {
     CUcontext context;
 };
 
-static int destroy_context(void *arg, bool *gone) {
+static int destroy_context(void *arg, bool *destroyed) {
     const struct destroy *destroy = arg;
     const CUresult result = destroy->real(destroy->context);
-    *gone = result == CUDA_SUCCESS;
+    *destroyed = result == CUDA_SUCCESS;
     return (int)result;
 }
 
@@ -60,10 +60,10 @@ DESTROY(cuCtxDestroy)
 DESTROY(cuCtxDestroy_v2)
 
 /* Old programs count their uses of a context; the last one destroys it. */
-static int detach_context(void *arg, bool *gone) {
+static int detach_context(void *arg, bool *destroyed) {
     const struct destroy *destroy = arg;
     const CUresult result = destroy->real(destroy->context);
-    *gone = result == CUDA_SUCCESS && !gps_driver_has_context(destroy->context);
+    *destroyed = result == CUDA_SUCCESS && !gps_driver_has_context(destroy->context);
     return (int)result;
 }
 
@@ -82,10 +82,10 @@ struct primary {
     bool reset;
 };
 
-static int end_primary(void *arg, bool *gone) {
+static int end_primary(void *arg, bool *destroyed) {
     const struct primary *primary = arg;
     const CUresult result = primary->real(primary->device);
-    *gone = result == CUDA_SUCCESS && (primary->reset || !gps_driver_primary(primary->device));
+    *destroyed = result == CUDA_SUCCESS && (primary->reset || !gps_driver_primary(primary->device));
     return (int)result;
 }
 

@@ -1,5 +1,5 @@
 /*
- * written.h - what each WRITE row of hooks.def writes, in the words of core/write.h.
+ * written.h - what each WRITE row of hooks.def writes, in the terms of upload/write.h.
  *
  * The null stream means the legacy default stream, or the thread's own in a function whose name
  * ends in _ptds or _ptsz: the rows say which.

@@ -224,11 +224,11 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     return true;
 }
 
-static void describe_kept(struct gps_export *region, uint64_t extent, const struct gps_rule *rule,
-                          const char *name) {
+static void describe_vmm(struct gps_export *region, uint64_t extent, const struct gps_rule *rule,
+                         const char *name) {
     struct gps_region_record *record = &region->record;
     region->rule = rule;
-    region->kept = true;
+    region->vmm = true;
     region->device = -1;
     if (gps_ops->device(&region->device) == GPS_OK)
         gps_ops->uuid(region->device, record->device);
@@ -253,7 +253,7 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
         free(region);
         return "there is no memory for its record";
     }
-    describe_kept(region, extent, rule, name);
+    describe_vmm(region, extent, rule, name);
     const int status = gps_vmm_region_publish(region);
     if (status < 0) {
         forget(alloc);
@@ -312,7 +312,7 @@ static void bury(const struct gps_export *region) {
 }
 
 void gps_export_end(struct gps_export *region) {
-    if (region->kept) {
+    if (region->vmm) {
         if (region->pointer)
             gps_upload_close(region->pointer);
         gps_vmm_region_end(region);

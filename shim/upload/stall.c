@@ -61,7 +61,7 @@ static void report(const struct gps_upload *upload) {
 static void let_go(const struct gps_upload *upload) {
     struct gps_alloc alloc;
     gps_mapping_name(upload->pointer, NULL);
-    if (!gps_registry_find(upload->pointer, &alloc) || !alloc.region || !alloc.region->kept)
+    if (!gps_registry_find(upload->pointer, &alloc) || !alloc.region || !alloc.region->vmm)
         return;
     gps_report_reference(gps_references_end(alloc.region->slot));
     alloc.region->slot = GPS_NO_SLOT;

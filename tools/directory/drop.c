@@ -18,7 +18,7 @@ static const struct view_region *find_name(const struct view *view, const char *
     const struct view_region *found = NULL;
     for (size_t i = 0; i < view->region_count; i++)
         if (strcmp(view->regions[i].record.name, name) == 0 &&
-            (!found || view_kept(&view->regions[i])))
+            (!found || view_is_vmm(&view->regions[i])))
             found = &view->regions[i];
     return found;
 }
@@ -37,7 +37,7 @@ static const struct view_region *find_id(const struct view *view, const char *wh
 
 static int not_found(const struct view *view, const char *what) {
     char *names = NULL;
-    if (view_names(view, view_kept, &names) > 0)
+    if (view_names(view, view_is_vmm, &names) > 0)
         tool_error("nothing that is kept is called '%s'; there is: %s (see: gpushare ls)", what,
                    names);
     else
@@ -72,7 +72,7 @@ static int find_and_drop(const struct view *view, const char *what) {
         tool_error("%zu regions have an id that begins with '%s'; give more of it", count, what);
         return TOOL_FAILED;
     }
-    if (!view_kept(region)) {
+    if (!view_is_vmm(region)) {
         tool_error("'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it",
                    what, region->record.owner.command, region->record.owner.pid);
         return TOOL_FAILED;

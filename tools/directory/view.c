@@ -168,7 +168,7 @@ static void sort_processes(struct view *view) {
     for (size_t i = 0; i < view->region_count; i++) {
         const struct gps_region_record *record = &view->regions[i].record;
         add_process(view, &(struct view_process){.owner = record->owner});
-        if (view_kept(&view->regions[i]))
+        if (view_is_vmm(&view->regions[i]))
             add_process(view, &(struct view_process){.owner = record->creator});
     }
     sort(view->processes, view->process_count, sizeof(*view->processes), by_process);
@@ -274,7 +274,7 @@ bool view_pinned(const struct view_region *region) {
     return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
 }
 
-bool view_kept(const struct view_region *region) {
+bool view_is_vmm(const struct view_region *region) {
     return region->record.backing == GPS_BACKING_VMM;
 }
 

@@ -63,7 +63,7 @@ struct printable view_format_age(const struct view *view, uint64_t since) {
 }
 
 const char *view_format_backing(const struct view_region *region) {
-    return view_kept(region) ? "vmm" : "ipc";
+    return view_is_vmm(region) ? "vmm" : "ipc";
 }
 
 const char *view_format_name(const struct view_region *region) {
@@ -109,7 +109,7 @@ void view_format_region_json(const struct view *view, const struct view_region *
                   record->requested, "device", printable_uuid(record->device).text, "state",
                   view_format_state(region), "backing", view_format_backing(region), "owner",
                   view_format_owner_json(gps_record_creator(record)));
-    if (view_kept(region))
+    if (view_is_vmm(region))
         json_tree_add(object, "{s:o, s:s}", "keeper", view_format_owner_json(&record->owner),
                       "keep", view_format_keep(region).text);
     json_tree_add(object, "{s:o, s:o}", "users", users_json(region), "age",
