@@ -28,9 +28,6 @@ void *gps_module_symbol(const struct gps_module *module, const char *name);
 /* The module whose segments contain an address. False: none does (JIT code). Takes 13 ns. */
 bool gps_module_of(const void *address, struct gps_module *module);
 
-/* The same by the list of all modules, where libc is older than 2.35. Takes the linker's lock. */
-bool gps_module_of_listed(const void *address, struct gps_module *module);
-
 /* Its build id, found by its ELF header in memory: the number of bytes, 0 where it has none. */
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id);
 
@@ -45,8 +42,8 @@ enum { GPS_MODULE_PERMANENT = 1 }; /* for `where`, of a module that is never unl
 /* The mark of the module that holds an address. */
 struct gps_module_mark gps_module_mark_of(const void *address);
 
-/* Whether the module that holds the address now is the one with the mark. Async-signal-safe,
- * with a libc of 2.35 or later. */
+/* Whether the module that holds the address now is the one with the mark. Async-signal-safe.
+ */
 bool gps_module_has_mark(const void *address, struct gps_module_mark mark);
 
 /* DT_SONAME, or NULL. */
