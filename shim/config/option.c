@@ -205,48 +205,11 @@ const char *gps_key_one_of(const struct gps_key *key) {
     return key->type == &CHOICE ? "one of " : "";
 }
 
-/* The edit distance: letters to add, drop or change. 99: one of the two is too long to compare. */
-static unsigned distance(const char *a, const char *b) {
-    size_t width = strlen(b);
-    unsigned row[32];
-    if (width >= COUNT(row) || strlen(a) >= COUNT(row))
-        return 99;
-    for (unsigned j = 0; j <= width; j++)
-        row[j] = j;
-    for (unsigned i = 0; a[i] != '\0'; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < width; j++) {
-            unsigned change = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            unsigned step = (row[j] < diagonal ? row[j] : diagonal) + 1;
-            row[j + 1] = change < step ? change : step;
-        }
-    }
-    return row[width];
-}
-
-static const struct gps_key *nearest(struct gps_keys keys, const char *name) {
-    const struct gps_key *best = NULL;
-    unsigned best_distance = 3; /* two slips are close, three are another word */
-    for (size_t i = 0; i < keys.count; i++) {
-        unsigned apart = distance(name, keys.first[i].name);
-        if (apart < best_distance && apart < strlen(keys.first[i].name)) {
-            best = &keys.first[i];
-            best_distance = apart;
-        }
-    }
-    return best;
-}
-
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text) {
     bool is_option = section == GPS_SECTION_OPTIONS;
     struct gps_keys keys = gps_keys_of(section);
-    const struct gps_key *near = nearest(keys, name);
     if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL)
         gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
-    else if (near)
-        gps_text_strs(text, "unknown key, did you mean ", near->name, "?");
     else
         gps_text_str(text, "unknown key");
     gps_text_str(text, is_option ? "; [gpushare] has " : "; a region has ");

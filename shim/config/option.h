@@ -47,7 +47,7 @@ void gps_keys_default(enum gps_section section, void *target, size_t size);
 
 /* What stands before key->allowed in a message: "one of " for a choice, or "". */
 const char *gps_key_one_of(const struct gps_key *key);
-/* Adds the message on an unknown key, with the key of the nearest spelling and all keys. */
+/* Adds the message on an unknown key, with all keys of the section. */
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text);
 /* The environment variable that overrides an option: "GPUSHARE_LOG_FORMAT". */
 void gps_key_variable(const struct gps_key *key, struct gps_text *text);
