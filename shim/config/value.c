@@ -130,8 +130,7 @@ void gps_value_size_text(uint64_t bytes, struct gps_text *text) {
         bytes /= 1024;
         unit++;
     }
-    gps_text_dec(text, bytes);
-    gps_text_str(text, units[unit]);
+    gps_text_add(text, "%lu%s", bytes, units[unit]);
 }
 
 /* The kind of values in a range. */
@@ -223,12 +222,10 @@ void gps_value_indices_text(uint64_t min, uint64_t max, struct gps_text *text) {
         gps_text_str(text, "*");
         return;
     }
-    gps_text_str(text, max == UINT64_MAX && min != max ? ">=" : "");
-    gps_text_dec(text, min);
+    gps_text_add(text, "%s%lu", max == UINT64_MAX && min != max ? ">=" : "", min);
     if (max == UINT64_MAX || min == max)
         return;
-    gps_text_str(text, "..");
-    gps_text_dec(text, max);
+    gps_text_add(text, "..%lu", max);
 }
 
 const char *gps_value_duration(const char *text, uint64_t *nanos) {
@@ -258,8 +255,7 @@ void gps_value_duration_text(uint64_t nanos, struct gps_text *text) {
     }
     while (nanos % unit->factor != 0)
         unit++; /* ends at ns */
-    gps_text_dec(text, nanos / unit->factor);
-    gps_text_str(text, unit->name);
+    gps_text_add(text, "%lu%s", nanos / unit->factor, unit->name);
 }
 
 /* The word of a list that begins here; *next: the one after it, NULL at the end. */

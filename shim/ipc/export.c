@@ -143,10 +143,8 @@ static void note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known
 static void note_interior(const struct gps_alloc *alloc, uint64_t pointer) {
     char detail[128];
     struct gps_text text = GPS_TEXT(detail);
-    gps_text_str(&text, "the pointer lies ");
-    gps_text_dec(&text, pointer - alloc->pointer);
-    gps_text_str(&text, " bytes behind the beginning of the allocation, ");
-    gps_text_hex(&text, alloc->pointer);
+    gps_text_add(&text, "the pointer lies %lu bytes behind the beginning of the allocation, 0x%lx",
+                 pointer - alloc->pointer, alloc->pointer);
     note(alloc, pointer, GPS_KNOWN_INTERIOR, detail);
 }
 
@@ -160,11 +158,10 @@ static void note_neighbours(const struct gps_alloc *alloc) {
             : 0;
     if (!count)
         return;
-    gps_text_dec(&text, count);
-    gps_text_str(&text, count == 1 ? " other allocation lies in it: " : " others lie in it; one: ");
+    gps_text_add(&text, "%u%s", count,
+                 count == 1 ? " other allocation lies in it: " : " others lie in it; one: ");
     gps_text_size(&text, other.size);
-    gps_text_str(&text, " at ");
-    gps_text_hex(&text, other.pointer);
+    gps_text_add(&text, " at 0x%lx", other.pointer);
     note(alloc, alloc->pointer, GPS_KNOWN_BLOCK, detail);
 }
 

@@ -87,9 +87,7 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
     if (*at < 0)
         return *at;
     out = GPS_TEXT(address->sun_path);
-    gps_text_str(&out, "/proc/self/fd/");
-    gps_text_dec(&out, (uint64_t)*at);
-    gps_text_str(&out, "/" GPS_KEEPER_SOCKET);
+    gps_text_add(&out, "/proc/self/fd/%lu%s", (uint64_t)*at, "/" GPS_KEEPER_SOCKET);
     return 0;
 }
 

@@ -92,8 +92,7 @@ static enum gps_outcome misfit(const struct gps_attempt *attempt,
     } else {
         char theirs[41];
         gps_format_uuid(record->device, theirs);
-        gps_text_str(&text, "the region is on another device, ");
-        gps_text_str(&text, theirs);
+        gps_text_add(&text, "the region is on another device, %s", theirs);
     }
     gps_text_str(&text, "; the allocation is private");
     gps_attempt_report(attempt, GPS_SHARE_MISMATCH, detail, &record->owner);
@@ -109,8 +108,8 @@ static enum gps_outcome timed_out(const struct gps_attempt *attempt, int last_co
                  holder->pid ? "its region was not ready after " : "nobody exported it within ");
     gps_text_duration(&text, attempt->rule->wait);
     if (last_code) {
-        gps_text_str(&text, "; the last attempt to open it failed with code ");
-        gps_text_dec(&text, (uint64_t)last_code);
+        gps_text_add(&text, "; the last attempt to open it failed with code %lu",
+                     (uint64_t)last_code);
     }
     gps_text_str(&text,
                  fail ? "; the allocation fails (missing = fail)" : "; the allocation is private");
