@@ -1,6 +1,4 @@
-/*
- * region.c - the records in regions/; see region.h.
- */
+/* region.c - see region.h. */
 #include "region.h"
 
 #include <errno.h>
@@ -8,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
 #include "lease.h"
 #include "ownership.h"
 #include "util/clock.h"

@@ -3,7 +3,6 @@
 
 #include "audit/diagnose.h"
 #include "audit/policy.h"
-#include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "process/driver_ops.h"

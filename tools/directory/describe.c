@@ -1,6 +1,4 @@
-/*
- * describe.c - everything about one region or one process, as text for people and as JSON.
- */
+/* describe.c - see describe.h. */
 #include "describe.h"
 
 #include <inttypes.h>

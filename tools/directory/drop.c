@@ -1,6 +1,4 @@
-/*
- * drop.c - `gpushare drop`: has the keeper forget a region.
- */
+/* drop.c - `gpushare drop`: has the keeper forget a region. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,4 @@
-/*
- * view.c - one look at the published directory: collecting, sorting, joining.
- */
+/* view.c - see view.h. */
 #include "view.h"
 
 #include <errno.h>
@@ -270,10 +268,6 @@ bool view_hidden(const struct view_region *region) {
     return view_dead(region) || (freed && region->hold_count == 0);
 }
 
-bool view_pinned(const struct view_region *region) {
-    return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
-}
-
 bool view_is_vmm(const struct view_region *region) {
     return region->record.backing == GPS_BACKING_VMM;
 }
@@ -331,12 +325,17 @@ static bool holds(const struct view_region *region, const struct gps_owner *hold
     return false;
 }
 
+/* The owner has freed it or is dead; it stays allocated only because a process holds it. */
+static bool is_pinned(const struct view_region *region) {
+    return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
+}
+
 struct view_pins view_pins(const struct view *view, const struct gps_owner *holder,
                            const struct gps_owner *owner) {
     struct view_pins pins = {0};
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
-        if (!view_pinned(region) || !holds(region, holder) ||
+        if (!is_pinned(region) || !holds(region, holder) ||
             (owner && !gps_owner_equal(gps_record_creator(&region->record), owner)))
             continue;
         pins.count++;

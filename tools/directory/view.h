@@ -93,8 +93,6 @@ const struct view_region *view_region_find(const struct view *view, const struct
 bool view_dead(const struct view_region *region);
 /* No process holds it, and its memory is freed: shown only on demand. */
 bool view_hidden(const struct view_region *region);
-/* The owner has freed it or is dead; it stays allocated only because a process holds it. */
-bool view_pinned(const struct view_region *region);
 /* The keeper keeps it. */
 bool view_is_vmm(const struct view_region *region);
 /* The process exports it, and it is not hidden. */

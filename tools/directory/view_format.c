@@ -1,6 +1,4 @@
-/*
- * view_format.c - how ls, show and their JSON print the facts of a view.
- */
+/* view_format.c - see view_format.h. */
 #include "view_format.h"
 
 #include <inttypes.h>

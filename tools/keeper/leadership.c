@@ -8,7 +8,6 @@
 #include "keeper_state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -1,6 +1,4 @@
-/*
- * check.c - `gpushare check`: checks a configuration, and prints its options and rules.
- */
+/* check.c - `gpushare check`: checks a configuration, and prints its options and rules. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
