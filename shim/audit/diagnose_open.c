@@ -29,7 +29,7 @@ static struct gps_text detail_of(struct open *open) {
 }
 
 static bool is_own(const struct gps_region_record *record) {
-    return gps_owner_equal(gps_record_creator(record), gps_process_self());
+    return gps_process_is_self(gps_record_creator(record));
 }
 
 /* --- reasons --- */
@@ -134,7 +134,7 @@ static bool find_in_siblings(struct open *open) {
 
 /* One that could have exported: `gpushare audit` only sits in the directory. */
 static bool is_live_other(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_process_self()) &&
+    *(bool *)found = proc->alive && !gps_process_is_self(&proc->header.owner) &&
                      strcmp(proc->header.owner.command, "gpushare") != 0;
     return !*(bool *)found;
 }

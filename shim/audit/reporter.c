@@ -92,7 +92,7 @@ static void add_deed(struct gps_report *report, const struct gps_region_record *
     static const char *const names[] = {"allocated", "exported", "freed"};
     struct gps_frame *frames = work->priors[report->prior_count];
     const unsigned count = gps_region_history_frames(&work->traces, deed, frames, GPS_STACK_MAX);
-    const bool ours = gps_owner_equal(&origin->owner, gps_process_self());
+    const bool ours = gps_process_is_self(&origin->owner);
     const struct gps_owner *owner = ours ? NULL : &origin->owner;
     struct gps_prior *place = &report->prior[report->prior_count - own];
     if (!count && !time)

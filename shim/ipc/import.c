@@ -71,7 +71,7 @@ static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
  */
 static bool is_stale(const struct gps_opening *opening) {
     return gps_record_over(&opening->record) && opening->import.context &&
-           !gps_owner_equal(&opening->record.owner, gps_process_self());
+           !gps_process_is_self(&opening->record.owner);
 }
 
 /* Written intent, then read state: never the other way round. */

@@ -91,15 +91,6 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
     return 0;
 }
 
-/* The keeper must run as this user. */
-static int check_peer(int fd) {
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-        return -errno;
-    return peer.uid == geteuid() ? 0 : -EPERM;
-}
-
 static int dial(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -108,7 +99,7 @@ static int dial(const struct sockaddr_un *address) {
     do
         status = connect(fd, (const struct sockaddr *)address, sizeof(*address));
     while (status != 0 && errno == EINTR);
-    status = status != 0 ? -errno : check_peer(fd);
+    status = status != 0 ? -errno : gps_passing_is_ours(fd) ? 0 : -EPERM;
     if (status == 0)
         return fd;
     close(fd);

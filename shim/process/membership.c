@@ -57,7 +57,7 @@ struct gps_lease *gps_membership_lease(void) {
 }
 
 static bool is_other_alive(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_process_self());
+    *(bool *)found = proc->alive && !gps_process_is_self(&proc->header.owner);
     return !*(bool *)found;
 }
 

@@ -17,10 +17,6 @@
 #include "util/text.h"
 #include "vmm/mapping.h"
 
-static bool is_self(const struct gps_owner *owner) {
-    return gps_owner_equal(owner, gps_process_self());
-}
-
 static const char has_it[] = "this process has imported this region already";
 
 enum found { ABSENT, NOT_YET, FITS, MISFITS };
@@ -148,7 +144,7 @@ static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int
         *outcome = misfit(attempt, &record);
         return true;
     }
-    if (holder->pid && is_self(holder) &&
+    if (holder->pid && gps_process_is_self(holder) &&
         (found != FITS || record.backing != GPS_BACKING_VMM || gps_mapping_has(&record.id))) {
         *outcome = gps_attempt_private(attempt,
                                        "this process itself has a live region of this name", NULL);

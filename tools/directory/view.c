@@ -276,11 +276,16 @@ bool view_exports(const struct gps_owner *owner, const struct view_region *regio
     return gps_owner_equal(gps_record_creator(&region->record), owner) && !view_hidden(region);
 }
 
-bool view_id_begins(const struct view_region *region, const char *text) {
-    char id[GPS_ID_HEX];
-    size_t length = strlen(text);
-    gps_id_format(&region->record.id, id);
-    return length >= ID_DIGITS_MIN && strncmp(id, text, length) == 0;
+size_t view_find_id(struct view *view, const char *text) {
+    const size_t length = strlen(text);
+    size_t count = 0;
+    for (size_t i = 0; i < view->region_count; i++) {
+        char id[GPS_ID_HEX];
+        gps_id_format(&view->regions[i].record.id, id);
+        view->regions[i].found = length >= ID_DIGITS_MIN && strncmp(id, text, length) == 0;
+        count += view->regions[i].found;
+    }
+    return count;
 }
 
 size_t view_names(const struct view *view, bool (*listed)(const struct view_region *),
@@ -308,10 +313,8 @@ uint64_t view_nanos_since(const struct view *view, uint64_t since) {
 }
 
 uint64_t view_start_time(const struct view *view, uint64_t ticks) {
-    struct timespec up;
     uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    uint64_t uptime = (uint64_t)up.tv_sec * GPS_SECOND + (uint64_t)up.tv_nsec;
+    uint64_t uptime = gps_clock_read(CLOCK_BOOTTIME);
     uint64_t started = ticks / hertz * GPS_SECOND + ticks % hertz * (GPS_SECOND / hertz);
     return started < uptime ? view->now - (uptime - started) : view->now;
 }

@@ -98,9 +98,9 @@ bool view_is_vmm(const struct view_region *region);
 /* The process exports it, and it is not hidden. */
 bool view_exports(const struct gps_owner *owner, const struct view_region *region);
 
-/* Whether the text is the beginning of the region's id, of 6 digits or more: fewer would often mean
- * several regions. */
-bool view_id_begins(const struct view_region *region, const char *text);
+/* Marks the regions whose id begins with the text, of 6 digits or more: fewer would often mean
+ * several regions. Returns how many. */
+size_t view_find_id(struct view *view, const char *text);
 
 /* Adds the names, or short ids, of the regions that `listed` accepts to a list (tool_list). Returns
  * how many; at most VIEW_NAMES_MAX. */

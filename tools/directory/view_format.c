@@ -2,10 +2,9 @@
 #include "view_format.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
-#include "config/config.h"
+#include "config/value.h"
 #include "util/clock.h"
 
 const char *view_format_state(const struct view_region *region) {
@@ -74,10 +73,9 @@ struct printable view_format_keep(const struct view_region *region) {
                                              [GPS_KEEP_FOREVER] = {"forever"}};
     if (region->record.keep != GPS_KEEP_FOR)
         return names[region->record.keep];
-    struct printable keep = printable_duration(region->record.keep_for);
-    char *blank = strchr(keep.text, ' ');
-    if (blank) /* a configuration has none */
-        memmove(blank, blank + 1, strlen(blank));
+    struct printable keep = {""};
+    struct gps_text out = GPS_TEXT(keep.text);
+    gps_value_duration_text(region->record.keep_for, &out);
     return keep;
 }
 

@@ -166,14 +166,8 @@ void connections_serve(struct keeper *keeper, size_t at) {
         end(keeper, at);
 }
 
-static bool is_ours(int fd) {
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
 static void add(struct keeper *keeper, int fd) {
-    if (!is_ours(fd) || handle(keeper, fd))
+    if (!gps_passing_is_ours(fd) || handle(keeper, fd))
         close(fd);
     else
         keeper->connections[keeper->connection_count++] = (struct connection){fd, keeper->now};
