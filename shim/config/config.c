@@ -99,7 +99,7 @@ static void fail_value(struct session *session, unsigned line, const struct gps_
          shown(value, cut), wrong, gps_key_one_of(key), key->allowed);
 }
 
-/* "wiat: unknown key, did you mean wait?; a region has ..." */
+/* "wiat: unknown key; a region has ..." */
 static void fail_unknown(struct session *session, unsigned line, enum gps_section section,
                          const char *name) {
     char cut[SHOWN_BYTES + 3], buffer[512];

@@ -2,7 +2,6 @@
  * stand beside what they hand out, in cuda_lookup.c. */
 #include "hooks.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "enter.h"

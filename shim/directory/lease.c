@@ -4,10 +4,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "file.h"
 #include "util/clock.h"
 #include "util/high_descriptor.h"
 #include "util/procfs.h"

@@ -76,7 +76,7 @@ static struct gps_export *find(uint64_t address) {
 
 /* While the driver frees a region, its address may be another's already or not yet: only the end of
  * that free tells. */
-static bool find_settled(uint64_t address, uint64_t *base) {
+static bool find_waiting(uint64_t address, uint64_t *base) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     pthread_mutex_lock(&state.lock);
@@ -92,7 +92,7 @@ static bool find_settled(uint64_t address, uint64_t *base) {
 }
 
 bool gps_deferred_has(uint64_t address, uint64_t *base) {
-    return atomic_load_explicit(&state.count, memory_order_relaxed) && find_settled(address, base);
+    return atomic_load_explicit(&state.count, memory_order_relaxed) && find_waiting(address, base);
 }
 
 void gps_deferred_freed(uint64_t pointer) {

@@ -3,9 +3,9 @@
  *
  * Owns the regions that wait for that: freed by the program while other processes hold them, final
  * results (ready = free) on their way to a first importer, and what a process or context leaves
- * behind. A waiting region stays in the list until its memory is gone, so a second free of it never
- * reaches the driver. A background thread, the reaper, starts with the first one and frees in the
- * driver what is no longer held.
+ * behind. A waiting region stays in the list until its memory is freed, so a second free of it
+ * never reaches the driver. A background thread, the reaper, starts with the first one and frees in
+ * the driver what is no longer held.
  *
  * A thread works on waiting regions in passes: it takes them, which makes them its own ("busy"),
  * with `held` and `claimed` as the directory says now; it puts each one back or removes it; and it

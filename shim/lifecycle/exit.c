@@ -12,7 +12,6 @@
 #include "process/scope.h"
 #include "stack/call.h"
 #include "stack/stack.h"
-#include "vmm/vmm_region.h"
 
 static struct { bool registered; /* atexit handlers survive fork, so once is enough */ } state;
 

@@ -34,6 +34,7 @@ static inline enum gps_phase gps_process_phase(void) {
 
 const struct gps_config *gps_process_config(void);
 const struct gps_owner *gps_process_self(void);
+bool gps_process_is_self(const struct gps_owner *owner);
 
 /* True from the beginning of the process's exit: nothing is deferred any more. */
 bool gps_process_exiting(void);

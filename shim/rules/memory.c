@@ -3,7 +3,6 @@
 
 #include "audit/diagnose.h"
 #include "audit/policy.h"
-#include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "merge/allocation.h"
@@ -101,8 +100,8 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
         return free_unknown(pointer, release);
     switch (alloc.kind) {
     case GPS_ALLOC_EXPORTED:
-        return alloc.region->kept ? gps_export_free_vmm(&alloc)
-                                  : gps_close_before_free(&alloc, release);
+        return alloc.region->vmm ? gps_export_free_vmm(&alloc)
+                                 : gps_close_before_free(&alloc, release);
     case GPS_ALLOC_IMPORTED:
         return gps_import_free(&alloc);
     case GPS_ALLOC_MERGED:

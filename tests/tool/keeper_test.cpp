@@ -476,7 +476,7 @@ TEST_F(Keeper, TheNextOneAdoptsWhatIsHeldAndWaitsForItsDescriptor) {
     stop(SIGKILL);
     gps_gc_counts before_next;
     ASSERT_EQ(0, gps_store_gc(store, false, &before_next));
-    EXPECT_EQ(1u, before_next.kept);
+    EXPECT_EQ(1u, before_next.in_use);
     EXPECT_EQ(1u, before_next.regions) << "the one that nobody holds";
     EXPECT_EQ(-EEXIST, gps_name_claim(store, "frames", &late.self, nullptr));
 

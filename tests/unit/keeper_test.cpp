@@ -77,7 +77,7 @@ TEST_F(KeptTest, WhatIsHeldOutlivesItsKeeper) {
 
     hold(record.id);
     ASSERT_EQ(0, gps_store_gc(&store, false, &counts));
-    EXPECT_EQ(1u, counts.kept);
+    EXPECT_EQ(1u, counts.in_use);
     EXPECT_EQ(0u, counts.regions + counts.names);
     EXPECT_EQ(-EEXIST, gps_name_claim(&store, "frames", &self, &holder));
     EXPECT_TRUE(gps_owner_equal(&record.owner, &holder));
