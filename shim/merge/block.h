@@ -11,8 +11,12 @@
 
 /* EMPTY -> PRIVATE. */
 int gps_block_back(const struct gps_area *area, struct gps_block *block);
-/* EMPTY -> MERGED, with memory that becomes the block's. */
+/* EMPTY -> LIKELY, with memory that becomes the block's. */
 int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64_t memory);
+
+/* LIKELY -> PRIVATE, with a copy. Nothing but copies from the host may touch it yet, and none does:
+ * needs no gate. */
+int gps_block_own(const struct gps_area *area, struct gps_block *block);
 
 /* PRIVATE -> FROZEN, and back. */
 int gps_block_freeze(const struct gps_area *area, struct gps_block *block);

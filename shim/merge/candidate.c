@@ -34,7 +34,7 @@ bool gps_candidate_look(struct gps_candidate *candidate) {
     if (code == GPS_ILLEGAL_ADDRESS)
         gps_mistake_happened();
     candidate->key.hash = digest.hash;
-    candidate->key.sample = digest.sample;
+    candidate->key.first = digest.first;
     return code == GPS_OK;
 }
 
@@ -123,8 +123,8 @@ bool gps_candidate_settle(struct gps_candidate *candidate) {
     int descriptor;
     bool equal = false;
     if (gps_scope_enter(&scope, candidate->context) == GPS_OK) {
-        const int status =
-            gps_shared_get(&candidate->key, &candidate->id, &descriptor, &candidate->slot);
+        candidate->id = gps_shared_id(&candidate->key);
+        const int status = gps_shared_get(&candidate->id, &descriptor, &candidate->slot);
         if (status == -ENOENT)
             offer(candidate);
         if (status == 0) {
