@@ -32,7 +32,7 @@ enum {
     PIECES = GPS_DIGEST_MOST / GPS_DIGEST_PIECE,
     WINDOW_LEAST = 32, /* chunks */
     WINDOW_MOST = 256,
-    WINDOWS = 8,
+    WINDOWS = 16,
 };
 
 struct work {

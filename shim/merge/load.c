@@ -14,7 +14,9 @@
 #include "swap.h"
 #include "unmerge.h"
 
-#define BACKLOG (UINT64_C(256) << 20)
+/* Copied and not yet merged, at least: the merger is woken, and at last waited for. */
+#define BACKLOG      (UINT64_C(128) << 20)
+#define BACKLOG_MOST (UINT64_C(1) << 30)
 
 /* What of the copy goes into one block. */
 struct piece {
@@ -218,6 +220,17 @@ static int copy(const struct piece *piece) {
     return code;
 }
 
+static void note_copied(const struct piece *piece, uint64_t *backlog) {
+    const uint64_t before = *backlog;
+    *backlog += piece->size;
+    if (*backlog >= BACKLOG_MOST) {
+        gps_merger_run(piece->serial);
+        *backlog = 0;
+    } else if (before / BACKLOG != *backlog / BACKLOG) {
+        gps_merger_wake();
+    }
+}
+
 /* Inside a scope but for the copy itself, which the program's signals may interrupt. */
 static int load_piece(struct piece *piece, uint64_t *backlog) {
     struct gps_scope scope;
@@ -227,11 +240,8 @@ static int load_piece(struct piece *piece, uint64_t *backlog) {
     if (there || code != GPS_OK)
         return code;
     code = copy(piece);
-    *backlog += piece->size;
-    if (*backlog >= BACKLOG && code == GPS_OK) {
-        gps_merger_run(piece->serial);
-        *backlog = 0;
-    }
+    if (code == GPS_OK)
+        note_copied(piece, backlog);
     return code;
 }
 
