@@ -31,6 +31,15 @@ CUresult capture_forbidden(void) {
     return result;
 }
 
+CUresult capture_own(CUstream stream) {
+    pthread_mutex_lock(&streams.lock);
+    bool captures = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (captures)
+        stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    pthread_mutex_unlock(&streams.lock);
+    return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
 /* Waiting for a whole context ends every capture in it, whatever the waiting thread's mode. */
 CUresult capture_synchronize(CUcontext context) {
     CUresult result = CUDA_SUCCESS;

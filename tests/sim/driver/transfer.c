@@ -26,6 +26,22 @@ static CUresult run(void *argument) {
                        : copy_bytes(&task->to, &task->from, task->size);
 }
 
+static bool lies_in(const struct place *place, uint64_t size, uint64_t address, uint64_t length) {
+    return !place->pageable && place->address < address + length && address < place->address + size;
+}
+
+/* A fill is a kernel of the driver's. */
+static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
+    const struct task *task = argument;
+    if (task->width)
+        return lies_in(&task->to, task->size, address, size) ? CUDA_ERROR_ILLEGAL_ADDRESS
+                                                             : CUDA_SUCCESS;
+    return lies_in(&task->to, task->size, address, size) ||
+                   lies_in(&task->from, task->size, address, size)
+               ? CUDA_ERROR_LAUNCH_FAILED
+               : CUDA_SUCCESS;
+}
+
 /* In the stream's turn, without waiting for it where the real driver does not. */
 static CUresult submit(CUstream stream, const struct task *plan) {
     bool pageable = !plan->width && plan->from.pageable, captured = stream_capturing(stream);
@@ -41,16 +57,16 @@ static CUresult submit(CUstream stream, const struct task *plan) {
     bool wait = !plan->width && (plan->to.pageable || (pageable && !stage)) && !captured;
     CUresult result = wait ? stream_wait(stream) : CUDA_SUCCESS;
     if (!result)
-        return stream_submit(stream, &(struct work){.run = run, .argument = task});
+        return stream_submit(stream, &(struct work){.run = run, .hurt = hurt, .argument = task});
     free(task);
     return result;
 }
 
-static CUresult now(CUstream stream, struct task *task) {
+static CUresult now(CUstream stream, const struct task *plan) {
     CUresult result = stream_wait(stream);
-    if (!result && (result = run(task)))
-        context_lose(stream_context(stream), result);
-    return result;
+    if (!result)
+        result = submit(stream, plan);
+    return result ? result : stream_wait(stream);
 }
 
 /* How a call is made: in which stream, and whether it waits. */
