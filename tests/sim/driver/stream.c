@@ -265,6 +265,34 @@ CUresult CUDAAPI cuStreamCreate(CUstream *out, unsigned int flags) {
     return cuStreamCreateWithPriority(out, flags, 0);
 }
 
+static CUresult describe(CUstream named, bool per_thread, unsigned *flags, int *priority) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (!result && !flags && !priority)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && flags)
+        *flags = stream->flags;
+    if (!result && priority)
+        *priority = stream->priority;
+    return result;
+}
+
+CUresult CUDAAPI cuStreamGetFlags(CUstream stream, unsigned int *flags) {
+    return describe(stream, false, flags, NULL);
+}
+
+CUresult CUDAAPI cuStreamGetFlags_ptsz(CUstream stream, unsigned int *flags) {
+    return describe(stream, true, flags, NULL);
+}
+
+CUresult CUDAAPI cuStreamGetPriority(CUstream stream, int *priority) {
+    return describe(stream, false, NULL, priority);
+}
+
+CUresult CUDAAPI cuStreamGetPriority_ptsz(CUstream stream, int *priority) {
+    return describe(stream, true, NULL, priority);
+}
+
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
     CUresult result = state_check();
     if (result)
@@ -353,40 +381,4 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
     if (!result && !context_known(context))
         result = CUDA_ERROR_INVALID_CONTEXT;
     return result ? result : synchronize_context(context);
-}
-
-/* --- host functions: what tests imitate a kernel with --- */
-
-struct host_call {
-    CUhostFn function;
-    void *data;
-};
-
-static CUresult run_host_call(void *argument) {
-    const struct host_call *call = argument;
-    call->function(call->data);
-    return CUDA_SUCCESS;
-}
-
-static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
-    CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
-    if (!function)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct host_call *call = malloc(sizeof *call);
-    if (!call)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *call = (struct host_call){function, data};
-    return stream_submit(stream,
-                         &(struct work){.run = run_host_call, .argument = call, .apart = true});
-}
-
-CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
-    return launch(stream, false, function, data);
-}
-
-CUresult CUDAAPI cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data) {
-    return launch(stream, true, function, data);
 }
