@@ -181,7 +181,7 @@ static CUresult record(CUevent event, CUstream named, bool per_thread) {
         event->ever = true;
     }
     return stream_submit(
-        stream, &(struct work){.run = reach, .argument = record, .always = true, .once = true});
+        stream, &(struct work){.run = reach, .argument = record, .brief = true, .once = true});
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {

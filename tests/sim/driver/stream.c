@@ -40,7 +40,7 @@ static void end_work(const struct work *work) {
 }
 
 static void run_work(CUcontext context, const struct work *work) {
-    CUresult result = context->lost && !work->always ? CUDA_SUCCESS : work->run(work->argument);
+    CUresult result = context->lost && !work->brief ? CUDA_SUCCESS : work->run(work->argument);
     if (result)
         context_lose(context, result);
     end_work(work);
@@ -55,9 +55,11 @@ static struct task *ready(const struct CUstream_st *stream) {
 static void run_head(CUstream stream) {
     struct task *task = stream->head;
     task->running = true;
-    pthread_mutex_unlock(&streams.lock);
+    if (!task->work.brief)
+        pthread_mutex_unlock(&streams.lock);
     run_work(stream->context, &task->work);
-    pthread_mutex_lock(&streams.lock);
+    if (!task->work.brief)
+        pthread_mutex_lock(&streams.lock);
     stream->head = task->next;
     free(task);
     pthread_cond_broadcast(&streams.progress);

@@ -16,9 +16,10 @@ struct work {
     /* What becomes of it when memory there changes while it runs: a code, or 0. NULL: nothing. */
     CUresult (*hurt)(const void *argument, uint64_t address, uint64_t size);
     void *argument;
-    bool apart;  /* never runs in the caller */
-    bool always; /* also in a lost context, where others wait for it */
-    bool once;   /* no part of a graph: a capture drops it */
+    bool apart; /* never runs in the caller */
+    bool brief; /* others wait for it: runs in a lost context, too, and is over as soon as they see
+                   it */
+    bool once;  /* no part of a graph: a capture drops it */
 };
 
 /*
