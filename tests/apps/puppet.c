@@ -1150,6 +1150,28 @@ static int c_dlerror(char **w) {
     return SAID;
 }
 
+struct later {
+    unsigned ms;
+    char *line;
+};
+
+static void *obey_later(void *arg) {
+    const struct later *later = arg;
+    usleep(1000 * later->ms);
+    obey(later->line);
+    reply[reply_length++] = '\n';
+    put(reply, reply_length);
+    return NULL;
+}
+
+/* later MILLISECONDS COMMAND...: a second answer, from a thread that lives on while main ends */
+static int c_later(char **w) {
+    static struct later later;
+    pthread_t thread;
+    later = (struct later){(unsigned)number(w[1]), strdup(join(w + 2))};
+    return pthread_create(&thread, NULL, obey_later, &later) != 0 ? BAD : pthread_detach(thread);
+}
+
 static void close_at_exit(void) {
     if (value("atexit"))
         do_close(value("atexit"));
@@ -1236,6 +1258,7 @@ static const struct command {
     {"errno", "COMMAND...", c_errno},
     {"dlerror", "COMMAND...", c_dlerror},
     {"atexit_close", "NAME", c_atexit_close},
+    {"later", "MILLISECONDS COMMAND...", c_later},
 };
 
 static int c_help(char **w) {
