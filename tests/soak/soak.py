@@ -129,7 +129,7 @@ class Soak:
             self.environment["SOAK_DIRTY"] = "1"
         else:
             self.environment |= {"LD_LIBRARY_PATH": f"{self.build}/sim", "GPUSHARE_SIM_ROOT": f"@{self.place}",
-                                 "GPUSHARE_SIM_MEMORY": "3GiB"}
+                                 "GPUSHARE_SIM_MEMORY": "3GiB", "GPUSHARE_SIM_MAPPED": "1"}
         self.mounted = self.mount()
         self.workers, self.stopped, self.went_on, self.failures = {}, {}, {}, []
         self.acts, self.filled, self.keeper = collections.Counter(), 0, None

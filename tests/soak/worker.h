@@ -27,6 +27,7 @@ enum { THREADS = 4, SLOTS = 6, STALE = 16, PATH = 512, BLOCK = 2 << 20, CALL_NAM
     ROW(freed)                                                                                     \
     ROW(refused)                                                                                   \
     ROW(raced)                                                                                     \
+    ROW(already_mapped)                                                                            \
     ROW(out_of_memory)                                                                             \
     ROW(hogs)                                                                                      \
     ROW(hand_overs)                                                                                \
