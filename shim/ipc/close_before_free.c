@@ -110,12 +110,13 @@ static bool any_left(void) {
     return atomic_load(&state.count);
 }
 
-/* When the next hand-over ends; UINT64_MAX: none is open. */
+/* When the next hand-over ends; UINT64_MAX: none is open. What others are busy with is theirs. */
 static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
     pthread_mutex_lock(&state.lock);
     for (const struct gps_export *region = state.list; region; region = region->next)
-        if (region->final && !region->claimed && !region->held && region->until < end)
+        if (!region->busy && region->final && !region->claimed && !region->held &&
+            region->until < end)
             end = region->until;
     pthread_mutex_unlock(&state.lock);
     return end;
