@@ -10,6 +10,7 @@
 #include "stream.h"
 
 #include <poll.h>
+#include <pthread.h>
 
 static CUresult check_location(const CUmemLocation *location) {
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -120,7 +121,10 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *out, CUmemGenericAllocationH
 /* By a call whose failure says nothing about the number. */
 static bool is_descriptor(int fd) {
     struct pollfd look = {.fd = fd};
-    return fd >= 0 && (poll(&look, 1, 0) < 0 || !(look.revents & POLLNVAL));
+    const int cancel = state_uncancelled();
+    const bool unknown = poll(&look, 1, 0) < 0;
+    pthread_setcancelstate(cancel, NULL);
+    return fd >= 0 && (unknown || !(look.revents & POLLNVAL));
 }
 
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
