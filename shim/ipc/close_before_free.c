@@ -361,9 +361,7 @@ static int free_now(const struct gps_alloc *alloc, enum gps_state was,
     return code;
 }
 
-/* From now on the region is the reaper's. Should its thread not start, the next deferral tries
- * again.
- */
+/* From now on the region is the reaper's. Should that not start, the next deferral tries again. */
 static void defer(struct gps_export *region, bool result) {
     if (result)
         gps_export_make_final(region);
