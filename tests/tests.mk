@@ -44,7 +44,7 @@ include tests/doors/doors.mk
 
 # --- programs that know nothing of gpushare --------------------------------------------------------
 
-APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) -isystem $(CUDA_INC) -MMD -MP
+APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) $(SANITIZE_FLAGS) -isystem $(CUDA_INC) -MMD -MP
 SIM_LIBS := $(BUILD)/sim
 CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(CUDA_HOME)/lib/libcudart_static.a))
 

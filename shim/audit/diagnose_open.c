@@ -19,6 +19,7 @@ struct open {
     unsigned flags;
     int code;
     bool recorded;
+    bool late; /* the record was not there when the driver was asked */
     struct gps_region_record record;
     struct gps_import elsewhere; /* open in another context */
     char detail[384];
@@ -183,7 +184,7 @@ static enum gps_known known_of(struct open *open) {
         return taken_for_own(open);
     if (is_unreachable(open))
         return GPS_KNOWN_UNREACHABLE;
-    return open->recorded ? differing(open) : unknown(open);
+    return open->recorded && !open->late ? differing(open) : unknown(open);
 }
 
 static void report_open(struct open *open) {
@@ -212,9 +213,13 @@ static void report_open(struct open *open) {
 static bool take_record(struct open *open, const struct gps_region_record *before) {
     if (before)
         open->record = *before;
-    return (before && gps_record_over(before)) ||
-           (gps_membership_store() && gps_region_read(gps_membership_store(), &open->import->region,
-                                                      &open->record, NULL) == 0);
+    if (before && gps_record_over(before))
+        return true;
+    const bool found =
+        gps_membership_store() &&
+        gps_region_read(gps_membership_store(), &open->import->region, &open->record, NULL) == 0;
+    open->late = found && !before;
+    return found;
 }
 
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,

@@ -29,9 +29,14 @@ struct gps_release {
  * program. Needs no scope. */
 int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release release);
 
-/* Whether an address lies in memory that the program has freed and that is still allocated, and
- * where that begins. Waits while the driver frees it. Needs no scope. */
-bool gps_deferred_has(uint64_t address, uint64_t *base);
+/* Whether an address lies in memory that waits here, and where that begins. Waits while the driver
+ * frees it. Needs no scope. */
+enum gps_deferral {
+    GPS_NOT_DEFERRED,
+    GPS_DEFERRED, /* the program has freed it, and it is still allocated */
+    GPS_LEAVING,  /* the program has not: it goes with the process or the context */
+};
+enum gps_deferral gps_deferred_find(uint64_t address, uint64_t *base);
 /* The device is out of memory: frees what can be freed. True when it is worth another try. Needs no
  * scope. */
 bool gps_deferred_relieve(void);

@@ -153,7 +153,7 @@ void gps_teardown_unpublish(bool last) {
 
 /* --- the end of a context --- */
 
-/* The driver refused to destroy the context: what was brought here lives on. */
+/* What was brought here lives on: the driver refused to destroy the context, say. */
 static void return_to_registry(struct gps_export *region) {
     const struct gps_alloc alloc = {.pointer = region->pointer,
                                     .size = region->record.requested,
@@ -166,6 +166,29 @@ static void return_to_registry(struct gps_export *region) {
     region->leaving = false;
     gps_deferred_remove(region);
     gps_registry_add(&alloc);
+}
+
+struct reclaim {
+    uint64_t base;
+    bool done;
+};
+
+static bool reclaim(void *arg, struct gps_export *region) {
+    struct reclaim *wanted = arg;
+    const bool found = region->leaving && !region->final && region->pointer == wanted->base;
+    if (found)
+        return_to_registry(region);
+    wanted->done |= found;
+    return found;
+}
+
+bool gps_teardown_reclaim(uint64_t base) {
+    struct reclaim wanted = {.base = base};
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_deferred_each(0, GPS_VERY_PATIENT, reclaim, &wanted);
+    gps_scope_end(&scope);
+    return wanted.done;
 }
 
 static void finish(struct gps_export *region, bool destroyed, struct gps_reset *reset) {

@@ -71,7 +71,7 @@ void gps_membership_end(void (*unpublish)(bool last)) {
     if (atomic_load(&state.phase) != JOINED)
         return;
     unpublish(is_last());
-    gps_lease_drop(&state.lease);
+    gps_lease_withdraw(&state.lease);
     atomic_store(&state.phase, ENDED);
     if (is_last())
         gps_store_gc(&state.store, false, &counts);

@@ -17,7 +17,8 @@
 enum gps_phase {
     GPS_PHASE_NEW = 0, /* no CUDA call yet in this process; also what a forked child finds */
     GPS_PHASE_ON,
-    GPS_PHASE_OFF, /* mode = off, or a configuration that cannot be used */
+    GPS_PHASE_OFF,     /* mode = off, or a configuration that cannot be used */
+    GPS_PHASE_LEAVING, /* a thread is in _exit; the others' calls do not come back */
     GPS_PHASE_ENDED,
 };
 

@@ -1238,6 +1238,50 @@ static int c_dlerror(char **w) {
     return SAID;
 }
 
+struct later {
+    unsigned ms;
+    char *line;
+};
+
+static void *obey_later(void *arg) {
+    const struct later *later = arg;
+    usleep(1000 * later->ms);
+    obey(later->line);
+    reply[reply_length++] = '\n';
+    put(reply, reply_length);
+    return NULL;
+}
+
+/* later MILLISECONDS COMMAND...: a second answer, from a thread that lives on while main ends */
+static int c_later(char **w) {
+    static struct later later;
+    pthread_t thread;
+    later = (struct later){(unsigned)number(w[1]), strdup(join(w + 2))};
+    return pthread_create(&thread, NULL, obey_later, &later) != 0 ? BAD : pthread_detach(thread);
+}
+
+static void *obey_pending(void *line) {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cancel(pthread_self());
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    obey(line);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return NULL;
+}
+
+/* pending COMMAND...: in a thread that is to be cancelled at the next point where that can be; 125:
+ * it was */
+static int c_pending(char **w) {
+    void *result = NULL;
+    pthread_t thread;
+    char *const line = strdup(join(w + 1));
+    if (pthread_create(&thread, NULL, obey_pending, line) != 0)
+        return BAD;
+    pthread_join(thread, &result);
+    free(line);
+    return result == PTHREAD_CANCELED ? 125 : SAID;
+}
+
 static void close_at_exit(void) {
     if (value("atexit"))
         do_close(value("atexit"));
@@ -1334,6 +1378,8 @@ static const struct command {
     {"errno", "COMMAND...", c_errno},
     {"dlerror", "COMMAND...", c_dlerror},
     {"atexit_close", "NAME", c_atexit_close},
+    {"later", "MILLISECONDS COMMAND...", c_later},
+    {"pending", "COMMAND...", c_pending},
 };
 
 static int c_help(char **w) {

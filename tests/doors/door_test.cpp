@@ -304,6 +304,16 @@ TEST(Replaced, ARuntimeAtThePlaceOfAnotherIsCalledByItsOwnAddresses) {
     EXPECT_EQ(run.out, "there: 101\nthere: 101\n") << run.err;
 }
 
+TEST(Replaced, ALibraryAtThePlaceOfAnotherIsInItsOwnReports) {
+    const Outcome run = Program({app("replaced"), app("swapped-close.so"), app("swapped-again.so"),
+                                 app("swapped-close.so")})
+                            .run();
+    const std::string there = "there: fails 1, own error 1\n";
+    EXPECT_EQ(run.out, there + there + there) << run.err;
+    for (const char *module : {"/swapped-close.so\"", "/swapped-again.so\""})
+        EXPECT_NE(run.log.find(module), std::string::npos) << module << run.log;
+}
+
 TEST(Replaced, OneSiteReachesEveryFunctionItCalls) {
     expect_as_bare({"onesite"}, "0: 1 0\n0: 1 0\n0: 1 0\n");
 }

@@ -62,6 +62,7 @@ ERRORS = {
     "setsid": "EPERM", "prctl": "EINVAL", "sched_getaffinity": "EINVAL", "statfs": "EIO", "fstatfs": "EIO",
     "prlimit64": "EPERM", "lseek": "EIO", "readv": "EIO", "writev": "EIO", "getcwd": "ENOENT",
 }
+MUTE = ("newfstatat:1+", "fstat:1+")  # stderr cannot be known for what it is: nothing is written there
 PASSING = ("EINTR", "EAGAIN")  # for ever they are no fault but an endless loop
 
 
@@ -201,6 +202,8 @@ class Stage:
         code = int(puppet.tell(f"open {name} {handle}")[0])
         if code == 0:
             self.reads(puppet, name, byte)
+        elif self.fault and self.fault.startswith(MUTE):
+            pass
         elif not self.fault or b"GPUSHARE" not in (self.place / f"{puppet.name}.stderr").read_bytes():
             raise Wrong(f"{puppet.name}: open {name}, a token: {code}, and no report")
         return code == 0

@@ -210,14 +210,28 @@ static void judge_refusal(const struct slot *slot, int code) {
         forget_handle(&slot->advert);
 }
 
+/* The driver answers 208 when another thread opens or closes the same memory just then. */
+static int open_handle(struct slot *slot) {
+    enum { ALREADY_MAPPED = 208, TRIES = 200 };
+    int code = ALREADY_MAPPED;
+    for (unsigned i = 0; code == ALREADY_MAPPED && i < TRIES; i++) {
+        if (i)
+            nap(1);
+        code = CALL(cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle,
+                                         cudaIpcMemLazyEnablePeerAccess));
+        if (code == ALREADY_MAPPED)
+            count(COUNT_already_mapped);
+    }
+    return code;
+}
+
 static void open_one(struct slot *slot) {
     memset(slot, 0, sizeof(*slot));
     if (!choose("adverts", slot->path) ||
         !read_file(slot->path, &slot->advert, sizeof(slot->advert)))
         return;
     const unsigned long before = full_epoch();
-    const int code = CALL(
-        cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle, cudaIpcMemLazyEnablePeerAccess));
+    const int code = open_handle(slot);
     if (code) {
         judge_refusal(slot, code);
         slot->pointer = NULL;

@@ -47,7 +47,7 @@ static const struct kind_of_step {
     void (*step)(void);
 } kinds[] = {{250, "memory", false, step_memory}, {60, "rules", false, step_rule_memory},
              {40, "misuse", true, step_misuse},   {30, "events", false, step_event},
-             {6, "rules", false, step_hand_over}, {3, "rules", false, step_upload},
+             {6, "rules", false, step_hand_over}, {3, "uploads", false, step_upload},
              {5, "few", true, step_few},          {1, "hog", false, step_hog},
              {2, "trouble", false, step_trouble}, {3, "fork", true, step_fork}};
 

@@ -27,6 +27,7 @@ enum { THREADS = 4, SLOTS = 6, STALE = 16, PATH = 512, BLOCK = 2 << 20, CALL_NAM
     ROW(freed)                                                                                     \
     ROW(refused)                                                                                   \
     ROW(raced)                                                                                     \
+    ROW(already_mapped)                                                                            \
     ROW(out_of_memory)                                                                             \
     ROW(hogs)                                                                                      \
     ROW(hand_overs)                                                                                \
@@ -122,7 +123,7 @@ struct world {
     bool bare, share, taker;
     unsigned threads, steps; /* steps: 0 is without end */
     struct self selves[THREADS];
-    volatile sig_atomic_t over, plan, started; /* started: has used CUDA */
+    atomic_int over, plan, started; /* started: has used CUDA */
     atomic_ulong epoch,
         trouble; /* of the directory, as last seen; when publishing last may have failed */
     bool poor;   /* runs out of descriptors now and then */

@@ -142,12 +142,14 @@ bool stream_capturing(CUstream stream) {
 
 static void wait_where(bool (*concerns)(const struct CUstream_st *, const void *),
                        const void *what) {
+    const int cancel = state_uncancelled();
     pthread_mutex_lock(&streams.lock);
     uint64_t number = ++streams.number;
     for (CUstream s = streams.first; s; s = s->next)
         while (oldest(s) < number && concerns(s, what))
             pthread_cond_wait(&streams.progress, &streams.lock);
     pthread_mutex_unlock(&streams.lock);
+    pthread_setcancelstate(cancel, NULL);
 }
 
 static bool concerns_stream(const struct CUstream_st *stream, const void *what) {

@@ -9,7 +9,8 @@
 #include "state.h"
 #include "stream.h"
 
-#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 
 static CUresult check_location(const CUmemLocation *location) {
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -117,13 +118,22 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *out, CUmemGenericAllocationH
     return result;
 }
 
+/* By a call whose failure says nothing about the number. */
+static bool is_descriptor(int fd) {
+    struct pollfd look = {.fd = fd};
+    const int cancel = state_uncancelled();
+    const bool unknown = poll(&look, 1, 0) < 0;
+    pthread_setcancelstate(cancel, NULL);
+    return fd >= 0 && (unknown || !(look.revents & POLLNVAL));
+}
+
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
                                                 CUmemAllocationHandleType type) {
     CUresult result = state_check();
     int fd = (int)(intptr_t)shared;
     if (result)
         return result;
-    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fcntl(fd, F_GETFD) < 0)
+    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !is_descriptor(fd))
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
     result = physical_import(fd, out);
