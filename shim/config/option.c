@@ -35,6 +35,9 @@ static const char *set_choice(const struct gps_key *key, void *field, const char
     const char *wrong = gps_value_choice(text, key->allowed, &place);
     if (!wrong)
         memcpy(field, &place, sizeof(place));
+    else if (strcmp(text, "written") == 0) /* a value of `ready`, once */
+        wrong =
+            "replaced by role = merge, which finds by itself what is uploaded (docs/replicas.md)";
     return wrong;
 }
 
@@ -265,5 +268,21 @@ void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
     for (const char *at = key->name; *at != '\0'; at++) {
         char upper = (char)(*at >= 'a' && *at <= 'z' ? *at - ('a' - 'A') : *at);
         gps_text_bytes(text, &upper, 1);
+    }
+}
+
+void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg) {
+    struct gps_keys keys = gps_keys_of(GPS_SECTION_OPTIONS);
+    for (size_t i = 0; i < keys.count; i++) {
+        const struct gps_key *key = &keys.first[i];
+        char value[GPS_CONFIG_PATH];
+        struct gps_text text = GPS_TEXT(value);
+        const char *from = "default";
+        if (config->from_environment >> i & 1)
+            from = "environment";
+        else if (config->from_file >> i & 1)
+            from = "file";
+        gps_key_show(key, &config->options, &text);
+        fn(arg, key->name, value, from, key->allowed, key->sentence);
     }
 }
