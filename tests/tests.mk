@@ -128,7 +128,7 @@ $(TESTS)/apps/five: tests/apps/five.c $(SIM_LIBS)/libcudart.so
 FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-option \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c shim/upload/hashes.c \
+FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c \
 	$(foreach room,util config directory keeper,$(wildcard shim/$(room)/*.c))) \
 	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/tool)
 fuzz: $(FUZZERS)
