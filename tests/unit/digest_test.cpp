@@ -1,5 +1,5 @@
-// digest_test.cpp - the hash of a block: as XXH3 says, by one thread or many, step by step or at
-// once, and an answer where memory cannot be read.
+// digest_test.cpp - the hash of a block: as XXH3 says; memory compared with it, by one thread or
+// many, and an answer where it cannot be read.
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
@@ -29,22 +29,19 @@ std::vector<uint8_t> noise(size_t size) {
     return bytes;
 }
 
-gps_digest of(const std::vector<uint8_t> &bytes) {
-    gps_digest digest = {};
-    EXPECT_TRUE(gps_digest_of(bytes.data(), bytes.size(), &digest));
-    return digest;
-}
-
-// As the GPU has it: the chunks first, and the rest from those.
-gps_digest in_steps(const std::vector<uint8_t> &bytes) {
+std::vector<gps_hash> chunks_of(const std::vector<uint8_t> &bytes) {
     std::vector<gps_hash> chunks(bytes.size() / CHUNK);
     for (size_t i = 0; i < chunks.size(); i++)
         chunks[i] = gps_digest_chunk(&bytes[i * CHUNK]);
-    return gps_digest_combine(chunks.data(), bytes.size());
+    return chunks;
 }
 
-bool same(const gps_digest &a, const gps_digest &b) {
-    return a.hash.low == b.hash.low && a.hash.high == b.hash.high && a.sample == b.sample;
+gps_digest of(const std::vector<uint8_t> &bytes) {
+    return gps_digest_combine(chunks_of(bytes).data(), bytes.size());
+}
+
+bool same(const gps_hash &a, const gps_hash &b) {
+    return a.low == b.low && a.high == b.high;
 }
 
 TEST(Digest, AChunkIsXxh3) {
@@ -55,10 +52,21 @@ TEST(Digest, AChunkIsXxh3) {
     EXPECT_EQ(hash.high, expected.high64);
 }
 
-TEST(Digest, HoweverItIsMadeItIsTheSame) {
-    for (const uint64_t size : {PIECE, 2 * PIECE, 4 * PIECE, 5 * PIECE, 16 * PIECE, 32 * PIECE}) {
+TEST(Digest, EqualMemoryIsFoundEqual) {
+    for (const uint64_t size : {CHUNK, 3 * CHUNK, PIECE, 5 * PIECE, 32 * PIECE}) {
         const auto bytes = noise(size);
-        EXPECT_TRUE(same(of(bytes), in_steps(bytes))) << size;
+        const auto chunks = chunks_of(bytes);
+        EXPECT_TRUE(gps_digest_compare(bytes.data(), chunks.size(), chunks.data())) << size;
+    }
+}
+
+TEST(Digest, ADifferenceIsFoundInEveryChunk) {
+    auto bytes = noise(3 * PIECE);
+    const auto chunks = chunks_of(bytes);
+    for (size_t chunk = 0; chunk < chunks.size(); chunk++) {
+        bytes[(chunk + 1) * CHUNK - 1] ^= 1;
+        EXPECT_FALSE(gps_digest_compare(bytes.data(), chunks.size(), chunks.data())) << chunk;
+        bytes[(chunk + 1) * CHUNK - 1] ^= 1;
     }
 }
 
@@ -71,7 +79,7 @@ TEST(Digest, EachByteCounts) {
         EXPECT_NE(of(bytes).hash.high, before.hash.high) << at;
         bytes[at] ^= 1;
     }
-    EXPECT_TRUE(same(of(bytes), before));
+    EXPECT_TRUE(same(of(bytes).hash, before.hash));
 }
 
 TEST(Digest, SizesAndOrdersDiffer) {
@@ -82,50 +90,43 @@ TEST(Digest, SizesAndOrdersDiffer) {
     EXPECT_NE(of(bytes).hash.low, of(turned).hash.low);
 }
 
-TEST(Digest, TheSampleIsOfTheEndsAlone) {
-    auto bytes = noise(8 * PIECE);
-    const uint64_t before = gps_digest_sample(bytes.data(), bytes.size());
-    EXPECT_EQ(before, of(bytes).sample);
+TEST(Digest, TellsTheFirstChunk) {
+    auto bytes = noise(2 * PIECE);
+    const gps_hash before = of(bytes).first;
+    EXPECT_TRUE(same(before, gps_digest_chunk(bytes.data())));
     bytes[CHUNK] ^= 1;
-    bytes[bytes.size() - CHUNK - 1] ^= 1;
-    EXPECT_EQ(gps_digest_sample(bytes.data(), bytes.size()), before);
+    EXPECT_TRUE(same(of(bytes).first, before));
     bytes[CHUNK - 1] ^= 1;
-    EXPECT_NE(gps_digest_sample(bytes.data(), bytes.size()), before);
-    bytes[CHUNK - 1] ^= 1;
-    bytes[bytes.size() - CHUNK] ^= 1;
-    EXPECT_NE(gps_digest_sample(bytes.data(), bytes.size()), before);
+    EXPECT_FALSE(same(of(bytes).first, before));
 }
 
 TEST(Digest, MemoryThatIsNotThereIsAnAnswer) {
     const size_t size = 32 * PIECE;
-    gps_digest digest;
+    const auto chunks = chunks_of(std::vector<uint8_t>(size, 0));
     auto *at = static_cast<uint8_t *>(
         mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(at, MAP_FAILED);
     if (madvise(at, size, 22 /* MADV_POPULATE_READ */) != 0)
         GTEST_SKIP() << "the kernel does not tell";
-    ASSERT_TRUE(gps_digest_of(at, size, &digest));
+    ASSERT_TRUE(gps_digest_compare(at, chunks.size(), chunks.data()));
     munmap(at + 17 * PIECE, CHUNK);
     EXPECT_TRUE(gps_digest_readable(at + 1, 17 * PIECE - 1));
     EXPECT_FALSE(gps_digest_readable(at, size));
-    EXPECT_FALSE(gps_digest_of(at, size, &digest));
-    EXPECT_NE(gps_digest_sample(at, size), 0u) << "its ends are there";
-    EXPECT_EQ(gps_digest_sample(at + 17 * PIECE, PIECE), 0u);
-    EXPECT_EQ(gps_digest_sample(at + 16 * PIECE + CHUNK, PIECE), 0u);
+    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), chunks.data()));
     EXPECT_FALSE(gps_digest_readable(reinterpret_cast<void *>(UINTPTR_MAX - 10), 100));
     munmap(at, size);
 }
 
 TEST(Digest, AFileThatEndsBeforeItsMappingIsAnAnswer) {
     const int fd = memfd_create("short", MFD_CLOEXEC);
-    gps_digest digest;
+    const auto chunks = chunks_of(std::vector<uint8_t>(2 * PIECE, 0));
     ASSERT_EQ(ftruncate(fd, PIECE), 0);
     auto *at = mmap(nullptr, 2 * PIECE, PROT_READ, MAP_SHARED, fd, 0);
     ASSERT_NE(at, MAP_FAILED);
     if (madvise(at, PIECE, 22) != 0)
         GTEST_SKIP() << "the kernel does not tell";
-    EXPECT_TRUE(gps_digest_of(at, PIECE, &digest));
-    EXPECT_FALSE(gps_digest_of(at, 2 * PIECE, &digest));
+    EXPECT_TRUE(gps_digest_compare(at, PIECE / CHUNK, chunks.data()));
+    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), chunks.data()));
     munmap(at, 2 * PIECE);
     close(fd);
 }
