@@ -11,6 +11,7 @@
 #include "digest/worker_pool.h"
 #include "gate/gate.h"
 #include "gate/streams.h"
+#include "gate/swap.h"
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "keeper/keeper_client.h"
@@ -20,7 +21,6 @@
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
 #include "merge/mistake.h"
-#include "merge/swap.h"
 #include "merge/write.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -63,9 +63,9 @@
     KEEPS(look, "a buffer")                                                                        \
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
+    FORGETS(swap, gps_swap_reset)                                                                  \
     FORGETS(area, gps_area_reset)                                                                  \
     FORGETS(mistake, gps_mistake_reset)                                                            \
-    FORGETS(swap, gps_swap_reset)                                                                  \
     FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
     KEEPS(shared_block, "a time")                                                                  \
     FORGETS(merger, gps_merger_reset)                                                              \

@@ -6,13 +6,13 @@
 
 #include "block.h"
 #include "gate/streams.h"
+#include "gate/swap.h"
 #include "merger.h"
 #include "mistake.h"
 #include "process/caller.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
-#include "swap.h"
 #include "vmm/mapping.h"
 
 bool gps_merge_active;

@@ -8,10 +8,10 @@
 #include "block.h"
 #include "digest/look.h"
 #include "gate/streams.h"
+#include "gate/swap.h"
 #include "merger.h"
 #include "process/scope.h"
 #include "shared_block.h"
-#include "swap.h"
 #include "unmerge.h"
 
 #define RUN     (UINT64_C(256) << 20)

@@ -12,13 +12,13 @@
 
 #include "block.h"
 #include "candidate.h"
+#include "gate/swap.h"
 #include "keeper/keeper_client.h"
 #include "keeper_watch.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/scope.h"
 #include "process/thread.h"
-#include "swap.h"
 #include "util/clock.h"
 
 #define MS             UINT64_C(1000000)

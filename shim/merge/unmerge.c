@@ -5,10 +5,10 @@
 
 #include "allocation.h"
 #include "block.h"
+#include "gate/swap.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
-#include "swap.h"
 #include "util/clock.h"
 
 /* --- one merged block --- */
