@@ -35,6 +35,26 @@ CXX_FLAGS := -std=gnu++17 $(CFLAGS) $(COMMON)
 .PHONY: all bench demo docs test check fuzz-run check-gpu gpu-programs install uninstall clean
 all: $(BUILD)/libgpushare.so $(BUILD)/gpushare
 
+# --- glibc from 2.28 on: compat/README.md ---------------------------------------------------------
+
+# Sanitizers need newer ones.
+ifeq ($(SANITIZE),)
+LIBRARY_COMPAT := $(BUILD)/compat/stat.o $(BUILD)/compat/unwinder.o
+TOOL_COMPAT := $(BUILD)/compat/stat.o $(BUILD)/compat/start.o
+OLD_LIBRARIES := $(patsubst compat/old/%.txt,$(BUILD)/compat/%,$(wildcard compat/old/*.txt))
+OLD_LINK := -Wl,--wrap=__libc_start_main,--no-as-needed $(OLD_LIBRARIES) -Wl,--as-needed
+endif
+$(BUILD)/compat/%.o: compat/%.c
+	@mkdir -p $(@D); echo "  CC    $<"
+	$(CC) $(C_FLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+
+OLDEST_VERSION := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),GLIBC_2.2.5,GLIBC_2.17)
+$(OLD_LIBRARIES): $(BUILD)/compat/%: compat/old/%.txt
+	@mkdir -p $(@D); echo "  STUB  $@"
+	sed 's/.*/.globl &; .type &, %function; &:/' $< | $(CC) -c -x assembler - -o $@.o
+	{ echo '$(OLDEST_VERSION) {'; sed 's/$$/;/' $<; echo '};'; } >$@.map
+	$(CC) -shared -nostdlib -Wl,-soname,$*,--version-script=$@.map $@.o -o $@
+
 # --- the library -----------------------------------------------------------------------------------
 
 room = $(patsubst shim/%.c,$(BUILD)/shim/%.o,$(wildcard shim/$(1)/*.c))
@@ -46,7 +66,7 @@ $(BUILD)/shim/%.o: shim/%.c
 	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
 
 # The resolver runs inside sanitizer runtimes that are not up yet.
-$(BUILD)/shim/stack/module.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
+$(BUILD)/shim/stack/module.o $(BUILD)/shim/stack/find_object.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
 
 $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 	@mkdir -p $(@D)
@@ -60,12 +80,14 @@ $(BUILD)/exports.map: shim/hooks.def
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect: what loading costs a program that never uses CUDA.
-$(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(BUILD)/exports.map
-	@echo "  LINK  $@"
-	$(CC) $(C_FLAGS) -shared -static-libgcc $(SHIM_OBJECTS) -o $@ -Wl,--version-script=$(BUILD)/exports.map \
+LIBRARY_OBJECTS = $(filter %.o,$^)
+LINK_LIBRARY = $(CC) $(C_FLAGS) -shared -static-libgcc $(LIBRARY_OBJECTS) -o $@ -Wl,--version-script=$(BUILD)/exports.map \
 		-Wl,-z,defs,-z,noexecstack,-Bsymbolic-functions,--no-undefined-version \
 		-Wl,-z,lazy,-z,norelro,-z,noseparate-code,-O1,--hash-style=gnu \
 		-Wl,-soname,libgpushare.so -Wl,--exclude-libs,ALL $(INIH)
+$(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(LIBRARY_COMPAT) $(BUILD)/exports.map
+	@echo "  LINK  $@"
+	$(LINK_LIBRARY)
 
 INIH ?= -l:libinih.a
 
@@ -93,9 +115,9 @@ $(BUILD)/tools/%.o: tools/%.c
 # the keeper is this program, too, and starts where nothing was installed. What libdw.a needs differs.
 archives = $(foreach name,$(1),$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(name).a)),-l:lib$(name).a))
 TOOL_LIBS ?= -l:libjansson.a -l:libiberty.a $(call archives,dw elf lzma bz2 zstd z)
-$(BUILD)/gpushare: $(TOOL_OBJECTS) $(BUILD)/libgpushare_parts.a
+$(BUILD)/gpushare: $(TOOL_OBJECTS) $(TOOL_COMPAT) $(BUILD)/libgpushare_parts.a $(OLD_LIBRARIES)
 	@echo "  LINK  $@"
-	$(CC) $(C_FLAGS) $^ -o $@ $(INIH) $(TOOL_LIBS)
+	$(CC) $(C_FLAGS) $(filter %.o %.a,$^) -o $@ $(INIH) $(TOOL_LIBS) $(OLD_LINK)
 
 # --- installing ------------------------------------------------------------------------------------
 

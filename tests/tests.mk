@@ -42,6 +42,22 @@ $(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
 
 include tests/doors/doors.mk
 
+# The library as with a linker that has no _dl_find_object; beside it, by links, what the tests look for.
+LISTED := $(BUILD)/listed
+.PHONY: listed
+listed: $(LISTED)/libgpushare.so
+$(LISTED)/libgpushare.so: $(SHIM_OBJECTS) $(LIBRARY_COMPAT) $(LISTED)/find_object.o $(LISTED)/no_symbol.o $(BUILD)/exports.map
+	@mkdir -p $(@D); echo "  LINK  $@"
+	ln -sfn ../sim ../tests ../gpushare $(@D)
+	$(LINK_LIBRARY)
+$(LISTED)/libgpushare.so: LIBRARY_OBJECTS = $(filter-out %/shim/stack/find_object.o,$(filter %.o,$^))
+$(LISTED)/find_object.o: shim/stack/find_object.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -Dgps_process_symbol=gps_no_symbol -c $< -o $@
+$(LISTED)/no_symbol.o: tests/no_symbol.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
+
 # --- programs that know nothing of gpushare --------------------------------------------------------
 
 APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) -isystem $(CUDA_INC) -MMD -MP

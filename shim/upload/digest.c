@@ -15,11 +15,9 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#ifdef __x86_64__
-#include <sys/platform/x86.h>
-#endif
 #include <unistd.h>
 
+#include "util/processor.h"
 #include "worker_pool.h"
 
 #ifndef MADV_POPULATE_READ
@@ -56,7 +54,7 @@ bool gps_digest_readable(const void *bytes, uint64_t size) {
  * virtual machines take long to answer. */
 uint64_t gps_digest_chunk(const void *bytes, uint64_t length) {
 #ifdef __x86_64__
-    if (CPU_FEATURE_ACTIVE(AVX2))
+    if (gps_has_avx2())
         return gps_digest_chunk_avx2(bytes, length);
 #endif
     return XXH3_64bits(bytes, length);
