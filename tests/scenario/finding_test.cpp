@@ -43,7 +43,7 @@ std::string lower(std::string text) {
 // What a run needs of its world.
 void prepare(World &world, const std::string &run) {
     // a /dev/shm of its own would hide the directory, too, and that is another story
-    if (run == "open-other-namespace")
+    if (run == "event-other-container")
         world.environment["GPUSHARE_DIR"] = world.path("pub");
     if (run == "open-peer-denied") {
         world.environment["GPUSHARE_SIM_DEVICES"] = "2";
