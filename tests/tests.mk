@@ -139,6 +139,11 @@ $(TESTS)/apps/five: tests/apps/five.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
 
+# Two containers share by the device of `gpushare cdi`. Needs root, podman and crun.
+.PHONY: check-containers
+check-containers: all sim apps
+	tests/containers $(BUILD)
+
 # --- fuzzers ---------------------------------------------------------------------------------------
 
 FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-option \

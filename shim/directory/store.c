@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,6 +90,18 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
 
 void gps_store_default_root(char *path, size_t size) {
     struct gps_text out = gps_text_on(path, size);
-    gps_text_str(&out, "/dev/shm/gpushare-");
+    const char *shared = getenv("NVIDIA_DRA_LOCAL_IPC_DIR");
+    gps_text_strs(&out, shared && *shared ? shared : "/dev/shm", "/gpushare-");
     gps_text_dec(&out, geteuid());
+}
+
+bool gps_store_root(char *path, size_t size) {
+    const char *given = getenv("GPUSHARE_DIR");
+    const bool chosen = given && *given;
+    struct gps_text out = gps_text_on(path, size);
+    if (chosen)
+        gps_text_str(&out, given);
+    else
+        gps_store_default_root(path, size);
+    return chosen;
 }

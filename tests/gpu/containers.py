@@ -5,11 +5,13 @@ something with gpushare fails.
 
 usage: containers.py BUILD [--driver gpu|sim] [--image ROOT]    (gpu)
 
---image ROOT: each program in a podman container over this root file system, instead of by unshare.
+--image ROOT: each program in a podman container over this root file system, instead of by unshare; gpushare comes into
+it by the device of `gpushare cdi`, which tests/containers has made.
 A cell is "ok", or the code that the importer's call gave. A row of KINDS is a function (exporter, importer) -> None
 that raises Wrong; another kind needs no more than a row.
 """
 import argparse
+import itertools
 import os
 import pathlib
 import shutil
@@ -29,6 +31,12 @@ program = *puppet_token
 size = {SIZE}
 role = export
 backing = vmm
+[region result]
+program = *puppet_result
+size = {SIZE}
+role = auto
+ready = free
+handover = 30s
 """
 
 
@@ -39,7 +47,8 @@ class Wrong(Exception):
 class Puppet:
     """tests/apps/puppet.c, in a container."""
 
-    def __init__(self, words, environment):
+    def __init__(self, words, environment, name):
+        self.container = name
         self.process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def code(self, line):
@@ -53,6 +62,13 @@ class Puppet:
         if code != 0:
             raise Wrong(str(code))
         return words[0] if words else ""
+
+    def kill(self):
+        if self.container:
+            subprocess.run(["podman", "kill", self.container], stdout=subprocess.DEVNULL, check=True)
+        else:
+            self.process.kill()
+        self.process.wait()
 
     def end(self):
         self.process.stdin.close()
@@ -95,12 +111,38 @@ def rule(exporter, importer):
     exporter.must("free p")
 
 
+def hand_over(exporter, importer):
+    """The exporter is through before the importer begins."""
+    exporter.must(f"malloc p {SIZE}")
+    exporter.must("fill p 0x44 4096")
+    exporter.must("free p")
+    exporter.process.stdin.write("exit 0\n")
+    exporter.process.stdin.flush()
+    importer.must(f"malloc q {SIZE}")
+    expect(importer.must("read q 0 1"), "44")
+    importer.must("free q")
+    expect(exporter.process.wait(20), 0)
+
+
+def killed(exporter, importer):
+    """What an importer holds stays when the exporter is killed."""
+    exporter.must(f"malloc p {SIZE}")
+    exporter.must("fill p 0x66 4096")
+    exporter.must("sync")
+    importer.must("open q " + exporter.must("get p"))
+    exporter.kill()
+    expect(importer.must("read q 0 1"), "66")
+    importer.must("close q")
+
+
 # Kind: function, the puppet's file name, whether it is anything without gpushare.
 KINDS = {
     "legacy memory": (memory, "puppet_memory", True),
     "event": (event, "puppet_event", True),
     "rule region": (rule, "puppet_frames", False),
     "token": (memory, "puppet_token", False),
+    "hand-over": (hand_over, "puppet_result", False),
+    "killed exporter": (killed, "puppet_memory", True),
 }
 # Way: preloaded, by `gpushare run`, whether gpushare promises it: events of equal pids need `run`.
 WAYS = {
@@ -118,7 +160,11 @@ class Lane:
         (self.work / "conf").write_text(CONFIG)
         self.environment = {**os.environ, "GPUSHARE_DIR": f"{self.work}/dir", "GPUSHARE_CONFIG": f"{self.work}/conf",
                             "GPUSHARE_LIBRARY": f"{self.build}/libgpushare.so", "GPUSHARE_LOG": f"{self.work}/log"}
+        if self.image:
+            subprocess.run([f"{self.build}/gpushare", "cdi", "--output", "/etc/cdi/gpushare.json"],
+                           env=self.environment, check=True)
         self.daemon = None
+        self.numbers = itertools.count()
         if options.driver == "sim":
             self.environment |= {"LD_LIBRARY_PATH": f"{self.build}/sim", "GPUSHARE_SIM_ROOT": f"{self.work}/sim",
                                  "GPUSHARE_SIM_LINGER_MS": "60000"}
@@ -126,20 +172,23 @@ class Lane:
         for _, name, _ in KINDS.values():
             shutil.copy(self.build / "tests/apps/puppet", self.work / name)
 
-    def words(self, way, differs, command):
+    def words(self, way, differs, command, name=None):
         """The command line of a container whose process 1 the program is, or a shell before it."""
         preloaded, by_run, _ = way
-        inside = [f"{self.build}/gpushare", "run", "--"] if by_run else []
-        if preloaded:
+        tool = "/usr/local/bin/gpushare" if self.image else f"{self.build}/gpushare"
+        inside = [tool, "run", "--"] if by_run else []
+        if preloaded and not self.image:
             inside = ["env", f"LD_PRELOAD={self.build}/libgpushare.so"]
         inside += command
         if differs:
             inside = ["sh", "-c", '"$0" "$@"; exit $?', *inside]
         if not self.image:
             return ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *inside]
-        passed = [f"--env={name}={value}" for name, value in self.environment.items()
-                  if name.startswith(("GPUSHARE_", "LD_LIBRARY"))]
-        return ["podman", "run", "--rm", "-i", "--net=none", "--cgroups=disabled", "--ipc=host", *passed,
+        passed = [f"--env={variable}={value}" for variable, value in self.environment.items()
+                  if variable.startswith(("GPUSHARE_SIM", "GPUSHARE_LOG", "LD_LIBRARY"))]
+        device = ["--device=gpushare.io/namespace=default"] if preloaded or by_run else []
+        return ["podman", "run", "--rm", "-i", f"--name={name}", "--net=host", "--cgroups=disabled", "--ipc=host",
+                "--ulimit=nofile=1024:1024", "--ulimit=nproc=4096:4096", *device, *passed,
                 f"--volume={self.work}:{self.work}", f"--volume={self.build}:{self.build}:ro",
                 "--rootfs", self.image, *inside]
 
@@ -148,7 +197,9 @@ class Lane:
         puppets = []
         try:
             for differs in (False, not equal):
-                puppets.append(Puppet(self.words(WAYS[way], differs, [f"{self.work}/{name}"]), self.environment))
+                container = f"gpushare-{os.getpid()}-{next(self.numbers)}" if self.image else None
+                words = self.words(WAYS[way], differs, [f"{self.work}/{name}"], container)
+                puppets.append(Puppet(words, self.environment, container))
             share(*puppets)
             return "ok"
         except Wrong as wrong:
