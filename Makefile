@@ -123,18 +123,48 @@ $(BUILD)/gpushare: $(TOOL_OBJECTS) $(TOOL_COMPAT) $(BUILD)/libgpushare_parts.a $
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
-install: all
-	install -D -m 755 $(BUILD)/libgpushare.so $(DESTDIR)$(LIBDIR)/libgpushare.so
-	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(PREFIX)/bin/gpushare
-	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare README.md config/gpushare.conf \
-		docs/log.schema.json
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare/examples config/examples/*.conf \
-		config/gpushare-keeper.service
+BINDIR := $(PREFIX)/bin
+SHARE := $(PREFIX)/share
+DOC := $(SHARE)/doc/gpushare
+UNITS := $(PREFIX)/lib/systemd/user
+# Tool that runs here, where $(BUILD)/gpushare is for another machine.
+RUNNING_TOOL ?= $(BUILD)/gpushare
+
+MADE := $(BUILD)/share
+$(MADE)/gpushare.bash $(MADE)/_gpushare $(MADE)/gpushare.fish &: packaging/completions $(RUNNING_TOOL)
+	packaging/completions $(RUNNING_TOOL) $(MADE)
+$(MADE)/gpushare.conf.5: packaging/manual shim/config/options.def
+	@mkdir -p $(@D)
+	packaging/manual $(VERSION) >$@
+
+# What has a path in it is made anew, for PREFIX may be another one.
+FILL := sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
+install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare.conf.5)
+	install -D -m 644 $(BUILD)/libgpushare.so $(DESTDIR)$(LIBDIR)/libgpushare.so
+	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(BINDIR)/gpushare
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/gpushare include/gpushare/*.h
+	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(SHARE)/man/man1/gpushare.1
+	install -D -m 644 $(MADE)/gpushare.conf.5 $(DESTDIR)$(SHARE)/man/man5/gpushare.conf.5
+	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md config/gpushare.conf docs/*
+	install -D -m 644 -t $(DESTDIR)$(DOC)/examples config/examples/*
+	install -D -m 644 $(MADE)/gpushare.bash $(DESTDIR)$(SHARE)/bash-completion/completions/gpushare
+	install -D -m 644 $(MADE)/_gpushare $(DESTDIR)$(SHARE)/zsh/site-functions/_gpushare
+	install -D -m 644 $(MADE)/gpushare.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/gpushare.fish
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(UNITS)
+	$(FILL) packaging/gpushare.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc
+	$(FILL) config/gpushare-keeper.service.in >$(DESTDIR)$(UNITS)/gpushare-keeper.service
+	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc $(DESTDIR)$(UNITS)/gpushare-keeper.service
 uninstall:
-	rm -f $(DESTDIR)$(LIBDIR)/libgpushare.so $(DESTDIR)$(PREFIX)/bin/gpushare \
-		$(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
-	rm -rf $(DESTDIR)$(PREFIX)/share/doc/gpushare
+	rm -f $(addprefix $(DESTDIR),$(LIBDIR)/libgpushare.so $(LIBDIR)/pkgconfig/gpushare.pc $(BINDIR)/gpushare \
+		$(SHARE)/man/man1/gpushare.1 $(SHARE)/man/man5/gpushare.conf.5 $(UNITS)/gpushare-keeper.service \
+		$(SHARE)/bash-completion/completions/gpushare $(SHARE)/zsh/site-functions/_gpushare \
+		$(SHARE)/fish/vendor_completions.d/gpushare.fish)
+	rm -rf $(DESTDIR)$(DOC) $(DESTDIR)$(PREFIX)/include/gpushare
+
+# Debian packages of this machine's kind, and of arm64 where tests/aarch64.sh has built it; in $(BUILD)/deb.
+.PHONY: deb
+deb: all
+	packaging/deb $(BUILD) $(VERSION)
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-address $(BUILD)-thread $(BUILD)-undefined
