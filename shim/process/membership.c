@@ -24,8 +24,8 @@ static int take_lease(void) {
     char root[GPS_STORE_PATH];
     const char *name_space = getenv("GPUSHARE_NAMESPACE");
     gps_store_root(root, sizeof(root));
-    const int status =
-        gps_store_init(&state.store, root, name_space && *name_space ? name_space : "default", true);
+    const int status = gps_store_init(&state.store, root,
+                                      name_space && *name_space ? name_space : "default", true);
     return status < 0 ? status : gps_lease_take(&state.store, gps_process_self(), &state.lease);
 }
 
