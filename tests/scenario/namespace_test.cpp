@@ -4,6 +4,7 @@
 // recorded on an H200: memory handles cross them, unless both processes have one pid; events need
 // one /dev/shm; a foreign /proc stops cuInit.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "scenario/audit.hpp"
 
@@ -210,7 +211,9 @@ TEST(Namespaces, NorAnEqualPidsThatHasEnded) {
     Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
     const std::string handle = exports(a);
     b.must("malloc own 4096");
-    a.kill();
+    const std::string inside = "/proc/" + std::to_string(innermost(a.pid));
+    a.kill(); // of what is around it, which takes it along a moment later
+    ASSERT_TRUE(eventually([&] { return access(inside.c_str(), F_OK) != 0; }));
     EXPECT_EQ(b.code("open q " + handle), 201);
     EXPECT_EQ(world.count("open-dead-owner"), 1u) << world.logs();
 }

@@ -51,7 +51,7 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
          "gpushare: unknown command 'list'; allowed: run, audit, ls, show, report, check, keeper, "
-         "drop, gc, "
+         "drop, gc, cdi, "
          "doctor, help\n"},
         {{"help", "list"},
          "gpushare: help: unknown command 'list'; allowed: run, audit, ls, show, report, check, "
