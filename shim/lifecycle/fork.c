@@ -38,11 +38,13 @@
 
 /* In the order of the rooms, from the bottom up. */
 #define MODULES(FORGETS, KEEPS)                                                                    \
+    KEEPS(processor, "it is the same")                                                             \
     FORGETS(high_descriptor, gps_descriptor_reset)                                                 \
     FORGETS(keeper_client, gps_keeper_reset)                                                       \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
     KEEPS(sink, "gps_log_open begins it anew")                                                     \
     KEEPS(stack, "the executable is the same")                                                     \
+    KEEPS(find_object, "so is the linker")                                                         \
     FORGETS(trace, gps_trace_reset)                                                                \
     KEEPS(scope, "the driver's operations are where they were")                                    \
     FORGETS(membership, gps_membership_reset)                                                      \

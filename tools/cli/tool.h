@@ -25,6 +25,7 @@
     ROW(keeper)                                                                                    \
     ROW(drop)                                                                                      \
     ROW(gc)                                                                                        \
+    ROW(cdi)                                                                                       \
     ROW(doctor)                                                                                    \
     ROW(help)
 

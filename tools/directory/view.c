@@ -20,13 +20,8 @@
 /* --- where --- */
 
 void view_place_get(struct view_place *place) {
-    const char *root = getenv("GPUSHARE_DIR");
     const char *name_space = getenv("GPUSHARE_NAMESPACE");
-    place->chosen = root && root[0] != 0;
-    if (place->chosen)
-        snprintf(place->root, sizeof(place->root), "%s", root);
-    else
-        gps_store_default_root(place->root, sizeof(place->root));
+    place->chosen = gps_store_root(place->root, sizeof(place->root));
     place->name_space = name_space && name_space[0] != 0 ? name_space : "default";
 }
 

@@ -33,8 +33,7 @@ static bool check_environment(struct doctor *doctor, const struct view_place *pl
     return true;
 }
 
-/* The nearest directory above the root, or the root itself, that exists. */
-static void find_existing(const char *root, char path[GPS_STORE_PATH]) {
+void doctor_existing(const char *root, char path[GPS_STORE_PATH]) {
     struct stat info;
     snprintf(path, GPS_STORE_PATH, "%s", root);
     while (path[1] != 0 && stat(path, &info) != 0) {
@@ -100,8 +99,9 @@ static bool check_one(struct doctor *doctor, const char *path) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s belongs to uid %u, you are %u", path,
                       info.st_uid, geteuid());
         diagnosis_remedy(doctor,
-                         "use one uid for all programs that share, or set GPUSHARE_DIR to a "
-                         "directory of yours");
+                         "use one uid for all programs that share (a container: --user %u), or set "
+                         "GPUSHARE_DIR to a directory of yours",
+                         info.st_uid);
     } else if ((info.st_mode & 0777) != 0700) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s is %s: its mode is %04o", path,
                       (info.st_mode & 077) != 0 ? "open to others" : "closed to its owner",
@@ -140,7 +140,7 @@ void doctor_directory(struct doctor *doctor) {
     if (!check_environment(doctor, &place))
         return;
     char above[GPS_STORE_PATH];
-    find_existing(place.root, above);
+    doctor_existing(place.root, above);
     if (!check_parent(doctor, &place, above))
         return;
     struct gps_store store;
