@@ -25,7 +25,7 @@ static _Atomic uint64_t again; /* when blocks are asked for after a wait in vain
 /* As a token (vmm/vmm_region.c) it has zeros where a handle of the driver's has a pid. */
 static void make_handle(const struct gps_shared_key *key, uint8_t handle[GPS_HANDLE_BYTES]) {
     memset(handle, 0, GPS_HANDLE_BYTES);
-    memcpy(handle, "GPSBLOCK", 8);
+    memcpy(handle, GPS_BLOCK_MARK, sizeof(GPS_BLOCK_MARK) - 1);
     memcpy(handle + 16, key->uuid, GPS_UUID_BYTES);
     memcpy(handle + 32, &key->size, sizeof(key->size));
     memcpy(handle + 40, &key->hash, sizeof(key->hash));

@@ -26,10 +26,11 @@ struct view_region {
     struct gps_region_record record;
     const struct view_hold *holds; /* those of one process are neighbours */
     size_t hold_count;
-    size_t user_count;  /* processes */
-    bool owner_alive;   /* the owner in the record: of a kept region the keeper */
-    bool creator_alive; /* the process that allocated it: the owner, but for kept regions */
-    bool creator_holds; /* of a kept region, whose holds and users do not count the creator */
+    size_t user_count;    /* processes */
+    bool owner_alive;     /* the owner in the record: of a kept region the keeper */
+    bool creator_alive;   /* the process that allocated it: the owner, but for kept regions */
+    size_t creator_holds; /* of a kept region: how many; they stand behind `holds`, whose users do
+                             not count the creator */
     bool found;
 };
 
@@ -97,7 +98,9 @@ bool view_hidden(const struct view_region *region);
 bool view_pinned(const struct view_region *region);
 /* The keeper keeps it. */
 bool view_kept(const struct view_region *region);
-/* The process exports it, and it is not hidden. */
+/* A merge rule made it: one block of memory that is equal in several processes. */
+bool view_merged(const struct view_region *region);
+/* The process exports it, it is not hidden, and no block. */
 bool view_exports(const struct gps_owner *owner, const struct view_region *region);
 
 /* Whether the text is the beginning of the region's id, of 6 digits or more: fewer would often mean

@@ -172,7 +172,7 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_slot *slot = &proc->slots[i];
         struct kept_region *kept =
-            slot->via == GPS_VIA_EVENT ? NULL : kept_regions_find(census->list, &slot->region);
+            gps_slot_has_region(slot) ? kept_regions_find(census->list, &slot->region) : NULL;
         if (kept)
             count_slot(&proc->header.owner, slot, kept);
     }
