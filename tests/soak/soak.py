@@ -78,14 +78,6 @@ backing = vmm
 keep = users
 index = *
 wait = 200ms
-[region weights-{n}]
-size = 7MiB
-role = auto
-backing = vmm
-keep = users
-upload = once
-index = *
-wait = 200ms
 """.replace("[region given]", "[region given-{n}]")
 
 

@@ -26,6 +26,7 @@ struct CUevent_st {
     CUcontext context;
     int64_t slot; /* in the daemon's page, or NO_SLOT */
     bool imported, ever;
+    CUstream captured; /* whose capture its newest record is in, or NULL */
     struct sim_event *state, own;
     double at; /* ms, of the newest record that was reached */
     struct CUevent_st *next;
@@ -174,12 +175,13 @@ static CUresult record(CUevent event, CUstream named, bool per_thread) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     record->event = event;
     record->number = load(&event->state->completed);
-    if (!stream_capturing(stream)) {
+    event->captured = stream_capturing(stream) ? stream : NULL;
+    if (!event->captured) {
         record->number = __atomic_add_fetch(&event->state->recorded, 1, __ATOMIC_ACQ_REL);
         event->ever = true;
     }
     return stream_submit(
-        stream, &(struct work){.run = reach, .argument = record, .always = true, .once = true});
+        stream, &(struct work){.run = reach, .argument = record, .brief = true, .once = true});
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
@@ -198,10 +200,17 @@ CUresult CUDAAPI cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, uns
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(event, stream, true);
 }
 
-CUresult CUDAAPI cuEventQuery(CUevent event) {
+/* 907 of one whose record is a part of a graph; that ends the capture. */
+static CUresult check_waitable(CUevent event) {
     CUresult result = check(event);
-    if (!result)
-        result = capture_forbidden();
+    if (result || !event->captured)
+        return result ? result : capture_forbidden();
+    capture_own(event->captured);
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+CUresult CUDAAPI cuEventQuery(CUevent event) {
+    CUresult result = check_waitable(event);
     if (result)
         return result;
     return reached(event->state, load(&event->state->recorded)) ? CUDA_SUCCESS
@@ -209,9 +218,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
 }
 
 CUresult CUDAAPI cuEventSynchronize(CUevent event) {
-    CUresult result = check(event);
-    if (!result)
-        result = capture_forbidden();
+    CUresult result = check_waitable(event);
     if (result)
         return result;
     wait_for(event->state, load(&event->state->recorded));

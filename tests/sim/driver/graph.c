@@ -99,14 +99,13 @@ static CUresult run(void *argument) {
     return result;
 }
 
-static bool uses(const void *argument, uint64_t address, uint64_t size) {
+static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
     const struct CUgraph_st *graph = argument;
-    for (size_t i = 0; i < graph->count; i++) {
-        const struct work *step = &graph->steps[i];
-        if (step->uses && step->uses(step->argument, address, size))
-            return true;
-    }
-    return false;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < graph->count && !result; i++)
+        if (graph->steps[i].hurt)
+            result = graph->steps[i].hurt(graph->steps[i].argument, address, size);
+    return result;
 }
 
 static void end(void *argument) {
@@ -121,7 +120,7 @@ static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
     exec->graph->holders++;
     return stream_submit(
         stream, &(struct work){
-                    .run = run, .end = end, .uses = uses, .argument = exec->graph, .apart = true});
+                    .run = run, .end = end, .hurt = hurt, .argument = exec->graph, .apart = true});
 }
 
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream) {

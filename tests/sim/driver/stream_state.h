@@ -30,6 +30,7 @@ struct CUstream_st {
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode mode;
     pthread_t capturer;
+    uint64_t capture_id;
     CUgraph graph; /* what was captured up to now */
     struct CUstream_st *next;
 };
