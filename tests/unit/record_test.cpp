@@ -359,7 +359,8 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 0; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_EVENT; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_MERGE; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 6; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_OWN; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 7; }));
 }
 
 TEST(Slot, AllZeroIsFree) {

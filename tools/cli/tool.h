@@ -24,6 +24,7 @@
     ROW(check)                                                                                     \
     ROW(keeper)                                                                                    \
     ROW(drop)                                                                                      \
+    ROW(forget)                                                                                    \
     ROW(gc)                                                                                        \
     ROW(cdi)                                                                                       \
     ROW(doctor)                                                                                    \

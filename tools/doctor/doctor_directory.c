@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/printable.h"
+#include "directory/mistaken.h"
 #include "directory/orphans.h"
 #include "directory/view.h"
 #include "doctor.h"
@@ -134,6 +135,17 @@ static void warn_of_odd(void *arg, const char *directory, const char *name) {
     diagnosis_remedy(doctor, "remove it: it can stand where a file of gpushare's belongs");
 }
 
+static void warn_of_mistakes(struct doctor *doctor, const struct gps_store *store) {
+    const size_t count = mistaken_count(store, NULL);
+    if (count == 0)
+        return;
+    diagnosis_add(doctor, DOCTOR_WARN, "mistakes",
+                  "%zu allocation%s not merged: a process that merged %s ended with error 700",
+                  count, count == 1 ? " is" : "s are", count == 1 ? "it" : "them");
+    diagnosis_remedy(doctor, "gpushare forget -n lists them; leave them out of the rule, or have "
+                             "them tried again with gpushare forget");
+}
+
 void doctor_directory(struct doctor *doctor) {
     struct view_place place;
     view_place_get(&place);
@@ -155,7 +167,9 @@ void doctor_directory(struct doctor *doctor) {
     else
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place.root,
                       view_store_trouble(status));
-    if (status == 0)
+    if (status == 0) {
         gps_odd_each(&store, warn_of_odd, doctor);
+        warn_of_mistakes(doctor, &store);
+    }
     check_room(doctor, above);
 }
