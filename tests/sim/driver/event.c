@@ -163,6 +163,8 @@ static CUresult reach(void *argument) {
     return CUDA_SUCCESS;
 }
 
+static const struct work recording = {.run = reach, .brief = true, .once = true};
+
 static CUresult record(CUevent event, CUstream named, bool per_thread) {
     CUstream stream;
     CUresult result = check(event);
@@ -180,8 +182,7 @@ static CUresult record(CUevent event, CUstream named, bool per_thread) {
         record->number = __atomic_add_fetch(&event->state->recorded, 1, __ATOMIC_ACQ_REL);
         event->ever = true;
     }
-    return stream_submit(
-        stream, &(struct work){.run = reach, .argument = record, .brief = true, .once = true});
+    return stream_submit(stream, &recording, record);
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
@@ -263,6 +264,8 @@ static CUresult run_wait(void *argument) {
     return CUDA_SUCCESS;
 }
 
+static const struct work waiting = {.run = run_wait, .apart = true, .once = true};
+
 static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
     CUstream stream;
     CUresult result = check(event);
@@ -277,8 +280,7 @@ static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
     if (!wait)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *wait = (struct wait){event->state, number};
-    return stream_submit(
-        stream, &(struct work){.run = run_wait, .argument = wait, .apart = true, .once = true});
+    return stream_submit(stream, &waiting, wait);
 }
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {

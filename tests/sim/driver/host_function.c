@@ -14,6 +14,8 @@ static CUresult run_host_call(void *argument) {
     return CUDA_SUCCESS;
 }
 
+static const struct work calling = {.run = run_host_call, .apart = true};
+
 static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
     CUstream stream;
     CUresult result = stream_resolve(named, per_thread, &stream);
@@ -25,8 +27,7 @@ static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void 
     if (!call)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *call = (struct host_call){function, data};
-    return stream_submit(stream,
-                         &(struct work){.run = run_host_call, .argument = call, .apart = true});
+    return stream_submit(stream, &calling, call);
 }
 
 CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {

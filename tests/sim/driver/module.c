@@ -107,6 +107,8 @@ static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
     return kernel_uses(argument, address, size) ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
 
+static const struct work launching = {.run = run, .hurt = hurt, .apart = true};
+
 static CUresult submit(CUstream stream, CUfunction function, void *const *parameters) {
     struct launch *launch = calloc(1, sizeof *launch);
     CUcontext context;
@@ -118,8 +120,7 @@ static CUresult submit(CUstream stream, CUfunction function, void *const *parame
     launch->kernel = function->kernel;
     launch->context = context;
     kernel_arguments(launch, parameters);
-    return stream_submit(
-        stream, &(struct work){.run = run, .hurt = hurt, .argument = launch, .apart = true});
+    return stream_submit(stream, &launching, launch);
 }
 
 /* What the launches differ in: `threads` is of a block, in each direction. */

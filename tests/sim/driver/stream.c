@@ -35,15 +35,16 @@ static bool turn_of(const struct CUstream_st *stream, uint64_t number) {
     return true;
 }
 
-static void end_work(const struct work *work) {
-    (work->end ? work->end : free)(work->argument);
+void work_end(const struct work *work, void *argument) {
+    (work->end ? work->end : free)(argument);
 }
 
-static void run_work(CUcontext context, const struct work *work) {
-    CUresult result = context->lost && !work->brief ? CUDA_SUCCESS : work->run(work->argument);
+static void run_task(CUcontext context, const struct task *task) {
+    CUresult result = CUDA_SUCCESS;
+    if (!context->lost || task->work->brief)
+        result = task->work->run(task->argument);
     if (result)
         context_lose(context, result);
-    end_work(work);
 }
 
 /* The head, if its turn has come and nobody else runs it. */
@@ -55,12 +56,13 @@ static struct task *ready(const struct CUstream_st *stream) {
 static void run_head(CUstream stream) {
     struct task *task = stream->head;
     task->running = true;
-    if (!task->work.brief)
+    if (!task->work->brief)
         pthread_mutex_unlock(&streams.lock);
-    run_work(stream->context, &task->work);
-    if (!task->work.brief)
+    run_task(stream->context, task);
+    if (!task->work->brief)
         pthread_mutex_lock(&streams.lock);
     stream->head = task->next;
+    work_end(task->work, task->argument); /* in the queue somebody may look at it: stream_hurt */
     free(task);
     pthread_cond_broadcast(&streams.progress);
 }
@@ -92,11 +94,11 @@ static bool start_thread(CUstream stream) {
     return started;
 }
 
-static CUresult enqueue(CUstream stream, const struct work *work) {
+static CUresult enqueue(CUstream stream, const struct work *work, void *argument) {
     struct task *task = calloc(1, sizeof *task);
     if (!task)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *task = (struct task){.work = *work, .number = ++streams.number};
+    *task = (struct task){.work = work, .argument = argument, .number = ++streams.number};
     if (stream->head)
         stream->tail->next = task;
     else
@@ -109,25 +111,25 @@ static CUresult enqueue(CUstream stream, const struct work *work) {
     return CUDA_SUCCESS;
 }
 
-static CUresult submit(CUstream stream, const struct work *work) {
+static CUresult submit(CUstream stream, const struct work *work, void *argument) {
     CUresult result = stream->legacy ? capture_implicit_locked(stream->context) : CUDA_SUCCESS;
     if (!result && stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
         result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (!result && stream->capture == CU_STREAM_CAPTURE_STATUS_NONE)
-        result = enqueue(stream, work);
+        result = enqueue(stream, work, argument);
     else if (!result && work->once)
-        end_work(work);
+        work_end(work, argument);
     else if (!result)
-        result = graph_add(stream->graph, work);
+        result = graph_add(stream->graph, work, argument);
     return result;
 }
 
-CUresult stream_submit(CUstream stream, const struct work *work) {
+CUresult stream_submit(CUstream stream, const struct work *work, void *argument) {
     pthread_mutex_lock(&streams.lock);
-    CUresult result = submit(stream, work);
+    CUresult result = submit(stream, work, argument);
     pthread_mutex_unlock(&streams.lock);
     if (result)
-        end_work(work);
+        work_end(work, argument);
     return result;
 }
 
@@ -180,9 +182,11 @@ void stream_wait_card(uint32_t card) {
 void stream_hurt(uint64_t address, uint64_t size) {
     pthread_mutex_lock(&streams.lock);
     for (CUstream s = streams.first; s; s = s->next) {
+        const struct task *task = s->head;
+        CUresult code = CUDA_SUCCESS;
         /* What a card would have begun has begun, though a thread may be late. */
-        const struct work *work = s->head && turn_of(s, s->head->number) ? &s->head->work : NULL;
-        CUresult code = work && work->hurt ? work->hurt(work->argument, address, size) : 0;
+        if (task && task->work->hurt && turn_of(s, task->number))
+            code = task->work->hurt(task->argument, address, size);
         if (code)
             context_lose(s->context, code);
     }

@@ -9,16 +9,14 @@
 
 #include "context.h"
 
-/* What a stream does in its turn, and a graph again and again. */
+/* What a stream does in its turn, and a graph again and again: a kind of work, and its argument. */
 struct work {
     CUresult (*run)(void *argument); /* a failure loses the context */
     void (*end)(void *argument);     /* after the last run; NULL: free */
     /* What becomes of it when memory there changes while it runs: a code, or 0. NULL: nothing. */
     CUresult (*hurt)(const void *argument, uint64_t address, uint64_t size);
-    void *argument;
     bool apart; /* never runs in the caller */
-    bool brief; /* others wait for it: runs in a lost context, too, and is over as soon as they see
-                   it */
+    bool brief; /* others wait for it: runs in a lost context, too, and is over when they see it */
     bool once;  /* no part of a graph: a capture drops it */
 };
 
@@ -29,10 +27,11 @@ struct work {
  */
 CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream);
 /*
- * Runs work in its turn, or adds it to what the stream captures, and ends it, also on failure.
- * 0, 900 or 906 if a capture forbids it.
+ * Runs work in its turn, or adds it to what the stream captures; ends it, also on failure. 0, 900
+ * or 906 if a capture forbids it.
  */
-CUresult stream_submit(CUstream stream, const struct work *work);
+CUresult stream_submit(CUstream stream, const struct work *work, void *argument);
+void work_end(const struct work *work, void *argument);
 bool stream_capturing(CUstream stream);
 CUcontext stream_context(CUstream stream);
 /* Waits until all that was submitted before and concerns the stream is done: the state of its

@@ -12,7 +12,8 @@
 enum { STREAM_MAGIC = 0x53747231, STREAM_DEAD = 0x53747230 };
 
 struct task {
-    struct work work;
+    const struct work *work;
+    void *argument;
     uint64_t number;
     bool running;
     struct task *next;

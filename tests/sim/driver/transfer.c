@@ -43,6 +43,8 @@ static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
                : CUDA_SUCCESS;
 }
 
+static const struct work transferring = {.run = run, .hurt = hurt};
+
 /* In the stream's turn, without waiting for it where the real driver does not. */
 static CUresult submit(CUstream stream, const struct task *plan) {
     bool pageable = !plan->width && plan->from.pageable, captured = stream_capturing(stream);
@@ -58,7 +60,7 @@ static CUresult submit(CUstream stream, const struct task *plan) {
     bool wait = !plan->width && (plan->to.pageable || (pageable && !stage)) && !captured;
     CUresult result = wait ? stream_wait(stream) : CUDA_SUCCESS;
     if (!result)
-        return stream_submit(stream, &(struct work){.run = run, .hurt = hurt, .argument = task});
+        return stream_submit(stream, &transferring, task);
     free(task);
     return result;
 }

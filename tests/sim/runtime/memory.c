@@ -86,14 +86,6 @@ cudaError_t CUDARTAPI cudaFreeHost(void *pointer) {
     FORWARD(NEED_CONTEXT, false, cuMemFreeHost(pointer));
 }
 
-cudaError_t CUDARTAPI cudaHostRegister(void *pointer, size_t size, unsigned int flags) {
-    FORWARD(NEED_CONTEXT, false, cuMemHostRegister(pointer, size, flags));
-}
-
-cudaError_t CUDARTAPI cudaHostUnregister(void *pointer) {
-    FORWARD(NEED_CONTEXT, false, cuMemHostUnregister(pointer));
-}
-
 cudaError_t CUDARTAPI cudaMemGetInfo(size_t *available, size_t *total) {
     FORWARD(NEED_CONTEXT, false, cuMemGetInfo(available, total));
 }
@@ -268,4 +260,14 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *out
     out->hostPointer =
         out->type == cudaMemoryTypeUnregistered ? (void *)(uintptr_t)pointer : on_host;
     return cudaSuccess;
+}
+
+/* --- memory of the program's --- */
+
+cudaError_t CUDARTAPI cudaHostRegister(void *pointer, size_t size, unsigned int flags) {
+    FORWARD(NEED_CONTEXT, false, cuMemHostRegister(pointer, size, flags));
+}
+
+cudaError_t CUDARTAPI cudaHostUnregister(void *pointer) {
+    FORWARD(NEED_CONTEXT, false, cuMemHostUnregister(pointer));
 }
