@@ -22,7 +22,7 @@ struct piece {
     uint64_t serial, context;
     unsigned index;
     uint8_t state; /* of the block, as it was */
-    bool whole;    /* it covers the block */
+    bool whole;    /* it covers the block, which may be merged */
     struct gps_id id;
     struct gps_shared_key key;
 };
@@ -42,7 +42,7 @@ static bool is_lazy(uint64_t address) {
 bool gps_load_takes(const struct gps_write *write) {
     return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->rows <= 1 &&
            write->size >= GPS_MERGE_SMALL && gps_area_near(write->to, write->size) &&
-           is_lazy(write->to) && gps_ops->pageable(write->from) &&
+           is_lazy(write->to) && gps_ops->kind((uintptr_t)write->from) == GPS_MEMORY_UNKNOWN &&
            !gps_ops->capturing(write->stream);
 }
 
@@ -65,7 +65,7 @@ static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *pi
                                 .context = area->context,
                                 .index = first,
                                 .state = block->state,
-                                .whole = size == block->size,
+                                .whole = size == block->size && !block->fixed,
                                 .id = block->id,
                                 .key.size = block->size};
         memcpy(piece->key.uuid, area->uuid, GPS_UUID_BYTES);
