@@ -25,6 +25,7 @@ struct piece {
     unsigned index;
     uint64_t at;   /* in the block */
     uint8_t state; /* of the block, as it was */
+    bool fixed;    /* it is never merged */
     struct gps_shared_key key;
 };
 
@@ -42,7 +43,8 @@ static bool is_lazy(uint64_t address) {
 bool gps_load_takes(const struct gps_write *write) {
     return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->rows <= 1 &&
            write->size && gps_area_near(write->to, write->size) && is_lazy(write->to) &&
-           gps_ops->pageable(write->from) && !gps_ops->capturing(write->stream);
+           gps_ops->kind((uintptr_t)write->from) == GPS_MEMORY_UNKNOWN &&
+           !gps_ops->capturing(write->stream);
 }
 
 static void describe(const struct gps_write *write, const struct gps_area *area, uint64_t to,
@@ -61,6 +63,7 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
                             .index = first,
                             .at = at,
                             .state = block->state,
+                            .fixed = block->fixed,
                             .key.size = block->size};
     memcpy(piece->key.uuid, area->uuid, GPS_UUID_BYTES);
 }
@@ -122,8 +125,8 @@ static void map_shared(const struct piece *piece, const struct gps_id *id) {
 
 static void look_for_shared(struct piece *piece) {
     struct gps_id id;
-    if (piece->state != GPS_BLOCK_EMPTY || piece->at || piece->size < GPS_DIGEST_CHUNK ||
-        !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
+    if (piece->state != GPS_BLOCK_EMPTY || piece->fixed || piece->at ||
+        piece->size < GPS_DIGEST_CHUNK || !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
         return;
     piece->key.first = gps_digest_chunk(piece->from);
     if (gps_shared_find(&piece->key, &id))
