@@ -25,8 +25,13 @@ $(TESTS)/obj/%.o: tests/%.cpp
 	@mkdir -p $(@D); echo "  CXX   $<"
 	$(CXX) $(TEST_FLAGS) -c $< -o $@
 
+# What of a header is C and no C++.
+$(TESTS)/obj/%.o: tests/%.c
+	@mkdir -p $(@D); echo "  CC    $<"
+	$(CC) $(C_FLAGS) -c $< -o $@
+
 # The modules themselves, without a library in between.
-$(TESTS)/unit: $(call test_objects,unit)
+$(TESTS)/unit: $(call test_objects,unit) $(TESTS)/obj/unit/c_gate.o
 $(TESTS)/tool: $(call test_objects,tool)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o
 $(TESTS)/scenario $(TESTS)/tool: | apps

@@ -29,14 +29,18 @@ static int open_file(const struct gps_store *store, int flags) {
     return fd;
 }
 
-/* One write: rows of several processes do not mix. */
+/* One write: rows of several processes do not mix. What the directory has no room for is taken
+ * back, or the rows behind it could not be read. */
 int gps_mistakes_add(const struct gps_store *store, struct gps_mistake *mistake) {
     int fd = open_file(store, O_WRONLY | O_APPEND);
     if (fd < 0)
         return fd;
     mistake->checksum = sum_of(mistake);
     const ssize_t written = write(fd, mistake, sizeof(*mistake));
-    const int status = written == (ssize_t)sizeof(*mistake) ? 0 : written < 0 ? -errno : -ENOSPC;
+    int status = written == (ssize_t)sizeof(*mistake) ? 0 : written < 0 ? -errno : -ENOSPC;
+    if (status == -ENOSPC && written > 0 &&
+        ftruncate(fd, lseek(fd, 0, SEEK_CUR) - (off_t)written) != 0)
+        status = -errno;
     close(fd);
     return status;
 }

@@ -945,6 +945,50 @@ static int c_churn(char **w) {
     return code;
 }
 
+/* There are always kernels for a tenth of a second to come. */
+static void *flood_thread(void *arg) {
+    enum { AHEAD = 10 };
+    struct churn *churn = arg;
+    CUfunction kernel;
+    CUstream stream;
+    CUevent ends[AHEAD];
+    u64 from = churn->from, words = 1024, ns = 10000000;
+    void *values[] = {&from, &words, &ns, &from};
+    int code = (int)CU(cuCtxSetCurrent)(churn->context);
+    code = code ? code : (int)CU(cuModuleGetFunction)(&kernel, kernels, "test_spin");
+    code = code ? code : (int)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+    for (unsigned i = 0; !code && i < AHEAD; i++)
+        code = (int)CU(cuEventCreate)(&ends[i], CU_EVENT_DISABLE_TIMING);
+    for (unsigned i = 0; !code && now_ns() < churn->until; i++) {
+        code = (int)CU(cuEventSynchronize)(ends[i % AHEAD]);
+        if (!code)
+            code = (int)CU(cuLaunchKernel)(kernel, 1, 1, 1, 32, 1, 1, 0, stream, values, NULL);
+        code = code ? code : (int)CU(cuEventRecord)(ends[i % AHEAD], stream);
+    }
+    churn->code = code ? code : (int)CU(cuStreamSynchronize)(stream);
+    return NULL;
+}
+
+static struct churn flooding;
+static pthread_t flooder;
+
+/* flood NAME MS: kernels that read and write its first words, a tenth of a second ahead; flooded:
+ * when they are through */
+static int c_flood(char **w) {
+    flooding =
+        (struct churn){.from = argument(w[1]), .until = now_ns() + (int64_t)number(w[2]) * 1000000};
+    const int code = do_sync();
+    if (code || CU(cuCtxGetCurrent)(&flooding.context) ||
+        pthread_create(&flooder, NULL, flood_thread, &flooding) != 0)
+        return code ? code : BAD;
+    return 0;
+}
+static int c_flooded(char **w) {
+    (void)w;
+    pthread_join(flooder, NULL);
+    return flooding.code;
+}
+
 /* --- many at once --- */
 
 struct job {
@@ -1489,6 +1533,8 @@ static const struct command {
     {"rows", "STREAM NAME OFFSET PITCH WIDTH HEIGHT BYTE", c_rows},
     {"attribute", "NAME WHICH", c_attribute},
     {"churn", "NAME WORDS THREADS MS [OTHER]", c_churn},
+    {"flood", "NAME MS", c_flood},
+    {"flooded", "", c_flooded},
     {"graph", "STREAM NAME", c_graph},
     {"threads", "COUNT ROUNDS malloc|export|keep|open|use SIZE|HANDLE", c_threads},
     {"many", "COUNT SIZE", c_many},

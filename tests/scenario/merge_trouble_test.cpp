@@ -44,7 +44,7 @@ TEST(MergeKeeper, IsReplacedAndGetsTheBlocksAgain) {
     late.must(two.upload("p", SIZE, 3));
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     EXPECT_NE(keeper_of(two.world), first);
-    two[0].kill(); // who created them: the next keeper gets them of those that have them open
+    two.kill(0); // who created them: the next keeper gets them of those that have them open
     ASSERT_EQ(::kill(keeper_of(two.world), SIGKILL), 0);
     Puppet &last = two.start();
     last.must("malloc p 10485760");

@@ -85,7 +85,7 @@ TEST(MergeMistake, IsForgottenWhenTheRuleChanges) {
     EXPECT_EQ(one.write(one[0]), 700);
     one[0].kill();
     for (const bool changed : {false, true}) {
-        one.world.config(merging(changed ? "quiet = 0\nkeep = users\n" : "\n\nquiet = 0\n"));
+        one.world.config(merging(changed ? "quiet = 0\nverify = off\n" : "\n\nquiet = 0\n"));
         Puppet &next = one.start();
         next.must(kernels());
         next.must("malloc p 16777216");
@@ -223,6 +223,19 @@ TEST(MergeBusy, AWriteGetsThroughWhatThreadsLaunch) {
     EXPECT_EQ(reply[0], "0") << "wrong sums";
     EXPECT_EQ(two.expect(two[1], "q", SIZE, 4), "same");
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+TEST(MergeBusy, AWriteGetsThroughADeepQueue) {
+    Working two(2);
+    EXPECT_TRUE(two.use(SIZE));
+    two[0].must("flood small 8000");
+    usleep(300000);
+    const int64_t start = now_ms();
+    EXPECT_EQ(two[0].code("write p 64 0123456789", 30000), 0);
+    EXPECT_LT(now_ms() - start, 3000);
+    EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
+    EXPECT_EQ(two[0].code("flooded", 30000), 0);
+    EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
 }
 
 // Blocks come and go all the time under many threads that launch kernels.

@@ -29,8 +29,14 @@ class Replicas {
         all.push_back(std::make_unique<Puppet>(world, how));
         all.back()->must("info");
         all.back()->must("malloc small 4096"); // beside it lies what the library's kernels need
-        before += world.used() - now;
+        costs.push_back(world.used() - now);
+        before += costs.back();
         return *all.back();
+    }
+    void kill(size_t i) {
+        all.at(i)->kill();
+        before -= costs.at(i);
+        costs[i] = 0;
     }
     Puppet &operator[](size_t i) {
         return *all.at(i);
@@ -90,6 +96,7 @@ class Replicas {
 
     World world;
     std::vector<std::unique_ptr<Puppet>> all;
+    std::vector<uint64_t> costs; // of their contexts
     uint64_t before;
     std::string build;
 };

@@ -1,0 +1,27 @@
+/* c_gate.h - the gate's inline functions, which are C and no C++. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct test_pass { /* a struct gps_gate_pass */
+    void *slot;
+    uintptr_t before;
+};
+
+void test_gate_enter(struct test_pass *pass);
+void test_gate_leave(const struct test_pass *pass);
+bool test_gate_start(void);
+bool test_gate_close(uint64_t patience, bool surely);
+bool test_gate_hold(void);
+void test_gate_open(void);
+bool test_gate_is_closed(void);
+void test_gate_reset(void);
+
+#ifdef __cplusplus
+}
+#endif

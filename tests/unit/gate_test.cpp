@@ -1,0 +1,247 @@
+// gate_test.cpp - the gate: who is inside keeps it from closing, who comes waits, and neither a
+// jump nor a signal nor the end of a thread leaves it shut or open where it must not be.
+#include <gtest/gtest.h>
+
+#include <setjmp.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "c_gate.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr uint64_t MS = 1000000;
+
+struct Gate : testing::Test {
+    Gate() {
+        test_gate_reset();
+        EXPECT_TRUE(test_gate_start());
+    }
+    ~Gate() override {
+        test_gate_open();
+    }
+};
+
+// A thread that is inside until it is told to leave.
+struct Inside {
+    std::atomic<bool> entered{false}, over{false};
+    std::thread thread{[this] {
+        test_pass pass;
+        test_gate_enter(&pass);
+        entered = true;
+        while (!over)
+            std::this_thread::yield();
+        test_gate_leave(&pass);
+    }};
+    void leave() {
+        over = true;
+        thread.join();
+    }
+};
+
+TEST_F(Gate, ClosesWhenNobodyIsInside) {
+    EXPECT_TRUE(test_gate_close(MS, false));
+    EXPECT_TRUE(test_gate_hold());
+    test_gate_open();
+    Inside other;
+    while (!other.entered)
+        std::this_thread::yield();
+    EXPECT_FALSE(test_gate_close(5 * MS, false));
+    EXPECT_FALSE(test_gate_is_closed()) << "one that could not be closed is open";
+    EXPECT_FALSE(test_gate_close(5 * MS, true));
+    EXPECT_FALSE(test_gate_is_closed());
+    other.leave();
+    EXPECT_TRUE(test_gate_close(MS, true));
+}
+
+TEST_F(Gate, NobodyIsInsideWhileItIsHeld) {
+    std::atomic<bool> over{false}, held{false};
+    std::atomic<unsigned> passes{0}, wrong{0}, swaps{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 6; i++)
+        threads.emplace_back([&] {
+            while (!over) {
+                test_pass pass;
+                test_gate_enter(&pass);
+                wrong += held;
+                passes++;
+                wrong += held;
+                test_gate_leave(&pass);
+            }
+        });
+    const auto until = Clock::now() + milliseconds(700);
+    while (Clock::now() < until) {
+        const bool surely = swaps % 2;
+        if (!test_gate_close(20 * MS, surely))
+            continue;
+        if (test_gate_hold()) {
+            held = true;
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+            held = false;
+            swaps++;
+        }
+        test_gate_open();
+    }
+    over = true;
+    for (auto &thread : threads)
+        thread.join();
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_GT(passes, 1000u);
+    EXPECT_GT(swaps, 10u);
+}
+
+// A closer that waits for the device keeps nobody for long, unless it must.
+TEST_F(Gate, IsOpenedByThoseWhoWaitedTooLong) {
+    for (const bool surely : {false, true}) {
+        ASSERT_TRUE(test_gate_close(MS, surely));
+        const auto begin = Clock::now();
+        std::atomic<bool> through{false};
+        std::thread other([&] {
+            test_pass pass;
+            test_gate_enter(&pass);
+            through = true;
+            test_gate_leave(&pass);
+        });
+        while (!through && Clock::now() - begin < milliseconds(400))
+            std::this_thread::yield();
+        EXPECT_EQ(through, !surely);
+        EXPECT_EQ(test_gate_hold(), surely) << "the swap must not begin";
+        test_gate_open();
+        other.join();
+    }
+}
+
+TEST_F(Gate, ASwapThatHasBegunIsWaitedFor) {
+    ASSERT_TRUE(test_gate_close(MS, false));
+    ASSERT_TRUE(test_gate_hold());
+    std::atomic<bool> through{false};
+    std::thread other([&] {
+        test_pass pass;
+        test_gate_enter(&pass);
+        through = true;
+        test_gate_leave(&pass);
+    });
+    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_FALSE(through);
+    test_gate_open();
+    other.join();
+    EXPECT_TRUE(through);
+}
+
+// As in a handler: whoever is inside already goes on.
+__attribute__((noinline)) void pass_once() {
+    test_pass pass;
+    test_gate_enter(&pass);
+    test_gate_leave(&pass);
+}
+
+TEST_F(Gate, APassInAPassDoesNotWait) {
+    test_pass outer;
+    test_gate_enter(&outer);
+    std::thread closer([] { EXPECT_FALSE(test_gate_close(50 * MS, true)); });
+    while (!test_gate_is_closed())
+        std::this_thread::yield();
+    pass_once();
+    closer.join();
+    EXPECT_FALSE(test_gate_close(MS, false)) << "the outer one is still inside";
+    test_gate_leave(&outer);
+    EXPECT_TRUE(test_gate_close(MS, false));
+}
+
+sigjmp_buf landing;
+
+__attribute__((noinline)) void jump_out_of_a_pass() {
+    test_pass pass;
+    test_gate_enter(&pass);
+    siglongjmp(landing, 1);
+}
+
+TEST_F(Gate, AFrameThatWasJumpedOutOfCountsUntilTheNextPass) {
+    if (sigsetjmp(landing, 1) == 0)
+        jump_out_of_a_pass();
+    EXPECT_FALSE(test_gate_close(2 * MS, false));
+    pass_once();
+    EXPECT_TRUE(test_gate_close(MS, false));
+}
+
+std::atomic<unsigned> handled;
+
+void pass_in_a_handler(int) {
+    test_pass pass;
+    test_gate_enter(&pass);
+    handled++;
+    test_gate_leave(&pass);
+}
+
+TEST_F(Gate, HandlersPassWhereverTheyComeBetween) {
+    struct sigaction action = {}, before;
+    action.sa_handler = pass_in_a_handler;
+    sigaction(SIGUSR1, &action, &before);
+    std::atomic<bool> over{false};
+    std::atomic<unsigned> passes{0};
+    std::thread passer([&] {
+        while (!over) {
+            test_pass pass;
+            test_gate_enter(&pass);
+            passes++;
+            test_gate_leave(&pass);
+        }
+    });
+    unsigned closed = 0;
+    for (int i = 0; handled < 200; i++) {
+        pthread_kill(passer.native_handle(), SIGUSR1);
+        closed += test_gate_close(20 * MS, i % 2);
+        test_gate_open();
+    }
+    over = true;
+    passer.join();
+    sigaction(SIGUSR1, &before, nullptr);
+    EXPECT_GT(closed, 100u);
+    EXPECT_TRUE(test_gate_close(MS, false));
+}
+
+// More threads than there are places for, one after the other: the places of the dead are used
+// again.
+TEST_F(Gate, ServesAnyNumberOfThreads) {
+    for (int i = 0; i < 1500; i++)
+        std::thread([] {
+            test_pass pass;
+            test_gate_enter(&pass);
+            EXPECT_NE(pass.slot, nullptr);
+            test_gate_leave(&pass);
+        }).join();
+    EXPECT_TRUE(test_gate_close(MS, false));
+}
+
+// Whoever finds no place passes all the same; then it cannot be closed any more.
+TEST_F(Gate, WithTooManyThreadsAtOnceItStaysOpen) {
+    std::atomic<bool> over{false};
+    std::atomic<unsigned> without{0}, ready{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 1100; i++)
+        threads.emplace_back([&] {
+            test_pass pass;
+            test_gate_enter(&pass);
+            without += pass.slot == nullptr;
+            test_gate_leave(&pass);
+            ready++;
+            while (!over)
+                std::this_thread::sleep_for(milliseconds(5));
+        });
+    while (ready < threads.size())
+        std::this_thread::yield();
+    EXPECT_GT(without, 0u);
+    EXPECT_FALSE(test_gate_close(2 * MS, false));
+    over = true;
+    for (auto &thread : threads)
+        thread.join();
+}
+
+} // namespace

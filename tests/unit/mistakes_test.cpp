@@ -1,0 +1,127 @@
+// mistakes_test.cpp - the allocations that must not be merged: a file of rows, of which damaged
+// ones count as none.
+#include "store_support.h"
+
+#include <sys/resource.h>
+
+#include <thread>
+
+extern "C" {
+#include "directory/mistakes.h"
+}
+
+namespace {
+
+struct MistakesTest : StoreTest {
+    gps_mistake of(uint64_t index, uint64_t rule = 1) {
+        gps_mistake mistake = {};
+        strcpy(mistake.program, "server");
+        strcpy(mistake.caller, "libtorch.so");
+        mistake.size = 4096 * (index + 1);
+        mistake.index = index;
+        mistake.rule = rule;
+        return mistake;
+    }
+    bool has(gps_mistake mistake) {
+        return gps_mistakes_has(&store, &mistake);
+    }
+    size_t count() {
+        size_t rows = 0;
+        EXPECT_EQ(0,
+                  gps_mistakes_each(
+                      &store, [](void *arg, const gps_mistake *) { ++*static_cast<size_t *>(arg); },
+                      &rows));
+        return rows;
+    }
+    void add(gps_mistake mistake) {
+        EXPECT_EQ(0, gps_mistakes_add(&store, &mistake));
+    }
+    std::string file() {
+        return directory + "/" + GPS_MISTAKES;
+    }
+};
+
+TEST_F(MistakesTest, AreKnownByEachOfTheirFacts) {
+    EXPECT_FALSE(has(of(3))) << "there is no file";
+    EXPECT_EQ(count(), 0u);
+    add(of(3));
+    add(of(4));
+    EXPECT_TRUE(has(of(3)));
+    EXPECT_TRUE(has(of(4)));
+    EXPECT_FALSE(has(of(5)));
+    EXPECT_FALSE(has(of(3, 2))) << "of another rule, or one that was changed";
+    gps_mistake other = of(3);
+    strcpy(other.program, "servant");
+    EXPECT_FALSE(has(other));
+    other = of(3);
+    strcpy(other.caller, "libnvinfer.so");
+    EXPECT_FALSE(has(other));
+    other = of(3);
+    other.size++;
+    EXPECT_FALSE(has(other));
+    EXPECT_EQ(count(), 2u);
+}
+
+TEST_F(MistakesTest, ARowThatIsTornOrDamagedCountsAsNone) {
+    add(of(1));
+    add(of(2));
+    add(of(3));
+    std::filesystem::resize_file(file(), 3 * sizeof(gps_mistake) - 5);
+    EXPECT_TRUE(has(of(1)));
+    EXPECT_TRUE(has(of(2)));
+    EXPECT_FALSE(has(of(3)));
+    const int fd = open(file().c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_EQ(1, pwrite(fd, "x", 1, 10));
+    close(fd);
+    EXPECT_FALSE(has(of(1)));
+    EXPECT_TRUE(has(of(2)));
+    EXPECT_EQ(count(), 1u);
+}
+
+// What a full directory leaves of a row would be in the way of all that follow.
+TEST_F(MistakesTest, ARowThatDoesNotFitIsTakenBack) {
+    add(of(1));
+    add(of(2));
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit most = {5 * sizeof(gps_mistake) / 2, RLIM_INFINITY};
+        gps_mistake mistake = of(3);
+        setrlimit(RLIMIT_FSIZE, &most);
+        _exit(gps_mistakes_add(&store, &mistake) == -ENOSPC ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(child, waitpid(child, &status, 0));
+    EXPECT_EQ(0, status);
+    EXPECT_FALSE(has(of(3)));
+    add(of(4));
+    EXPECT_TRUE(has(of(4)));
+    EXPECT_EQ(count(), 3u);
+}
+
+TEST_F(MistakesTest, AreForgotten) {
+    EXPECT_EQ(0, gps_mistakes_forget(&store));
+    add(of(1));
+    EXPECT_EQ(0, gps_mistakes_forget(&store));
+    EXPECT_FALSE(has(of(1)));
+    EXPECT_EQ(0, gps_mistakes_forget(&store));
+}
+
+TEST_F(MistakesTest, OfManyAtOnceNoneIsLost) {
+    std::vector<std::thread> threads;
+    for (uint64_t i = 0; i < 8; i++)
+        threads.emplace_back([this, i] {
+            for (uint64_t n = 0; n < 20; n++)
+                add(of(100 * i + n));
+        });
+    for (auto &thread : threads)
+        thread.join();
+    EXPECT_EQ(count(), 160u);
+}
+
+TEST_F(MistakesTest, AFileOfSomebodyElsesIsNotRead) {
+    add(of(1));
+    ASSERT_EQ(0, chmod(file().c_str(), 0666));
+    EXPECT_FALSE(has(of(1)));
+}
+
+} // namespace
