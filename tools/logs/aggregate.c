@@ -157,6 +157,7 @@ struct aggregate_sums aggregate_sums(const struct aggregate *aggregate) {
         sums.suppressed += group->suppressed;
         if (group->suppressed)
             continue;
+        sums.all++;
         sums.findings[group->first->level]++;
         sums.occurrences += group->count;
         sums.processes += count_new(&seen, group);

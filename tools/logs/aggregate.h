@@ -32,7 +32,7 @@ struct aggregate {
 };
 
 struct aggregate_sums {
-    uint64_t findings[GPS_LEVEL_ERROR + 1]; /* groups by level that are not suppressed */
+    uint64_t all, findings[GPS_LEVEL_ERROR + 1]; /* groups that are not suppressed; by level */
     uint64_t occurrences, processes;
     uint64_t suppressed; /* groups */
 };

@@ -43,10 +43,6 @@ void report_text(FILE *out, const struct report *report);
 void report_json(FILE *out, const struct report *report);
 void report_sarif(FILE *out, const struct report *report);
 
-/* A table of contents, a line a finding; nothing where there are only a few. */
-void report_contents(FILE *out, const struct report *report);
-enum term_colour report_level_colour(enum gps_level level);
-
 /* "main at app.c:42", the known part of it; malloc'ed. */
 char *report_place(const struct symbol_place *place);
 /* At most `max` frames from the innermost on, a line each behind the margin, without those that
