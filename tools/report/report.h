@@ -15,19 +15,18 @@
 #include "symbols/symbol.h"
 
 struct report {
-    struct logs logs; /* filled by the caller, before report_make */
-    struct aggregate aggregate;
+    struct aggregate aggregate; /* begun and filled by the caller, before report_make */
     struct symbols *symbols;
 };
 
-/* Findings of this level and above; `debug_directory` may be NULL (symbol.h). */
-void report_make(struct report *report, enum gps_level level,
-                 const struct suppressions *suppressions, const char *debug_directory);
+/* `debug_directory` may be NULL (symbol.h). */
+void report_make(struct report *report, const struct suppressions *suppressions,
+                 const char *debug_directory);
 void report_free(struct report *report);
 /* Whether a finding of level error is not suppressed. */
 bool report_has_error(const struct report *report);
 
-/* A logs_complain_fn: warns on stderr. */
+/* A log_sink's: warns on stderr. */
 void report_complain(const char *file, unsigned long line, const char *message);
 
 /* Read the values of --level and --suppressions, or NULL. False: said on stderr. */

@@ -123,7 +123,7 @@ static void print_count(const struct printer *to, const struct aggregate_group *
     if (group->count < 2)
         return;
     for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
-        char *process = process_text(to, &group->processes[i]);
+        char *process = process_text(to, &group->processes[i]->facts);
         tool_list(&names, "%s", process);
         free(process);
     }
