@@ -34,6 +34,8 @@ $(TESTS)/doors: $(call test_objects,doors)
 
 $(TESTS)/tool: GTEST_MAIN :=
 $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil
+$(TESTS)/tool: $(patsubst %,$(BUILD)/tools/%.o,cli/tool logs/log_line)
+$(TESTS)/tool: LDLIBS += -l:libjansson.a
 
 $(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  LINK  $@"
@@ -151,7 +153,7 @@ FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-opt
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c \
 	$(foreach room,util config directory keeper,$(wildcard shim/$(room)/*.c))) \
-	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/tool)
+	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/line_delta logs/aggregate report/suppress cli/tool)
 fuzz: $(FUZZERS)
 
 $(TESTS)/fuzz/obj/%.o: shim/%.c

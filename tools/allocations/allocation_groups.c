@@ -30,10 +30,11 @@ struct maker {
 
 /* The number of a key, from 1; frees the key. */
 static size_t number_of(struct string_map **map, size_t *count, char *key) {
-    *count += string_map_put(map, key, (void *)(uintptr_t)(*count + 1));
-    const size_t number = (size_t)(uintptr_t)string_map_get(*map, key);
+    size_t *number = string_map_make(map, key, sizeof(*number));
+    if (*number == 0)
+        *number = ++*count;
     free(key);
-    return number;
+    return *number;
 }
 
 static char *process_key(const struct log_line *line, const char *more) {
@@ -52,16 +53,17 @@ static char *alike_key(const struct log_line *line) {
 /* Only the first line of a site has the stack. */
 static void note_stack(struct maker *maker, const struct log_line *line) {
     char *key = process_key(line, tool_or(line->site, ""));
-    if (line->stack.count > 0)
-        string_map_put(&maker->stacks, key, (void *)(uintptr_t)&line->stack);
+    const struct log_stack **stack = string_map_make(&maker->stacks, key, sizeof(*stack));
+    if (!*stack || (*stack)->count == 0)
+        *stack = &line->stack;
     free(key);
 }
 
 static const struct log_stack *stack_of(const struct maker *maker, const struct log_line *line) {
     char *key = process_key(line, tool_or(line->site, ""));
-    const struct log_stack *stack = string_map_get(maker->stacks, key);
+    const struct log_stack **stack = string_map_get(maker->stacks, key);
     free(key);
-    return stack ? stack : &line->stack;
+    return *stack;
 }
 
 static void add(struct maker *maker, const struct log_line *line) {
@@ -75,13 +77,35 @@ static void add(struct maker *maker, const struct log_line *line) {
     note_stack(maker, line);
 }
 
-static void read_lines(struct maker *maker, const struct logs *logs) {
-    for (size_t i = 0; i < logs->count; i++) {
-        const struct log_line *line = logs->lines[i];
+const char *allocation_groups_add(void *arg, const char *text, size_t length) {
+    struct allocation_groups *groups = arg;
+    const char *wrong;
+    struct log_line *line = log_line_parse(text, length, true, &wrong);
+    if (!line)
+        return wrong;
+    line->order = groups->line_count;
+    groups->lines = tool_grow(groups->lines, groups->line_count, sizeof(line));
+    groups->lines[groups->line_count++] = line;
+    return NULL;
+}
+
+static int by_line(const void *left, const void *right) {
+    const struct log_line *a = *(struct log_line *const *)left;
+    const struct log_line *b = *(struct log_line *const *)right;
+    int order = strcmp(a->ts, b->ts);
+    return order != 0 ? order : tool_compare(a->order, b->order);
+}
+
+static void read_lines(struct maker *maker) {
+    struct allocation_groups *groups = maker->groups;
+    if (groups->line_count > 0)
+        qsort(groups->lines, groups->line_count, sizeof(*groups->lines), by_line);
+    for (size_t i = 0; i < groups->line_count; i++) {
+        const struct log_line *line = groups->lines[i];
         if (line->allocation.number > 0)
             add(maker, line);
         else if (!line->finding && strstr(tool_or(line->message, ""), "log_max"))
-            maker->groups->cut = true;
+            groups->cut = true;
     }
 }
 
@@ -183,10 +207,9 @@ static void number_groups(struct allocation_groups *groups) {
     }
 }
 
-void allocation_groups_make(struct allocation_groups *groups, const struct logs *logs) {
+void allocation_groups_make(struct allocation_groups *groups) {
     struct maker maker = {.groups = groups};
-    *groups = (struct allocation_groups){NULL, 0, 0, 0, 0, false};
-    read_lines(&maker, logs);
+    read_lines(&maker);
     if (maker.count > 0) {
         number_indices(&maker);
         make_groups(&maker);
@@ -201,6 +224,9 @@ void allocation_groups_make(struct allocation_groups *groups, const struct logs 
 }
 
 void allocation_groups_free(struct allocation_groups *groups) {
+    for (size_t i = 0; i < groups->line_count; i++)
+        log_line_free(groups->lines[i]);
+    free(groups->lines);
     free(groups->list);
 }
 

@@ -9,7 +9,7 @@
  *
  * Groups with higher indices come first where rules are written. An allocation that an earlier rule
  * takes does not count for a later one, but here it comes after all that the later one takes. So
- * every rule is right with any of the others left out. Strings and stacks are those of the logs.
+ * every rule is right with any of the others left out. Strings and stacks are those of the lines.
  */
 #pragma once
 
@@ -28,14 +28,18 @@ struct allocation_group {
 };
 
 struct allocation_groups {
+    struct log_line **lines;
+    size_t line_count;
     struct allocation_group *list; /* by time */
     size_t count;
     uint64_t allocations, bytes, processes;
     bool cut; /* a log was full before its process ended */
 };
 
-/* From sorted logs. */
-void allocation_groups_make(struct allocation_groups *groups, const struct logs *logs);
+/* A log_line_fn, for groups of which all is 0. */
+const char *allocation_groups_add(void *groups, const char *text, size_t length);
+/* From all lines. */
+void allocation_groups_make(struct allocation_groups *groups);
 void allocation_groups_free(struct allocation_groups *groups);
 
 /* Whether the group's program allocates on one device only, so that its rules need none. */

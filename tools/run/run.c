@@ -21,11 +21,11 @@ enum { OPTION_CONFIG, OPTION_MODE, OPTION_LIST, OPTION_OUTPUT, OPTION_JSON };
 
 /* --- the list --- */
 
-static bool print_list(FILE *out, const struct tool_args *args, struct logs *logs) {
+static bool print_list(FILE *out, const struct tool_args *args, const struct audit_logs *logs) {
     struct symbols *symbols = symbol_open(NULL);
-    struct allocation_groups groups;
-    logs_sort(logs);
-    allocation_groups_make(&groups, logs);
+    struct allocation_groups groups = {.lines = NULL};
+    audit_logs_read(logs, allocation_groups_add, &groups);
+    allocation_groups_make(&groups);
     if (args->values[OPTION_JSON])
         allocation_groups_json(out, &groups, symbols);
     else
@@ -37,10 +37,7 @@ static bool print_list(FILE *out, const struct tool_args *args, struct logs *log
 
 static int list(const struct tool_args *args, const struct audit_logs *logs, FILE *out,
                 const struct descendants *descendants) {
-    struct logs lines = {NULL, 0};
-    audit_logs_read(logs, &lines);
-    const bool printed = print_list(out, args, &lines);
-    logs_free(&lines);
+    const bool printed = print_list(out, args, logs);
     if (descendants->running > 0)
         tool_warn("%zu process%s still running; what they allocate from now on is not listed",
                   descendants->running, descendants->running == 1 ? "" : "es");
