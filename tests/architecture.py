@@ -33,7 +33,6 @@ PURPOSE = {
     "tools/doctor": "what would keep sharing from working here",
     "tools/run": "commands run with the library",
     "tools/directory": "what is shared: ls, show, drop, gc",
-    "tools/allocations": "the allocations of a run, as rules",
     "tools/report": "findings as text, JSON, SARIF",
     "tools/symbols": "functions, files and lines",
     "tools/logs": "logs read back",

@@ -51,7 +51,7 @@ CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(
 # It looks at registers and stacks.
 FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/fault-inject)
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
-	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/server $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
+	$(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -116,9 +116,6 @@ $(TESTS)/apps/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(SIM_LIBS)/li
 $(TESTS)/gpu/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(CUDART_STATIC)
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $(MISUSE) -o $@ $(CUDART_STATIC) -ldl -lrt
-$(TESTS)/apps/server: tests/apps/server.c $(SIM_LIBS)/libcudart.so
-	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
 $(TESTS)/apps/five: tests/apps/five.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart

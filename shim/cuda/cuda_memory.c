@@ -1,15 +1,9 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
-#include "audit/allocation_log.h"
 #include "hooks.h"
 #include "rules/memory.h"
 #include "rules/rules.h"
 
 /* --- allocation --- */
-
-static void list(uint64_t pointer, uint64_t size, enum gps_listed kind) {
-    if (__builtin_expect(gps_allocation_log_active, 0))
-        gps_allocation_log_add(pointer, size, kind);
-}
 
 CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     uint64_t pointer;
@@ -22,10 +16,8 @@ CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     CUresult result = gps_real.cuMemAlloc_v2(out, size);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAlloc_v2(out, size);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         gps_memory_allocated(*out, size);
-        list(*out, size, GPS_LISTED_PLAIN);
-    }
     return result;
 }
 
@@ -69,10 +61,8 @@ CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
     result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         gps_memory_allocated(*out, *pitch * height);
-        list(*out, *pitch * height, GPS_LISTED_PLAIN);
-    }
     return result;
 }
 
@@ -99,16 +89,13 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
     return true;
 }
 
-/* Other memory of a pool is only listed: CUDA's handles cannot name it. */
+/* Other memory of a pool is the driver's alone: CUDA's handles cannot name it. */
 #define ALLOCATE_ASYNC(name, own)                                                                  \
     CUresult gps_on_##name(CUdeviceptr *out, size_t size, CUstream stream) {                       \
         CUresult result;                                                                           \
         if (gps_rules_active && share_pooled(out, size, stream ? stream : own, &result))           \
             return result;                                                                         \
-        result = gps_real.name(out, size, stream);                                                 \
-        if (result == CUDA_SUCCESS)                                                                \
-            list(*out, size, GPS_LISTED_POOL);                                                     \
-        return result;                                                                             \
+        return gps_real.name(out, size, stream);                                                   \
     }
 ALLOCATE_ASYNC(cuMemAllocAsync, NULL)
 ALLOCATE_ASYNC(cuMemAllocAsync_ptsz, CU_STREAM_PER_THREAD)

@@ -53,7 +53,6 @@
     FORGETS(freed_history, gps_freed_reset)                                                        \
     FORGETS(reporter, gps_report_reset)                                                            \
     FORGETS(leak, gps_leak_reset)                                                                  \
-    KEEPS(allocation_log, "gps_allocation_log_start begins it anew")                               \
     FORGETS(parked_descriptors, gps_parked_reset)                                                  \
     FORGETS(mapping, gps_mapping_reset)                                                            \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \

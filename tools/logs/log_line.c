@@ -61,14 +61,6 @@ static struct log_events events_of(const json_t *object, const char *key, const 
     return list;
 }
 
-static struct log_allocation allocation_of(const json_t *json) {
-    const json_t *object = json_object_get(json, "allocation");
-    return (struct log_allocation){.number = number_of(object, "number"),
-                                   .process = string_of(object, "process"),
-                                   .kind = string_of(object, "kind"),
-                                   .caller = string_of(object, "caller")};
-}
-
 bool log_line_level(const char *name, enum gps_level *level) {
     for (int i = GPS_LEVEL_INFO; i <= GPS_LEVEL_ERROR; i++)
         if (strcmp(name, gps_level_name((enum gps_level)i)) == 0) {
@@ -131,8 +123,7 @@ static void fill(struct log_line *line, json_t *json) {
                               .count = number_of(json, "count"),
                               .stack = stack_of(json),
                               .prior = events_of(json, "prior", "ts"),
-                              .others = events_of(json, "others", "since"),
-                              .allocation = allocation_of(json)};
+                              .others = events_of(json, "others", "since")};
 }
 
 struct log_line *log_line_parse(const char *bytes, size_t count, const char **wrong) {
