@@ -1,9 +1,17 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
 #include "hooks.h"
+#include "learn/learner.h"
+#include "process/driver_ops.h"
 #include "rules/memory.h"
 #include "rules/rules.h"
 
 /* --- allocation --- */
+
+/* What a rule could have taken. */
+static void allocated(uint64_t pointer, uint64_t size) {
+    gps_memory_allocated(pointer, size);
+    gps_learn_allocated(pointer, size, false);
+}
 
 CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     uint64_t pointer;
@@ -17,7 +25,7 @@ CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAlloc_v2(out, size);
     if (result == CUDA_SUCCESS)
-        gps_memory_allocated(*out, size);
+        allocated(*out, size);
     return result;
 }
 
@@ -62,7 +70,7 @@ CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
     if (result == CUDA_SUCCESS)
-        gps_memory_allocated(*out, *pitch * height);
+        allocated(*out, *pitch * height);
     return result;
 }
 
@@ -95,7 +103,11 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
         CUresult result;                                                                           \
         if (gps_rules_active && share_pooled(out, size, stream ? stream : own, &result))           \
             return result;                                                                         \
-        return gps_real.name(out, size, stream);                                                   \
+        result = gps_real.name(out, size, stream);                                                 \
+        if (result == CUDA_SUCCESS && gps_learn_active &&                                          \
+            !gps_ops->capturing((uintptr_t)(stream ? stream : own)))                               \
+            gps_learn_allocated(*out, size, true);                                                 \
+        return result;                                                                             \
     }
 ALLOCATE_ASYNC(cuMemAllocAsync, NULL)
 ALLOCATE_ASYNC(cuMemAllocAsync_ptsz, CU_STREAM_PER_THREAD)

@@ -14,6 +14,7 @@
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "keeper/keeper_client.h"
+#include "learn/learner.h"
 #include "lifecycle.h"
 #include "merge/allocation.h"
 #include "merge/area.h"
@@ -68,6 +69,7 @@
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(write, gps_write_reset)                                                                \
+    FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \
     FORGETS(close_before_free, gps_deferred_reset)                                                 \
     FORGETS(rules, gps_rules_reset)                                                                \

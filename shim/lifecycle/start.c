@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "audit/reporter.h"
+#include "learn/learner.h"
 #include "lifecycle.h"
 #include "log/log.h"
 #include "merge/allocation.h"
@@ -78,6 +79,7 @@ static enum gps_phase start(void) {
     gps_rules_start(config, gps_process_self());
     gps_merge_start(config, gps_process_self());
     gps_write_start(config, gps_process_self());
+    gps_learn_start(&config->options);
     return GPS_PHASE_ON;
 }
 
