@@ -64,7 +64,7 @@ struct gps_owner {
     char command[GPS_COMM_BYTES]; /* file name of the executable, cut to fit, printable ASCII */
 };
 
-/* The life of a region, as importers see it. */
+/* The state of a region, as importers see it. */
 enum gps_state {
     GPS_STATE_WRITING = 1, /* ready = free: the exporter still writes; imports by name wait */
     GPS_STATE_READY = 2,   /* open to importers */

@@ -42,7 +42,7 @@ static void find(uint64_t pointer, struct subject *subject) {
     }
 }
 
-/* Gone, and nothing else has come to its address by a way that we do not see. */
+/* Freed, and nothing else has come to its address by a way that we do not see. */
 static bool was_freed(enum gps_freed_kind kind, uint64_t pointer, struct subject *subject) {
     return !subject->base && gps_freed_find(kind, pointer, &subject->freed);
 }
@@ -66,10 +66,8 @@ static void describe(struct gps_report *report, uint64_t pointer, const struct s
 
 /* "it lies 4 KiB (4096 bytes) behind the beginning, 0x7f..." */
 static void say_offset(struct gps_text *text, uint64_t pointer, uint64_t base) {
-    gps_text_str(text, "the pointer lies ");
-    gps_text_dec(text, pointer - base);
-    gps_text_str(text, " bytes behind the beginning, which is ");
-    gps_text_hex(text, base);
+    gps_text_add(text, "the pointer lies %lu bytes behind the beginning, which is 0x%lx",
+                 pointer - base, base);
 }
 
 /* --- a free --- */

@@ -1,6 +1,5 @@
 /* diagnose_open.c - see diagnose.h: opens of memory, and events. */
 #include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,6 +19,7 @@ struct open {
     unsigned flags;
     int code;
     bool recorded;
+    bool late; /* the record was not there when the driver was asked */
     struct gps_region_record record;
     struct gps_import elsewhere; /* open in another context */
     char detail[384];
@@ -30,7 +30,7 @@ static struct gps_text detail_of(struct open *open) {
 }
 
 static bool is_own(const struct gps_region_record *record) {
-    return gps_owner_equal(gps_record_creator(record), gps_process_self());
+    return gps_process_is_self(gps_record_creator(record));
 }
 
 /* --- reasons --- */
@@ -57,11 +57,11 @@ static enum gps_known taken_for_own(struct open *open) {
                      "the same pid in another pid namespace");
         return GPS_KNOWN_NOTHING;
     }
-    gps_text_str(&text, "the driver tells processes apart by their pid alone, and the exporter is "
-                        "process ");
-    gps_text_dec(&text, gps_process_self()->pid);
-    gps_text_str(&text, " of its pid namespace as this one is of its own: run both containers with "
-                        "one pid namespace (--pid)");
+    gps_text_add(&text,
+                 "the driver tells processes apart by their pid alone, and the exporter is process "
+                 "%u of its pid namespace as this one is of its own: run both containers with one "
+                 "pid namespace (--pid)",
+                 gps_process_self()->pid);
     return GPS_KNOWN_NAMESPACE;
 }
 
@@ -74,18 +74,15 @@ static bool is_unreachable(struct open *open) {
     gps_text_str(&text, "the current device is no peer of the exporter's");
     if (open->recorded) {
         gps_format_uuid(open->record.device, uuid);
-        gps_text_str(&text, ", ");
-        gps_text_str(&text, uuid);
+        gps_text_add(&text, ", %s", uuid);
     }
     return true;
 }
 
 static enum gps_known open_there(struct open *open) {
     struct gps_text text = detail_of(open);
-    gps_text_str(&text, "it is open at ");
-    gps_text_hex(&text, open->elsewhere.pointer);
-    gps_text_str(&text, " in context ");
-    gps_text_hex(&text, open->elsewhere.context);
+    gps_text_add(&text, "it is open at 0x%lx in context 0x%lx", open->elsewhere.pointer,
+                 open->elsewhere.context);
     return GPS_KNOWN_OPEN_THERE;
 }
 
@@ -95,9 +92,10 @@ static enum gps_known differing(struct open *open) {
     if (open->record.owner.pid_ns == gps_process_self()->pid_ns || !open->record.owner.pid_ns ||
         (open->code != GPS_INVALID_VALUE && open->code != GPS_INVALID_HANDLE))
         return GPS_KNOWN_LIVE;
-    gps_text_str(&text, "the exporter lives and its memory is ready, but it runs in another pid "
-                        "namespace, ");
-    gps_text_dec(&text, open->record.owner.pid_ns);
+    gps_text_add(
+        &text,
+        "the exporter lives and its memory is ready, but it runs in another pid namespace, %lu",
+        open->record.owner.pid_ns);
     return GPS_KNOWN_NAMESPACE;
 }
 
@@ -110,9 +108,10 @@ static bool find_in_sibling(struct open *open, const char *root, const char *nam
     if (gps_store_init(&store, root, name, false) < 0 ||
         gps_region_read(&store, &open->import->region, &open->record, NULL) < 0)
         return false;
-    gps_text_str(&text, "it was exported under gpushare in namespace ");
-    gps_text_str(&text, name);
-    gps_text_str(&text, ", not in this process's: set one GPUSHARE_NAMESPACE for both");
+    gps_text_add(&text,
+                 "it was exported under gpushare in namespace %s, not in this process's: set one "
+                 "GPUSHARE_NAMESPACE for both",
+                 name);
     return true;
 }
 
@@ -136,7 +135,7 @@ static bool find_in_siblings(struct open *open) {
 
 /* One that could have exported: `gpushare audit` only sits in the directory. */
 static bool is_live_other(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_process_self()) &&
+    *(bool *)found = proc->alive && !gps_process_is_self(&proc->header.owner) &&
                      strcmp(proc->header.owner.command, "gpushare") != 0;
     return !*(bool *)found;
 }
@@ -152,13 +151,12 @@ static enum gps_known unknown(struct open *open) {
     if (!gps_membership_store())
         return GPS_KNOWN_NOTHING;
     gps_proc_each(gps_membership_store(), is_live_other, &others);
-    gps_text_str(&text, "the driver's code is ");
-    gps_text_dec(&text, (uint64_t)open->code);
+    gps_text_add(&text, "the driver's code is %lu", (uint64_t)open->code);
     if (!others) {
-        gps_text_str(&text, "; no other process is seen in ");
-        gps_text_str(&text, gps_membership_store()->path);
-        gps_text_str(&text, ": an exporter that runs under gpushare has another /dev/shm, user, "
-                            "GPUSHARE_DIR or GPUSHARE_NAMESPACE, or has ended");
+        gps_text_add(&text,
+                     "; no other process is seen in %s: an exporter that runs under gpushare has "
+                     "another /dev/shm, user, GPUSHARE_DIR or GPUSHARE_NAMESPACE, or has ended",
+                     gps_membership_store()->path);
     }
     return GPS_KNOWN_NOTHING;
 }
@@ -186,13 +184,7 @@ static enum gps_known known_of(struct open *open) {
         return taken_for_own(open);
     if (is_unreachable(open))
         return GPS_KNOWN_UNREACHABLE;
-    return open->recorded ? differing(open) : unknown(open);
-}
-
-static void say_flags(struct open *open) {
-    struct gps_text text = detail_of(open);
-    gps_text_str(&text, "the flags are ");
-    gps_text_dec(&text, open->flags);
+    return open->recorded && !open->late ? differing(open) : unknown(open);
 }
 
 static void report_open(struct open *open) {
@@ -202,8 +194,10 @@ static void report_open(struct open *open) {
     struct gps_report report = gps_report_on(GPS_ASK_OPENED, known);
     if (report.finding == GPS_NO_FINDING)
         return;
-    if (known == GPS_KNOWN_FLAGS)
-        say_flags(open);
+    if (known == GPS_KNOWN_FLAGS) {
+        struct gps_text text = detail_of(open);
+        gps_text_add(&text, "the flags are %u", open->flags);
+    }
     if (known == GPS_KNOWN_OWN)
         import.exporter.owner.pid = 0; /* no other process has a part in it */
     gps_report_about_import(&report, &import);
@@ -219,9 +213,13 @@ static void report_open(struct open *open) {
 static bool take_record(struct open *open, const struct gps_region_record *before) {
     if (before)
         open->record = *before;
-    return (before && gps_record_over(before)) ||
-           (gps_membership_store() && gps_region_read(gps_membership_store(), &open->import->region,
-                                                      &open->record, NULL) == 0);
+    if (before && gps_record_over(before))
+        return true;
+    const bool found =
+        gps_membership_store() &&
+        gps_region_read(gps_membership_store(), &open->import->region, &open->record, NULL) == 0;
+    open->late = found && !before;
+    return found;
 }
 
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,
@@ -251,9 +249,9 @@ static void report_event(enum gps_ask ask, enum gps_known known, const struct gp
 /* It was made for other processes, or is destroyed: then the flags are not what is wrong. */
 static bool is_other_trouble(uint64_t event) {
     struct gps_event known;
-    struct gps_freed gone;
+    struct gps_freed freed;
     return event && (gps_registry_find_event(event, &known) ||
-                     gps_freed_find(GPS_FREED_EVENT, event, &gone));
+                     gps_freed_find(GPS_FREED_EVENT, event, &freed));
 }
 
 void gps_diagnose_share_event(uint64_t event, int code) {
@@ -276,9 +274,7 @@ static bool has_other_shm(void *found, const struct gps_proc *proc) {
     char path[64];
     struct gps_text text = GPS_TEXT(path);
     struct stat here, there;
-    gps_text_str(&text, "/proc/");
-    gps_text_dec(&text, proc->header.owner.pid);
-    gps_text_str(&text, "/root/dev/shm");
+    gps_text_add(&text, "/proc/%u/root/dev/shm", proc->header.owner.pid);
     *(bool *)found = proc->alive && proc->header.owner.pid_ns == gps_process_self()->pid_ns &&
                      stat("/dev/shm", &here) == 0 && stat(path, &there) == 0 &&
                      (here.st_dev != there.st_dev || here.st_ino != there.st_ino);

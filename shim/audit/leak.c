@@ -25,9 +25,7 @@ static struct {
 /* --- the end of the process --- */
 
 static void say_sum(struct gps_text *text, uint64_t count, uint64_t bytes, const char *what) {
-    gps_text_dec(text, count);
-    gps_text_str(text, what);
-    gps_text_str(text, count == 1 ? "" : "s");
+    gps_text_add(text, "%lu%s%s", count, what, count == 1 ? "" : "s");
     if (!bytes)
         return;
     gps_text_str(text, ", ");
@@ -45,10 +43,8 @@ static void report_group(const struct group *group) {
         gps_report_about_import(&report, &group->import);
     say_sum(&text, group->count, group->bytes, " region");
     if (group->known != GPS_KNOWN_EXPORTED) {
-        gps_text_str(&text, "; opened ");
-        gps_text_dec(&text, group->opens);
-        gps_text_str(&text, group->opens == 1 ? " time, closed " : " times, closed ");
-        gps_text_dec(&text, group->closes);
+        gps_text_add(&text, "; opened %lu%s%lu", group->opens,
+                     group->opens == 1 ? " time, closed " : " times, closed ", group->closes);
     }
     report.detail = detail;
     report.count = group->count;

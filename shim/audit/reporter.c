@@ -10,7 +10,6 @@
 #include "process/process.h"
 #include "region_history.h"
 #include "stack/call.h"
-#include "stack/module.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
 #include "util/text.h"
@@ -93,7 +92,7 @@ static void add_deed(struct gps_report *report, const struct gps_region_record *
     static const char *const names[] = {"allocated", "exported", "freed"};
     struct gps_frame *frames = work->priors[report->prior_count];
     const unsigned count = gps_region_history_frames(&work->traces, deed, frames, GPS_STACK_MAX);
-    const bool ours = gps_owner_equal(&origin->owner, gps_process_self());
+    const bool ours = gps_process_is_self(&origin->owner);
     const struct gps_owner *owner = ours ? NULL : &origin->owner;
     struct gps_prior *place = &report->prior[report->prior_count - own];
     if (!count && !time)
@@ -158,8 +157,7 @@ void gps_report_store(int status, const char *what) {
         return;
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
-    gps_text_str(&text, gps_membership_store() ? what : "the directory cannot be used");
-    gps_text_str(&text, ": ");
+    gps_text_add(&text, "%s: ", gps_membership_store() ? what : "the directory cannot be used");
     const char *reason = strerrordesc_np(-status);
     gps_text_str(&text, status == -ENOSPC  ? "too little room is left in the file system"
                         : status == -EPERM ? "it is not ours, or others may use it"

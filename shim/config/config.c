@@ -1,5 +1,5 @@
 /*
- * config.c - finds and reads gpushare.conf and the environment, and lists the options.
+ * config.c - finds and reads gpushare.conf and the environment.
  *
  * Sections and keys arrive one by one from inifile.c. The errors of a key are reported at once,
  * those of a section at its end, and those between sections at the end of the file. Reading
@@ -75,10 +75,16 @@ __attribute__((format(printf, 3, 4))) static void fail(struct session *session, 
         session->fn(session->arg, session->file, line, plain);
 }
 
-static void fail_rule(struct session *session, const struct gps_rule *rule, unsigned line,
-                      const char *what) {
-    const char *blank = rule->name[0] != '\0' ? " " : "";
-    fail(session, line, "[region%s%s] %s", blank, rule->name, what);
+/* In the line of the key with which `what` begins, or else of the section. */
+static void fail_rule(struct session *session, const struct gps_rule *rule, const char *what) {
+    struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
+    unsigned line = rule->line;
+    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
+        const unsigned given = session->given[gps_key_place(key)];
+        if (given && strncmp(what, key->name, strlen(key->name)) == 0)
+            line = given;
+    }
+    fail(session, line, "[region%s%s] %s", rule->name[0] != '\0' ? " " : "", rule->name, what);
 }
 
 /* As much of a value as an error can show. */
@@ -99,7 +105,7 @@ static void fail_value(struct session *session, unsigned line, const struct gps_
          shown(value, cut), wrong, gps_key_one_of(key), key->allowed);
 }
 
-/* "wiat: unknown key, did you mean wait?; a region has ..." */
+/* "wiat: unknown key; a region has ..." */
 static void fail_unknown(struct session *session, unsigned line, enum gps_section section,
                          const char *name) {
     char cut[SHOWN_BYTES + 3], buffer[512];
@@ -114,6 +120,20 @@ static struct gps_rule *current_rule(struct session *session) {
     return &session->config->rules[session->config->rule_count - 1];
 }
 
+static void check_key(struct session *session, const struct gps_rule *rule,
+                      const struct gps_key *key) {
+    const bool given = session->given[gps_key_place(key)];
+    const char *wrong = given ? gps_rule_check_key(rule, key->name) : NULL;
+    char missing[128];
+    struct gps_text text = GPS_TEXT(missing);
+    if (!given && !key->fallback) {
+        gps_text_strs(&text, "has no ", key->name, "; ", gps_key_one_of(key), key->allowed);
+        wrong = missing;
+    }
+    if (wrong)
+        fail_rule(session, rule, wrong);
+}
+
 /* Reports the errors that show only when all keys of a section are known. */
 static void end_section(struct session *session) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
@@ -123,22 +143,11 @@ static void end_section(struct session *session) {
     if (rule->role == GPS_ROLE_MERGE &&
         !session->given[gps_key_place(gps_key_find(GPS_SECTION_REGION, "index"))])
         rule->index_max = UINT64_MAX; /* it takes what fits, not the first */
-    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
-        char missing[128];
-        struct gps_text text = GPS_TEXT(missing);
-        if (key->fallback || session->given[gps_key_place(key)] != 0)
-            continue;
-        gps_text_strs(&text, "has no ", key->name, "; ", gps_key_one_of(key), key->allowed);
-        fail_rule(session, rule, rule->line, missing);
-    }
-    const char *wrong = gps_rule_check(rule);
-    if (!wrong)
-        return;
-    unsigned line = 0; /* of the key with which the phrase begins */
     for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++)
-        if (strncmp(wrong, key->name, strlen(key->name)) == 0)
-            line = session->given[gps_key_place(key)];
-    fail_rule(session, rule, line != 0 ? line : rule->line, wrong);
+        check_key(session, rule, key);
+    const char *wrong = gps_rule_check(rule);
+    if (wrong)
+        fail_rule(session, rule, wrong);
 }
 
 /* Room for one more rule. Too many rules are reported once. */
@@ -179,7 +188,7 @@ static void begin_rule(struct session *session, unsigned line, const char *name)
     text = GPS_TEXT(buffer);
     gps_text_strs(&text, "the name ", wrong,
                   "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
-    fail_rule(session, rule, line, buffer);
+    fail_rule(session, rule, buffer);
 }
 
 /* The NAME of "region NAME"; NULL when the section is not a region's. */
@@ -383,20 +392,4 @@ int gps_config_parse(struct gps_config *config, const char *file, const char *by
         read_text(&session, file, bytes, count);
     }
     return end(&session);
-}
-
-void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg) {
-    struct gps_keys keys = gps_keys_of(GPS_SECTION_OPTIONS);
-    for (size_t i = 0; i < keys.count; i++) {
-        const struct gps_key *key = &keys.first[i];
-        char value[GPS_CONFIG_PATH];
-        struct gps_text text = GPS_TEXT(value);
-        const char *from = "default";
-        if (config->from_environment >> i & 1)
-            from = "environment";
-        else if (config->from_file >> i & 1)
-            from = "file";
-        gps_key_show(key, &config->options, &text);
-        fn(arg, key->name, value, from, key->allowed, key->sentence);
-    }
 }

@@ -127,11 +127,13 @@ bool gps_glob_match(const char *pattern, const char *string);
 bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
                    char name[GPS_NAME_BYTES]);
 
-/* --- listing: the options with their values and origins, for `gpushare doctor` --- */
+/* --- listing: the options with their values and origins, for `gpushare check` --- */
 /* from: "default", "file" or "environment". allowed: for a choice, the list of its values. */
 typedef void gps_option_fn(void *arg, const char *key, const char *value, const char *from,
                            const char *allowed, const char *sentence);
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg);
+/* The keys of a rule with their values, defaults included, as a file would have them. */
+void gps_rule_each_key(const struct gps_rule *rule, void (*fn)(const char *key, const char *value));
 
 /* --- units, shared with the tool --- */
 bool gps_parse_duration(const char *text, uint64_t *nanos);          /* 30s 500ms 2min 1h 0 */

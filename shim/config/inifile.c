@@ -23,8 +23,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "util/text.h"
-
 struct reader {
     const char *at, *end;
     unsigned line;

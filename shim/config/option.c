@@ -35,6 +35,9 @@ static const char *set_choice(const struct gps_key *key, void *field, const char
     const char *wrong = gps_value_choice(text, key->allowed, &place);
     if (!wrong)
         memcpy(field, &place, sizeof(place));
+    else if (strcmp(text, "written") == 0) /* a value of `ready`, once */
+        wrong =
+            "replaced by role = merge, which finds by itself what is uploaded (docs/replicas.md)";
     return wrong;
 }
 
@@ -54,7 +57,7 @@ static const char *set_log(void *field, const char *text) {
     return NULL;
 }
 
-static void show_log(const void *field, struct gps_text *text) {
+static void show_string(const void *field, struct gps_text *text) {
     gps_text_str(text, field);
 }
 
@@ -82,16 +85,27 @@ static const char *set_range(void *field, const char *text) {
     return gps_value_range(text, &rule->size_min, &rule->size_max);
 }
 
+static void show_range(const void *field, struct gps_text *text) {
+    const struct gps_rule *rule = RULE_OF(field, size_min);
+    gps_value_range_text(rule->size_min, rule->size_max, text);
+}
+
 static const char *set_index(void *field, const char *text) {
     struct gps_rule *rule = RULE_OF(field, index_min);
     return gps_value_indices(text, &rule->index_min, &rule->index_max);
 }
 
+static void show_index(const void *field, struct gps_text *text) {
+    const struct gps_rule *rule = RULE_OF(field, index_min);
+    gps_value_indices_text(rule->index_min, rule->index_max, text);
+}
+
+#define KEEPS "owner, users, forever"
 static const char *set_keep(void *field, const char *text) {
     struct gps_rule *rule = RULE_OF(field, keep);
     unsigned place = 0;
     rule->keep_for = 0;
-    if (!gps_value_choice(text, "owner, users, forever", &place)) {
+    if (!gps_value_choice(text, KEEPS, &place)) {
         rule->keep = (enum gps_keep)place;
         return NULL;
     }
@@ -99,6 +113,14 @@ static const char *set_keep(void *field, const char *text) {
     if (!wrong)
         rule->keep = GPS_KEEP_FOR;
     return wrong;
+}
+
+static void show_keep(const void *field, struct gps_text *text) {
+    const struct gps_rule *rule = RULE_OF(field, keep);
+    if (rule->keep == GPS_KEEP_FOR)
+        gps_value_duration_text(rule->keep_for, text);
+    else
+        gps_value_choice_text(rule->keep, KEEPS, text);
 }
 
 static const char *set_device(void *field, const char *text) {
@@ -117,17 +139,27 @@ static const char *set_device(void *field, const char *text) {
     return NULL;
 }
 
+static void show_device(const void *field, struct gps_text *text) {
+    const struct gps_rule *rule = RULE_OF(field, device_kind);
+    char uuid[GPS_UUID_TEXT];
+    gps_format_uuid(rule->device_uuid, uuid);
+    if (rule->device_kind == GPS_DEVICE_ORDINAL)
+        gps_text_dec(text, rule->device_ordinal);
+    else
+        gps_text_str(text, rule->device_kind == GPS_DEVICE_UUID ? uuid : "*");
+}
+
 static const struct gps_key_type CHOICE = {.set = NULL};
 static const struct gps_key_type DURATION = {.parse = gps_value_duration,
                                              .format = gps_value_duration_text};
 static const struct gps_key_type SIZE = {.parse = gps_value_size, .format = gps_value_size_text};
-static const struct gps_key_type LOG = {.set = set_log, .show = show_log};
+static const struct gps_key_type LOG = {.set = set_log, .show = show_string};
 static const struct gps_key_type DEPTH = {.set = set_depth, .show = show_depth};
-static const struct gps_key_type GLOB = {.set = set_glob};
-static const struct gps_key_type RANGE = {.set = set_range};
-static const struct gps_key_type INDEX = {.set = set_index};
-static const struct gps_key_type KEEP = {.set = set_keep};
-static const struct gps_key_type DEVICE = {.set = set_device};
+static const struct gps_key_type GLOB = {.set = set_glob, .show = show_string};
+static const struct gps_key_type RANGE = {.set = set_range, .show = show_range};
+static const struct gps_key_type INDEX = {.set = set_index, .show = show_index};
+static const struct gps_key_type KEEP = {.set = set_keep, .show = show_keep};
+static const struct gps_key_type DEVICE = {.set = set_device, .show = show_device};
 
 /* --- the table --- */
 
@@ -187,8 +219,19 @@ void gps_key_show(const struct gps_key *key, const void *target, struct gps_text
         key->type->format(*(const uint64_t *)field, text);
     else if (key->type->show)
         key->type->show(field, text);
-    else if (key->type == &CHOICE)
+    else
         show_choice(key, field, text);
+}
+
+void gps_rule_each_key(const struct gps_rule *rule,
+                       void (*fn)(const char *key, const char *value)) {
+    struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
+    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
+        char value[GPS_GLOB_BYTES];
+        struct gps_text text = GPS_TEXT(value);
+        gps_key_show(key, rule, &text);
+        fn(key->name, value);
+    }
 }
 
 void gps_keys_default(enum gps_section section, void *target, size_t size) {
@@ -205,51 +248,14 @@ const char *gps_key_one_of(const struct gps_key *key) {
     return key->type == &CHOICE ? "one of " : "";
 }
 
-/* The edit distance: letters to add, drop or change. 99: one of the two is too long to compare. */
-static unsigned distance(const char *a, const char *b) {
-    size_t width = strlen(b);
-    unsigned row[32];
-    if (width >= COUNT(row) || strlen(a) >= COUNT(row))
-        return 99;
-    for (unsigned j = 0; j <= width; j++)
-        row[j] = j;
-    for (unsigned i = 0; a[i] != '\0'; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < width; j++) {
-            unsigned change = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            unsigned step = (row[j] < diagonal ? row[j] : diagonal) + 1;
-            row[j + 1] = change < step ? change : step;
-        }
-    }
-    return row[width];
-}
-
-static const struct gps_key *nearest(struct gps_keys keys, const char *name) {
-    const struct gps_key *best = NULL;
-    unsigned best_distance = 3; /* two slips are close, three are another word */
-    for (size_t i = 0; i < keys.count; i++) {
-        unsigned apart = distance(name, keys.first[i].name);
-        if (apart < best_distance && apart < strlen(keys.first[i].name)) {
-            best = &keys.first[i];
-            best_distance = apart;
-        }
-    }
-    return best;
-}
-
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text) {
     bool is_option = section == GPS_SECTION_OPTIONS;
     struct gps_keys keys = gps_keys_of(section);
-    const struct gps_key *near = nearest(keys, name);
     if (!is_option && strcmp(name, "upload") == 0)
         gps_text_str(text, "upload = once is replaced by role = merge; a rule needs nothing but a "
                            "program and that (docs/replicas.md)");
     else if (gps_key_find(is_option ? GPS_SECTION_REGION : GPS_SECTION_OPTIONS, name) != NULL)
         gps_text_str(text, is_option ? "belongs in a [region NAME]" : "belongs in [gpushare]");
-    else if (near)
-        gps_text_strs(text, "unknown key, did you mean ", near->name, "?");
     else
         gps_text_str(text, "unknown key");
     gps_text_str(text, is_option ? "; [gpushare] has " : "; a region has ");
@@ -262,5 +268,21 @@ void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
     for (const char *at = key->name; *at != '\0'; at++) {
         char upper = (char)(*at >= 'a' && *at <= 'z' ? *at - ('a' - 'A') : *at);
         gps_text_bytes(text, &upper, 1);
+    }
+}
+
+void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg) {
+    struct gps_keys keys = gps_keys_of(GPS_SECTION_OPTIONS);
+    for (size_t i = 0; i < keys.count; i++) {
+        const struct gps_key *key = &keys.first[i];
+        char value[GPS_CONFIG_PATH];
+        struct gps_text text = GPS_TEXT(value);
+        const char *from = "default";
+        if (config->from_environment >> i & 1)
+            from = "environment";
+        else if (config->from_file >> i & 1)
+            from = "file";
+        gps_key_show(key, &config->options, &text);
+        fn(arg, key->name, value, from, key->allowed, key->sentence);
     }
 }

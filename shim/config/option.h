@@ -40,14 +40,14 @@ size_t gps_key_place(const struct gps_key *key);
 /* Sets the key's field of `target`, a struct gps_options or gps_rule. NULL, or a phrase that says
  * what is wrong with the text; the field is then unchanged. */
 const char *gps_key_set(const struct gps_key *key, void *target, const char *text);
-/* The value as it would be written in a file; options only. */
+/* The value as it would be written in a file. */
 void gps_key_show(const struct gps_key *key, const void *target, struct gps_text *text);
 /* Zeroes the target and sets every default. */
 void gps_keys_default(enum gps_section section, void *target, size_t size);
 
 /* What stands before key->allowed in a message: "one of " for a choice, or "". */
 const char *gps_key_one_of(const struct gps_key *key);
-/* Adds the message on an unknown key, with the key of the nearest spelling and all keys. */
+/* Adds the message on an unknown key, with all keys of the section. */
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text);
 /* The environment variable that overrides an option: "GPUSHARE_LOG_FORMAT". */
 void gps_key_variable(const struct gps_key *key, struct gps_text *text);

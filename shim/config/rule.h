@@ -19,6 +19,10 @@ const char *gps_glob_check(const char *pattern);
  * wrong. */
 const char *gps_rule_check(const struct gps_rule *rule);
 
+/* Checks that a key which is given means something in the rule's role. The phrase begins with it.
+ */
+const char *gps_rule_check_key(const struct gps_rule *rule, const char *key);
+
 /* Whether two rules have the same name, role and program, which is an error. Rules that differ in
  * role or program may share a name. */
 bool gps_rule_repeats(const struct gps_rule *a, const struct gps_rule *b);

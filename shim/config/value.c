@@ -130,8 +130,7 @@ void gps_value_size_text(uint64_t bytes, struct gps_text *text) {
         bytes /= 1024;
         unit++;
     }
-    gps_text_dec(text, bytes);
-    gps_text_str(text, units[unit]);
+    gps_text_add(text, "%lu%s", bytes, units[unit]);
 }
 
 /* The kind of values in a range. */
@@ -217,18 +216,33 @@ const char *gps_value_indices(const char *text, uint64_t *min, uint64_t *max) {
     return read_range(text, &indices, min, max);
 }
 
+static void add_number(uint64_t value, struct gps_text *text) {
+    gps_text_dec(text, value);
+}
+
 /* A range without a last is written as one that begins. */
-void gps_value_indices_text(uint64_t min, uint64_t max, struct gps_text *text) {
-    if (min == 0 && max == UINT64_MAX) {
+static void range_text(uint64_t min, uint64_t max, uint64_t least,
+                       void (*format)(uint64_t value, struct gps_text *text),
+                       struct gps_text *text) {
+    const bool open = max == UINT64_MAX && min != max;
+    if (open && min == least) {
         gps_text_str(text, "*");
         return;
     }
-    gps_text_str(text, max == UINT64_MAX && min != max ? ">=" : "");
-    gps_text_dec(text, min);
-    if (max == UINT64_MAX || min == max)
+    gps_text_str(text, open ? ">=" : "");
+    format(min, text);
+    if (open || min == max)
         return;
     gps_text_str(text, "..");
-    gps_text_dec(text, max);
+    format(max, text);
+}
+
+void gps_value_indices_text(uint64_t min, uint64_t max, struct gps_text *text) {
+    range_text(min, max, 0, add_number, text);
+}
+
+void gps_value_range_text(uint64_t min, uint64_t max, struct gps_text *text) {
+    range_text(min, max, 1, gps_value_size_text, text);
 }
 
 const char *gps_value_duration(const char *text, uint64_t *nanos) {
@@ -258,8 +272,7 @@ void gps_value_duration_text(uint64_t nanos, struct gps_text *text) {
     }
     while (nanos % unit->factor != 0)
         unit++; /* ends at ns */
-    gps_text_dec(text, nanos / unit->factor);
-    gps_text_str(text, unit->name);
+    gps_text_add(text, "%lu%s", nanos / unit->factor, unit->name);
 }
 
 /* The word of a list that begins here; *next: the one after it, NULL at the end. */

@@ -23,8 +23,10 @@ const char *gps_value_size(const char *text, uint64_t *bytes);
 /* The shortest text that parses to exactly this: "64MiB", "1000". */
 void gps_value_size_text(uint64_t bytes, struct gps_text *text);
 
-/* "*", "64MiB", ">=1GiB" (<= > <), "1MiB..2MiB", as inclusive bounds with 1 <= min <= max. */
+/* "*", "64MiB", ">=1GiB" (<= > <), "1MiB..2MiB", as inclusive bounds with 1 <= min <= max; and
+ * back. */
 const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max);
+void gps_value_range_text(uint64_t min, uint64_t max, struct gps_text *text);
 
 /* "*", "3", "0..9", ">=4" (<= > <), as inclusive bounds; and back. */
 const char *gps_value_indices(const char *text, uint64_t *min, uint64_t *max);

@@ -42,17 +42,17 @@ struct destroy {
     CUcontext context;
 };
 
-static int end_context(CUcontext context, CUresult result, bool gone) {
-    if (gone)
+static int end_context(CUcontext context, CUresult result, bool destroyed) {
+    if (destroyed)
         gps_kernels_forget((uintptr_t)context);
     return (int)result;
 }
 
-static int destroy_context(void *arg, bool *gone) {
+static int destroy_context(void *arg, bool *destroyed) {
     const struct destroy *destroy = arg;
     const CUresult result = destroy->real(destroy->context);
-    *gone = result == CUDA_SUCCESS;
-    return end_context(destroy->context, result, *gone);
+    *destroyed = result == CUDA_SUCCESS;
+    return end_context(destroy->context, result, *destroyed);
 }
 
 static CUresult destroyed(CUresult (*real)(CUcontext context), CUcontext context) {
@@ -70,11 +70,11 @@ DESTROY(cuCtxDestroy)
 DESTROY(cuCtxDestroy_v2)
 
 /* Old programs count their uses of a context; the last one destroys it. */
-static int detach_context(void *arg, bool *gone) {
+static int detach_context(void *arg, bool *destroyed) {
     const struct destroy *destroy = arg;
     const CUresult result = destroy->real(destroy->context);
-    *gone = result == CUDA_SUCCESS && !gps_driver_has_context(destroy->context);
-    return end_context(destroy->context, result, *gone);
+    *destroyed = result == CUDA_SUCCESS && !gps_driver_has_context(destroy->context);
+    return end_context(destroy->context, result, *destroyed);
 }
 
 CUresult gps_on_cuCtxDetach(CUcontext ctx) {
@@ -93,11 +93,11 @@ struct primary {
     bool reset;
 };
 
-static int end_primary(void *arg, bool *gone) {
+static int end_primary(void *arg, bool *destroyed) {
     const struct primary *primary = arg;
     const CUresult result = primary->real(primary->device);
-    *gone = result == CUDA_SUCCESS && (primary->reset || !gps_driver_primary(primary->device));
-    return end_context(primary->context, result, *gone);
+    *destroyed = result == CUDA_SUCCESS && (primary->reset || !gps_driver_primary(primary->device));
+    return end_context(primary->context, result, *destroyed);
 }
 
 static CUresult ended(CUresult (*real)(CUdevice device), CUdevice device, bool reset) {

@@ -12,6 +12,7 @@
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     uint8_t bytes[GPS_HANDLE_BYTES];
+    (void)gps_memory_reclaim(pointer);
     if (handle && gps_vmm_region_token(pointer, bytes)) {
         memcpy(handle, bytes, sizeof(bytes));
         return CUDA_SUCCESS;

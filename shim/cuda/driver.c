@@ -69,7 +69,7 @@ bool gps_driver_attach_by(const void *address) {
 
 /* --- contexts --- */
 
-/* Asking must not bring one to life, and the pair of retain and release leaves the count as it was.
+/* Asking must not activate one, and the pair of retain and release leaves the count as it was.
  */
 CUcontext gps_driver_primary(CUdevice of) {
     unsigned int flags;

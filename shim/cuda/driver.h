@@ -81,7 +81,7 @@ bool gps_driver_attach(void);
 /* The same when the address lies in a libcuda. */
 bool gps_driver_attach_by(const void *address);
 
-/* The primary context of a device while it is active, else NULL. Never brings one to life. */
+/* The primary context of a device while it is active, else NULL. Never activates one. */
 CUcontext gps_driver_primary(CUdevice device);
 /* Whether a context still exists. */
 bool gps_driver_has_context(CUcontext context);

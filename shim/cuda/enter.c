@@ -13,6 +13,7 @@ static bool attach(void) {
     return attached;
 }
 
-bool gps_enter_first(void) {
+bool gps_enter_slowly(void) {
+    gps_lifecycle_stay();
     return gps_lifecycle_begin(attach);
 }

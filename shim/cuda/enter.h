@@ -5,12 +5,12 @@
 
 #include "process/process.h"
 
-/* The process's first call: attaches to the driver and begins. */
-bool gps_enter_first(void);
+/* The process's first call attaches to the driver and begins. One beside _exit does not return. */
+bool gps_enter_slowly(void);
 
 /* Two loads once the process has begun. */
 static inline bool gps_enter(void) {
     const enum gps_phase phase = gps_process_phase();
     return __builtin_expect(phase == GPS_PHASE_ON, 1) ||
-           (phase == GPS_PHASE_NEW && gps_enter_first());
+           ((phase == GPS_PHASE_NEW || phase == GPS_PHASE_LEAVING) && gps_enter_slowly());
 }

@@ -2,7 +2,6 @@
  * stand beside what they hand out, in cuda_lookup.c. */
 #include "hooks.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "enter.h"
@@ -63,9 +62,9 @@
 
 /* Python's children and many others end with _exit: no handler runs, so this is where the memory
  * that others use is handed over and what we published is removed. */
-#define EXIT(name)                                                                                 \
+#define EXIT(name, last)                                                                           \
     GPS_EXPORTED void name(int status) {                                                           \
-        gps_lifecycle_end();                                                                       \
+        gps_lifecycle_end(last);                                                                   \
         __typeof__(name) *real = (__typeof__(name) *)gps_libc_symbol(#name);                       \
         real(status);                                                                              \
         __builtin_unreachable();                                                                   \

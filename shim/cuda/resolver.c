@@ -28,9 +28,10 @@ void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
 #endif
 
 static const char *const names[] = {
-#define DRIVER(kind, name, parameters, arguments) #name,
-#define RUNTIME(name, parameters, arguments)      #name,
-#define WRITE(name, parameters, arguments, what)  #name,
+#define DRIVER(kind, name, parameters, arguments)  #name,
+#define RUNTIME(name, parameters, arguments)       #name,
+#define WRITE(name, parameters, arguments, what)   #name,
+#define GATED(name, parameters, arguments, stream) #name,
 #include "hooks.def"
 };
 

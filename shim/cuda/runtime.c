@@ -7,10 +7,10 @@
  * us: it defines the name itself, or something it needs does, breadth first as the dynamic linker
  * searches; failing that any loaded object after us. A caller that stands before us is an
  * interposer that forwards: what it defines itself is where the call came from. Found without dlsym
- * (module.h), then kept by return address and name. Libraries come and go, and others come to stand
- * at their place: what is kept holds for one caller's module and one runtime, told by their marks.
- * A tail call (`jmp cudaFree`) hides the module that made it: with several cudarts such a call can
- * reach another one's; see docs in README.
+ * (module.h), then cached by return address and name. Libraries come and go, and others come to
+ * stand at their place: an entry of the cache holds for one caller's module and one runtime, told
+ * by their marks. A tail call (`jmp cudaFree`) hides the module that made it: with several cudarts
+ * such a call can reach another one's; see docs in README.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda_runtime_api.h>
@@ -98,13 +98,13 @@ static void *find(const char *name, const void *site) {
     return search.found;
 }
 
-/* --- what is kept --- */
+/* --- the cache, by call site --- */
 
 static bool is_same(void *arg, const struct gps_module *module) {
     return module->base == ((const struct gps_module *)arg)->base;
 }
 
-static bool is_kept_by_program(void *arg, const struct gps_module *module) {
+static bool is_permanent(void *arg, const struct gps_module *module) {
     if (*module->path)
         return false;
     return is_same(arg, module) || gps_dependencies_each(module, is_same, arg);
@@ -113,8 +113,7 @@ static bool is_kept_by_program(void *arg, const struct gps_module *module) {
 /* The program itself and what it is linked with stay: no look-up is needed to see that they did. */
 static struct gps_module_mark mark_of(uintptr_t address) {
     struct gps_module module;
-    if (gps_module_of((const void *)address, &module) &&
-        gps_module_each(is_kept_by_program, &module))
+    if (gps_module_of((const void *)address, &module) && gps_module_each(is_permanent, &module))
         return (struct gps_module_mark){GPS_MODULE_PERMANENT, 0};
     return gps_module_mark_of((const void *)address);
 }

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #ifdef __x86_64__
 #include <sys/platform/x86.h>
@@ -26,19 +27,21 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-#define WINDOW (4 * GPS_DIGEST_PIECE)
 enum {
     IN_PIECE = GPS_DIGEST_PIECE / GPS_DIGEST_CHUNK,
     PIECES = GPS_DIGEST_MOST / GPS_DIGEST_PIECE,
+    WINDOW_LEAST = 32, /* chunks */
+    WINDOW_MOST = 256,
+    WINDOWS = 16,
 };
 
 struct work {
     struct gps_pool pool;
     const uint8_t *bytes;
-    uint64_t size;
-    struct gps_hash pieces[PIECES];
-    _Atomic uint64_t next; /* offset of a window */
-    _Atomic bool unreadable;
+    const struct gps_hash *expected;
+    uint64_t count, window; /* chunks */
+    _Atomic uint64_t next;
+    _Atomic bool differs;
 };
 
 /* Special mappings (pinned memory of the driver's) are none that it can bring in, and there. ENOMEM
@@ -68,59 +71,48 @@ struct gps_hash gps_digest_chunk(const void *bytes) {
     return plain(bytes, GPS_DIGEST_CHUNK);
 }
 
-static uint64_t sample_of(const struct gps_hash *first, const struct gps_hash *last) {
-    const struct gps_hash both[2] = {*first, *last};
-    return XXH3_64bits(both, sizeof(both));
-}
-
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size) {
     const uint64_t count = size / GPS_DIGEST_PIECE;
     struct gps_hash pieces[PIECES];
     for (uint64_t i = 0; i < count; i++)
         pieces[i] = plain(chunks + i * IN_PIECE, IN_PIECE * sizeof(*chunks));
-    return (struct gps_digest){plain(pieces, count * sizeof(*pieces)),
-                               sample_of(chunks, chunks + count * IN_PIECE - 1)};
+    return (struct gps_digest){plain(pieces, count * sizeof(*pieces)), *chunks};
 }
 
-/* --- of main memory --- */
+/* --- main memory, compared --- */
 
-static void do_piece(struct work *work, uint64_t at) {
-    struct gps_hash chunks[IN_PIECE];
-    for (unsigned i = 0; i < IN_PIECE; i++)
-        chunks[i] = gps_digest_chunk(work->bytes + at + i * GPS_DIGEST_CHUNK);
-    work->pieces[at / GPS_DIGEST_PIECE] = plain(chunks, sizeof(chunks));
+static bool is_equal(const struct work *work, uint64_t at) {
+    const struct gps_hash hash = gps_digest_chunk(work->bytes + at * GPS_DIGEST_CHUNK);
+    return memcmp(&hash, &work->expected[at], sizeof(hash)) == 0;
 }
 
+/* Behind a difference nothing needs a look. */
 static void run(void *arg) {
     struct work *work = arg;
     uint64_t at;
-    while ((at = atomic_fetch_add(&work->next, WINDOW)) < work->size && !work->unreadable) {
-        const uint64_t end = at + WINDOW < work->size ? at + WINDOW : work->size;
-        if (!gps_digest_readable(work->bytes + at, end - at))
-            work->unreadable = true;
-        for (; at < end && !work->unreadable; at += GPS_DIGEST_PIECE)
-            do_piece(work, at);
+    while ((at = atomic_fetch_add(&work->next, work->window)) < work->count && !work->differs) {
+        const uint64_t left = work->count - at;
+        const uint64_t end = at + (left < work->window ? left : work->window);
+        if (!gps_digest_readable(work->bytes + at * GPS_DIGEST_CHUNK,
+                                 (end - at) * GPS_DIGEST_CHUNK))
+            work->differs = true;
+        while (at < end && !work->differs)
+            if (!is_equal(work, at++))
+                work->differs = true;
     }
 }
 
-bool gps_digest_of(const void *bytes, uint64_t size, struct gps_digest *digest) {
-    struct work work = {.bytes = bytes, .size = size};
-    work.pool = (struct gps_pool){.work = run, .arg = &work};
-    gps_pool_call(&work.pool, (size_t)((size - 1) / WINDOW));
-    run(&work);
-    gps_pool_join(&work.pool);
-    if (work.unreadable)
-        return false;
-    digest->hash = plain(work.pieces, size / GPS_DIGEST_PIECE * sizeof(*work.pieces));
-    digest->sample = gps_digest_sample(bytes, size);
-    return true;
+static uint64_t window_of(uint64_t count) {
+    const uint64_t part = count / WINDOWS;
+    return part < WINDOW_LEAST ? WINDOW_LEAST : part > WINDOW_MOST ? WINDOW_MOST : part;
 }
 
-uint64_t gps_digest_sample(const void *bytes, uint64_t size) {
-    const uint8_t *last = (const uint8_t *)bytes + size - GPS_DIGEST_CHUNK;
-    if (!gps_digest_readable(bytes, GPS_DIGEST_CHUNK) ||
-        !gps_digest_readable(last, GPS_DIGEST_CHUNK))
-        return 0;
-    const struct gps_hash ends[2] = {gps_digest_chunk(bytes), gps_digest_chunk(last)};
-    return sample_of(&ends[0], &ends[1]);
+bool gps_digest_compare(const void *bytes, uint64_t count, const struct gps_hash *expected) {
+    struct work work = {
+        .bytes = bytes, .expected = expected, .count = count, .window = window_of(count)};
+    work.pool = (struct gps_pool){.work = run, .arg = &work};
+    gps_pool_call(&work.pool, count ? (count - 1) / work.window : 0);
+    run(&work);
+    gps_pool_join(&work.pool);
+    return !work.differs;
 }

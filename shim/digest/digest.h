@@ -21,15 +21,15 @@ struct gps_hash {
 
 struct gps_digest {
     struct gps_hash hash;
-    uint64_t sample; /* of its first and last chunk alone */
+    struct gps_hash first; /* of its first chunk alone */
 };
 
-/* Of bytes in main memory. False: they cannot be read. */
-bool gps_digest_of(const void *bytes, uint64_t size, struct gps_digest *digest);
-/* Only its sample; 0: they cannot be read. */
-uint64_t gps_digest_sample(const void *bytes, uint64_t size);
-/* Of the hashes of its chunks. */
+/* Of a block, by the hashes of its chunks. */
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size);
+
+/* Whether bytes in main memory have the hashes of so many chunks; false also when they cannot be
+ * read. */
+bool gps_digest_compare(const void *bytes, uint64_t count, const struct gps_hash *expected);
 
 /* Whether bytes can be read, as far as the kernel tells; their pages are then there. */
 bool gps_digest_readable(const void *bytes, uint64_t size);

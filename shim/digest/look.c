@@ -9,22 +9,24 @@
 static struct gps_hash chunks[GPS_DIGEST_CHUNKS];
 static uint8_t left[GPS_DIGEST_PIECE], right[GPS_DIGEST_PIECE];
 
-static int read_digest(uint64_t pointer, uint64_t size, struct gps_digest *digest) {
+static int read_chunks(uint64_t pointer, uint64_t size, struct gps_hash *hashes) {
     for (uint64_t at = 0; at < size; at += GPS_DIGEST_PIECE) {
         const int code = gps_ops->copy_out(left, pointer + at, GPS_DIGEST_PIECE);
         if (code != GPS_OK)
             return code;
         for (uint64_t in = 0; in < GPS_DIGEST_PIECE; in += GPS_DIGEST_CHUNK)
-            chunks[(at + in) / GPS_DIGEST_CHUNK] = gps_digest_chunk(left + in);
+            *hashes++ = gps_digest_chunk(left + in);
     }
-    *digest = gps_digest_combine(chunks, size);
     return GPS_OK;
 }
 
+int gps_look_chunks(uint64_t pointer, uint64_t size, struct gps_hash *hashes) {
+    const int code = gps_ops->digest(pointer, size, &hashes->low);
+    return code == GPS_NOT_SUPPORTED ? read_chunks(pointer, size, hashes) : code;
+}
+
 int gps_look_digest(uint64_t pointer, uint64_t size, struct gps_digest *digest) {
-    const int code = gps_ops->digest(pointer, size, &chunks[0].low);
-    if (code == GPS_NOT_SUPPORTED)
-        return read_digest(pointer, size, digest);
+    const int code = gps_look_chunks(pointer, size, chunks);
     if (code == GPS_OK)
         *digest = gps_digest_combine(chunks, size);
     return code;

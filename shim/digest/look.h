@@ -9,5 +9,7 @@
 
 #include "digest.h"
 
+/* The hashes of all its chunks. */
+int gps_look_chunks(uint64_t pointer, uint64_t size, struct gps_hash *hashes);
 int gps_look_digest(uint64_t pointer, uint64_t size, struct gps_digest *digest);
 int gps_look_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal);

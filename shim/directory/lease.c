@@ -4,10 +4,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "file.h"
 #include "util/clock.h"
 #include "util/high_descriptor.h"
 #include "util/procfs.h"
@@ -166,10 +164,14 @@ void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner
     gps_file_path(store, "procs", name, path);
 }
 
-void gps_lease_drop(struct gps_lease *lease) {
+void gps_lease_withdraw(const struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
     gps_lease_path(lease->store, &lease->self, path);
     unlink(path);
+}
+
+void gps_lease_drop(struct gps_lease *lease) {
+    gps_lease_withdraw(lease);
     release(lease);
 }
 

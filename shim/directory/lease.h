@@ -45,7 +45,10 @@ void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
                    struct gps_lease *lease);
 
-/* At a clean end of the process: removes the file, then drops the lock. */
+/* At the end of the process: removes the file. Other threads may still write to it; the kernel
+ * drops the lock. */
+void gps_lease_withdraw(const struct gps_lease *lease);
+/* The same for a process that goes on without a lease. */
 void gps_lease_drop(struct gps_lease *lease);
 
 /* In a forked child: drops the inherited descriptors without touching the parent's file or lock.

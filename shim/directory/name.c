@@ -1,6 +1,4 @@
-/*
- * name.c - the links in names/; see name.h, and ownership.h for how orphaned links are removed.
- */
+/* name.c - see name.h. */
 #include "name.h"
 
 #include <errno.h>

@@ -134,7 +134,7 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     int users = gps_users_of(sweep->store, &id, NULL, NULL, 0);
     note(sweep, users);
     if (users > 0)
-        sweep->counts->kept++;
+        sweep->counts->in_use++;
     else if (users == 0 && remove_if_orphan(sweep, name, gps_region_ownership)) {
         sweep->counts->regions++;
         if (!sweep->dry_run)

@@ -10,7 +10,7 @@ struct gps_gc_counts {
     unsigned regions; /* removed records: invalid ones, and those of dead owners without users */
     unsigned names;   /* removed names: of dead owners, and of missing regions */
     unsigned temps;   /* removed temporary files of dead writers, and a dead keeper's files */
-    unsigned kept;    /* regions of dead owners that a live process has open */
+    unsigned in_use;  /* regions of dead owners that a live process has open */
 };
 
 /* Removes the files of dead processes. It never touches files that a live process owns or has open,

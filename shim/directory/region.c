@@ -1,6 +1,4 @@
-/*
- * region.c - the records in regions/; see region.h.
- */
+/* region.c - see region.h. */
 #include "region.h"
 
 #include <errno.h>
@@ -8,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
 #include "lease.h"
 #include "ownership.h"
 #include "util/clock.h"
@@ -248,16 +245,24 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     return access(path, F_OK) == 0;
 }
 
+/* The path is that of the record, and is again in the end. */
+static void remove_beside(char path[GPS_FILE_PATH]) {
+    char *end = path + strlen(path);
+    memcpy(end, GPS_TAKEN_SUFFIX, sizeof(GPS_TAKEN_SUFFIX));
+    unlink(path);
+    *end = '\0';
+}
+
 void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
-    unlink(path);
+    gps_region_path(store, id, "", path);
+    remove_beside(path);
 }
 
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
-    gps_region_remove_beside(store, id);
     gps_region_path(store, id, "", path);
+    remove_beside(path);
     return unlink(path) == 0 ? 0 : -errno;
 }
 

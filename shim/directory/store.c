@@ -89,6 +89,5 @@ int gps_store_init(struct gps_store *store, const char *root, const char *name_s
 
 void gps_store_default_root(char *path, size_t size) {
     struct gps_text out = gps_text_on(path, size);
-    gps_text_str(&out, "/dev/shm/gpushare-");
-    gps_text_dec(&out, geteuid());
+    gps_text_add(&out, "/dev/shm/gpushare-%u", geteuid());
 }

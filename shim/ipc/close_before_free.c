@@ -76,23 +76,26 @@ static struct gps_export *find(uint64_t address) {
 
 /* While the driver frees a region, its address may be another's already or not yet: only the end of
  * that free tells. */
-static bool find_settled(uint64_t address, uint64_t *base) {
+static enum gps_deferral find_waiting(uint64_t address, uint64_t *base) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     pthread_mutex_lock(&state.lock);
     const struct gps_export *region;
     while ((region = find(address)) && region->freeing)
         pthread_cond_wait(&state.freed, &state.lock);
-    const bool found = region && !region->leaving;
-    if (found)
+    enum gps_deferral found = GPS_NOT_DEFERRED;
+    if (region) {
         *base = region->pointer;
+        found = region->leaving ? GPS_LEAVING : GPS_DEFERRED;
+    }
     pthread_mutex_unlock(&state.lock);
     gps_scope_end(&scope);
     return found;
 }
 
-bool gps_deferred_has(uint64_t address, uint64_t *base) {
-    return atomic_load_explicit(&state.count, memory_order_relaxed) && find_settled(address, base);
+enum gps_deferral gps_deferred_find(uint64_t address, uint64_t *base) {
+    return atomic_load_explicit(&state.count, memory_order_relaxed) ? find_waiting(address, base)
+                                                                    : GPS_NOT_DEFERRED;
 }
 
 void gps_deferred_freed(uint64_t pointer) {
@@ -107,12 +110,13 @@ static bool any_left(void) {
     return atomic_load(&state.count);
 }
 
-/* When the next hand-over ends; UINT64_MAX: none is open. */
+/* When the next hand-over ends; UINT64_MAX: none is open. What others are busy with is theirs. */
 static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
     pthread_mutex_lock(&state.lock);
     for (const struct gps_export *region = state.list; region; region = region->next)
-        if (region->final && !region->claimed && !region->held && region->until < end)
+        if (!region->busy && region->final && !region->claimed && !region->held &&
+            region->until < end)
             end = region->until;
     pthread_mutex_unlock(&state.lock);
     return end;
@@ -303,8 +307,7 @@ static void wait_for_importers(const struct gps_export *region, uint64_t nanos) 
     gps_watch_close(&watch);
 }
 
-/* While this thread waits or synchronises, a second free by another must find the region somewhere.
- */
+/* While this thread waits or synchronises, another one's free must find the region somewhere. */
 static struct gps_answer ask_and_wait(struct gps_export *region) {
     struct gps_answer answer = ask_about(region, false);
     const bool puts_off = answer.verdict != GPS_FORWARD && answer.verdict != GPS_DENY;
@@ -358,9 +361,7 @@ static int free_now(const struct gps_alloc *alloc, enum gps_state was,
     return code;
 }
 
-/* From now on the region is the reaper's. Should its thread not start, the next deferral tries
- * again.
- */
+/* From now on the region is the reaper's. Should that not start, the next deferral tries again. */
 static void defer(struct gps_export *region, bool result) {
     if (result)
         gps_export_make_final(region);

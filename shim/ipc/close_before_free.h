@@ -3,9 +3,9 @@
  *
  * Owns the regions that wait for that: freed by the program while other processes hold them, final
  * results (ready = free) on their way to a first importer, and what a process or context leaves
- * behind. A waiting region stays in the list until its memory is gone, so a second free of it never
- * reaches the driver. A background thread, the reaper, starts with the first one and frees in the
- * driver what is no longer held.
+ * behind. A waiting region stays in the list until its memory is freed, so a second free of it
+ * never reaches the driver. A background thread, the reaper, starts with the first one and frees in
+ * the driver what is no longer held.
  *
  * A thread works on waiting regions in passes: it takes them, which makes them its own ("busy"),
  * with `held` and `claimed` as the directory says now; it puts each one back or removes it; and it
@@ -29,9 +29,14 @@ struct gps_release {
  * program. Needs no scope. */
 int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release release);
 
-/* Whether an address lies in memory that the program has freed and that is still allocated, and
- * where that begins. Waits while the driver frees it. Needs no scope. */
-bool gps_deferred_has(uint64_t address, uint64_t *base);
+/* Whether an address lies in memory that waits here, and where that begins. Waits while the driver
+ * frees it. Needs no scope. */
+enum gps_deferral {
+    GPS_NOT_DEFERRED,
+    GPS_DEFERRED, /* the program has freed it, and it is still allocated */
+    GPS_LEAVING,  /* the program has not: it goes with the process or the context */
+};
+enum gps_deferral gps_deferred_find(uint64_t address, uint64_t *base);
 /* The device is out of memory: frees what can be freed. True when it is worth another try. Needs no
  * scope. */
 bool gps_deferred_relieve(void);

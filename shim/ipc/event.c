@@ -20,7 +20,7 @@ static struct gps_event made(uint64_t address) {
     return event;
 }
 
-static void end_holding(const struct gps_event *event) {
+static void end_reference(const struct gps_event *event) {
     struct gps_scope scope;
     if (event->slot == GPS_NO_SLOT)
         return;
@@ -34,7 +34,7 @@ static void forget(uint64_t event) {
     struct gps_event stale;
     gps_freed_forget(GPS_FREED_EVENT, event);
     if (gps_registry_take_event(event, &stale))
-        end_holding(&stale);
+        end_reference(&stale);
 }
 
 void gps_event_created(uint64_t address, bool interprocess) {
@@ -46,7 +46,7 @@ void gps_event_created(uint64_t address, bool interprocess) {
 }
 
 void gps_event_purge(uint64_t context, uint32_t epoch) {
-    gps_registry_purge_events(context, epoch, end_holding);
+    gps_registry_purge_events(context, epoch, end_reference);
 }
 
 void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -77,7 +77,7 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
     gps_report_reference(gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0));
     if (!gps_registry_add_event(&opened))
-        end_holding(&opened); /* its end will not be seen */
+        end_reference(&opened); /* its end will not be seen */
     gps_scope_end(&scope);
 }
 
@@ -89,11 +89,11 @@ static int users_of(const struct gps_event *event, struct gps_party *users) {
                : 0;
 }
 
-static void report_again(enum gps_finding finding, uint64_t event, const struct gps_freed *gone) {
+static void report_again(enum gps_finding finding, uint64_t event, const struct gps_freed *freed) {
     struct gps_report report = gps_report_new(finding);
     report.pointer = event;
-    gps_report_prior(&report, "created", gone->born);
-    gps_report_prior(&report, "destroyed", gone->ended);
+    gps_report_prior(&report, "created", freed->born);
+    gps_report_prior(&report, "destroyed", freed->ended);
     gps_report_send(&report);
 }
 
@@ -107,14 +107,14 @@ static void report_held(const struct gps_event *event, const struct gps_party *u
 }
 
 /* The report comes first: the driver may not return. */
-static int destroy_again(uint64_t event, struct gps_freed gone, gps_event_fn *destroy) {
+static int destroy_again(uint64_t event, struct gps_freed freed, gps_event_fn *destroy) {
     const struct gps_question question = {.ask = GPS_ASK_DESTROY,
                                           .known = GPS_KNOWN_FREED,
                                           .mode = gps_process_config()->options.mode};
     const struct gps_answer answer = gps_policy(&question);
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    report_again(answer.finding, event, &gone);
+    report_again(answer.finding, event, &freed);
     gps_scope_end(&scope);
     return answer.verdict == GPS_DENY ? answer.code : destroy(event);
 }
@@ -140,11 +140,11 @@ static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) 
 
 int gps_event_destroy(uint64_t event, gps_event_fn *destroy) {
     struct gps_event known = {.trace = GPS_NO_TRACE};
-    struct gps_freed gone;
+    struct gps_freed freed;
     if (!event)
         return destroy(event);
-    if (gps_freed_find(GPS_FREED_EVENT, event, &gone))
-        return destroy_again(event, gone, destroy);
+    if (gps_freed_find(GPS_FREED_EVENT, event, &freed))
+        return destroy_again(event, freed, destroy);
     const bool shared = gps_registry_take_event(event, &known);
     gps_freed_note(GPS_FREED_EVENT, event,
                    (struct gps_freed){.born = known.trace, .ended = gps_trace_kept()});

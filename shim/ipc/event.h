@@ -14,7 +14,7 @@ void gps_event_created(uint64_t event, bool interprocess);
 void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]);
 void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]);
 
-/* A context is gone, with every event made in it before the epoch. */
+/* A context is destroyed, with every event made in it before the epoch. */
 void gps_event_purge(uint64_t context, uint32_t epoch);
 
 /* The program destroys an event with the driver's `destroy`. Returns the code for the program. */

@@ -15,24 +15,17 @@
 #include "process/process.h"
 #include "process/scope.h"
 #include "registry/freed_history.h"
+#include "registry/tombstones.h"
 #include "stack/trace.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
-enum { TOMBSTONES = 1024, BLOCK = 2 << 20 /* the driver's */ };
-
-/* The driver can give an equal handle again, so an id alone does not tell a tombstone. */
-struct tombstone {
-    struct gps_id id;
-    uint64_t generation;
-};
+enum { BLOCK = 2 << 20 /* the driver's */ };
 
 static struct {
     pthread_mutex_t publishing; /* a record appears, or a tombstone goes: both go by the id */
-    struct tombstone tombstones[TOMBSTONES]; /* a ring: the oldest is replaced */
-    unsigned tombstone_count, next_tombstone;
     _Atomic uint64_t generation;
     _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
 } state = {.publishing = PTHREAD_MUTEX_INITIALIZER};
@@ -83,6 +76,8 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
+    if (region->published) /* with an equal handle: the record is no tombstone any more */
+        gps_tombstones_take(&region->record.id);
     gps_region_history_publish(region, GPS_NO_TRACE);
     return region->published;
 }
@@ -107,14 +102,10 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     return true;
 }
 
-/* A handle lives again, and has no record: it must not be taken for a stale one. Without a look at
- * the record, for which there may be no descriptor. With the lock. */
+/* A handle lives again, and has no record: it must not be taken for a stale one. With the lock. */
 static void revive(const struct gps_id *id) {
-    for (unsigned i = 0; i < state.tombstone_count; i++)
-        if (gps_id_equal(&state.tombstones[i].id, id)) {
-            gps_region_remove(gps_membership_store(), id);
-            state.tombstones[i] = (struct tombstone){.generation = 0};
-        }
+    if (gps_tombstones_take(id))
+        gps_region_remove(gps_membership_store(), id);
 }
 
 /* First exports one at a time: of two threads that export one pointer, the second finds it done. */
@@ -152,10 +143,8 @@ static void note(const struct gps_alloc *alloc, uint64_t pointer, enum gps_known
 static void note_interior(const struct gps_alloc *alloc, uint64_t pointer) {
     char detail[128];
     struct gps_text text = GPS_TEXT(detail);
-    gps_text_str(&text, "the pointer lies ");
-    gps_text_dec(&text, pointer - alloc->pointer);
-    gps_text_str(&text, " bytes behind the beginning of the allocation, ");
-    gps_text_hex(&text, alloc->pointer);
+    gps_text_add(&text, "the pointer lies %lu bytes behind the beginning of the allocation, 0x%lx",
+                 pointer - alloc->pointer, alloc->pointer);
     note(alloc, pointer, GPS_KNOWN_INTERIOR, detail);
 }
 
@@ -169,11 +158,10 @@ static void note_neighbours(const struct gps_alloc *alloc) {
             : 0;
     if (!count)
         return;
-    gps_text_dec(&text, count);
-    gps_text_str(&text, count == 1 ? " other allocation lies in it: " : " others lie in it; one: ");
+    gps_text_add(&text, "%u%s", count,
+                 count == 1 ? " other allocation lies in it: " : " others lie in it; one: ");
     gps_text_size(&text, other.size);
-    gps_text_str(&text, " at ");
-    gps_text_hex(&text, other.pointer);
+    gps_text_add(&text, " at 0x%lx", other.pointer);
     note(alloc, alloc->pointer, GPS_KNOWN_BLOCK, detail);
 }
 
@@ -233,11 +221,11 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     return true;
 }
 
-static void describe_kept(struct gps_export *region, uint64_t extent, const struct gps_rule *rule,
-                          const char *name) {
+static void describe_vmm(struct gps_export *region, uint64_t extent, const struct gps_rule *rule,
+                         const char *name) {
     struct gps_region_record *record = &region->record;
     region->rule = rule;
-    region->kept = true;
+    region->vmm = true;
     region->device = -1;
     if (gps_ops->device(&region->device) == GPS_OK)
         gps_ops->uuid(region->device, record->device);
@@ -259,7 +247,7 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
         free(region);
         return "there is no memory for its record";
     }
-    describe_kept(region, extent, rule, name);
+    describe_vmm(region, extent, rule, name);
     const int status = gps_vmm_region_publish(region);
     if (status < 0) {
         forget(alloc);
@@ -306,29 +294,19 @@ void gps_export_rename(struct gps_export *region) {
         gps_name_point(gps_membership_store(), region->record.name, &region->record.id);
 }
 
-/* Removes the record if it still is this tombstone's: with an equal handle a live region may have
- * come in its place. With the lock. */
-static void remove_tombstone(const struct tombstone *tombstone) {
-    struct gps_region_record record;
-    if (gps_region_read(gps_membership_store(), &tombstone->id, &record, NULL) == 0 &&
-        record.generation == tombstone->generation)
-        gps_region_remove(gps_membership_store(), &tombstone->id);
-}
-
+/* The record stays for a while, and that of the oldest goes. */
 static void bury(const struct gps_export *region) {
+    struct gps_id oldest;
+    if (!region->published)
+        return;
     pthread_mutex_lock(&state.publishing);
-    struct tombstone *place = &state.tombstones[state.next_tombstone];
-    if (state.tombstone_count == TOMBSTONES)
-        remove_tombstone(place);
-    else
-        state.tombstone_count++;
-    *place = (struct tombstone){region->record.id, region->record.generation};
-    state.next_tombstone = (state.next_tombstone + 1) % TOMBSTONES;
+    if (gps_tombstones_add(&region->record.id, &oldest))
+        gps_region_remove(gps_membership_store(), &oldest);
     pthread_mutex_unlock(&state.publishing);
 }
 
 void gps_export_end(struct gps_export *region) {
-    if (region->kept) {
+    if (region->vmm) {
         if (region->pointer)
             gps_mapping_close(region->pointer);
         gps_vmm_region_end(region);
@@ -349,9 +327,10 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
 }
 
 void gps_export_remove_tombstones(void) {
-    for (unsigned i = 0; i < state.tombstone_count; i++)
-        remove_tombstone(&state.tombstones[i]);
-    state.tombstone_count = state.next_tombstone = 0;
+    for (unsigned i = 0; i < GPS_TOMBSTONES; i++)
+        if (gps_tombstones_at(i))
+            gps_region_remove(gps_membership_store(), gps_tombstones_at(i));
+    gps_tombstones_reset();
 }
 
 int gps_export_free_vmm(const struct gps_alloc *alloc) {

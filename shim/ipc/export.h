@@ -40,7 +40,7 @@ bool gps_export_make_final(struct gps_export *region);
 /* New importers no longer find it by its name; and they do again. */
 void gps_export_unname(struct gps_export *region);
 void gps_export_rename(struct gps_export *region);
-/* The memory is gone: tombstone, name, object. */
+/* The memory is freed: a tombstone stays, name and object go. */
 void gps_export_end(struct gps_export *region);
 /* At the end of the process: removes the record, or leaves it for those who may still ask. */
 void gps_export_leave(struct gps_export *region, bool keep_record);

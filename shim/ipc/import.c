@@ -48,7 +48,7 @@ static void take_record(struct gps_opening *opening) {
         (struct gps_party){*gps_record_creator(&opening->record), opening->record.created};
     opening->import.generation = opening->record.generation;
     opening->import.size = opening->record.requested;
-    opening->import.kept = opening->record.backing == GPS_BACKING_VMM;
+    opening->import.vmm = opening->record.backing == GPS_BACKING_VMM;
     memcpy(opening->import.name, opening->record.name, GPS_NAME_BYTES);
 }
 
@@ -70,7 +70,7 @@ static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
  */
 static bool is_stale(const struct gps_opening *opening) {
     return gps_record_over(&opening->record) && opening->import.context &&
-           !gps_owner_equal(&opening->record.owner, gps_process_self());
+           !gps_process_is_self(&opening->record.owner);
 }
 
 /* Written intent, then read state: never the other way round. */
@@ -175,7 +175,7 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
 
 /* It could not be recorded. */
 static void undo_open(const struct gps_import *import) {
-    if (import->kept) {
+    if (import->vmm) {
         gps_mapping_close(import->pointer);
         gps_vmm_region_released(&import->region);
     } else {
@@ -197,8 +197,8 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
         return -1;
     }
     import->size = size;
-    int code = import->kept ? gps_vmm_region_open(&opening.record, size, &import->pointer)
-                            : gps_ops->open_handle(import->handle, &import->pointer);
+    int code = import->vmm ? gps_vmm_region_open(&opening.record, size, &import->pointer)
+                           : gps_ops->open_handle(import->handle, &import->pointer);
     if (code == GPS_OK) {
         note_opened(import);
         code = gps_registry_open(import, GPS_VIA_RULE);
@@ -221,7 +221,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 
 /* --- tokens: what the driver does with a handle, done here --- */
 
-static int open_kept(struct gps_opening *opening, uint64_t *pointer) {
+static int open_vmm(struct gps_opening *opening, uint64_t *pointer) {
     struct gps_import *import = &opening->import;
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
@@ -250,9 +250,9 @@ int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *poin
         *pointer = opening->import.pointer;
         return GPS_OK;
     }
-    if (!opening->recorded || !opening->import.kept)
+    if (!opening->recorded || !opening->import.vmm)
         return GPS_INVALID_VALUE;
-    return open_kept(opening, pointer);
+    return open_vmm(opening, pointer);
 }
 
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
@@ -271,7 +271,7 @@ static void clear_last(const struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     let_go(import->slot);
-    if (import->kept)
+    if (import->vmm)
         gps_vmm_region_released(&import->region);
     gps_scope_end(&scope);
 }
@@ -282,7 +282,7 @@ static bool is_closed(int code) {
 }
 
 /* The driver counts what it opened; a mapping of ours ends with the last close. */
-static int close_kept(const struct gps_import *import) {
+static int close_vmm(const struct gps_import *import) {
     struct gps_scope scope;
     uint64_t current = 0;
     if (import->count)
@@ -310,7 +310,7 @@ static void note_closed(const struct gps_import *import, bool with_context) {
 static int close_open(struct gps_import *import, enum gps_slot_via via, gps_close_fn *close) {
     if (import->count == 0)
         note_closed(import, false);
-    const int code = import->kept ? close_kept(import) : close(import->pointer);
+    const int code = import->vmm ? close_vmm(import) : close(import->pointer);
     if (!is_closed(code)) {
         gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
         gps_registry_unclose(import, via);
@@ -377,7 +377,7 @@ struct purge {
 
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
-    if (import->kept) {
+    if (import->vmm) {
         gps_mapping_close(import->pointer); /* it would outlive its context */
         gps_vmm_region_released(&import->region);
     }

@@ -41,7 +41,7 @@ typedef int gps_close_fn(uint64_t pointer);
 int gps_import_close(uint64_t pointer, gps_close_fn *close);
 int gps_import_free(const struct gps_alloc *alloc);
 
-/* A context is gone, with every import opened in it before the epoch; fn (which may be NULL) gets
- * each. */
+/* A context is destroyed, with every import opened in it before the epoch; fn (which may be NULL)
+ * gets each. */
 void gps_import_purge(uint64_t context, uint32_t epoch,
                       void (*fn)(void *arg, const struct gps_import *import), void *arg);

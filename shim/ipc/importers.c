@@ -23,7 +23,7 @@ bool gps_importers_any(const struct gps_export *region) {
 
 static bool mark_held(void *arg, const struct gps_proc *proc) {
     const struct scan *scan = arg;
-    if (!proc->alive || gps_owner_equal(&proc->header.owner, gps_process_self()))
+    if (!proc->alive || gps_process_is_self(&proc->header.owner))
         return true;
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_id *id = &proc->slots[i].region;

@@ -40,7 +40,7 @@ static void bring(void *arg, struct gps_alloc *alloc) {
 
 /* The keeper has the memory: other processes lose nothing by the end of its creator. */
 static bool outlives_us(const struct gps_export *region) {
-    return region->kept && region->record.keep != GPS_KEEP_OWNER;
+    return region->vmm && region->record.keep != GPS_KEEP_OWNER;
 }
 
 /* --- waiting for importers --- */
@@ -155,7 +155,7 @@ void gps_teardown_unpublish(bool last) {
 
 /* --- the end of a context --- */
 
-/* The driver refused to destroy the context: what was brought here lives on. */
+/* What was brought here lives on: the driver refused to destroy the context, say. */
 static void return_to_registry(struct gps_export *region) {
     const struct gps_alloc alloc = {.pointer = region->pointer,
                                     .size = region->record.requested,
@@ -170,8 +170,31 @@ static void return_to_registry(struct gps_export *region) {
     gps_registry_add(&alloc);
 }
 
-static void finish(struct gps_export *region, bool gone, struct gps_reset *reset) {
-    if (gone) {
+struct reclaim {
+    uint64_t base;
+    bool done;
+};
+
+static bool reclaim(void *arg, struct gps_export *region) {
+    struct reclaim *wanted = arg;
+    const bool found = region->leaving && !region->final && region->pointer == wanted->base;
+    if (found)
+        return_to_registry(region);
+    wanted->done |= found;
+    return found;
+}
+
+bool gps_teardown_reclaim(uint64_t base) {
+    struct reclaim wanted = {.base = base};
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_deferred_each(0, GPS_VERY_PATIENT, reclaim, &wanted);
+    gps_scope_end(&scope);
+    return wanted.done;
+}
+
+static void finish(struct gps_export *region, bool destroyed, struct gps_reset *reset) {
+    if (destroyed) {
         gps_deferred_remove(region);
         if (region->leaving && !region->final && !outlives_us(region))
             gps_leak_reset_export(reset, region);
@@ -205,21 +228,21 @@ static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg) {
     struct gps_scope scope;
     struct gps_reset reset = {.context = context};
-    bool gone = false;
+    bool destroyed = false;
     gps_scope_begin(&scope);
     if (wait)
         hand_over(context);
     struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();
-    const int code = destroy(arg, &gone);
+    const int code = destroy(arg, &destroyed);
     gps_scope_begin(&scope);
     for (; region; region = next) {
         next = region->work;
-        finish(region, gone, &reset);
+        finish(region, destroyed, &reset);
     }
     gps_deferred_done();
-    if (gone)
+    if (destroyed)
         purge(context, epoch, &reset);
     gps_scope_end(&scope);
     return code;

@@ -12,13 +12,17 @@
 /* The process ends, and the driver still works. */
 void gps_teardown_exit(void);
 
+/* Other threads go on meanwhile, and one uses what was to leave at `base`: it is in the registry as
+ * before. False: it is a result, which is handed over. Needs no scope. */
+bool gps_teardown_reclaim(uint64_t base);
+
 /* The very end: removes our records, but for those that others may still ask about, unless this is
  * the last process. */
 void gps_teardown_unpublish(bool last);
 
 /* A context ends, with all that was allocated and opened in it. `destroy` is the driver's call, and
- * tells whether the context is gone. `wait`: results are handed over and importers waited for
+ * tells whether the context is destroyed. `wait`: results are handed over and importers waited for
  * before it, as at exit; not where the call may well leave the context to others. Returns the code
  * for the program. Needs no scope. */
-typedef int gps_destroy_fn(void *arg, bool *gone);
+typedef int gps_destroy_fn(void *arg, bool *destroyed);
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg);

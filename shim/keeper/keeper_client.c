@@ -87,19 +87,8 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
     if (*at < 0)
         return *at;
     out = GPS_TEXT(address->sun_path);
-    gps_text_str(&out, "/proc/self/fd/");
-    gps_text_dec(&out, (uint64_t)*at);
-    gps_text_str(&out, "/" GPS_KEEPER_SOCKET);
+    gps_text_add(&out, "/proc/self/fd/%lu%s", (uint64_t)*at, "/" GPS_KEEPER_SOCKET);
     return 0;
-}
-
-/* The keeper must run as this user. */
-static int check_peer(int fd) {
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
-        return -errno;
-    return peer.uid == geteuid() ? 0 : -EPERM;
 }
 
 static int dial(const struct sockaddr_un *address) {
@@ -110,7 +99,7 @@ static int dial(const struct sockaddr_un *address) {
     do
         status = connect(fd, (const struct sockaddr *)address, sizeof(*address));
     while (status != 0 && errno == EINTR);
-    status = status != 0 ? -errno : check_peer(fd);
+    status = status != 0 ? -errno : gps_passing_is_ours(fd) ? 0 : -EPERM;
     if (status == 0)
         return fd;
     close(fd);

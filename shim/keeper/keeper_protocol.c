@@ -1,6 +1,4 @@
-/*
- * keeper_protocol.c - seals and checks requests and replies; see keeper_protocol.h.
- */
+/* keeper_protocol.c - see keeper_protocol.h. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

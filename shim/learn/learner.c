@@ -131,7 +131,7 @@ static bool look(const struct gps_area *area, unsigned index, struct gps_hash *h
     const struct gps_block *block = &area->blocks[index];
     const uint64_t from = area->pointer + block->at, size = gps_lesson_bytes(area, block);
     const uint64_t whole = size / GPS_DIGEST_PIECE * GPS_DIGEST_PIECE;
-    struct gps_digest digest = {.sample = 0};
+    struct gps_digest digest = {0};
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, area->context);
     if (code == GPS_OK && whole)

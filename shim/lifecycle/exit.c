@@ -12,9 +12,9 @@
 #include "process/scope.h"
 #include "stack/call.h"
 #include "stack/stack.h"
-#include "vmm/vmm_region.h"
 
 static struct { bool registered; /* atexit handlers survive fork, so once is enough */ } state;
+static __thread bool ends; /* this thread is in _exit */
 
 /* A signal handler that ends the process may have interrupted a wrapper of ours, locks and all. */
 static bool is_interrupted(void) {
@@ -30,13 +30,18 @@ static bool in_crash_handler(void) {
 
 /* --- before the driver's teardown --- */
 
-static void on_exit_handler(void) {
-    if (gps_process_phase() != GPS_PHASE_ON || is_interrupted() || !gps_process_begin_exit())
-        return;
+static void settle(void) {
     struct gps_scope scope;
+    if (!gps_process_begin_exit())
+        return;
     gps_scope_begin(&scope);
     gps_teardown_exit();
     gps_scope_end(&scope);
+}
+
+static void on_exit_handler(void) {
+    if (gps_process_phase() == GPS_PHASE_ON && !is_interrupted())
+        settle();
 }
 
 void gps_lifecycle_driver_ready(void) {
@@ -60,16 +65,18 @@ static void unpublish(void) {
         gps_leak_report_end();
 }
 
-__attribute__((destructor)) static void on_unload(void) {
-    if (gps_process_phase() != GPS_PHASE_ON || is_interrupted())
-        return;
+static void withdraw(void) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    if (gps_process_set_phase(GPS_PHASE_ENDED) == GPS_PHASE_ON) {
-        unpublish();
-        gps_log_summary();
-    }
+    unpublish();
+    gps_log_summary();
     gps_scope_end(&scope);
+}
+
+__attribute__((destructor)) static void on_unload(void) {
+    if (gps_process_phase() == GPS_PHASE_ON && !is_interrupted() &&
+        gps_process_set_phase(GPS_PHASE_ENDED) == GPS_PHASE_ON)
+        withdraw();
 }
 
 /* A child made by vfork borrows this memory: its _exit is not the end of this process. */
@@ -79,10 +86,22 @@ static bool is_borrowed(void) {
 
 /* In a signal handler nothing is done at all: the thread that it interrupted may hold any lock,
  * malloc's and the driver's too. */
-void gps_lifecycle_end(void) {
+void gps_lifecycle_end(bool last) {
+    const enum gps_phase next = last ? GPS_PHASE_LEAVING : GPS_PHASE_ENDED;
     if (gps_process_phase() != GPS_PHASE_ON || is_interrupted() || is_borrowed() ||
         in_crash_handler() || gps_stack_in_handler())
         return;
-    on_exit_handler();
-    on_unload();
+    ends = true;
+    if (!last)
+        settle();
+    if (gps_process_set_phase(next) != GPS_PHASE_ON)
+        return;
+    if (last)
+        settle();
+    withdraw();
+}
+
+void gps_lifecycle_stay(void) {
+    while (gps_process_phase() == GPS_PHASE_LEAVING && !ends)
+        pause();
 }

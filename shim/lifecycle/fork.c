@@ -29,6 +29,7 @@
 #include "registry/freed_history.h"
 #include "registry/registry.h"
 #include "registry/table_memory.h"
+#include "registry/tombstones.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
 #include "util/high_descriptor.h"
@@ -52,6 +53,7 @@
     FORGETS(imports, gps_registry_reset_imports)                                                   \
     FORGETS(events, gps_registry_reset_events)                                                     \
     FORGETS(freed_history, gps_freed_reset)                                                        \
+    FORGETS(tombstones, gps_tombstones_reset)                                                      \
     FORGETS(reporter, gps_report_reset)                                                            \
     FORGETS(leak, gps_leak_reset)                                                                  \
     FORGETS(parked_descriptors, gps_parked_reset)                                                  \

@@ -26,8 +26,12 @@ void gps_lifecycle_driver_ready(void);
  * one that had initialised the driver. */
 void gps_lifecycle_not_initialized(void);
 
-/* Both parts of the end, once; for the hooks of _exit and its like. */
-void gps_lifecycle_end(void);
+/* Both parts of the end, once; for the hooks of _exit and its like. `last`: nothing of the
+ * program's runs afterwards, so that no call that another thread begins meanwhile comes back: what
+ * it asks about may be withdrawn already. */
+void gps_lifecycle_end(bool last);
+/* Such a call: returns in another phase of the process only. */
+void gps_lifecycle_stay(void);
 
 /* --- between the files of this room --- */
 

@@ -32,12 +32,7 @@ static void note_config_error(void *arg, const char *file, unsigned line, const 
     if (first->count++)
         return;
     struct gps_text text = GPS_TEXT(first->text);
-    gps_text_str(&text, file);
-    if (line) {
-        gps_text_str(&text, ":");
-        gps_text_dec(&text, line);
-    }
-    gps_text_str(&text, ": ");
+    gps_text_add(&text, line ? "%s:%u: " : "%s: ", file, line);
     gps_text_str(&text, message);
 }
 
@@ -45,9 +40,7 @@ static void report_config(struct first_error *error) {
     if (error->count > 1) {
         const size_t length = strlen(error->text);
         struct gps_text text = gps_text_on(error->text + length, sizeof(error->text) - length);
-        gps_text_str(&text, " (and ");
-        gps_text_dec(&text, error->count - 1);
-        gps_text_str(&text, " more)");
+        gps_text_add(&text, " (and %u more)", error->count - 1);
     }
     struct gps_report report = gps_report_new(GPS_CONFIG_ERROR);
     report.detail = error->count ? error->text : "out of memory";

@@ -1,6 +1,4 @@
-/*
- * finding.c - looks findings up in the catalogue of gpushare/finding.h.
- */
+/* finding.c - looks findings up in the catalogue of gpushare/finding.h. */
 #include <stddef.h>
 
 #include "log.h"

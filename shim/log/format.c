@@ -1,6 +1,4 @@
-/*
- * format.c - shortens a report until its line fits; see format.h.
- */
+/* format.c - see format.h. */
 #include "format.h"
 
 #include <string.h>

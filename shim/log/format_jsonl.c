@@ -1,6 +1,4 @@
-/*
- * format_jsonl.c - formats a report as one line of JSON, by docs/log.schema.json. See format.h.
- */
+/* format_jsonl.c - formats a report as one line of JSON, by docs/log.schema.json. See format.h. */
 #include "directory/record.h"
 #include "format.h"
 

@@ -1,6 +1,4 @@
-/*
- * sink.c - writes a finished line to stderr or to the log file; see sink.h.
- */
+/* sink.c - see sink.h. */
 #include "sink.h"
 
 #include <errno.h>

@@ -41,15 +41,34 @@ void gps_merge_no_longer_empty(void) {
     count_empty(-1);
 }
 
+int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
+    const int code = gps_block_own(area, block);
+    if (code != GPS_OK)
+        return code;
+    gps_merge_no_longer_empty();
+    gps_shared_release(&block->id, block->slot, false);
+    free(block->chunks);
+    block->chunks = NULL;
+    return GPS_OK;
+}
+
+static int back(const struct gps_area *area, struct gps_block *block) {
+    if (block->state == GPS_BLOCK_LIKELY)
+        return gps_merge_own(area, block);
+    if (block->state != GPS_BLOCK_EMPTY)
+        return GPS_OK;
+    const int code = gps_block_back(area, block);
+    if (code == GPS_OK)
+        gps_merge_no_longer_empty();
+    return code;
+}
+
 static int back_area(struct gps_area *area) {
     int code = gps_ops->enter(area->context);
     if (code != GPS_OK)
         return code;
     for (unsigned i = 0; code == GPS_OK && i < area->count; i++)
-        if (area->blocks[i].state == GPS_BLOCK_EMPTY) {
-            code = gps_block_back(area, &area->blocks[i]);
-            count_empty(code == GPS_OK ? -1 : 0);
-        }
+        code = back(area, &area->blocks[i]);
     gps_ops->leave();
     return code;
 }
@@ -58,12 +77,14 @@ int gps_merge_back_all(void) {
     struct gps_scope scope;
     int code = GPS_OK;
     gps_scope_enter(&scope, 0);
+    gps_swap_lock();
     gps_area_lock();
     for (struct gps_area *area = gps_area_next(NULL); area && code == GPS_OK && empty;
          area = gps_area_next(area))
         if (area->lazy)
             code = back_area(area);
     gps_area_unlock();
+    gps_swap_unlock();
     gps_scope_end(&scope);
     return code;
 }
@@ -150,19 +171,20 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
 /* --- its end --- */
 
 /* With both locks: its memory goes. */
+static void end_block(struct gps_area *area, struct gps_block *block) {
+    const uint8_t state = block->state;
+    if (state == GPS_BLOCK_EMPTY || state == GPS_BLOCK_LIKELY)
+        gps_merge_no_longer_empty();
+    gps_block_drop(area, block);
+    if (state == GPS_BLOCK_MERGED || state == GPS_BLOCK_LIKELY)
+        gps_shared_release(&block->id, block->slot, block->owned);
+    free(block->chunks);
+}
+
 static void end(struct gps_area *area) {
-    unsigned still_empty = 0;
-    for (unsigned i = 0; i < area->count; i++)
-        still_empty += area->blocks[i].state == GPS_BLOCK_EMPTY;
-    count_empty(-(int64_t)still_empty);
     gps_area_remove(area);
-    for (unsigned i = 0; i < area->count; i++) {
-        struct gps_block *block = &area->blocks[i];
-        const bool merged = block->state == GPS_BLOCK_MERGED;
-        gps_block_drop(area, block);
-        if (merged)
-            gps_shared_release(&block->id, block->slot, block->owned);
-    }
+    for (unsigned i = 0; i < area->count; i++)
+        end_block(area, &area->blocks[i]);
     gps_ops->unreserve(area->pointer, area->extent);
 }
 

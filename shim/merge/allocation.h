@@ -34,8 +34,10 @@ bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size);
 /* Gives memory to all blocks that have none yet, in all areas: work that may touch them begins.
  * Needs no scope. */
 int gps_merge_back_all(void);
-/* A block has got memory. With the lock of area.h. */
+/* A block has got memory, or is equal to a shared one all over. With the lock of area.h. */
 void gps_merge_no_longer_empty(void);
+/* A LIKELY block becomes private. With the lock, and gps_swap_lock. */
+int gps_merge_own(const struct gps_area *area, struct gps_block *block);
 
 /* The program lets the current context's device reach the memory of `device`. Inside a gps_scope.
  */

@@ -124,6 +124,15 @@ void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t siz
     *end = at;
 }
 
+uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *block, uint64_t address,
+                       uint64_t size) {
+    const uint64_t start = area->pointer + block->at, part = block->size / 64;
+    const uint64_t begin = address > start ? address - start : 0;
+    const uint64_t behind = address + size - start;
+    const uint64_t end = behind < block->size ? behind : block->size;
+    return (~UINT64_C(0) >> (63 - (end - 1) / part)) & (~UINT64_C(0) << begin / part);
+}
+
 void gps_area_reset(void) {
     memset((void *)&state, 0, sizeof(state)); /* the parent's arrays are lost, not freed: locks */
 }

@@ -26,23 +26,25 @@ enum gps_block_state {
     GPS_BLOCK_PRIVATE, /* memory of its own, written as the program likes */
     GPS_BLOCK_FROZEN,  /* its own memory, read-only: about to be merged */
     GPS_BLOCK_MERGED,  /* read-only; other processes may have it mapped, too */
+    GPS_BLOCK_LIKELY,  /* EMPTY, but mapped to a shared block that is equal as far as copies go */
 };
 
 struct gps_block {
     uint64_t at, size; /* in its area */
     uint64_t memory;   /* the driver's handle; not if EMPTY */
     struct gps_hash hash;
-    uint64_t hashed;  /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
-    uint64_t written; /* when a call of the program last wrote it */
-    uint64_t looked;  /* when its bytes were last looked at */
-    uint64_t swapped; /* MERGED, FROZEN: since when */
-    uint64_t filled;  /* a bit a 64th that copies from the host have touched */
-    uint32_t writers; /* calls under way that write it */
-    unsigned slot;    /* MERGED, FROZEN: the open reference */
-    struct gps_id id; /* likewise: the shared block */
-    uint8_t state;    /* enum gps_block_state */
-    bool fixed;       /* never merged: a graph writes it, or a mistake was made with it */
-    bool owned;       /* MERGED: the memory was created here */
+    uint64_t hashed;         /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
+    uint64_t written;        /* when a call of the program last wrote it */
+    uint64_t looked;         /* when its bytes were last looked at */
+    uint64_t swapped;        /* MERGED, FROZEN: since when */
+    uint64_t filled;         /* a bit a 64th that copies from the host have touched */
+    uint32_t writers;        /* calls under way that write it */
+    unsigned slot;           /* MERGED, FROZEN: the open reference */
+    struct gps_id id;        /* likewise: the shared block */
+    struct gps_hash *chunks; /* of the shared block, while copies are compared with it; or NULL */
+    uint8_t state;           /* enum gps_block_state */
+    bool fixed;              /* never merged: a graph writes it, or a mistake was made with it */
+    bool owned;              /* MERGED: the memory was created here */
 };
 
 struct gps_area {
@@ -80,5 +82,9 @@ bool gps_area_near(uint64_t address, uint64_t size);
 /* The blocks that a range of the area touches: from *first up to, not including, *end. */
 void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t size, unsigned *first,
                      unsigned *end);
+
+/* The bits of `filled` that a range of the area touches in a block. */
+uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *block, uint64_t address,
+                       uint64_t size);
 
 void gps_area_reset(void); /* in a forked child */

@@ -42,7 +42,7 @@ int gps_block_back(const struct gps_area *area, struct gps_block *block) {
 }
 
 int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
-    return fill(area, block, memory, GPS_BLOCK_MERGED);
+    return fill(area, block, memory, GPS_BLOCK_LIKELY);
 }
 
 static int protect(const struct gps_area *area, struct gps_block *block,
@@ -118,6 +118,19 @@ int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint
     gps_ops->block_release(block->memory);
     block->memory = memory;
     return GPS_OK;
+}
+
+int gps_block_own(const struct gps_area *area, struct gps_block *block) {
+    uint64_t memory;
+    int code = gps_block_copy(area, block, &memory);
+    if (code != GPS_OK)
+        return code;
+    code = gps_block_replace(area, block, memory, true);
+    if (code == GPS_OK)
+        block->state = GPS_BLOCK_PRIVATE;
+    else
+        gps_ops->block_release(memory);
+    return code;
 }
 
 void gps_block_drop(const struct gps_area *area, struct gps_block *block) {

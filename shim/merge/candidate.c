@@ -34,7 +34,7 @@ bool gps_candidate_look(struct gps_candidate *candidate) {
     if (code == GPS_ILLEGAL_ADDRESS)
         gps_mistake_happened();
     candidate->key.hash = digest.hash;
-    candidate->key.sample = digest.sample;
+    candidate->key.first = digest.first;
     return code == GPS_OK;
 }
 
@@ -88,7 +88,7 @@ static bool begin_offer(const struct gps_candidate *candidate, int *descriptor) 
     return begun;
 }
 
-/* A block of which another process was quicker stays frozen: it is compared next time. */
+/* One that could not be offered stays frozen: another process was quicker, or it is tried again. */
 static void end_offer(const struct gps_candidate *candidate, int status) {
     gps_area_lock();
     struct gps_area *area = gps_area_by_serial(candidate->serial);
@@ -99,8 +99,6 @@ static void end_offer(const struct gps_candidate *candidate, int status) {
         block->slot = candidate->slot;
     else if (still)
         block->state = GPS_BLOCK_FROZEN;
-    if (still && status != 0 && status != -EEXIST)
-        gps_block_thaw(area, block);
     gps_area_unlock();
     if (!still && status == 0)
         gps_shared_release(&candidate->id, candidate->slot, true);
@@ -123,8 +121,8 @@ bool gps_candidate_settle(struct gps_candidate *candidate) {
     int descriptor;
     bool equal = false;
     if (gps_scope_enter(&scope, candidate->context) == GPS_OK) {
-        const int status =
-            gps_shared_get(&candidate->key, &candidate->id, &descriptor, &candidate->slot);
+        candidate->id = gps_shared_id(&candidate->key);
+        const int status = gps_shared_get(&candidate->id, &descriptor, &candidate->slot);
         if (status == -ENOENT)
             offer(candidate);
         if (status == 0) {

@@ -1,19 +1,21 @@
 /* load.c - see load.h. */
 #include "load.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "allocation.h"
 #include "block.h"
+#include "digest/look.h"
 #include "gate/streams.h"
 #include "merger.h"
-#include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
+#include "swap.h"
 #include "unmerge.h"
 
-#define BACKLOG (UINT64_C(256) << 20)
+#define RUN     (UINT64_C(256) << 20)
+#define BACKLOG (UINT64_C(1) << 30) /* copied and perhaps not yet merged: then it is */
 
 /* What of the copy goes into one block. */
 struct piece {
@@ -21,9 +23,8 @@ struct piece {
     const uint8_t *from;
     uint64_t serial, context;
     unsigned index;
+    uint64_t at;   /* in the block */
     uint8_t state; /* of the block, as it was */
-    bool whole;    /* it covers the block */
-    struct gps_id id;
     struct gps_shared_key key;
 };
 
@@ -38,136 +39,222 @@ static bool is_lazy(uint64_t address) {
     return lazy;
 }
 
-/* What is smaller covers no block. */
 bool gps_load_takes(const struct gps_write *write) {
     return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->rows <= 1 &&
-           write->size >= GPS_MERGE_SMALL && gps_area_near(write->to, write->size) &&
-           is_lazy(write->to) && gps_ops->pageable(write->from) &&
-           !gps_ops->capturing(write->stream);
+           write->size && gps_area_near(write->to, write->size) && is_lazy(write->to) &&
+           gps_ops->pageable(write->from) && !gps_ops->capturing(write->stream);
 }
 
-/* The part of the copy that begins at `to`; 0: it is no area's any more. */
-static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *piece) {
+static void describe(const struct gps_write *write, const struct gps_area *area, uint64_t to,
+                     struct piece *piece) {
     const uint64_t left = write->to + write->size - to;
     unsigned first, end;
+    gps_area_blocks(area, to, 1, &first, &end);
+    const struct gps_block *block = &area->blocks[first];
+    const uint64_t at = to - area->pointer - block->at;
+    *piece = (struct piece){.to = to,
+                            .size = left < block->size - at ? left : block->size - at,
+                            .stream = write->stream,
+                            .from = (const uint8_t *)write->from + (to - write->to),
+                            .serial = area->serial,
+                            .context = area->context,
+                            .index = first,
+                            .at = at,
+                            .state = block->state,
+                            .key.size = block->size};
+    memcpy(piece->key.uuid, area->uuid, GPS_UUID_BYTES);
+}
+
+/* The part of the copy that begins at `to`. Its size; 0: it is no area's any more. */
+static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *piece) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
     gps_area_lock();
     const struct gps_area *area = gps_area_at(to);
-    if (area) {
-        gps_area_blocks(area, to, 1, &first, &end);
-        const struct gps_block *block = &area->blocks[first];
-        const uint64_t in = to - area->pointer - block->at;
-        const uint64_t size = left < block->size - in ? left : block->size - in;
-        *piece = (struct piece){.to = to,
-                                .size = size,
-                                .stream = write->stream,
-                                .from = (const uint8_t *)write->from + (to - write->to),
-                                .serial = area->serial,
-                                .context = area->context,
-                                .index = first,
-                                .state = block->state,
-                                .whole = size == block->size,
-                                .id = block->id,
-                                .key.size = block->size};
-        memcpy(piece->key.uuid, area->uuid, GPS_UUID_BYTES);
-    }
+    if (area)
+        describe(write, area, to, piece);
     gps_area_unlock();
+    gps_scope_end(&scope);
     return area ? piece->size : 0;
 }
 
-/* --- a block that is there already --- */
+/* With the lock. */
+static struct gps_block *block_of(const struct piece *piece, struct gps_area **area) {
+    *area = gps_area_by_serial(piece->serial);
+    return *area ? &(*area)->blocks[piece->index] : NULL;
+}
+
+/* --- a shared block that begins like the piece --- */
 
 static bool adopt(const struct piece *piece, const struct gps_id *id, unsigned slot,
                   uint64_t memory) {
-    bool adopted = false;
+    struct gps_area *area;
     gps_area_lock();
-    struct gps_area *area = gps_area_by_serial(piece->serial);
-    struct gps_block *block = area ? &area->blocks[piece->index] : NULL;
-    if (block && block->state == GPS_BLOCK_EMPTY &&
-        gps_block_adopt(area, block, memory) == GPS_OK) {
-        gps_merge_no_longer_empty();
+    struct gps_block *block = block_of(piece, &area);
+    const bool adopted =
+        block && block->state == GPS_BLOCK_EMPTY && gps_block_adopt(area, block, memory) == GPS_OK;
+    if (adopted) {
         block->owned = false;
         block->id = *id;
         block->slot = slot;
-        block->filled = ~UINT64_C(0);
-        adopted = true;
     }
     gps_area_unlock();
     return adopted;
 }
 
-static bool map_shared(const struct piece *piece) {
-    struct gps_id id;
+static void map_shared(const struct piece *piece, const struct gps_id *id) {
     int descriptor;
     unsigned slot;
     uint64_t memory = 0;
-    if (gps_shared_get(&piece->key, &id, &descriptor, &slot) < 0)
-        return false;
+    if (gps_shared_get(id, &descriptor, &slot) < 0)
+        return;
     const bool mapped =
-        gps_ops->block_import(descriptor, &memory) == GPS_OK && adopt(piece, &id, slot, memory);
+        gps_ops->block_import(descriptor, &memory) == GPS_OK && adopt(piece, id, slot, memory);
     close(descriptor);
     if (mapped) {
-        gps_shared_commit(&id, slot, false, piece->to);
-        return true;
+        gps_shared_commit(id, slot, false, piece->to);
+        return;
     }
     if (memory)
         gps_ops->block_release(memory);
-    gps_shared_release(&id, slot, false);
-    return false;
+    gps_shared_release(id, slot, false);
+}
+
+static void look_for_shared(struct piece *piece) {
+    struct gps_id id;
+    if (piece->state != GPS_BLOCK_EMPTY || piece->at || piece->size < GPS_DIGEST_CHUNK ||
+        !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
+        return;
+    piece->key.first = gps_digest_chunk(piece->from);
+    if (gps_shared_find(&piece->key, &id))
+        map_shared(piece, &id);
+}
+
+/* --- comparing: with gps_swap_lock, so that the block stays what it is --- */
+
+static const struct gps_hash *chunks_of(struct gps_block *block, uint64_t pointer) {
+    const uint64_t count = block->size / GPS_DIGEST_CHUNK;
+    if (block->chunks)
+        return block->chunks;
+    struct gps_hash *chunks = malloc(count * sizeof(*chunks));
+    if (chunks && gps_look_chunks(pointer, block->size, chunks) == GPS_OK)
+        return block->chunks = chunks;
+    free(chunks);
+    return NULL;
+}
+
+/* What covers no chunk is read back. */
+static bool is_same(const struct piece *piece, uint64_t at, uint64_t size) {
+    static uint8_t there[GPS_DIGEST_CHUNK]; /* one at a time */
+    const uint8_t *here = piece->from + (at - piece->at);
+    if (!size)
+        return true;
+    return gps_digest_readable(here, size) &&
+           gps_ops->copy_out(there, piece->to + (at - piece->at), size) == GPS_OK &&
+           memcmp(there, here, size) == 0;
+}
+
+static bool is_equal(const struct piece *piece, const struct gps_hash *chunks) {
+    const uint64_t end = piece->at + piece->size;
+    const uint64_t first = (piece->at + GPS_DIGEST_CHUNK - 1) / GPS_DIGEST_CHUNK;
+    const uint64_t last = end / GPS_DIGEST_CHUNK;
+    if (first >= last) {
+        const uint64_t edge = first * GPS_DIGEST_CHUNK < end ? first * GPS_DIGEST_CHUNK : end;
+        return is_same(piece, piece->at, edge - piece->at) && is_same(piece, edge, end - edge);
+    }
+    const uint64_t from = first * GPS_DIGEST_CHUNK, to = last * GPS_DIGEST_CHUNK;
+    return is_same(piece, piece->at, from - piece->at) && is_same(piece, to, end - to) &&
+           gps_digest_compare(piece->from + (from - piece->at), last - first, chunks + first);
+}
+
+/* When copies have brought all of it, the block is merged. */
+static void note_equal(const struct piece *piece) {
+    struct gps_area *area;
+    gps_area_lock();
+    struct gps_block *block = block_of(piece, &area);
+    block->filled |= gps_area_bits(area, block, piece->to, piece->size);
+    if (block->state == GPS_BLOCK_LIKELY && !~block->filled) {
+        block->state = GPS_BLOCK_MERGED;
+        gps_merge_no_longer_empty();
+        free(block->chunks);
+        block->chunks = NULL;
+    }
+    gps_area_unlock();
+}
+
+static bool compare(const struct piece *piece) {
+    struct gps_area *area;
+    gps_area_lock();
+    struct gps_block *block = block_of(piece, &area);
+    const bool shared =
+        block && (block->state == GPS_BLOCK_LIKELY || block->state == GPS_BLOCK_MERGED);
+    gps_area_unlock();
+    const struct gps_hash *chunks = shared ? chunks_of(block, piece->to - piece->at) : NULL;
+    if (!chunks || !is_equal(piece, chunks))
+        return false;
+    note_equal(piece);
+    return true;
 }
 
 static bool is_there(struct piece *piece) {
-    struct gps_digest digest;
-    if (!piece->whole || (piece->state != GPS_BLOCK_EMPTY && piece->state != GPS_BLOCK_MERGED) ||
-        !(piece->key.sample = gps_digest_sample(piece->from, piece->size)) ||
-        !gps_shared_probable(&piece->key) || !gps_digest_of(piece->from, piece->size, &digest))
-        return false;
-    piece->key.hash = digest.hash;
-    const struct gps_id id = gps_shared_id(&piece->key);
-    if (piece->state == GPS_BLOCK_MERGED)
-        return gps_id_equal(&id, &piece->id);
-    return map_shared(piece);
+    look_for_shared(piece);
+    gps_swap_lock();
+    const bool there = compare(piece);
+    gps_swap_unlock();
+    return there;
 }
 
 /* --- the copy --- */
 
-static int copy(const struct piece *piece) {
+/* What is to be copied goes together, as far as it lies together. */
+struct run {
+    uint64_t to, size, stream;
+    const uint8_t *from;
+    uint64_t backlog; /* copied since the merger was last waited for */
+};
+
+static int copy(const struct run *run) {
     struct gps_gate_pass pass;
-    int code = gps_unmerge_begin(piece->to, piece->size, true, false);
+    int code = gps_unmerge_begin(run->to, run->size, true, false);
     if (code != GPS_OK)
         return code;
     gps_gate_enter(&pass);
-    gps_streams_note(pass.slot, piece->stream);
-    code = gps_ops->upload(piece->to, piece->from, piece->size, piece->stream);
+    gps_streams_note(pass.slot, run->stream);
+    code = gps_ops->upload(run->to, run->from, run->size, run->stream);
     gps_gate_leave(&pass);
-    gps_unmerge_end(piece->to, piece->size);
+    gps_unmerge_end(run->to, run->size);
     return code;
 }
 
-/* Inside a scope but for the copy itself, which the program's signals may interrupt. */
-static int load_piece(struct piece *piece, uint64_t *backlog) {
-    struct gps_scope scope;
-    int code = gps_scope_enter(&scope, piece->context);
-    const bool there = code == GPS_OK && is_there(piece);
-    gps_scope_end(&scope);
-    if (there || code != GPS_OK)
-        return code;
-    code = copy(piece);
-    *backlog += piece->size;
-    if (*backlog >= BACKLOG && code == GPS_OK) {
-        gps_scope_enter(&scope, 0);
-        gps_merger_run(piece->serial);
-        gps_scope_end(&scope);
-        *backlog = 0;
+static int flush(struct run *run, uint64_t serial) {
+    if (!run->size)
+        return GPS_OK;
+    const int code = copy(run);
+    run->backlog += run->size;
+    run->size = 0;
+    if (run->backlog >= BACKLOG) {
+        gps_merger_run(serial);
+        run->backlog = 0;
+    } else {
+        gps_merger_wake();
     }
     return code;
 }
 
-static uint64_t next_piece(const struct gps_write *write, uint64_t to, struct piece *piece) {
+/* Inside a scope but for the copy itself, which the program's signals may interrupt. */
+static int load_piece(struct piece *piece, struct run *run) {
     struct gps_scope scope;
-    gps_scope_begin(&scope);
-    const uint64_t size = cut(write, to, piece);
+    int code = gps_scope_enter(&scope, piece->context);
+    const bool there = code == GPS_OK && is_there(piece);
     gps_scope_end(&scope);
-    return size;
+    if (code != GPS_OK || there)
+        return code == GPS_OK ? flush(run, piece->serial) : code;
+    if (!run->size) {
+        run->to = piece->to;
+        run->from = piece->from;
+    }
+    run->size += piece->size;
+    return run->size >= RUN ? flush(run, piece->serial) : GPS_OK;
 }
 
 /* While a graph is captured the legacy stream has nothing to do. */
@@ -178,14 +265,13 @@ static int wait_for(uint64_t stream) {
 
 /* A synchronous copy waits for what its stream has to do, whether it is made or not. */
 int gps_load(const struct gps_write *write) {
-    struct piece piece;
-    uint64_t backlog = 0, size;
+    struct piece piece = {.serial = 0};
+    struct run run = {.stream = write->stream};
+    uint64_t size;
     int code = write->ordered ? GPS_OK : wait_for(write->stream);
     for (uint64_t at = 0; code == GPS_OK && at < write->size; at += size) {
-        size = next_piece(write, write->to + at, &piece);
-        code = size ? load_piece(&piece, &backlog) : GPS_INVALID_VALUE;
+        size = cut(write, write->to + at, &piece);
+        code = size ? load_piece(&piece, &run) : GPS_INVALID_VALUE;
     }
-    if (code == GPS_OK)
-        gps_merger_wake();
-    return code;
+    return code == GPS_OK ? flush(&run, piece.serial) : code;
 }

@@ -15,6 +15,7 @@
 #include "keeper/keeper_client.h"
 #include "keeper_watch.h"
 #include "process/driver_ops.h"
+#include "process/membership.h"
 #include "process/scope.h"
 #include "process/thread.h"
 #include "swap.h"
@@ -250,7 +251,7 @@ static bool take_turn(uint64_t only) {
     bool any = false;
     gps_scope_enter(&scope, 0);
     pthread_mutex_lock(&state.turn);
-    if (!state.stop && !gps_keeper_is_silent()) {
+    if (!state.stop && !gps_keeper_is_silent() && gps_membership_join() == 0) {
         any = freeze_quiet(only);
         any |= settle_frozen(only);
     }

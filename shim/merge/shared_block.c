@@ -47,28 +47,29 @@ static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES
     gps_text_str(&text, ".");
     gps_text_dec(&text, key->size >> 20);
     gps_text_str(&text, ".");
-    gps_text_hex(&text, key->sample);
+    gps_text_hex(&text, key->first.low);
 }
 
 static bool is_asked(void) {
     return !gps_keeper_is_silent() && gps_clock_monotonic() >= atomic_load(&again);
 }
 
-bool gps_shared_probable(const struct gps_shared_key *key) {
+bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
     struct gps_name_target target;
     char name[GPS_NAME_BYTES];
     if (!gps_membership_store() || !is_asked())
         return false;
     make_name(key, name);
-    return gps_name_resolve(gps_membership_store(), name, &target) == 0 &&
-           target.kind == GPS_NAME_REGION;
+    const bool found = gps_name_resolve(gps_membership_store(), name, &target) == 0 &&
+                       target.kind == GPS_NAME_REGION;
+    if (found)
+        *id = target.region;
+    return found;
 }
 
-int gps_shared_get(const struct gps_shared_key *key, struct gps_id *id, int *descriptor,
-                   unsigned *slot) {
+int gps_shared_get(const struct gps_id *id, int *descriptor, unsigned *slot) {
     struct gps_region_record record;
     int status = is_asked() ? gps_membership_join() : -ETIMEDOUT;
-    *id = gps_shared_id(key);
     if (status == 0)
         status = gps_region_read(gps_membership_store(), id, &record, NULL);
     if (status == 0)

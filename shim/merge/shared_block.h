@@ -3,8 +3,8 @@
  * bytes.
  *
  * Its handle is made of GPU, size and hash, so every process that has such bytes knows its id, and
- * finds its record with one open. Its name tells the hashes of its first and last chunk, by which a
- * copy that is about to be made can be told from one that is there without a hash of all of it.
+ * finds its record with one open. Its name tells the hash of its first chunk, by which the first
+ * bytes of a copy find a block that they are likely to belong to.
  * Creator and importers have a slot each, as for any region of the keeper's (vmm/vmm_region.h);
  * `keep` says how long it stays without them.
  *
@@ -19,17 +19,16 @@ struct gps_shared_key {
     uint8_t uuid[GPS_UUID_BYTES];
     uint64_t size;
     struct gps_hash hash;
-    uint64_t sample; /* of its first and last chunk */
+    struct gps_hash first; /* of its first chunk */
 };
 
 struct gps_id gps_shared_id(const struct gps_shared_key *key);
 
-/* Whether the keeper has a block that begins and ends as the sample says. */
-bool gps_shared_probable(const struct gps_shared_key *key);
-/* A descriptor of the block's memory, the caller's, after a slot was published: -ENOENT: there is
+/* A block of this GPU and size that begins like this. False: there is none. */
+bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id);
+/* A descriptor of the block's memory, the caller's, after a slot was published. -ENOENT: there is
  * no such block. */
-int gps_shared_get(const struct gps_shared_key *key, struct gps_id *id, int *descriptor,
-                   unsigned *slot);
+int gps_shared_get(const struct gps_id *id, int *descriptor, unsigned *slot);
 /* The block is mapped: the slot says where. */
 void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address);
 /* Gives memory that is never written again. -EEXIST: another process was faster. */

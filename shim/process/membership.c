@@ -13,7 +13,7 @@
 enum { UNTRIED, JOINED, ENDED, FAILED };
 
 static struct {
-    _Atomic int stage;
+    _Atomic int phase;
     int status;     /* of the last attempt */
     uint64_t again; /* when FAILED: not before this */
     struct gps_store store;
@@ -33,14 +33,14 @@ static int take_lease(void) {
 }
 
 int gps_membership_join(void) {
-    if (atomic_load(&state.stage) == JOINED)
+    if (atomic_load(&state.phase) == JOINED)
         return 0;
     gps_process_lock();
-    const int stage = atomic_load(&state.stage);
-    if (stage == UNTRIED || (stage == FAILED && gps_clock_monotonic() >= state.again)) {
+    const int phase = atomic_load(&state.phase);
+    if (phase == UNTRIED || (phase == FAILED && gps_clock_monotonic() >= state.again)) {
         state.status = take_lease();
         state.again = gps_clock_monotonic() + GPS_SECOND;
-        atomic_store(&state.stage, state.status == 0 ? JOINED : FAILED);
+        atomic_store(&state.phase, state.status == 0 ? JOINED : FAILED);
     }
     const int status = state.status;
     gps_process_unlock();
@@ -48,16 +48,16 @@ int gps_membership_join(void) {
 }
 
 const struct gps_store *gps_membership_store(void) {
-    const int stage = atomic_load(&state.stage);
-    return stage == JOINED || stage == ENDED ? &state.store : NULL;
+    const int phase = atomic_load(&state.phase);
+    return phase == JOINED || phase == ENDED ? &state.store : NULL;
 }
 
 struct gps_lease *gps_membership_lease(void) {
-    return atomic_load(&state.stage) == JOINED ? &state.lease : NULL;
+    return atomic_load(&state.phase) == JOINED ? &state.lease : NULL;
 }
 
 static bool is_other_alive(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive && !gps_owner_equal(&proc->header.owner, gps_process_self());
+    *(bool *)found = proc->alive && !gps_process_is_self(&proc->header.owner);
     return !*(bool *)found;
 }
 
@@ -68,17 +68,17 @@ static bool is_last(void) {
 
 void gps_membership_end(void (*unpublish)(bool last)) {
     struct gps_gc_counts counts;
-    if (atomic_load(&state.stage) != JOINED)
+    if (atomic_load(&state.phase) != JOINED)
         return;
     unpublish(is_last());
-    gps_lease_drop(&state.lease);
-    atomic_store(&state.stage, ENDED);
+    gps_lease_withdraw(&state.lease);
+    atomic_store(&state.phase, ENDED);
     if (is_last())
         gps_store_gc(&state.store, false, &counts);
 }
 
 void gps_membership_reset(void) {
-    if (atomic_load(&state.stage) == JOINED)
+    if (atomic_load(&state.phase) == JOINED)
         gps_lease_forget(&state.lease);
     memset((void *)&state, 0, sizeof(state));
 }

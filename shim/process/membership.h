@@ -17,8 +17,8 @@ int gps_membership_join(void);
 const struct gps_store *gps_membership_store(void);
 struct gps_lease *gps_membership_lease(void);
 
-/* At the end of the process: drops the lease and, as the last member, removes what dead processes
- * left. `unpublish` runs before that; `last` says that no other member lives. */
+/* At the end of the process: withdraws the lease and, as the last member, removes what dead
+ * processes left. `unpublish` runs before that; `last` says that no other member lives. */
 void gps_membership_end(void (*unpublish)(bool last));
 
 void gps_membership_reset(void); /* in a forked child */

@@ -26,6 +26,10 @@ const struct gps_owner *gps_process_self(void) {
     return &state.self;
 }
 
+bool gps_process_is_self(const struct gps_owner *owner) {
+    return gps_owner_equal(owner, &state.self);
+}
+
 bool gps_process_exiting(void) {
     return atomic_load_explicit(&state.exiting, memory_order_relaxed);
 }

@@ -17,7 +17,8 @@
 enum gps_phase {
     GPS_PHASE_NEW = 0, /* no CUDA call yet in this process; also what a forked child finds */
     GPS_PHASE_ON,
-    GPS_PHASE_OFF, /* mode = off, or a configuration that cannot be used */
+    GPS_PHASE_OFF,     /* mode = off, or a configuration that cannot be used */
+    GPS_PHASE_LEAVING, /* a thread is in _exit; the others' calls do not come back */
     GPS_PHASE_ENDED,
 };
 
@@ -34,6 +35,7 @@ static inline enum gps_phase gps_process_phase(void) {
 
 const struct gps_config *gps_process_config(void);
 const struct gps_owner *gps_process_self(void);
+bool gps_process_is_self(const struct gps_owner *owner);
 
 /* True from the beginning of the process's exit: nothing is deferred any more. */
 bool gps_process_exiting(void);

@@ -36,9 +36,9 @@ static int start(size_t stack, void *(*fn)(void *arg), void *arg) {
 /* What the program's libraries keep in each thread comes out of its stack, so it comes on top of
  * what we need. A thread that has too little left starts, and fails in the middle of its work. */
 bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
-    size_t kept = 0;
-    dl_iterate_phdr(add_thread_local, &kept);
-    const size_t stacks[] = {OURS + kept, 4 * OURS + kept, 16 * OURS + kept, 0};
+    size_t extra = 0;
+    dl_iterate_phdr(add_thread_local, &extra);
+    const size_t stacks[] = {OURS + extra, 4 * OURS + extra, 16 * OURS + extra, 0};
     int code = EINVAL;
     for (size_t i = 0; code == EINVAL && i < sizeof(stacks) / sizeof(stacks[0]); i++)
         code = start(stacks[i], fn, arg);

@@ -20,8 +20,7 @@ static void add(const struct gps_watch *watch, const struct gps_store *store,
                 const char *directory) {
     char path[GPS_STORE_PATH + 16];
     struct gps_text text = GPS_TEXT(path);
-    gps_text_str(&text, store->path);
-    gps_text_str(&text, directory);
+    gps_text_add(&text, "%s%s", store->path, directory);
     inotify_add_watch(watch->fd, path, EVENTS);
 }
 

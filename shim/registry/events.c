@@ -1,6 +1,4 @@
-/*
- * events.c - events that other processes may know. See registry.h.
- */
+/* events.c - events that other processes may know. See registry.h. */
 #include <pthread.h>
 
 #include "hash_table.h"
@@ -49,56 +47,52 @@ bool gps_registry_add_event(const struct gps_event *event) {
     return recorded;
 }
 
-bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
-    if (!atomic_load(&table.any))
-        return false;
-    pthread_mutex_lock(&table.lock);
-    const struct node *node = find(event);
+/* The end of a look-up: copies what was found, and gives the lock back. */
+static bool give(const struct node *node, struct gps_event *found) {
     if (node)
         *found = node->event;
     pthread_mutex_unlock(&table.lock);
     return node != NULL;
+}
+
+static bool take(struct node *node, struct gps_event *taken) {
+    if (node) {
+        *taken = node->event;
+        HASH_DELETE(hh, table.events, node);
+        gps_slab_put(&table.slab, node);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
+    if (!atomic_load(&table.any))
+        return false;
+    pthread_mutex_lock(&table.lock);
+    return give(find(event), found);
 }
 
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
     if (!atomic_load(&table.any))
         return false;
     pthread_mutex_lock(&table.lock);
-    struct node *node = find(event);
-    if (node) {
-        *taken = node->event;
-        HASH_DELETE(hh, table.events, node);
-        gps_slab_put(&table.slab, node);
-    }
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return take(find(event), taken);
 }
 
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found) {
-    const struct node *node;
     pthread_mutex_lock(&table.lock);
-    for (node = table.events; node; node = node->hh.next)
-        if (node->event.exported && gps_id_equal(&node->event.id, id))
-            break;
-    if (node)
-        *found = node->event;
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    const struct node *node = table.events;
+    while (node && !(node->event.exported && gps_id_equal(&node->event.id, id)))
+        node = node->hh.next;
+    return give(node, found);
 }
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_event *taken) {
-    struct node *node;
     pthread_mutex_lock(&table.lock);
-    for (node = table.events; node; node = node->hh.next)
-        if (node->event.context == context && (int32_t)(node->event.epoch - epoch) < 0)
-            break;
-    if (node) {
-        *taken = node->event;
-        HASH_DELETE(hh, table.events, node);
-        gps_slab_put(&table.slab, node);
-    }
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    struct node *node = table.events;
+    while (node && (node->event.context != context || (int32_t)(node->event.epoch - epoch) >= 0))
+        node = node->hh.next;
+    return take(node, taken);
 }
 
 void gps_registry_purge_events(uint64_t context, uint32_t epoch,

@@ -114,22 +114,22 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
     return set;
 }
 
-bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
-    pthread_mutex_lock(&table.lock);
-    const struct node *node = of(region, context);
+/* The end of a look-up: copies what was found, and gives the lock back. */
+static bool give(const struct node *node, struct gps_import *import) {
     if (node)
         *import = node->import;
     pthread_mutex_unlock(&table.lock);
     return node != NULL;
 }
 
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    return give(of(region, context), import);
+}
+
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    const struct node *node = at(pointer);
-    if (node)
-        *import = node->import;
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return give(at(pointer), import);
 }
 
 enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
@@ -167,26 +167,25 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
 }
 
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
-    bool found = false;
     pthread_mutex_lock(&table.lock);
-    for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next) {
-        found = gps_id_equal(&node->import.region, region);
-        if (found)
-            *import = node->import;
-    }
-    pthread_mutex_unlock(&table.lock);
-    return found;
+    const struct node *node = table.by_pointer;
+    while (node && !gps_id_equal(&node->import.region, region))
+        node = node->by_pointer.next;
+    return give(node, import);
 }
 
-bool gps_registry_take_import(struct gps_import *import) {
-    pthread_mutex_lock(&table.lock);
-    struct node *node = table.by_pointer;
+static bool take(struct node *node, struct gps_import *import) {
     if (node) {
         *import = node->import;
         drop(node);
     }
     pthread_mutex_unlock(&table.lock);
     return node != NULL;
+}
+
+bool gps_registry_take_import(struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    return take(table.by_pointer, import);
 }
 
 bool gps_registry_imports_name(const char *name) {
@@ -199,18 +198,11 @@ bool gps_registry_imports_name(const char *name) {
 }
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
-    bool found = false;
     pthread_mutex_lock(&table.lock);
-    for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next) {
-        found = node->import.context == context && (int32_t)(node->import.epoch - epoch) < 0;
-        if (found) {
-            *import = node->import;
-            drop(node);
-            break;
-        }
-    }
-    pthread_mutex_unlock(&table.lock);
-    return found;
+    struct node *node = table.by_pointer;
+    while (node && (node->import.context != context || (int32_t)(node->import.epoch - epoch) >= 0))
+        node = node->by_pointer.next;
+    return take(node, import);
 }
 
 void gps_registry_purge_imports(uint64_t context, uint32_t epoch,

@@ -79,8 +79,8 @@ struct gps_export {
     int device;                   /* ordinal */
     const struct gps_rule *rule;  /* NULL: exported by the program itself */
     bool published;               /* the record is in the directory, and this process owns it */
-    bool kept;                    /* VMM, of vmm_region.h: the keeper owns the record */
-    unsigned slot;                /* if kept: the slot of this process's own use (references.h) */
+    bool vmm;                     /* of vmm_region.h: the keeper owns the record */
+    unsigned slot;                /* if vmm: the slot of this process's own use (references.h) */
     uint32_t allocated, exported; /* traces */
     bool reported;                /* a finding on its end was reported: not to be repeated */
 
@@ -112,7 +112,7 @@ struct gps_import {
     uint32_t by_rule; /* of the count, opens that a rule made in place of an allocation */
     uint64_t generation;
     enum gps_slot_via via;
-    bool kept;     /* VMM: mapped by gpushare, not opened by the driver */
+    bool vmm;      /* mapped by gpushare, not opened by the driver */
     uint64_t size; /* of the region; VIA_RULE: as the program asked; 0: not known */
 
     char name[GPS_NAME_BYTES]; /* of the region, or empty */

@@ -3,9 +3,9 @@
 
 #include "audit/diagnose.h"
 #include "audit/policy.h"
-#include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
+#include "ipc/teardown.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "process/driver_ops.h"
@@ -40,9 +40,14 @@ static struct gps_answer ask(enum gps_ask what, bool deferred) {
                                .mode = gps_process_config()->options.mode});
 }
 
+bool gps_memory_reclaim(uint64_t pointer) {
+    uint64_t base;
+    return gps_deferred_find(pointer, &base) == GPS_LEAVING && gps_teardown_reclaim(base);
+}
+
 bool gps_memory_export_denied(uint64_t pointer, int *code) {
     uint64_t base;
-    if (!gps_deferred_has(pointer, &base))
+    if (gps_deferred_find(pointer, &base) != GPS_DEFERRED)
         return false;
     const struct gps_answer answer = ask(GPS_ASK_EXPORT, true);
     if (answer.verdict != GPS_DENY)
@@ -55,7 +60,10 @@ bool gps_memory_export_denied(uint64_t pointer, int *code) {
 /* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
 static int free_unknown(uint64_t pointer, struct gps_release release) {
     uint64_t base;
-    const bool deferred = gps_deferred_has(pointer, &base) && base == pointer;
+    const enum gps_deferral deferral = gps_deferred_find(pointer, &base);
+    if (deferral == GPS_LEAVING && base == pointer) /* a result is handed over as it was to be */
+        return gps_teardown_reclaim(base) ? gps_memory_free(pointer, release) : GPS_OK;
+    const bool deferred = deferral == GPS_DEFERRED && base == pointer;
     const struct gps_answer answer = ask(GPS_ASK_FREE, deferred);
     if (answer.verdict == GPS_DENY) {
         gps_diagnose_freed(pointer, base, answer.finding, NULL);
@@ -103,8 +111,8 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
         return free_unknown(pointer, release);
     switch (alloc.kind) {
     case GPS_ALLOC_EXPORTED:
-        return alloc.region->kept ? gps_export_free_vmm(&alloc)
-                                  : gps_close_before_free(&alloc, release);
+        return alloc.region->vmm ? gps_export_free_vmm(&alloc)
+                                 : gps_close_before_free(&alloc, release);
     case GPS_ALLOC_IMPORTED:
         return gps_import_free(&alloc);
     case GPS_ALLOC_MERGED:

@@ -71,10 +71,6 @@ enum gps_outcome gps_rule_export_claimed(const struct gps_attempt *attempt, uint
     return outcome;
 }
 
-static bool is_self(const struct gps_owner *owner) {
-    return gps_owner_equal(owner, gps_process_self());
-}
-
 enum gps_outcome gps_rule_export(const struct gps_attempt *attempt, uint64_t *pointer) {
     struct gps_owner holder = {0};
     const int status = gps_attempt_claim(attempt, &holder);
@@ -83,7 +79,8 @@ enum gps_outcome gps_rule_export(const struct gps_attempt *attempt, uint64_t *po
     if (status != -EEXIST)
         return gps_attempt_private(attempt, "its name could not be claimed", NULL);
     return gps_attempt_private(attempt,
-                               is_self(&holder) ? "this process has a live region of this name"
-                                                : "another live process has a region of this name",
-                               is_self(&holder) ? NULL : &holder);
+                               gps_process_is_self(&holder)
+                                   ? "this process has a live region of this name"
+                                   : "another live process has a region of this name",
+                               gps_process_is_self(&holder) ? NULL : &holder);
 }

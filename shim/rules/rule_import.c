@@ -16,10 +16,6 @@
 #include "util/text.h"
 #include "vmm/mapping.h"
 
-static bool is_self(const struct gps_owner *owner) {
-    return gps_owner_equal(owner, gps_process_self());
-}
-
 static const char has_it[] = "this process has imported this region already";
 
 enum found { ABSENT, NOT_YET, FITS, MISFITS };
@@ -88,8 +84,7 @@ static enum gps_outcome misfit(const struct gps_attempt *attempt,
     } else {
         char theirs[41];
         gps_format_uuid(record->device, theirs);
-        gps_text_str(&text, "the region is on another device, ");
-        gps_text_str(&text, theirs);
+        gps_text_add(&text, "the region is on another device, %s", theirs);
     }
     gps_text_str(&text, "; the allocation is private");
     gps_attempt_report(attempt, GPS_SHARE_MISMATCH, detail, &record->owner);
@@ -105,8 +100,8 @@ static enum gps_outcome timed_out(const struct gps_attempt *attempt, int last_co
                  holder->pid ? "its region was not ready after " : "nobody exported it within ");
     gps_text_duration(&text, attempt->rule->wait);
     if (last_code) {
-        gps_text_str(&text, "; the last attempt to open it failed with code ");
-        gps_text_dec(&text, (uint64_t)last_code);
+        gps_text_add(&text, "; the last attempt to open it failed with code %lu",
+                     (uint64_t)last_code);
     }
     gps_text_str(&text,
                  fail ? "; the allocation fails (missing = fail)" : "; the allocation is private");
@@ -145,7 +140,7 @@ static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int
         *outcome = misfit(attempt, &record);
         return true;
     }
-    if (holder->pid && is_self(holder) &&
+    if (holder->pid && gps_process_is_self(holder) &&
         (found != FITS || record.backing != GPS_BACKING_VMM || gps_mapping_has(&record.id))) {
         *outcome = gps_attempt_private(attempt,
                                        "this process itself has a live region of this name", NULL);

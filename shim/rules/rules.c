@@ -6,8 +6,6 @@
 
 #include "attempt.h"
 #include "audit/reporter.h"
-#include "directory/name.h"
-#include "directory/region.h"
 #include "merge/allocation.h"
 #include "process/caller.h"
 #include "process/driver_ops.h"

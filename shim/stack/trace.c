@@ -3,7 +3,8 @@
  *
  * The depot is memory reserved once, in which stacks lie one behind the other; a table finds them
  * by hash. The recalls are a small cache: they map a call site and thread to a stack in the depot
- * and to the places on the thread's stack where its return addresses lay. Entries of the cache are
+ * and to the places on the thread's stack where its return addresses lay. The mark of the call
+ * site's module tells where another one has come to stand in its place. Entries of the cache are
  * overwritten freely. A reader copies an entry and uses it only if its version has not changed and
  * every place still holds its return address.
  */
@@ -189,6 +190,7 @@ enum { SETS = 256, WAYS = 4, RECALL_MAX = GPS_STACK_MAX };
 
 struct recall {
     uintptr_t thread, address, frame;
+    struct gps_module_mark module; /* of the address: another one may come to stand there */
     uint32_t trace;
     uint32_t count;
     uint32_t gaps[RECALL_MAX]; /* from the frame up to each return address, in bytes */
@@ -282,7 +284,8 @@ static uint32_t recalled(struct gps_site site) {
     for (unsigned way = 0; way < WAYS; way++)
         if (is_of(&set[way], site) && copy(&set[way], &recall) &&
             recall.frame == (uintptr_t)site.frame && recall.address == (uintptr_t)site.address &&
-            recall.thread == this_thread() && is_on_own_stack(&recall) && still_stands(&recall))
+            recall.thread == this_thread() && is_on_own_stack(&recall) && still_stands(&recall) &&
+            gps_module_has_mark(site.address, recall.module))
             return recall.trace;
     return GPS_NO_TRACE;
 }
@@ -292,6 +295,7 @@ static bool describe(struct gps_site site, uint32_t trace, const struct gps_step
     *recall = (struct recall){.thread = this_thread(),
                               .address = (uintptr_t)site.address,
                               .frame = (uintptr_t)site.frame,
+                              .module = gps_module_mark_of(site.address),
                               .trace = trace,
                               .count = count};
     const uintptr_t first = recall->frame - sizeof(uintptr_t);

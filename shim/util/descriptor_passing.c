@@ -6,6 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+bool gps_passing_is_ours(int socket) {
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
 union control {
     struct cmsghdr header; /* for its alignment */
     char bytes[CMSG_SPACE(sizeof(int))];

@@ -6,8 +6,12 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* Whether the process at the other end of a Unix socket runs as this user. */
+bool gps_passing_is_ours(int socket);
 
 /* `descriptor` is -1 for none. 0 or -errno. -EAGAIN: the call would wait. -ETOOMANYREFS: too many
  * descriptors are on their way to peers that do not read them. */

@@ -23,13 +23,15 @@ static const char *skip_fields(const char *text, unsigned count) {
 /* Field 2, the command in parentheses, may hold anything, blanks and parentheses too. */
 static int parse_stat(const char *text, struct gps_procfs_stat *stat) {
     const char *state = skip_fields(strrchr(text, ')'), 1); /* field 3 */
-    const char *threads = skip_fields(state, 17);           /* field 20 */
+    const char *parent = skip_fields(state, 1);             /* field 4 */
+    const char *threads = skip_fields(parent, 16);          /* field 20 */
     const char *start = skip_fields(threads, 2);            /* field 22 */
     if (!start)
         return -EBADMSG;
     struct gps_procfs_stat parsed;
     parsed.state = *state;
-    if (!gps_dec_parse(&threads, &parsed.threads) || !gps_dec_parse(&start, &parsed.start))
+    if (!gps_dec_parse(&parent, &parsed.parent) || !gps_dec_parse(&threads, &parsed.threads) ||
+        !gps_dec_parse(&start, &parsed.start))
         return -EBADMSG;
     *stat = parsed;
     return 0;

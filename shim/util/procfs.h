@@ -13,6 +13,7 @@
 
 struct gps_procfs_stat {
     char state;       /* 'R', 'S', 'Z', ... */
+    uint64_t parent;  /* pid */
     uint64_t threads; /* includes a first thread that has exited */
     uint64_t start;   /* clock ticks since boot, in the time namespace of this process */
 };

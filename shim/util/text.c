@@ -49,13 +49,6 @@ void gps_text_dec(struct gps_text *text, uint64_t value) {
     digits(text, value, 10, 1);
 }
 
-void gps_text_sdec(struct gps_text *text, int64_t value) {
-    if (value < 0)
-        gps_text_str(text, "-");
-    /* Negated as unsigned: -INT64_MIN does not exist. */
-    gps_text_dec(text, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-}
-
 void gps_text_hex(struct gps_text *text, uint64_t value) {
     gps_text_add(text, "0x%lx", value);
 }

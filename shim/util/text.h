@@ -51,7 +51,6 @@ void gps_text_addv(struct gps_text *text, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 void gps_text_bytes(struct gps_text *text, const char *bytes, size_t count);
 void gps_text_dec(struct gps_text *text, uint64_t value);
-void gps_text_sdec(struct gps_text *text, int64_t value);
 void gps_text_hex(struct gps_text *text, uint64_t value);        /* 0x..., lower case, no padding */
 void gps_text_size(struct gps_text *text, uint64_t bytes);       /* "64 MiB", "1.5 GiB", "1000 B" */
 void gps_text_duration(struct gps_text *text, uint64_t nanos);   /* "30 s", "1.2 ms", "5 min" */

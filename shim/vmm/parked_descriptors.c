@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "directory/file.h"
 #include "directory/record.h"
 #include "util/descriptor_passing.h"
 #include "util/high_descriptor.h"

@@ -724,6 +724,94 @@ static int c_ctxdestroy(char **w) {
     return (int)CU(cuCtxDestroy)((CUcontext)(uintptr_t)value(w[1]));
 }
 
+/* --- kernels, streams and graphs; a stream that is called - is the default one --- */
+
+static CUmodule kernels;
+
+/* kernels FILE: of tests/apps/kernels.cu, as PTX */
+static int c_kernels(char **w) {
+    static char text[LINE];
+    size_t left, total;
+    const int fd = open(w[1], O_RDONLY | O_CLOEXEC);
+    const ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (length < 0 || close(fd) != 0)
+        return BAD;
+    text[length] = '\0';
+    const int code = do_info(&left, &total); /* from here on there is a context */
+    return code ? code : (int)CU(cuModuleLoadData)(&kernels, text);
+}
+
+static CUstream stream_of(const char *name) {
+    return strcmp(name, "-") == 0 ? NULL : (CUstream)(uintptr_t)value(name);
+}
+
+/* NAME[+OFFSET], or a number */
+static u64 argument(char *word) {
+    char *const offset = strchr(word, '+');
+    if (*word >= '0' && *word <= '9')
+        return number(word);
+    if (offset)
+        *offset = '\0';
+    return value(word) + number(offset ? offset + 1 : NULL);
+}
+
+/* launch STREAM KERNEL ARGUMENT... */
+static int c_launch(char **w) {
+    enum { MOST = 8, GRID = 32, THREADS = 128 };
+    u64 values[MOST];
+    void *places[MOST];
+    CUfunction function;
+    for (size_t i = 0; i < MOST && w[3 + i]; i++) {
+        values[i] = argument(w[3 + i]);
+        places[i] = &values[i];
+    }
+    const int code = (int)CU(cuModuleGetFunction)(&function, kernels, w[2]);
+    return code ? code
+                : (int)CU(cuLaunchKernel)(function, GRID, 1, 1, THREADS, 1, 1, 0, stream_of(w[1]),
+                                          places, NULL);
+}
+
+/* stream NAME [FLAGS]: one that the default stream does not wait for, if not said otherwise */
+static int c_stream(char **w) {
+    CUstream stream = NULL;
+    size_t left, total;
+    int code = do_info(&left, &total);
+    if (!code)
+        code = (int)CU(cuStreamCreate)(&stream,
+                                       w[2] ? (unsigned)number(w[2]) : CU_STREAM_NON_BLOCKING);
+    return pointer_reply(w[1], code, (uintptr_t)stream);
+}
+static int c_unstream(char **w) {
+    return (int)CU(cuStreamDestroy)(stream_of(w[1]));
+}
+static int c_squery(char **w) {
+    return (int)CU(cuStreamQuery)(stream_of(w[1]));
+}
+static int c_ssync(char **w) {
+    return (int)CU(cuStreamSynchronize)(stream_of(w[1]));
+}
+static int c_sfill(char **w) {
+    return (int)CU(cuMemsetD8Async)(value(w[2]) + number(w[5]), (unsigned char)number(w[3]),
+                                    number(w[4]), stream_of(w[1]));
+}
+
+/* capture STREAM; captured STREAM NAME: ends it, and the graph is ready; graph STREAM NAME: runs it
+ */
+static int c_capture(char **w) {
+    return (int)CU(cuStreamBeginCapture)(stream_of(w[1]), CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+static int c_captured(char **w) {
+    CUgraph graph;
+    CUgraphExec made = NULL;
+    int code = (int)CU(cuStreamEndCapture)(stream_of(w[1]), &graph);
+    if (!code)
+        code = (int)CU(cuGraphInstantiate)(&made, graph, 0);
+    return pointer_reply(w[2], code, (uintptr_t)made);
+}
+static int c_graph(char **w) {
+    return (int)CU(cuGraphLaunch)((CUgraphExec)(uintptr_t)value(w[2]), stream_of(w[1]));
+}
+
 /* --- many at once --- */
 
 struct job {
@@ -1150,6 +1238,50 @@ static int c_dlerror(char **w) {
     return SAID;
 }
 
+struct later {
+    unsigned ms;
+    char *line;
+};
+
+static void *obey_later(void *arg) {
+    const struct later *later = arg;
+    usleep(1000 * later->ms);
+    obey(later->line);
+    reply[reply_length++] = '\n';
+    put(reply, reply_length);
+    return NULL;
+}
+
+/* later MILLISECONDS COMMAND...: a second answer, from a thread that lives on while main ends */
+static int c_later(char **w) {
+    static struct later later;
+    pthread_t thread;
+    later = (struct later){(unsigned)number(w[1]), strdup(join(w + 2))};
+    return pthread_create(&thread, NULL, obey_later, &later) != 0 ? BAD : pthread_detach(thread);
+}
+
+static void *obey_pending(void *line) {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cancel(pthread_self());
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    obey(line);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return NULL;
+}
+
+/* pending COMMAND...: in a thread that is to be cancelled at the next point where that can be; 125:
+ * it was */
+static int c_pending(char **w) {
+    void *result = NULL;
+    pthread_t thread;
+    char *const line = strdup(join(w + 1));
+    if (pthread_create(&thread, NULL, obey_pending, line) != 0)
+        return BAD;
+    pthread_join(thread, &result);
+    free(line);
+    return result == PTHREAD_CANCELED ? 125 : SAID;
+}
+
 static void close_at_exit(void) {
     if (value("atexit"))
         do_close(value("atexit"));
@@ -1211,6 +1343,16 @@ static const struct command {
     {"ctxset", "[NAME]", c_ctxset},
     {"ctxpop", "", c_ctxpop},
     {"ctxdestroy", "NAME", c_ctxdestroy},
+    {"kernels", "FILE", c_kernels},
+    {"launch", "STREAM KERNEL ARGUMENT...", c_launch},
+    {"stream", "NAME [FLAGS]", c_stream},
+    {"unstream", "NAME", c_unstream},
+    {"squery", "STREAM", c_squery},
+    {"ssync", "STREAM", c_ssync},
+    {"sfill", "STREAM NAME BYTE COUNT [OFFSET]", c_sfill},
+    {"capture", "STREAM", c_capture},
+    {"captured", "STREAM NAME", c_captured},
+    {"graph", "STREAM NAME", c_graph},
     {"threads", "COUNT ROUNDS malloc|export|keep|open|use SIZE|HANDLE", c_threads},
     {"many", "COUNT SIZE", c_many},
     {"manyfree", "[EVERY] [FROM]", c_manyfree},
@@ -1236,6 +1378,8 @@ static const struct command {
     {"errno", "COMMAND...", c_errno},
     {"dlerror", "COMMAND...", c_dlerror},
     {"atexit_close", "NAME", c_atexit_close},
+    {"later", "MILLISECONDS COMMAND...", c_later},
+    {"pending", "COMMAND...", c_pending},
 };
 
 static int c_help(char **w) {

@@ -62,6 +62,7 @@ ERRORS = {
     "setsid": "EPERM", "prctl": "EINVAL", "sched_getaffinity": "EINVAL", "statfs": "EIO", "fstatfs": "EIO",
     "prlimit64": "EPERM", "lseek": "EIO", "readv": "EIO", "writev": "EIO", "getcwd": "ENOENT",
 }
+MUTE = ("newfstatat:1+", "fstat:1+")  # stderr cannot be known for what it is: nothing is written there
 PASSING = ("EINTR", "EAGAIN")  # for ever they are no fault but an endless loop
 
 
@@ -201,6 +202,8 @@ class Stage:
         code = int(puppet.tell(f"open {name} {handle}")[0])
         if code == 0:
             self.reads(puppet, name, byte)
+        elif self.fault and self.fault.startswith(MUTE):
+            pass
         elif not self.fault or b"GPUSHARE" not in (self.place / f"{puppet.name}.stderr").read_bytes():
             raise Wrong(f"{puppet.name}: open {name}, a token: {code}, and no report")
         return code == 0
@@ -390,9 +393,9 @@ def handover(stage):
     stage.ends(b)
 
 
-def upload(stage):
-    """upload = once: whatever becomes of the sharing, each has the bytes that it uploaded."""
-    config = RULE.format("auto") + "backing = vmm\nkeep = users\nupload = once\nwait = 300ms\n"
+def merge(stage):
+    """role = merge: whatever becomes of the sharing, each has the bytes that it uploaded."""
+    config = RULE.format("merge") + "keep = users\nquiet = 0\n"
     a, b = stage.start("exporter", config), stage.start("importer", config)
     for puppet, seed in ((a, 7), (b, 7)):
         stage.does(puppet, f"malloc m {SIZE}")
@@ -409,7 +412,7 @@ def upload(stage):
 
 SCENARIOS = {"handles": (handles, ("exporter", "importer")), "rule": (rule, ("exporter", "importer")),
              "vmm": (vmm, ("exporter", "importer", "third", "keeper")),
-             "handover": (handover, ("exporter", "importer")), "upload": (upload, ("exporter", "importer"))}
+             "handover": (handover, ("exporter", "importer")), "merge": (merge, ("exporter", "importer"))}
 
 
 class Lane:

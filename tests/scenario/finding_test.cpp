@@ -11,9 +11,9 @@
 namespace {
 
 // Not a misuse of CUDA but of gpushare: configured_test.cpp raises these.
-const std::set<std::string> configured = {"share-mismatch",   "share-timeout", "share-fallback",
-                                          "write-read-only",  "config-error",  "record-invalid",
-                                          "store-unavailable"};
+const std::set<std::string> configured = {"share-mismatch",  "share-timeout",    "share-fallback",
+                                          "write-read-only", "merge-written",    "config-error",
+                                          "record-invalid",  "store-unavailable"};
 
 std::map<std::string, std::vector<std::string>> catalogue() { // id: level, sentence, hint
     std::map<std::string, std::vector<std::string>> all;
@@ -190,7 +190,7 @@ TEST(Findings, EachProgramIsTested) {
     for (const Case &one : cases)
         list += std::string(one.run) + "\n";
     std::set<std::string> tested = {"share-mismatch", "share-timeout", "share-fallback",
-                                    "write-read-only"},
+                                    "write-read-only", "merge-written"},
                           there;
     std::istringstream a(list), b(run_alone(world, {"misuse", "--list"}).out);
     for (std::string id; std::getline(a, id);)

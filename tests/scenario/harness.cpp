@@ -92,6 +92,10 @@ void World::config(const std::string &text) const {
     write_file(path("config"), text);
 }
 
+std::string kernels() {
+    return "kernels " + build_directory() + "/tests/apps/kernels.ptx";
+}
+
 std::string World::executable(const How &how) const {
     std::string original = build_directory() + "/tests/apps/" + how.build;
     if (on_gpu() && how.build == "puppet_static")

@@ -27,6 +27,7 @@ constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 bool on_gpu();
 size_t cards(); // of the machine
 std::string build_directory();
+std::string kernels(); // the command by which a puppet loads the tests' kernels
 // What a test of device memory allocates: on a GPU that others use, too, it must stand out.
 uint64_t big();
 

@@ -96,6 +96,20 @@ TEST(Refuse, NeverHidesLiveMemoryFromOthers) {
     EXPECT_EQ(world.count("open-stale"), 0u);
 }
 
+// The driver refuses an open beside another thread's open or close of the same memory, with 208.
+TEST(AlreadyMapped, IsTheProgramsToSeeAndLeavesNothing) {
+    SIM_ONLY("a card answers so three times in ten thousand");
+    World world;
+    world.environment["GPUSHARE_SIM_MAPPED"] = "1";
+    Exporter a(world);
+    Puppet b(world, consumer());
+    EXPECT_NE(b.must("threads 8 400 open " + a.handle, 60000), "0");
+    EXPECT_EQ(world.region()["users"].size(), 0u);
+    a.must("free p");
+    for (const Finding &finding : world.findings())
+        EXPECT_EQ(finding.id, "double-open");
+}
+
 // Where it cannot be known whether others have it open, it counts as open.
 TEST(OutOfDescriptors, AFreeStillWaitsForItsImporters) {
     for (const char *policy : {"defer", "wait", "refuse"}) {

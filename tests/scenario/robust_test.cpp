@@ -431,6 +431,47 @@ TEST(Many, AMillionAllocationsCostWhatTheFirstDo) {
     EXPECT_EQ(world.findings().size(), 0u);
 }
 
+// A call of CUDA's is no point where a thread can be cancelled: it would leave our locks behind.
+TEST(Cancelled, AThreadIsInNoCall) {
+    World world;
+    world.environment["GPUSHARE_LINGER"] = "300ms";
+    world.config(rule("vmm", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n") +
+                 rule("vmm", "consumer*", "import", "size = 4MiB\nbacking = vmm\n") +
+                 rule("old", "producer", "export", "size = 6MiB\n") +
+                 rule("old", "consumer*", "import", "size = 6MiB\n") +
+                 rule("none", "consumer*", "import", "size = 8MiB\nwait = 300ms\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    const auto code = [](Puppet &puppet, const std::string &line) {
+        return puppet.code("pending " + line);
+    };
+    for (const char *line : {"malloc v 4194304", "malloc o 6291456", "malloc p 10485760"})
+        EXPECT_EQ(code(a, line), 0) << line;
+    const std::string token = a.must("pending get v"), handle = a.must("pending get p");
+    EXPECT_EQ(code(a, "evcreate e 6"), 0);
+    const std::string event = a.must("pending evget e");
+    for (const std::string &line :
+         {std::string("malloc v 4194304"), std::string("malloc o 6291456"),
+          std::string("malloc n 8388608"), "open t " + token, "open p " + handle,
+          "open p " + handle, "evopen e " + event})
+        EXPECT_EQ(code(b, line), 0) << line;
+    for (const char *line : {"free v", "free o", "free p"}) {
+        EXPECT_EQ(code(a, line), 0) << line;
+        EXPECT_EQ(code(a, line), 1) << line;
+    }
+    EXPECT_EQ(code(a, "evdestroy e"), 0);
+    for (const char *line : {"free v", "free o", "close t", "close p", "free n"}) {
+        EXPECT_EQ(code(b, line), 0) << line;
+        EXPECT_NE(code(b, line), 125) << line;
+    }
+    EXPECT_EQ(code(b, "evdestroy e"), 0);
+    for (const char *line : {"malloc m 4194304", "get m", "reset"}) {
+        EXPECT_EQ(code(a, line), 0) << line;
+        EXPECT_EQ(code(b, line), 0) << line;
+    }
+    EXPECT_EQ(a.quit("exit 0"), 0);
+    EXPECT_EQ(b.quit("exit 0"), 0);
+}
+
 TEST(Many, SixteenThreadsAllocateExportAndFree) {
     World world;
     Puppet a(world), b(world);

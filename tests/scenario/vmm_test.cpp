@@ -325,6 +325,44 @@ TEST(Vmm, TheEndOfACreatorIsNoNews) {
     }
 }
 
+// A process that lingers has threads that go on: to them its memory is what it was.
+TEST(Vmm, IsUsedByThreadsOfAProcessThatLingers) {
+    for (const char *what : {"free m", "get m", "get p", "free p"}) {
+        World world;
+        world.environment["GPUSHARE_LINGER"] = "1s";
+        world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"));
+        Puppet a(world, producer()), b(world, consumer());
+        a.must("malloc m 4194304");
+        a.must("malloc o " + std::to_string(big()));
+        a.must("malloc p " + std::to_string(big() + 4 * MiB));
+        b.must("open q " + a.must("get o")); // lingers for this one
+        a.must("get p");
+        a.must("later 300 " + std::string(what));
+        a.send("exit 3");
+        EXPECT_EQ(a.receive().code, 0) << what;
+        EXPECT_EQ(a.wait(), 3);
+        EXPECT_EQ(world.count("exit-while-open"), 1u);
+        EXPECT_EQ(world.count("double-free"), 0u);
+        EXPECT_EQ(world.logs().find("export-not-capable"), std::string::npos);
+    }
+}
+
+// What it asks about may be withdrawn already. Bare, it would not come back either.
+TEST(Vmm, IsNotAskedAboutBesideAnExitAtOnce) {
+    World world;
+    world.environment["GPUSHARE_LINGER"] = "1s";
+    world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\nkeep = users\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc m 4194304");
+    a.must("malloc o " + std::to_string(big()));
+    b.must("open q " + a.must("get o")); // lingers for this one
+    a.must("later 300 free m");
+    a.send("_exit 3");
+    EXPECT_THROW(a.receive(), std::runtime_error);
+    EXPECT_EQ(a.wait(), 3);
+    EXPECT_EQ(world.count("exit-while-open"), 1u);
+}
+
 // Stopped, it is waited for once; then processes do as if there were none, until it answers.
 TEST(Keeper, ThatIsStoppedCostsAMomentOnce) {
     World world;

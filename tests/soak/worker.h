@@ -27,11 +27,11 @@ enum { THREADS = 4, SLOTS = 6, STALE = 16, PATH = 512, BLOCK = 2 << 20, CALL_NAM
     ROW(freed)                                                                                     \
     ROW(refused)                                                                                   \
     ROW(raced)                                                                                     \
+    ROW(already_mapped)                                                                            \
     ROW(out_of_memory)                                                                             \
     ROW(hogs)                                                                                      \
     ROW(hand_overs)                                                                                \
     ROW(taken)                                                                                     \
-    ROW(uploads)                                                                                   \
     ROW(events_opened)                                                                             \
     ROW(double_free)                                                                               \
     ROW(double_close)                                                                              \
@@ -122,7 +122,7 @@ struct world {
     bool bare, share, taker;
     unsigned threads, steps; /* steps: 0 is without end */
     struct self selves[THREADS];
-    volatile sig_atomic_t over, plan, started; /* started: has used CUDA */
+    atomic_int over, plan, started; /* started: has used CUDA */
     atomic_ulong epoch,
         trouble; /* of the directory, as last seen; when publishing last may have failed */
     bool poor;   /* runs out of descriptors now and then */
@@ -155,7 +155,6 @@ bool has_place(const struct slot *slot); /* one of many in memory that a rule to
 void step_memory(void);
 void step_rule_memory(void);
 void step_hand_over(void);
-void step_upload(void);
 void step_event(void);
 void step_hog(void);
 

@@ -21,22 +21,24 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
     EXPECT_TRUE(contains(result.out, "\n  on_free      = defer      default "));
     EXPECT_TRUE(contains(result.out, "\n[region frames], line 3\n"
                                      "  program      = producer*\n"
-                                     "  size         = 64 MiB\n"
+                                     "  size         = 64MiB\n"
                                      "  index        = 0\n"
-                                     "  device       = any\n"
+                                     "  device       = *\n"
                                      "  caller       = *\n"
                                      "  role         = export\n"
+                                     "  wait         = 10s\n"
+                                     "  missing      = private\n"
                                      "  ready        = free\n"
-                                     "  handover     = 5 s\n"))
+                                     "  handover     = 5s\n"))
         << result.out;
     EXPECT_TRUE(contains(result.out, "\n[region part{n}], line 9\n"
                                      "  program      = *\n"
-                                     "  size         = at least 1 GiB\n"
-                                     "  index        = every one\n"
+                                     "  size         = >=1GiB\n"
+                                     "  index        = *\n"
                                      "  device       = 1\n"
                                      "  caller       = *\n"
                                      "  role         = import\n"
-                                     "  wait         = 10 s\n"
+                                     "  wait         = 10s\n"
                                      "  missing      = fail\n"))
         << result.out;
 }
@@ -51,8 +53,39 @@ TEST(Check, IndicesAreANumberARangeOrEveryOne) {
     const Result result = tool({"check", file});
     EXPECT_TRUE(contains(result.out, "  index        = 3\n")) << result.out;
     EXPECT_TRUE(contains(result.out, "  index        = 0..9\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, "  index        = 4 and after\n")) << result.out;
+    EXPECT_TRUE(contains(result.out, "  index        = >=4\n")) << result.out;
     EXPECT_TRUE(contains(result.out, "  index        = 18446744073709551615\n")) << result.out;
+}
+
+TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
+    Temporary place;
+    const std::string uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+    const std::string keys = "  program      = *\n"
+                             "  size         = 1MiB..2MiB\n"
+                             "  index        = 0\n"
+                             "  device       = " +
+                             uuid +
+                             "\n"
+                             "  caller       = lib*\n"
+                             "  role         = auto\n"
+                             "  wait         = 500ms\n"
+                             "  missing      = private\n"
+                             "  ready        = written\n"
+                             "  handover     = 1min\n"
+                             "  backing      = vmm\n"
+                             "  keep         = 90s\n"
+                             "  access       = ro\n"
+                             "  upload       = each\n"
+                             "  verify       = off\n";
+    std::string file = "[region a]\n" + keys;
+    for (size_t at = 0; (at = file.find("\n  ", at)) != std::string::npos;)
+        file.erase(at + 1, 2);
+    const Result result = tool({"check", place.file("all.conf", file)});
+    EXPECT_TRUE(contains(result.out, "\n[region a], line 1\n" + keys)) << result.out << result.err;
+    const Result forever = tool({"check", place.file("keep.conf", "[region a]\nrole = auto\n"
+                                                                  "backing = vmm\n"
+                                                                  "keep = forever\n")});
+    EXPECT_TRUE(contains(forever.out, "  keep         = forever\n")) << forever.out;
 }
 
 TEST(Check, CountsRules) {

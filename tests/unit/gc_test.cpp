@@ -66,7 +66,7 @@ TEST_F(GcTest, LeavesTheLivingAlone) {
     EXPECT_EQ(9u, before_gc.size());
     ASSERT_EQ(0, gc());
     EXPECT_EQ(before_gc, all());
-    EXPECT_EQ(0u, counts.procs + counts.regions + counts.names + counts.temps + counts.kept);
+    EXPECT_EQ(0u, counts.procs + counts.regions + counts.names + counts.temps + counts.in_use);
 }
 
 TEST_F(GcTest, RemovesAndCountsWhatADeadProcessLeft) {
@@ -78,7 +78,7 @@ TEST_F(GcTest, RemovesAndCountsWhatADeadProcessLeft) {
     EXPECT_EQ(1u, counts.procs);
     EXPECT_EQ(1u, counts.regions);
     EXPECT_EQ(2u, counts.names);
-    EXPECT_EQ(0u, counts.kept);
+    EXPECT_EQ(0u, counts.in_use);
     ASSERT_EQ(0, gc());
     EXPECT_EQ(0u, counts.procs + counts.regions + counts.names + counts.temps);
 }
@@ -109,12 +109,12 @@ TEST_F(GcTest, KeepsADeadOwnersRegionWhileSomeoneHoldsIt) {
     { Child child = busy(&owner, 1); }
 
     ASSERT_EQ(0, gc());
-    EXPECT_EQ(1u, counts.kept);
+    EXPECT_EQ(1u, counts.in_use);
     EXPECT_EQ(0u, counts.regions);
     EXPECT_EQ(std::set<std::string>{id_text(region)}, entries(regions()));
     holding.kill_and_reap();
     ASSERT_EQ(0, gc());
-    EXPECT_EQ(0u, counts.kept);
+    EXPECT_EQ(0u, counts.in_use);
     EXPECT_EQ(1u, counts.regions);
     EXPECT_EQ(only_us(), all());
 }

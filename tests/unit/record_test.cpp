@@ -358,7 +358,8 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROGRAM; }));
     EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 0; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_EVENT; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 5; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_MERGE; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 6; }));
 }
 
 TEST(Slot, AllZeroIsFree) {

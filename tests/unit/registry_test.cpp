@@ -12,6 +12,7 @@ extern "C" {
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "registry/registry.h"
+#include "registry/tombstones.h"
 }
 
 namespace {
@@ -21,6 +22,7 @@ void forget_all() {
     gps_registry_reset_imports();
     gps_registry_reset_events();
     gps_freed_reset();
+    gps_tombstones_reset();
 }
 
 struct Registry : testing::Test {
@@ -505,6 +507,66 @@ TEST_F(Registry, KnowsWhichHandlesOfEventsAreItsOwn) {
     ASSERT_TRUE(gps_registry_exported_event(&three, &event));
     EXPECT_EQ(event.event, 0x10u);
     EXPECT_FALSE(gps_registry_exported_event(&four, &event));
+}
+
+/* --- tombstones --- */
+
+gps_id numbered(unsigned number) {
+    gps_id id = {};
+    memcpy(id.bytes, &number, sizeof(number));
+    return id;
+}
+
+unsigned standing() {
+    unsigned count = 0;
+    for (unsigned i = 0; i < GPS_TOMBSTONES; i++)
+        count += gps_tombstones_at(i) != nullptr;
+    return count;
+}
+
+TEST_F(Registry, TheNewestTombstonesStayAndTheOldestGoesFirst) {
+    gps_id oldest = {};
+    for (unsigned i = 0; i < GPS_TOMBSTONES; i++) {
+        const gps_id id = numbered(i);
+        EXPECT_FALSE(gps_tombstones_add(&id, &oldest));
+    }
+    for (unsigned i = 0; i < 2 * GPS_TOMBSTONES; i++) {
+        const gps_id id = numbered(GPS_TOMBSTONES + i), expected = numbered(i);
+        ASSERT_TRUE(gps_tombstones_add(&id, &oldest));
+        EXPECT_TRUE(gps_id_equal(&oldest, &expected));
+        EXPECT_FALSE(gps_tombstones_take(&expected));
+    }
+    EXPECT_EQ(standing(), GPS_TOMBSTONES);
+}
+
+TEST_F(Registry, ATombstoneThatWasTakenIsNoLongerReplaced) {
+    gps_id oldest = {};
+    const gps_id reused = numbered(1);
+    EXPECT_FALSE(gps_tombstones_take(&reused));
+    EXPECT_FALSE(gps_tombstones_add(&reused, &oldest));
+    EXPECT_TRUE(gps_tombstones_take(&reused));
+    EXPECT_FALSE(gps_tombstones_take(&reused));
+    EXPECT_EQ(standing(), 0u);
+    for (unsigned i = 2; i < GPS_TOMBSTONES + 2; i++) {
+        const gps_id id = numbered(i);
+        EXPECT_FALSE(gps_tombstones_add(&id, &oldest)) << i;
+    }
+    const gps_id last = numbered(0), second = numbered(2);
+    ASSERT_TRUE(gps_tombstones_add(&last, &oldest));
+    EXPECT_TRUE(gps_id_equal(&oldest, &second));
+}
+
+// Ids with equal beginnings, which lie side by side in any hash table.
+TEST_F(Registry, TombstonesAreToldApartByTheWholeId) {
+    gps_id ids[3] = {}, oldest = {};
+    for (unsigned char i = 0; i < 3; i++) {
+        ids[i].bytes[GPS_ID_BYTES - 1] = i;
+        EXPECT_FALSE(gps_tombstones_add(&ids[i], &oldest));
+    }
+    EXPECT_TRUE(gps_tombstones_take(&ids[1]));
+    EXPECT_FALSE(gps_tombstones_take(&ids[1]));
+    EXPECT_TRUE(gps_tombstones_take(&ids[0]));
+    EXPECT_TRUE(gps_tombstones_take(&ids[2]));
 }
 
 } // namespace

@@ -1,6 +1,4 @@
-/*
- * json_tree.c - JSON as jansson's trees.
- */
+/* json_tree.c - see json_tree.h. */
 #include "json_tree.h"
 
 #include <inttypes.h>

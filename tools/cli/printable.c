@@ -1,6 +1,4 @@
-/*
- * printable.c - short values as text, to be printed where they are made.
- */
+/* printable.c - see printable.h. */
 #include "printable.h"
 
 #include "config/value.h"
@@ -19,9 +17,7 @@ struct printable printable_exact_size(uint64_t bytes) {
     gps_text_size(&out, bytes);
     if (bytes < 1024)
         return printable;
-    gps_text_str(&out, " (");
-    gps_text_dec(&out, bytes);
-    gps_text_str(&out, " bytes)");
+    gps_text_add(&out, " (%lu bytes)", bytes);
     return printable;
 }
 

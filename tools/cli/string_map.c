@@ -1,6 +1,4 @@
-/*
- * string_map.c - a hash table from strings to values, by uthash.
- */
+/* string_map.c - see string_map.h. */
 #include "string_map.h"
 
 #include <stdlib.h>

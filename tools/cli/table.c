@@ -1,11 +1,8 @@
-/*
- * table.c - lays out columns.
- */
+/* table.c - see table.h. */
 #include "table.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

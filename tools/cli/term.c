@@ -1,11 +1,8 @@
-/*
- * term.c - prints to a terminal: colours, and foreign text made harmless.
- */
+/* term.c - see term.h. */
 #include "term.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

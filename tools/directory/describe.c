@@ -1,6 +1,4 @@
-/*
- * describe.c - everything about one region or one process, as text for people and as JSON.
- */
+/* describe.c - see describe.h. */
 #include "describe.h"
 
 #include <inttypes.h>
@@ -78,7 +76,7 @@ static void state_lines(const struct view *view, const struct view_region *regio
 }
 
 /* Of a region that the keeper keeps. */
-static void kept_lines(const struct view *view, const struct view_region *region) {
+static void vmm_lines(const struct view *view, const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
     line("keep", "%s%s", view_format_keep(region).text,
          record->keep == GPS_KEEP_FOR ? " after its last user" : "");
@@ -107,8 +105,8 @@ void describe_region(const struct view *view, const struct view_region *region) 
     line("owner", "%s %s, %s", owner->command, view_format_pid(view, owner).text,
          region->creator_alive ? "alive" : "dead");
     process_lines(view, owner);
-    if (view_kept(region))
-        kept_lines(view, region);
+    if (view_is_vmm(region))
+        vmm_lines(view, region);
     line("users", "%zu", region->user_count);
     users_table(view, region);
 }
@@ -243,7 +241,7 @@ json_t *describe_region_json(const struct view *view, const struct view_region *
                   gps_state_name(record->status.state), "created_at",
                   json_tree_seconds(record->created), "state_since",
                   json_tree_seconds(record->status.changed));
-    if (view_kept(region))
+    if (view_is_vmm(region))
         json_tree_add(object, "{s:s, s:b}", "access",
                       (record->flags & GPS_REGION_READ_ONLY) != 0 ? "read" : "write",
                       "keeper_alive", region->owner_alive);

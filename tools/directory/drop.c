@@ -1,6 +1,4 @@
-/*
- * drop.c - `gpushare drop`: has the keeper forget a region.
- */
+/* drop.c - `gpushare drop`: has the keeper forget a region. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,26 +16,21 @@ static const struct view_region *find_name(const struct view *view, const char *
     const struct view_region *found = NULL;
     for (size_t i = 0; i < view->region_count; i++)
         if (strcmp(view->regions[i].record.name, name) == 0 &&
-            (!found || view_kept(&view->regions[i])))
+            (!found || view_is_vmm(&view->regions[i])))
             found = &view->regions[i];
     return found;
 }
 
-/* *count: how many have an id that begins so. */
-static const struct view_region *find_id(const struct view *view, const char *what, size_t *count) {
-    const struct view_region *found = NULL;
-    for (size_t i = 0; i < view->region_count; i++) {
-        if (!view_id_begins(&view->regions[i], what))
-            continue;
-        found = &view->regions[i];
-        ++*count;
-    }
-    return found;
+static const struct view_region *first_found(const struct view *view) {
+    size_t at = 0;
+    while (!view->regions[at].found)
+        at++;
+    return &view->regions[at];
 }
 
 static int not_found(const struct view *view, const char *what) {
     char *names = NULL;
-    if (view_names(view, view_kept, &names) > 0)
+    if (view_names(view, view_is_vmm, &names) > 0)
         tool_error("nothing that is kept is called '%s'; there is: %s (see: gpushare ls)", what,
                    names);
     else
@@ -61,18 +54,17 @@ static int drop(const struct view *view, const struct view_region *region, const
     return status == 0 ? TOOL_OK : TOOL_FAILED;
 }
 
-static int find_and_drop(const struct view *view, const char *what) {
-    size_t count = 0;
+static int find_and_drop(struct view *view, const char *what) {
     const struct view_region *region = find_name(view, what);
-    if (!region)
-        region = find_id(view, what, &count);
-    if (!region)
+    const size_t count = region ? 1 : view_find_id(view, what);
+    if (count == 0)
         return not_found(view, what);
     if (count > 1) {
         tool_error("%zu regions have an id that begins with '%s'; give more of it", count, what);
         return TOOL_FAILED;
     }
-    if (!view_kept(region)) {
+    region = region ? region : first_found(view);
+    if (!view_is_vmm(region)) {
         tool_error("'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it",
                    what, region->record.owner.command, region->record.owner.pid);
         return TOOL_FAILED;

@@ -1,6 +1,4 @@
-/*
- * gc.c - `gpushare gc`: removes the files of dead processes from the published directory.
- */
+/* gc.c - `gpushare gc`: removes the files of dead processes from the published directory. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,10 +43,10 @@ static void print_counts(const struct gps_gc_counts *counts, bool dry_run) {
         fputs(dry_run ? "Would remove " : "Removed ", stdout);
         print_kinds(kinds, sizeof(kinds) / sizeof(kinds[0]));
     }
-    if (counts->kept > 0)
-        printf("Kept %u region%s whose owner%s gone: live processes still hold %s.\n", counts->kept,
-               counts->kept == 1 ? "" : "s", counts->kept == 1 ? " is" : "s are",
-               counts->kept == 1 ? "it" : "them");
+    if (counts->in_use > 0)
+        printf("Kept %u region%s whose owner%s gone: live processes still hold %s.\n",
+               counts->in_use, counts->in_use == 1 ? "" : "s",
+               counts->in_use == 1 ? " is" : "s are", counts->in_use == 1 ? "it" : "them");
 }
 
 static void warn_of_odd(void *arg, const char *directory, const char *name) {

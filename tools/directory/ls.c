@@ -47,7 +47,7 @@ static void add_row(const struct view *view, const struct view_region *region,
     table_cell(table, plain, "%.12s", printable_uuid(record->device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
     table_cell(table, plain, "%s %s%s", owner->command, view_format_pid(view, owner).text,
-               view_kept(region) && !region->creator_alive ? " (ended)" : "");
+               view_is_vmm(region) && !region->creator_alive ? " (ended)" : "");
     table_cell(table, plain, "%s", view_format_age(view, record->created).text);
     table_cell(table, plain, "%s", users);
     free(users);

@@ -48,15 +48,6 @@ static size_t find_pid(struct view *view, const char *text) {
     return count;
 }
 
-static size_t find_id(struct view *view, const char *text) {
-    size_t count = 0;
-    for (size_t i = 0; i < view->region_count; i++) {
-        view->regions[i].found = view_id_begins(&view->regions[i], text);
-        count += view->regions[i].found;
-    }
-    return count;
-}
-
 /* --- not found --- */
 
 static bool name_claimed(const struct view *view, const char *name) {
@@ -135,7 +126,7 @@ static void print_json(const struct view *view) {
 
 static int show(struct view *view, const char *what, bool json) {
     if (find_name(view, what) == 0 && find_pid(view, what) == 0) {
-        const size_t count = find_id(view, what);
+        const size_t count = view_find_id(view, what);
         if (count == 0)
             return not_found(view, what);
         if (count > 1)

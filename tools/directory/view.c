@@ -1,6 +1,4 @@
-/*
- * view.c - one look at the published directory: collecting, sorting, joining.
- */
+/* view.c - see view.h. */
 #include "view.h"
 
 #include <errno.h>
@@ -168,7 +166,7 @@ static void sort_processes(struct view *view) {
     for (size_t i = 0; i < view->region_count; i++) {
         const struct gps_region_record *record = &view->regions[i].record;
         add_process(view, &(struct view_process){.owner = record->owner});
-        if (view_kept(&view->regions[i]))
+        if (view_is_vmm(&view->regions[i]))
             add_process(view, &(struct view_process){.owner = record->creator});
     }
     sort(view->processes, view->process_count, sizeof(*view->processes), by_process);
@@ -270,11 +268,7 @@ bool view_hidden(const struct view_region *region) {
     return view_dead(region) || (freed && region->hold_count == 0);
 }
 
-bool view_pinned(const struct view_region *region) {
-    return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
-}
-
-bool view_kept(const struct view_region *region) {
+bool view_is_vmm(const struct view_region *region) {
     return region->record.backing == GPS_BACKING_VMM;
 }
 
@@ -282,11 +276,16 @@ bool view_exports(const struct gps_owner *owner, const struct view_region *regio
     return gps_owner_equal(gps_record_creator(&region->record), owner) && !view_hidden(region);
 }
 
-bool view_id_begins(const struct view_region *region, const char *text) {
-    char id[GPS_ID_HEX];
-    size_t length = strlen(text);
-    gps_id_format(&region->record.id, id);
-    return length >= ID_DIGITS_MIN && strncmp(id, text, length) == 0;
+size_t view_find_id(struct view *view, const char *text) {
+    const size_t length = strlen(text);
+    size_t count = 0;
+    for (size_t i = 0; i < view->region_count; i++) {
+        char id[GPS_ID_HEX];
+        gps_id_format(&view->regions[i].record.id, id);
+        view->regions[i].found = length >= ID_DIGITS_MIN && strncmp(id, text, length) == 0;
+        count += view->regions[i].found;
+    }
+    return count;
 }
 
 size_t view_names(const struct view *view, bool (*listed)(const struct view_region *),
@@ -314,10 +313,8 @@ uint64_t view_nanos_since(const struct view *view, uint64_t since) {
 }
 
 uint64_t view_start_time(const struct view *view, uint64_t ticks) {
-    struct timespec up;
     uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    uint64_t uptime = (uint64_t)up.tv_sec * GPS_SECOND + (uint64_t)up.tv_nsec;
+    uint64_t uptime = gps_clock_read(CLOCK_BOOTTIME);
     uint64_t started = ticks / hertz * GPS_SECOND + ticks % hertz * (GPS_SECOND / hertz);
     return started < uptime ? view->now - (uptime - started) : view->now;
 }
@@ -331,12 +328,17 @@ static bool holds(const struct view_region *region, const struct gps_owner *hold
     return false;
 }
 
+/* The owner has freed it or is dead; it stays allocated only because a process holds it. */
+static bool is_pinned(const struct view_region *region) {
+    return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
+}
+
 struct view_pins view_pins(const struct view *view, const struct gps_owner *holder,
                            const struct gps_owner *owner) {
     struct view_pins pins = {0};
     for (size_t i = 0; i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
-        if (!view_pinned(region) || !holds(region, holder) ||
+        if (!is_pinned(region) || !holds(region, holder) ||
             (owner && !gps_owner_equal(gps_record_creator(&region->record), owner)))
             continue;
         pins.count++;

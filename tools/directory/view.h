@@ -27,9 +27,9 @@ struct view_region {
     const struct view_hold *holds; /* those of one process are neighbours */
     size_t hold_count;
     size_t user_count;  /* processes */
-    bool owner_alive;   /* the owner in the record: of a kept region the keeper */
-    bool creator_alive; /* the process that allocated it: the owner, but for kept regions */
-    bool creator_holds; /* of a kept region, whose holds and users do not count the creator */
+    bool owner_alive;   /* the owner in the record: of a VMM region the keeper */
+    bool creator_alive; /* the process that allocated it: the owner, but for VMM regions */
+    bool creator_holds; /* of a VMM region, whose holds and users do not count the creator */
     bool found;
 };
 
@@ -93,16 +93,14 @@ const struct view_region *view_region_find(const struct view *view, const struct
 bool view_dead(const struct view_region *region);
 /* No process holds it, and its memory is freed: shown only on demand. */
 bool view_hidden(const struct view_region *region);
-/* The owner has freed it or is dead; it stays allocated only because a process holds it. */
-bool view_pinned(const struct view_region *region);
 /* The keeper keeps it. */
-bool view_kept(const struct view_region *region);
+bool view_is_vmm(const struct view_region *region);
 /* The process exports it, and it is not hidden. */
 bool view_exports(const struct gps_owner *owner, const struct view_region *region);
 
-/* Whether the text is the beginning of the region's id, of 6 digits or more: fewer would often mean
- * several regions. */
-bool view_id_begins(const struct view_region *region, const char *text);
+/* Marks the regions whose id begins with the text, of 6 digits or more: fewer would often mean
+ * several regions. Returns how many. */
+size_t view_find_id(struct view *view, const char *text);
 
 /* Adds the names, or short ids, of the regions that `listed` accepts to a list (tool_list). Returns
  * how many; at most VIEW_NAMES_MAX. */

@@ -1,13 +1,10 @@
-/*
- * view_format.c - how ls, show and their JSON print the facts of a view.
- */
+/* view_format.c - see view_format.h. */
 #include "view_format.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
-#include "config/config.h"
+#include "config/value.h"
 #include "util/clock.h"
 
 const char *view_format_state(const struct view_region *region) {
@@ -63,7 +60,7 @@ struct printable view_format_age(const struct view *view, uint64_t since) {
 }
 
 const char *view_format_backing(const struct view_region *region) {
-    return view_kept(region) ? "vmm" : "ipc";
+    return view_is_vmm(region) ? "vmm" : "ipc";
 }
 
 const char *view_format_name(const struct view_region *region) {
@@ -76,10 +73,9 @@ struct printable view_format_keep(const struct view_region *region) {
                                              [GPS_KEEP_FOREVER] = {"forever"}};
     if (region->record.keep != GPS_KEEP_FOR)
         return names[region->record.keep];
-    struct printable keep = printable_duration(region->record.keep_for);
-    char *blank = strchr(keep.text, ' ');
-    if (blank) /* a configuration has none */
-        memmove(blank, blank + 1, strlen(blank));
+    struct printable keep = {""};
+    struct gps_text out = GPS_TEXT(keep.text);
+    gps_value_duration_text(region->record.keep_for, &out);
     return keep;
 }
 
@@ -109,7 +105,7 @@ void view_format_region_json(const struct view *view, const struct view_region *
                   record->requested, "device", printable_uuid(record->device).text, "state",
                   view_format_state(region), "backing", view_format_backing(region), "owner",
                   view_format_owner_json(gps_record_creator(record)));
-    if (view_kept(region))
+    if (view_is_vmm(region))
         json_tree_add(object, "{s:o, s:s}", "keeper", view_format_owner_json(&record->owner),
                       "keep", view_format_keep(region).text);
     json_tree_add(object, "{s:o, s:o}", "users", users_json(region), "age",

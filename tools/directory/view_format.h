@@ -23,7 +23,7 @@ const char *view_format_state(const struct view_region *region);
 enum term_colour view_format_colour(const struct view_region *region);
 
 /* Adds the members that every listing gives: id name size device state backing owner users age, and
- * of a kept region keeper and keep. */
+ * of a VMM region keeper and keep. */
 void view_format_region_json(const struct view *view, const struct view_region *region,
                              json_t *object);
 /* {pid, command, pid_ns} */

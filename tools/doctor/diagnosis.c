@@ -1,6 +1,4 @@
-/*
- * diagnosis.c - the diagnoses of `gpushare doctor`: adding them.
- */
+/* diagnosis.c - the diagnoses of `gpushare doctor`: adding them. */
 #include "doctor.h"
 
 #include <stdarg.h>

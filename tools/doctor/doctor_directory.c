@@ -1,6 +1,4 @@
-/*
- * doctor_directory.c - checks that the published directory can be made and used, and has room.
- */
+/* doctor_directory.c - checks that the published directory can be made and used, and has room. */
 #include <errno.h>
 #include <linux/magic.h>
 #include <stdbool.h>

@@ -1,6 +1,4 @@
-/*
- * doctor_keeper.c - checks that a keeper for regions of backing = vmm runs, or can be started.
- */
+/* doctor_keeper.c - checks that a keeper for regions of backing = vmm runs, or can be started. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -25,18 +25,18 @@
 /* The list takes over the descriptor on success; then *descriptor becomes -1. */
 static int deposit(struct keeper *keeper, const struct gps_keeper_request *request,
                    int *descriptor) {
-    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
-    if (kept && kept->descriptor >= 0)
+    struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
+    if (region && region->descriptor >= 0)
         return -EEXIST;
     struct gps_region_record record;
-    gps_request_record(request, &keeper->kept.self, &record);
-    if (!kept && !gps_owner_equal(&request->sender, &record.creator))
+    gps_request_record(request, &keeper->regions.self, &record);
+    if (!region && !gps_owner_equal(&request->sender, &record.creator))
         return -EPERM;
     int status = 0;
-    if (!kept)
-        status = kept_regions_add(&keeper->kept, &record, *descriptor, keeper->now);
+    if (!region)
+        status = region_list_add(&keeper->regions, &record, *descriptor, keeper->now);
     else
-        kept->descriptor = *descriptor;
+        region->descriptor = *descriptor;
     if (status != 0)
         return status;
     *descriptor = -1;
@@ -47,34 +47,34 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
 }
 
 static int get(const struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
-    const struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
-    if (!kept)
+    const struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
+    if (!region)
         return -ENOENT;
-    if (kept->descriptor < 0)
+    if (region->descriptor < 0)
         return -EAGAIN;
-    *give = kept->descriptor;
+    *give = region->descriptor;
     return 0;
 }
 
 static int released(struct keeper *keeper, const struct gps_keeper_request *request) {
-    struct kept_region *kept = kept_regions_find(&keeper->kept, &request->record.id);
-    if (!kept)
+    struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
+    if (!region)
         return -ENOENT;
-    const bool creator = gps_owner_equal(&request->sender, &kept->record.creator);
+    const bool creator = gps_owner_equal(&request->sender, &region->record.creator);
     if (creator)
-        kept->since = 0; /* it is certain now, without a grace */
-    if (creator && kept->record.keep == GPS_KEEP_OWNER)
-        kept_regions_drop(&keeper->kept,
-                          kept); /* before the reply, for a free is complete when it returns */
+        region->since = 0; /* it is certain now, without a grace */
+    if (creator && region->record.keep == GPS_KEEP_OWNER)
+        region_list_drop(&keeper->regions,
+                         region); /* before the reply, for a free is complete when it returns */
     keeper_sweep_by(keeper, keeper->now);
     return 0;
 }
 
-static struct kept_region *find_named(const struct keeper *keeper, const char *name) {
-    const struct kept_regions *list = &keeper->kept;
+static struct keeper_region *find_named(const struct keeper *keeper, const char *name) {
+    const struct region_list *list = &keeper->regions;
     struct gps_name_target target;
     if (gps_name_resolve(&keeper->store, name, &target) == 0 && target.kind == GPS_NAME_REGION)
-        return kept_regions_find(list, &target.region);
+        return region_list_find(list, &target.region);
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i]->record.name, name) == 0)
             return list->items[i];
@@ -83,11 +83,12 @@ static struct kept_region *find_named(const struct keeper *keeper, const char *n
 
 static int drop(struct keeper *keeper, const struct gps_keeper_request *request) {
     const char *name = request->record.name;
-    struct kept_region *kept = name[0] != 0 ? find_named(keeper, name)
-                                            : kept_regions_find(&keeper->kept, &request->record.id);
-    if (!kept)
+    struct keeper_region *region = name[0] != 0
+                                       ? find_named(keeper, name)
+                                       : region_list_find(&keeper->regions, &request->record.id);
+    if (!region)
         return -ENOENT;
-    kept_regions_drop(&keeper->kept, kept);
+    region_list_drop(&keeper->regions, region);
     return 0;
 }
 
@@ -111,7 +112,7 @@ static int answer(struct keeper *keeper, const struct gps_keeper_request *reques
 
 static void reply_to(const struct keeper *keeper, int fd, int status, int give) {
     struct gps_keeper_reply reply = {
-        .status = status, .keeper = keeper->kept.self, .regions = keeper->kept.count};
+        .status = status, .keeper = keeper->regions.self, .regions = keeper->regions.count};
     gps_reply_seal(&reply);
     if (gps_passing_send(fd, &reply, sizeof(reply), give) != -ETOOMANYREFS)
         return;
@@ -148,14 +149,8 @@ void connections_serve(struct keeper *keeper, size_t at) {
         end(keeper, at);
 }
 
-static bool is_ours(int fd) {
-    struct ucred peer;
-    socklen_t size = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-}
-
 static void add(struct keeper *keeper, int fd) {
-    if (!is_ours(fd) || handle(keeper, fd))
+    if (!gps_passing_is_ours(fd) || handle(keeper, fd))
         close(fd);
     else
         keeper->connections[keeper->connection_count++] = (struct connection){fd, keeper->now};

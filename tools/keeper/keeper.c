@@ -72,7 +72,7 @@ static int take_signals(void) {
 }
 
 static bool is_idle(const struct keeper *keeper) {
-    return keeper->kept.count == 0 && keeper->connection_count == 0;
+    return keeper->regions.count == 0 && keeper->connection_count == 0;
 }
 
 static uint64_t earliest(const struct loop *loop) {
@@ -155,13 +155,13 @@ static void sweep(struct loop *loop) {
         return;
     uint64_t next = KEEPER_NEVER;
     unsigned others;
-    if (kept_regions_sweep(&keeper->kept, begin, &next, &others) == 0)
+    if (region_list_sweep(&keeper->regions, begin, &next, &others) == 0)
         collect_garbage(loop, others);
     uint64_t end = gps_clock_monotonic();
     uint64_t pause = (end - begin) * SWEEP_SHARE;
     loop->not_before = end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE);
     keeper_sweep_by(keeper, next);
-    keeper_sweep_by(keeper, end + (keeper->kept.count > 0 ? GPS_SECOND : SLOW));
+    keeper_sweep_by(keeper, end + (keeper->regions.count > 0 ? GPS_SECOND : SLOW));
 }
 
 static void run_once(struct loop *loop) {
@@ -173,7 +173,7 @@ static void run_once(struct loop *loop) {
     if (ready >= 0)
         answer(loop, wait, count);
     sweep(loop);
-    if (keeper->kept.count > 0)
+    if (keeper->regions.count > 0)
         loop->idle_since = keeper->now;
     loop->ending |= is_idle(keeper) && loop->idle != KEEPER_NEVER &&
                     keeper->now - loop->idle_since >= loop->idle;
@@ -206,7 +206,7 @@ static int keep(struct loop *loop, bool on_demand) {
     loop->idle_since = keeper->now = gps_clock_monotonic();
     loop->others = 1;
     if (!on_demand) {
-        printf("Keeping %s, pid %d.\n", keeper->store.path, (int)getpid());
+        printf("Serving %s, pid %d.\n", keeper->store.path, (int)getpid());
         fflush(stdout);
     }
     sweep(loop);

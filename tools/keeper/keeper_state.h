@@ -2,12 +2,12 @@
  * keeper_state.h - the state of the keeper's process.
  *
  * One thread around poll, and nothing in it waits for a peer. leadership.c: being the one keeper,
- * with the socket and the lease. connections.c: one request each. kept_regions.h: the regions.
+ * with the socket and the lease. connections.c: one request each. region_list.h: the regions.
  */
 #pragma once
 
 #include "directory/lease.h"
-#include "kept_regions.h"
+#include "region_list.h"
 
 #define CONNECTIONS_MAX 256 /* further ones wait in the socket's queue */
 #define KEEPER_NEVER    UINT64_MAX
@@ -21,7 +21,7 @@ struct keeper {
     struct gps_store store;
     struct gps_lease lease;
     int lock, listener;
-    struct kept_regions kept;
+    struct region_list regions;
     struct connection connections[CONNECTIONS_MAX]; /* the oldest first */
     size_t connection_count;
     uint64_t accept_after; /* out of descriptors: no accept before then */
@@ -50,5 +50,5 @@ uint64_t connections_expiry(const struct keeper *keeper);
 /* Becomes the keeper of the store. 0 or -errno; -EEXIST: there is another one, *other (pid 0: it
  * does not answer). */
 int leadership_take(struct keeper *keeper, struct gps_owner *other);
-/* Drops all kept regions, and leaves nothing behind. */
+/* Drops all regions, and leaves nothing behind. */
 void leadership_end(struct keeper *keeper);

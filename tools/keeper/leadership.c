@@ -8,7 +8,6 @@
 #include "keeper_state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -43,7 +42,8 @@ static int take_lock(struct keeper *keeper, struct gps_owner *other) {
         int status = gps_leader_lock_take(&keeper->store, &keeper->lock);
         if (status != -EAGAIN)
             return status;
-        if (gps_keeper_ping(&keeper->store, &keeper->kept.self, 10 * RETRY, other, &regions) == 0 ||
+        if (gps_keeper_ping(&keeper->store, &keeper->regions.self, 10 * RETRY, other, &regions) ==
+                0 ||
             gps_clock_monotonic() >= end)
             return -EEXIST;
         wait_to_retry();
@@ -53,15 +53,15 @@ static int take_lock(struct keeper *keeper, struct gps_owner *other) {
 /* Every region and every connection needs a descriptor. */
 static void raise_limits(struct keeper *keeper) {
     struct rlimit limit;
-    keeper->kept.max = 512;
+    keeper->regions.max = 512;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        keeper->kept.max = limit.rlim_cur > 2 * (CONNECTIONS_MAX + DESCRIPTORS)
-                               ? limit.rlim_cur - CONNECTIONS_MAX - DESCRIPTORS
-                               : limit.rlim_cur / 2;
+        keeper->regions.max = limit.rlim_cur > 2 * (CONNECTIONS_MAX + DESCRIPTORS)
+                                  ? limit.rlim_cur - CONNECTIONS_MAX - DESCRIPTORS
+                                  : limit.rlim_cur / 2;
 }
 
 /* A predecessor's lock ends a moment before its lease. */
@@ -70,7 +70,7 @@ static int adopt(struct keeper *keeper) {
     struct gps_gc_counts counts;
     for (;;) {
         gps_store_gc(&keeper->store, false, &counts); /* what it cannot remove hinders nobody */
-        int status = kept_regions_adopt(&keeper->kept, gps_clock_monotonic());
+        int status = region_list_adopt(&keeper->regions, gps_clock_monotonic());
         if (status != -EAGAIN || gps_clock_monotonic() >= end)
             return status == -EAGAIN ? -EBUSY : status;
         wait_to_retry();
@@ -82,7 +82,7 @@ static int adopt(struct keeper *keeper) {
 static int open_socket(struct keeper *keeper) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char temp[GPS_TEMP_NAME];
-    gps_temp_format(&keeper->kept.self, temp);
+    gps_temp_format(&keeper->regions.self, temp);
     if (snprintf(address.sun_path, sizeof(address.sun_path), "%s", temp) >=
             (int)sizeof(address.sun_path) ||
         chdir(keeper->store.path) != 0)
@@ -101,7 +101,7 @@ static int open_socket(struct keeper *keeper) {
 }
 
 static int start(struct keeper *keeper) {
-    int status = gps_lease_take(&keeper->store, &keeper->kept.self, &keeper->lease);
+    int status = gps_lease_take(&keeper->store, &keeper->regions.self, &keeper->lease);
     if (status == 0) {
         status = adopt(keeper);
         if (status == 0)
@@ -117,8 +117,8 @@ static int start(struct keeper *keeper) {
 int leadership_take(struct keeper *keeper, struct gps_owner *other) {
     umask(077);
     keeper->listener = -1;
-    keeper->kept.store = &keeper->store;
-    gps_owner_self(&keeper->kept.self);
+    keeper->regions.store = &keeper->store;
+    gps_owner_self(&keeper->regions.self);
     raise_limits(keeper);
     int status = take_lock(keeper, other);
     return status != 0 ? status : start(keeper);
@@ -129,7 +129,7 @@ void leadership_end(struct keeper *keeper) {
         close(keeper->connections[--keeper->connection_count].fd);
     if (keeper->listener >= 0)
         close(keeper->listener);
-    kept_regions_drop_all(&keeper->kept);
+    region_list_drop_all(&keeper->regions);
     gps_lease_drop(&keeper->lease);
     view_store_leave(&keeper->store);
     gps_leader_lock_end(&keeper->store, keeper->lock);

@@ -1,10 +1,7 @@
-/*
- * audit_logs.c - the directory into which the processes of an audit write their logs.
- */
+/* audit_logs.c - see audit_logs.h. */
 #include "audit_logs.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,11 +1,6 @@
-/*
- * check.c - `gpushare check`: checks a configuration, and prints its options and rules.
- */
-#include <inttypes.h>
-#include <stdarg.h>
+/* check.c - `gpushare check`: checks a configuration, and prints its options and rules. */
 #include <stdio.h>
 
-#include "cli/printable.h"
 #include "cli/term.h"
 #include "cli/tool.h"
 #include "config/config.h"
@@ -18,72 +13,14 @@ static void print_option(void *arg, const char *key, const char *value, const ch
            term_colour(TERM_PLAIN));
 }
 
-static void print_key(const char *key, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void print_key(const char *key, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    printf("  %-12s = ", key);
-    vprintf(format, args);
-    putchar('\n');
-    va_end(args);
-}
-
-static void print_size(const struct gps_rule *rule) {
-    if (rule->size_min == rule->size_max)
-        print_key("size", "%s", printable_size(rule->size_min).text);
-    else if (rule->size_max < UINT64_MAX)
-        print_key("size", "%s to %s", printable_size(rule->size_min).text,
-                  printable_size(rule->size_max).text);
-    else if (rule->size_min > 1)
-        print_key("size", "at least %s", printable_size(rule->size_min).text);
-    else
-        print_key("size", "any");
-}
-
-static void print_index(const struct gps_rule *rule) {
-    if (rule->index_max != UINT64_MAX || rule->index_min == UINT64_MAX)
-        print_key("index", "%s", printable_indices_value(rule->index_min, rule->index_max).text);
-    else if (rule->index_min == 0)
-        print_key("index", "every one");
-    else
-        print_key("index", "%" PRIu64 " and after", rule->index_min);
-}
-
-static void print_device(const struct gps_rule *rule) {
-    if (rule->device_kind == GPS_DEVICE_ORDINAL)
-        print_key("device", "%u", rule->device_ordinal);
-    else if (rule->device_kind == GPS_DEVICE_UUID)
-        print_key("device", "%s", printable_uuid(rule->device_uuid).text);
-    else
-        print_key("device", "any");
-}
-
-/* Only the keys that mean something in the rule's role. */
-static void print_role(const struct gps_rule *rule) {
-    static const char *const roles[] = {
-        [GPS_ROLE_EXPORT] = "export", [GPS_ROLE_IMPORT] = "import", [GPS_ROLE_AUTO] = "auto"};
-    print_key("role", "%s", roles[rule->role]);
-    if (rule->role != GPS_ROLE_EXPORT) {
-        print_key("wait", "%s", printable_duration(rule->wait).text);
-        print_key("missing", "%s", rule->missing == GPS_MISSING_FAIL ? "fail" : "private");
-    }
-    if (rule->role == GPS_ROLE_IMPORT)
-        return;
-    print_key("ready", "%s", rule->ready == GPS_READY_FREE ? "free" : "alloc");
-    if (rule->ready == GPS_READY_FREE)
-        print_key("handover", "%s", printable_duration(rule->handover).text);
+static void print_key(const char *key, const char *value) {
+    printf("  %-12s = %s\n", key, value);
 }
 
 static void print_rule(const struct gps_rule *rule) {
     printf("\n%s[region %s]%s, line %u\n", term_colour(TERM_BOLD), rule->name,
            term_colour(TERM_PLAIN), rule->line);
-    print_key("program", "%s", rule->program);
-    print_size(rule);
-    print_index(rule);
-    print_device(rule);
-    print_key("caller", "%s", rule->caller);
-    print_role(rule);
+    gps_rule_each_key(rule, print_key);
 }
 
 static void print_configuration(const struct gps_config *config) {

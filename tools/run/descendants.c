@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -22,6 +21,7 @@
 
 #include "cli/tool.h"
 #include "util/clock.h"
+#include "util/procfs.h"
 
 #define GRACE (5 * GPS_SECOND)
 
@@ -121,24 +121,17 @@ static bool await_others(struct watch *watch) {
 }
 
 struct process {
-    pid_t pid, parent;
+    uint32_t pid, parent;
     bool descends, zombie;
 };
 
-/* "4711 (any name) S 1 ...": the name can hold anything, so the last ')' ends it. */
 static bool read_process(const char *pid, struct process *process) {
-    char path[64], text[512], state;
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
+    struct gps_procfs_stat stat;
+    *process = (struct process){.pid = (uint32_t)strtoul(pid, NULL, 10)};
+    if (gps_procfs_stat(process->pid, &stat) != 0)
         return false;
-    text[fread(text, 1, sizeof(text) - 1, file)] = 0;
-    fclose(file);
-    *process = (struct process){.pid = atoi(pid)};
-    const char *name_end = strrchr(text, ')');
-    if (!name_end || sscanf(name_end + 1, " %c %d", &state, &process->parent) != 2)
-        return false;
-    process->zombie = state == 'Z' || state == 'X';
+    process->parent = (uint32_t)stat.parent;
+    process->zombie = stat.state == 'Z' || stat.state == 'X';
     return true;
 }
 
@@ -161,7 +154,8 @@ static bool mark_children(struct process *list, size_t count) {
     bool marked = false;
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < count && !list[i].descends; j++)
-            if (list[i].parent == getpid() || (list[j].descends && list[j].pid == list[i].parent))
+            if (list[i].parent == (uint32_t)getpid() ||
+                (list[j].descends && list[j].pid == list[i].parent))
                 marked = list[i].descends = true;
     return marked;
 }

@@ -1,10 +1,7 @@
-/*
- * launch.c - prepares to run a command with the library preloaded.
- */
+/* launch.c - see launch.h. */
 #include "launch.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,11 +1,7 @@
-/*
- * short_name.c - a function's name at a length that a person reads.
- */
+/* short_name.c - see short_name.h. */
 #include "short_name.h"
 
 #include <ctype.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"

@@ -1,6 +1,4 @@
-/*
- * symbol.c - looks up frames, and keeps the modules and symbols that it has found.
- */
+/* symbol.c - see symbol.h. */
 #include "symbol.h"
 
 #include <inttypes.h>

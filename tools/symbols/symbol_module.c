@@ -10,8 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEBUG_ROOT   "/usr/lib/debug" /* of debug files, by build id */
-#define MODULE_CHARS 127              /* a log has the end of a path that is longer */
+#include "util/digits.h"
+
+#define DEBUG_ROOT     "/usr/lib/debug" /* of debug files, by build id */
+#define BUILD_ID_BYTES 64
+#define MODULE_CHARS   127 /* a log has the end of a path that is longer */
 
 static bool report(struct symbol_module *module, const char *path, char **search) {
     static Dwfl_Callbacks callbacks = {.find_debuginfo = dwfl_standard_find_debuginfo,
@@ -32,16 +35,12 @@ static bool is_same(const struct symbol_module *module, const char *build_id) {
         return true;
     const unsigned char *bits;
     GElf_Addr address;
+    char hex[2 * BUILD_ID_BYTES + 1];
     int count = dwfl_module_build_id(module->module, &bits, &address);
-    if (count <= 0 || strlen(build_id) != 2 * (size_t)count)
+    if (count <= 0 || count > BUILD_ID_BYTES)
         return false;
-    for (int i = 0; i < count; i++) {
-        char hex[3];
-        snprintf(hex, sizeof(hex), "%02x", bits[i]);
-        if (memcmp(hex, build_id + 2 * i, 2) != 0)
-            return false;
-    }
-    return true;
+    gps_hex_format(bits, (size_t)count, hex);
+    return strcmp(hex, build_id) == 0;
 }
 
 /* A log can name anything: so no FIFO is opened, and a relative path only with a build id, which

@@ -1,6 +1,4 @@
-/*
- * user_frame.c - the part of a stack that is the user's code.
- */
+/* user_frame.c - see user_frame.h. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -25,5 +25,7 @@ void load_rows(void);
 void device_rows(void);
 void vmm_rows(void);
 void block_rows(void);
+void hazard_rows(void);
+void capture_rows(void);
 
 #endif

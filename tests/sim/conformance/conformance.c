@@ -23,5 +23,7 @@ int main(void) {
     device_rows();
     vmm_rows();
     block_rows();
+    hazard_rows();
+    capture_rows();
     return check_differences() ? 1 : 0;
 }

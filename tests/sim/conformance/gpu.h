@@ -49,6 +49,22 @@
     X(cuThreadExchangeStreamCaptureMode)                                                           \
     X(cuLaunchHostFunc)                                                                            \
     X(cuGraphDestroy)                                                                              \
+    X(cuMemcpyHtoDAsync_v2)                                                                        \
+    X(cuMemcpyDtoHAsync_v2)                                                                        \
+    X(cuMemcpyDtoDAsync_v2)                                                                        \
+    X(cuMemFreeHost)                                                                               \
+    X(cuMemHostRegister_v2)                                                                        \
+    X(cuMemHostUnregister)                                                                         \
+    X(cuModuleLoadData)                                                                            \
+    X(cuModuleUnload)                                                                              \
+    X(cuModuleGetFunction)                                                                         \
+    X(cuLaunchKernel)                                                                              \
+    X(cuStreamCreateWithPriority)                                                                  \
+    X(cuStreamQuery)                                                                               \
+    X(cuStreamIsCapturing)                                                                         \
+    X(cuGraphInstantiateWithFlags)                                                                 \
+    X(cuGraphLaunch)                                                                               \
+    X(cuGraphExecDestroy)                                                                          \
     X(cuMemGetAllocationGranularity)                                                               \
     X(cuMemCreate)                                                                                 \
     X(cuMemRelease)                                                                                \

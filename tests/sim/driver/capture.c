@@ -31,6 +31,15 @@ CUresult capture_forbidden(void) {
     return result;
 }
 
+CUresult capture_own(CUstream stream) {
+    pthread_mutex_lock(&streams.lock);
+    bool captures = stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (captures)
+        stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    pthread_mutex_unlock(&streams.lock);
+    return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
 /* Waiting for a whole context ends every capture in it, whatever the waiting thread's mode. */
 CUresult capture_synchronize(CUcontext context) {
     CUresult result = CUDA_SUCCESS;
@@ -82,6 +91,7 @@ static CUresult begin(CUstream named, bool per_thread, CUstreamCaptureMode mode)
         stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
         stream->mode = mode;
         stream->capturer = pthread_self();
+        stream->capture_id = state_serial();
         streams.captures++;
     }
     pthread_mutex_unlock(&streams.lock);
@@ -133,6 +143,51 @@ static CUresult status_of(CUstream named, bool per_thread, CUstreamCaptureStatus
     pthread_mutex_unlock(&streams.lock);
     return CUDA_SUCCESS;
 }
+
+/* The graph is the stream's until the capture ends; which step comes last is not told. */
+static CUresult info_of(CUstream named, bool per_thread, CUstreamCaptureStatus *status,
+                        cuuint64_t *id, CUgraph *graph) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (!result && !status)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && stream->legacy)
+        result = capture_implicit(stream->context);
+    if (result)
+        return result;
+    pthread_mutex_lock(&streams.lock);
+    *status = stream->capture;
+    if (id && stream->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        *id = stream->capture_id;
+    if (graph && stream->capture == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        *graph = stream->graph;
+    pthread_mutex_unlock(&streams.lock);
+    return CUDA_SUCCESS;
+}
+
+#define CAPTURE_INFO(suffix, per_thread)                                                           \
+    CUresult CUDAAPI cuStreamGetCaptureInfo##suffix(                                               \
+        CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id) {                          \
+        return info_of(stream, per_thread, status, id, NULL);                                      \
+    }                                                                                              \
+    CUresult CUDAAPI cuStreamGetCaptureInfo_v2##suffix(                                            \
+        CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,            \
+        const CUgraphNode **nodes, size_t *count) {                                                \
+        return cuStreamGetCaptureInfo_v3##suffix(stream, status, id, graph, nodes, NULL, count);   \
+    }                                                                                              \
+    CUresult CUDAAPI cuStreamGetCaptureInfo_v3##suffix(                                            \
+        CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,            \
+        const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count) {                 \
+        (void)edges;                                                                               \
+        if (nodes)                                                                                 \
+            *nodes = NULL;                                                                         \
+        if (count)                                                                                 \
+            *count = 0;                                                                            \
+        return info_of(stream, per_thread, status, id, graph);                                     \
+    }
+
+CAPTURE_INFO(, false)
+CAPTURE_INFO(_ptsz, true)
 
 CUresult CUDAAPI cuStreamBeginCapture(CUstream stream) {
     return begin(stream, false, CU_STREAM_CAPTURE_MODE_GLOBAL);

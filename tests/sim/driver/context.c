@@ -11,6 +11,7 @@ enum { STACK_DEPTH = 64, CONTEXT_MAGIC = 0x43747831, API_VERSION = 3020 };
 static struct {
     CUcontext first;
     CUcontext primary[SIM_MAX_DEVICES]; /* by ordinal */
+    atomic_int lost[SIM_MAX_DEVICES];   /* by card: no new context after one that was lost */
 } contexts;
 
 static _Thread_local struct {
@@ -38,7 +39,8 @@ CUresult context_state(const struct CUctx_st *context) {
 
 void context_lose(CUcontext context, CUresult code) {
     int none = 0;
-    atomic_compare_exchange_strong(&context->lost, &none, (int)code);
+    if (atomic_compare_exchange_strong(&context->lost, &none, (int)code))
+        contexts.lost[context->card] = (int)code;
 }
 
 CUcontext context_first(void) {
@@ -97,6 +99,8 @@ static CUresult create_current(CUcontext *out, unsigned flags, CUdevice device) 
         return CUDA_ERROR_INVALID_VALUE;
     if (!device_valid(device))
         return CUDA_ERROR_INVALID_DEVICE;
+    if (contexts.lost[device_card(device)])
+        return (CUresult)contexts.lost[device_card(device)];
     state_lock();
     CUcontext context = create(device, false, flags);
     state_unlock();
@@ -194,13 +198,17 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
     CUcontext context = primary_of(device);
-    if (context) {
+    if (!context)
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    else if (!context->alive)
+        result = (CUresult)contexts.lost[context->card];
+    if (!result) {
         context->references++;
         context->alive = true;
         *out = context;
     }
     state_unlock();
-    return context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return result;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
@@ -387,38 +395,4 @@ CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     if (!result && greatest)
         *greatest = -5;
     return result;
-}
-
-/* --- peers --- */
-
-CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
-    CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
-    if (flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!peer || !context_known(peer) || !peer->alive)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (peer->card == context->card)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!device_reaches(context->card, peer->card))
-        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    if (context->peers & 1u << peer->card)
-        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    context->peers |= 1u << peer->card;
-    return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
-    CUcontext context;
-    CUresult result = context_current(&context);
-    if (result)
-        return result;
-    if (!peer || !context_known(peer))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!(context->peers & 1u << peer->card))
-        return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-    context->peers &= ~(1u << peer->card);
-    return CUDA_SUCCESS;
 }

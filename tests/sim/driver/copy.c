@@ -79,7 +79,7 @@ CUresult copy_pattern(const struct place *to, uint64_t size, uint32_t value, uns
     for (uint64_t done = 0; done < size;) {
         struct touch part = part_of(to, done, size);
         if (!touch_begin(&part, 1))
-            return CUDA_ERROR_LAUNCH_FAILED;
+            return CUDA_ERROR_ILLEGAL_ADDRESS;
         write_pattern(part.at, part.size, value, width);
         touch_end(&part, 1);
         done += part.size;

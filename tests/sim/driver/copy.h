@@ -26,7 +26,7 @@ struct place {
 CUresult copy_locate(uint64_t address, uint64_t size, struct asker asker, struct place *place);
 /* 719 from where on a range is not as it was located any more: what came before is done. */
 CUresult copy_bytes(const struct place *to, const struct place *from, uint64_t size);
-/* Fills `size` bytes with a pattern of 1, 2 or 4 bytes. */
+/* Fills `size` bytes with a pattern of 1, 2 or 4 bytes; a fill's code is 700. */
 CUresult copy_pattern(const struct place *to, uint64_t size, uint32_t value, unsigned width);
 
 #endif

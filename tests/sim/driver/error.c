@@ -40,6 +40,12 @@ static const struct {
          "attempt to terminate a thread-local capture sequence from another thread"),
     CODE(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
          "operation would make the legacy stream depend on a capturing blocking stream"),
+    CODE(CUDA_ERROR_CAPTURED_EVENT, "operation not permitted on an event last recorded in a "
+                                    "capturing stream"),
+    CODE(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is "
+                                                    "already mapped"),
+    CODE(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
+         "pointer does not correspond to a registered memory region"),
     CODE(CUDA_ERROR_UNKNOWN, "unknown error"),
 #undef CODE
 };

@@ -26,6 +26,7 @@ struct CUevent_st {
     CUcontext context;
     int64_t slot; /* in the daemon's page, or NO_SLOT */
     bool imported, ever;
+    CUstream captured; /* whose capture its newest record is in, or NULL */
     struct sim_event *state, own;
     double at; /* ms, of the newest record that was reached */
     struct CUevent_st *next;
@@ -162,6 +163,8 @@ static CUresult reach(void *argument) {
     return CUDA_SUCCESS;
 }
 
+static const struct work recording = {.run = reach, .brief = true, .once = true};
+
 static CUresult record(CUevent event, CUstream named, bool per_thread) {
     CUstream stream;
     CUresult result = check(event);
@@ -174,12 +177,12 @@ static CUresult record(CUevent event, CUstream named, bool per_thread) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     record->event = event;
     record->number = load(&event->state->completed);
-    if (!stream_capturing(stream)) {
+    event->captured = stream_capturing(stream) ? stream : NULL;
+    if (!event->captured) {
         record->number = __atomic_add_fetch(&event->state->recorded, 1, __ATOMIC_ACQ_REL);
         event->ever = true;
     }
-    return stream_submit(
-        stream, &(struct work){.run = reach, .argument = record, .always = true, .once = true});
+    return stream_submit(stream, &recording, record);
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
@@ -198,10 +201,17 @@ CUresult CUDAAPI cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, uns
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : record(event, stream, true);
 }
 
-CUresult CUDAAPI cuEventQuery(CUevent event) {
+/* 907 of one whose record is a part of a graph; that ends the capture. */
+static CUresult check_waitable(CUevent event) {
     CUresult result = check(event);
-    if (!result)
-        result = capture_forbidden();
+    if (result || !event->captured)
+        return result ? result : capture_forbidden();
+    capture_own(event->captured);
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+CUresult CUDAAPI cuEventQuery(CUevent event) {
+    CUresult result = check_waitable(event);
     if (result)
         return result;
     return reached(event->state, load(&event->state->recorded)) ? CUDA_SUCCESS
@@ -209,9 +219,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
 }
 
 CUresult CUDAAPI cuEventSynchronize(CUevent event) {
-    CUresult result = check(event);
-    if (!result)
-        result = capture_forbidden();
+    CUresult result = check_waitable(event);
     if (result)
         return result;
     wait_for(event->state, load(&event->state->recorded));
@@ -256,6 +264,8 @@ static CUresult run_wait(void *argument) {
     return CUDA_SUCCESS;
 }
 
+static const struct work waiting = {.run = run_wait, .apart = true, .once = true};
+
 static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
     CUstream stream;
     CUresult result = check(event);
@@ -270,8 +280,7 @@ static CUresult wait_event(CUstream named, bool per_thread, CUevent event) {
     if (!wait)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *wait = (struct wait){event->state, number};
-    return stream_submit(
-        stream, &(struct work){.run = run_wait, .argument = wait, .apart = true, .once = true});
+    return stream_submit(stream, &waiting, wait);
 }
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {

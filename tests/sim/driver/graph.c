@@ -5,10 +5,15 @@
 
 #include <stdlib.h>
 
+struct step {
+    const struct work *work;
+    void *argument;
+};
+
 struct CUgraph_st {
     atomic_uint holders;
     size_t count;
-    struct work *steps;
+    struct step *steps;
 };
 
 struct CUgraphExec_st {
@@ -22,12 +27,12 @@ CUgraph graph_create(void) {
     return graph;
 }
 
-CUresult graph_add(CUgraph graph, const struct work *work) {
-    struct work *grown = realloc(graph->steps, (graph->count + 1) * sizeof *grown);
+CUresult graph_add(CUgraph graph, const struct work *work, void *argument) {
+    struct step *grown = realloc(graph->steps, (graph->count + 1) * sizeof *grown);
     if (!grown)
         return CUDA_ERROR_OUT_OF_MEMORY;
     graph->steps = grown;
-    grown[graph->count++] = *work;
+    grown[graph->count++] = (struct step){work, argument};
     return CUDA_SUCCESS;
 }
 
@@ -35,7 +40,7 @@ void graph_drop(CUgraph graph) {
     if (!graph || --graph->holders)
         return;
     for (size_t i = 0; i < graph->count; i++)
-        (graph->steps[i].end ? graph->steps[i].end : free)(graph->steps[i].argument);
+        work_end(graph->steps[i].work, graph->steps[i].argument);
     free(graph->steps);
     free(graph);
 }
@@ -95,23 +100,24 @@ static CUresult run(void *argument) {
     CUgraph graph = argument;
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < graph->count && !result; i++)
-        result = graph->steps[i].run(graph->steps[i].argument);
+        result = graph->steps[i].work->run(graph->steps[i].argument);
     return result;
 }
 
-static bool uses(const void *argument, uint64_t address, uint64_t size) {
+static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
     const struct CUgraph_st *graph = argument;
-    for (size_t i = 0; i < graph->count; i++) {
-        const struct work *step = &graph->steps[i];
-        if (step->uses && step->uses(step->argument, address, size))
-            return true;
-    }
-    return false;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < graph->count && !result; i++)
+        if (graph->steps[i].work->hurt)
+            result = graph->steps[i].work->hurt(graph->steps[i].argument, address, size);
+    return result;
 }
 
 static void end(void *argument) {
     graph_drop(argument);
 }
+
+static const struct work replaying = {.run = run, .end = end, .hurt = hurt, .apart = true};
 
 static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
     CUstream stream;
@@ -119,9 +125,7 @@ static CUresult launch(CUgraphExec exec, CUstream named, bool per_thread) {
     if (result || !exec)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     exec->graph->holders++;
-    return stream_submit(
-        stream, &(struct work){
-                    .run = run, .end = end, .uses = uses, .argument = exec->graph, .apart = true});
+    return stream_submit(stream, &replaying, exec->graph);
 }
 
 CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream) {

@@ -11,7 +11,7 @@
 /* With one holder; NULL if there is no memory. */
 CUgraph graph_create(void);
 /* The work is the graph's on success. */
-CUresult graph_add(CUgraph graph, const struct work *work);
+CUresult graph_add(CUgraph graph, const struct work *work, void *argument);
 /* Lets go of it; NULL is nothing. */
 void graph_drop(CUgraph graph);
 

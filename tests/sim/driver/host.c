@@ -42,6 +42,18 @@ static bool make_room(void) {
     return true;
 }
 
+static void insert(struct host_range range) {
+    size_t i = search(range.base);
+    memmove(&host.ranges[i + 1], &host.ranges[i], (host.count - i) * sizeof *host.ranges);
+    host.ranges[i] = range;
+    host.count++;
+}
+
+static void take_out(size_t i) {
+    host.count--;
+    memmove(&host.ranges[i], &host.ranges[i + 1], (host.count - i) * sizeof *host.ranges);
+}
+
 CUresult host_allocate(CUcontext context, uint64_t size, bool managed, uint64_t *base) {
     if (size > (uint64_t)1 << 46 || !make_room())
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -50,19 +62,37 @@ CUresult host_allocate(CUcontext context, uint64_t size, bool managed, uint64_t 
     if (at == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *base = (uint64_t)(uintptr_t)at;
-    size_t i = search(*base);
-    memmove(&host.ranges[i + 1], &host.ranges[i], (host.count - i) * sizeof *host.ranges);
-    host.ranges[i] = (struct host_range){*base, size, managed, state_serial(), context};
-    host.count++;
+    insert((struct host_range){*base, size, managed, false, state_serial(), context});
     return CUDA_SUCCESS;
 }
 
 CUresult host_free(uint64_t base, bool managed) {
     size_t i = search(base);
-    if (i == host.count || host.ranges[i].base != base || host.ranges[i].managed != managed)
+    if (i == host.count || host.ranges[i].base != base || host.ranges[i].managed != managed ||
+        host.ranges[i].registered)
         return CUDA_ERROR_INVALID_VALUE;
     munmap((void *)(uintptr_t)base, host.ranges[i].size);
-    host.count--;
-    memmove(&host.ranges[i], &host.ranges[i + 1], (host.count - i) * sizeof *host.ranges);
+    take_out(i);
+    return CUDA_SUCCESS;
+}
+
+CUresult host_register(CUcontext context, uint64_t base, uint64_t size) {
+    size_t i = search(base);
+    if (i < host.count && host.ranges[i].base < base + size)
+        return host.ranges[i].registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                                         : CUDA_ERROR_INVALID_VALUE;
+    if (!make_room())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    insert((struct host_range){base, size, false, true, state_serial(), context});
+    return CUDA_SUCCESS;
+}
+
+CUresult host_unregister(uint64_t base) {
+    size_t i = search(base);
+    if (i == host.count || host.ranges[i].base > base)
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (host.ranges[i].base != base || !host.ranges[i].registered)
+        return CUDA_ERROR_INVALID_VALUE;
+    take_out(i);
     return CUDA_SUCCESS;
 }

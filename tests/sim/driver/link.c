@@ -2,6 +2,7 @@
 #include "link.h"
 
 #include "spawn.h"
+#include "state.h"
 
 #include "../message.h"
 
@@ -126,6 +127,7 @@ static bool transfer(const struct sim_request *request, struct sim_reply *reply,
 CUresult link_pass(const struct sim_request *request, struct sim_reply *reply, int give,
                    int *taken) {
     struct parcel parcel = {.fds = {give}, .count = give >= 0};
+    const int cancel = state_uncancelled();
     pthread_mutex_lock(&line.lock);
     if (line.socket < 0 || !transfer(request, reply, &parcel)) {
         *reply = (struct sim_reply){.code = CUDA_ERROR_UNKNOWN};
@@ -135,6 +137,7 @@ CUresult link_pass(const struct sim_request *request, struct sim_reply *reply, i
     if (taken && parcel.count)
         *taken = parcel.fds[--parcel.count];
     sim_discard(&parcel);
+    pthread_setcancelstate(cancel, NULL);
     return (CUresult)reply->code;
 }
 

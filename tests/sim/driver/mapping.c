@@ -163,11 +163,13 @@ CUresult mapping_unmap(uint64_t address, uint64_t size) {
     return CUDA_SUCCESS;
 }
 
-CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access) {
+CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access,
+                            bool *changed) {
     if (have_alone(address, size))
         return CUDA_ERROR_INVALID_VALUE;
     for (uint64_t done = 0; done < size;) {
         struct mapping *mapping = starting_at(address + done);
+        *changed = *changed || mapping->access[card] != access;
         mapping->access[card] = (unsigned char)access;
         done += mapping->block.size;
     }
@@ -193,15 +195,6 @@ bool mapping_closing(const struct mapping *mapping) {
 
 unsigned mapping_access(const struct block *block, uint32_t card) {
     return block->mapping ? block->mapping->access[card] : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-}
-
-bool mapping_allows_more(uint64_t address, uint64_t size, uint32_t card, unsigned access) {
-    const struct mapping *mapping;
-    for (uint64_t done = 0; done < size && (mapping = starting_at(address + done));
-         done += mapping->block.size)
-        if (mapping->access[card] > access)
-            return true;
-    return false;
 }
 
 bool mapping_allows(const struct block *block, uint32_t card, bool writes) {

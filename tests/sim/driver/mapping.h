@@ -20,9 +20,10 @@ CUresult mapping_give_back(uint64_t base, uint64_t size);
 bool mapping_reservation(uint64_t address, uint64_t *base, uint64_t *size);
 CUresult mapping_map(uint64_t address, uint64_t size, struct physical *memory);
 /* Both want a range of whole mappings, one behind the other, and wait until nobody holds them.
- * `access`: CUmemAccess_flags. */
+ * `access`: CUmemAccess_flags; *changed becomes true if anywhere it was another one. */
 CUresult mapping_unmap(uint64_t address, uint64_t size);
-CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access);
+CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access,
+                            bool *changed);
 /* The memory that is mapped around an address, or NULL. */
 struct physical *mapping_memory(uint64_t address);
 
@@ -32,8 +33,6 @@ bool mapping_closing(const struct mapping *mapping);
 
 /* Any block may be asked; all but mappings are open to everybody. */
 unsigned mapping_access(const struct block *block, uint32_t card);
-/* Whether the card may do more now, somewhere in the range, than `access` says. */
-bool mapping_allows_more(uint64_t address, uint64_t size, uint32_t card, unsigned access);
 bool mapping_allows(const struct block *block, uint32_t card, bool writes);
 /* Which kinds of shareable handles it may have, a CUmemAllocationHandleType. */
 unsigned mapping_handle_types(const struct block *block);

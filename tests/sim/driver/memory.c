@@ -224,6 +224,33 @@ CUresult CUDAAPI cuMemFreeHost(void *pointer) {
     return result;
 }
 
+CUresult CUDAAPI cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result || !pointer || !size || flags > 15)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    result = host_register(context, (uint64_t)(uintptr_t)pointer, size);
+    state_unlock();
+    return result;
+}
+
+CUresult CUDAAPI cuMemHostRegister(void *pointer, size_t size, unsigned int flags) {
+    return cuMemHostRegister_v2(pointer, size, flags);
+}
+
+CUresult CUDAAPI cuMemHostUnregister(void *pointer) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result || !pointer)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    stream_wait_card(context->card);
+    state_lock();
+    result = host_unregister((uint64_t)(uintptr_t)pointer);
+    state_unlock();
+    return result;
+}
+
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags) {
     uint64_t base;
     CUcontext context;

@@ -85,6 +85,7 @@ CUresult CUDAAPI cuInit(unsigned int flags) {
         return CUDA_ERROR_INVALID_VALUE;
     if (is_child())
         return CUDA_ERROR_NOT_INITIALIZED;
+    const int cancel = state_uncancelled();
     pthread_mutex_lock(&state.init_lock);
     int phase = atomic_load(&state.phase);
     CUresult result = CUDA_SUCCESS;
@@ -93,6 +94,7 @@ CUresult CUDAAPI cuInit(unsigned int flags) {
     else if (phase == ENDED)
         result = CUDA_ERROR_DEINITIALIZED;
     pthread_mutex_unlock(&state.init_lock);
+    pthread_setcancelstate(cancel, NULL);
     return result;
 }
 
@@ -101,6 +103,12 @@ CUresult state_check(void) {
     if (phase == FRESH || is_child())
         return CUDA_ERROR_NOT_INITIALIZED;
     return phase == ENDED ? CUDA_ERROR_DEINITIALIZED : CUDA_SUCCESS;
+}
+
+int state_uncancelled(void) {
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
 }
 
 void state_lock(void) {

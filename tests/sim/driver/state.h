@@ -11,6 +11,9 @@
 CUresult state_check(void);
 void state_lock(void);
 void state_unlock(void);
+/* The real one waits in ioctl, which is no point of cancellation, nor is anything else of it.
+ * Returns what to set again. */
+int state_uncancelled(void);
 /* A number that no other object of this process has. */
 uint64_t state_serial(void);
 /* Gives the lock up until state_changed is called, and takes it again. */

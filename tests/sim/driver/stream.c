@@ -35,31 +35,46 @@ static bool turn_of(const struct CUstream_st *stream, uint64_t number) {
     return true;
 }
 
-static void end_work(const struct work *work) {
-    (work->end ? work->end : free)(work->argument);
+void work_end(const struct work *work, void *argument) {
+    (work->end ? work->end : free)(argument);
 }
 
-static void run_work(CUcontext context, const struct work *work) {
-    CUresult result = context->lost && !work->always ? CUDA_SUCCESS : work->run(work->argument);
+static void run_task(CUcontext context, const struct task *task) {
+    CUresult result = CUDA_SUCCESS;
+    if (!context->lost || task->work->brief)
+        result = task->work->run(task->argument);
     if (result)
         context_lose(context, result);
-    end_work(work);
+}
+
+/* The head, if its turn has come and nobody else runs it. */
+static struct task *ready(const struct CUstream_st *stream) {
+    struct task *task = stream->head;
+    return task && !task->running && turn_of(stream, task->number) ? task : NULL;
+}
+
+static void run_head(CUstream stream) {
+    struct task *task = stream->head;
+    task->running = true;
+    if (!task->work->brief)
+        pthread_mutex_unlock(&streams.lock);
+    run_task(stream->context, task);
+    if (!task->work->brief)
+        pthread_mutex_lock(&streams.lock);
+    stream->head = task->next;
+    work_end(task->work, task->argument); /* in the queue somebody may look at it: stream_hurt */
+    free(task);
+    pthread_cond_broadcast(&streams.progress);
 }
 
 static void *run_queue(void *argument) {
     CUstream stream = argument;
     pthread_mutex_lock(&streams.lock);
     while (stream->head) {
-        struct task *task = stream->head;
-        while (!turn_of(stream, task->number))
+        if (ready(stream))
+            run_head(stream);
+        else
             pthread_cond_wait(&streams.progress, &streams.lock);
-        task->running = true;
-        pthread_mutex_unlock(&streams.lock);
-        run_work(stream->context, &task->work);
-        pthread_mutex_lock(&streams.lock);
-        stream->head = task->next;
-        free(task);
-        pthread_cond_broadcast(&streams.progress);
     }
     stream->busy = false;
     pthread_mutex_unlock(&streams.lock);
@@ -79,53 +94,42 @@ static bool start_thread(CUstream stream) {
     return started;
 }
 
-static CUresult enqueue(CUstream stream, const struct work *work) {
+static CUresult enqueue(CUstream stream, const struct work *work, void *argument) {
     struct task *task = calloc(1, sizeof *task);
     if (!task)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *task = (struct task){.work = *work, .number = ++streams.number};
+    *task = (struct task){.work = work, .argument = argument, .number = ++streams.number};
     if (stream->head)
         stream->tail->next = task;
     else
         stream->head = task;
     stream->tail = task;
-    if (!stream->busy)
+    if (!work->apart && ready(stream) == task)
+        run_head(stream);
+    else if (!stream->busy)
         stream->busy = start_thread(stream);
     return CUDA_SUCCESS;
 }
 
-/* What becomes of work: it is the stream's from then on, or still whoever's who asked. */
-enum fate { TAKEN, LEFT_TO_RUN, LEFT_TO_END };
-
-static CUresult decide(CUstream stream, const struct work *work, enum fate *fate) {
+static CUresult submit(CUstream stream, const struct work *work, void *argument) {
     CUresult result = stream->legacy ? capture_implicit_locked(stream->context) : CUDA_SUCCESS;
-    *fate = LEFT_TO_END;
-    if (result)
-        return result;
-    if (stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE && work->once)
-        return CUDA_SUCCESS;
-    if (stream->capture == CU_STREAM_CAPTURE_STATUS_NONE && !work->apart &&
-        turn_of(stream, UINT64_MAX)) {
-        *fate = LEFT_TO_RUN;
-        return CUDA_SUCCESS;
-    }
-    result = stream->capture == CU_STREAM_CAPTURE_STATUS_NONE ? enqueue(stream, work)
-                                                              : graph_add(stream->graph, work);
-    *fate = result ? LEFT_TO_END : TAKEN;
+    if (!result && stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!result && stream->capture == CU_STREAM_CAPTURE_STATUS_NONE)
+        result = enqueue(stream, work, argument);
+    else if (!result && work->once)
+        work_end(work, argument);
+    else if (!result)
+        result = graph_add(stream->graph, work, argument);
     return result;
 }
 
-CUresult stream_submit(CUstream stream, const struct work *work) {
-    enum fate fate;
+CUresult stream_submit(CUstream stream, const struct work *work, void *argument) {
     pthread_mutex_lock(&streams.lock);
-    CUresult result = decide(stream, work, &fate);
+    CUresult result = submit(stream, work, argument);
     pthread_mutex_unlock(&streams.lock);
-    if (fate == LEFT_TO_RUN)
-        run_work(stream->context, work);
-    if (fate == LEFT_TO_END)
-        end_work(work);
+    if (result)
+        work_end(work, argument);
     return result;
 }
 
@@ -138,12 +142,14 @@ bool stream_capturing(CUstream stream) {
 
 static void wait_where(bool (*concerns)(const struct CUstream_st *, const void *),
                        const void *what) {
+    const int cancel = state_uncancelled();
     pthread_mutex_lock(&streams.lock);
     uint64_t number = ++streams.number;
     for (CUstream s = streams.first; s; s = s->next)
         while (oldest(s) < number && concerns(s, what))
             pthread_cond_wait(&streams.progress, &streams.lock);
     pthread_mutex_unlock(&streams.lock);
+    pthread_setcancelstate(cancel, NULL);
 }
 
 static bool concerns_stream(const struct CUstream_st *stream, const void *what) {
@@ -175,33 +181,17 @@ void stream_wait_card(uint32_t card) {
     wait_where(concerns_card, &card);
 }
 
-/* --- kernels and the memory that they were given --- */
-
-struct range {
-    uint64_t address, size;
-};
-
-static bool task_uses(const struct task *task, const struct range *range) {
-    return task->work.uses && task->work.uses(task->work.argument, range->address, range->size);
-}
-
-static bool uses_memory(const struct CUstream_st *stream, const void *what) {
-    const struct task *task = stream->head;
-    while (task && !task_uses(task, what))
-        task = task->next;
-    return task;
-}
-
-void stream_wait_users(uint64_t address, uint64_t size) {
-    wait_where(uses_memory, &(struct range){address, size});
-}
-
-void stream_fault_users(uint64_t address, uint64_t size) {
-    const struct range range = {address, size};
+void stream_hurt(uint64_t address, uint64_t size) {
     pthread_mutex_lock(&streams.lock);
-    for (CUstream s = streams.first; s; s = s->next)
-        if (s->head && s->head->running && task_uses(s->head, &range))
-            context_lose(s->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+    for (CUstream s = streams.first; s; s = s->next) {
+        const struct task *task = s->head;
+        CUresult code = CUDA_SUCCESS;
+        /* What a card would have begun has begun, though a thread may be late. */
+        if (task && task->work->hurt && turn_of(s, task->number))
+            code = task->work->hurt(task->argument, address, size);
+        if (code)
+            context_lose(s->context, code);
+    }
     pthread_mutex_unlock(&streams.lock);
 }
 
@@ -283,6 +273,34 @@ CUresult CUDAAPI cuStreamCreate(CUstream *out, unsigned int flags) {
     return cuStreamCreateWithPriority(out, flags, 0);
 }
 
+static CUresult describe(CUstream named, bool per_thread, unsigned *flags, int *priority) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (!result && !flags && !priority)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result && flags)
+        *flags = stream->flags;
+    if (!result && priority)
+        *priority = stream->priority;
+    return result;
+}
+
+CUresult CUDAAPI cuStreamGetFlags(CUstream stream, unsigned int *flags) {
+    return describe(stream, false, flags, NULL);
+}
+
+CUresult CUDAAPI cuStreamGetFlags_ptsz(CUstream stream, unsigned int *flags) {
+    return describe(stream, true, flags, NULL);
+}
+
+CUresult CUDAAPI cuStreamGetPriority(CUstream stream, int *priority) {
+    return describe(stream, false, NULL, priority);
+}
+
+CUresult CUDAAPI cuStreamGetPriority_ptsz(CUstream stream, int *priority) {
+    return describe(stream, true, NULL, priority);
+}
+
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
     CUresult result = state_check();
     if (result)
@@ -311,7 +329,7 @@ CUresult CUDAAPI cuStreamDestroy(CUstream stream) {
 /* --- waiting and asking --- */
 
 static CUresult check_waitable(CUstream stream) {
-    CUresult result = stream->legacy ? capture_implicit(stream->context) : CUDA_SUCCESS;
+    CUresult result = stream->legacy ? capture_implicit(stream->context) : capture_own(stream);
     return result ? result : capture_forbidden();
 }
 
@@ -371,40 +389,4 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext context) {
     if (!result && !context_known(context))
         result = CUDA_ERROR_INVALID_CONTEXT;
     return result ? result : synchronize_context(context);
-}
-
-/* --- host functions: what tests imitate a kernel with --- */
-
-struct host_call {
-    CUhostFn function;
-    void *data;
-};
-
-static CUresult run_host_call(void *argument) {
-    const struct host_call *call = argument;
-    call->function(call->data);
-    return CUDA_SUCCESS;
-}
-
-static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
-    CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result)
-        return result;
-    if (!function)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct host_call *call = malloc(sizeof *call);
-    if (!call)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *call = (struct host_call){function, data};
-    return stream_submit(stream,
-                         &(struct work){.run = run_host_call, .argument = call, .apart = true});
-}
-
-CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
-    return launch(stream, false, function, data);
-}
-
-CUresult CUDAAPI cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data) {
-    return launch(stream, true, function, data);
 }

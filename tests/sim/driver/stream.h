@@ -9,16 +9,15 @@
 
 #include "context.h"
 
-/* What a stream does in its turn, and a graph again and again. */
+/* What a stream does in its turn, and a graph again and again: a kind of work, and its argument. */
 struct work {
     CUresult (*run)(void *argument); /* a failure loses the context */
     void (*end)(void *argument);     /* after the last run; NULL: free */
-    /* Of kernels: whether it was given memory there. NULL: it was not, and is no kernel. */
-    bool (*uses)(const void *argument, uint64_t address, uint64_t size);
-    void *argument;
-    bool apart;  /* never runs in the caller */
-    bool always; /* also in a lost context, where others wait for it */
-    bool once;   /* no part of a graph: a capture drops it */
+    /* What becomes of it when memory there changes while it runs: a code, or 0. NULL: nothing. */
+    CUresult (*hurt)(const void *argument, uint64_t address, uint64_t size);
+    bool apart; /* never runs in the caller */
+    bool brief; /* others wait for it: runs in a lost context, too, and is over when they see it */
+    bool once;  /* no part of a graph: a capture drops it */
 };
 
 /*
@@ -28,10 +27,11 @@ struct work {
  */
 CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream);
 /*
- * Runs work in its turn, or adds it to what the stream captures, and ends it, also on failure.
- * 0, 900 or 906 if a capture forbids it.
+ * Runs work in its turn, or adds it to what the stream captures; ends it, also on failure. 0, 900
+ * or 906 if a capture forbids it.
  */
-CUresult stream_submit(CUstream stream, const struct work *work);
+CUresult stream_submit(CUstream stream, const struct work *work, void *argument);
+void work_end(const struct work *work, void *argument);
 bool stream_capturing(CUstream stream);
 CUcontext stream_context(CUstream stream);
 /* Waits until all that was submitted before and concerns the stream is done: the state of its
@@ -39,10 +39,8 @@ CUcontext stream_context(CUstream stream);
 CUresult stream_wait(CUstream stream);
 void stream_wait_context(CUcontext context);
 void stream_wait_card(uint32_t card);
-/* Waits for the kernels that were given memory there. */
-void stream_wait_users(uint64_t address, uint64_t size);
-/* What is there goes from under the kernels that run on it: their contexts are lost. */
-void stream_fault_users(uint64_t address, uint64_t size);
+/* What is there has changed: the contexts of work that runs on it are lost. */
+void stream_hurt(uint64_t address, uint64_t size);
 /* The context has ended: its streams go with it. */
 void stream_end_context(CUcontext context);
 
@@ -51,6 +49,8 @@ void stream_end_context(CUcontext context);
  * those that only wait for the default stream (906). Both spoil the captures in their way.
  */
 CUresult capture_forbidden(void);
+/* 900 of the stream that captures, whatever the thread's mode. */
+CUresult capture_own(CUstream stream);
 CUresult capture_synchronize(CUcontext context);
 CUresult capture_implicit(CUcontext context);
 

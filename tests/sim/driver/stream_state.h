@@ -12,7 +12,8 @@
 enum { STREAM_MAGIC = 0x53747231, STREAM_DEAD = 0x53747230 };
 
 struct task {
-    struct work work;
+    const struct work *work;
+    void *argument;
     uint64_t number;
     bool running;
     struct task *next;
@@ -30,6 +31,7 @@ struct CUstream_st {
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode mode;
     pthread_t capturer;
+    uint64_t capture_id;
     CUgraph graph; /* what was captured up to now */
     struct CUstream_st *next;
 };

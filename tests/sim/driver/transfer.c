@@ -1,9 +1,10 @@
 /*
- * The cuMemcpy* and cuMemset* calls: what each may touch, in which stream, and whether the caller
- * waits. The variants of one call differ only in the stream that NULL means.
+ * The cuMemcpy* and cuMemset* calls of ranges: what each may touch, in which stream, and whether
+ * the caller waits. The variants of one call differ only in the stream that NULL means.
  */
+#include "transfer.h"
+
 #include "context.h"
-#include "copy.h"
 #include "stream.h"
 
 #include <stdlib.h>
@@ -26,6 +27,24 @@ static CUresult run(void *argument) {
                        : copy_bytes(&task->to, &task->from, task->size);
 }
 
+static bool lies_in(const struct place *place, uint64_t size, uint64_t address, uint64_t length) {
+    return !place->pageable && place->address < address + length && address < place->address + size;
+}
+
+/* A fill is a kernel of the driver's. */
+static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
+    const struct task *task = argument;
+    if (task->width)
+        return lies_in(&task->to, task->size, address, size) ? CUDA_ERROR_ILLEGAL_ADDRESS
+                                                             : CUDA_SUCCESS;
+    return lies_in(&task->to, task->size, address, size) ||
+                   lies_in(&task->from, task->size, address, size)
+               ? CUDA_ERROR_LAUNCH_FAILED
+               : CUDA_SUCCESS;
+}
+
+static const struct work transferring = {.run = run, .hurt = hurt};
+
 /* In the stream's turn, without waiting for it where the real driver does not. */
 static CUresult submit(CUstream stream, const struct task *plan) {
     bool pageable = !plan->width && plan->from.pageable, captured = stream_capturing(stream);
@@ -41,23 +60,17 @@ static CUresult submit(CUstream stream, const struct task *plan) {
     bool wait = !plan->width && (plan->to.pageable || (pageable && !stage)) && !captured;
     CUresult result = wait ? stream_wait(stream) : CUDA_SUCCESS;
     if (!result)
-        return stream_submit(stream, &(struct work){.run = run, .argument = task});
+        return stream_submit(stream, &transferring, task);
     free(task);
     return result;
 }
 
-static CUresult now(CUstream stream, struct task *task) {
+static CUresult now(CUstream stream, const struct task *plan) {
     CUresult result = stream_wait(stream);
-    if (!result && (result = run(task)))
-        context_lose(stream_context(stream), result);
-    return result;
+    if (!result)
+        result = submit(stream, plan);
+    return result ? result : stream_wait(stream);
 }
-
-/* How a call is made: in which stream, and whether it waits. */
-struct manner {
-    CUstream named;
-    bool per_thread, async;
-};
 
 static CUresult perform(struct manner manner, struct task *task) {
     CUcontext context;
@@ -70,26 +83,45 @@ static CUresult perform(struct manner manner, struct task *task) {
     return manner.async ? submit(stream, task) : now(stream, task);
 }
 
-static CUresult copy(uint64_t to, enum side to_side, uint64_t from, enum side from_side,
-                     uint64_t size, struct manner manner) {
+static CUresult locate(struct end to, struct end from, uint64_t size, struct task *task) {
     CUcontext context;
-    struct task task = {.size = size};
     CUresult result = context_current(&context);
-    if (result || !size)
-        return result;
-    /* A forbidden copy spoils the capture, whatever its arguments. */
-    if (!manner.async && !manner.per_thread)
-        result = capture_implicit(context);
-    if (!result)
-        result = copy_locate(to, size, (struct asker){context->card, true, to_side}, &task.to);
+    *task = (struct task){.size = size};
     if (!result)
         result =
-            copy_locate(from, size, (struct asker){context->card, false, from_side}, &task.from);
+            copy_locate(to.address, size, (struct asker){context->card, true, to.side}, &task->to);
+    if (!result)
+        result = copy_locate(from.address, size, (struct asker){context->card, false, from.side},
+                             &task->from);
+    return result;
+}
+
+CUresult transfer_check(struct end to, struct end from, uint64_t size) {
+    struct task task;
+    return locate(to, from, size, &task);
+}
+
+/* A forbidden call spoils the capture, whatever its arguments. */
+static CUresult begin(struct manner manner) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (!result && !manner.async && !manner.per_thread)
+        result = capture_implicit(context);
+    return result;
+}
+
+CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct manner manner) {
+    struct task task;
+    CUcontext context;
+    CUresult result = size ? begin(manner) : context_current(&context);
+    if (result || !size)
+        return result;
+    result = locate(to, from, size, &task);
     return result ? result : perform(manner, &task);
 }
 
-static CUresult fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
-                     struct manner manner) {
+CUresult transfer_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
+                       struct manner manner) {
     CUcontext context;
     struct task task = {.size = count * width, .value = value, .width = width};
     CUresult result = context_current(&context);
@@ -97,44 +129,29 @@ static CUresult fill(uint64_t to, uint64_t count, uint32_t value, unsigned width
         return result;
     if (to % width || count > UINT64_MAX / width)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!manner.async && !manner.per_thread)
-        result = capture_implicit(context);
+    result = begin(manner);
     if (!result)
         result =
             copy_locate(to, task.size, (struct asker){context->card, true, SIDE_DEVICE}, &task.to);
     return result ? result : perform(manner, &task);
 }
 
-static CUresult fill_rows(uint64_t to, size_t pitch, uint8_t value, size_t width, size_t height,
-                          struct manner manner) {
-    CUresult result = CUDA_SUCCESS;
-    if (height > 1 && pitch < width)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t row = 0; row < height && !result; row++)
-        result = fill(to + row * pitch, width, value, 1, manner);
-    return result;
-}
-
-#define WAITING       ((struct manner){NULL, false, false})
-#define WAITING_PTDS  ((struct manner){NULL, true, false})
-#define QUEUED        ((struct manner){stream, false, true})
-#define QUEUED_PTSZ   ((struct manner){stream, true, true})
-#define HOST(pointer) ((uint64_t)(uintptr_t)(pointer))
+#define END(pointer, side) ((struct end){(uint64_t)(uintptr_t)(pointer), side})
 
 /* The four forms of one copy; `to` and `from` are the parameters, as types and names. */
 #define COPIES(base, v, to_type, to_side, from_type, from_side)                                    \
     CUresult CUDAAPI base##v(to_type to, from_type from, size_t size) {                            \
-        return copy(HOST(to), to_side, HOST(from), from_side, size, WAITING);                      \
+        return transfer_copy(END(to, to_side), END(from, from_side), size, WAITING);               \
     }                                                                                              \
     CUresult CUDAAPI base##v##_ptds(to_type to, from_type from, size_t size) {                     \
-        return copy(HOST(to), to_side, HOST(from), from_side, size, WAITING_PTDS);                 \
+        return transfer_copy(END(to, to_side), END(from, from_side), size, WAITING_PTDS);          \
     }                                                                                              \
     CUresult CUDAAPI base##Async##v(to_type to, from_type from, size_t size, CUstream stream) {    \
-        return copy(HOST(to), to_side, HOST(from), from_side, size, QUEUED);                       \
+        return transfer_copy(END(to, to_side), END(from, from_side), size, QUEUED);                \
     }                                                                                              \
     CUresult CUDAAPI base##Async##v##_ptsz(to_type to, from_type from, size_t size,                \
                                            CUstream stream) {                                      \
-        return copy(HOST(to), to_side, HOST(from), from_side, size, QUEUED_PTSZ);                  \
+        return transfer_copy(END(to, to_side), END(from, from_side), size, QUEUED_PTSZ);           \
     }
 
 COPIES(cuMemcpy, , CUdeviceptr, SIDE_ANY, CUdeviceptr, SIDE_ANY)
@@ -145,67 +162,47 @@ COPIES(cuMemcpyDtoD, _v2, CUdeviceptr, SIDE_DEVICE, CUdeviceptr, SIDE_DEVICE)
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                               CUcontext from_context, size_t size) {
     (void)to_context, (void)from_context;
-    return copy(to, SIDE_DEVICE, from, SIDE_DEVICE, size, WAITING);
+    return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, WAITING);
 }
 
 CUresult CUDAAPI cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                    CUcontext from_context, size_t size) {
     (void)to_context, (void)from_context;
-    return copy(to, SIDE_DEVICE, from, SIDE_DEVICE, size, WAITING_PTDS);
+    return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, WAITING_PTDS);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                    CUcontext from_context, size_t size, CUstream stream) {
     (void)to_context, (void)from_context;
-    return copy(to, SIDE_DEVICE, from, SIDE_DEVICE, size, QUEUED);
+    return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, QUEUED);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                         CUcontext from_context, size_t size, CUstream stream) {
     (void)to_context, (void)from_context;
-    return copy(to, SIDE_DEVICE, from, SIDE_DEVICE, size, QUEUED_PTSZ);
+    return transfer_copy(END(to, SIDE_DEVICE), END(from, SIDE_DEVICE), size, QUEUED_PTSZ);
 }
 
 #define FILLS(base, type, width)                                                                   \
     CUresult CUDAAPI base##_v2(CUdeviceptr to, type value, size_t count) {                         \
-        return fill(to, count, value, width, WAITING);                                             \
+        return transfer_fill(to, count, value, width, WAITING);                                    \
     }                                                                                              \
     CUresult CUDAAPI base##_v2_ptds(CUdeviceptr to, type value, size_t count) {                    \
-        return fill(to, count, value, width, WAITING_PTDS);                                        \
+        return transfer_fill(to, count, value, width, WAITING_PTDS);                               \
     }                                                                                              \
     CUresult CUDAAPI base##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {      \
-        return fill(to, count, value, width, QUEUED);                                              \
+        return transfer_fill(to, count, value, width, QUEUED);                                     \
     }                                                                                              \
     CUresult CUDAAPI base##Async_ptsz(CUdeviceptr to, type value, size_t count, CUstream stream) { \
-        return fill(to, count, value, width, QUEUED_PTSZ);                                         \
+        return transfer_fill(to, count, value, width, QUEUED_PTSZ);                                \
     }                                                                                              \
     CUresult CUDAAPI base(CUdeviceptr_v1 to, type value, unsigned int count) {                     \
-        return fill(to, count, value, width, WAITING);                                             \
+        return transfer_fill(to, count, value, width, WAITING);                                    \
     }
 
 FILLS(cuMemsetD8, unsigned char, 1)
 FILLS(cuMemsetD16, unsigned short, 2)
 FILLS(cuMemsetD32, unsigned int, 4)
-
-CUresult CUDAAPI cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
-                                 size_t height) {
-    return fill_rows(to, pitch, value, width, height, WAITING);
-}
-
-CUresult CUDAAPI cuMemsetD2D8_v2_ptds(CUdeviceptr to, size_t pitch, unsigned char value,
-                                      size_t width, size_t height) {
-    return fill_rows(to, pitch, value, width, height, WAITING_PTDS);
-}
-
-CUresult CUDAAPI cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
-                                   size_t height, CUstream stream) {
-    return fill_rows(to, pitch, value, width, height, QUEUED);
-}
-
-CUresult CUDAAPI cuMemsetD2D8Async_ptsz(CUdeviceptr to, size_t pitch, unsigned char value,
-                                        size_t width, size_t height, CUstream stream) {
-    return fill_rows(to, pitch, value, width, height, QUEUED_PTSZ);
-}
 
 /* --- the first ABI: addresses of 32 bits, where nothing lies --- */
 
@@ -234,9 +231,4 @@ CUresult CUDAAPI cuMemcpyDtoHAsync(void *to, CUdeviceptr_v1 from, unsigned int s
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr_v1 to, CUdeviceptr_v1 from, unsigned int size,
                                    CUstream stream) {
     return cuMemcpyDtoDAsync_v2(to, from, size, stream);
-}
-
-CUresult CUDAAPI cuMemsetD2D8(CUdeviceptr_v1 to, unsigned int pitch, unsigned char value,
-                              unsigned int width, unsigned int height) {
-    return cuMemsetD2D8_v2(to, pitch, value, width, height);
 }

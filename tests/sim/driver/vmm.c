@@ -9,7 +9,8 @@
 #include "state.h"
 #include "stream.h"
 
-#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 
 static CUresult check_location(const CUmemLocation *location) {
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -117,13 +118,22 @@ CUresult CUDAAPI cuMemExportToShareableHandle(void *out, CUmemGenericAllocationH
     return result;
 }
 
+/* By a call whose failure says nothing about the number. */
+static bool is_descriptor(int fd) {
+    struct pollfd look = {.fd = fd};
+    const int cancel = state_uncancelled();
+    const bool unknown = poll(&look, 1, 0) < 0;
+    pthread_setcancelstate(cancel, NULL);
+    return fd >= 0 && (unknown || !(look.revents & POLLNVAL));
+}
+
 CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
                                                 CUmemAllocationHandleType type) {
     CUresult result = state_check();
     int fd = (int)(intptr_t)shared;
     if (result)
         return result;
-    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fcntl(fd, F_GETFD) < 0)
+    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !is_descriptor(fd))
         return CUDA_ERROR_INVALID_VALUE;
     state_lock();
     result = physical_import(fd, out);
@@ -178,13 +188,17 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, size_t size) {
     state_lock();
     result = mapping_unmap(address, size);
     state_unlock();
-    /* It waits for nothing: a kernel that runs on it has lost. */
     if (!result)
-        stream_fault_users(address, size);
+        stream_hurt(address, size);
     return result;
 }
 
-/* --- access --- */
+/*
+ * --- access ---
+ *
+ * Neither this nor unmapping waits for anything. Work that runs on the block meanwhile is hurt: on
+ * a card mostly, here always.
+ */
 
 static CUresult check_access(CUdeviceptr address, const CUmemAccessDesc *access) {
     if (access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
@@ -200,35 +214,21 @@ static CUresult check_access(CUdeviceptr address, const CUmemAccessDesc *access)
     return result;
 }
 
-/* Whether some card will be allowed less than now. It then waits for kernels, though not for
- * copies.
- */
-static bool takes_away(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
-                       size_t count) {
-    bool less = false;
-    state_lock();
-    for (size_t i = 0; i < count && !less; i++)
-        less =
-            device_valid(access[i].location.id) &&
-            mapping_allows_more(address, size, device_card(access[i].location.id), access[i].flags);
-    state_unlock();
-    return less;
-}
-
 CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *access,
                                 size_t count) {
+    bool changed = false;
     CUresult result = state_check();
     if (result || !access || !count)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
-    if (takes_away(address, size, access, count))
-        stream_wait_users(address, size);
     state_lock();
     for (size_t i = 0; i < count && !result; i++)
         result = check_access(address, &access[i]);
     for (size_t i = 0; i < count && !result; i++)
-        result =
-            mapping_set_access(address, size, device_card(access[i].location.id), access[i].flags);
+        result = mapping_set_access(address, size, device_card(access[i].location.id),
+                                    access[i].flags, &changed);
     state_unlock();
+    if (changed)
+        stream_hurt(address, size);
     return result;
 }
 

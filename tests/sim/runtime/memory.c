@@ -154,6 +154,59 @@ cudaError_t CUDARTAPI cudaMemcpyAsync_ptsz(void *to, const void *from, size_t si
     return copy_async(to, from, size, kind, stream, true);
 }
 
+/* --- copies of rows --- */
+
+/* What cuMemcpy2D is told: the kind says which sides are a card's. */
+static bool plan_rows(CUDA_MEMCPY2D *plan, void *to, size_t to_pitch, const void *from,
+                      size_t from_pitch, size_t width, size_t height, enum cudaMemcpyKind kind) {
+    const bool to_card = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    const bool from_card = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    *plan =
+        (CUDA_MEMCPY2D){.srcMemoryType = from_card ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED,
+                        .srcDevice = ADDRESS(from),
+                        .srcPitch = from_pitch,
+                        .dstMemoryType = to_card ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED,
+                        .dstDevice = ADDRESS(to),
+                        .dstPitch = to_pitch,
+                        .WidthInBytes = width,
+                        .Height = height};
+    return (unsigned)kind <= cudaMemcpyDefault;
+}
+
+static cudaError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                             size_t width, size_t height, enum cudaMemcpyKind kind,
+                             bool per_thread) {
+    CUDA_MEMCPY2D plan;
+    if (!plan_rows(&plan, to, to_pitch, from, from_pitch, width, height, kind))
+        return runtime_end(cudaErrorInvalidMemcpyDirection);
+    FORWARD(NEED_CONTEXT, per_thread, cuMemcpy2DUnaligned(&plan));
+}
+
+static cudaError_t copy_rows_async(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                   size_t width, size_t height, enum cudaMemcpyKind kind,
+                                   cudaStream_t stream, bool per_thread) {
+    CUDA_MEMCPY2D plan;
+    if (!plan_rows(&plan, to, to_pitch, from, from_pitch, width, height, kind))
+        return runtime_end(cudaErrorInvalidMemcpyDirection);
+    FORWARD(NEED_CONTEXT, per_thread, cuMemcpy2DAsync(&plan, stream));
+}
+
+#define COPY_ROWS(sync, async, per_thread)                                                         \
+    cudaError_t CUDARTAPI cudaMemcpy2D##sync(void *to, size_t to_pitch, const void *from,          \
+                                             size_t from_pitch, size_t width, size_t height,       \
+                                             enum cudaMemcpyKind kind) {                           \
+        return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, per_thread);         \
+    }                                                                                              \
+    cudaError_t CUDARTAPI cudaMemcpy2DAsync##async(                                                \
+        void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,              \
+        size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {                            \
+        return copy_rows_async(to, to_pitch, from, from_pitch, width, height, kind, stream,        \
+                               per_thread);                                                        \
+    }
+
+COPY_ROWS(, , false)
+COPY_ROWS(_ptds, _ptsz, true)
+
 cudaError_t CUDARTAPI cudaMemset(void *to, int value, size_t size) {
     FORWARD(NEED_CONTEXT, false, cuMemsetD8(ADDRESS(to), (unsigned char)value, size));
 }
@@ -207,4 +260,14 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *out
     out->hostPointer =
         out->type == cudaMemoryTypeUnregistered ? (void *)(uintptr_t)pointer : on_host;
     return cudaSuccess;
+}
+
+/* --- memory of the program's --- */
+
+cudaError_t CUDARTAPI cudaHostRegister(void *pointer, size_t size, unsigned int flags) {
+    FORWARD(NEED_CONTEXT, false, cuMemHostRegister(pointer, size, flags));
+}
+
+cudaError_t CUDARTAPI cudaHostUnregister(void *pointer) {
+    FORWARD(NEED_CONTEXT, false, cuMemHostUnregister(pointer));
 }

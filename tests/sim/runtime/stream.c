@@ -1,4 +1,4 @@
-/* The runtime's streams, captures and host functions. */
+/* The runtime's streams, captures, graphs and host functions. */
 #include "call.h"
 
 cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *out) {
@@ -7,6 +7,11 @@ cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t *out) {
 
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *out, unsigned int flags) {
     FORWARD(NEED_CONTEXT, false, cuStreamCreate(out, flags));
+}
+
+cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags,
+                                                   int priority) {
+    FORWARD(NEED_CONTEXT, false, cuStreamCreateWithPriority(out, flags, priority));
 }
 
 cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
@@ -31,6 +36,7 @@ BOTH(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *graph),
      cuStreamEndCapture(stream, graph))
 BOTH(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
      cuStreamIsCapturing(stream, (CUstreamCaptureStatus *)status))
+BOTH(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream), cuGraphLaunch(exec, stream))
 BOTH(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *data),
      cuLaunchHostFunc(stream, function, data))
 
@@ -41,4 +47,18 @@ cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(enum cudaStreamCapture
 
 cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t graph) {
     FORWARD(NEED_CONTEXT, false, cuGraphDestroy(graph));
+}
+
+cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph,
+                                           unsigned long long flags) {
+    FORWARD(NEED_CONTEXT, false, cuGraphInstantiateWithFlags(out, graph, flags));
+}
+
+cudaError_t CUDARTAPI cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph,
+                                                    unsigned long long flags) {
+    return cudaGraphInstantiate(out, graph, flags);
+}
+
+cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    FORWARD(NEED_CONTEXT, false, cuGraphExecDestroy(exec));
 }

@@ -1,5 +1,5 @@
 /*
- * kept_regions.h - the regions that this keeper keeps: their records and descriptors.
+ * region_list.h - the regions that this keeper holds: their records and descriptors.
  *
  * Owns both. A region in the list is published with the keeper as its owner (or will be, when there
  * is room again). A region that leaves it is removed with its name, and its descriptor closed. One
@@ -9,7 +9,7 @@
 
 #include "directory/store.h"
 
-struct kept_region {
+struct keeper_region {
     struct gps_region_record record;
     int descriptor;     /* -1: adopted, and not deposited again yet */
     bool published;     /* by us */
@@ -22,30 +22,30 @@ struct kept_region {
     unsigned intents; /* processes that are about to open it */
 };
 
-struct kept_regions {
+struct region_list {
     const struct gps_store *store;
     struct gps_owner self;
-    struct kept_region **items; /* by id */
+    struct keeper_region **items; /* by id */
     size_t count, capacity;
     size_t max; /* the number of descriptors for them */
 };
 
-struct kept_region *kept_regions_find(const struct kept_regions *list, const struct gps_id *id);
+struct keeper_region *region_list_find(const struct region_list *list, const struct gps_id *id);
 
 /* Publishes it as ours. The list takes over `descriptor` on success. 0; -EMFILE, -ENOMEM, or the
  * error of gps_region_publish. */
-int kept_regions_add(struct kept_regions *list, const struct gps_region_record *record,
-                     int descriptor, uint64_t now);
+int region_list_add(struct region_list *list, const struct gps_region_record *record,
+                    int descriptor, uint64_t now);
 
 /* Takes over the records of dead keepers. Call it as the only keeper, after gps_store_gc has
  * removed the regions that no process holds. 0 or -errno; -EAGAIN: a record's owner is still alive.
  */
-int kept_regions_adopt(struct kept_regions *list, uint64_t now);
+int region_list_adopt(struct region_list *list, uint64_t now);
 
-void kept_regions_drop(struct kept_regions *list, struct kept_region *kept);
-void kept_regions_drop_all(struct kept_regions *list);
+void region_list_drop(struct region_list *list, struct keeper_region *region);
+void region_list_drop_all(struct region_list *list);
 
-/* Counts the holders of each region, and drops those that are to be kept no longer. Lowers *next to
+/* Counts the holders of each region, and drops those that are retained no longer. Lowers *next to
  * the time of the next sweep that is needed even if nothing changes. *others: live processes but
  * us. 0 or -errno; then nothing was dropped. */
-int kept_regions_sweep(struct kept_regions *list, uint64_t now, uint64_t *next, unsigned *others);
+int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others);

@@ -1,0 +1,61 @@
+// Programs that run kernels: what the tests' kernels do, in streams and in graphs.
+#include "harness.hpp"
+
+class Kernel : public testing::Test {
+  protected:
+    Kernel() : a(world) {
+        a.must(kernels());
+        a.must("stream s");
+        a.must("malloc p 8388608");
+        a.must("malloc sum 4096");
+        a.must("fill p 1 8388608");
+        a.must("fill sum 0 4096");
+    }
+    World world;
+    Puppet a;
+};
+
+TEST_F(Kernel, ReadsWritesAndAddsInStreamOrder) {
+    a.must("launch s test_write p 2097152 5");
+    a.must("launch s test_add p+4 2097151 2");
+    a.must("launch s test_read p 2097152 sum");
+    a.must("ssync s");
+    EXPECT_EQ(a("read p 0 8")[0], "0500000007000000");
+    EXPECT_EQ(a("read p 8388604 4")[0], "07000000");
+    // 5 + 2097151 * 7, little-endian
+    EXPECT_EQ(a("read sum 0 4")[0], "feffdf00");
+    EXPECT_EQ(a.code("launch s no_such_kernel p"), 500);
+}
+
+TEST_F(Kernel, RunsBesideTheProgramAndAFreeWaitsForIt) {
+    a.must("malloc other 4194304");
+    a.must("stream t");
+    a.must("launch s test_spin p 1024 300000000 sum");
+    EXPECT_EQ(a.code("squery s"), 600);
+    EXPECT_EQ(a.code("squery t"), 0);
+    a.must("free other");
+    EXPECT_EQ(a.code("squery s"), 0);
+    a.must("launch s test_spin p 1024 300000000 sum");
+    a.must("unstream s"); // and its work goes on
+    a.must("sync");
+}
+
+TEST_F(Kernel, AGraphRunsItsKernelsAndMemsetsAgain) {
+    a.must("capture s");
+    a.must("sfill s p 3 4");
+    a.must("launch s test_add p 1 1");
+    a.must("launch s test_add p+4 1 1");
+    a.must("captured s g");
+    EXPECT_EQ(a("read p 0 8")[0], "0101010101010101"); // nothing has run yet
+    for (int i = 0; i < 3; i++)
+        a.must("graph s g");
+    a.must("ssync s");
+    EXPECT_EQ(a("read p 0 8")[0], "0403030304010101");
+}
+
+TEST_F(Kernel, OneThatTouchesNoMemoryLosesTheContext) {
+    a.must("launch s test_write 4096 1 1");
+    EXPECT_EQ(a.code("ssync s"), 700);
+    EXPECT_EQ(a.code("malloc q 4096"), 700);
+    EXPECT_EQ(a.code("free sum"), 700);
+}

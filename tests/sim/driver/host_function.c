@@ -1,0 +1,39 @@
+/* Host functions in streams. */
+#include "stream.h"
+
+#include <stdlib.h>
+
+struct host_call {
+    CUhostFn function;
+    void *data;
+};
+
+static CUresult run_host_call(void *argument) {
+    const struct host_call *call = argument;
+    call->function(call->data);
+    return CUDA_SUCCESS;
+}
+
+static const struct work calling = {.run = run_host_call, .apart = true};
+
+static CUresult launch(CUstream named, bool per_thread, CUhostFn function, void *data) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    if (!function)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct host_call *call = malloc(sizeof *call);
+    if (!call)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *call = (struct host_call){function, data};
+    return stream_submit(stream, &calling, call);
+}
+
+CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
+    return launch(stream, false, function, data);
+}
+
+CUresult CUDAAPI cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data) {
+    return launch(stream, true, function, data);
+}

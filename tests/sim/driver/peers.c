@@ -1,0 +1,35 @@
+/* Which other cards' memory a context may use. */
+#include "context.h"
+#include "device.h"
+
+CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!peer || !context_known(peer) || !peer->alive)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (peer->card == context->card)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_reaches(context->card, peer->card))
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    if (context->peers & 1u << peer->card)
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    context->peers |= 1u << peer->card;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!peer || !context_known(peer))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!(context->peers & 1u << peer->card))
+        return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    context->peers &= ~(1u << peer->card);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,117 @@
+/* The cuMemcpy* and cuMemset* calls of rows that lie a pitch apart: each row is a transfer. */
+#include "context.h"
+#include "transfer.h"
+
+/* One side of a copy of rows: its first byte. */
+struct rows {
+    struct end first;
+    size_t pitch;
+};
+
+static bool side_of(CUmemorytype type, size_t x, size_t y, const void *host, CUdeviceptr device,
+                    size_t pitch, struct rows *rows) {
+    const uint64_t base = type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device;
+    const enum side sides[] = {[CU_MEMORYTYPE_HOST] = SIDE_ANY,
+                               [CU_MEMORYTYPE_DEVICE] = SIDE_DEVICE,
+                               [CU_MEMORYTYPE_UNIFIED] = SIDE_ANY};
+    if (type < CU_MEMORYTYPE_HOST || type > CU_MEMORYTYPE_UNIFIED || type == CU_MEMORYTYPE_ARRAY)
+        return false;
+    *rows = (struct rows){{base + y * pitch + x, sides[type]}, pitch};
+    return true;
+}
+
+static struct end row(const struct rows *rows, size_t number) {
+    return (struct end){rows->first.address + number * rows->pitch, rows->first.side};
+}
+
+/* All rows may be copied, or none is. */
+static CUresult copy(const struct rows *to, const struct rows *from, size_t width, size_t height,
+                     struct manner manner) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < height && !result; i++)
+        result = transfer_check(row(to, i), row(from, i), width);
+    for (size_t i = 0; i < height && !result; i++)
+        result = transfer_copy(row(to, i), row(from, i), width, manner);
+    return result;
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D_v2 *plan, struct manner manner) {
+    CUcontext context;
+    struct rows to, from;
+    CUresult result = context_current(&context);
+    if (result || !plan)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    const size_t width = plan->WidthInBytes, height = plan->Height;
+    if (!side_of(plan->dstMemoryType, plan->dstXInBytes, plan->dstY, plan->dstHost, plan->dstDevice,
+                 plan->dstPitch ? plan->dstPitch : width, &to) ||
+        !side_of(plan->srcMemoryType, plan->srcXInBytes, plan->srcY, plan->srcHost, plan->srcDevice,
+                 plan->srcPitch ? plan->srcPitch : width, &from))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (to.pitch < width || from.pitch < width)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (to.pitch == width && from.pitch == width)
+        return transfer_copy(to.first, from.first, width * height, manner);
+    return copy(&to, &from, width, height, manner);
+}
+
+CUresult CUDAAPI cuMemcpy2D_v2(const CUDA_MEMCPY2D_v2 *plan) {
+    return copy_2d(plan, WAITING);
+}
+
+CUresult CUDAAPI cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D_v2 *plan) {
+    return copy_2d(plan, WAITING_PTDS);
+}
+
+CUresult CUDAAPI cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D_v2 *plan) {
+    return copy_2d(plan, WAITING);
+}
+
+CUresult CUDAAPI cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D_v2 *plan) {
+    return copy_2d(plan, WAITING_PTDS);
+}
+
+CUresult CUDAAPI cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D_v2 *plan, CUstream stream) {
+    return copy_2d(plan, QUEUED);
+}
+
+CUresult CUDAAPI cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D_v2 *plan, CUstream stream) {
+    return copy_2d(plan, QUEUED_PTSZ);
+}
+
+/* --- memsets; `count` elements of `width` bytes a row --- */
+
+static CUresult fill(uint64_t to, size_t pitch, uint32_t value, unsigned width, size_t count,
+                     size_t height, struct manner manner) {
+    CUresult result = CUDA_SUCCESS;
+    if (height > 1 && pitch < count * width)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < height && !result; i++)
+        result = transfer_fill(to + i * pitch, count, value, width, manner);
+    return result;
+}
+
+#define FILLS(base, type, width)                                                                   \
+    CUresult CUDAAPI base##_v2(CUdeviceptr to, size_t pitch, type value, size_t count,             \
+                               size_t height) {                                                    \
+        return fill(to, pitch, value, width, count, height, WAITING);                              \
+    }                                                                                              \
+    CUresult CUDAAPI base##_v2_ptds(CUdeviceptr to, size_t pitch, type value, size_t count,        \
+                                    size_t height) {                                               \
+        return fill(to, pitch, value, width, count, height, WAITING_PTDS);                         \
+    }                                                                                              \
+    CUresult CUDAAPI base##Async(CUdeviceptr to, size_t pitch, type value, size_t count,           \
+                                 size_t height, CUstream stream) {                                 \
+        return fill(to, pitch, value, width, count, height, QUEUED);                               \
+    }                                                                                              \
+    CUresult CUDAAPI base##Async_ptsz(CUdeviceptr to, size_t pitch, type value, size_t count,      \
+                                      size_t height, CUstream stream) {                            \
+        return fill(to, pitch, value, width, count, height, QUEUED_PTSZ);                          \
+    }                                                                                              \
+    CUresult CUDAAPI base(CUdeviceptr_v1 to, unsigned int pitch, type value, unsigned int count,   \
+                          unsigned int height) {                                                   \
+        return fill(to, pitch, value, width, count, height, WAITING);                              \
+    }
+
+FILLS(cuMemsetD2D8, unsigned char, 1)
+FILLS(cuMemsetD2D16, unsigned short, 2)
+FILLS(cuMemsetD2D32, unsigned int, 4)

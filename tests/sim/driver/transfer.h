@@ -1,0 +1,32 @@
+/* One copy or fill of a range, in one of the ways in which the cuMemcpy* and cuMemset* calls make
+ * it. */
+#ifndef SIM_TRANSFER_H
+#define SIM_TRANSFER_H
+
+#include "copy.h"
+
+/* How a call is made: in which stream, and whether it waits. */
+struct manner {
+    CUstream named;
+    bool per_thread, async;
+};
+
+#define WAITING      ((struct manner){NULL, false, false})
+#define WAITING_PTDS ((struct manner){NULL, true, false})
+#define QUEUED       ((struct manner){stream, false, true})
+#define QUEUED_PTSZ  ((struct manner){stream, true, true})
+
+/* One side of a copy. */
+struct end {
+    uint64_t address;
+    enum side side;
+};
+
+/* Nothing is done unless all of it may be. */
+CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct manner manner);
+CUresult transfer_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
+                       struct manner manner);
+/* What transfer_copy would say, without doing it. */
+CUresult transfer_check(struct end to, struct end from, uint64_t size);
+
+#endif
