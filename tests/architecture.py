@@ -19,6 +19,7 @@ PURPOSE = {
     "rules": "which allocation a rule takes, and what becomes of it",
     "ipc": "export, import, close before free, teardown",
     "merge": "what is equal is held once",
+    "learn": "what stays as it was uploaded",
     "gate": "when the device is idle, and stays so",
     "digest": "bytes hashed and compared",
     "vmm": "memory that the keeper holds",

@@ -26,7 +26,8 @@ $(TESTS)/obj/%.o: tests/%.cpp
 	$(CXX) $(TEST_FLAGS) -c $< -o $@
 
 # The modules themselves, without a library in between.
-$(TESTS)/unit: $(call test_objects,unit)
+$(TESTS)/unit: $(call test_objects,unit) $(patsubst %,$(BUILD)/tools/%.o,run/lessons run/lessons_print \
+	cli/string_map cli/tool cli/table cli/term cli/printable)
 $(TESTS)/tool: $(call test_objects,tool)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o
 $(TESTS)/scenario $(TESTS)/tool: | apps
@@ -34,6 +35,7 @@ $(TESTS)/doors: $(call test_objects,doors)
 
 $(TESTS)/tool: GTEST_MAIN :=
 $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil
+$(TESTS)/unit: LDLIBS += -l:libjansson.a
 
 $(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  LINK  $@"

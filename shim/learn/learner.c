@@ -56,55 +56,37 @@ static void append(const struct gps_text *text) {
     close(fd);
 }
 
-static void write_area(struct gps_area *area) {
-    unsigned at = 0;
-    do {
-        struct gps_text text = GPS_TEXT(state.line);
-        gps_lesson_line(area, state.began, &at, &text);
-        append(&text);
-    } while (at < area->count);
-}
-
 static void write_freed(void) {
     gps_area_lock();
     struct gps_area *area = state.freed;
     state.freed = NULL;
     gps_area_unlock();
     for (struct gps_area *next; area; area = next) {
+        struct gps_text text = GPS_TEXT(state.line);
         next = area->lesson->next;
-        write_area(area);
+        gps_lesson_line(area, state.began, &text);
+        append(&text);
         gps_lesson_free(area);
     }
 }
 
-/* The next one, by address, that is not in the report as it is. */
-static struct gps_area *next_dirty(uint64_t *cursor, bool all) {
-    const struct gps_area before = {.pointer = *cursor};
-    struct gps_area *area = gps_area_next(*cursor ? &before : NULL);
-    while (area && !all && !area->lesson->dirty)
-        area = gps_area_next(area);
-    *cursor = area ? area->pointer : 0;
-    return area;
-}
-
-/* The lock is not held while it is written; an area that is freed meanwhile is among the freed. */
+/* By address; one that is freed meanwhile is among the freed. What is constant has no new line: the
+ * process's own line says until when. */
 static void write_report(bool all) {
-    uint64_t cursor = 0;
-    unsigned at = 0;
+    struct gps_area *area, at = {.pointer = 0};
     do {
         struct gps_text text = GPS_TEXT(state.line);
         gps_area_lock();
-        struct gps_area *area = at ? gps_area_at(cursor) : next_dirty(&cursor, all);
-        if (at && (!area || area->pointer != cursor || at >= area->count)) {
-            at = 0;
-        } else if (area) {
-            gps_lesson_line(area, state.began, &at, &text);
+        area = gps_area_next(at.pointer ? &at : NULL);
+        if (area && (all || area->lesson->dirty)) {
+            gps_lesson_line(area, state.began, &text);
             area->lesson->dirty = false;
-            at = at < area->count ? at : 0;
         }
+        at.pointer = area ? area->pointer : 0;
         gps_area_unlock();
-        append(&text);
-    } while (cursor);
+        if (text.length)
+            append(&text);
+    } while (at.pointer);
     write_freed();
     struct gps_text text = GPS_TEXT(state.line);
     gps_lesson_process_line(state.began, state.looked, &text);

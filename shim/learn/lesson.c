@@ -11,7 +11,7 @@
 #include "process/process.h"
 #include "util/clock.h"
 
-enum { BLOCKS = 512 /* of a line */, MS = 1000000 };
+enum { MS = 1000000 };
 
 struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
     const uint64_t whole = (size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
@@ -30,7 +30,6 @@ struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
     for (unsigned i = 0; i < count; i++)
         area->blocks[i].state = GPS_BLOCK_PRIVATE;
     gps_ops->context(&area->context);
-    gps_ops->device(&area->device);
     gps_caller_name(area->caller, sizeof(area->caller));
     lesson->born = gps_clock_monotonic();
     lesson->thread = syscall(SYS_gettid);
@@ -94,34 +93,43 @@ void gps_lesson_process_line(uint64_t began, uint64_t looked, struct gps_text *t
     gps_text_add(text, ",\"looked\":%lu}\n", since(began, looked));
 }
 
-static void add_block(struct gps_text *text, const struct gps_area *area, unsigned index,
-                      uint64_t began) {
-    const struct gps_block *block = &area->blocks[index];
-    const struct gps_progress *progress = &area->lesson->progress[index];
-    gps_text_add(text, "[%lu,%u,%lu,%u,%u,\"", gps_lesson_bytes(area, block),
-                 (unsigned)gps_lesson_is_full(block), since(began, block->hashed),
-                 progress->changed, progress->rewritten);
-    if (block->hashed)
-        gps_text_add(text, "%016lx%016lx", block->hash.high, block->hash.low);
-    gps_text_str(text, "\"]");
+/* Of all blocks, or of the full ones: bytes, since when constant, and how often not. */
+static void add_sums(struct gps_text *text, const struct gps_area *area, bool all, uint64_t began) {
+    uint64_t bytes = 0, last = 0, now = gps_clock_monotonic(), changed = 0, rewritten = 0;
+    for (unsigned i = 0; i < area->count; i++) {
+        const struct gps_block *block = &area->blocks[i];
+        if (!all && !gps_lesson_is_full(block))
+            continue;
+        const uint64_t hashed = block->hashed ? block->hashed : now;
+        last = hashed > last ? hashed : last;
+        bytes += gps_lesson_bytes(area, block);
+        changed += area->lesson->progress[i].changed;
+        rewritten += area->lesson->progress[i].rewritten;
+    }
+    gps_text_add(text, ",\"%s\":[%lu,%lu,%lu,%lu]", all ? "all" : "full", bytes, since(began, last),
+                 changed, rewritten);
 }
 
-void gps_lesson_line(const struct gps_area *area, uint64_t began, unsigned *at,
-                     struct gps_text *text) {
-    const struct gps_lesson *lesson = area->lesson;
-    const unsigned first = *at, left = area->count - first;
-    begin_line(text);
-    gps_text_add(text, ",\"number\":%lu,\"size\":%lu,\"device\":%u,\"caller\":", area->serial,
-                 area->size, (unsigned)area->device);
-    gps_text_json(text, area->caller);
-    gps_text_add(text, ",\"thread\":%lu,\"pool\":%u,\"born\":%lu,\"freed\":%lu,\"at\":%u",
-                 (unsigned long)lesson->thread, (unsigned)lesson->pool, since(began, lesson->born),
-                 lesson->freed ? since(began, lesson->freed) + 1 : 0, first);
+static void add_blocks(struct gps_text *text, const struct gps_area *area) {
     gps_text_str(text, ",\"blocks\":[");
-    *at = first + (left < BLOCKS ? left : BLOCKS);
-    for (unsigned i = first; i < *at; i++) {
-        gps_text_str(text, i == first ? "" : ",");
-        add_block(text, area, i, began);
+    for (unsigned i = 0; i < area->count; i++) {
+        const struct gps_block *block = &area->blocks[i];
+        gps_text_add(text, "%s[%lu,%u,\"%016lx%016lx\"]", i ? "," : "",
+                     gps_lesson_bytes(area, block), (unsigned)gps_lesson_is_full(block),
+                     block->hash.high, block->hash.low);
     }
     gps_text_str(text, "]}\n");
+}
+
+void gps_lesson_line(const struct gps_area *area, uint64_t began, struct gps_text *text) {
+    const struct gps_lesson *lesson = area->lesson;
+    begin_line(text);
+    gps_text_add(text, ",\"number\":%lu,\"size\":%lu,\"thread\":%lu,\"caller\":", area->serial,
+                 area->size, (unsigned long)lesson->thread);
+    gps_text_json(text, area->caller);
+    gps_text_add(text, ",\"pool\":%s,\"born\":%lu,\"freed\":%lu", lesson->pool ? "true" : "false",
+                 since(began, lesson->born), lesson->freed ? since(began, lesson->freed) + 1 : 0);
+    add_sums(text, area, false, began);
+    add_sums(text, area, true, began);
+    add_blocks(text, area);
 }

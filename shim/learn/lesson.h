@@ -2,18 +2,20 @@
  * lesson.h - what is known of one allocation of a process that learns, and its lines in the report.
  *
  * The allocation is an area (merge/area.h) in the driver's own memory: no block of it is ever
- * swapped. A line of the report has the allocation's facts and some of its blocks, each as
+ * swapped. Its line has its facts and times (milliseconds since the process began), then
  *
- *     [size, filled by copies, constant since, changed, rewritten, hash]
+ *     "full": [bytes, constant since, changed, rewritten]    of the blocks that copies filled
+ *     "all": the same                                        of all blocks
+ *     "blocks": [[bytes, filled by copies, hash], ...]
  *
- * Times are milliseconds since the process began. With the lock of area.h.
+ * With the lock of area.h.
  */
 #pragma once
 
 #include "merge/area.h"
 #include "util/text.h"
 
-#define GPS_LESSON_LINE 65536u
+#define GPS_LESSON_LINE (1u << 20) /* 600 GiB, in the largest blocks */
 
 struct gps_lesson {
     uint64_t born, freed; /* freed: 0: it is there */
@@ -45,9 +47,7 @@ static inline bool gps_lesson_is_full(const struct gps_block *block) {
 void gps_lesson_note(struct gps_area *area, unsigned index, const struct gps_hash *hash,
                      uint64_t begun, bool settled);
 
-/* A line with blocks from *at on; *at becomes the next block, which is their number after the last
- * line. `began`: of the process. */
-void gps_lesson_line(const struct gps_area *area, uint64_t began, unsigned *at,
-                     struct gps_text *text);
+/* `began`: the process. */
+void gps_lesson_line(const struct gps_area *area, uint64_t began, struct gps_text *text);
 /* A line of the process: until when all was looked at. */
 void gps_lesson_process_line(uint64_t began, uint64_t looked, struct gps_text *text);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit_logs.h"
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/config.h"
@@ -28,10 +29,10 @@ struct learn {
     char **command;
     uint64_t begun, limit; /* ns; limit: 0: until the command ends */
     unsigned replicas;
-    bool any, over; /* over: the time was up */
+    bool any, over; /* over: the time is up */
     int output;
-    char *directory;
-    FILE *reports[LESSONS_REPLICAS];
+    struct audit_logs directory;
+    char *reports[LESSONS_REPLICAS];  /* in it */
     pid_t children[LESSONS_REPLICAS]; /* 0: it has ended */
     int status;                       /* of the first replica that failed */
     struct lessons lessons;
@@ -66,41 +67,12 @@ static bool open_output(struct learn *learn, const char *path) {
     return learn->output >= 0;
 }
 
-static bool open_reports(struct learn *learn) {
-    char *template = tool_format("%s/gpushare-learn-XXXXXX", tool_or(getenv("TMPDIR"), "/tmp"));
-    bool made = mkdtemp(template);
-    learn->directory = template;
-    for (unsigned i = 0; made && i < learn->replicas; i++) {
-        char *path = tool_format("%s/%u", template, i);
-        learn->reports[i] = fopen(path, "w+e");
-        made = learn->reports[i];
-        free(path);
-    }
-    if (!made)
-        tool_error("cannot write '%s': %s; set TMPDIR", template, strerror(errno));
-    return made;
-}
-
-static void close_reports(struct learn *learn) {
-    for (unsigned i = 0; i < learn->replicas && learn->directory; i++) {
-        char *path = tool_format("%s/%u", learn->directory, i);
-        if (learn->reports[i])
-            fclose(learn->reports[i]);
-        unlink(path);
-        free(path);
-    }
-    if (learn->directory)
-        rmdir(learn->directory);
-    free(learn->directory);
-}
-
 /* --- during --- */
 
 /* In the child. */
 static int run_replica(const struct learn *learn, unsigned number) {
     struct descendants descendants;
-    char *path = tool_format("%s/%u", learn->directory, number);
-    launch_set("GPUSHARE_LEARN", path);
+    launch_set("GPUSHARE_LEARN", learn->reports[number]);
     const int status = descendants_run(learn->command, &descendants);
     if (status == 0 && descendants.running > 0)
         tool_warn("%zu still running; what they do from now on is not learned",
@@ -129,16 +101,15 @@ static bool reap(struct learn *learn) {
 }
 
 static void read_reports(struct learn *learn) {
-    for (unsigned i = 0; i < learn->replicas; i++)
-        lessons_read(&learn->lessons, learn->reports[i], i);
+    lessons_free(&learn->lessons);
+    for (unsigned i = 0; i < learn->replicas; i++) {
+        FILE *file = fopen(learn->reports[i], "re");
+        if (!file)
+            continue;
+        lessons_read(&learn->lessons, file, i);
+        fclose(file);
+    }
     lessons_judge(&learn->lessons, learn->replicas, learn->any);
-}
-
-static uint64_t saves(const struct lessons *lessons) {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < lessons->rule_count; i++)
-        bytes += lessons->rules[i].saves;
-    return bytes;
 }
 
 static void show_progress(struct learn *learn) {
@@ -148,7 +119,7 @@ static void show_progress(struct learn *learn) {
     fprintf(
         stderr, "\r\033[Klearning for %s: %zu allocations, %s would be shared",
         printable_duration((gps_clock_monotonic() - learn->begun) / GPS_SECOND * GPS_SECOND).text,
-        learn->lessons.count, printable_size(saves(&learn->lessons)).text);
+        learn->lessons.count, printable_size(lessons_saved(&learn->lessons)).text);
 }
 
 /* SIGCHLD wakes it, too. */
@@ -168,6 +139,7 @@ static void await(struct learn *learn, const sigset_t *signals) {
         fputs("\r\033[K", stderr);
 }
 
+/* A child of ours for each replica. */
 static bool run_all(struct learn *learn) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
     struct sigaction interrupt;
@@ -181,8 +153,13 @@ static bool run_all(struct learn *learn) {
     sigprocmask(SIG_BLOCK, &signals, &mask);
     learn->begun = gps_clock_monotonic();
     for (unsigned i = 0; i < learn->replicas; i++) {
+        learn->reports[i] = tool_format("%s/%u.jsonl", learn->directory.path, i);
         learn->children[i] = fork();
-        if (learn->children[i] == 0) {
+        if (learn->children[i] < 0) {
+            tool_error("cannot start '%s': %s", learn->command[0], strerror(errno));
+            learn->children[i] = 0;
+            learn->status = TOOL_RUN_FAILED;
+        } else if (learn->children[i] == 0) {
             sigaction(SIGINT, &interrupt, NULL);
             sigprocmask(SIG_SETMASK, &mask, NULL);
             _exit(run_replica(learn, i));
@@ -214,15 +191,15 @@ static int tell(struct learn *learn, const char *path) {
     read_reports(learn);
     if (lessons->count > 0)
         lessons_table(stderr, lessons);
-    if (!lessons->processes && status < TOOL_RUN_FAILED)
+    if (!lessons->looked && status < TOOL_RUN_FAILED)
         tool_error("no process used CUDA, as far as gpushare can see");
-    else if (lessons->count == 0 && lessons->processes)
+    else if (lessons->count == 0 && lessons->looked)
         tool_error("nothing of 1 MiB or more was allocated");
-    else if (lessons->rule_count == 0 && lessons->processes)
+    else if (lessons->rule_count == 0 && lessons->looked)
         tool_error("no rules: nothing stays as it was uploaded, as far as was seen");
     if (lessons->rule_count == 0)
         return status ? status : TOOL_FAILED;
-    fprintf(stderr, "\nA second process saves %s%s.\n", printable_size(saves(lessons)).text,
+    fprintf(stderr, "\nA second process saves %s%s.\n", printable_size(lessons_saved(lessons)).text,
             learn->replicas > 1 ? " (measured)" : " (if it uploads the same)");
     if (!write_rules(learn, path))
         return TOOL_RUN_FAILED;
@@ -236,11 +213,14 @@ static int run_learn(const struct tool_args *args) {
     launch_set("GPUSHARE_CONFIG", "/dev/null");
     launch_set("GPUSHARE_LOG", "/dev/null");
     launch_set("GPUSHARE_STACK_DEPTH", "0");
-    if (parse(&learn, args->values) && open_output(&learn, path) && open_reports(&learn) &&
+    if (parse(&learn, args->values) && open_output(&learn, path) &&
+        audit_logs_open(&learn.directory, NULL) &&
         launch_prepare(NULL, "audit", learn.command[0]) && run_all(&learn))
         status = tell(&learn, path);
-    close_reports(&learn);
+    audit_logs_close(&learn.directory);
     lessons_free(&learn.lessons);
+    for (unsigned i = 0; i < LESSONS_REPLICAS; i++)
+        free(learn.reports[i]);
     if (learn.output >= 0)
         close(learn.output);
     return status;

@@ -4,13 +4,12 @@
  * An allocation is fine when all its blocks that copies from the host filled stay as they were;
  * with several replicas some of them must also be equal in all. A rule knows an allocation by
  * program and size, and where that is not enough by the caller, or by its index among those of one
- * size in its process. A rule is made only where all that it takes is fine in every process. Times
- * are milliseconds since a process began.
+ * size in its process. A rule is made only where all that it takes is fine in every process.
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -29,28 +28,14 @@ enum lesson_verdict {
     LESSON_VERDICTS,
 };
 
-struct lesson_process {
-    char *program;
-    unsigned replica;
-    uint64_t looked; /* all was looked at until then */
-};
-
-struct lesson_block {
-    uint64_t size, since, changed, rewritten;
-    bool full, fine;
-    char hash[33]; /* "": not looked at */
-};
-
 struct lesson {
-    struct lesson_process *process;
-    uint64_t number, size, thread, born, freed; /* freed: 0: never */
-    bool pool;
-    char *caller;
-    struct lesson_block *blocks;
-    size_t count;
+    json_t *json; /* its last line, which has the strings */
+    const char *process, *program, *caller;
+    uint64_t number, size, thread;
+    unsigned replica;
     enum lesson_verdict verdict;
     bool any;             /* fine with content = any only */
-    uint64_t from, saves; /* unchanged from then on; bytes that another process need not have */
+    uint64_t from, saves; /* unchanged from then on (ms); bytes that others need not have */
     uint64_t index;       /* of those that one rule could take */
 };
 
@@ -64,20 +49,21 @@ struct lesson_rule {
 struct lessons {
     struct lesson **list; /* judged: by program, size, process and number */
     size_t count;
-    struct string_map *known, *processes;
+    struct string_map *known, *looked; /* allocations; the last line of each process */
     struct lesson_rule *rules;
     size_t rule_count;
 };
 
-/* Adds the lines that are new in the file. */
+/* Adds what a file has. */
 void lessons_read(struct lessons *lessons, FILE *file, unsigned replica);
+/* Judges all, and makes the rules. `any`: what kernels filled counts, too. */
+void lessons_judge(struct lessons *lessons, unsigned replicas, bool any);
 void lessons_free(struct lessons *lessons);
 
-/* Those from the first on that have its program and size. */
+/* How many, from the first on, have its program and size. */
 size_t lessons_alike(const struct lessons *lessons, size_t first);
-
-/* lessons_judge.c: `any`: what kernels filled counts, too. May be repeated. */
-void lessons_judge(struct lessons *lessons, unsigned replicas, bool any);
+/* What a second process saves, by all rules. */
+uint64_t lessons_saved(const struct lessons *lessons);
 
 /* lessons_print.c */
 void lessons_table(FILE *out, const struct lessons *lessons);

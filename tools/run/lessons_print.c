@@ -32,7 +32,7 @@ struct row {
 static struct row sum_row(struct lesson *const *list, size_t count, enum lesson_verdict verdict) {
     struct row row = {0};
     for (size_t i = 0; i < count; i++) {
-        row.processes += i == 0 || list[i]->process != list[i - 1]->process;
+        row.processes += i == 0 || strcmp(list[i]->process, list[i - 1]->process) != 0;
         if (list[i]->verdict != verdict)
             continue;
         row.count++;
@@ -45,7 +45,7 @@ static struct row sum_row(struct lesson *const *list, size_t count, enum lesson_
 static void add_row(struct table *table, const struct lesson *one, const struct row *row,
                     enum lesson_verdict verdict) {
     const bool fine = verdict == LESSON_FINE;
-    table_cell(table, TERM_PLAIN, "%s", one->process->program);
+    table_cell(table, TERM_PLAIN, "%s", one->program);
     table_cell(table, TERM_PLAIN, "%s", printable_size(one->size).text);
     table_cell(table, TERM_PLAIN, "%" PRIu64, (row->count + row->processes - 1) / row->processes);
     table_cell(table, TERM_PLAIN, fine ? "%.1f s" : "-", (double)row->from / 1000);
