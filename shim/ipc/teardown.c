@@ -230,8 +230,10 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     struct gps_reset reset = {.context = context};
     bool destroyed = false;
     gps_scope_begin(&scope);
-    if (wait)
+    if (wait) {
         hand_over(context);
+        gps_learn_purge(context); /* its memory must not be looked at while it goes */
+    }
     struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();

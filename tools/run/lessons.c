@@ -227,8 +227,10 @@ static void sum_up(const struct alike *alike, struct lesson_rule *rule) {
             this->verdict = LESSON_UNORDERED;
         }
     }
-    rule->count = (rule->count + processes - 1) / processes;
-    rule->saves /= processes;
+    if (processes) {
+        rule->count = (rule->count + processes - 1) / processes;
+        rule->saves /= processes;
+    }
 }
 
 static void add_rule(struct lessons *lessons, const struct alike *alike, const char *caller) {
