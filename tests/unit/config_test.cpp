@@ -994,7 +994,7 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 10u);
+    ASSERT_EQ(listed.size(), 9u);
     EXPECT_EQ(listed["log_max"].value, "64MiB");
     EXPECT_EQ(listed["mode"].value, "audit");
     EXPECT_EQ(listed["mode"].from, "environment");
