@@ -74,7 +74,7 @@ void lessons_table(FILE *out, const struct lessons *lessons) {
 
 /* Characters that mean something else in a name become _, in a glob ?. */
 static void put_plain(FILE *out, const char *name, char other, size_t most) {
-    for (size_t i = 0; name[i] && i < most; i++)
+    for (size_t i = 0; i < most && name[i]; i++)
         putc(gps_is_name_char(name[i]) && (i > 0 || name[i] != '.') ? name[i] : other, out);
 }
 
