@@ -26,7 +26,8 @@ $(TESTS)/obj/%.o: tests/%.cpp
 	$(CXX) $(TEST_FLAGS) -c $< -o $@
 
 # The modules themselves, without a library in between.
-$(TESTS)/unit: $(call test_objects,unit)
+$(TESTS)/unit: $(call test_objects,unit) $(patsubst %,$(BUILD)/tools/%.o,run/lessons run/lessons_print \
+	cli/string_map cli/tool cli/table cli/term cli/printable)
 $(TESTS)/tool: $(call test_objects,tool)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o
 $(TESTS)/scenario $(TESTS)/tool: | apps
@@ -36,6 +37,7 @@ $(TESTS)/tool: GTEST_MAIN :=
 $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil
 $(TESTS)/tool: $(patsubst %,$(BUILD)/tools/%.o,cli/tool logs/log_line)
 $(TESTS)/tool: LDLIBS += -l:libjansson.a
+$(TESTS)/unit: LDLIBS += -l:libjansson.a
 
 $(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  LINK  $@"
@@ -69,7 +71,7 @@ CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(
 # It looks at registers and stacks.
 FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/fault-inject)
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
-	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/server $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
+	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -134,9 +136,6 @@ $(TESTS)/apps/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(SIM_LIBS)/li
 $(TESTS)/gpu/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(CUDART_STATIC)
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $(MISUSE) -o $@ $(CUDART_STATIC) -ldl -lrt
-$(TESTS)/apps/server: tests/apps/server.c $(SIM_LIBS)/libcudart.so
-	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
 $(TESTS)/apps/five: tests/apps/five.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart

@@ -233,7 +233,7 @@ int gps_merge_free(uint64_t pointer) {
 /* One of the context. */
 static struct gps_area *of_context(uint64_t context) {
     struct gps_area *area = gps_area_next(NULL);
-    while (area && area->context != context)
+    while (area && (area->lesson || area->context != context))
         area = gps_area_next(area);
     return area;
 }

@@ -17,6 +17,7 @@
 /* In the order of the help. */
 #define GPS_VERBS(ROW)                                                                             \
     ROW(run)                                                                                       \
+    ROW(learn)                                                                                     \
     ROW(audit)                                                                                     \
     ROW(ls)                                                                                        \
     ROW(show)                                                                                      \

@@ -20,9 +20,8 @@
     "{\"ts\":$,\"pid\":#,\"pid_ns\":#,\"tid\":#,\"command\":$,\"level\":$,\"finding\":$,"          \
     "\"api\":$,\"ptr\":$,\"size\":#,\"region\":$,\"name\":$,\"device\":#,\"context\":$,"           \
     "\"message\":$,\"hint\":$,\"count\":#,\"site\":$,\"stack\":["
-#define FRAME      "{\"module\":$,\"offset\":$,\"build_id\":$}"
-#define PROCESS    "{\"pid\":#,\"pid_ns\":#,\"command\":$"
-#define ALLOCATION "{\"number\":#,\"process\":$,\"kind\":$,\"caller\":$}"
+#define FRAME   "{\"module\":$,\"offset\":$,\"build_id\":$}"
+#define PROCESS "{\"pid\":#,\"pid_ns\":#,\"command\":$"
 
 /* What is read: a text from `at` on, which moves, or without that a tree. */
 struct source {
@@ -148,9 +147,7 @@ static bool take_events(struct source from, const char *name, struct log_events 
 /* --- a line --- */
 
 static bool take_line(struct source from, struct log_line *line) {
-    struct source inner = {from.at, json_object_get(from.tree, "allocation")};
     struct log_process *process = &line->process;
-    struct log_allocation *allocation = &line->allocation;
     const char *level = NULL;
     int64_t tid;
     const bool good = take(from, LINE, &line->ts, &process->pid, &process->pid_ns, &tid,
@@ -161,9 +158,6 @@ static bool take_line(struct source from, struct log_line *line) {
                       take_events(from, "prior", &line->prior) &&
                       take(from, ",\"detail\":$,\"others\":[", &line->detail) &&
                       take_events(from, "others", &line->others) && take(from, "}");
-    if (inner.tree)
-        take(inner, ALLOCATION, &allocation->number, &allocation->process, &allocation->kind,
-             &allocation->caller);
     log_line_level(level, &line->level);
     return good;
 }

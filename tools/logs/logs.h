@@ -47,13 +47,6 @@ struct log_events {
     size_t count;
 };
 
-/* The facts that list_allocations adds to a line; number 0: it has none. */
-struct log_allocation {
-    int64_t number; /* in its process, from 1 */
-    const char *process, *kind;
-    const char *caller; /* NULL: in no module */
-};
-
 /* A value that is not known: a string is NULL, a number 0, the device -1. Strings are those of
  * the text or the JSON. */
 struct log_line {
@@ -68,7 +61,6 @@ struct log_line {
     int64_t size, device, count;
     struct log_stack stack;
     struct log_events prior, others;
-    struct log_allocation allocation;
 };
 
 /* Gets a line without its newline, as a string. NULL, or why it is no line of a log. */
