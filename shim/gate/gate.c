@@ -111,10 +111,10 @@ static bool is_empty(void) {
     return !atomic_load(&state.full);
 }
 
-bool gps_gate_close(uint64_t patience) {
+bool gps_gate_close(uint64_t patience, bool surely) {
     const struct timespec breath = {.tv_nsec = 20000};
     const uint64_t until = gps_clock_monotonic() + patience;
-    atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED);
+    atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED | (surely ? GPS_GATE_HELD : 0u));
     bool empty = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
     while (empty && !is_empty()) {
         empty = gps_clock_monotonic() < until;

@@ -66,8 +66,9 @@ static inline void gps_gate_leave(const struct gps_gate_pass *pass) {
 
 /* --- for the one that swaps; one at a time --- */
 
-/* Closes it and waits until nobody is inside. False: somebody still is after `patience` ns. */
-bool gps_gate_close(uint64_t patience);
+/* Closes it and waits until nobody is inside. False: somebody still is after `patience` ns.
+ * `surely`: it is held from the beginning, so that nobody who waits opens it. */
+bool gps_gate_close(uint64_t patience, bool surely);
 /* The swap begins. False: a thread that waited too long has opened the gate. */
 bool gps_gate_hold(void);
 void gps_gate_open(void);

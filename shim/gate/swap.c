@@ -8,8 +8,8 @@
 #include "streams.h"
 #include "util/clock.h"
 
-#define ATTEMPT  (GPS_SECOND / 50)
-#define PATIENCE (10 * GPS_SECOND)
+#define ATTEMPT (GPS_SECOND / 50)
+enum { MOST_PATIENT = 7 /* attempts; then each lasts 2.6 s */ };
 
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
 
@@ -31,7 +31,7 @@ static bool wait_for_idle(uint64_t until) {
 
 bool gps_swap_begin(uint64_t patience) {
     const uint64_t until = gps_clock_monotonic() + patience;
-    if (gps_streams_capturing() || !gps_gate_close(patience))
+    if (gps_streams_capturing() || !gps_gate_close(patience, false))
         return false;
     if (wait_for_idle(until) && gps_gate_hold())
         return true;
@@ -39,24 +39,22 @@ bool gps_swap_begin(uint64_t patience) {
     return false;
 }
 
-/* No stream can be asked; a free of scrap memory waits for all of them. */
-static bool begin_beside_capture(void) {
-    if (!gps_gate_close(ATTEMPT))
-        return false;
-    if (gps_ops->synchronize() == GPS_OK && gps_gate_hold())
-        return true;
-    gps_gate_open();
-    return false;
+/* Beside a capture no stream can be asked; a free of scrap memory waits for all of them. */
+static bool becomes_idle(uint64_t until) {
+    return gps_streams_capturing() ? gps_ops->synchronize() == GPS_OK : wait_for_idle(until);
 }
 
-bool gps_swap_begin_surely(void) {
-    const struct timespec breath = {.tv_nsec = 1000000};
-    const uint64_t until = gps_clock_monotonic() + PATIENCE;
-    bool begun;
-    while (!(begun = gps_streams_capturing() ? begin_beside_capture() : gps_swap_begin(ATTEMPT)) &&
-           gps_clock_monotonic() < until)
-        nanosleep(&breath, NULL);
-    return begun;
+bool gps_swap_begin_surely(unsigned attempt) {
+    const uint64_t patience = ATTEMPT << (attempt < MOST_PATIENT ? attempt : MOST_PATIENT);
+    const uint64_t until = gps_clock_monotonic() + patience;
+    const struct timespec breath = {.tv_nsec = 1000000}; /* for those who wait at the gate */
+    if (!gps_gate_close(patience, true))
+        return false;
+    if (becomes_idle(until))
+        return true;
+    gps_gate_open();
+    nanosleep(&breath, NULL);
+    return false;
 }
 
 void gps_swap_end(void) {

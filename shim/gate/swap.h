@@ -19,8 +19,10 @@ void gps_swap_unlock(void);
 
 /* With gps_swap_lock. False: the device is not idle after `patience` ns, or a graph is captured. */
 bool gps_swap_begin(uint64_t patience);
-/* The same when it must be: waits for up to ten seconds, also beside a capture. */
-bool gps_swap_begin_surely(void);
+/* The same when it must be, also beside a capture. Nobody opens the gate meanwhile. A device that
+ * gets ever new work is idle only if that is held up for longer than the work takes that it has: so
+ * each attempt lasts twice as long as the one before. */
+bool gps_swap_begin_surely(unsigned attempt);
 void gps_swap_end(void);
 
 void gps_swap_reset(void); /* in a forked child */

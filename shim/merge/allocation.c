@@ -279,16 +279,35 @@ static void allow(const struct gps_area *area, int accessor) {
     }
 }
 
+static bool allow_all(int device, int accessor, bool really) {
+    bool any = false;
+    gps_area_lock();
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        if (area->device == device) {
+            any = true;
+            if (really)
+                allow(area, accessor);
+        }
+    gps_area_unlock();
+    return any;
+}
+
+/* A change of access hurts work that is under way; after five seconds of that the program must know
+ * what it does. */
 void gps_merge_enable_peer(int device) {
     int accessor;
+    bool begun = false;
     if (gps_ops->device(&accessor) != GPS_OK)
         return;
     gps_streams_add(0);
-    gps_area_lock();
-    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
-        if (area->device == device)
-            allow(area, accessor);
-    gps_area_unlock();
+    gps_swap_lock();
+    const bool any = allow_all(device, accessor, false);
+    for (unsigned attempt = 0; any && !begun && attempt < 8; attempt++)
+        begun = gps_swap_begin_surely(attempt);
+    allow_all(device, accessor, true);
+    if (begun)
+        gps_swap_end();
+    gps_swap_unlock();
 }
 
 void gps_merge_reset(void) {

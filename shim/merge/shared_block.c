@@ -40,10 +40,10 @@ struct gps_id gps_shared_id(const struct gps_shared_key *key) {
 /* Of this GPU and size: other blocks can begin alike. */
 static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES]) {
     struct gps_text text = gps_text_on(name, GPS_NAME_BYTES);
-    uint64_t gpu;
-    memcpy(&gpu, key->uuid, sizeof(gpu));
+    uint64_t gpu[GPS_UUID_BYTES / sizeof(uint64_t)];
+    memcpy(gpu, key->uuid, sizeof(gpu));
     gps_text_str(&text, GPS_BLOCK_NAME);
-    gps_text_hex(&text, gpu);
+    gps_text_hex(&text, gpu[0] ^ gpu[1]);
     gps_text_str(&text, ".");
     gps_text_dec(&text, key->size >> 20);
     gps_text_str(&text, ".");
@@ -54,14 +54,22 @@ static bool is_asked(void) {
     return !gps_keeper_is_silent() && gps_clock_monotonic() >= atomic_load(&again);
 }
 
+/* A name tells no more than that it may be. */
+static bool is_of(const struct gps_region_record *record, const struct gps_shared_key *key) {
+    return record->extent == key->size && memcmp(record->device, key->uuid, GPS_UUID_BYTES) == 0;
+}
+
 bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
+    const struct gps_store *store = gps_membership_store();
+    struct gps_region_record record;
     struct gps_name_target target;
     char name[GPS_NAME_BYTES];
-    if (!gps_membership_store() || !is_asked())
+    if (!store || !is_asked())
         return false;
     make_name(key, name);
-    const bool found = gps_name_resolve(gps_membership_store(), name, &target) == 0 &&
-                       target.kind == GPS_NAME_REGION;
+    const bool found =
+        gps_name_resolve(store, name, &target) == 0 && target.kind == GPS_NAME_REGION &&
+        gps_region_read(store, &target.region, &record, NULL) == 0 && is_of(&record, key);
     if (found)
         *id = target.region;
     return found;

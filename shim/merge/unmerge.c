@@ -11,6 +11,8 @@
 #include "shared_block.h"
 #include "util/clock.h"
 
+#define PATIENCE (60 * GPS_SECOND) /* for kernels under way; then the copy is refused */
+
 /* --- one merged block --- */
 
 static struct gps_block *find(uint64_t address, struct gps_area **area) {
@@ -47,22 +49,18 @@ static bool is_read_only(const struct gps_block *block) {
     return block->state == GPS_BLOCK_MERGED || block->state == GPS_BLOCK_FROZEN;
 }
 
-/* With gps_swap_lock: nobody else swaps the block. A change of access hurts work that uses it, in
- * both directions. */
-static int make_private(uint64_t address) {
-    struct gps_area *area;
+/* A change of access hurts work that uses the block, in both directions. GPS_NOT_READY: the device
+ * is at work. */
+static int make_private(const struct gps_area *area, struct gps_block *block, unsigned attempt) {
     uint64_t memory = 0;
-    int code = GPS_OK;
     gps_area_lock();
-    struct gps_block *block = find(address, &area);
-    if (block)
-        code = prepare(area, block, &memory);
-    const bool left = block && code == GPS_OK && is_read_only(block);
+    int code = prepare(area, block, &memory);
+    const bool left = code == GPS_OK && is_read_only(block);
     gps_area_unlock();
     if (!left)
         return code;
-    code = GPS_NOT_PERMITTED;
-    if (gps_swap_begin_surely()) {
+    code = GPS_NOT_READY;
+    if (gps_swap_begin_surely(attempt)) {
         gps_area_lock();
         code = swap(area, block, memory);
         gps_area_unlock();
@@ -70,6 +68,21 @@ static int make_private(uint64_t address) {
     }
     if (code != GPS_OK && memory)
         gps_ops->block_release(memory);
+    return code;
+}
+
+/* With gps_swap_lock: nobody else swaps the block, and its area stays. Its context need not be the
+ * program's current one. */
+static int make_private_at(uint64_t address, unsigned attempt) {
+    struct gps_area *area;
+    gps_area_lock();
+    struct gps_block *block = find(address, &area);
+    gps_area_unlock();
+    int code = block ? gps_ops->enter(area->context) : GPS_OK;
+    if (!block || code != GPS_OK)
+        return code;
+    code = make_private(area, block, attempt);
+    gps_ops->leave();
     return code;
 }
 
@@ -127,19 +140,30 @@ static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_
     return code;
 }
 
-int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
+/* The program's signals come between two attempts. */
+static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured, unsigned attempt) {
     struct gps_scope scope;
     uint64_t merged = 0;
     int code;
     gps_scope_enter(&scope, 0);
     while ((code = begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
         gps_swap_lock();
-        code = make_private(merged);
+        code = make_private_at(merged, attempt);
         gps_swap_unlock();
         if (code != GPS_OK)
             break;
     }
     gps_scope_end(&scope);
+    return code;
+}
+
+int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
+    const uint64_t begun = gps_clock_monotonic();
+    int code;
+    for (unsigned attempt = 0;
+         (code = try_begin(to, size, upload, captured, attempt)) == GPS_NOT_READY; attempt++)
+        if (gps_clock_monotonic() - begun >= PATIENCE)
+            return GPS_NOT_PERMITTED;
     return code;
 }
 
