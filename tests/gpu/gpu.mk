@@ -8,6 +8,7 @@
 #                     where nothing can be built; there: tests/gpu/check.sh $(BUILD)-gpu
 .PHONY: check-gpu gpu-programs gpu-rehearsal gpu-pack
 
+GPU_HEADERS := $(wildcard tests/gpu/programs/*.hpp)
 GPU_NAMES := writer reader stage hello simple_ipc weights
 GPU_PROGRAMS := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu/$(name)_shared $(BUILD)/gpu/$(name)_static) \
 	$(BUILD)/gpu/driver_only $(BUILD)/gpu/vmm_probe
@@ -23,18 +24,18 @@ gpu-rehearsal: all sim conformance apps $(GPU_REHEARSED) $(BUILD)/gpu/expected-2
 
 # Code for Ampere and Hopper, and what newer ones can compile at their start.
 GPU_FLAGS := -O2 -std=c++17 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
-$(BUILD)/gpu/%_shared: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp
+$(BUILD)/gpu/%_shared: tests/gpu/programs/%.cu $(GPU_HEADERS)
 	@mkdir -p $(@D); echo "  NVCC  $@"
 	$(NVCC) $(GPU_FLAGS) -cudart shared $< -o $@
-$(BUILD)/gpu/%_static: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp
+$(BUILD)/gpu/%_static: tests/gpu/programs/%.cu $(GPU_HEADERS)
 	@mkdir -p $(@D); echo "  NVCC  $@"
 	$(NVCC) $(GPU_FLAGS) -cudart static $< -o $@
 
 # The same sources without kernels.
-$(BUILD)/gpu-sim/%_shared: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp $(BUILD)/sim/libcudart.so
+$(BUILD)/gpu-sim/%_shared: tests/gpu/programs/%.cu $(GPU_HEADERS) $(BUILD)/sim/libcudart.so
 	@mkdir -p $(@D); echo "  CXX   $@"
 	$(CXX) -x c++ -std=gnu++17 $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcudart -pthread
-$(BUILD)/gpu-sim/%_static: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp $(BUILD)/sim/libcudart_static.a
+$(BUILD)/gpu-sim/%_static: tests/gpu/programs/%.cu $(GPU_HEADERS) $(BUILD)/sim/libcudart_static.a
 	@mkdir -p $(@D); echo "  CXX   $@"
 	$(CXX) -x c++ -std=gnu++17 $(DEMO_FLAGS) $< -x none $(BUILD)/sim/libcudart_static.a -o $@ -ldl -pthread
 
