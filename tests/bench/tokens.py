@@ -22,13 +22,10 @@ size = {size}
 role = export
 backing = vmm
 """
-UPLOAD = """
+MERGE = """
 [region elsewhere]
 program = calls
-size = 3TiB
-role = auto
-backing = vmm
-upload = once
+role = merge
 """
 OPENS = ["open+close 64 MiB", "open+close 4 GiB"]
 BESIDE = ["kernel launch", "memcpy 4 KiB", "malloc+free 2 MiB"]
@@ -84,7 +81,7 @@ def main():
             (", the importer's card", {}), (", another card than the importer's", {"EXPORTER_DEVICE": "1"})]
         runs = [(f"token against legacy handle{place}: ", OPENS, token, both) for place, both in places]
         runs += [("beside rules: ", BESIDE, token, {}),
-                 ("beside a rule with upload = once: ", ["memcpy 4 KiB"], pairs.config("upload", UPLOAD), {})]
+                 ("beside a merge rule: ", ["kernel launch", "memcpy 4 KiB"], pairs.config("merge", MERGE), {})]
         for name, rows, shim, both in runs:
             try:
                 for row, (bare, preloaded, more, ratio) in pairs.pairs(rows, rounds, shim, both).items():
