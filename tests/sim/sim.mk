@@ -19,7 +19,7 @@ SIM_RUNTIME_STATIC := $(patsubst %.o,%.static.o,$(SIM_RUNTIME))
 
 .PHONY: sim conformance sim-stress
 sim: $(SIM_OUT)/libcuda.so $(SIM_OUT)/gpusimd $(SIM_OUT)/libcudart.so $(SIM_OUT)/libcudart_static.a
-conformance: $(BUILD)/tests/conformance $(BUILD)/tests/apps/kernels.ptx
+conformance: $(BUILD)/tests/conformance
 sim-stress: $(BUILD)/tests/sim-stress
 
 $(SIM_OUT)/obj/driver/%.o: $(SIM)/driver/%.c
@@ -59,7 +59,8 @@ $(SIM_OUT)/libcuda.so $(SIM_OUT)/libcudart.so: %.so:
 $(SIM_OUT)/libcuda.so: $(SIM_OUT)/libcuda.so.1
 $(SIM_OUT)/libcudart.so: $(SIM_OUT)/libcudart.so.13
 
-$(BUILD)/tests/conformance: $(wildcard $(SIM)/conformance/*.c) $(wildcard $(SIM)/conformance/*.h)
+$(BUILD)/tests/conformance: $(wildcard $(SIM)/conformance/*.c) $(wildcard $(SIM)/conformance/*.h) \
+		| $(BUILD)/tests/apps/kernels.ptx
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) $(filter %.c,$^) -o $@ -ldl
 

@@ -45,7 +45,6 @@ static void run_task(CUcontext context, const struct task *task) {
         result = task->work->run(task->argument);
     if (result)
         context_lose(context, result);
-    work_end(task->work, task->argument);
 }
 
 /* The head, if its turn has come and nobody else runs it. */
@@ -63,6 +62,7 @@ static void run_head(CUstream stream) {
     if (!task->work->brief)
         pthread_mutex_lock(&streams.lock);
     stream->head = task->next;
+    work_end(task->work, task->argument); /* in the queue somebody may look at it: stream_hurt */
     free(task);
     pthread_cond_broadcast(&streams.progress);
 }
