@@ -139,6 +139,17 @@ class Fleet:
             time.sleep(0.1)
         return used
 
+    def at_rest(self, most, patience):
+        """The memory in use, once it is at most so much and has not changed for a second, or at last."""
+        until, since = time.monotonic() + patience, time.monotonic()
+        used = last = self.settled(most, patience)
+        while time.monotonic() < min(until, since + 1):
+            time.sleep(0.1)
+            used = self.used()
+            if used != last:
+                last, since = used, time.monotonic()
+        return used
+
     def context(self, words):
         """What a process costs that answers its first sum of next to no weights; the card as it is without it."""
         before = self.used()

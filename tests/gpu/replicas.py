@@ -54,7 +54,7 @@ class Weights:
         return self.fleet.used() - self.before
 
     def settled(self, most, patience=15):
-        return self.fleet.settled(self.before + most, patience) - self.before
+        return self.fleet.at_rest(self.before + most, patience) - self.before
 
     def limit(self, members, size=None):
         """A copy, contexts, and 2%."""
@@ -63,7 +63,7 @@ class Weights:
     def end(self, members):
         """Their statuses, once the card is as it was."""
         status = {member.end() for member in members}
-        self.settled(SETTLED)
+        self.fleet.settled(self.before + SETTLED)
         return status
 
 
@@ -86,7 +86,7 @@ def blocks_touched(size, extent, start, end):
 
 def hole(fleet, table, size):
     """1.6 GB in one cudaMalloc: many tensors, gaps, a hole of 8 % and an odd end."""
-    size = 1600000000 if fleet.driver == "gpu" else min(size, 64000000)
+    size = 1600000000 if fleet.driver == "gpu" else 3 * size
     weights = Weights(fleet, size, "layout=hole")
     extent = (size + 12345 + 2 * MIB - 1) // (2 * MIB) * (2 * MIB)
     own = blocks_touched(size, extent, size // 100 * 46, size // 100 * 54)
@@ -249,7 +249,7 @@ def fine_tunes(weights, table):
 
 def latency(fleet, table, size):
     """Small requests while everything is merged, and the cost of a launch."""
-    count, pause = (10000, 400) if fleet.driver == "gpu" else (300, 3000)
+    count, pause = (10000, 400) if fleet.driver == "gpu" else (1500, 3000)
     weights = Weights(fleet, size, f"layers={LAYERS}")
     config = fleet.config("quiet", merge_rule(PROGRAM, quiet="1s"))
     bare = weights.start("bare").ready()

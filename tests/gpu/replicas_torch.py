@@ -44,7 +44,7 @@ class Group:
         for member in members:
             self.loads.append(float(member.ask(f"load {threads}")))
             self.answers.append(member.ask("forward"))
-        self.in_use = fleet.settled(before + aim, patience) - before
+        self.in_use = fleet.at_rest(before + aim, patience) - before
         self.answers += [member.ask("forward") for member in members]
 
     def load(self, first=0):
