@@ -36,6 +36,26 @@ CXX_FLAGS := -std=gnu++17 $(CFLAGS) $(COMMON)
 .PHONY: all bench demo docs test check fuzz-run check-gpu gpu-programs install uninstall clean
 all: $(BUILD)/libgpushare.so $(BUILD)/gpushare
 
+# --- glibc from 2.28 on: compat/README.md ---------------------------------------------------------
+
+# Sanitizers need newer ones.
+ifeq ($(SANITIZE),)
+LIBRARY_COMPAT := $(BUILD)/compat/stat.o $(BUILD)/compat/unwinder.o
+TOOL_COMPAT := $(BUILD)/compat/stat.o $(BUILD)/compat/start.o
+OLD_LIBRARIES := $(patsubst compat/old/%.txt,$(BUILD)/compat/%,$(wildcard compat/old/*.txt))
+OLD_LINK := -Wl,--wrap=__libc_start_main,--no-as-needed $(OLD_LIBRARIES) -Wl,--as-needed
+endif
+$(BUILD)/compat/%.o: compat/%.c
+	@mkdir -p $(@D); echo "  CC    $<"
+	$(CC) $(C_FLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+
+OLDEST_VERSION := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),GLIBC_2.2.5,GLIBC_2.17)
+$(OLD_LIBRARIES): $(BUILD)/compat/%: compat/old/%.txt
+	@mkdir -p $(@D); echo "  STUB  $@"
+	sed 's/.*/.globl &; .type &, %function; &:/' $< | $(CC) -c -x assembler - -o $@.o
+	{ echo '$(OLDEST_VERSION) {'; sed 's/$$/;/' $<; echo '};'; } >$@.map
+	$(CC) -shared -nostdlib -Wl,-soname,$*,--version-script=$@.map $@.o -o $@
+
 # --- the library -----------------------------------------------------------------------------------
 
 room = $(patsubst shim/%.c,$(BUILD)/shim/%.o,$(wildcard shim/$(1)/*.c))
@@ -47,7 +67,7 @@ $(BUILD)/shim/%.o: shim/%.c
 	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
 
 # The resolver runs inside sanitizer runtimes that are not up yet.
-$(BUILD)/shim/stack/module.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
+$(BUILD)/shim/stack/module.o $(BUILD)/shim/stack/find_object.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
 
 # The kernels are PTX in the library; without nvcc it is built without them, and reads memory back instead.
 $(BUILD)/kernels.ptx: shim/cuda/kernels.cu
@@ -68,12 +88,14 @@ $(BUILD)/exports.map: shim/hooks.def
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect: what loading costs a program that never uses CUDA.
-$(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(BUILD)/exports.map
-	@echo "  LINK  $@"
-	$(CC) $(C_FLAGS) -shared -static-libgcc $(SHIM_OBJECTS) -o $@ -Wl,--version-script=$(BUILD)/exports.map \
+LIBRARY_OBJECTS = $(filter %.o,$^)
+LINK_LIBRARY = $(CC) $(C_FLAGS) -shared -static-libgcc $(LIBRARY_OBJECTS) -o $@ -Wl,--version-script=$(BUILD)/exports.map \
 		-Wl,-z,defs,-z,noexecstack,-Bsymbolic-functions,--no-undefined-version \
 		-Wl,-z,lazy,-z,norelro,-z,noseparate-code,-O1,--hash-style=gnu \
 		-Wl,-soname,libgpushare.so -Wl,--exclude-libs,ALL $(INIH)
+$(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(LIBRARY_COMPAT) $(BUILD)/exports.map
+	@echo "  LINK  $@"
+	$(LINK_LIBRARY)
 
 INIH ?= -l:libinih.a
 
@@ -101,26 +123,56 @@ $(BUILD)/tools/%.o: tools/%.c
 # the keeper is this program, too, and starts where nothing was installed. What libdw.a needs differs.
 archives = $(foreach name,$(1),$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(name).a)),-l:lib$(name).a))
 TOOL_LIBS ?= -l:libjansson.a -l:libiberty.a $(call archives,dw elf lzma bz2 zstd z)
-$(BUILD)/gpushare: $(TOOL_OBJECTS) $(BUILD)/libgpushare_parts.a
+$(BUILD)/gpushare: $(TOOL_OBJECTS) $(TOOL_COMPAT) $(BUILD)/libgpushare_parts.a $(OLD_LIBRARIES)
 	@echo "  LINK  $@"
-	$(CC) $(C_FLAGS) $^ -o $@ $(INIH) $(TOOL_LIBS)
+	$(CC) $(C_FLAGS) $(filter %.o %.a,$^) -o $@ $(INIH) $(TOOL_LIBS) $(OLD_LINK)
 
 # --- installing ------------------------------------------------------------------------------------
 
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
-install: all
-	install -D -m 755 $(BUILD)/libgpushare.so $(DESTDIR)$(LIBDIR)/libgpushare.so
-	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(PREFIX)/bin/gpushare
-	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare README.md config/gpushare.conf \
-		docs/log.schema.json
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/gpushare/examples config/examples/*.conf \
-		config/gpushare-keeper.service
+BINDIR := $(PREFIX)/bin
+SHARE := $(PREFIX)/share
+DOC := $(SHARE)/doc/gpushare
+UNITS := $(PREFIX)/lib/systemd/user
+# Tool that runs here, where $(BUILD)/gpushare is for another machine.
+RUNNING_TOOL ?= $(BUILD)/gpushare
+
+MADE := $(BUILD)/share
+$(MADE)/gpushare.bash $(MADE)/_gpushare $(MADE)/gpushare.fish &: packaging/completions $(RUNNING_TOOL)
+	packaging/completions $(RUNNING_TOOL) $(MADE)
+$(MADE)/gpushare.conf.5: packaging/manual shim/config/options.def
+	@mkdir -p $(@D)
+	packaging/manual $(VERSION) >$@
+
+# What has a path in it is made anew, for PREFIX may be another one.
+FILL := sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
+install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare.conf.5)
+	install -D -m 644 $(BUILD)/libgpushare.so $(DESTDIR)$(LIBDIR)/libgpushare.so
+	install -D -m 755 $(BUILD)/gpushare $(DESTDIR)$(BINDIR)/gpushare
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/gpushare include/gpushare/*.h
+	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(SHARE)/man/man1/gpushare.1
+	install -D -m 644 $(MADE)/gpushare.conf.5 $(DESTDIR)$(SHARE)/man/man5/gpushare.conf.5
+	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md config/gpushare.conf docs/*
+	install -D -m 644 -t $(DESTDIR)$(DOC)/examples config/examples/*
+	install -D -m 644 $(MADE)/gpushare.bash $(DESTDIR)$(SHARE)/bash-completion/completions/gpushare
+	install -D -m 644 $(MADE)/_gpushare $(DESTDIR)$(SHARE)/zsh/site-functions/_gpushare
+	install -D -m 644 $(MADE)/gpushare.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/gpushare.fish
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(UNITS)
+	$(FILL) packaging/gpushare.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc
+	$(FILL) config/gpushare-keeper.service.in >$(DESTDIR)$(UNITS)/gpushare-keeper.service
+	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc $(DESTDIR)$(UNITS)/gpushare-keeper.service
 uninstall:
-	rm -f $(DESTDIR)$(LIBDIR)/libgpushare.so $(DESTDIR)$(PREFIX)/bin/gpushare \
-		$(DESTDIR)$(PREFIX)/share/man/man1/gpushare.1
-	rm -rf $(DESTDIR)$(PREFIX)/share/doc/gpushare
+	rm -f $(addprefix $(DESTDIR),$(LIBDIR)/libgpushare.so $(LIBDIR)/pkgconfig/gpushare.pc $(BINDIR)/gpushare \
+		$(SHARE)/man/man1/gpushare.1 $(SHARE)/man/man5/gpushare.conf.5 $(UNITS)/gpushare-keeper.service \
+		$(SHARE)/bash-completion/completions/gpushare $(SHARE)/zsh/site-functions/_gpushare \
+		$(SHARE)/fish/vendor_completions.d/gpushare.fish)
+	rm -rf $(DESTDIR)$(DOC) $(DESTDIR)$(PREFIX)/include/gpushare
+
+# Debian packages of this machine's kind, and of arm64 where tests/aarch64.sh has built it; in $(BUILD)/deb.
+.PHONY: deb
+deb: all
+	packaging/deb $(BUILD) $(VERSION)
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-address $(BUILD)-thread $(BUILD)-undefined

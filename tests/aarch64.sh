@@ -151,6 +151,8 @@ exported=$(sed -nE 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+
 # shellcheck disable=SC2086
 expect "it exports the table and the two doors" "$(printf '%s\n' $exported dlsym dlvsym | sort)" \
     "$(aarch64-linux-gnu-nm -D --defined-only "$out/libgpushare.so" | awk '{ print $3 }' | sort)"
+expect "it needs nothing newer than glibc 2.28" "" "$(tests/symbols "$out/libgpushare.so")"
+[ -z "$tool" ] || expect "nor does the tool" "" "$(tests/symbols "$tool")"
 [ -z "$tool" ] || expect "the tool runs" "gpushare 0.1.0" \
     "$(emulate "" "$tool" --version 2>/dev/null | head -1)"
 

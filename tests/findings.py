@@ -104,7 +104,7 @@ RULES = {"GPUSHARE_LOG": "logs/%p.jsonl", "GPUSHARE_LOG_FORMAT": "jsonl"}
 
 def command_of(run):
     """How a run is raised: variables, words, a remark."""
-    if run.startswith(("share-", "write-")):
+    if run.startswith(("share-", "write-", "merge-")):
         return RULES, [*FOLLOWING, "misuse", run], "rules are followed in mode share"
     if run == "record-invalid":
         return RULES, [*FOLLOWING, "misuse", "share-timeout"], "a damaged file in `regions/` has the name `frames`"
@@ -205,7 +205,7 @@ def log_lines(build, run):
         directory.mkdir()
         machine.run(["misuse", run], {
             "LD_PRELOAD": f"{build}/libgpushare.so",
-            "GPUSHARE_MODE": "share" if run.startswith("share-") else "audit",
+            "GPUSHARE_MODE": "share" if run.startswith(("share-", "merge-")) else "audit",
             "GPUSHARE_CONFIG": str(ROOT / "tests/apps/misuse/share.conf"),
             "GPUSHARE_LOG": f"{directory}/%p", "GPUSHARE_LOG_FORMAT": "jsonl"})
         return [line for path in directory.iterdir() for line in path.read_text().splitlines()]

@@ -42,6 +42,22 @@ $(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
 
 include tests/doors/doors.mk
 
+# The library as with a linker that has no _dl_find_object; beside it, by links, what the tests look for.
+LISTED := $(BUILD)/listed
+.PHONY: listed
+listed: $(LISTED)/libgpushare.so
+$(LISTED)/libgpushare.so: $(SHIM_OBJECTS) $(LIBRARY_COMPAT) $(LISTED)/find_object.o $(LISTED)/no_symbol.o $(BUILD)/exports.map
+	@mkdir -p $(@D); echo "  LINK  $@"
+	ln -sfn ../sim ../tests ../gpushare $(@D)
+	$(LINK_LIBRARY)
+$(LISTED)/libgpushare.so: LIBRARY_OBJECTS = $(filter-out %/shim/stack/find_object.o,$(filter %.o,$^))
+$(LISTED)/find_object.o: shim/stack/find_object.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -Dgps_process_symbol=gps_no_symbol -c $< -o $@
+$(LISTED)/no_symbol.o: tests/no_symbol.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
+
 # --- programs that know nothing of gpushare --------------------------------------------------------
 
 APP_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g -pthread $(WARNINGS) $(SANITIZE_FLAGS) -isystem $(CUDA_INC) -MMD -MP
@@ -123,12 +139,17 @@ $(TESTS)/apps/five: tests/apps/five.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
 
+# Two containers share by the device of `gpushare cdi`. Needs root, podman and crun.
+.PHONY: check-containers
+check-containers: all sim apps
+	tests/containers $(BUILD)
+
 # --- fuzzers ---------------------------------------------------------------------------------------
 
 FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-option \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c shim/upload/hashes.c \
+FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c \
 	$(foreach room,util config directory keeper,$(wildcard shim/$(room)/*.c))) \
 	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/tool)
 fuzz: $(FUZZERS)

@@ -61,7 +61,7 @@
         "pass cudaIpcMemLazyEnablePeerAccess (1), the only flag there is")                         \
     ROW(OPEN_OTHER_NAMESPACE, "open-other-namespace", ERROR,                                       \
         "a handle could not be opened because the two processes do not share what they must",      \
-        "run both with one /dev/shm, one user and different pids: for containers --ipc and --pid") \
+        "start both by gpushare run with one GPUSHARE_DIR, one GPUSHARE_NAMESPACE and one user")   \
     ROW(OPEN_NO_CONTEXT, "open-no-context", ERROR,                                                 \
         "an IPC call was made by a thread that has no current CUDA context",                       \
         "make a context current in this thread first: cudaSetDevice, or cuCtxSetCurrent")          \
@@ -91,6 +91,10 @@
         "destroy an exported event last: CUDA leaves undefined what the others' calls then do")    \
     ROW(EVENT_OPEN_OWN, "event-open-own", ERROR, "a process opened an event handle of its own",    \
         "use the event itself in the process that created it")                                     \
+    ROW(EVENT_OTHER_CONTAINER, "event-other-container", ERROR,                                     \
+        "an event of another container could not be opened",                                       \
+        "start both programs by gpushare run, which gives them different pids, and give both one " \
+        "/dev/shm (--ipc)")                                                                        \
     ROW(LEAK_OPEN, "leak-open", INFO, "memory of another process was opened and never closed",     \
         "call cudaIpcCloseMemHandle when done: until then it stays allocated, even if its "        \
         "exporter frees")                                                                          \

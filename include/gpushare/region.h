@@ -11,10 +11,11 @@
  *   <root>/<namespace>/names/<name>                           symlink: "../regions/<id>", or, while
  *                                                             its owner still allocates,
  *                                                             "../procs/<its file>" (a claim)
- *   <root>/<namespace>/keeper                                 the keeper's socket;
- * gpushare/keeper.h <root>/<namespace>/keeper.lock                            locked by the keeper
- * while it lives <root>/<namespace>/lock                                   empty; a process that
- * removes an orphaned record or name locks one byte
+ *   <root>/<namespace>/keeper                                 the keeper's socket (keeper.h)
+ *   <root>/<namespace>/keeper.lock                            locked by the keeper while it lives
+ *   <root>/<namespace>/lock                                   empty; a process that removes an
+ *                                                             orphaned record or name locks a byte
+ *   <root>/<namespace>/mistakes                               allocations that are never merged
  *
  * The directories also hold temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
  *
@@ -43,8 +44,9 @@
 #define GPS_HANDLE_BYTES 64u  /* sizeof(CUipcMemHandle) */
 #define GPS_NAME_BYTES   128u /* 1 to 127 of [A-Za-z0-9._-], no leading dot, and a NUL */
 #define GPS_COMM_BYTES   32u
-#define GPS_BLOCK_NAME   "block." /* what the names of merged blocks begin with */
-#define GPS_PROC_NAME    96u      /* longest file name in procs/, with its NUL */
+#define GPS_BLOCK_NAME   "block."   /* what the names of merged blocks begin with */
+#define GPS_BLOCK_MARK   "GPSBLOCK" /* what their handles begin with; not every one has a name */
+#define GPS_PROC_NAME    96u        /* longest file name in procs/, with its NUL */
 
 /* The id of a region is the XXH3-128 hash of its handle bytes, in canonical (big-endian) order. So
  * an importer that received a handle through the program's own channel finds the record with one
@@ -181,6 +183,9 @@ enum gps_slot_via {
     GPS_VIA_EVENT = 3,   /* an event: the id is the hash of its handle, which has no record */
     GPS_VIA_CREATOR = 4, /* VMM: the process that created the region still uses it */
     GPS_VIA_MERGE = 5,   /* a merge rule: a block that is equal in several processes */
+    GPS_VIA_OWN = 6,     /* no region: `region` is the UUID of a GPU, `address` how many bytes of
+                            what merge rules took there are this process's own; at most a second
+                            old */
 };
 
 /* One region or event that one process has open. Written before the driver's open and cleared after

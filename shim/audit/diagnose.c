@@ -193,6 +193,8 @@ static const char *kind_of(uint64_t pointer, struct subject *subject) {
                             "process",
         [GPS_MEMORY_VMM] = "it is VMM memory (cuMemCreate): share it with "
                            "cuMemExportToShareableHandle",
+        [GPS_MEMORY_MERGED] = "it is taken by a rule with role = merge, and merged memory has no "
+                              "handle: give this buffer a rule of its own before that one",
     };
     find(pointer, subject);
     if (subject->is_import)

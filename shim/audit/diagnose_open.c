@@ -44,7 +44,7 @@ static bool is_namesake(void *found, const struct gps_proc *proc) {
 /* Whether another live process is seen that has our pid in its own pid namespace. */
 static bool has_namesake(void) {
     bool found = false;
-    return gps_membership_store() &&
+    return gps_membership_join() == 0 &&
            gps_proc_each(gps_membership_store(), is_namesake, &found) == 0 && found;
 }
 
@@ -59,8 +59,8 @@ static enum gps_known taken_for_own(struct open *open) {
     }
     gps_text_add(&text,
                  "the driver tells processes apart by their pid alone, and the exporter is process "
-                 "%u of its pid namespace as this one is of its own: run both containers with one "
-                 "pid namespace (--pid)",
+                 "%u of its pid namespace as this one is of its own: start the programs of both "
+                 "containers by gpushare run, or in one pid namespace (--pid)",
                  gps_process_self()->pid);
     return GPS_KNOWN_NAMESPACE;
 }
@@ -308,7 +308,8 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
     if (!has_namesake())
         return GPS_KNOWN_NOTHING; /* it may be an event of ours that is destroyed by now */
     *detail = "the driver tells processes apart by their pid alone, and the process that created "
-              "the event has the same one in another pid namespace";
+              "the event has the same one in another pid namespace (start both by gpushare run, or "
+              "give both containers one: --pid)";
     return GPS_KNOWN_NAMESPACE;
 }
 

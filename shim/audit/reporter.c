@@ -12,6 +12,7 @@
 #include "stack/call.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
+#include "util/error_text.h"
 #include "util/text.h"
 
 static struct {
@@ -158,11 +159,9 @@ void gps_report_store(int status, const char *what) {
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
     gps_text_add(&text, "%s: ", gps_membership_store() ? what : "the directory cannot be used");
-    const char *reason = strerrordesc_np(-status);
     gps_text_str(&text, status == -ENOSPC  ? "too little room is left in the file system"
                         : status == -EPERM ? "it is not ours, or others may use it"
-                        : reason           ? reason
-                                           : "unknown error");
+                                           : gps_error_text(-status));
     struct gps_report report = gps_report_new(GPS_STORE_UNAVAILABLE);
     report.detail = detail;
     gps_report_send(&report);

@@ -143,6 +143,8 @@ static void end_section(struct session *session) {
     if (rule->role == GPS_ROLE_MERGE &&
         !session->given[gps_key_place(gps_key_find(GPS_SECTION_REGION, "index"))])
         rule->index_max = UINT64_MAX; /* it takes what fits, not the first */
+    if (rule->role == GPS_ROLE_MERGE && rule->keep == GPS_KEEP_OWNER)
+        rule->keep = GPS_KEEP_USERS; /* a block has no owner */
     for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++)
         check_key(session, rule, key);
     const char *wrong = gps_rule_check(rule);

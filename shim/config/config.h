@@ -32,7 +32,8 @@ enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 #define GPS_GLOB_BYTES    128u
 #define GPS_SECTION_BYTES 43u /* a region's name in a section header: at most 42 characters */
 #define GPS_STACK_MAX     64u
-#define GPS_UUID_TEXT     41u /* "GPU-" and 36 characters, with the NUL */
+#define GPS_MERGE_LEAST   (UINT64_C(1) << 20) /* merge rules take no smaller allocations */
+#define GPS_UUID_TEXT     41u                 /* "GPU-" and 36 characters, with the NUL */
 
 /* Section [gpushare]. Times in nanoseconds. */
 struct gps_options {

@@ -23,6 +23,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "util/error_text.h"
+
 struct reader {
     const char *at, *end;
     unsigned line;
@@ -222,7 +224,7 @@ static int distrust(struct gps_text *wrong, const char *why) {
 
 static int explain(struct gps_text *wrong, int error) {
     /* strerror would take locale locks */
-    gps_text_strs(wrong, "cannot be read: ", strerrordesc_np(error));
+    gps_text_strs(wrong, "cannot be read: ", gps_error_text(error));
     return -error;
 }
 

@@ -193,41 +193,32 @@ const char *gps_rule_check(const struct gps_rule *rule) {
     return check_backing(rule);
 }
 
-/* Keys that mean nothing in a merge rule, or in all others. */
-static const struct {
-    const char *key;
-    bool merge;
-    const char *wrong;
-} idle[] = {
-    {"wait", true, "wait has no effect with role = merge: no process waits for another; remove it"},
-    {"missing", true,
-     "missing has no effect with role = merge: what is not equal stays private; "
-     "remove it"},
-    {"ready", true,
-     "ready has no effect with role = merge: quiet says when a block is merged; "
-     "remove it"},
-    {"handover", true,
-     "handover has no effect with role = merge: keep says how long a block "
-     "stays; remove it"},
-    {"access", true,
-     "access has no effect with role = merge: a copy into a merged block makes it "
-     "private; remove it"},
-    {"backing", true,
-     "backing = legacy has no effect with role = merge: its blocks are memory of "
-     "cuMemCreate; remove it"},
-    {"quiet", false, "quiet is for role = merge; remove it"},
-    {"content", false, "content is for role = merge; remove it"},
-    {"verify", false, "verify is for role = merge; remove it"},
-};
-
 const char *gps_rule_check_key(const struct gps_rule *rule, const char *key) {
-    const bool merge = rule->role == GPS_ROLE_MERGE;
-    if (strcmp(key, "backing") == 0 && rule->backing == GPS_RULE_VMM)
-        return NULL; /* as it is */
+    static const char *const idle[][2] = {
+        {"wait", "wait has no effect with role = merge: no process waits for another; remove it"},
+        {"missing", "missing has no effect with role = merge: what is not equal stays private; "
+                    "remove it"},
+        {"ready", "ready has no effect with role = merge: quiet says when a block is merged; "
+                  "remove it"},
+        {"handover", "handover has no effect with role = merge: keep says how long a block stays; "
+                     "remove it"},
+        {"access", "access has no effect with role = merge: a copy into a merged block makes it "
+                   "private; remove it"},
+        {"backing", "backing = legacy has no effect with role = merge: its blocks are memory of "
+                    "cuMemCreate; remove it"},
+    };
+    if (rule->role != GPS_ROLE_MERGE ||
+        (strcmp(key, "backing") == 0 && rule->backing == GPS_RULE_VMM))
+        return NULL;
     for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++)
-        if (idle[i].merge == merge && strcmp(key, idle[i].key) == 0)
-            return idle[i].wrong;
+        if (strcmp(key, idle[i][0]) == 0)
+            return idle[i][1];
     return NULL;
+}
+
+bool gps_rule_uses(const struct gps_rule *rule, const char *key) {
+    return rule->role == GPS_ROLE_MERGE ||
+           (strcmp(key, "quiet") != 0 && strcmp(key, "content") != 0 && strcmp(key, "verify") != 0);
 }
 
 bool gps_rule_repeats(const struct gps_rule *a, const struct gps_rule *b) {

@@ -23,6 +23,9 @@ const char *gps_rule_check(const struct gps_rule *rule);
  */
 const char *gps_rule_check_key(const struct gps_rule *rule, const char *key);
 
+/* Whether a key says anything about a rule of this role. */
+bool gps_rule_uses(const struct gps_rule *rule, const char *key);
+
 /* Whether two rules have the same name, role and program, which is an error. Rules that differ in
  * role or program may share a name. */
 bool gps_rule_repeats(const struct gps_rule *a, const struct gps_rule *b);

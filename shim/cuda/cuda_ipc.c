@@ -6,6 +6,7 @@
 #include "ipc/event.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
+#include "ipc/namesake.h"
 #include "process/driver_ops.h"
 #include "rules/memory.h"
 #include "vmm/vmm_region.h"
@@ -42,6 +43,15 @@ static CUresult open_token(struct gps_opening *opening, CUdeviceptr *out, unsign
     return (CUresult)code;
 }
 
+/* The same, where the driver took the handle for this process's own. */
+static CUresult open_namesakes(const struct gps_opening *opening, CUdeviceptr *out) {
+    uint64_t pointer;
+    const int code = gps_namesake_open(&opening->import, &pointer);
+    if (code == GPS_OK)
+        *out = pointer;
+    return (CUresult)code;
+}
+
 typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
 
 static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
@@ -53,8 +63,10 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
     memcpy(bytes, &handle, sizeof(bytes));
     if (!gps_import_prepare(&opening, bytes, &code))
         return (CUresult)code;
-    const CUresult result = gps_vmm_region_is_token(bytes) ? open_token(&opening, out, flags)
-                                                           : real(out, handle, flags);
+    CUresult result = gps_vmm_region_is_token(bytes) ? open_token(&opening, out, flags)
+                                                     : real(out, handle, flags);
+    if (result == CUDA_ERROR_INVALID_CONTEXT)
+        result = open_namesakes(&opening, out);
     if (result == CUDA_SUCCESS) {
         gps_import_commit(&opening, *out);
     } else {

@@ -1,6 +1,7 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
 #include "audit/allocation_log.h"
 #include "hooks.h"
+#include "merge/allocation.h"
 #include "rules/memory.h"
 #include "rules/rules.h"
 
@@ -19,6 +20,7 @@ CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
             *out = pointer;
         return (CUresult)code;
     }
+    gps_merge_make_way(size);
     CUresult result = gps_real.cuMemAlloc_v2(out, size);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAlloc_v2(out, size);
@@ -66,6 +68,7 @@ CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
     if (gps_rules_may_fit(width, height) &&
         share_pitched(out, pitch, width, height, element, &result))
         return result;
+    gps_merge_make_way(width * height);
     result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
@@ -105,6 +108,7 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
         CUresult result;                                                                           \
         if (gps_rules_active && share_pooled(out, size, stream ? stream : own, &result))           \
             return result;                                                                         \
+        gps_merge_make_way(size);                                                                  \
         result = gps_real.name(out, size, stream);                                                 \
         if (result == CUDA_SUCCESS)                                                                \
             list(*out, size, GPS_LISTED_POOL);                                                     \

@@ -43,7 +43,9 @@ static bool find_libcuda(void *found, const struct gps_module *module) {
 
 /* A program may dlclose what loaded libcuda; our slots must not dangle. */
 static void pin(const struct gps_module *module) {
-    (void)dlopen(module->path, RTLD_LAZY | RTLD_NOLOAD);
+    __typeof__(&dlopen) open = GPS_LATE(dlopen);
+    if (open)
+        (void)open(module->path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
 static bool attach_to(const struct gps_module *libcuda) {

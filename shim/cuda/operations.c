@@ -12,6 +12,7 @@
 
 #include "driver.h"
 #include "kernels.h"
+#include "merge/allocation.h"
 #include "process/driver_ops.h"
 #include "util/high_descriptor.h"
 
@@ -90,9 +91,12 @@ static bool capturing(uint64_t stream) {
 
 /* --- memory --- */
 
+/* As the program sees it: an allocation, not its blocks. */
 static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
+    if (gps_merge_range(pointer, base, size))
+        return GPS_OK;
     const int code = REAL(cuMemGetAddressRange_v2, &start, &length, pointer);
     if (code == GPS_OK) {
         *base = start;
@@ -124,6 +128,9 @@ static enum gps_memory_kind kind(uint64_t pointer) {
     unsigned managed = 0;
     CUmemoryPool pool = NULL;
     CUcontext owner = NULL;
+    uint64_t base, size;
+    if (gps_merge_range(pointer, &base, &size)) /* a block without memory has no attributes */
+        return GPS_MEMORY_MERGED;
     if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
         return GPS_MEMORY_UNKNOWN;
     if (attribute(pointer, CU_POINTER_ATTRIBUTE_IS_MANAGED, &managed) && managed)
@@ -240,12 +247,6 @@ PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
 PASS(stream_state, (uint64_t stream),
      REAL(cuStreamQuery, stream ? (CUstream)stream : CU_STREAM_LEGACY))
 
-static bool pageable(const void *memory) {
-    CUmemorytype type;
-    return REAL(cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                (CUdeviceptr)memory) == CUDA_ERROR_INVALID_VALUE;
-}
-
 static int room(uint64_t *bytes) {
     size_t unused, all;
     const int code = CALL(cuMemGetInfo_v2, &unused, &all);
@@ -287,7 +288,6 @@ static const struct gps_ops operations = {
     .copy_out = copy_out,
     .stream_state = stream_state,
     .upload = upload,
-    .pageable = pageable,
     .room = room,
     .digest = gps_kernels_digest,
     .equal = gps_kernels_equal,

@@ -28,9 +28,10 @@ void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
 #endif
 
 static const char *const names[] = {
-#define DRIVER(kind, name, parameters, arguments) #name,
-#define RUNTIME(name, parameters, arguments)      #name,
-#define WRITE(name, parameters, arguments, what)  #name,
+#define DRIVER(kind, name, parameters, arguments)  #name,
+#define RUNTIME(name, parameters, arguments)       #name,
+#define WRITE(name, parameters, arguments, what)   #name,
+#define GATED(name, parameters, arguments, stream) #name,
 #include "hooks.def"
 };
 
@@ -74,11 +75,13 @@ static void *in_scope_of_caller(const struct wanted *wanted) {
     struct gps_module module;
     if (!gps_module_of(wanted->caller, &module) || !*module.path)
         return NULL;
-    void *scope = dlopen(module.path, RTLD_LAZY | RTLD_NOLOAD);
+    __typeof__(&dlopen) open = GPS_LATE(dlopen);
+    __typeof__(&dlclose) close = GPS_LATE(dlclose);
+    void *scope = open && close ? open(module.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     if (!scope)
         return NULL;
     void *found = real(wanted, scope);
-    dlclose(scope); /* the caller itself keeps it loaded */
+    close(scope); /* the caller itself keeps it loaded */
     return gps_lookup_is_ours(found) ? NULL : found;
 }
 

@@ -16,11 +16,9 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#ifdef __x86_64__
-#include <sys/platform/x86.h>
-#endif
 #include <unistd.h>
 
+#include "util/processor.h"
 #include "worker_pool.h"
 
 #ifndef MADV_POPULATE_READ
@@ -65,7 +63,7 @@ static struct gps_hash plain(const void *bytes, uint64_t length) {
  * virtual machines take long to answer. */
 struct gps_hash gps_digest_chunk(const void *bytes) {
 #ifdef __x86_64__
-    if (CPU_FEATURE_ACTIVE(AVX2))
+    if (gps_has_avx2())
         return gps_digest_chunk_avx2(bytes, GPS_DIGEST_CHUNK);
 #endif
     return plain(bytes, GPS_DIGEST_CHUNK);

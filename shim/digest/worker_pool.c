@@ -56,7 +56,7 @@ static bool wait_for_call(void) {
     until.tv_sec += LINGER;
     state.waiting++;
     while (!state.calls && code == 0)
-        code = pthread_cond_clockwait(&state.called, &state.lock, CLOCK_MONOTONIC, &until);
+        code = gps_thread_wait(&state.called, &state.lock, &until);
     state.waiting--;
     return state.calls;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util/clock.h"
@@ -242,7 +243,7 @@ void gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char
 
 const char *gps_dir_next(struct gps_dir *dir) {
     if (dir->status == 0 && dir->at == dir->end) {
-        ssize_t n = getdents64(dir->fd, dir->buffer, sizeof(dir->buffer));
+        ssize_t n = syscall(SYS_getdents64, dir->fd, dir->buffer, sizeof(dir->buffer));
         dir->status = n < 0 ? -errno : 0;
         dir->at = 0;
         dir->end = n < 0 ? 0 : (size_t)n;

@@ -206,7 +206,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state != GPS_SLOT_INTENT && slot->state != GPS_SLOT_OPEN)
         return false;
-    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_MERGE)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_OWN)
         return false;
     return slot->checksum == SUM(slot);
 }

@@ -38,6 +38,10 @@ const char *gps_proc_check(const void *bytes, size_t size);
 
 /* Whether a slot is in use and intact. A torn or unknown slot counts as free. */
 bool gps_slot_valid(const struct gps_slot *slot);
+/* Whether it stands for a region, and not for an event or a number. */
+static inline bool gps_slot_has_region(const struct gps_slot *slot) {
+    return slot->via != GPS_VIA_EVENT && slot->via != GPS_VIA_OWN;
+}
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]);
 bool gps_id_equal(const struct gps_id *a, const struct gps_id *b);

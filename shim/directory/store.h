@@ -38,5 +38,9 @@ struct gps_store {
  * -ENOENT: missing, without `create`. Otherwise the error of mkdir (-EROFS, -ENOSPC, ...). */
 int gps_store_init(struct gps_store *store, const char *root, const char *name_space, bool create);
 
-/* "/dev/shm/gpushare-<euid>", the root if GPUSHARE_DIR is not set. */
+/* The root: GPUSHARE_DIR, else gpushare-<euid> in the directory of NVIDIA_DRA_LOCAL_IPC_DIR (a
+ * Kubernetes driver shares it among the pods of a claim), else in /dev/shm. True: GPUSHARE_DIR says
+ * so. */
+bool gps_store_root(char *path, size_t size);
+/* The root if GPUSHARE_DIR is not set. */
 void gps_store_default_root(char *path, size_t size);

@@ -95,7 +95,7 @@ void gps_gate_wait(struct gps_gate_pass *pass) {
         atomic_store(&pass->slot->inside, 0);
         sleep_while(seen);
         if (gps_clock_monotonic() - begin >= GPS_GATE_REVOKE)
-                force_open(atomic_load(&gps_gate_state));
+            force_open(atomic_load(&gps_gate_state));
         atomic_store(&pass->slot->inside, (uintptr_t)pass);
     }
     errno = error;

@@ -17,6 +17,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/scope.h"
+#include "process/thread.h"
 #include "process/watch.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
@@ -130,9 +131,8 @@ static void wait_idle(enum gps_patience patience) {
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += 2;
     while (state.passes && code == 0)
-        code = patience == GPS_VERY_PATIENT
-                   ? pthread_cond_wait(&state.idle, &state.lock)
-                   : pthread_cond_clockwait(&state.idle, &state.lock, CLOCK_MONOTONIC, &until);
+        code = patience == GPS_VERY_PATIENT ? pthread_cond_wait(&state.idle, &state.lock)
+                                            : gps_thread_wait(&state.idle, &state.lock, &until);
 }
 
 struct gps_export *gps_deferred_take(uint64_t context, enum gps_patience patience) {

@@ -6,6 +6,7 @@
 
 #include "audit/reporter.h"
 #include "directory/region.h"
+#include "namesake.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -199,6 +200,8 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     import->size = size;
     int code = import->vmm ? gps_vmm_region_open(&opening.record, size, &import->pointer)
                            : gps_ops->open_handle(import->handle, &import->pointer);
+    if (code == GPS_INVALID_CONTEXT)
+        code = gps_namesake_open(import, &import->pointer);
     if (code == GPS_OK) {
         note_opened(import);
         code = gps_registry_open(import, GPS_VIA_RULE);

@@ -1,6 +1,5 @@
 #include "keeper_spawn.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -36,12 +35,23 @@ struct plan {
 
 /* --- the executable --- */
 
+static int has_us(struct dl_phdr_info *info, size_t size, void *path) {
+    const uintptr_t us = (uintptr_t)gps_spawn_keeper - info->dlpi_addr;
+    (void)size;
+    *(const char **)path = info->dlpi_name;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+            us - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
+            return 1;
+    return 0;
+}
+
 /* The file that this code is part of; "" where that is the program itself. */
 static void own_file(struct plan *plan) {
     struct gps_text out = GPS_TEXT(plan->from);
-    struct dl_find_object found;
-    if (_dl_find_object((void *)(uintptr_t)gps_spawn_keeper, &found) == 0)
-        gps_text_str(&out, found.dlfo_link_map->l_name);
+    const char *path = NULL;
+    if (dl_iterate_phdr(has_us, &path))
+        gps_text_str(&out, path);
 }
 
 static void program_file(struct plan *plan) {
@@ -131,13 +141,13 @@ static int start(struct plan *plan) {
     sigset_t all;
     sigfillset(&all);
     sigset_t before;
-    pthread_sigmask(SIG_BLOCK, &all, &before);
+    sigprocmask(SIG_BLOCK, &all, &before);
     pid_t middle = clone(become_parent, plan->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, plan);
     if (middle < 0)
         status = -errno;
     while (middle > 0 && waitpid(middle, NULL, (int)__WCLONE) < 0 && errno == EINTR)
         continue;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return status != 0 ? status : -plan->error;
 }
 

@@ -11,6 +11,7 @@
 #include "digest/worker_pool.h"
 #include "gate/gate.h"
 #include "gate/streams.h"
+#include "gate/swap.h"
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "keeper/keeper_client.h"
@@ -20,7 +21,6 @@
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
 #include "merge/mistake.h"
-#include "merge/swap.h"
 #include "merge/write.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -38,11 +38,13 @@
 
 /* In the order of the rooms, from the bottom up. */
 #define MODULES(FORGETS, KEEPS)                                                                    \
+    KEEPS(processor, "it is the same")                                                             \
     FORGETS(high_descriptor, gps_descriptor_reset)                                                 \
     FORGETS(keeper_client, gps_keeper_reset)                                                       \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
     KEEPS(sink, "gps_log_open begins it anew")                                                     \
     KEEPS(stack, "the executable is the same")                                                     \
+    KEEPS(find_object, "so is the linker")                                                         \
     FORGETS(trace, gps_trace_reset)                                                                \
     KEEPS(scope, "the driver's operations are where they were")                                    \
     FORGETS(membership, gps_membership_reset)                                                      \
@@ -60,12 +62,13 @@
     FORGETS(mapping, gps_mapping_reset)                                                            \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
+    KEEPS(load, "a buffer")                                                                        \
     KEEPS(look, "a buffer")                                                                        \
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
+    FORGETS(swap, gps_swap_reset)                                                                  \
     FORGETS(area, gps_area_reset)                                                                  \
     FORGETS(mistake, gps_mistake_reset)                                                            \
-    FORGETS(swap, gps_swap_reset)                                                                  \
     FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
     KEEPS(shared_block, "a time")                                                                  \
     FORGETS(merger, gps_merger_reset)                                                              \

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "format.h"
@@ -137,7 +138,7 @@ static bool put(const struct gps_line *line, uint64_t site) {
     const bool mapped = large != MAP_FAILED;
     const struct gps_stamp stamp = {.time = gps_clock_now(),
                                     .pid = (uint32_t)getpid(),
-                                    .tid = (uint32_t)gettid(),
+                                    .tid = (uint32_t)syscall(SYS_gettid),
                                     .pid_ns = state.self.pid_ns,
                                     .command =
                                         state.self.command[0] != '\0' ? state.self.command : "?",

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/error_text.h"
 #include "util/pending_signal.h"
 #include "util/text.h"
 
@@ -94,7 +95,7 @@ static int write_blocked(int fd, const char *bytes, size_t count) {
     sigaddset(&raised, SIGPIPE);
     sigaddset(&raised, SIGXFSZ);
     sigset_t before;
-    pthread_sigmask(SIG_BLOCK, &raised, &before);
+    sigprocmask(SIG_BLOCK, &raised, &before);
     sigset_t pending;
     sigpending(&pending);
     int error = write_all(fd, bytes, count);
@@ -102,7 +103,7 @@ static int write_blocked(int fd, const char *bytes, size_t count) {
         gps_signal_discard(SIGPIPE);
     if (error == EFBIG && !sigismember(&pending, SIGXFSZ))
         gps_signal_discard(SIGXFSZ);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return error;
 }
 
@@ -145,11 +146,11 @@ static bool is_system_link(const char *path) {
 static const char *write_to(int fd, const char *bytes, size_t count) {
     struct stat info;
     if (fstat(fd, &info) != 0)
-        return strerrordesc_np(errno);
+        return gps_error_text(errno);
     if (!S_ISCHR(info.st_mode) && info.st_uid != geteuid())
         return "it belongs to another user";
     int error = write_blocked(fd, bytes, count);
-    return error != 0 ? strerrordesc_np(error) : NULL;
+    return error != 0 ? gps_error_text(error) : NULL;
 }
 
 /* O_NONBLOCK: a FIFO that nobody reads must not stop the program. */
@@ -158,7 +159,7 @@ static bool write_log(const char *bytes, size_t count) {
     int fd = open(state.path, flags | (is_system_link(state.path) ? 0 : O_NOFOLLOW), 0600);
     const char *why = fd >= 0          ? write_to(fd, bytes, count)
                       : errno == ELOOP ? "it is a symbolic link"
-                                       : strerrordesc_np(errno);
+                                       : gps_error_text(errno);
     if (fd >= 0)
         close(fd);
     if (!why)

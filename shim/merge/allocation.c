@@ -6,13 +6,13 @@
 
 #include "block.h"
 #include "gate/streams.h"
+#include "gate/swap.h"
 #include "merger.h"
 #include "mistake.h"
 #include "process/caller.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
-#include "swap.h"
 #include "vmm/mapping.h"
 
 bool gps_merge_active;
@@ -119,9 +119,35 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     return area;
 }
 
+/* What lazy areas have been promised and not got. */
+static uint64_t promised(int device) {
+    uint64_t bytes = 0;
+    for (struct gps_area *area = gps_area_next(NULL); empty && area; area = gps_area_next(area))
+        for (unsigned i = 0; area->device == device && i < area->count; i++)
+            bytes += area->blocks[i].state == GPS_BLOCK_EMPTY ? area->blocks[i].size : 0;
+    return bytes;
+}
+
+/* With the lock. */
 static bool has_room(const struct gps_area *area) {
     uint64_t bytes;
-    return gps_ops->room(&bytes) != GPS_OK || bytes >= area->extent;
+    return gps_ops->room(&bytes) != GPS_OK || bytes >= area->extent + promised(area->device);
+}
+
+void gps_merge_make_way(uint64_t size) {
+    struct gps_scope scope;
+    uint64_t bytes;
+    int device;
+    if (!(gps_gate_state & GPS_GATE_BACK))
+        return;
+    gps_scope_enter(&scope, 0);
+    gps_area_lock();
+    const bool scarce = gps_ops->device(&device) == GPS_OK && gps_ops->room(&bytes) == GPS_OK &&
+                        bytes < size + promised(device);
+    gps_area_unlock();
+    gps_scope_end(&scope);
+    if (scarce)
+        gps_merge_back_all();
 }
 
 static void drop_blocks(struct gps_area *area) {

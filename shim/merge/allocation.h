@@ -34,6 +34,10 @@ bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size);
 /* Gives memory to all blocks that have none yet, in all areas: work that may touch them begins.
  * Needs no scope. */
 int gps_merge_back_all(void);
+/* An allocation of the driver's begins: where there is not enough for it and for the blocks that
+ * have no memory yet, they get theirs first, so that it is the allocation that fails. Needs no
+ * scope. */
+void gps_merge_make_way(uint64_t size);
 /* A block has got memory, or is equal to a shared one all over. With the lock of area.h. */
 void gps_merge_no_longer_empty(void);
 /* A LIKELY block becomes private. With the lock, and gps_swap_lock. */

@@ -19,7 +19,6 @@
 
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
 #define GPS_MERGE_LARGE GPS_DIGEST_MOST
-#define GPS_MERGE_LEAST (UINT64_C(1) << 20) /* smaller allocations stay as they are */
 
 enum gps_block_state {
     GPS_BLOCK_EMPTY,   /* no memory yet: nothing but copies from the host has touched it */

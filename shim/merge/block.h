@@ -2,8 +2,9 @@
  * block.h - the memory of one block: given, swapped, made private.
  *
  * All with the lock of area.h, inside a gps_scope that has entered the area's context. What takes
- * memory from under a block that the program may be using (freeze, replace) is called with the gate
- * held and the streams idle. The codes are the driver's; without success everything is as it was.
+ * memory or access from a block that the program may be using (freeze, thaw, replace) is called
+ * with the gate held and the streams idle. The codes are the driver's; without success everything
+ * is as it was.
  */
 #pragma once
 
@@ -18,7 +19,7 @@ int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64
  * needs no gate. */
 int gps_block_own(const struct gps_area *area, struct gps_block *block);
 
-/* PRIVATE -> FROZEN, and back. */
+/* PRIVATE -> FROZEN, and back; both by a swap. */
 int gps_block_freeze(const struct gps_area *area, struct gps_block *block);
 int gps_block_thaw(const struct gps_area *area, struct gps_block *block);
 

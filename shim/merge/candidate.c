@@ -7,10 +7,10 @@
 
 #include "block.h"
 #include "digest/look.h"
+#include "gate/swap.h"
 #include "mistake.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
-#include "swap.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
     return candidate->since ? block->state == GPS_BLOCK_FROZEN && block->swapped == candidate->since
@@ -88,7 +88,7 @@ static bool begin_offer(const struct gps_candidate *candidate, int *descriptor) 
     return begun;
 }
 
-/* A block of which another process was quicker stays frozen: it is compared next time. */
+/* One that could not be offered stays frozen: another process was quicker, or it is tried again. */
 static void end_offer(const struct gps_candidate *candidate, int status) {
     gps_area_lock();
     struct gps_area *area = gps_area_by_serial(candidate->serial);
@@ -99,8 +99,6 @@ static void end_offer(const struct gps_candidate *candidate, int status) {
         block->slot = candidate->slot;
     else if (still)
         block->state = GPS_BLOCK_FROZEN;
-    if (still && status != 0 && status != -EEXIST)
-        gps_block_thaw(area, block);
     gps_area_unlock();
     if (!still && status == 0)
         gps_shared_release(&candidate->id, candidate->slot, true);

@@ -2,6 +2,7 @@
 #include "keeper_watch.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "keeper/keeper_client.h"
 #include "process/driver_ops.h"
@@ -9,6 +10,7 @@
 #include "process/process.h"
 #include "process/scope.h"
 #include "shared_block.h"
+#include "util/clock.h"
 
 static uint64_t known; /* the socket of the keeper that has all of ours, by inode */
 
@@ -63,15 +65,70 @@ static void look(uint64_t socket) {
         known = socket;
 }
 
+/* --- how much is this process's own --- */
+
+enum { GPUS = 32 }; /* those of higher numbers are not told */
+
+static struct own {
+    struct gps_id gpu;
+    uint64_t bytes; /* as published */
+    unsigned slot;
+    bool taken;
+} own[GPUS];
+static uint64_t told; /* when */
+
+static uint64_t own_bytes(const struct gps_area *area) {
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < area->count; i++) {
+        const uint8_t state = area->blocks[i].state;
+        bytes += state == GPS_BLOCK_PRIVATE || state == GPS_BLOCK_FROZEN ? area->blocks[i].size : 0;
+    }
+    return bytes;
+}
+
+static void count_own(uint64_t bytes[GPUS]) {
+    gps_area_lock();
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        if (area->device >= 0 && area->device < GPUS) {
+            bytes[area->device] += own_bytes(area);
+            memcpy(&own[area->device].gpu, area->uuid, GPS_UUID_BYTES);
+        }
+    gps_area_unlock();
+}
+
+static void publish_own(struct own *mine, uint64_t bytes) {
+    if (!mine->taken && gps_references_begin(&mine->gpu, GPS_VIA_OWN, &mine->slot) < 0) {
+        gps_references_end(mine->slot);
+        return;
+    }
+    mine->taken = true;
+    if (gps_references_commit(mine->slot, &mine->gpu, GPS_VIA_OWN, bytes, 0) == 0)
+        mine->bytes = bytes;
+}
+
+static void tell_own(void) {
+    uint64_t bytes[GPUS] = {0};
+    const uint64_t now = gps_clock_monotonic();
+    if (now - told < GPS_SECOND)
+        return;
+    told = now;
+    count_own(bytes);
+    for (unsigned gpu = 0; gpu < GPUS; gpu++)
+        if (bytes[gpu] != own[gpu].bytes)
+            publish_own(&own[gpu], bytes[gpu]);
+}
+
 void gps_keeper_watch_turn(void) {
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
     const uint64_t socket = gps_shared_keeper();
     if (socket)
         look(socket);
+    tell_own();
     gps_scope_end(&scope);
 }
 
 void gps_keeper_watch_reset(void) {
-    known = 0;
+    known = told = 0;
+    memset(own, 0, sizeof(own));
 }

@@ -1,12 +1,16 @@
 /*
- * keeper_watch.h - a new keeper gets the blocks that this process has merged.
+ * keeper_watch.h - what others are told of this process's blocks, again and again.
  *
- * As with other regions (vmm/vmm_region.h): the descriptors of memory that was created here are
- * exported again, those of others' were parked.
+ * A new keeper gets the blocks that this process has merged. As with other regions
+ * (vmm/vmm_region.h): the descriptors of memory that was created here are exported again, those of
+ * others' were parked.
+ *
+ * A slot for each GPU says how much of the memory there is not merged (GPS_VIA_OWN).
  */
 #pragma once
 
-/* Looks whether there is another keeper than before. In the merger's thread. */
+/* Looks whether there is another keeper than before, and publishes what has changed, at most once a
+ * second. In the merger's thread. */
 void gps_keeper_watch_turn(void);
 
 void gps_keeper_watch_reset(void); /* in a forked child */

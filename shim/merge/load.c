@@ -8,15 +8,14 @@
 #include "block.h"
 #include "digest/look.h"
 #include "gate/streams.h"
+#include "gate/swap.h"
 #include "merger.h"
 #include "process/scope.h"
 #include "shared_block.h"
-#include "swap.h"
 #include "unmerge.h"
 
-/* Copied and not yet merged, at least: the merger is woken, and at last waited for. */
-#define BACKLOG      (UINT64_C(128) << 20)
-#define BACKLOG_MOST (UINT64_C(1) << 30)
+#define RUN     (UINT64_C(256) << 20)
+#define BACKLOG (UINT64_C(1) << 30) /* copied and perhaps not yet merged: then it is */
 
 /* What of the copy goes into one block. */
 struct piece {
@@ -26,6 +25,7 @@ struct piece {
     unsigned index;
     uint64_t at;   /* in the block */
     uint8_t state; /* of the block, as it was */
+    bool fixed;    /* it is never merged */
     struct gps_shared_key key;
 };
 
@@ -43,7 +43,8 @@ static bool is_lazy(uint64_t address) {
 bool gps_load_takes(const struct gps_write *write) {
     return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->rows <= 1 &&
            write->size && gps_area_near(write->to, write->size) && is_lazy(write->to) &&
-           gps_ops->pageable(write->from) && !gps_ops->capturing(write->stream);
+           gps_ops->kind((uintptr_t)write->from) == GPS_MEMORY_UNKNOWN &&
+           !gps_ops->capturing(write->stream);
 }
 
 static void describe(const struct gps_write *write, const struct gps_area *area, uint64_t to,
@@ -62,6 +63,7 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
                             .index = first,
                             .at = at,
                             .state = block->state,
+                            .fixed = block->fixed,
                             .key.size = block->size};
     memcpy(piece->key.uuid, area->uuid, GPS_UUID_BYTES);
 }
@@ -123,8 +125,8 @@ static void map_shared(const struct piece *piece, const struct gps_id *id) {
 
 static void look_for_shared(struct piece *piece) {
     struct gps_id id;
-    if (piece->state != GPS_BLOCK_EMPTY || piece->at || piece->size < GPS_DIGEST_CHUNK ||
-        !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
+    if (piece->state != GPS_BLOCK_EMPTY || piece->fixed || piece->at ||
+        piece->size < GPS_DIGEST_CHUNK || !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
         return;
     piece->key.first = gps_digest_chunk(piece->from);
     if (gps_shared_find(&piece->key, &id))
@@ -207,42 +209,55 @@ static bool is_there(struct piece *piece) {
 
 /* --- the copy --- */
 
-static int copy(const struct piece *piece) {
+/* What is to be copied goes together, as far as it lies together. */
+struct run {
+    uint64_t to, size, stream;
+    const uint8_t *from;
+    uint64_t backlog; /* copied since the merger was last waited for */
+};
+
+static int copy(const struct run *run) {
     struct gps_gate_pass pass;
-    int code = gps_unmerge_begin(piece->to, piece->size, true, false);
+    int code = gps_unmerge_begin(run->to, run->size, true, false);
     if (code != GPS_OK)
         return code;
     gps_gate_enter(&pass);
-    gps_streams_note(pass.slot, piece->stream);
-    code = gps_ops->upload(piece->to, piece->from, piece->size, piece->stream);
+    gps_streams_note(pass.slot, run->stream);
+    code = gps_ops->upload(run->to, run->from, run->size, run->stream);
     gps_gate_leave(&pass);
-    gps_unmerge_end(piece->to, piece->size);
+    gps_unmerge_end(run->to, run->size);
     return code;
 }
 
-static void note_copied(const struct piece *piece, uint64_t *backlog) {
-    const uint64_t before = *backlog;
-    *backlog += piece->size;
-    if (*backlog >= BACKLOG_MOST) {
-        gps_merger_run(piece->serial);
-        *backlog = 0;
-    } else if (before / BACKLOG != *backlog / BACKLOG) {
+static int flush(struct run *run, uint64_t serial) {
+    if (!run->size)
+        return GPS_OK;
+    const int code = copy(run);
+    run->backlog += run->size;
+    run->size = 0;
+    if (run->backlog >= BACKLOG) {
+        gps_merger_run(serial);
+        run->backlog = 0;
+    } else {
         gps_merger_wake();
     }
+    return code;
 }
 
 /* Inside a scope but for the copy itself, which the program's signals may interrupt. */
-static int load_piece(struct piece *piece, uint64_t *backlog) {
+static int load_piece(struct piece *piece, struct run *run) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, piece->context);
     const bool there = code == GPS_OK && is_there(piece);
     gps_scope_end(&scope);
-    if (there || code != GPS_OK)
-        return code;
-    code = copy(piece);
-    if (code == GPS_OK)
-        note_copied(piece, backlog);
-    return code;
+    if (code != GPS_OK || there)
+        return code == GPS_OK ? flush(run, piece->serial) : code;
+    if (!run->size) {
+        run->to = piece->to;
+        run->from = piece->from;
+    }
+    run->size += piece->size;
+    return run->size >= RUN ? flush(run, piece->serial) : GPS_OK;
 }
 
 /* While a graph is captured the legacy stream has nothing to do. */
@@ -253,14 +268,13 @@ static int wait_for(uint64_t stream) {
 
 /* A synchronous copy waits for what its stream has to do, whether it is made or not. */
 int gps_load(const struct gps_write *write) {
-    struct piece piece;
-    uint64_t backlog = 0, size;
+    struct piece piece = {.serial = 0};
+    struct run run = {.stream = write->stream};
+    uint64_t size;
     int code = write->ordered ? GPS_OK : wait_for(write->stream);
     for (uint64_t at = 0; code == GPS_OK && at < write->size; at += size) {
         size = cut(write, write->to + at, &piece);
-        code = size ? load_piece(&piece, &backlog) : GPS_INVALID_VALUE;
+        code = size ? load_piece(&piece, &run) : GPS_INVALID_VALUE;
     }
-    if (code == GPS_OK)
-        gps_merger_wake();
-    return code;
+    return code == GPS_OK ? flush(&run, piece.serial) : code;
 }

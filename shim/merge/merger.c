@@ -12,12 +12,13 @@
 
 #include "block.h"
 #include "candidate.h"
+#include "gate/swap.h"
 #include "keeper/keeper_client.h"
 #include "keeper_watch.h"
 #include "process/driver_ops.h"
+#include "process/membership.h"
 #include "process/scope.h"
 #include "process/thread.h"
-#include "swap.h"
 #include "util/clock.h"
 
 #define MS             UINT64_C(1000000)
@@ -250,7 +251,7 @@ static bool take_turn(uint64_t only) {
     bool any = false;
     gps_scope_enter(&scope, 0);
     pthread_mutex_lock(&state.turn);
-    if (!state.stop && !gps_keeper_is_silent()) {
+    if (!state.stop && !gps_keeper_is_silent() && gps_membership_join() == 0) {
         any = freeze_quiet(only);
         any |= settle_frozen(only);
     }

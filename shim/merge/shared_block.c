@@ -25,7 +25,7 @@ static _Atomic uint64_t again; /* when blocks are asked for after a wait in vain
 /* As a token (vmm/vmm_region.c) it has zeros where a handle of the driver's has a pid. */
 static void make_handle(const struct gps_shared_key *key, uint8_t handle[GPS_HANDLE_BYTES]) {
     memset(handle, 0, GPS_HANDLE_BYTES);
-    memcpy(handle, "GPSBLOCK", 8);
+    memcpy(handle, GPS_BLOCK_MARK, sizeof(GPS_BLOCK_MARK) - 1);
     memcpy(handle + 16, key->uuid, GPS_UUID_BYTES);
     memcpy(handle + 32, &key->size, sizeof(key->size));
     memcpy(handle + 40, &key->hash, sizeof(key->hash));
@@ -92,18 +92,17 @@ void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uin
 
 static void describe(const struct gps_shared_key *key, const struct gps_rule *rule,
                      struct gps_region_record *record) {
-    *record = (struct gps_region_record){
-        .generation = 1,
-        .backing = GPS_BACKING_VMM,
-        .requested = key->size,
-        .extent = key->size,
-        .created = gps_clock_now(),
-        .owner = *gps_process_self(),
-        .creator = *gps_process_self(),
-        .keep = rule->keep == GPS_KEEP_OWNER ? GPS_KEEP_USERS : (uint32_t)rule->keep,
-        .flags = GPS_REGION_READ_ONLY,
-        .keep_for = rule->keep_for,
-        .status.state = GPS_STATE_READY};
+    *record = (struct gps_region_record){.generation = 1,
+                                         .backing = GPS_BACKING_VMM,
+                                         .requested = key->size,
+                                         .extent = key->size,
+                                         .created = gps_clock_now(),
+                                         .owner = *gps_process_self(),
+                                         .creator = *gps_process_self(),
+                                         .keep = (uint32_t)rule->keep,
+                                         .flags = GPS_REGION_READ_ONLY,
+                                         .keep_for = rule->keep_for,
+                                         .status.state = GPS_STATE_READY};
     record->status.changed = record->created;
     make_handle(key, record->handle);
     record->id = gps_id_of_handle(record->handle);

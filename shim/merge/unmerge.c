@@ -5,10 +5,10 @@
 
 #include "allocation.h"
 #include "block.h"
+#include "gate/swap.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
-#include "swap.h"
 #include "util/clock.h"
 
 /* --- one merged block --- */
@@ -22,35 +22,53 @@ static struct gps_block *find(uint64_t address, struct gps_area **area) {
     return &(*area)->blocks[first];
 }
 
-/* With gps_swap_lock: nobody else swaps the block. */
+/* A copy for a merged block; a frozen one only gets its access back. */
+static int prepare(const struct gps_area *area, struct gps_block *block, uint64_t *memory) {
+    if (block->state == GPS_BLOCK_LIKELY)
+        return gps_merge_own(area, block);
+    return block->state == GPS_BLOCK_MERGED ? gps_block_copy(area, block, memory) : GPS_OK;
+}
+
+static int swap(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
+    if (!memory)
+        return gps_block_thaw(area, block);
+    const int code = gps_block_replace(area, block, memory, true);
+    if (code != GPS_OK)
+        return code;
+    block->state = GPS_BLOCK_PRIVATE;
+    block->hashed = 0;
+    free(block->chunks);
+    block->chunks = NULL;
+    gps_shared_release(&block->id, block->slot, block->owned);
+    return GPS_OK;
+}
+
+static bool is_read_only(const struct gps_block *block) {
+    return block->state == GPS_BLOCK_MERGED || block->state == GPS_BLOCK_FROZEN;
+}
+
+/* With gps_swap_lock: nobody else swaps the block. A change of access hurts work that uses it, in
+ * both directions. */
 static int make_private(uint64_t address) {
     struct gps_area *area;
-    uint64_t memory;
+    uint64_t memory = 0;
+    int code = GPS_OK;
     gps_area_lock();
     struct gps_block *block = find(address, &area);
-    const bool merged = block && block->state == GPS_BLOCK_MERGED;
-    int code = merged ? gps_block_copy(area, block, &memory) : GPS_OK;
-    if (block && block->state == GPS_BLOCK_LIKELY)
-        code = gps_merge_own(area, block);
+    if (block)
+        code = prepare(area, block, &memory);
+    const bool left = block && code == GPS_OK && is_read_only(block);
     gps_area_unlock();
-    if (!merged || code != GPS_OK)
+    if (!left)
         return code;
-    if (!gps_swap_begin_surely()) {
-        gps_ops->block_release(memory);
-        return GPS_NOT_PERMITTED;
+    code = GPS_NOT_PERMITTED;
+    if (gps_swap_begin_surely()) {
+        gps_area_lock();
+        code = swap(area, block, memory);
+        gps_area_unlock();
+        gps_swap_end();
     }
-    gps_area_lock();
-    code = gps_block_replace(area, block, memory, true);
-    if (code == GPS_OK) {
-        block->state = GPS_BLOCK_PRIVATE;
-        block->hashed = 0;
-        free(block->chunks);
-        block->chunks = NULL;
-        gps_shared_release(&block->id, block->slot, block->owned);
-    }
-    gps_area_unlock();
-    gps_swap_end();
-    if (code != GPS_OK)
+    if (code != GPS_OK && memory)
         gps_ops->block_release(memory);
     return code;
 }
@@ -70,8 +88,6 @@ static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint
             code = gps_block_back(area, block);
             if (code == GPS_OK)
                 gps_merge_no_longer_empty();
-        } else if (block->state == GPS_BLOCK_FROZEN) {
-            code = gps_block_thaw(area, block);
         } else if (block->state != GPS_BLOCK_PRIVATE) {
             *merged = area->pointer + block->at;
         }

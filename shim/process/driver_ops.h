@@ -41,6 +41,7 @@ enum gps_memory_kind {
     GPS_MEMORY_MANAGED,
     GPS_MEMORY_HOST,
     GPS_MEMORY_VMM,
+    GPS_MEMORY_MERGED, /* a merge rule took it */
 };
 
 struct gps_ops {
@@ -89,8 +90,7 @@ struct gps_ops {
 
     /* Copies from main memory, in an explicit stream's order; as a copy of the program's does. */
     int (*upload)(uint64_t to, const void *from, uint64_t size, uint64_t stream);
-    bool (*pageable)(const void *memory); /* the driver knows nothing of it */
-    int (*room)(uint64_t *free);          /* bytes of the current device */
+    int (*room)(uint64_t *free); /* bytes of the current device */
 
     /* Kernels on a stream of ours, ended when they return; GPS_NOT_SUPPORTED: there are none. The
      * hashes are two integers for each 16 KiB, low half first. */

@@ -22,13 +22,10 @@ static struct {
 
 static int take_lease(void) {
     char root[GPS_STORE_PATH];
-    const char *dir = getenv("GPUSHARE_DIR"), *name_space = getenv("GPUSHARE_NAMESPACE");
-    if (!dir || !*dir) {
-        gps_store_default_root(root, sizeof(root));
-        dir = root;
-    }
-    const int status =
-        gps_store_init(&state.store, dir, name_space && *name_space ? name_space : "default", true);
+    const char *name_space = getenv("GPUSHARE_NAMESPACE");
+    gps_store_root(root, sizeof(root));
+    const int status = gps_store_init(&state.store, root,
+                                      name_space && *name_space ? name_space : "default", true);
     return status < 0 ? status : gps_lease_take(&state.store, gps_process_self(), &state.lease);
 }
 

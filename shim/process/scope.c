@@ -21,7 +21,7 @@ void gps_scope_begin(struct gps_scope *scope) {
     *scope = (struct gps_scope){.error = errno};
     sigset_t all;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &scope->signals);
+    sigprocmask(SIG_SETMASK, &all, &scope->signals);
     note_signals(scope);
     /* open, read and write are cancellation points; the driver call the program made may not be one
      */
@@ -46,6 +46,6 @@ void gps_scope_end(struct gps_scope *scope) {
         gps_program_signals = NULL;
     int ignored;
     pthread_setcancelstate(scope->cancel, &ignored);
-    pthread_sigmask(SIG_SETMASK, &scope->signals, NULL);
+    sigprocmask(SIG_SETMASK, &scope->signals, NULL);
     errno = scope->error;
 }

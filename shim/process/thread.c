@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "stack/module.h"
+
 enum { OURS = 512 << 10 };
 
 /* The linker does not say how much of it lies on the stack: all that there is, at most. */
@@ -22,13 +24,15 @@ static int add_thread_local(struct dl_phdr_info *info, size_t size, void *arg) {
 static int start(size_t stack, void *(*fn)(void *arg), void *arg) {
     pthread_attr_t attributes;
     pthread_t thread;
-    int code = pthread_attr_init(&attributes);
+    __typeof__(&pthread_create) create = GPS_LATE(pthread_create);
+    __typeof__(&pthread_attr_setstacksize) set_size = GPS_LATE(pthread_attr_setstacksize);
+    int code = create && set_size ? pthread_attr_init(&attributes) : ENOSYS;
     if (code != 0)
         return code;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     if (stack)
-        pthread_attr_setstacksize(&attributes, stack);
-    code = pthread_create(&thread, &attributes, fn, arg);
+        set_size(&attributes, stack);
+    code = create(&thread, &attributes, fn, arg);
     pthread_attr_destroy(&attributes);
     return code;
 }
@@ -43,4 +47,28 @@ bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
     for (size_t i = 0; code == EINVAL && i < sizeof(stacks) / sizeof(stacks[0]); i++)
         code = start(stacks[i], fn, arg);
     return code == 0;
+}
+
+static struct timespec on_wall_clock(const struct timespec *until) {
+    const long second = 1000000000;
+    struct timespec now, wall;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_REALTIME, &wall);
+    const long nanoseconds =
+        wall.tv_nsec + until->tv_nsec - now.tv_nsec + second; /* not negative */
+    return (struct timespec){wall.tv_sec + until->tv_sec - now.tv_sec - 1 + nanoseconds / second,
+                             nanoseconds % second};
+}
+
+int gps_thread_wait_by_wall_clock(pthread_cond_t *condition, pthread_mutex_t *lock,
+                                  const struct timespec *until) {
+    const struct timespec wall = on_wall_clock(until);
+    return pthread_cond_timedwait(condition, lock, &wall);
+}
+
+int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
+                    const struct timespec *until) {
+    __typeof__(&pthread_cond_clockwait) wait = GPS_LATE(pthread_cond_clockwait);
+    return wait ? wait(condition, lock, CLOCK_MONOTONIC, until)
+                : gps_thread_wait_by_wall_clock(condition, lock, until);
 }

@@ -3,8 +3,16 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <time.h>
 
 /* Starts one, detached. Call inside a gps_scope: that has blocked all signals, and the thread
  * inherits it, so the program's handlers never run there. False: it could not be started. */
 bool gps_thread_start(void *(*fn)(void *arg), void *arg);
+
+/* Waits for a condition up to a time of CLOCK_MONOTONIC: 0 or ETIMEDOUT. By pthread_cond_clockwait,
+ * which came with glibc 2.30; before that by the wall clock, which may be set meanwhile. */
+int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *until);
+int gps_thread_wait_by_wall_clock(pthread_cond_t *condition, pthread_mutex_t *lock,
+                                  const struct timespec *until);

@@ -101,7 +101,10 @@ static enum gps_outcome merge(const struct gps_attempt *attempt, uint64_t number
     const struct gps_merge_request request = {attempt->rule,    number,          attempt->size,
                                               attempt->context, attempt->device, attempt->uuid};
     struct gps_alloc found;
-    if (!gps_merge_active || !gps_merge_allocate(&request, &alloc.pointer))
+    if (!gps_merge_active)
+        return gps_attempt_private(attempt, "this kernel has no membarrier: nothing is merged",
+                                   NULL);
+    if (!gps_merge_allocate(&request, &alloc.pointer))
         return GPS_PRIVATE;
     gps_registry_add(&alloc);
     if (!gps_registry_find(alloc.pointer, &found)) {

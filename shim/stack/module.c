@@ -2,9 +2,10 @@
  * that. */
 #include "module.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "find_object.h"
 
 /* Sanitizer runtimes reach this before they can bear instrumented code. */
 #define BARE                                                                                       \
@@ -164,59 +165,14 @@ unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id
 
 /* --- which module holds an address --- */
 
-#ifndef DLFO_EH_SEGMENT_TYPE /* the headers are older than 2.35 */
-struct dl_find_object {
-    unsigned long long dlfo_flags;
-    void *dlfo_map_start, *dlfo_map_end;
-    struct link_map *dlfo_link_map;
-    void *others[8];
-};
-int _dl_find_object(void *address, struct dl_find_object *found);
-#endif
-#pragma weak _dl_find_object
-
 /* A module and where its segments end. */
 struct place {
     struct gps_module module;
     uintptr_t end;
-    const void *address; /* that is looked for */
 };
-
-static bool is_inside(const struct place *place) {
-    return (uintptr_t)place->address - (uintptr_t)place->module.start <
-           place->end - (uintptr_t)place->module.start;
-}
-
-/* Sets the place to this module, and ends the search when the address is in it. */
-static int is_at(struct dl_phdr_info *info, size_t size, void *arg) {
-    struct place *place = arg;
-    uintptr_t start = UINTPTR_MAX, end = 0;
-    (void)size;
-    place->module = (struct gps_module){info->dlpi_addr, NULL, info->dlpi_name, NULL};
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        const uintptr_t at = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type == PT_DYNAMIC)
-            place->module.dynamic = (const void *)at;
-        if (segment->p_type == PT_LOAD && at < start)
-            start = at & -(uintptr_t)FIRST_PAGE;
-        if (segment->p_type == PT_LOAD && at + segment->p_memsz > end)
-            end = at + segment->p_memsz;
-    }
-    place->module.start = (const void *)start;
-    place->end = end;
-    return is_inside(place);
-}
-
-static bool find_listed(const void *address, struct place *place) {
-    *place = (struct place){.address = address};
-    return dl_iterate_phdr(is_at, place) != 0;
-}
 
 static bool find(const void *address, struct place *place) {
     struct dl_find_object found;
-    if (!_dl_find_object)
-        return find_listed(address, place);
     if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
         return false;
     const struct link_map *map = found.dlfo_link_map;
@@ -228,14 +184,6 @@ static bool find(const void *address, struct place *place) {
 bool gps_module_of(const void *address, struct gps_module *module) {
     struct place place;
     if (!find(address, &place))
-        return false;
-    *module = place.module;
-    return true;
-}
-
-bool gps_module_of_listed(const void *address, struct gps_module *module) {
-    struct place place;
-    if (!find_listed(address, &place))
         return false;
     *module = place.module;
     return true;
@@ -284,7 +232,7 @@ static bool is_marked(const struct place *place, struct gps_module_mark mark) {
 bool gps_module_has_mark(const void *address, struct gps_module_mark mark) {
     struct dl_find_object found;
     struct place place;
-    if (mark.where && _dl_find_object)
+    if (mark.where)
         return _dl_find_object((void *)(uintptr_t)address, &found) == 0 &&
                in_first_page(mark.where, found.dlfo_map_start) &&
                eight_bytes(mark.where) == mark.value;
@@ -311,17 +259,37 @@ bool gps_module_each(gps_module_fn *fn, void *arg) {
     return dl_iterate_phdr(visit, &each) != 0;
 }
 
+BARE static bool is_libc(const char *soname) {
+    return same(soname, "libc.so.6") || same(soname, "libdl.so.2");
+}
+
+/* Whether the module may define what is looked for: for libc's own, by its name. */
+BARE static bool may_define(const struct gps_module *module, bool only_libc) {
+    struct tables tables;
+    if (!only_libc)
+        return true;
+    for (const ElfW(Dyn) *entry = module->dynamic; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_SONAME && read_tables(module, &tables))
+            return is_libc(tables.strings + entry->d_un.d_val);
+    return false;
+}
+
 /* Straight down the linker's list: libc is mapped from the start and stays, so neither the lock of
  * dl_iterate_phdr nor anything else is needed. */
-BARE void *gps_libc_symbol(const char *name) {
-    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+BARE static void *first_definition(const char *name, bool only_libc) {
+    void *found = NULL;
+    for (const struct link_map *map = _r_debug.r_map; map && !found; map = map->l_next) {
         const struct gps_module module = {map->l_addr, map->l_ld, map->l_name, NULL};
-        for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
-            struct tables tables;
-            if (entry->d_tag == DT_SONAME && read_tables(&module, &tables) &&
-                same(tables.strings + entry->d_un.d_val, "libc.so.6"))
-                return gps_module_symbol(&module, name);
-        }
+        if (may_define(&module, only_libc))
+            found = gps_module_symbol(&module, name);
     }
-    return NULL;
+    return found;
+}
+
+BARE void *gps_libc_symbol(const char *name) {
+    return first_definition(name, true);
+}
+
+BARE void *gps_process_symbol(const char *name) {
+    return first_definition(name, false);
 }

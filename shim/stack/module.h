@@ -25,11 +25,9 @@ struct gps_module {
  */
 void *gps_module_symbol(const struct gps_module *module, const char *name);
 
-/* The module whose segments contain an address. False: none does (JIT code). Takes 13 ns. */
+/* The module whose segments contain an address. False: none does (JIT code). Takes 13 ns with
+ * libc 2.35 or later. */
 bool gps_module_of(const void *address, struct gps_module *module);
-
-/* The same by the list of all modules, where libc is older than 2.35. Takes the linker's lock. */
-bool gps_module_of_listed(const void *address, struct gps_module *module);
 
 /* Its build id, found by its ELF header in memory: the number of bytes, 0 where it has none. */
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id);
@@ -61,7 +59,15 @@ bool gps_module_each(gps_module_fn *fn, void *arg);
 typedef bool gps_module_name_fn(void *arg, const char *soname);
 void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg);
 
-/* The address of a symbol of libc itself, even if another library interposes it; for dlsym and
- * dlvsym. Uses no libc and no instrumented code, because sanitizer runtimes call it while they
- * start. */
+/* The address of a symbol of libc itself (of libdl, before 2.34), even if another library
+ * interposes it; for dlsym and dlvsym. Uses no libc and no instrumented code, because sanitizer
+ * runtimes call it while they start. */
 void *gps_libc_symbol(const char *name);
+
+/* The address that the program's first loaded module gives to a name; NULL: none does. */
+void *gps_process_symbol(const char *name);
+
+/* A function of libc's that the library must not be linked with, because it is newer than
+ * glibc 2.28 or was in another library then, which the program may not have. NULL: it is not there.
+ */
+#define GPS_LATE(name) ((__typeof__(&(name)))gps_process_symbol(#name))

@@ -252,9 +252,13 @@ static void find_own_stack(void) {
     pthread_attr_t attributes;
     void *low = NULL;
     size_t size = 0;
-    if (own_stack.high || pthread_getattr_np(pthread_self(), &attributes) != 0)
+    if (own_stack.high)
         return;
-    pthread_attr_getstack(&attributes, &low, &size);
+    __typeof__(&pthread_getattr_np) get = GPS_LATE(pthread_getattr_np);
+    __typeof__(&pthread_attr_getstack) get_stack = GPS_LATE(pthread_attr_getstack);
+    if (!get || !get_stack || get(pthread_self(), &attributes) != 0)
+        return;
+    get_stack(&attributes, &low, &size);
     pthread_attr_destroy(&attributes);
     own_stack.low = (uintptr_t)low;
     own_stack.high = (uintptr_t)low + size;

@@ -477,7 +477,7 @@ static int c_write(char **w) {
 /* --- what a program uploads: bytes that follow from their place and a seed --- */
 
 static unsigned char pattern(size_t at, unsigned seed) {
-    return (unsigned char)((at * 2654435761u >> 11) ^ at ^ seed);
+    return (unsigned char)((at * 2654435761u >> 32) ^ at ^ seed); /* no two blocks are equal */
 }
 
 /* By its ABI's name, per-thread variants too. */
@@ -795,6 +795,43 @@ static int c_sfill(char **w) {
                                     number(w[4]), stream_of(w[1]));
 }
 
+/* copy TO OFFSET FROM OFFSET COUNT [default]: on the device, of which the driver is told or not */
+static int c_copy(char **w) {
+    const u64 to = value(w[1]) + number(w[2]), from = value(w[3]) + number(w[4]);
+    return (int)(w[6] ? CU(cuMemcpy)(to, from, number(w[5]))
+                      : CU(cuMemcpyDtoD)(to, from, number(w[5])));
+}
+
+/* rows STREAM NAME OFFSET PITCH WIDTH HEIGHT BYTE: copies rows of one byte from the host */
+static int c_rows(char **w) {
+    const size_t width = number(w[5]), height = number(w[6]);
+    unsigned char *host = malloc(width * height);
+    if (!host)
+        return BAD;
+    memset(host, (int)number(w[7]), width * height);
+    const CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                                .srcHost = host,
+                                .srcPitch = width,
+                                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .dstDevice = value(w[2]) + number(w[3]),
+                                .dstPitch = number(w[4]),
+                                .WidthInBytes = width,
+                                .Height = height};
+    int code = (int)CU(cuMemcpy2DAsync)(&copy, stream_of(w[1]));
+    code = code ? code : (int)CU(cuStreamSynchronize)(stream_of(w[1]));
+    free(host);
+    return code;
+}
+
+/* attribute NAME WHICH: as a number */
+static int c_attribute(char **w) {
+    u64 answer = 0;
+    const int code =
+        (int)CU(cuPointerGetAttribute)(&answer, (CUpointer_attribute)number(w[2]), argument(w[1]));
+    say(" %llx", answer);
+    return code;
+}
+
 /* capture STREAM; captured STREAM NAME: ends it, and the graph is ready; graph STREAM NAME: runs it
  */
 static int c_capture(char **w) {
@@ -810,6 +847,102 @@ static int c_captured(char **w) {
 }
 static int c_graph(char **w) {
     return (int)CU(cuGraphLaunch)((CUgraphExec)(uintptr_t)value(w[2]), stream_of(w[1]));
+}
+
+/* --- kernels of many threads --- */
+
+struct churn {
+    u64 from, words;
+    uint32_t expected;
+    int64_t until;
+    unsigned wrong, rounds;
+    int code;
+    CUcontext context;
+};
+
+static int sum_once(const struct churn *churn, CUfunction kernel, CUstream stream, u64 out,
+                    uint32_t *sum) {
+    u64 from = churn->from, words = churn->words;
+    void *values[] = {&from, &words, &out};
+    int code = (int)CU(cuMemsetD32Async)(out, 0, 1, stream);
+    if (!code)
+        code = (int)CU(cuLaunchKernel)(kernel, 8, 1, 1, 128, 1, 1, 0, stream, values, NULL);
+    if (!code)
+        code = (int)CU(cuMemcpyDtoHAsync)(sum, out, sizeof(*sum), stream);
+    return code ? code : (int)CU(cuStreamSynchronize)(stream);
+}
+
+static void *churn_thread(void *arg) {
+    struct churn *churn = arg;
+    CUfunction kernel;
+    CUstream stream = NULL;
+    u64 out = 0;
+    int code = (int)CU(cuCtxSetCurrent)(churn->context);
+    code = code ? code : (int)CU(cuModuleGetFunction)(&kernel, kernels, "test_read");
+    code = code ? code : (int)CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+    code = code ? code : (int)CU(cuMemAlloc)(&out, sizeof(uint32_t));
+    do {
+        uint32_t sum = 0;
+        code = code ? code : sum_once(churn, kernel, stream, out, &sum);
+        churn->rounds++;
+        churn->wrong += !code && sum != churn->expected;
+        if (!churn->until)
+            churn->expected = sum;
+    } while (!code && now_ns() < churn->until);
+    if (!code)
+        code = (int)CU(cuStreamDestroy)(stream);
+    churn->code = code ? code : do_free(out);
+    return NULL;
+}
+
+/* Writes a byte here and there, and what was there back again. */
+static int write_around(u64 to, size_t size, int64_t until) {
+    int code = 0;
+    for (unsigned i = 0; !code && now_ns() < until; i++) {
+        const u64 at = to + i * 2654435761u % size;
+        unsigned char byte = 0, other;
+        code = do_read(&byte, at, 1);
+        other = (unsigned char)~byte;
+        code = code ? code : do_write(at, &other, 1);
+        nap(i % 4 * 40);
+        code = code ? code : do_write(at, &byte, 1);
+        nap(i % 3 * 100);
+    }
+    return code;
+}
+
+/* churn NAME WORDS THREADS MS [OTHER]: so many threads add the words up by kernels, on streams of
+ * their own, and get the same sum again and again -> how often not, how often at all. Meanwhile
+ * bytes of OTHER, as large, are written. */
+static int c_churn(char **w) {
+    enum { MOST = 16 };
+    struct churn one = {.from = argument(w[1]), .words = number(w[2])}, all[MOST];
+    pthread_t threads[MOST];
+    const size_t count = number(w[3]) < MOST ? number(w[3]) : MOST;
+    int code = do_sync();
+    code = code ? code : (int)CU(cuCtxGetCurrent)(&one.context);
+    if (code)
+        return code;
+    churn_thread(&one);
+    one.until = now_ns() + (int64_t)number(w[4]) * 1000000;
+    for (size_t i = 0; i < count; i++) {
+        all[i] = one;
+        all[i].wrong = all[i].rounds = 0;
+        if (pthread_create(&threads[i], NULL, churn_thread, &all[i]) != 0)
+            return BAD;
+    }
+    unsigned wrong = 0, rounds = 0;
+    code = one.code;
+    if (!code && w[5])
+        code = write_around(value(w[5]), 4 * one.words, one.until);
+    for (size_t i = 0; i < count; i++) {
+        pthread_join(threads[i], NULL);
+        wrong += all[i].wrong;
+        rounds += all[i].rounds;
+        code = code ? code : all[i].code;
+    }
+    say(" %u %u", wrong, rounds);
+    return code;
 }
 
 /* --- many at once --- */
@@ -1352,6 +1485,10 @@ static const struct command {
     {"sfill", "STREAM NAME BYTE COUNT [OFFSET]", c_sfill},
     {"capture", "STREAM", c_capture},
     {"captured", "STREAM NAME", c_captured},
+    {"copy", "TO OFFSET FROM OFFSET COUNT [default]", c_copy},
+    {"rows", "STREAM NAME OFFSET PITCH WIDTH HEIGHT BYTE", c_rows},
+    {"attribute", "NAME WHICH", c_attribute},
+    {"churn", "NAME WORDS THREADS MS [OTHER]", c_churn},
     {"graph", "STREAM NAME", c_graph},
     {"threads", "COUNT ROUNDS malloc|export|keep|open|use SIZE|HANDLE", c_threads},
     {"many", "COUNT SIZE", c_many},

@@ -25,6 +25,7 @@ backing = vmm
 MERGE = """
 [region elsewhere]
 program = calls
+size = 3TiB
 role = merge
 """
 OPENS = ["open+close 64 MiB", "open+close 4 GiB"]
@@ -81,7 +82,7 @@ def main():
             (", the importer's card", {}), (", another card than the importer's", {"EXPORTER_DEVICE": "1"})]
         runs = [(f"token against legacy handle{place}: ", OPENS, token, both) for place, both in places]
         runs += [("beside rules: ", BESIDE, token, {}),
-                 ("beside a merge rule: ", ["kernel launch", "memcpy 4 KiB"], pairs.config("merge", MERGE), {})]
+                 ("beside a rule with role = merge: ", ["memcpy 4 KiB", "kernel launch"], pairs.config("merge", MERGE), {})]
         for name, rows, shim, both in runs:
             try:
                 for row, (bare, preloaded, more, ratio) in pairs.pairs(rows, rounds, shim, both).items():

@@ -441,28 +441,29 @@ TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
     expect_substituted(Program({app("procaddr")}), driver_names(), 1000);
 }
 
-class Copies : public testing::TestWithParam<std::tuple<const char *, const char *, bool>> {};
+enum Asked { NOTHING, COPIES, ALL }; // a launch is the driver's alone but where a rule merges
 
-TEST_P(Copies, AreHookedOnlyWhereARuleAsks) {
+class Rules : public testing::TestWithParam<std::tuple<const char *, const char *, Asked>> {};
+
+TEST_P(Rules, DecideWhatIsHookedBesides) {
     const auto &[program_glob, keys, asked] = GetParam();
-    const std::string config = testing::TempDir() + "copies-" + std::to_string(getpid()) + ".conf";
-    std::ofstream(config) << "[region r]\nprogram = " << program_glob << "\nrole = auto\n" << keys;
+    const std::string config = testing::TempDir() + "rules-" + std::to_string(getpid()) + ".conf";
+    std::ofstream(config) << "[region r]\nprogram = " << program_glob << "\n" << keys;
     auto table = driver_names();
-    const auto writes = write_names();
-    if (asked)
-        table.insert(table.end(), writes.begin(), writes.end());
+    for (const auto &more :
+         {asked >= COPIES ? write_names() : Words(), asked == ALL ? merge_names() : Words()})
+        table.insert(table.end(), more.begin(), more.end());
     Program program({app("procaddr")});
     program.environment("GPUSHARE_CONFIG", config);
-    expect_substituted(program, table, asked ? 5000 : 1000);
+    expect_substituted(program, table, asked == ALL ? 6000 : asked ? 5000 : 1000);
     unlink(config.c_str());
 }
 INSTANTIATE_TEST_SUITE_P(
-    All, Copies,
-    testing::Values(std::make_tuple("proc*", "backing = vmm\nupload = once\n", true),
-                    std::make_tuple("proc*", "backing = vmm\naccess = ro\n", true),
-                    std::make_tuple("proc*", "backing = vmm\nready = written\n", true),
-                    std::make_tuple("proc*", "backing = vmm\n", false),
-                    std::make_tuple("proc*", "", false),
-                    std::make_tuple("other", "backing = vmm\nupload = once\n", false)));
+    All, Rules,
+    testing::Values(std::make_tuple("proc*", "role = merge\n", ALL),
+                    std::make_tuple("proc*", "role = auto\nbacking = vmm\naccess = ro\n", COPIES),
+                    std::make_tuple("proc*", "role = auto\nbacking = vmm\n", NOTHING),
+                    std::make_tuple("proc*", "role = auto\n", NOTHING),
+                    std::make_tuple("other", "role = merge\n", NOTHING)));
 
 } // namespace

@@ -54,7 +54,12 @@ std::string app(const std::string &name) {
 #define NAME_OF(name) #name,
 std::vector<std::string> driver_names() {
     return {
-#define DRIVER(kind, name, parameters, arguments) NAME_OF(name)
+#define ALWAYS_lookup(name)  NAME_OF(name)
+#define ALWAYS_context(name) NAME_OF(name)
+#define ALWAYS_memory(name)  NAME_OF(name)
+#define ALWAYS_ipc(name)     NAME_OF(name)
+#define ALWAYS_merge(name)
+#define DRIVER(kind, name, parameters, arguments) ALWAYS_##kind(name)
 #include "hooks.def"
     };
 }
@@ -73,6 +78,19 @@ std::vector<std::string> write_names() {
     };
 }
 
+std::vector<std::string> merge_names() {
+    return {
+#define MERGE_lookup(name)
+#define MERGE_context(name)
+#define MERGE_memory(name)
+#define MERGE_ipc(name)
+#define MERGE_merge(name)                          NAME_OF(name)
+#define DRIVER(kind, name, parameters, arguments)  MERGE_##kind(name)
+#define GATED(name, parameters, arguments, stream) NAME_OF(name)
+#include "hooks.def"
+    };
+}
+
 std::vector<std::string> hooked_names() {
     std::vector<std::string> names = {
         "dlsym",
@@ -80,7 +98,7 @@ std::vector<std::string> hooked_names() {
 #define EXIT(name, last) NAME_OF(name)
 #include "hooks.def"
     };
-    for (const auto &part : {driver_names(), write_names(), runtime_names()})
+    for (const auto &part : {driver_names(), merge_names(), write_names(), runtime_names()})
         names.insert(names.end(), part.begin(), part.end());
     std::sort(names.begin(), names.end());
     return names;

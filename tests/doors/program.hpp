@@ -50,6 +50,7 @@ std::string output_of(const std::string &shell_command);
 std::vector<std::string> lines_of(const std::string &text);
 // The names in hooks.def and the doors of trampoline.S, sorted.
 std::vector<std::string> hooked_names();
-std::vector<std::string> driver_names();
-std::vector<std::string> write_names();
+std::vector<std::string> driver_names(); // in every program
+std::vector<std::string> write_names();  // where a rule asks for copies
+std::vector<std::string> merge_names();  // where a rule merges
 std::vector<std::string> runtime_names();

@@ -393,9 +393,9 @@ def handover(stage):
     stage.ends(b)
 
 
-def upload(stage):
-    """upload = once: whatever becomes of the sharing, each has the bytes that it uploaded."""
-    config = RULE.format("auto") + "backing = vmm\nkeep = users\nupload = once\nwait = 300ms\n"
+def merge(stage):
+    """role = merge: whatever becomes of the sharing, each has the bytes that it uploaded."""
+    config = RULE.format("merge") + "keep = users\nquiet = 0\n"
     a, b = stage.start("exporter", config), stage.start("importer", config)
     for puppet, seed in ((a, 7), (b, 7)):
         stage.does(puppet, f"malloc m {SIZE}")
@@ -412,7 +412,7 @@ def upload(stage):
 
 SCENARIOS = {"handles": (handles, ("exporter", "importer")), "rule": (rule, ("exporter", "importer")),
              "vmm": (vmm, ("exporter", "importer", "third", "keeper")),
-             "handover": (handover, ("exporter", "importer")), "upload": (upload, ("exporter", "importer"))}
+             "handover": (handover, ("exporter", "importer")), "merge": (merge, ("exporter", "importer"))}
 
 
 class Lane:

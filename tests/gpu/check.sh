@@ -14,7 +14,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-build}")
 shift || true
-PARTS='demo conformance kernels sharing replicas two-gpus programs startup python findings scenario mps soak bench'
+PARTS='demo conformance kernels sharing containers replicas two-gpus programs startup python findings scenario mps soak bench'
 parts=${*:-$PARTS}
 driver=${DRIVER:-gpu}
 results=$build/gpu-results

@@ -4,6 +4,7 @@
 // recorded on an H200: memory handles cross them, unless both processes have one pid; events need
 // one /dev/shm; a foreign /proc stops cuInit.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "scenario/audit.hpp"
 
@@ -137,6 +138,167 @@ TEST(Namespaces, OneEqualPidMakesTheDriverRefuseAHandle) {
     a.must("free p");
 }
 
+// The programs of two containers, both process 1.
+struct Namesakes : World {
+    Namesakes() {
+        environment["GPUSHARE_LOG_LEVEL"] = "info";
+        used();
+    }
+};
+
+TEST(Namespaces, MemoryOfAnEqualPidOpensAndClosesAsAlways) {
+    NEEDS(container);
+    Namesakes world;
+    Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
+    ASSERT_EQ(a.must("pid") + b.must("pid"), "11");
+    a.must("malloc context 4096");
+    b.must("malloc context 4096");
+    const uint64_t before = world.used();
+    const std::string handle = exports(a);
+    b.must("open q " + handle);
+    EXPECT_EQ(b.must("read q 0 4"), "5c5c5c5c");
+    b.must("open r " + handle);
+    EXPECT_EQ(b.must("read r 0 1"), "5c");
+    b.must("fill q 0x7e 16");
+    b.must("sync");
+    EXPECT_EQ(a.must("read p 0 1"), "7e");
+    EXPECT_EQ(a.code("free p"), 0); // deferred: it is open
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(b.must("read r 0 1"), "7e");
+    EXPECT_EQ(b.code("close r"), 0);
+    EXPECT_EQ(b.code("close r"), 1);
+    EXPECT_TRUE(world.used_becomes(before));
+    EXPECT_EQ(world.count("open-other-namespace"), 0u) << world.logs();
+    EXPECT_EQ(world.count("free-while-open"), 1u) << world.logs();
+}
+
+TEST(Namespaces, ARuleImportsFromAnEqualPid) {
+    NEEDS(container);
+    Namesakes world;
+    world.config(FRAMES);
+    Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
+    a.must("malloc p " + std::to_string(4 * MiB));
+    a.must("fill p 0x33 4096");
+    a.must("sync");
+    b.must("malloc q " + std::to_string(4 * MiB));
+    EXPECT_EQ(b.must("read q 0 1"), "33");
+    EXPECT_EQ(b.code("free q"), 0);
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+}
+
+TEST(Namespaces, AnOwnHandleIsNeverOpenedByAnotherPid) {
+    NEEDS(container);
+    Namesakes world;
+    Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
+    b.must("malloc own 4096");
+    EXPECT_EQ(a.code("open q " + exports(a)), 201);
+    EXPECT_EQ(world.count("open-own-handle"), 1u) << world.logs();
+}
+
+TEST(Namespaces, NorAHandleThatTheDirectoryDoesNotKnow) {
+    NEEDS(container);
+    Namesakes world;
+    How unknown = contained(producer(), 1);
+    unknown.shim = false;
+    Puppet a(world, unknown), b(world, contained(consumer(), 1));
+    EXPECT_EQ(b.code("open q " + exports(a)), 201);
+}
+
+TEST(Namespaces, NorAnEqualPidsThatHasEnded) {
+    NEEDS(container);
+    Namesakes world;
+    Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
+    const std::string handle = exports(a);
+    b.must("malloc own 4096");
+    const std::string inside = "/proc/" + std::to_string(innermost(a.pid));
+    a.kill(); // of what is around it, which takes it along a moment later
+    ASSERT_TRUE(eventually([&] { return access(inside.c_str(), F_OK) != 0; }));
+    EXPECT_EQ(b.code("open q " + handle), 201);
+    EXPECT_EQ(world.count("open-dead-owner"), 1u) << world.logs();
+}
+
+// By `gpushare run`, in a container as its process 1.
+How by_run(How how) {
+    how.wrap = container;
+    how.wrap.insert(how.wrap.end(), {build_directory() + "/gpushare", "run", "--"});
+    how.environment["GPUSHARE_LIBRARY"] = build_directory() + "/libgpushare.so";
+    how.shim = false;
+    return how;
+}
+
+TEST(Namespaces, RunGivesProgramsDifferentPids) {
+    NEEDS(container);
+    Audited world;
+    Puppet a(world, by_run(producer())), b(world, by_run(consumer()));
+    const std::string pids[] = {a.must("pid"), b.must("pid")};
+    EXPECT_NE(pids[0], pids[1]);
+    EXPECT_NE(pids[0], "1");
+    EXPECT_NE(pids[1], "1");
+    const std::string handle = exports(a);
+    a.must("evcreate e 6");
+    b.must("open q " + handle);
+    EXPECT_EQ(b.must("read q 0 1"), "5c");
+    b.must("evopen f " + a.must("evget e"));
+    b.must("evdestroy f");
+    b.must("close q");
+    a.must("evdestroy e");
+    a.must("free p");
+    EXPECT_EQ(world.events().size(), 0u) << world.logs();
+    EXPECT_EQ(a.quit("exit 3"), 3);
+    b.signal(SIGKILL);
+}
+
+TEST(Namespaces, RunPassesSignalsOnToTheProgram) {
+    NEEDS(container);
+    World world;
+    for (const char *name : {"TERM", "HUP", "INT", "QUIT", "USR1", "USR2"}) {
+        const Result result = command(
+            {"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "env",
+             "GPUSHARE_LIBRARY=" + build_directory() + "/libgpushare.so",
+             build_directory() + "/gpushare", "run", "--", "sh", "-c",
+             std::string("trap 'exit 9' ") + name + "; kill -" + name + " 1; sleep 2 & wait"});
+        EXPECT_EQ(result.status, 9) << name << result.err;
+    }
+}
+
+TEST(Namespaces, RunWithoutTheRightToChoosePassesPidsOver) {
+    std::vector<std::string> poor = container;
+    for (const char *word : {"setpriv", "--bounding-set=-all", "--inh-caps=-all"})
+        poor.push_back(word);
+    NEEDS(poor);
+    Audited world;
+    How how = by_run(producer());
+    how.wrap.insert(how.wrap.begin() + static_cast<long>(container.size()),
+                    poor.begin() + static_cast<long>(container.size()), poor.end());
+    Puppet a(world, how);
+    const int pid = std::stoi(a.must("pid"));
+    EXPECT_GT(pid, 1);
+    EXPECT_LT(pid, 600);
+    EXPECT_EQ(a.quit("exit 4"), 4);
+}
+
+TEST(Namespaces, RunOutsideOfContainersBecomesTheProgram) {
+    Audited world;
+    How how = by_run(producer());
+    how.wrap.erase(how.wrap.begin(), how.wrap.begin() + static_cast<long>(container.size()));
+    Puppet a(world, how);
+    EXPECT_EQ(a.must("pid"), std::to_string(a.pid));
+}
+
+TEST(Namespaces, AnEventOfAnEqualPidIsReported) {
+    NEEDS(container);
+    Audited world;
+    Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
+    a.must("evcreate e 6");
+    const std::string event = a.must("evget e");
+    b.must("malloc own 4096");
+    EXPECT_EQ(b.code("evopen f " + event), 201);
+    const Event found = world.only();
+    EXPECT_EQ(found.id, "event-other-container");
+    EXPECT_TRUE(contains(found.detail, "gpushare run")) << found.detail;
+}
+
 TEST(Namespaces, AnEventDoesNotGetIntoAnotherShmButMemoryDoes) {
     const std::vector<std::string> shm = {
         "unshare", "--mount", "sh", "-c",
@@ -156,7 +318,7 @@ TEST(Namespaces, AnEventDoesNotGetIntoAnotherShmButMemoryDoes) {
     EXPECT_EQ(world.events().size(), 0u) << world.logs();
     EXPECT_EQ(b.code("evopen f " + event), 205);
     const Event found = world.only();
-    EXPECT_EQ(found.id, "open-other-namespace");
+    EXPECT_EQ(found.id, "event-other-container");
     EXPECT_EQ(found.api, "cudaIpcOpenEventHandle");
     EXPECT_TRUE(contains(found.detail, "/dev/shm")) << found.detail;
     a.must("evdestroy e");

@@ -324,38 +324,6 @@ void step_hand_over(void) {
     expect(CALL(cudaFree(slot.pointer)), 0, "cudaFree");
 }
 
-static void check_upload(const unsigned char *bytes, unsigned char *back, const void *pointer,
-                         size_t size, const char *when) {
-    expect(CALL(cudaMemcpy(back, pointer, size, cudaMemcpyDeviceToHost)), 0, "cudaMemcpy");
-    if (memcmp(bytes, back, size) != 0)
-        wrong("upload = once: other bytes than those uploaded, %s", when);
-}
-
-/* upload = once: what a process uploaded is what it has. One in eight has other bytes. */
-void step_upload(void) {
-    static const size_t size = 7 * MIB;
-    void *pointer = NULL;
-    const int code = CALL(cudaMalloc(&pointer, size));
-    expect_any(code, " 0 2 ", "cudaMalloc");
-    unsigned char *bytes = code ? NULL : malloc(2 * size);
-    if (!bytes)
-        return;
-    const unsigned seed = dice(8) ? 1 : dice(1000);
-    for (size_t i = 0; i < size; i++)
-        bytes[i] = (unsigned char)((i * 2654435761u >> 11) ^ seed);
-    const size_t half = dice((unsigned)size);
-    expect(CALL(cudaMemcpy(pointer, bytes, half, cudaMemcpyHostToDevice)), 0, "cudaMemcpy");
-    expect(
-        CALL(cudaMemcpy((char *)pointer + half, bytes + half, size - half, cudaMemcpyHostToDevice)),
-        0, "cudaMemcpy");
-    count(COUNT_uploads);
-    check_upload(bytes, bytes + size, pointer, size, "at once");
-    nap(dice(20));
-    check_upload(bytes, bytes + size, pointer, size, "later");
-    expect(CALL(cudaFree(pointer)), 0, "cudaFree");
-    free(bytes);
-}
-
 /* --- events --- */
 
 static void share_event(cudaEvent_t event) {

@@ -9,7 +9,7 @@ usage: soak.py BUILD_DIR [--driver sim|gpu] [--mode share|audit|bare] [--seconds
 
 The seed (also SEED=n) decides what each process does and what is done to it; the times are the machine's own.
 --mode bare runs all of it without the library: that shows that the model itself is right, and must not fail.
-SOAK_WITHOUT="few fork trouble rules uploads misuse" leaves out what it names.
+SOAK_WITHOUT="few fork trouble rules misuse" leaves out what it names.
 --gentle leaves out keepers' deaths, the full directory, and what stops processes.
 
 Judged as it runs: the workers' journal (memory.c and misuse.c say what is expected), and that no call lasts longer
@@ -76,14 +76,6 @@ size = 6MiB
 role = auto
 backing = vmm
 keep = users
-index = *
-wait = 200ms
-[region weights-{n}]
-size = 7MiB
-role = auto
-backing = vmm
-keep = users
-upload = once
 index = *
 wait = 200ms
 """.replace("[region given]", "[region given-{n}]")

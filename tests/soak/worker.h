@@ -32,7 +32,6 @@ enum { THREADS = 4, SLOTS = 6, STALE = 16, PATH = 512, BLOCK = 2 << 20, CALL_NAM
     ROW(hogs)                                                                                      \
     ROW(hand_overs)                                                                                \
     ROW(taken)                                                                                     \
-    ROW(uploads)                                                                                   \
     ROW(events_opened)                                                                             \
     ROW(double_free)                                                                               \
     ROW(double_close)                                                                              \
@@ -156,7 +155,6 @@ bool has_place(const struct slot *slot); /* one of many in memory that a rule to
 void step_memory(void);
 void step_rule_memory(void);
 void step_hand_over(void);
-void step_upload(void);
 void step_event(void);
 void step_hog(void);
 

@@ -70,13 +70,11 @@ TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
                              "  role         = auto\n"
                              "  wait         = 500ms\n"
                              "  missing      = private\n"
-                             "  ready        = written\n"
+                             "  ready        = alloc\n"
                              "  handover     = 1min\n"
                              "  backing      = vmm\n"
                              "  keep         = 90s\n"
-                             "  access       = ro\n"
-                             "  upload       = each\n"
-                             "  verify       = off\n";
+                             "  access       = ro\n";
     std::string file = "[region a]\n" + keys;
     for (size_t at = 0; (at = file.find("\n  ", at)) != std::string::npos;)
         file.erase(at + 1, 2);
@@ -86,6 +84,45 @@ TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
                                                                   "backing = vmm\n"
                                                                   "keep = forever\n")});
     EXPECT_TRUE(contains(forever.out, "  keep         = forever\n")) << forever.out;
+}
+
+TEST(Check, AMergeRuleIsToldInWords) {
+    Temporary place;
+    std::string out =
+        tool({"check", place.file("a.conf", "[region w]\nprogram = server\nrole = merge\n")}).out;
+    EXPECT_TRUE(contains(out,
+                         "  role         = merge\n"
+                         "  keep         = users\n"
+                         "  quiet        = 30s\n"
+                         "  content      = uploaded\n"
+                         "  verify       = bytes\n\n"
+                         "  Takes every allocation of 1 MiB or more of programs named server;\n"
+                         "  blocks that copies from the host filled and that have not changed "
+                         "for 30 s are held once per GPU;\n"
+                         "  equal hashes are confirmed byte by byte;\n"
+                         "  a block is kept while a process uses it.\n"))
+        << out;
+    EXPECT_FALSE(contains(out, "\n  wait ")) << out;
+    out = tool({"check", place.file("b.conf", "[region w]\nrole = merge\nsize = 512KiB..4MiB\n"
+                                              "caller = libtorch*\nindex = 2..5\nquiet = 0\n"
+                                              "keep = 10min\nverify = off\ndevice = 1\n")})
+              .out;
+    EXPECT_TRUE(contains(out, "\n  Takes every allocation of 1 MiB to 4 MiB on GPU 1 by code in "
+                              "libtorch* of every program,\n  but of those only number 2..5;\n"))
+        << out;
+    EXPECT_TRUE(contains(out, "are held once per GPU, at once;\n")) << out;
+    EXPECT_TRUE(contains(out, "  equal hashes are believed;\n"
+                              "  a block is kept 10 min after its last user.\n"))
+        << out;
+    out = tool({"check", place.file("c.conf", "[region w]\nrole = merge\nsize = <1MiB\n")}).out;
+    EXPECT_TRUE(contains(out, "  Takes nothing: allocations below 1 MiB are never merged.\n"));
+    out = tool({"check", place.file("d.conf", "[region w]\nrole = merge\nsize = 4MiB\n"
+                                              "content = any\nkeep = forever\n")})
+              .out;
+    EXPECT_TRUE(contains(out, "every allocation of 4 MiB of every program;\n"
+                              "  blocks that have not changed for 30 s "))
+        << out;
+    EXPECT_TRUE(contains(out, "  a block is kept until `gpushare drop --merged`.\n")) << out;
 }
 
 TEST(Check, CountsRules) {

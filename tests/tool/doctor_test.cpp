@@ -323,6 +323,69 @@ TEST_F(Doctor, AForeignProcIsSeen) {
         << result.err;
 }
 
+// In a container, after what `before` does there; empty where none can be made.
+const char *const in_container[] = {"unshare",      "--mount", "--pid", "--fork",
+                                    "--mount-proc", "sh",      "-c"};
+std::string contained(const std::string &before, const Environment &environment) {
+    std::vector<std::string> words(std::begin(in_container), std::end(in_container));
+    words.push_back(before + " \"$0\" doctor --json");
+    words.push_back(tool_path());
+    return command(words, environment).out;
+}
+
+TEST_F(Doctor, ADirectoryInAContainersOwnFilesIsSeen) {
+    const Temporary place("/var/tmp");
+    environment["GPUSHARE_DIR"] = place.path + "/dir";
+    const std::string out = contained("", environment);
+    if (out.empty())
+        GTEST_SKIP() << "no namespaces here";
+    struct stat root, there;
+    if (stat("/", &root) || stat(place.path.c_str(), &there) || root.st_dev != there.st_dev)
+        GTEST_SKIP() << "/var/tmp is a file system of its own";
+    EXPECT_EQ(result_of(Json::parse(out), "container", "lies in this container alone"), "warn");
+}
+
+TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {
+    ASSERT_EQ(tool({"cdi"}, environment).status, 0); // makes the directory
+    const std::string dir = environment["GPUSHARE_DIR"];
+    const std::string out =
+        contained("mkdir /tmp/gpushare-mnt.$$; mount --bind " + dir +
+                      " /tmp/gpushare-mnt.$$ && "
+                      "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && export "
+                      "GPUSHARE_DIR=/tmp/gpushare-mnt.$$; "
+                      "trap 'umount /tmp/gpushare-mnt.$$; rmdir /tmp/gpushare-mnt.$$' EXIT;",
+                  environment);
+    if (out.empty())
+        GTEST_SKIP() << "no namespaces here";
+    EXPECT_EQ(result_of(Json::parse(out), "container", "/dev/shm is this container's own"), "warn");
+    EXPECT_TRUE(contains(remedy, "--ipc"));
+    EXPECT_EQ(result_of(Json::parse(out), "container", "lies in this container alone"), "");
+}
+
+TEST_F(Doctor, EqualPidsAreSeen) {
+    const Peer one(shared, "producer", {}, 1111, 1), other(shared, "consumer", {}, 2222, 1);
+    EXPECT_EQ(result_of(diagnose(), "container", "are both process 1"), "warn");
+    EXPECT_TRUE(contains(remedy, "gpushare run"));
+}
+
+TEST_F(Doctor, DifferentPidsAreNoTrouble) {
+    const Peer one(shared, "producer", {}, 1111, 1), other(shared, "consumer", {}, 2222, 2);
+    EXPECT_EQ(result_of(diagnose(), "container", ""), "");
+}
+
+TEST_F(Doctor, MuslIsSeen) {
+    const std::string out =
+        contained("mount -t tmpfs none /mnt && mkdir /mnt/up /mnt/work && "
+                  "mount -t overlay overlay -o "
+                  "lowerdir=/usr/lib,upperdir=/mnt/up,workdir=/mnt/work /usr/lib && "
+                  "touch /lib/ld-musl-x86_64.so.1 &&",
+                  environment);
+    if (out.empty())
+        GTEST_SKIP() << "no overlay can be mounted here";
+    EXPECT_EQ(result_of(Json::parse(out), "container", "ld-musl-x86_64.so.1 is here"), "warn");
+    EXPECT_TRUE(contains(remedy, "glibc"));
+}
+
 TEST_F(Doctor, ASmallPrivateShmIsSeen) {
     std::string script =
         "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && \"$0\" doctor --json";
@@ -332,7 +395,11 @@ TEST_F(Doctor, ASmallPrivateShmIsSeen) {
         environment);
     if (result.out.empty())
         GTEST_SKIP() << "no mount namespaces here: " << result.err;
-    EXPECT_EQ(result_of(Json::parse(result.out), "container", "/dev/shm has 64 MiB"), "warn");
+    EXPECT_EQ(result_of(Json::parse(result.out), "container", "lies in this container alone"),
+              "warn");
+    EXPECT_TRUE(contains(remedy, "--device gpushare.io/namespace=default")) << remedy;
+    EXPECT_EQ(result_of(Json::parse(result.out), "container", "/dev/shm is this container's own"),
+              "warn");
     EXPECT_TRUE(contains(remedy, "--ipc=host"));
     result =
         command({"unshare", "--mount", "sh", "-c",

@@ -402,45 +402,13 @@ TEST_F(Keeper, KeepsForATimeAfterTheLastHolder) {
     EXPECT_LE(Clock::now() - begin, std::chrono::milliseconds(1500));
 }
 
-TEST_F(Keeper, AnUploadThatNobodyCanCompleteGoes) {
-    Actor creator(*store), user(*store);
-    auto made = creator.record(1, GPS_KEEP_FOREVER);
-    made.flags = GPS_REGION_UPLOAD;
-    made.status.state = GPS_STATE_WRITING;
-    gps_record_seal(&made);
-    ASSERT_EQ(0, creator.create(made));
-    user.hold(made.id, GPS_VIA_RULE);
-    write_file(shared.regions() + id_text(made.id) + ".hashes", "x");
-    creator.die();
-    EXPECT_TRUE(dropped(made.id));
-    EXPECT_TRUE(eventually([&] { return left().find("hashes") == std::string::npos; }));
-}
-
-TEST_F(Keeper, ItsCreatorSetsItsState) {
-    Actor creator(*store), other(*store);
-    auto made = creator.record(1, GPS_KEEP_OWNER);
-    gps_region_record record;
-    ASSERT_EQ(0, creator.create(made));
-    EXPECT_EQ(-EPERM,
-              gps_keeper_set_state(store, &made.id, &other.self, GPS_STATE_CLOSING, 0, SECOND));
-    EXPECT_EQ(-EINVAL, gps_keeper_set_state(store, &made.id, &creator.self, GPS_STATE_READY,
-                                            3 << 20, SECOND));
-    EXPECT_EQ(0, gps_keeper_set_state(store, &made.id, &creator.self, GPS_STATE_READY, 77, SECOND));
-    ASSERT_EQ(0, gps_region_read(store, &made.id, &record, nullptr));
-    EXPECT_EQ(77u, record.status.written);
-    EXPECT_EQ(0, gps_keeper_set_state(store, &made.id, &creator.self, GPS_STATE_FREED, 0, SECOND));
-    EXPECT_FALSE(recorded(made.id));
-    EXPECT_EQ(-ENOENT,
-              gps_keeper_set_state(store, &made.id, &creator.self, GPS_STATE_READY, 0, SECOND));
-}
-
 TEST_F(Keeper, OnlyItsCreatorMakesARegion) {
     Actor creator(*store), other(*store);
     auto made = creator.record(1, GPS_KEEP_OWNER);
     EXPECT_EQ(-EPERM, gps_keeper_deposit(store, &made, &other.self, 0, 5 * SECOND));
     EXPECT_FALSE(recorded(made.id));
     ASSERT_EQ(0, creator.create(made, "first"));
-    EXPECT_EQ(0, creator.create(made, "second")) << "that it has it already is as good";
+    EXPECT_EQ(-EEXIST, creator.create(made, "second")) << "it has it already";
     EXPECT_EQ("first", other.get(made.id));
 }
 
@@ -752,15 +720,17 @@ TEST_F(Keeper, KilledAtAnyMomentItLosesNothing) {
         });
         for (unsigned i = 0; i < 8; i++) {
             int fd = memory(std::to_string(i));
-            ASSERT_EQ(0, gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND))
-                << round;
+            const int status =
+                gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
+            ASSERT_TRUE(status == 0 || status == -EEXIST) << status << " in round " << round;
             close(fd);
         }
         killer.join();
         for (unsigned i = 0; i < 8; i++) {
             int fd = memory(std::to_string(i));
-            ASSERT_EQ(0, gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND))
-                << round;
+            const int status =
+                gps_keeper_deposit(store, &made[i], &creators[i]->self, fd, 10 * SECOND);
+            ASSERT_TRUE(status == 0 || status == -EEXIST) << status << " in round " << round;
             close(fd);
             ASSERT_EQ(std::to_string(i), user.get(made[i].id)) << round;
         }

@@ -194,8 +194,6 @@ TEST(ConfigRule, HasDefaults) {
     EXPECT_EQ(rule.backing, GPS_RULE_LEGACY);
     EXPECT_EQ(rule.keep, GPS_KEEP_OWNER);
     EXPECT_EQ(rule.access, GPS_ACCESS_RW);
-    EXPECT_EQ(rule.upload, GPS_UPLOAD_EACH);
-    EXPECT_EQ(rule.verify, GPS_VERIFY_HASH);
 }
 
 gps_rule rule_of(const std::string &lines, const std::string &name = "r{n}") {
@@ -242,22 +240,17 @@ TEST(ConfigRule, TakesEachAllowedValue) {
     EXPECT_EQ(importer("handover = 5s").handover, UINT64_C(5000000000));
     EXPECT_EQ(importer("handover = 0").handover, 0u);
     EXPECT_EQ(importer("backing = vmm").backing, GPS_RULE_VMM);
-    EXPECT_EQ(importer("backing = vmm\nready = written").ready, GPS_READY_WRITTEN);
     EXPECT_EQ(importer("backing = vmm\nkeep = users").keep, GPS_KEEP_USERS);
     EXPECT_EQ(importer("backing = vmm\nkeep = forever").keep, GPS_KEEP_FOREVER);
     EXPECT_EQ(importer("backing = vmm\nkeep = 10m").keep, GPS_KEEP_FOR);
     EXPECT_EQ(importer("backing = vmm\nkeep = 10m").keep_for, UINT64_C(600000000000));
     EXPECT_EQ(importer("backing = vmm\naccess = ro").access, GPS_ACCESS_RO);
-    EXPECT_EQ(importer("backing = vmm\nupload = once").upload, GPS_UPLOAD_ONCE);
-    EXPECT_EQ(importer("verify = off").verify, GPS_VERIFY_OFF);
-}
-
-TEST(ConfigRule, WhoUploadsOnceReadsOnlyWhatIsWritten) {
-    const gps_rule once = importer("backing = vmm\nupload = once"), plain = importer("");
-    EXPECT_TRUE(gps_rule_read_only(&once));
-    EXPECT_TRUE(gps_rule_written(&once));
-    EXPECT_FALSE(gps_rule_read_only(&plain));
-    EXPECT_FALSE(gps_rule_written(&plain));
+    EXPECT_EQ(rule_of("role = merge").role, GPS_ROLE_MERGE);
+    EXPECT_EQ(rule_of("role = merge\nquiet = 0").quiet, 0u);
+    EXPECT_EQ(rule_of("role = merge\ncontent = uploaded").content, GPS_CONTENT_UPLOADED);
+    EXPECT_EQ(rule_of("role = merge\ncontent = any").content, GPS_CONTENT_ANY);
+    EXPECT_EQ(rule_of("role = merge\nverify = bytes").verify, GPS_VERIFY_BYTES);
+    EXPECT_EQ(rule_of("role = merge\nverify = off").verify, GPS_VERIFY_OFF);
 }
 
 TEST(ConfigRule, TakesDeviceUuids) {
@@ -301,19 +294,21 @@ TEST(ConfigRule, SaysWhatIsWrongWithAValue) {
         {"device", "GPU-0123", std::string("not a device") + device_help},
         {"wait", "10", std::string("no unit") + time_help},
         {"missing", "retry", "not allowed; one of private, fail"},
-        {"ready", "now", "not allowed; one of alloc, free, written"},
+        {"ready", "now", "not allowed; one of alloc, free"},
         {"backing", "cuda", "not allowed; one of legacy, vmm"},
         {"keep", "always", "not a number; owner, users, forever, or a time such as 10m"},
         {"access", "r", "not allowed; one of rw, ro"},
-        {"upload", "twice", "not allowed; one of each, once"},
-        {"verify", "on", "not allowed; one of hash, off"},
         {"handover", "1d", std::string("not a unit of time") + time_help},
     };
     for (const auto &each : cases)
         EXPECT_EQ(error_of("[region r]\nrole = auto\n" + each.key + " = " + each.value + "\n"),
                   "t.conf:3: " + each.key + " = " + each.value + ": " + each.message);
+    EXPECT_EQ(error_of("[region r]\nrole = merge\nquiet = 1\n"),
+              std::string("t.conf:3: quiet = 1: no unit") + time_help);
+    EXPECT_EQ(error_of("[region r]\nrole = merge\ncontent = computed\n"),
+              "t.conf:3: content = computed: not allowed; one of uploaded, any");
     EXPECT_EQ(error_of("[region r]\nrole = both\n"),
-              "t.conf:2: role = both: not allowed; one of export, import, auto");
+              "t.conf:2: role = both: not allowed; one of export, import, auto, merge");
     EXPECT_EQ(error_of("[region r]\nrole = auto\nprogram = " + std::string(128, 'p') + "\n"),
               "t.conf:3: program = " + std::string(63, 'p') + "...: longer than 127 characters" +
                   glob_help);
@@ -321,9 +316,9 @@ TEST(ConfigRule, SaysWhatIsWrongWithAValue) {
 
 TEST(ConfigRule, NeedsARole) {
     EXPECT_EQ(error_of("[gpushare]\n\n[region r]\nsize = 1\n"),
-              "t.conf:3: [region r] has no role; one of export, import, auto");
+              "t.conf:3: [region r] has no role; one of export, import, auto, merge");
     EXPECT_EQ(error_of("[region r]\n[region s]\nrole = auto\n"),
-              "t.conf:1: [region r] has no role; one of export, import, auto");
+              "t.conf:1: [region r] has no role; one of export, import, auto, merge");
 }
 
 TEST(ConfigRule, NeedsAValidName) {
@@ -362,8 +357,6 @@ TEST(ConfigRule, RefusesContradictions) {
     const std::pair<const char *, const char *> vmm_only[] = {
         {"keep = users", "keep is for backing = vmm: legacy memory ends with its owner"},
         {"access = ro", "access = ro is for backing = vmm: legacy memory is always writable"},
-        {"upload = once", "upload = once is for backing = vmm"},
-        {"ready = written", "ready = written is for backing = vmm"},
         {"backing = vmm\nready = free",
          "ready = free is for backing = legacy; with vmm, keep says what outlives its owner"},
     };
@@ -421,8 +414,9 @@ TEST(ConfigRule, IsNotGivenTwice) {
 const char *const option_keys =
     "[gpushare] has mode, on_free, free_timeout, linger, log, log_format, "
     "log_level, log_max, stack_depth, list_allocations";
-const char *const region_keys = "a region has program, size, index, device, caller, role, wait, "
-                                "missing, ready, handover, backing, keep, access, upload, verify";
+const char *const region_keys =
+    "a region has program, size, index, device, caller, role, wait, "
+    "missing, ready, handover, backing, keep, access, quiet, content, verify";
 
 TEST(ConfigFile, NamesUnknownKeysAndAllThatThereAre) {
     EXPECT_EQ(error_of("[gpushare]\nmdoe = off\n"),
@@ -549,7 +543,7 @@ TEST(ConfigFile, ReportsEveryErrorAndThenHoldsTheDefaults) {
     EXPECT_EQ(parsed.errors,
               (Errors{"t.conf:2: mode = x: not allowed; one of share, audit, off",
                       "t.conf:4: linger = y: not a number; a time such as 500ms, 30s, 2min or 1h",
-                      "t.conf:6: role = z: not allowed; one of export, import, auto",
+                      "t.conf:6: role = z: not allowed; one of export, import, auto, merge",
                       "t.conf:7: wait = 1: no unit; a time such as 500ms, 30s, 2min or 1h",
                       "t.conf:8: [nonsense] unknown section; [gpushare] or [region NAME]"}));
     expect_defaults(parsed.config);
@@ -1068,7 +1062,7 @@ TEST(ShippedConfig, ParsesWithItsRegionSwitchedOn) {
     Parsed parsed(uncommented(read_text(root + "/config/gpushare.conf")));
 
     ASSERT_EQ(parsed.status, 0) << testing::PrintToString(parsed.errors);
-    EXPECT_EQ(parsed.config.rule_count, 1u);
+    EXPECT_EQ(parsed.config.rule_count, 2u);
 }
 
 TEST(ShippedConfig, HasEveryKeyOnceWithItsDefault) {
@@ -1085,6 +1079,8 @@ TEST(ShippedConfig, HasEveryKeyOnceWithItsDefault) {
             section = line;
             continue;
         }
+        if (line == "role = merge")
+            continue; // the keys of such a region stand below it
         ASSERT_NE(equals, std::string::npos) << line;
         std::string key = section + line.substr(0, equals);
         EXPECT_EQ(found.count(key), 0u) << key;
@@ -1095,9 +1091,12 @@ TEST(ShippedConfig, HasEveryKeyOnceWithItsDefault) {
         gps_keys keys = gps_keys_of(each);
         for (size_t i = 0; i < keys.count; i++, expected++) {
             const gps_key &key = keys.first[i];
-            ASSERT_EQ(found.count(title + std::string(key.name)), 1u) << key.name;
+            std::string name = title + std::string(key.name);
+            if (found.count(name) == 0)
+                name = std::string("[region merged]") + key.name;
+            ASSERT_EQ(found.count(name), 1u) << name;
             if (key.fallback != nullptr) {
-                EXPECT_EQ(found[title + std::string(key.name)], key.fallback) << key.name;
+                EXPECT_EQ(found[name], key.fallback) << name;
             }
         }
     }

@@ -1,4 +1,5 @@
-// digest_test.cpp - the hashes of a region's chunks, by one thread or many.
+// digest_test.cpp - the hash of a block: as XXH3 says; memory compared with it, by one thread or
+// many, and an answer where it cannot be read.
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
@@ -11,13 +12,12 @@
 #include <vector>
 
 extern "C" {
-#include "upload/digest.h"
-#include "upload/hashes.h"
+#include "digest/digest.h"
 }
 
 namespace {
 
-constexpr uint64_t CHUNK = GPS_HASH_CHUNK;
+constexpr uint64_t CHUNK = GPS_DIGEST_CHUNK, PIECE = GPS_DIGEST_PIECE;
 
 std::vector<uint8_t> noise(size_t size) {
     std::vector<uint8_t> bytes(size);
@@ -29,108 +29,105 @@ std::vector<uint8_t> noise(size_t size) {
     return bytes;
 }
 
-std::vector<uint64_t> hashes_of(const std::vector<uint8_t> &bytes) {
-    std::vector<uint64_t> hashes(gps_hashes_count(bytes.size()));
-    for (size_t i = 0; i < hashes.size(); i++)
-        hashes[i] = gps_digest_chunk(&bytes[i * CHUNK],
-                                     std::min<uint64_t>(CHUNK, bytes.size() - i * CHUNK));
-    return hashes;
+std::vector<gps_hash> chunks_of(const std::vector<uint8_t> &bytes) {
+    std::vector<gps_hash> chunks(bytes.size() / CHUNK);
+    for (size_t i = 0; i < chunks.size(); i++)
+        chunks[i] = gps_digest_chunk(&bytes[i * CHUNK]);
+    return chunks;
 }
 
-// The vector is what is read; `fails` is the offset whose read fails.
-struct Source {
-    std::vector<uint8_t> bytes;
-    uint64_t fails = UINT64_MAX;
-    static bool read(void *arg, void *to, uint64_t at, uint64_t size) {
-        auto *source = static_cast<Source *>(arg);
-        memcpy(to, &source->bytes[at], size);
-        return at != source->fails;
-    }
-};
-
-bool read_back(Source &source, std::vector<uint64_t> &hashes) {
-    std::vector<uint8_t> stage(GPS_DIGEST_STAGE);
-    hashes.assign(gps_hashes_count(source.bytes.size()), 0);
-    return gps_digest_read(Source::read, &source, stage.data(), source.bytes.size(), hashes.data());
+gps_digest of(const std::vector<uint8_t> &bytes) {
+    return gps_digest_combine(chunks_of(bytes).data(), bytes.size());
 }
 
-TEST(Digest, IsXxh3HoweverItIsComputed) {
-    std::vector<uint8_t> bytes(GPS_HASH_CHUNK + 77);
-    for (size_t i = 0; i < bytes.size(); i++)
-        bytes[i] = static_cast<uint8_t>(i * 31 + i / 251);
-    for (const size_t length : {size_t{0}, size_t{1}, size_t{300}, bytes.size()}) {
-        EXPECT_EQ(gps_digest_chunk(bytes.data(), length), XXH3_64bits(bytes.data(), length));
-    }
+bool same(const gps_hash &a, const gps_hash &b) {
+    return a.low == b.low && a.high == b.high;
 }
 
-TEST(Digest, TheLastChunkMayBeShorter) {
-    for (const uint64_t size : {UINT64_C(1), CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK + 17}) {
+TEST(Digest, AChunkIsXxh3) {
+    const auto bytes = noise(CHUNK);
+    const XXH128_hash_t expected = XXH3_128bits(bytes.data(), CHUNK);
+    const gps_hash hash = gps_digest_chunk(bytes.data());
+    EXPECT_EQ(hash.low, expected.low64);
+    EXPECT_EQ(hash.high, expected.high64);
+}
+
+TEST(Digest, EqualMemoryIsFoundEqual) {
+    for (const uint64_t size : {CHUNK, 3 * CHUNK, PIECE, 5 * PIECE, 32 * PIECE}) {
         const auto bytes = noise(size);
-        const auto hashes = hashes_of(bytes);
-        EXPECT_EQ(hashes.size(), (size + CHUNK - 1) / CHUNK);
-        EXPECT_EQ(gps_digest_compare(bytes.data(), size, hashes.data()), GPS_DIGEST_EQUAL);
+        const auto chunks = chunks_of(bytes);
+        EXPECT_TRUE(gps_digest_compare(bytes.data(), chunks.size(), chunks.data())) << size;
     }
 }
 
-TEST(Digest, ManyThreadsCompareAsOne) {
-    const auto bytes = noise(70 * CHUNK + 5);
-    EXPECT_EQ(gps_digest_compare(bytes.data(), bytes.size(), hashes_of(bytes).data()),
-              GPS_DIGEST_EQUAL);
-}
-
-TEST(Digest, WhatIsReadBackInPiecesHasTheSameHashes) {
-    for (const uint64_t size : {UINT64_C(1), CHUNK + 1, GPS_DIGEST_PIECE, GPS_DIGEST_STAGE + 1,
-                                3 * GPS_DIGEST_STAGE + GPS_DIGEST_PIECE + 7}) {
-        Source source{noise(size)};
-        std::vector<uint64_t> hashes;
-        EXPECT_TRUE(read_back(source, hashes));
-        EXPECT_EQ(hashes, hashes_of(source.bytes)) << size;
+TEST(Digest, ADifferenceIsFoundInEveryChunk) {
+    auto bytes = noise(3 * PIECE);
+    const auto chunks = chunks_of(bytes);
+    for (size_t chunk = 0; chunk < chunks.size(); chunk++) {
+        bytes[(chunk + 1) * CHUNK - 1] ^= 1;
+        EXPECT_FALSE(gps_digest_compare(bytes.data(), chunks.size(), chunks.data())) << chunk;
+        bytes[(chunk + 1) * CHUNK - 1] ^= 1;
     }
 }
 
-TEST(Digest, AReadThatFailsIsAnAnswer) {
-    for (const uint64_t fails : {UINT64_C(0), 5 * GPS_DIGEST_PIECE}) {
-        Source source{noise(GPS_DIGEST_STAGE + 2 * GPS_DIGEST_PIECE), fails};
-        std::vector<uint64_t> hashes;
-        EXPECT_FALSE(read_back(source, hashes));
+TEST(Digest, EachByteCounts) {
+    auto bytes = noise(8 * PIECE);
+    const gps_digest before = of(bytes);
+    for (const size_t at : {size_t{0}, size_t{CHUNK}, size_t{3 * PIECE + 77}, bytes.size() - 1}) {
+        bytes[at] ^= 1;
+        EXPECT_NE(of(bytes).hash.low, before.hash.low) << at;
+        EXPECT_NE(of(bytes).hash.high, before.hash.high) << at;
+        bytes[at] ^= 1;
     }
+    EXPECT_TRUE(same(of(bytes).hash, before.hash));
 }
 
-TEST(Digest, FindsTheFirstOfManyDifferences) {
-    auto bytes = noise(64 * CHUNK);
-    const auto hashes = hashes_of(bytes);
-    for (const size_t chunk : {63u, 40u, 17u, 0u}) {
-        bytes[chunk * CHUNK + 12345] ^= 1;
-        EXPECT_EQ(gps_digest_compare(bytes.data(), bytes.size(), hashes.data()), chunk);
-    }
+TEST(Digest, SizesAndOrdersDiffer) {
+    const std::vector<uint8_t> two(2 * PIECE, 0), four(4 * PIECE, 0);
+    EXPECT_NE(of(two).hash.low, of(four).hash.low);
+    auto bytes = noise(4 * PIECE), turned = bytes;
+    std::swap_ranges(turned.begin(), turned.begin() + PIECE, turned.begin() + PIECE);
+    EXPECT_NE(of(bytes).hash.low, of(turned).hash.low);
+}
+
+TEST(Digest, TellsTheFirstChunk) {
+    auto bytes = noise(2 * PIECE);
+    const gps_hash before = of(bytes).first;
+    EXPECT_TRUE(same(before, gps_digest_chunk(bytes.data())));
+    bytes[CHUNK] ^= 1;
+    EXPECT_TRUE(same(of(bytes).first, before));
+    bytes[CHUNK - 1] ^= 1;
+    EXPECT_FALSE(same(of(bytes).first, before));
 }
 
 TEST(Digest, MemoryThatIsNotThereIsAnAnswer) {
-    const size_t size = 4 * CHUNK;
+    const size_t size = 32 * PIECE;
+    const auto chunks = chunks_of(std::vector<uint8_t>(size, 0));
     auto *at = static_cast<uint8_t *>(
         mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(at, MAP_FAILED);
     if (madvise(at, size, 22 /* MADV_POPULATE_READ */) != 0)
         GTEST_SKIP() << "the kernel does not tell";
-    munmap(at + 2 * CHUNK, 2 * CHUNK);
-    uint64_t hashes[4] = {};
-    EXPECT_TRUE(gps_digest_readable(at + 1, 2 * CHUNK - 1));
+    ASSERT_TRUE(gps_digest_compare(at, chunks.size(), chunks.data()));
+    munmap(at + 17 * PIECE, CHUNK);
+    EXPECT_TRUE(gps_digest_readable(at + 1, 17 * PIECE - 1));
     EXPECT_FALSE(gps_digest_readable(at, size));
-    EXPECT_EQ(gps_digest_compare(at, size, hashes), GPS_DIGEST_UNREADABLE);
+    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), chunks.data()));
     EXPECT_FALSE(gps_digest_readable(reinterpret_cast<void *>(UINTPTR_MAX - 10), 100));
-    munmap(at, 2 * CHUNK);
+    munmap(at, size);
 }
 
 TEST(Digest, AFileThatEndsBeforeItsMappingIsAnAnswer) {
     const int fd = memfd_create("short", MFD_CLOEXEC);
-    ASSERT_EQ(ftruncate(fd, CHUNK), 0);
-    auto *at = mmap(nullptr, 2 * CHUNK, PROT_READ, MAP_SHARED, fd, 0);
+    const auto chunks = chunks_of(std::vector<uint8_t>(2 * PIECE, 0));
+    ASSERT_EQ(ftruncate(fd, PIECE), 0);
+    auto *at = mmap(nullptr, 2 * PIECE, PROT_READ, MAP_SHARED, fd, 0);
     ASSERT_NE(at, MAP_FAILED);
-    if (madvise(at, CHUNK, 22) != 0)
+    if (madvise(at, PIECE, 22) != 0)
         GTEST_SKIP() << "the kernel does not tell";
-    const uint64_t hashes[2] = {gps_digest_chunk(at, CHUNK)};
-    EXPECT_EQ(gps_digest_compare(at, 2 * CHUNK, hashes), GPS_DIGEST_UNREADABLE);
-    munmap(at, 2 * CHUNK);
+    EXPECT_TRUE(gps_digest_compare(at, PIECE / CHUNK, chunks.data()));
+    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), chunks.data()));
+    munmap(at, 2 * PIECE);
     close(fd);
 }
 

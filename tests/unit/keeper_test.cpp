@@ -105,23 +105,6 @@ TEST_F(KeptTest, TheNextKeeperTakesItOver) {
     EXPECT_EQ(0, gps_name_release(&store, "frames", &self, &ours.id));
 }
 
-TEST_F(KeptTest, HashesGoWithTheirRecord) {
-    gps_gc_counts counts;
-    gps_region_record record = vmm_record(self, self, 1);
-    const std::string beside = path("regions/" + id_text(record.id) + ".hashes");
-
-    ASSERT_EQ(0, gps_region_publish(&store, &record));
-    close(open(beside.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    ASSERT_EQ(0, gps_store_gc(&store, false, &counts));
-    EXPECT_TRUE(std::filesystem::exists(beside));
-    ASSERT_EQ(0, gps_region_remove(&store, &record.id));
-    EXPECT_FALSE(std::filesystem::exists(beside));
-    close(open(beside.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    ASSERT_EQ(0, gps_store_gc(&store, false, &counts));
-    EXPECT_EQ(1u, counts.temps);
-    EXPECT_FALSE(std::filesystem::exists(beside));
-}
-
 TEST_F(KeptTest, GcLeavesALiveKeepersSocketAlone) {
     gps_gc_counts counts;
     int lock = -1, second = -1;
@@ -142,18 +125,6 @@ TEST_F(KeptTest, GcLeavesALiveKeepersSocketAlone) {
     EXPECT_FALSE(std::filesystem::exists(path("keeper.lock")));
 }
 
-TEST_F(KeptTest, WhatIsWrittenIsPartOfTheStatus) {
-    gps_region_record record = vmm_record(self, self, 1), found;
-
-    ASSERT_EQ(0, gps_region_publish(&store, &record));
-    EXPECT_EQ(-EINVAL, gps_region_set_written(&store, &record, GPS_STATE_READY, record.extent + 1));
-    ASSERT_EQ(0, gps_region_set_written(&store, &record, GPS_STATE_READY, 5));
-    ASSERT_EQ(0, gps_region_set_status(&store, &record, GPS_STATE_CLOSING, 0));
-    ASSERT_EQ(0, gps_region_read(&store, &record.id, &found, nullptr));
-    EXPECT_EQ(5u, found.status.written);
-    EXPECT_EQ(static_cast<uint32_t>(GPS_STATE_CLOSING), found.status.state);
-}
-
 std::string check(gps_keeper_request request, bool seal = true) {
     if (seal)
         gps_request_seal(&request);
@@ -166,14 +137,12 @@ TEST(Request, EachKindNamesWhatIsItsOwnAndNoMore) {
     gps_owner_self(&request.sender);
     const gps_region_record full = vmm_record(request.sender, request.sender, 1, "frames");
 
-    for (uint32_t ask : {GPS_KEEPER_GET, GPS_KEEPER_RELEASED, GPS_KEEPER_STATE, GPS_KEEPER_DROP,
-                         GPS_KEEPER_PING}) {
+    for (uint32_t ask : {GPS_KEEPER_GET, GPS_KEEPER_RELEASED, GPS_KEEPER_DROP, GPS_KEEPER_PING}) {
         request.ask = ask;
         request.record = full;
         EXPECT_NE("", check(request)) << ask;
         request.record = {};
         request.record.id = full.id;
-        request.record.status.state = ask == GPS_KEEPER_STATE ? GPS_STATE_READY : 0;
         EXPECT_EQ(ask == GPS_KEEPER_PING ? "it names what it must not" : "", check(request)) << ask;
     }
     request.record = {};

@@ -63,14 +63,6 @@ TEST(MergeRule, KeysThatMeanNothingInItAreErrorsInTheirLine) {
     EXPECT_EQ("", errors_of("[region w]\nrole = merge\nbacking = vmm\n")) << "as it is anyway";
 }
 
-TEST(MergeRule, ItsKeysAreErrorsInOtherRules) {
-    for (const char *key : {"quiet = 5s", "content = any", "verify = off"}) {
-        const std::string name = std::string(key).substr(0, std::string(key).find(' '));
-        EXPECT_EQ("3: [region w] " + name + " is for role = merge; remove it\n",
-                  errors_of("[region w]\nrole = auto\n" + std::string(key) + "\n"));
-    }
-}
-
 TEST(MergeRule, TheOldWaysSayWhatToWriteInstead) {
     EXPECT_EQ(0u, errors_of("[region w]\nrole = auto\nupload = once\n")
                       .find("3: upload: upload = once is replaced by role = merge; a rule needs "

@@ -9,19 +9,25 @@
 #include <string>
 
 extern "C" {
+#include "stack/find_object.h"
 #include "stack/module.h"
 }
 
 namespace {
 
 void expect_same(const void *address, bool expected) {
-    gps_module quick = {}, listed = {};
+    gps_module quick = {};
+    dl_find_object known = {}, listed = {};
+    void *at = const_cast<void *>(address);
     EXPECT_EQ(gps_module_of(address, &quick), expected);
-    EXPECT_EQ(gps_module_of_listed(address, &listed), expected);
-    EXPECT_EQ(listed.base, quick.base);
-    EXPECT_EQ(listed.dynamic, quick.dynamic);
-    EXPECT_EQ(listed.start, quick.start);
-    EXPECT_STREQ(listed.path, quick.path);
+    EXPECT_EQ(gps_find_object_listed(at, &listed), expected ? 0 : -1);
+    if (!expected || _dl_find_object(at, &known) != 0)
+        return;
+    EXPECT_EQ(listed.dlfo_link_map, known.dlfo_link_map);
+    EXPECT_EQ(listed.dlfo_map_start, known.dlfo_map_start);
+    EXPECT_EQ(listed.dlfo_eh_frame, known.dlfo_eh_frame);
+    EXPECT_EQ(quick.start, known.dlfo_map_start);
+    EXPECT_STREQ(quick.path, known.dlfo_link_map->l_name);
 }
 
 TEST(ModuleOf, TheProgramAndWhatItIsLinkedWith) {
@@ -65,6 +71,13 @@ TEST(ModuleOf, ALibraryThatIsLoadedLaterAndItsEdges) {
     expect_same(last - 1, true);
     expect_same(last, gps_module_of(last, &module));
     dlclose(library);
+}
+
+TEST(ProcessSymbol, IsTheFirstDefinition) {
+    EXPECT_EQ(gps_process_symbol("dlsym"), gps_libc_symbol("dlsym"));
+    EXPECT_EQ(gps_process_symbol("pthread_create"), dlsym(RTLD_DEFAULT, "pthread_create"));
+    EXPECT_EQ(gps_process_symbol("a_function_that_nobody_has"), nullptr);
+    EXPECT_EQ(gps_libc_symbol("_ZNSt8ios_base4InitC1Ev"), nullptr);
 }
 
 } // namespace

@@ -358,7 +358,9 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROGRAM; }));
     EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 0; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_EVENT; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 5; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_MERGE; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_OWN; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 7; }));
 }
 
 TEST(Slot, AllZeroIsFree) {

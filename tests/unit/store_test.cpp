@@ -167,6 +167,24 @@ TEST_F(InitTest, ManyProcessesCanMakeItAtOnce) {
     }
 }
 
+TEST(Root, IsTheOneGivenThenOneInWhatADriverSharesAmongPods) {
+    char path[GPS_STORE_PATH];
+    const std::string user = "/gpushare-" + std::to_string(geteuid());
+    setenv("NVIDIA_DRA_LOCAL_IPC_DIR", "/shared/claim", 1);
+    EXPECT_FALSE(gps_store_root(path, sizeof path));
+    EXPECT_EQ(path, "/shared/claim" + user);
+    setenv("GPUSHARE_DIR", "/mine", 1);
+    EXPECT_TRUE(gps_store_root(path, sizeof path));
+    EXPECT_STREQ(path, "/mine");
+    setenv("GPUSHARE_DIR", "", 1);
+    EXPECT_FALSE(gps_store_root(path, sizeof path));
+    unsetenv("GPUSHARE_DIR");
+    setenv("NVIDIA_DRA_LOCAL_IPC_DIR", "", 1);
+    EXPECT_FALSE(gps_store_root(path, sizeof path));
+    EXPECT_EQ(path, "/dev/shm" + user);
+    unsetenv("NVIDIA_DRA_LOCAL_IPC_DIR");
+}
+
 TEST(DefaultRoot, IsNamedAfterTheUser) {
     char path[64];
 

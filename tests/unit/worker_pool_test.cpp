@@ -1,4 +1,5 @@
-// crew_test.cpp - threads that help with a call: nothing done twice or left, and none that stay.
+// worker_pool_test.cpp - threads that help with a call: nothing done twice or left, and none that
+// stay.
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -12,7 +13,7 @@
 #include <vector>
 
 extern "C" {
-#include "upload/worker_pool.h"
+#include "digest/worker_pool.h"
 }
 
 namespace {

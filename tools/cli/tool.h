@@ -24,7 +24,9 @@
     ROW(check)                                                                                     \
     ROW(keeper)                                                                                    \
     ROW(drop)                                                                                      \
+    ROW(forget)                                                                                    \
     ROW(gc)                                                                                        \
+    ROW(cdi)                                                                                       \
     ROW(doctor)                                                                                    \
     ROW(help)
 

@@ -7,6 +7,8 @@
 
 #include "cli/table.h"
 #include "config/config.h"
+#include "merged.h"
+#include "mistaken.h"
 #include "view_format.h"
 
 #define MARGIN "    " /* of a table below its line */
@@ -43,6 +45,17 @@ static void address_cell(const struct gps_slot *slot, struct table *table) {
         table_cell(table, TERM_PLAIN, "0x%" PRIx64, slot->address);
 }
 
+static const char *opened_by(const struct gps_slot *slot) {
+    switch (slot->via) {
+    case GPS_VIA_RULE:
+        return "rule";
+    case GPS_VIA_MERGE:
+        return "merge rule";
+    default:
+        return "program";
+    }
+}
+
 /* --- a region --- */
 
 static void users_table(const struct view *view, const struct view_region *region) {
@@ -54,8 +67,8 @@ static void users_table(const struct view *view, const struct view_region *regio
         table_cell(&table, TERM_PLAIN, "%s", hold->owner.command);
         table_cell(&table, TERM_PLAIN, "%s", view_format_pid(view, &hold->owner).text);
         address_cell(&hold->slot, &table);
-        table_cell(&table, TERM_PLAIN, "%s",
-                   hold->slot.via == GPS_VIA_RULE ? "a rule" : "the program");
+        table_cell(&table, TERM_PLAIN, "%s %s", hold->slot.via == GPS_VIA_PROGRAM ? "the" : "a",
+                   opened_by(&hold->slot));
         table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, hold->slot.since).text);
     }
     if (region->hold_count > 0)
@@ -151,6 +164,16 @@ static void describe_exports(const struct view *view, const struct gps_owner *ow
     regions_lines("exports", count, bytes, &table);
 }
 
+/* Whether a process's hold is told by itself; blocks are summed up. *region: NULL: no record. */
+static bool is_told(const struct view *view, const struct view_hold *hold,
+                    const struct gps_owner *owner, const struct view_region **region) {
+    if (!gps_owner_equal(&hold->owner, owner) || !gps_slot_has_region(&hold->slot) ||
+        hold->slot.via == GPS_VIA_MERGE)
+        return false;
+    *region = view_region_find(view, &hold->slot.region);
+    return !*region || !view_merged(*region);
+}
+
 static void describe_holds(const struct view *view, const struct gps_owner *owner) {
     static const struct table_column columns[] = {{"NAME", 0},  {"ID", 0},    {"SIZE", 1},
                                                   {"STATE", 0}, {"OWNER", 0}, {"ADDRESS", 0},
@@ -160,9 +183,9 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
     uint64_t bytes = 0;
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct gps_slot *slot = &view->holds[i].slot;
-        if (!gps_owner_equal(&view->holds[i].owner, owner) || slot->via == GPS_VIA_EVENT)
+        const struct view_region *region;
+        if (!is_told(view, &view->holds[i], owner, &region))
             continue;
-        const struct view_region *region = view_region_find(view, &slot->region);
         const struct gps_owner *creator = region ? gps_record_creator(&region->record) : NULL;
         count++;
         bytes += region ? region->record.extent : 0;
@@ -192,6 +215,21 @@ static void describe_pins(const struct view *view, const struct gps_owner *owner
         line("events", "%zu of other processes open", view_events(view, owner));
 }
 
+static void describe_merged(const struct view *view, const struct gps_owner *owner) {
+    const struct merged_part part = merged_part(view, owner, NULL);
+    const size_t mistakes = mistaken_count(&view->store, owner->command);
+    if (part.blocks > 0 || part.own > 0) {
+        line("merged", "%zu block%s, %s", part.blocks, part.blocks == 1 ? "" : "s",
+             printable_exact_size(part.mapped).text);
+        line("saved", "%s, its part of what all save by them",
+             printable_exact_size(part.saved).text);
+        line("own", "%s of what merge rules took", printable_exact_size(part.own).text);
+    }
+    if (mistakes > 0)
+        line("mistakes", "%zu of its program's allocations are never merged (gpushare forget -n)",
+             mistakes);
+}
+
 void describe_process(const struct view *view, const struct view_process *process) {
     const struct gps_owner *owner = &process->owner;
     printf("%sProcess %s %s%s\n", term_colour(TERM_BOLD), owner->command,
@@ -203,6 +241,7 @@ void describe_process(const struct view *view, const struct view_process *proces
         line_time(view, "published", process->created);
     describe_exports(view, owner);
     describe_holds(view, owner);
+    describe_merged(view, owner);
     describe_pins(view, owner);
 }
 
@@ -218,8 +257,7 @@ static void add_hold(const struct view *view, const struct gps_slot *slot, json_
     const bool open = slot->state == GPS_SLOT_OPEN;
     json_tree_add(object, "{s:o, s:b, s:s, s:o}", "address",
                   open ? json_tree_hex(slot->address) : json_null(), "open", open, "via",
-                  slot->via == GPS_VIA_RULE ? "rule" : "program", "held",
-                  json_tree_seconds(view_nanos_since(view, slot->since)));
+                  opened_by(slot), "held", json_tree_seconds(view_nanos_since(view, slot->since)));
 }
 
 static json_t *region_holds(const struct view *view, const struct view_region *region) {
@@ -272,9 +310,9 @@ static void add_holds(const struct view *view, const struct gps_owner *owner, js
     json_t *holds = json_tree_pack("[]");
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct gps_slot *slot = &view->holds[i].slot;
-        if (!gps_owner_equal(&view->holds[i].owner, owner) || slot->via == GPS_VIA_EVENT)
+        const struct view_region *region;
+        if (!is_told(view, &view->holds[i], owner, &region))
             continue;
-        const struct view_region *region = view_region_find(view, &slot->region);
         const bool named = region && region->record.name[0] != 0;
         bytes += region ? region->record.extent : 0;
         json_t *hold = json_tree_pack("{s:s, s:o}", "id", printable_id(&slot->region).text, "name",
@@ -299,6 +337,14 @@ static void add_pins(const struct view *view, const struct gps_owner *owner, jso
                   view_pins(view, owner, NULL).bytes, "pinned_by", holders);
 }
 
+static void add_merged(const struct view *view, const struct gps_owner *owner, json_t *object) {
+    const struct merged_part part = merged_part(view, owner, NULL);
+    json_tree_add(object, "{s:{s:I, s:I, s:I, s:I}, s:I}", "merged", "blocks",
+                  (json_int_t)part.blocks, "mapped", (json_int_t)part.mapped, "saved",
+                  (json_int_t)part.saved, "own", (json_int_t)part.own, "mistakes",
+                  (json_int_t)mistaken_count(&view->store, owner->command));
+}
+
 json_t *describe_process_json(const struct view *view, const struct view_process *process) {
     const struct gps_owner *owner = &process->owner;
     json_t *object =
@@ -307,6 +353,7 @@ json_t *describe_process_json(const struct view *view, const struct view_process
     add_owner_facts(view, owner, process->alive, object);
     add_exports(view, owner, object);
     add_holds(view, owner, object);
+    add_merged(view, owner, object);
     add_pins(view, owner, object);
     return object;
 }

@@ -1,8 +1,10 @@
 /* drop.c - `gpushare drop`: has the keeper forget a region. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/printable.h"
 #include "cli/tool.h"
 #include "directory/lease.h"
 #include "keeper/keeper_client.h"
@@ -10,6 +12,8 @@
 #include "view.h"
 
 #define DROP_PATIENCE (10 * GPS_SECOND)
+
+enum { OPTION_MERGED };
 
 /* Of several with that name, the one that is kept. */
 static const struct view_region *find_name(const struct view *view, const char *name) {
@@ -28,9 +32,13 @@ static const struct view_region *first_found(const struct view *view) {
     return &view->regions[at];
 }
 
+static bool is_named(const struct view_region *region) {
+    return view_is_vmm(region) && !view_merged(region);
+}
+
 static int not_found(const struct view *view, const char *what) {
     char *names = NULL;
-    if (view_names(view, view_is_vmm, &names) > 0)
+    if (view_names(view, is_named, &names) > 0)
         tool_error("nothing that is kept is called '%s'; there is: %s (see: gpushare ls)", what,
                    names);
     else
@@ -72,23 +80,57 @@ static int find_and_drop(struct view *view, const char *what) {
     return drop(view, region, what);
 }
 
+/* --- blocks --- */
+
+static bool is_unused_block(const struct view_region *region) {
+    return view_merged(region) && !view_hidden(region) && region->hold_count == 0 &&
+           region->creator_holds == 0;
+}
+
+static int drop_blocks(const struct view *view) {
+    size_t count = 0;
+    uint64_t bytes = 0;
+    int status = TOOL_OK;
+    for (size_t i = 0; i < view->region_count && status == TOOL_OK; i++) {
+        const struct view_region *region = &view->regions[i];
+        if (!is_unused_block(region))
+            continue;
+        status = drop(view, region, printable_id(&region->record.id).text);
+        count += status == TOOL_OK;
+        bytes += status == TOOL_OK ? region->record.extent : 0;
+    }
+    if (count == 0)
+        puts("No merged block is without a user.");
+    else
+        printf("Dropped %zu block%s, %s.\n", count, count == 1 ? "" : "s",
+               printable_size(bytes).text);
+    return status;
+}
+
 static int run_drop(const struct tool_args *args) {
     struct view view;
+    const bool merged = args->values[OPTION_MERGED];
+    if (merged != (args->operand_count == 0)) {
+        tool_error(merged ? "a NAME or ID does not go with --merged"
+                          : "a NAME or ID is missing, or --merged; see: gpushare drop --help");
+        return TOOL_USAGE;
+    }
     if (!view_read(&view))
         return TOOL_FAILED;
-    int status = find_and_drop(&view, args->operands[0]);
+    int status = merged ? drop_blocks(&view) : find_and_drop(&view, args->operands[0]);
     view_free(&view);
     return status;
 }
 
 const struct tool_verb tool_verb_drop = {
     .name = "drop",
-    .operands = "NAME|ID",
-    .summary = "have the keeper forget a region (backing = vmm)",
+    .operands = "[NAME|ID]",
+    .summary = "have the keeper forget a region (backing = vmm), or merged blocks",
     .details = "Nobody can open it any more. Who has it open keeps it: its memory goes with the "
                "last of them.\n"
+               "With --merged, all blocks of role = merge that nobody uses go, keep or not.\n"
                "A region is given by its NAME or by the first 6 or more digits of its ID.\n",
-    .operands_min = 1,
+    .options = {{"merged", 0, NULL, "drop all blocks of role = merge that nobody uses"}},
     .operands_max = 1,
     .run = run_drop,
 };

@@ -9,6 +9,7 @@
 
 #include "cli/table.h"
 #include "cli/tool.h"
+#include "merged.h"
 #include "view_format.h"
 
 #define LS_USERS 4 /* named in the table; show names all */
@@ -53,6 +54,11 @@ static void add_row(const struct view *view, const struct view_region *region,
     free(users);
 }
 
+/* Blocks are thousands, and told in one line for each GPU. */
+static bool is_listed(const struct view_region *region, bool all) {
+    return (all || !view_hidden(region)) && !view_merged(region);
+}
+
 static void print_table(const struct view *view, bool all) {
     static const struct table_column columns[] = {{"NAME", 0}, {"ID", 0},    {"SIZE", 1},
                                                   {"GPU", 0},  {"STATE", 0}, {"OWNER", 0},
@@ -61,12 +67,13 @@ static void print_table(const struct view *view, bool all) {
     size_t dead = 0;
     for (size_t i = 0; i < view->region_count; i++) {
         dead += view_dead(&view->regions[i]);
-        if (all || !view_hidden(&view->regions[i]))
+        if (is_listed(&view->regions[i], all))
             add_row(view, &view->regions[i], &table);
     }
-    if (table.cell_count > 0)
+    const bool any = table.cell_count > 0;
+    if (any)
         table_print(stdout, &table, "");
-    else
+    if (merged_print(view, any ? "\n" : "") == 0 && !any)
         printf("No shared regions in %s.\n", view->store.path);
     if (dead > 0)
         printf("\n%zu region%s of dead processes%s. Remove %s with: gpushare gc\n", dead,
@@ -76,12 +83,13 @@ static void print_table(const struct view *view, bool all) {
 static void print_json(const struct view *view, bool all) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < view->region_count; i++) {
-        if (!all && view_hidden(&view->regions[i]))
+        if (!is_listed(&view->regions[i], all))
             continue;
         json_t *object = json_tree_pack("{}");
         view_format_region_json(view, &view->regions[i], object);
         json_tree_append(array, object);
     }
+    merged_append(view, array);
     json_tree_print(stdout, array);
 }
 
@@ -98,16 +106,22 @@ const struct tool_verb tool_verb_ls = {
     .name = "ls",
     .operands = "",
     .summary = "list the shared regions, their owners and users",
-    .details = "STATE is what an importer may do with the region:\n"
-               "  exporting  its owner still writes it; importers by name wait\n"
-               "  ready      open to importers\n"
-               "  final      finished and freed by its owner, kept for its first importer\n"
-               "  closing    freed by its owner, still held by users; no new ones\n"
-               "  orphaned   its owner is dead, users still hold it\n"
-               "With --all also:\n"
-               "  freed      the memory is gone; what is left guards against stale handles\n"
-               "  dead       its owner is dead and nobody holds it\n"
-               "A pid of another pid namespace is written PID@NAMESPACE.\n",
+    .details =
+        "STATE is what an importer may do with the region:\n"
+        "  exporting  its owner still writes it; importers by name wait\n"
+        "  ready      open to importers\n"
+        "  final      finished and freed by its owner, kept for its first importer\n"
+        "  closing    freed by its owner, still held by users; no new ones\n"
+        "  orphaned   its owner is dead, users still hold it\n"
+        "With --all also:\n"
+        "  freed      the memory is gone; what is left guards against stale handles\n"
+        "  dead       its owner is dead and nobody holds it\n"
+        "Blocks of role = merge are told in a line for each GPU: what they take (HELD; UNUSED "
+        "of it is\n"
+        "only kept), what processes have MAPPED of them, what is SAVED by that, and what "
+        "merge rules took\n"
+        "that is each process's OWN.\n"
+        "A pid of another pid namespace is written PID@NAMESPACE.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"all", 'a', NULL, "also what nobody can use any more"}},
     .run = run_ls,

@@ -64,7 +64,7 @@ static bool name_claimed(const struct view *view, const char *name) {
 }
 
 static bool is_shown(const struct view_region *region) {
-    return !view_hidden(region);
+    return !view_hidden(region) && !view_merged(region);
 }
 
 static int not_found(const struct view *view, const char *what) {

@@ -20,13 +20,8 @@
 /* --- where --- */
 
 void view_place_get(struct view_place *place) {
-    const char *root = getenv("GPUSHARE_DIR");
     const char *name_space = getenv("GPUSHARE_NAMESPACE");
-    place->chosen = root && root[0] != 0;
-    if (place->chosen)
-        snprintf(place->root, sizeof(place->root), "%s", root);
-    else
-        gps_store_default_root(place->root, sizeof(place->root));
+    place->chosen = gps_store_root(place->root, sizeof(place->root));
     place->name_space = name_space && name_space[0] != 0 ? name_space : "default";
 }
 
@@ -217,17 +212,16 @@ static void join(const struct view *view, struct view_region *region) {
     for (;
          end < view->hold_count && gps_id_equal(&view->holds[end].slot.region, &region->record.id);
          end++) {
-        if (view->holds[end].slot.via == GPS_VIA_CREATOR) {
-            region->creator_holds = true;
-            break;
-        }
-        if (end == first || by_owner(&view->holds[end].owner, &view->holds[end - 1].owner) != 0)
+        if (view->holds[end].slot.via == GPS_VIA_CREATOR)
+            region->creator_holds++;
+        else if (end == first ||
+                 by_owner(&view->holds[end].owner, &view->holds[end - 1].owner) != 0)
             region->user_count++;
     }
     region->owner_alive = process_alive(view, &region->record.owner);
     region->creator_alive = process_alive(view, gps_record_creator(&region->record));
     region->holds = view->holds + first;
-    region->hold_count = end - first;
+    region->hold_count = end - first - region->creator_holds;
 }
 
 bool view_read(struct view *view) {
@@ -272,8 +266,14 @@ bool view_is_vmm(const struct view_region *region) {
     return region->record.backing == GPS_BACKING_VMM;
 }
 
+bool view_merged(const struct view_region *region) {
+    return view_is_vmm(region) &&
+           memcmp(region->record.handle, GPS_BLOCK_MARK, sizeof(GPS_BLOCK_MARK) - 1) == 0;
+}
+
 bool view_exports(const struct gps_owner *owner, const struct view_region *region) {
-    return gps_owner_equal(gps_record_creator(&region->record), owner) && !view_hidden(region);
+    return gps_owner_equal(gps_record_creator(&region->record), owner) && !view_hidden(region) &&
+           !view_merged(region);
 }
 
 size_t view_find_id(struct view *view, const char *text) {

@@ -26,10 +26,11 @@ struct view_region {
     struct gps_region_record record;
     const struct view_hold *holds; /* those of one process are neighbours */
     size_t hold_count;
-    size_t user_count;  /* processes */
-    bool owner_alive;   /* the owner in the record: of a VMM region the keeper */
-    bool creator_alive; /* the process that allocated it: the owner, but for VMM regions */
-    bool creator_holds; /* of a VMM region, whose holds and users do not count the creator */
+    size_t user_count;    /* processes */
+    bool owner_alive;     /* the owner in the record: of a VMM region the keeper */
+    bool creator_alive;   /* the process that allocated it: the owner, but for VMM regions */
+    size_t creator_holds; /* of a VMM region: how many; they stand behind `holds`, whose users do
+                             not count the creator */
     bool found;
 };
 
@@ -95,7 +96,9 @@ bool view_dead(const struct view_region *region);
 bool view_hidden(const struct view_region *region);
 /* The keeper keeps it. */
 bool view_is_vmm(const struct view_region *region);
-/* The process exports it, and it is not hidden. */
+/* A merge rule made it: one block of memory that is equal in several processes. */
+bool view_merged(const struct view_region *region);
+/* The process exports it, it is not hidden, and no block. */
 bool view_exports(const struct gps_owner *owner, const struct view_region *region);
 
 /* Marks the regions whose id begins with the text, of 6 digits or more: fewer would often mean

@@ -19,8 +19,8 @@ enum { OPTION_JSON, OPTION_TIMEOUT };
 
 static void examine(struct doctor *doctor) {
     static void (*const checks[])(struct doctor *) = {
-        doctor_library, doctor_preload, doctor_driver,        doctor_platform, doctor_directory,
-        doctor_keeper,  doctor_limits,  doctor_configuration, doctor_command,
+        doctor_library,   doctor_preload, doctor_driver, doctor_platform,      doctor_container,
+        doctor_directory, doctor_keeper,  doctor_limits, doctor_configuration, doctor_command,
     };
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
         checks[i](doctor);

@@ -6,8 +6,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "directory/store.h"
 
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARN, DOCTOR_FAIL };
 
@@ -30,11 +33,16 @@ void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const cha
 void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+bool doctor_in_container(void);
+/* The nearest directory above the root, or the root itself, that exists. */
+void doctor_existing(const char *root, char path[GPS_STORE_PATH]);
+
 /* In the order of the report. */
 void doctor_library(struct doctor *doctor);
 void doctor_preload(struct doctor *doctor);
 void doctor_driver(struct doctor *doctor);
 void doctor_platform(struct doctor *doctor);
+void doctor_container(struct doctor *doctor);
 void doctor_directory(struct doctor *doctor);
 void doctor_keeper(struct doctor *doctor);
 void doctor_limits(struct doctor *doctor);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/printable.h"
+#include "directory/mistaken.h"
 #include "directory/orphans.h"
 #include "directory/view.h"
 #include "doctor.h"
@@ -33,8 +34,7 @@ static bool check_environment(struct doctor *doctor, const struct view_place *pl
     return true;
 }
 
-/* The nearest directory above the root, or the root itself, that exists. */
-static void find_existing(const char *root, char path[GPS_STORE_PATH]) {
+void doctor_existing(const char *root, char path[GPS_STORE_PATH]) {
     struct stat info;
     snprintf(path, GPS_STORE_PATH, "%s", root);
     while (path[1] != 0 && stat(path, &info) != 0) {
@@ -100,8 +100,9 @@ static bool check_one(struct doctor *doctor, const char *path) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s belongs to uid %u, you are %u", path,
                       info.st_uid, geteuid());
         diagnosis_remedy(doctor,
-                         "use one uid for all programs that share, or set GPUSHARE_DIR to a "
-                         "directory of yours");
+                         "use one uid for all programs that share (a container: --user %u), or set "
+                         "GPUSHARE_DIR to a directory of yours",
+                         info.st_uid);
     } else if ((info.st_mode & 0777) != 0700) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s is %s: its mode is %04o", path,
                       (info.st_mode & 077) != 0 ? "open to others" : "closed to its owner",
@@ -134,13 +135,24 @@ static void warn_of_odd(void *arg, const char *directory, const char *name) {
     diagnosis_remedy(doctor, "remove it: it can stand where a file of gpushare's belongs");
 }
 
+static void warn_of_mistakes(struct doctor *doctor, const struct gps_store *store) {
+    const size_t count = mistaken_count(store, NULL);
+    if (count == 0)
+        return;
+    diagnosis_add(doctor, DOCTOR_WARN, "mistakes",
+                  "%zu allocation%s not merged: a process that merged %s ended with error 700",
+                  count, count == 1 ? " is" : "s are", count == 1 ? "it" : "them");
+    diagnosis_remedy(doctor, "gpushare forget -n lists them; leave them out of the rule, or have "
+                             "them tried again with gpushare forget");
+}
+
 void doctor_directory(struct doctor *doctor) {
     struct view_place place;
     view_place_get(&place);
     if (!check_environment(doctor, &place))
         return;
     char above[GPS_STORE_PATH];
-    find_existing(place.root, above);
+    doctor_existing(place.root, above);
     if (!check_parent(doctor, &place, above))
         return;
     struct gps_store store;
@@ -155,7 +167,9 @@ void doctor_directory(struct doctor *doctor) {
     else
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place.root,
                       view_store_trouble(status));
-    if (status == 0)
+    if (status == 0) {
         gps_odd_each(&store, warn_of_odd, doctor);
+        warn_of_mistakes(doctor, &store);
+    }
     check_room(doctor, above);
 }

@@ -1,5 +1,5 @@
 /*
- * doctor_platform.c - checks containers, namespaces, WSL, MIG, MPS, limits and the configuration.
+ * doctor_platform.c - checks /proc, WSL, MIG, MPS, limits and the configuration.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,15 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "config/config.h"
 #include "doctor.h"
-#include "util/procfs.h"
-
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
-#define DOCKER_SHM          (64u << 20)
 
 static bool read_line(const char *path, char *line, int size) {
     FILE *file = fopen(path, "re");
@@ -30,22 +25,15 @@ static bool read_line(const char *path, char *line, int size) {
     return read;
 }
 
-static bool in_container(void) {
-    const uint64_t pid_ns = gps_procfs_pid_ns();
-    if (pid_ns != 0 && pid_ns != FIRST_PID_NAMESPACE)
-        return true;
-    return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
-}
-
 /* The driver opens /proc/<pid> and gives 304 when that is another process, or none. */
 static void check_proc(struct doctor *doctor) {
     char self[32] = "";
     ssize_t length = readlink("/proc/self", self, sizeof(self) - 1);
     if (length > 0 && strtol(self, NULL, 10) == getpid()) {
         diagnosis_add(doctor, DOCTOR_OK, "processes", "%s",
-                      in_container()
-                          ? "in a container, with a /proc of its own: memory handles work "
-                            "across containers, pids of others read PID@NAMESPACE"
+                      doctor_in_container()
+                          ? "in a container, with a /proc of its own; pids of others read "
+                            "PID@NAMESPACE"
                           : "on the host, not in a container");
         return;
     }
@@ -53,22 +41,6 @@ static void check_proc(struct doctor *doctor) {
                   "/proc %s: the driver then fails with 304 in cuInit",
                   length > 0 ? "belongs to another pid namespace" : "is not mounted");
     diagnosis_remedy(doctor, "mount -t proc proc /proc (unshare: add --mount-proc)");
-}
-
-/* Measured: across containers with a /dev/shm each, memory handles work; events give 205. */
-static void check_private_shm(struct doctor *doctor) {
-    struct statvfs shm;
-    if (!in_container() || statvfs("/dev/shm", &shm) != 0 ||
-        shm.f_blocks * shm.f_frsize != DOCKER_SHM)
-        return;
-    diagnosis_add(
-        doctor, DOCTOR_WARN, "container",
-        "/dev/shm has 64 MiB, what Docker gives each container for itself: programs in other "
-        "containers do not see its regions, and CUDA IPC events between them fail with 205");
-    diagnosis_remedy(doctor,
-                     "start the containers with --ipc=host (or one with --ipc=shareable and the "
-                     "others with --ipc=container:NAME); or, without events, mount one tmpfs "
-                     "volume in all and set GPUSHARE_DIR to it");
 }
 
 static void check_wsl(struct doctor *doctor) {
@@ -105,7 +77,6 @@ static void check_mps(struct doctor *doctor) {
 
 void doctor_platform(struct doctor *doctor) {
     check_proc(doctor);
-    check_private_shm(doctor);
     check_wsl(doctor);
     check_mig(doctor);
     check_mps(doctor);

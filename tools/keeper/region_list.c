@@ -172,7 +172,7 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_slot *slot = &proc->slots[i];
         struct keeper_region *region =
-            slot->via == GPS_VIA_EVENT ? NULL : region_list_find(census->list, &slot->region);
+            gps_slot_has_region(slot) ? region_list_find(census->list, &slot->region) : NULL;
         if (region)
             count_slot(&proc->header.owner, slot, region);
     }

@@ -173,7 +173,7 @@ static int run_command(struct audit *audit) {
     struct descendants descendants;
     struct member member;
     begin_membership(&member);
-    int status = descendants_run(command, &descendants);
+    int status = descendants_run(command, DESCENDANTS_ALL, &descendants);
     end_membership(&member);
     return status == 0 ? make_report(audit, &descendants) : launch_failed(command[0], -status);
 }

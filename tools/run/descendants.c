@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
+#include "own_pid.h"
 #include "util/clock.h"
 #include "util/procfs.h"
 
@@ -35,12 +36,17 @@ struct watch {
 
 /* --- signals --- */
 
-static void guard(struct watch *watch) {
+/* In place of the command, when nothing is to be done after its end. */
+static const int passed_on[] = {SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, 0};
+
+static void guard(struct watch *watch, enum descendants_patience patience) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
     sigemptyset(&watch->signals);
     sigaddset(&watch->signals, SIGCHLD);
     sigaddset(&watch->signals, SIGTERM);
     sigaddset(&watch->signals, SIGHUP);
+    for (const int *more = passed_on; patience == DESCENDANTS_NONE && *more; more++)
+        sigaddset(&watch->signals, *more);
     sigprocmask(SIG_BLOCK, &watch->signals, &watch->mask);
     sigaction(SIGINT, &ignore, &watch->interrupt);
     sigaction(SIGQUIT, &ignore, &watch->quit);
@@ -69,7 +75,7 @@ static int start(struct watch *watch, char **command) {
     int ends[2], error = 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -errno;
-    watch->command = fork();
+    watch->command = own_pid_needed() ? own_pid_fork() : fork();
     if (watch->command == 0)
         become(watch, command, ends[1]);
     if (watch->command < 0)
@@ -94,10 +100,17 @@ static bool reap(struct watch *watch) {
     return pid == 0;
 }
 
+/* A terminal has sent its signals to the command, too. */
+static bool is_passed_on(const siginfo_t *info) {
+    return info->si_signo == SIGTERM || info->si_signo == SIGHUP ||
+           (info->si_signo != SIGCHLD && info->si_code <= 0);
+}
+
 static void await_command(struct watch *watch) {
     while (reap(watch) && !watch->ended) {
-        int signal_number = sigwaitinfo(&watch->signals, NULL);
-        if (signal_number == SIGTERM || signal_number == SIGHUP)
+        siginfo_t info;
+        const int signal_number = sigwaitinfo(&watch->signals, &info);
+        if (signal_number > 0 && is_passed_on(&info))
             kill(watch->command, signal_number);
     }
 }
@@ -171,15 +184,17 @@ static size_t count_running(void) {
     return running;
 }
 
-int descendants_run(char **command, struct descendants *descendants) {
+int descendants_run(char **command, enum descendants_patience patience,
+                    struct descendants *descendants) {
     struct watch watch = {.ended = false};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    guard(&watch);
+    guard(&watch, patience);
     int status = start(&watch, command);
     if (status == 0) {
         await_command(&watch);
-        size_t running = await_others(&watch) ? 0 : count_running();
-        *descendants = (struct descendants){watch.status, running};
+        *descendants = (struct descendants){watch.status, 0};
+        if (patience == DESCENDANTS_ALL && !await_others(&watch))
+            descendants->running = count_running();
     }
     unguard(&watch);
     return status;

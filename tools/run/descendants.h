@@ -3,7 +3,8 @@
  *
  * This process becomes the reaper of its descendants, so none can leave it by a double fork. A
  * terminal sends SIGINT and SIGQUIT to the command as well, so they are ignored here; SIGTERM and
- * SIGHUP come to this process alone, and are passed on.
+ * SIGHUP come to this process alone, and are passed on; so are, with DESCENDANTS_NONE, SIGINT,
+ * SIGQUIT, SIGUSR1 and SIGUSR2 that a process sends.
  */
 #pragma once
 
@@ -14,6 +15,10 @@ struct descendants {
     size_t running; /* descendants that did not end in time */
 };
 
-/* Runs the command to its end, then gives its descendants 5 seconds to end. 0, or -errno when the
- * command could not be executed. */
-int descendants_run(char **command, struct descendants *descendants);
+enum descendants_patience { DESCENDANTS_NONE, DESCENDANTS_ALL };
+
+/* Runs the command to its end, then gives all its descendants, or none, 5 seconds to end. In a
+ * container the command gets a pid of its own (own_pid.h). 0, or -errno when the command could not
+ * be executed. */
+int descendants_run(char **command, enum descendants_patience patience,
+                    struct descendants *descendants);

@@ -1,8 +1,9 @@
 /*
  * run.c - `gpushare run`: runs a command with the library preloaded.
  *
- * The command replaces this process, so signals and exit status are its own. With
- * --list-allocations it is a child, and its allocations are listed after its end.
+ * The command replaces this process, so signals and exit status are its own. In a container it is a
+ * child, with a pid of its own. With --list-allocations it is a child, and its allocations are
+ * listed after its end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "cli/tool.h"
 #include "descendants.h"
 #include "launch.h"
+#include "own_pid.h"
 
 enum { OPTION_CONFIG, OPTION_MODE, OPTION_LIST, OPTION_OUTPUT, OPTION_JSON };
 
@@ -55,7 +57,7 @@ static int run_listed(const struct tool_args *args, const struct audit_logs *log
     if (!launch_prepare(args->values[OPTION_CONFIG], NULL, args->operands[0]))
         return TOOL_RUN_FAILED;
     struct descendants descendants;
-    int status = descendants_run(args->operands, &descendants);
+    int status = descendants_run(args->operands, DESCENDANTS_ALL, &descendants);
     return status == 0 ? list(args, logs, out, &descendants)
                        : launch_failed(args->operands[0], -status);
 }
@@ -78,10 +80,19 @@ static int run_with_list(const struct tool_args *args) {
     return status;
 }
 
+/* In a container: as a child, since a process cannot change its pid. */
+static int run_as_another(char **command) {
+    struct descendants descendants;
+    const int status = descendants_run(command, DESCENDANTS_NONE, &descendants);
+    return status == 0 ? descendants.status : launch_failed(command[0], -status);
+}
+
 static int run_plainly(const struct tool_args *args) {
     char **command = args->operands;
     if (!launch_prepare(args->values[OPTION_CONFIG], args->values[OPTION_MODE], command[0]))
         return TOOL_RUN_FAILED;
+    if (own_pid_needed())
+        return run_as_another(command);
     execvp(command[0], command);
     return launch_failed(command[0], errno);
 }
@@ -104,6 +115,8 @@ const struct tool_verb tool_verb_run = {
     .details =
         "Puts libgpushare.so first into LD_PRELOAD and becomes CMD; its exit status is CMD's own.\n"
         "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n"
+        "In a container (a pid namespace) CMD is a child and gets a pid that no other process has\n"
+        "which shares: the driver tells processes apart by their pids.\n"
         "The library is GPUSHARE_LIBRARY, or found beside this tool, or where it is installed.\n"
         "With --list-allocations nothing is shared or changed; when CMD has ended, the device\n"
         "memory that it and its children allocated is listed on stderr, with a rule for each.\n",

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -97,7 +98,8 @@ static void open_peer_denied_importer(void) {
     tell();
 }
 
-/* --- open-other-namespace: in a container with a /dev/shm of its own, an event is not found --- */
+/* --- event-other-container: in a container with a /dev/shm of its own, an event is not found ---
+ */
 
 static bool put(const char *path, const char *text) {
     const int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -125,7 +127,7 @@ static bool private_shm(void) {
            mount("none", "/dev/shm", "tmpfs", 0, "mode=1777") == 0;
 }
 
-static void open_other_namespace_exporter(void) {
+static void event_other_container_exporter(void) {
     cudaEvent_t event = NULL;
     cudaIpcEventHandle_t handle;
     MUST(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
@@ -135,7 +137,7 @@ static void open_other_namespace_exporter(void) {
     MUST(cudaEventDestroy(event));
 }
 
-static void open_other_namespace_importer(void) {
+static void event_other_container_importer(void) {
     cudaEvent_t event = NULL;
     cudaIpcEventHandle_t handle;
     if (!right() && !private_shm())
@@ -148,9 +150,61 @@ static void open_other_namespace_importer(void) {
     tell();
 }
 
+/* --- open-other-namespace: a process with the exporter's pid, in a container of its own --- */
+
+static void open_other_namespace_exporter(void) {
+    const pid_t pid = getpid();
+    void *p = allocate(0x41);
+    send_bytes(&pid, sizeof(pid));
+    send_export(p);
+    wait_for_peer();
+    MUST(cudaFree(p));
+}
+
+/* In a pid namespace of its own, with a /proc that shows it, so that the next process gets this
+ * pid. */
+static bool precede(pid_t pid) {
+    char text[16];
+    snprintf(text, sizeof(text), "%d", pid - 1);
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", "/proc", "proc", 0, NULL) == 0 &&
+           put("/proc/sys/kernel/ns_last_pid", text);
+}
+
+/* A new process goes on from here, with the given pid. */
+static void become(pid_t pid) {
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
+        skip("it takes a pid namespace, and this user may not have one");
+    for (int generation = 0; generation < 2; generation++) {
+        if (generation == 1 && !precede(pid))
+            skip("it takes a /proc of its own, and this user may not mount one");
+        const pid_t child = fork();
+        if (child != 0)
+            exit(child > 0 ? status_of(child) : 1);
+    }
+    if (getpid() != pid)
+        skip("another process has the pid");
+}
+
+static void open_other_namespace_importer(void) {
+    void *q = NULL;
+    pid_t pid;
+    take_bytes(&pid, sizeof(pid));
+    if (!right())
+        become(pid);
+    const cudaIpcMemHandle_t handle = take_handle();
+    CHECK(right() ? cudaSuccess : cudaErrorDeviceUninitialized,
+          cudaIpcOpenMemHandle(&q, handle, LAZY));
+    if (right())
+        CHECK(cudaSuccess, cudaIpcCloseMemHandle(q));
+    tell();
+}
+
 const struct scenario context_scenarios[] = {
     {"open-second-context", owner, open_second_context_importer, false},
     {"open-no-context", owner, open_no_context_importer, false},
     {"open-peer-denied", owner, open_peer_denied_importer, false},
+    {"event-other-container", event_other_container_exporter, event_other_container_importer,
+     false},
     {"open-other-namespace", open_other_namespace_exporter, open_other_namespace_importer, false},
     {0}};

@@ -1,8 +1,10 @@
 /*
- * rules.c - programs that a configuration joins, share.conf beside this file. They misuse nothing
+ * share.c - programs that a configuration joins, share.conf beside this file. They misuse nothing
  * of CUDA's; alone each of them works. What goes wrong is what the rules promise about them.
  */
 #include "misuse.h"
+
+#include <unistd.h>
 
 enum { MIB = 1 << 20 };
 
@@ -82,9 +84,46 @@ static void write_read_only_importer(void) {
     tell();
 }
 
+/* --- merge-written: a kernel writes into weights that were uploaded once and for all --- */
+
+static const char kernels[] =
+    ".version 7.0\n.target sm_75\n.address_size 64\n"
+    ".visible .entry test_write(.param .u64 to, .param .u64 words, "
+    ".param .u32 value) {\n"
+    ".reg .u64 %to;\n.reg .u32 %value;\n"
+    "ld.param.u64 %to, [to];\nld.param.u32 %value, [value];\n"
+    "cvta.to.global.u64 %to, %to;\nst.global.u32 [%to], %value;\nret;\n}\n";
+
+static void write_by_kernel(void *p) {
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr to = (CUdeviceptr)p;
+    unsigned long long words = 1;
+    unsigned value = 7;
+    void *values[] = {&to, &words, &value};
+    MUST(CU(cuModuleLoadData)(&module, kernels));
+    MUST(CU(cuModuleGetFunction)(&function, module, "test_write"));
+    MUST(CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, NULL, values, NULL));
+}
+
+static void merge_written(void) {
+    static char weights[16 * MIB];
+    void *p = NULL;
+    CHECK(cudaSuccess, cudaMalloc(&p, sizeof(weights)));
+    MUST(cudaMemcpy(p, weights, sizeof(weights), cudaMemcpyHostToDevice));
+    sleep(1);
+    if (right())
+        MUST(cudaMemset(p, 7, 4));
+    else
+        write_by_kernel(p);
+    (void)cudaDeviceSynchronize();
+    (void)cudaFree(p);
+}
+
 const struct scenario share_scenarios[] = {
     {"share-mismatch", first, share_mismatch_importer, false},
     {"share-timeout", share_timeout_exporter, share_timeout_importer, false},
     {"share-fallback", first, share_fallback_second, false},
     {"write-read-only", table, write_read_only_importer, false},
+    {"merge-written", merge_written, NULL, false},
     {0}};

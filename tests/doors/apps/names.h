@@ -4,17 +4,29 @@
 
 #include <stddef.h>
 
+#define ALWAYS_lookup(name)  #name,
+#define ALWAYS_context(name) #name,
+#define ALWAYS_memory(name)  #name,
+#define ALWAYS_ipc(name)     #name,
+#define ALWAYS_merge(name)
 static const char *const driver_names[] = {
-#define DRIVER(kind, name, parameters, arguments) #name,
+#define DRIVER(kind, name, parameters, arguments) ALWAYS_##kind(name)
 #include "hooks.def"
 };
 enum { DRIVER_NAMES = sizeof driver_names / sizeof *driver_names };
 
 /* Those that are hooked only where a rule asks for it. */
-__attribute__((unused)) static const char *const write_names[] = {
-#define WRITE(name, parameters, arguments, what) #name,
+#define RULED_lookup(name)
+#define RULED_context(name)
+#define RULED_memory(name)
+#define RULED_ipc(name)
+#define RULED_merge(name) #name,
+__attribute__((unused)) static const char *const ruled_names[] = {
+#define DRIVER(kind, name, parameters, arguments)  RULED_##kind(name)
+#define WRITE(name, parameters, arguments, what)   #name,
+#define GATED(name, parameters, arguments, stream) #name,
 #include "hooks.def"
 };
-enum { WRITE_NAMES = sizeof write_names / sizeof *write_names };
+enum { RULED_NAMES = sizeof ruled_names / sizeof *ruled_names };
 
 #endif

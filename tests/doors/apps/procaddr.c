@@ -78,8 +78,8 @@ int main(void) {
          *runtime = dlopen("libcudart.so.13", RTLD_NOW);
     for (size_t i = 0; i < DRIVER_NAMES; i++)
         print("dlsym", driver_names[i], 0, 0, 0, 0, dlsym(library, driver_names[i]));
-    for (size_t i = 0; i < WRITE_NAMES; i++)
-        print("dlsym", write_names[i], 0, 0, 0, 0, dlsym(library, write_names[i]));
+    for (size_t i = 0; i < RULED_NAMES; i++)
+        print("dlsym", ruled_names[i], 0, 0, 0, 0, dlsym(library, ruled_names[i]));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         print("dlsym", others[i], 0, 0, 0, 0, dlsym(library, others[i]));
     get1 = (__typeof__(get1))dlsym(library, "cuGetProcAddress");
@@ -88,8 +88,8 @@ int main(void) {
     for (int round = 0; round < 3; round++) { /* again, by what the last round found for itself */
         for (size_t i = 0; i < DRIVER_NAMES; i++)
             ask_all(driver_names[i]);
-        for (size_t i = 0; i < WRITE_NAMES; i++)
-            ask_all(write_names[i]);
+        for (size_t i = 0; i < RULED_NAMES; i++)
+            ask_all(ruled_names[i]);
         for (size_t i = 0; i < sizeof others / sizeof *others; i++)
             ask_all(others[i]);
         void *found = NULL;

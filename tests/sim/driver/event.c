@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     EVENT_MAGIC = 0x45767431,
@@ -34,7 +35,7 @@ struct CUevent_st {
 
 /* What a handle says; the rest of its 64 bytes is zero. */
 struct event_handle {
-    uint64_t client, one, slot, shm_device, shm_inode;
+    uint64_t client, one, slot, shm_device, shm_inode, pid;
 };
 
 _Static_assert(sizeof(struct event_handle) <= CU_IPC_HANDLE_SIZE, "fits");
@@ -309,8 +310,10 @@ CUresult event_export(CUevent event, CUipcEventHandle *handle) {
         return CUDA_ERROR_INVALID_VALUE;
     if (event->slot == NO_SLOT || event->imported)
         return CUDA_ERROR_INVALID_HANDLE;
-    struct event_handle content = {
-        .client = link_client(), .one = 1, .slot = (uint64_t)event->slot};
+    struct event_handle content = {.client = link_client(),
+                                   .one = 1,
+                                   .slot = (uint64_t)event->slot,
+                                   .pid = (uint64_t)getpid()};
     shm_identity(&content);
     memset(handle, 0, sizeof *handle);
     memcpy(handle->reserved, &content, sizeof content);
@@ -321,7 +324,8 @@ CUresult event_import(CUcontext context, const CUipcEventHandle *handle, CUevent
     struct event_handle content, here = {0};
     memcpy(&content, handle->reserved, sizeof content);
     shm_identity(&here);
-    if (content.client == link_client())
+    /* As with memory: an equal pid is taken for the own. */
+    if (content.client == link_client() || content.pid == (uint64_t)getpid())
         return CUDA_ERROR_INVALID_CONTEXT;
     if (content.shm_device != here.shm_device || content.shm_inode != here.shm_inode)
         return CUDA_ERROR_MAP_FAILED;

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "gate/streams.h"
 #include "process/driver_ops.h"
+#include "streams.h"
 #include "util/clock.h"
 
 #define ATTEMPT  (GPS_SECOND / 50)

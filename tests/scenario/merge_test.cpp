@@ -1,0 +1,462 @@
+// merge_test.cpp - role = merge: what is equal in several processes is one, what is written is a
+// process's own, and nobody can tell but by the memory in use.
+#include "scenario/merging.hpp"
+
+namespace {
+
+std::string bytes(uint64_t count) {
+    return std::to_string(count);
+}
+
+struct Merge : testing::TestWithParam<std::pair<const char *, const char *>> {};
+
+INSTANTIATE_TEST_SUITE_P(Rules, Merge,
+                         testing::Values(std::pair("puppet", "quiet = 0\n"),
+                                         std::pair("puppet", QUIET),
+                                         std::pair("puppet_static", "quiet = 0\n"),
+                                         std::pair("puppet_driver", QUIET),
+                                         std::pair("puppet", "quiet = 0\nverify = off\n"),
+                                         std::pair("puppet", "quiet = 200ms\ncontent = any\n")));
+
+TEST_P(Merge, EqualBlocksAreOne) {
+    constexpr uint64_t SIZE = 42 * MiB;
+    Replicas four(4, merging(GetParam().second), GetParam().first);
+    four.load("p", SIZE, 3);
+    EXPECT_TRUE(four.use(SIZE)) << four.in_use();
+    four.expect_all("p", SIZE, 3);
+    four[0].must("free p");
+    EXPECT_EQ(four.expect(four[1], "p", SIZE, 3), "same");
+    for (size_t i = 1; i < 4; i++)
+        four[i].must("free p");
+    EXPECT_TRUE(four.use(0)) << four.in_use();
+    EXPECT_EQ(four.world.findings().size(), 0u) << four.world.logs();
+    EXPECT_EQ(four.left(), "");
+}
+
+TEST_P(Merge, UnequalBlocksAreEachOnesOwn) {
+    constexpr uint64_t SIZE = 24 * MiB; // blocks of 16 and 8
+    Replicas two(2, merging(GetParam().second), GetParam().first);
+    two.load("p", SIZE, 3);
+    two[1].must("write p 17000000 00112233"); // in the second block
+    EXPECT_TRUE(two.use(16 * MiB + 2 * 8 * MiB)) << two.in_use();
+    EXPECT_EQ(two.expect(two[0], "p", SIZE, 3), "same");
+    EXPECT_EQ(two[1].must("read p 17000000 4"), "00112233");
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+TEST(MergeBlocks, OfOneProcessAreOneToo) {
+    Replicas one(1);
+    one[0].must("malloc p 8388608");
+    one[0].must("malloc q 8388608");
+    one[0].must(one.upload("p", 8 * MiB, 3));
+    one[0].must(one.upload("q", 8 * MiB, 3));
+    EXPECT_TRUE(one.use(8 * MiB)) << one.in_use();
+    one[0].must("write p 0 ffee");
+    EXPECT_EQ(one[0].must("read q 0 2"), one[0].must("read q 0 2"));
+    EXPECT_EQ(one.expect(one[0], "q", 8 * MiB, 3), "same");
+    one[0].must("free q");
+    EXPECT_EQ(one[0].must("read p 0 2"), "ffee");
+    one[0].must("free p");
+    EXPECT_TRUE(one.use(0)) << one.in_use();
+    EXPECT_EQ(one.left(), "");
+}
+
+// A tensor of it is never uploaded, there are gaps, and its end is odd.
+TEST(MergeBlocks, AHoleAndGapsAndAnOddEndKeepNothingElseApart) {
+    constexpr uint64_t SIZE = 100 * MiB + 1500003; // 32, 32, 32, 4, 2
+    for (const char *quiet : {"quiet = 0\n", QUIET}) {
+        Replicas two(2, merging(quiet));
+        two.each("malloc p " + bytes(SIZE));
+        for (int i = 0; i < 2; i++) {
+            for (uint64_t at = 0; at < SIZE; at += 3 * MiB) // none of 40 MiB to 48
+                if (at < 39 * MiB || at >= 48 * MiB)
+                    two[i].must("upload p " + bytes(at) + " " +
+                                bytes(std::min(3 * MiB - 300, SIZE - at)) + " 5 sync");
+            two[i].must("fill p " + std::to_string(i + 1) + " 4096 " + bytes(44 * MiB));
+        }
+        // The second block differs by what was filled; the last one is not full.
+        const uint64_t own = quiet == QUIET ? 0 : 2 * MiB;
+        EXPECT_TRUE(two.use(102 * MiB + 32 * MiB + own, 30000)) << quiet << two.in_use() / MiB;
+        EXPECT_EQ(two[0].must("read p 46137344 2"), "0101");
+        EXPECT_EQ(two[1].must("read p 46137344 2"), "0202");
+        EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+    }
+}
+
+// content = any: also what nobody uploaded.
+TEST(MergeBlocks, ThatKernelsOrFillsWroteAreOneWhereTheRuleSaysSo) {
+    for (const bool any : {false, true}) {
+        Replicas two(2, merging(any ? "quiet = 200ms\ncontent = any\n" : QUIET));
+        two.each("malloc p 8388608");
+        two.each("fill p 0x33 8388608");
+        if (any) {
+            EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
+        } else {
+            usleep(3000000);
+            EXPECT_TRUE(two.use(16 * MiB));
+        }
+        EXPECT_EQ(two[1].must("read p 8388600 4"), "33333333");
+    }
+}
+
+TEST(MergeBlocks, OfAllocationsOfOtherSizesAndOrdersAreOne) {
+    Replicas two(2);
+    two[0].must("malloc a 33554432");
+    two[0].must("malloc b 8388608");
+    two[1].must("malloc b 8388608");
+    two[1].must("malloc a 33554432");
+    two[0].must(two.upload("a", 32 * MiB, 1));
+    two[0].must(two.upload("b", 8 * MiB, 2));
+    two[1].must(two.upload("b", 8 * MiB, 2));
+    two[1].must(two.upload("a", 32 * MiB, 1));
+    EXPECT_TRUE(two.use(40 * MiB)) << two.in_use();
+    two.expect_all("a", 32 * MiB, 1);
+    two.expect_all("b", 8 * MiB, 2);
+}
+
+TEST(MergeBlocks, SmallAllocationsAreTheDrivers) {
+    World world;
+    world.config(rule("weights", "producer", "merge"));
+    Puppet a(world, producer());
+    a.must("malloc p 500000");
+    EXPECT_EQ(a.must("attribute p 10"), "1") << "legacy memory, which has a handle";
+    a.must("get p");
+    a.must("free p");
+}
+
+/* --- keep --- */
+
+TEST(MergeKeep, UsersEndsWithTheLastOne) {
+    Replicas two(2, merging("quiet = 0\nkeep = users\n"));
+    two.load("p", 8 * MiB, 3);
+    EXPECT_TRUE(two.use(8 * MiB));
+    two[0].kill();
+    EXPECT_EQ(two.expect(two[1], "p", 8 * MiB, 3), "same");
+    Puppet &late = two.start();
+    late.must("malloc p 8388608");
+    late.must(two.upload("p", 8 * MiB, 3));
+    EXPECT_EQ(two.expect(late, "p", 8 * MiB, 3), "same");
+    two[1].kill();
+    EXPECT_EQ(two.expect(late, "p", 8 * MiB, 3), "same");
+    EXPECT_EQ(two.left(), "");
+}
+
+TEST(MergeKeep, ForeverIsThereForTheNext) {
+    Replicas one(1, merging("quiet = 0\nkeep = forever\n"));
+    one.load("p", 8 * MiB, 3);
+    EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }));
+    EXPECT_EQ(one[0].quit("return"), 0);
+    usleep(700000);
+    EXPECT_EQ(one.world.entries("regions"), 1u);
+    Puppet &next = one.start();
+    next.must("malloc p 8388608");
+    next.must(one.upload("p", 8 * MiB, 3));
+    EXPECT_EQ(one.expect(next, "p", 8 * MiB, 3), "same");
+    EXPECT_EQ(one.world.entries("regions"), 1u);
+    EXPECT_EQ(next.quit("return"), 0);
+}
+
+TEST(MergeKeep, ATimeIsHowLongItStaysWithoutUsers) {
+    Replicas one(1, merging("quiet = 0\nkeep = 2s\n"));
+    one.load("p", 8 * MiB, 3);
+    EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }));
+    EXPECT_EQ(one[0].quit("return"), 0);
+    usleep(700000);
+    EXPECT_EQ(one.world.entries("regions"), 1u);
+    EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 0; }, soon(4000)));
+}
+
+/* --- what the host writes --- */
+
+struct MergeWrite : testing::TestWithParam<const char *> {};
+
+// Eight bytes at 3 MiB become 77: in a block of 16 MiB, and no other.
+INSTANTIATE_TEST_SUITE_P(By, MergeWrite,
+                         testing::Values("write p 3145728 7777777777777777",
+                                         "fill p 0x77 8 3145728", "sfill - p 0x77 8 3145728",
+                                         "sfill s p 0x77 8 3145728", "copy p 3145728 other 0 8",
+                                         "rows s p 3145728 4096 8 3 0x77",
+                                         "rows - p 3145728 8 8 1 0x77"));
+
+TEST_P(MergeWrite, IsTheWritersOwnAndNobodyElses) {
+    constexpr uint64_t SIZE = 48 * MiB;
+    Replicas three(3);
+    three.load("p", SIZE, 3);
+    EXPECT_TRUE(three.use(SIZE));
+    Puppet &writer = three[1];
+    writer.must("stream s");
+    writer.must("malloc other 4096");
+    writer.must("fill other 0x77 4096");
+    writer.must("sync");
+    const uint64_t before = three.in_use();
+    writer.must(GetParam());
+    writer.must("sync");
+    writer.must("ssync s");
+    EXPECT_EQ(writer.must("read p 3145728 8"), hex_bytes("77", 8));
+    EXPECT_EQ(three.expect(three[0], "p", SIZE, 3), "same");
+    EXPECT_EQ(three.expect(three[2], "p", SIZE, 3), "same");
+    EXPECT_EQ(writer.must("expect p 0 3145728 3"), "same");
+    EXPECT_EQ(writer.must("expect p 3160000 13617216 3"), "same") << "the rest of it was kept";
+    EXPECT_TRUE(on_gpu() || three.in_use() == before + 32 * MiB) << "one block";
+    writer.must(three.upload("p", SIZE, 3));
+    EXPECT_TRUE(three.use(SIZE)) << "and it is equal again";
+    EXPECT_EQ(three.world.findings().size(), 0u) << three.world.logs();
+}
+
+struct MergeUpload : testing::TestWithParam<const char *> {};
+INSTANTIATE_TEST_SUITE_P(By, MergeUpload,
+                         testing::Values("sync", "default", "async", "pinned", "ptds", "ptsz",
+                                         "beside"));
+
+TEST_P(MergeUpload, IsEqualHoweverItComes) {
+    constexpr uint64_t SIZE = 10 * MiB;
+    Replicas two(2);
+    two.each("malloc p " + bytes(SIZE));
+    two.each(two.upload("p", SIZE, 3, GetParam()));
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    two.expect_all("p", SIZE, 3);
+    two[1].must(two.upload("p", SIZE, 4, GetParam()));
+    EXPECT_EQ(two.expect(two[0], "p", SIZE, 3), "same");
+    EXPECT_EQ(two.expect(two[1], "p", SIZE, 4), "same");
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+// Copies of what is there are not made: the block has no memory of its own at any time.
+TEST(MergeLoad, NeverHoldsASecondCopyOfWhatIsThere) {
+    SIM_ONLY("it looks at the memory in use");
+    constexpr uint64_t SIZE = 32 * MiB;
+    Replicas two(2);
+    two[0].must("malloc p " + bytes(SIZE));
+    EXPECT_EQ(two.in_use(), 0u) << "no memory before it is written";
+    two[0].must(two.upload("p", SIZE, 3));
+    EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 1; }));
+    two[1].must("malloc p " + bytes(SIZE));
+    two[1].must(two.upload("p", SIZE, 3));
+    EXPECT_EQ(two.in_use(), SIZE);
+    two.expect_all("p", SIZE, 3);
+    two[1].must(two.upload("p", SIZE, 3));
+    EXPECT_EQ(two.in_use(), SIZE) << "nor when it is uploaded again";
+}
+
+// Its address is nothing to the driver as yet, and no host memory for that.
+TEST(MergeLoad, FromABlockWithoutMemoryIsACopyOnTheDevice) {
+    for (const char *how : {"", " default"}) {
+        Replicas one(1);
+        one.each("malloc p 8388608");
+        one.each("malloc q 8388608");
+        one.each("copy q 0 p 0 8388608" + std::string(how));
+        one.each("fill p 0x12 8388608");
+        one.each("copy q 0 p 0 8388608" + std::string(how));
+        EXPECT_EQ(one[0].must("read q 8388604 4"), "12121212");
+    }
+}
+
+TEST(MergeLoad, InPiecesOfAnySizeOverlapping) {
+    constexpr uint64_t SIZE = 20 * MiB;
+    Replicas two(2);
+    two.each("malloc p " + bytes(SIZE));
+    for (int i = 0; i < 2; i++) {
+        for (uint64_t at = 0; at < SIZE; at += 2700001)
+            two[i].must("upload p " + bytes(at) + " " +
+                        bytes(std::min<uint64_t>(3000000, SIZE - at)) + " 9 " +
+                        (at % 2 ? "async" : "sync"));
+    }
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    two.expect_all("p", SIZE, 9);
+}
+
+TEST(MergeLoad, ManyThreadsMayLoad) {
+    constexpr uint64_t SIZE = 24 * MiB;
+    for (const char *quiet : {"quiet = 0\n", QUIET}) {
+        Replicas two(2, merging(quiet));
+        two.each("malloc p " + bytes(SIZE));
+        for (int i = 0; i < 2; i++)
+            two[i].send("halves p " + bytes(SIZE) + " 8");
+        for (int i = 0; i < 2; i++)
+            EXPECT_EQ(two[i].receive(30000).code, 0);
+        EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+        two.expect_all("p", SIZE, 8);
+    }
+}
+
+/* --- what it looks like --- */
+
+TEST(MergeMemory, IsAnAllocationToTheProgram) {
+    constexpr uint64_t SIZE = 44 * MiB - 1000; // blocks of 32, 8, 4
+    for (const char *quiet : {"quiet = 0\n", QUIET}) {
+        World world;
+        world.config(rule("weights", "producer", "merge", quiet));
+        Puppet a(world, producer()), b(world, bare());
+        for (Puppet *puppet : {&a, &b}) {
+            puppet->must("malloc p " + bytes(SIZE));
+            puppet->must("malloc q 4194304");
+        }
+        const Reply range = a("range p"), expected = b("range p");
+        EXPECT_EQ(range[0], a.must("value p"));
+        EXPECT_EQ(range[1], expected[1]);
+        EXPECT_EQ(a.must("attribute p+40000000 11"), range[0]) << "RANGE_START_ADDR";
+        EXPECT_EQ(a.must("attribute p+40000000 12"), b.must("attribute p+40000000 12"));
+        EXPECT_EQ(a.must("attribute p 2"), b.must("attribute p 2")) << "MEMORY_TYPE";
+        EXPECT_EQ(a.must("attribute p+43000000 9"), b.must("attribute p+43000000 9")) << "ORDINAL";
+        EXPECT_EQ(a.must("attribute p 10"), "0") << "IS_LEGACY_CUDA_IPC_CAPABLE";
+        EXPECT_EQ(a.code("freeat 0x10"), b.code("freeat 0x10"));
+        EXPECT_EQ(a.code("free q"), 0);
+        EXPECT_EQ(a.code("free q"), b.code("free q") + 1);
+        a.must("fill p 0x44 " + bytes(SIZE)); // over all blocks
+        EXPECT_EQ(a.must("read p " + bytes(32 * MiB - 2) + " 4"), "44444444");
+        a.must("free p");
+        EXPECT_NE(a.code("read p 0 4"), 0);
+    }
+}
+
+TEST(MergeMemory, MayBePitchedOrOfAPool) {
+    Replicas two(2, merging(QUIET));
+    two.each("pitch p 6000 1365");
+    two.each("pool q 8388608");
+    two.each(two.upload("p", 8386560, 3)); // 1365 rows of 6 KiB
+    two.each(two.upload("q", 8 * MiB, 4));
+    EXPECT_TRUE(two.use(16 * MiB)) << two.in_use();
+    two[0].must("unpool q");
+    two.expect_all("p", 8386560, 3);
+    EXPECT_EQ(two.expect(two[1], "q", 8 * MiB, 4), "same");
+    two[1].must("unpool q");
+    two.each("free p");
+    EXPECT_TRUE(two.use(0)) << two.in_use();
+}
+
+TEST(MergeMemory, HasNoHandleAndAReportSaysWhatToDo) {
+    Replicas one(1);
+    one.load("p", 8 * MiB, 3);
+    EXPECT_EQ(one[0].code("get p"), 1);
+    EXPECT_EQ(one[0].code("get p 5000000"), 1);
+    const auto findings = one.world.findings("export-not-capable");
+    ASSERT_GE(findings.size(), 1u) << one.world.logs();
+    EXPECT_NE(findings[0].detail.find("role = merge"), std::string::npos) << findings[0].detail;
+    EXPECT_NE(findings[0].detail.find("rule of its own"), std::string::npos) << findings[0].detail;
+    EXPECT_EQ(one.expect(one[0], "p", 8 * MiB, 3), "same");
+}
+
+TEST(MergeMemory, ThatRunsOutIsAnAnswer) {
+    SIM_ONLY("it fills the card");
+    Replicas two(0, merging());
+    two.world.environment["GPUSHARE_SIM_MEMORY"] = "256MiB";
+    two.world.environment["GPUSHARE_SIM_ROOT"] += "-small";
+    World &world = two.world;
+    How how;
+    how.as = "replica";
+    Puppet a(world, how);
+    a.must("info");
+    EXPECT_EQ(a.code("malloc p 1073741824"), 2);
+    a.must("malloc p 134217728");
+    EXPECT_EQ(a.code("malloc q 167772160"), 2) << "though nothing has memory yet";
+    a.must(Replicas::upload("p", 128 * MiB, 1));
+    EXPECT_EQ(a.code("malloc q 167772160"), 2);
+    a.must("malloc q 67108864");
+    Puppet hog(world, bare());
+    hog.must("malloc all 100663296"); // promised to another
+    EXPECT_EQ(a.code(Replicas::upload("q", 64 * MiB, 2)), 2);
+    hog.must("free all");
+    EXPECT_EQ(a.code(Replicas::upload("q", 64 * MiB, 2)), 0);
+    EXPECT_EQ(Replicas::expect(a, "p", 128 * MiB, 1), "same");
+    EXPECT_EQ(Replicas::expect(a, "q", 64 * MiB, 2), "same");
+    hog.must("malloc rest 50331648");
+    EXPECT_EQ(a.code("write p 0 01"), 2) << "there is no memory for a block of its own";
+    hog.must("free rest");
+    a.must("write p 0 01");
+    EXPECT_EQ(a.must("read p 0 2").substr(0, 2), "01");
+}
+
+/* --- contexts, cards, processes --- */
+
+TEST(MergeContext, ItsMemoryEndsWithIt) {
+    for (const char *end : {"reset", "ctxdestroy other"}) {
+        Replicas two(2);
+        const bool reset = std::string(end) == "reset";
+        if (!reset)
+            two[0].must("ctxcreate other");
+        two[0].must("cumalloc little 4096");
+        two.before = two.world.used();
+        two.load("p", 8 * MiB, 3);
+        EXPECT_TRUE(two.use(8 * MiB));
+        two[0].must(end);
+        EXPECT_NE(two[0].code("read p 0 4"), 0);
+        EXPECT_EQ(two.expect(two[1], "p", 8 * MiB, 3), "same");
+        two[0].must("malloc q 8388608");
+        two[0].must(two.upload("q", 8 * MiB, 3));
+        EXPECT_EQ(two.expect(two[0], "q", 8 * MiB, 3), "same");
+        EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+    }
+}
+
+TEST(MergeContext, SeveralOfOneProcess) {
+    Replicas one(1);
+    one[0].must("malloc p 8388608");
+    one[0].must(one.upload("p", 8 * MiB, 3));
+    one[0].must("ctxcreate other");
+    one[0].must("cumalloc q 8388608");
+    one[0].must(one.upload("q", 8 * MiB, 3));
+    EXPECT_TRUE(one.use(8 * MiB)) << one.in_use();
+    EXPECT_EQ(one.expect(one[0], "q", 8 * MiB, 3), "same");
+    one[0].must("write q 5 01");
+    one[0].must("ctxpop");
+    EXPECT_EQ(one.expect(one[0], "p", 8 * MiB, 3), "same");
+}
+
+TEST(MergeContext, CardsHaveBlocksOfTheirOwnAndPeersReachThem) {
+    TWO_CARDS();
+    Replicas two(0);
+    two.world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    two.world.environment["GPUSHARE_SIM_ROOT"] += "-two";
+    How how;
+    how.as = "replica";
+    Puppet a(two.world, how), b(two.world, how);
+    a.must("malloc p 8388608");
+    a.must(Replicas::upload("p", 8 * MiB, 3));
+    b.must("device 1");
+    b.must("malloc p 8388608");
+    b.must(Replicas::upload("p", 8 * MiB, 3));
+    EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 2; })) << "one a card";
+    a.must("device 1");
+    a.must("peer 0");
+    EXPECT_EQ(Replicas::expect(a, "p", 8 * MiB, 3), "same");
+    a.must("device 0");
+    a.must("malloc later 8388608");
+    a.must(Replicas::upload("later", 8 * MiB, 4));
+    a.must("device 1");
+    EXPECT_EQ(Replicas::expect(a, "later", 8 * MiB, 4), "same");
+    a.must("write p 100 0102"); // from the peer: its own again
+    a.must("sync");
+    EXPECT_EQ(a.must("read p 100 2"), "0102");
+    EXPECT_EQ(Replicas::expect(b, "p", 8 * MiB, 3), "same");
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+TEST(MergeFork, AChildHasNoneAndTheParentAll) {
+    Replicas two(2);
+    two.load("p", 8 * MiB, 3);
+    EXPECT_TRUE(two.use(8 * MiB));
+    two[0].must("fork malloc x 4194304;exit 0");
+    two[0].must("fork _exit 0");
+    EXPECT_TRUE(two.use(8 * MiB));
+    two.expect_all("p", 8 * MiB, 3);
+    two[0].must("write p 0 0a0b");
+    EXPECT_EQ(two.expect(two[1], "p", 8 * MiB, 3), "same");
+    two.each("free p");
+    EXPECT_TRUE(two.use(0)) << two.in_use();
+    EXPECT_EQ(two.left(), "");
+}
+
+TEST(MergeFree, BesideMergingIsAFree) {
+    Replicas two(2, merging(QUIET));
+    for (int round = 0; round < 12; round++) {
+        const std::string name = "p" + std::to_string(round);
+        two.load(name, 8 * MiB, round);
+        usleep(static_cast<useconds_t>(round * 70000));
+        two.each("free " + name);
+    }
+    EXPECT_TRUE(two.use(0)) << two.in_use();
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+    EXPECT_EQ(two.left(), "");
+}
+
+} // namespace

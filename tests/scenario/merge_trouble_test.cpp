@@ -1,0 +1,148 @@
+// merge_trouble_test.cpp - replicas and keepers that die or stop: no wrong byte, nothing left, and
+// nobody waits.
+#include "scenario/merging.hpp"
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+namespace {
+
+constexpr uint64_t SIZE = 10 * MiB;
+
+std::string contents(const std::filesystem::path &path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Of this world; -1: there is none.
+pid_t keeper_of(const World &world) {
+    const std::string mark = "GPUSHARE_DIR=" + world.environment.at("GPUSHARE_DIR");
+    for (const auto &process : std::filesystem::directory_iterator("/proc")) {
+        const pid_t pid = atoi(process.path().filename().c_str());
+        if (pid > 0 &&
+            contents(process.path() / "cmdline").find(std::string("\0keeper", 7)) !=
+                std::string::npos &&
+            contents(process.path() / "environ").find(mark + '\0') != std::string::npos)
+            return pid;
+    }
+    return -1;
+}
+
+TEST(MergeKeeper, IsReplacedAndGetsTheBlocksAgain) {
+    Replicas two(2);
+    two.load("p", SIZE, 3); // blocks of 8 and 2 MiB
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    const pid_t first = keeper_of(two.world);
+    ASSERT_GT(first, 0);
+    ASSERT_EQ(::kill(first, SIGKILL), 0);
+    two.expect_all("p", SIZE, 3);
+    Puppet &late = two.start();
+    late.must("malloc p 10485760");
+    late.must(two.upload("p", SIZE, 3));
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    EXPECT_NE(keeper_of(two.world), first);
+    two[0].kill(); // who created them: the next keeper gets them of those that have them open
+    ASSERT_EQ(::kill(keeper_of(two.world), SIGKILL), 0);
+    Puppet &last = two.start();
+    last.must("malloc p 10485760");
+    last.must(two.upload("p", SIZE, 3));
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    for (Puppet *puppet : {&two[1], &late, &last})
+        EXPECT_EQ(two.expect(*puppet, "p", SIZE, 3), "same");
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+    EXPECT_EQ(two.left(), "");
+}
+
+// Merging is off until it answers; everything else goes on, in memory of one's own.
+TEST(MergeKeeper, ThatIsStoppedCostsAMomentOnce) {
+    Replicas two(2);
+    two.load("p", SIZE, 3);
+    EXPECT_TRUE(two.use(SIZE));
+    const pid_t keeper = keeper_of(two.world);
+    ASSERT_EQ(::kill(keeper, SIGSTOP), 0);
+    Puppet &late = two.start();
+    late.must("malloc q 10485760");
+    two[0].must("malloc q 10485760");
+    for (Puppet *puppet : {&late, &two[0]}) {
+        int64_t start = now_ms();
+        puppet->must(two.upload("q", SIZE, 4));
+        EXPECT_LT(now_ms() - start, 200 + soon(400));
+        for (int i = 0; i < 20; i++)
+            puppet->must("upload q 0 2097152 4 sync");
+        puppet->must("write q 0 " + hex_bytes("ab", 4));
+        EXPECT_EQ(puppet->must("read q 0 4"), "abababab");
+        EXPECT_LT(now_ms() - start, 200 + soon(1500));
+    }
+    two[0].must("write p 0 " + hex_bytes("cd", 4)); // what is merged becomes its own
+    EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+    two[1].must("free p");
+    const int64_t start = now_ms();
+    EXPECT_EQ(late.quit("return"), 0);
+    EXPECT_LT(now_ms() - start, soon(1500));
+    ASSERT_EQ(::kill(keeper, SIGCONT), 0);
+    two[1].must("malloc r 8388608");
+    two[1].must(two.upload("r", 8 * MiB, 9));
+    EXPECT_TRUE(eventually( // once it answers again
+        [&] {
+            for (const std::string &name : two.world.files("names"))
+                if (name.find(".8.") != std::string::npos)
+                    return true;
+            return false;
+        },
+        soon(8000)));
+}
+
+// They load, write, read, start and end, one or the other of them and the keeper killed at any
+// moment.
+TEST(MergeTrouble, AnybodyMayDieAtAnyMoment) {
+    std::mt19937 dice(20261122);
+    const auto roll = [&](unsigned sides) { return static_cast<unsigned>(dice() % sides); };
+    Replicas all(0, merging("quiet = 0\n"));
+    std::vector<int> seed; // of each one's bytes; 0: not loaded yet
+    for (int round = 0; round < 150; round++) {
+        if (all.all.size() < 4) {
+            all.start().must("malloc p 10485760");
+            seed.push_back(0);
+        }
+        const size_t i = roll(static_cast<unsigned>(all.all.size()));
+        Puppet &one = all[i];
+        const unsigned kind = roll(10);
+        if (kind < 5) {
+            seed[i] = roll(4) ? 1 : 2 + static_cast<int>(roll(3));
+            one.must(all.upload("p", SIZE, seed[i]));
+        } else if (kind < 7 && seed[i]) {
+            EXPECT_EQ(all.expect(one, "p", SIZE, seed[i]), "same") << round;
+        } else if (kind == 7 && seed[i]) {
+            one.must("write p 1234567 00");
+            one.must("upload p 1234560 16 " + std::to_string(seed[i]) + " sync");
+        } else if (kind == 8) {
+            one.send(all.upload("p", SIZE, 1));
+            usleep(roll(60000));
+            one.kill();
+            all.all.erase(all.all.begin() + static_cast<long>(i));
+            seed.erase(seed.begin() + static_cast<long>(i));
+        } else if (kind == 9) {
+            const pid_t keeper = keeper_of(all.world);
+            if (keeper > 0)
+                ::kill(keeper, SIGKILL);
+        }
+        for (size_t j = 0; j < all.all.size(); j++)
+            if (seed[j] && roll(4) == 0) {
+                EXPECT_EQ(all.expect(all[j], "p", SIZE, seed[j]), "same") << round;
+            }
+    }
+    for (size_t j = 0; j < all.all.size(); j++) {
+        if (seed[j]) {
+            EXPECT_EQ(all.expect(all[j], "p", SIZE, seed[j]), "same");
+        }
+        all[j].must("free p");
+    }
+    EXPECT_EQ(all.world.findings().size(), 0u) << all.world.logs();
+    EXPECT_EQ(all.left(), "");
+    EXPECT_TRUE(on_gpu() || all.world.used() == 0) << all.world.used();
+}
+
+} // namespace

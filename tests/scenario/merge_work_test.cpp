@@ -1,0 +1,250 @@
+// merge_work_test.cpp - kernels, captures and graphs beside merging: none is hurt by a swap, and
+// one that writes what is merged ends its process, once.
+#include "scenario/merging.hpp"
+
+namespace {
+
+constexpr uint64_t SIZE = 16 * MiB;
+
+// Replicas that have loaded `p`, with what a kernel needs.
+struct Working : Replicas {
+    explicit Working(int count, const std::string &config = merging()) : Replicas(count, config) {
+        each(kernels());
+        each("fill small 0 4096");
+        load("p", SIZE, 3);
+    }
+    // By a kernel; the sum of all words.
+    static std::string sum(Puppet &puppet, const std::string &stream = "-") {
+        puppet.must("fill small 0 4");
+        puppet.must("sync");
+        puppet.must("launch " + stream + " test_read p " + std::to_string(SIZE / 4) + " small");
+        puppet.must("sync");
+        return puppet.must("read small 0 4");
+    }
+    static int write(Puppet &puppet) { // the code with which a wait for it ends
+        puppet.must("launch - test_write p 1024 7");
+        return puppet.code("sync");
+    }
+};
+
+TEST(MergeKernel, ReadsWhatIsMerged) {
+    Working two(2);
+    EXPECT_TRUE(two.use(SIZE));
+    const std::string sum = two.sum(two[0]);
+    EXPECT_EQ(two.sum(two[1]), sum);
+    two[0].must("write p 4096 ffffffff");
+    EXPECT_EQ(two.sum(two[1]), sum);
+    EXPECT_NE(two.sum(two[0]), sum);
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+TEST(MergeKernel, FindsMemoryInBlocksThatNothingHasTouched) {
+    Replicas one(1);
+    one.each(kernels());
+    one.each("malloc p 16777216");
+    one.each("launch - test_write p 4194304 7");
+    one.each("sync");
+    EXPECT_EQ(one[0].must("read p 16777212 4"), "07000000");
+}
+
+/* --- memory of mistakes --- */
+
+TEST(MergeMistake, EndsOneProcessOnce) {
+    Working three(3);
+    EXPECT_TRUE(three.use(SIZE));
+    EXPECT_EQ(three.write(three[0]), 700);
+    EXPECT_NE(three[0].code("read p 0 4"), 0) << "its context is lost";
+    EXPECT_EQ(three.expect(three[1], "p", SIZE, 3), "same");
+    EXPECT_EQ(three.expect(three[2], "p", SIZE, 3), "same");
+    const auto findings = three.world.findings();
+    ASSERT_EQ(findings.size(), 1u) << three.world.logs();
+    EXPECT_EQ(findings[0].id, "merge-written");
+    EXPECT_EQ(findings[0].pid, static_cast<uint32_t>(three[0].pid));
+    EXPECT_NE(findings[0].detail.find("16 MiB (index 0 of [region weights]"), std::string::npos)
+        << findings[0].detail;
+    three[0].kill();
+
+    Puppet &next = three.start();
+    next.must(kernels());
+    next.must("malloc p 16777216");
+    next.must(three.upload("p", SIZE, 3));
+    next.must("sync");
+    usleep(1500000);
+    EXPECT_EQ(three.write(next), 0) << "its own from now on";
+    EXPECT_EQ(next.must("read p 0 4"), "07000000");
+    EXPECT_EQ(three.expect(three[1], "p", SIZE, 3), "same");
+    EXPECT_EQ(three.world.findings().size(), 1u) << three.world.logs();
+    next.must("malloc other 8388608"); // of another size
+    next.must(three.upload("other", 8 * MiB, 4));
+    EXPECT_TRUE(eventually([&] { return three.world.entries("regions") == 2; }));
+}
+
+TEST(MergeMistake, IsForgottenWhenTheRuleChanges) {
+    Working one(1);
+    EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }));
+    EXPECT_EQ(one.write(one[0]), 700);
+    one[0].kill();
+    for (const bool changed : {false, true}) {
+        one.world.config(merging(changed ? "quiet = 0\nkeep = users\n" : "\n\nquiet = 0\n"));
+        Puppet &next = one.start();
+        next.must(kernels());
+        next.must("malloc p 16777216");
+        next.must(one.upload("p", SIZE, 3));
+        usleep(1500000);
+        EXPECT_EQ(one.write(next), changed ? 700 : 0) << "where a rule stands is no part of it";
+        next.kill();
+    }
+}
+
+TEST(MergeMistake, ShowsInWhateverCallComesFirst) {
+    for (const char *call : {"ssync s", "evsync e", "read small 0 4", "squery s", "evquery e"}) {
+        Working one(1);
+        one[0].must("stream s");
+        one[0].must("evcreate e 2");
+        EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }));
+        one[0].must("launch s test_write p 1024 7");
+        one[0].code("evrecord e");
+        EXPECT_TRUE(eventually([&] { return one[0].code(call) == 700; })) << call;
+        EXPECT_TRUE(eventually([&] { return one.world.count("merge-written") == 1; })) << call;
+    }
+}
+
+/* --- captures and graphs --- */
+
+TEST(MergeGraph, CapturedBeforeAMergeRunsAfterIt) {
+    Replicas two(2, merging(QUIET));
+    two.each(kernels());
+    two.each("stream s");
+    two.each("fill small 0 4096");
+    two.each("malloc p 16777216");
+    two.each(two.upload("p", SIZE, 3));
+    two.each("capture s");
+    two.each("launch s test_read p 4194304 small");
+    two.each("captured s g");
+    two.each("graph s g");
+    two.each("ssync s");
+    const std::string sum = two[0].must("read small 0 4");
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    two.each("fill small 0 4");
+    two.each("graph s g");
+    two.each("ssync s");
+    EXPECT_EQ(two[0].must("read small 0 4"), sum);
+    EXPECT_EQ(two[1].must("read small 0 4"), sum);
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+// It writes whenever it is launched, which no hook sees as a copy.
+TEST(MergeGraph, ThatFillsABlockKeepsItPrivate) {
+    for (const bool merged_before : {false, true}) {
+        Replicas two(2, merging(QUIET));
+        two.each("stream s");
+        two.each("malloc p 16777216");
+        two.each(two.upload("p", SIZE, 3));
+        EXPECT_TRUE(!merged_before || two.use(SIZE)) << two.in_use();
+        two[0].must("capture s");
+        two[0].must("sfill s p 0x55 16777216 0");
+        two[0].must("captured s g");
+        usleep(3000000);
+        two[0].must("graph s g");
+        two[0].must("ssync s");
+        EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
+        two[0].must(two.upload("p", SIZE, 3));
+        usleep(3000000);
+        two[0].must("graph s g");
+        two[0].must("ssync s");
+        EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
+        EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+        EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+    }
+}
+
+// Nothing is swapped, no stream is asked, and the capture ends well.
+TEST(MergeCapture, HoldsMergingUp) {
+    Replicas two(2, merging(QUIET));
+    two.each("stream s");
+    two[0].must("capture s");
+    two[0].send("sleep 1"); // it takes commands one by one
+    EXPECT_EQ(two[0].receive().code, 0);
+    two[1].must("malloc p 16777216");
+    two[1].must(two.upload("p", SIZE, 3));
+    EXPECT_EQ(two[0].must("captured s g").empty(), false);
+    two[0].must("malloc p 16777216");
+    two[0].must(two.upload("p", SIZE, 3));
+    two[0].must("capture s");
+    usleep(2500000);
+    EXPECT_TRUE(on_gpu() || two.in_use() == 2 * SIZE) << two.in_use();
+    two[0].must("sfill s small 0 4");
+    two[0].must("captured s g");
+    EXPECT_TRUE(two.use(SIZE)) << "afterwards it goes on: " << two.in_use();
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+/* --- work under way --- */
+
+TEST(MergeBusy, NothingIsSwappedUnderAKernel) {
+    Replicas two(2, merging(QUIET));
+    two.each(kernels());
+    two.each("stream s");
+    two.each("fill small 0 4096");
+    two.each("malloc p 16777216");
+    two.each(two.upload("p", SIZE, 3));
+    two[0].must("launch s test_spin p 4194304 4000000000 small");
+    usleep(3000000);
+    EXPECT_EQ(two[0].code("squery s"), 600);
+    EXPECT_TRUE(on_gpu() || two.in_use() == 2 * SIZE) << two.in_use();
+    EXPECT_EQ(two[0].code("ssync s"), 0);
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    two.expect_all("p", SIZE, 3);
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+TEST(MergeBusy, AWriteIntoAMergedBlockWaitsForTheKernel) {
+    Working two(2);
+    two.each("stream s");
+    EXPECT_TRUE(two.use(SIZE));
+    two[0].must("launch s test_spin p 4194304 1000000000 small");
+    two[0].must("write p 64 0123456789");
+    EXPECT_EQ(two[0].code("ssync s"), 0);
+    EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
+    EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+// A server whose device is never idle for long is no reason to refuse a copy.
+TEST(MergeBusy, AWriteGetsThroughWhatThreadsLaunch) {
+    Working two(2);
+    EXPECT_TRUE(two.use(SIZE));
+    two.each("malloc q 16777216");
+    two.each(two.upload("q", SIZE, 4));
+    EXPECT_TRUE(two.use(2 * SIZE));
+    two[0].send("churn p 4194304 8 4000 q");
+    const Reply reply = two[0].receive(30000);
+    EXPECT_EQ(reply.code, 0);
+    EXPECT_EQ(reply[0], "0") << "wrong sums";
+    EXPECT_EQ(two.expect(two[1], "q", SIZE, 4), "same");
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+// Blocks come and go all the time under many threads that launch kernels.
+TEST(MergeBusy, NoSumIsWrongWhileBlocksAreSwapped) {
+    Replicas two(2, merging("quiet = 1ms\n"));
+    two.each(kernels());
+    two.each("fill small 0 4096");
+    two.each("malloc p 16777216");
+    two.each("malloc q 16777216");
+    two.each(two.upload("p", SIZE, 3));
+    two.each(two.upload("q", SIZE, 4));
+    for (int i = 0; i < 2; i++)
+        two[i].send("churn p 4194304 6 6000 q");
+    for (int i = 0; i < 2; i++) {
+        const Reply reply = two[i].receive(40000);
+        EXPECT_EQ(reply.code, 0);
+        EXPECT_EQ(reply[0], "0") << "wrong sums";
+        EXPECT_GT(reply.number(1), 20u);
+    }
+    two.expect_all("p", SIZE, 3);
+    EXPECT_TRUE(two.use(2 * SIZE)) << two.in_use();
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+} // namespace

@@ -1,0 +1,85 @@
+// gpushare forget, and who mentions what there is to forget.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "harness.hpp"
+#include "json.hpp"
+
+extern "C" {
+#include "directory/mistakes.h"
+}
+
+namespace {
+
+void mistake(const Shared &shared, const char *program, const char *caller, uint64_t size,
+             uint64_t index) {
+    gps_mistake row{};
+    strncpy(row.program, program, sizeof(row.program) - 1);
+    strncpy(row.caller, caller, sizeof(row.caller) - 1);
+    row.size = size;
+    row.index = index;
+    ASSERT_EQ(0, gps_mistakes_add(&shared.store, &row));
+}
+
+std::string file(const Shared &shared) {
+    return std::string(shared.store.path) + "/" GPS_MISTAKES;
+}
+
+TEST(Forget, SaysWhatItForgets) {
+    Shared shared;
+    mistake(shared, "server", "libtorch_cuda.so", 64 << 20, 3);
+    mistake(shared, "server", "libtorch_cuda.so", 64 << 20, 3); // of its replica
+    mistake(shared, "other", "", 2 << 20, 12);
+    const std::string rows = "PROGRAM    SIZE  CALLER            INDEX\n"
+                             "server   64 MiB  libtorch_cuda.so      3\n"
+                             "other     2 MiB  -                    12\n";
+    for (const char *dry : {"--dry-run", "-n"})
+        EXPECT_EQ(shared.tool({"forget", dry}).out, "Would forget 2 allocations:\n" + rows);
+    EXPECT_EQ(access(file(shared).c_str(), F_OK), 0);
+    const Result result = shared.tool({"forget"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, "Forgot 2 allocations:\n" + rows);
+    EXPECT_NE(access(file(shared).c_str(), F_OK), 0);
+    EXPECT_EQ(shared.tool({"forget"}).out, "Nothing to forget.\n");
+}
+
+TEST(Forget, WithoutADirectoryThereIsNothing) {
+    Temporary root("/dev/shm");
+    const Result result = tool({"forget"}, {{"GPUSHARE_DIR", root.path + "/none"}});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, "Nothing to forget.\n");
+    EXPECT_NE(access((root.path + "/none").c_str(), F_OK), 0) << "forget must not make it";
+}
+
+TEST(Forget, AFileThatIsNotOursStays) {
+    Shared shared;
+    ASSERT_EQ(symlink("/dev/null", file(shared).c_str()), 0);
+    const Result result = shared.tool({"forget"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err.find("gpushare: forget: cannot forget " + file(shared) + ": "), 0u)
+        << result.err;
+    EXPECT_EQ(access(file(shared).c_str(), F_OK), 0);
+}
+
+TEST(Forget, ShowAndDoctorMentionIt) {
+    Shared shared;
+    Peer server(shared, "server"), other(shared, "other");
+    EXPECT_FALSE(contains(shared.tool({"doctor"}).out, "not merged"));
+    mistake(shared, "server", "server", 64 << 20, 3);
+    const std::string text = shared.tool({"show", pid_text(server.owner)}).out;
+    EXPECT_TRUE(contains(text, "  mistakes   1 of its program's allocations are never merged"))
+        << text;
+    EXPECT_FALSE(contains(shared.tool({"show", pid_text(other.owner)}).out, "mistakes"));
+    auto json = Json::parse(shared.tool({"show", "--json", pid_text(server.owner)}).out);
+    EXPECT_EQ(json[0]["mistakes"].text, "1");
+    const std::string doctor = shared.tool({"doctor"}).out;
+    EXPECT_TRUE(contains(doctor, "warn  mistakes     1 allocation is not merged: a process that "
+                                 "merged it ended"))
+        << doctor;
+    EXPECT_TRUE(contains(doctor, "gpushare forget -n"));
+}
+
+} // namespace

@@ -1,0 +1,138 @@
+/*
+ * doctor_container.c - checks what keeps programs of different containers apart.
+ *
+ * From inside, another container is seen by what it publishes, or not at all. So some checks look
+ * at what a container usually has when nobody thought of it.
+ */
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "cli/tool.h"
+#include "directory/processes.h"
+#include "directory/view.h"
+#include "doctor.h"
+#include "util/procfs.h"
+
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
+#define DOCKER_SHM          (64u << 20)
+
+bool doctor_in_container(void) {
+    const uint64_t pid_ns = gps_procfs_pid_ns();
+    if (pid_ns != 0 && pid_ns != FIRST_PID_NAMESPACE)
+        return true;
+    return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
+}
+
+/* --- the directory and /dev/shm --- */
+
+static bool are_on_one_device(const char *one, const char *other) {
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev;
+}
+
+static bool is_docker_shm(void) {
+    struct statvfs shm;
+    return statvfs("/dev/shm", &shm) == 0 && shm.f_blocks * shm.f_frsize == DOCKER_SHM;
+}
+
+static void check_directory(struct doctor *doctor, const struct view_place *place) {
+    char path[GPS_STORE_PATH];
+    doctor_existing(place->root, path);
+    if (!are_on_one_device(path, "/") && !(is_docker_shm() && are_on_one_device(path, "/dev/shm")))
+        return;
+    diagnosis_add(doctor, DOCTOR_WARN, "container",
+                  "%s lies in this container alone: programs in others do not see its regions",
+                  place->root);
+    diagnosis_remedy(doctor,
+                     "start all containers with --device gpushare.io/namespace=default (gpushare "
+                     "cdi), or with -v /dev/shm/gpushare-UID:/run/gpushare -e "
+                     "GPUSHARE_DIR=/run/gpushare");
+}
+
+/* Measured: across containers with a /dev/shm each, memory handles work; events give 205. A
+ * directory that comes from the host's /dev/shm, and another /dev/shm beside it, are two file
+ * systems. */
+static void check_shm(struct doctor *doctor, const struct view_place *place) {
+    struct stat root;
+    if (!is_docker_shm() &&
+        (stat(place->root, &root) != 0 || are_on_one_device(place->root, "/dev/shm")))
+        return;
+    diagnosis_add(
+        doctor, DOCTOR_WARN, "container",
+        "/dev/shm is this container's own: CUDA IPC events between containers fail with 205 "
+        "(memory does not mind)");
+    diagnosis_remedy(doctor,
+                     "start the containers with --ipc=host, or one with --ipc=shareable and "
+                     "the others with --ipc=container:NAME");
+}
+
+/* --- pids --- */
+
+struct seen {
+    struct gps_owner *list;
+    size_t count;
+};
+
+static bool note_process(void *arg, const struct gps_proc *proc) {
+    struct seen *seen = arg;
+    if (!proc->alive)
+        return true;
+    seen->list = tool_grow(seen->list, seen->count, sizeof(*seen->list));
+    seen->list[seen->count++] = proc->header.owner;
+    return true;
+}
+
+static const struct gps_owner *find_namesake(const struct seen *seen, size_t of) {
+    for (size_t i = 0; i < of; i++)
+        if (seen->list[i].pid == seen->list[of].pid &&
+            seen->list[i].pid_ns != seen->list[of].pid_ns)
+            return &seen->list[i];
+    return NULL;
+}
+
+static void check_pids(struct doctor *doctor, const struct gps_store *store) {
+    struct seen seen = {NULL, 0};
+    const struct gps_owner *found = NULL;
+    gps_proc_each(store, note_process, &seen);
+    size_t at = 0;
+    while (at < seen.count && !(found = find_namesake(&seen, at)))
+        at++;
+    if (found) {
+        diagnosis_add(doctor, DOCTOR_WARN, "container",
+                      "%s and %s are both process %u of their pid namespaces: the driver takes the "
+                      "events of one for those of the other (memory is opened another way)",
+                      found->command, seen.list[at].command, found->pid);
+        diagnosis_remedy(doctor, "start them by gpushare run, which gives them different pids");
+    }
+    free(seen.list);
+}
+
+/* --- the C library --- */
+
+static void check_musl(struct doctor *doctor) {
+    glob_t found;
+    if (glob("/lib/ld-musl-*.so.1", 0, NULL, &found) != 0)
+        return;
+    diagnosis_add(doctor, DOCTOR_WARN, "container",
+                  "%s is here: its programs use musl, into which the library cannot be loaded",
+                  found.gl_pathv[0]);
+    diagnosis_remedy(doctor, "use an image with glibc: Debian, Ubuntu, UBI; CUDA needs one, too");
+    globfree(&found);
+}
+
+void doctor_container(struct doctor *doctor) {
+    struct view_place place;
+    struct gps_store store;
+    view_place_get(&place);
+    if (doctor_in_container() && place.root[0] == '/') {
+        check_directory(doctor, &place);
+        check_shm(doctor, &place);
+        check_musl(doctor);
+    }
+    if (view_store(&place, false, &store) == 0)
+        check_pids(doctor, &store);
+}

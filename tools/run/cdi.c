@@ -1,0 +1,133 @@
+/*
+ * cdi.c - `gpushare cdi`: describes a namespace as a device for containers (Container Device
+ * Interface).
+ *
+ * The device brings library, tool, configuration and directory into a container, and an
+ * ld.so.preload: a LD_PRELOAD among its variables would replace the user's own. What it mounts has
+ * to be there when a container starts, so the directory is made, with the ld.so.preload in it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/json_tree.h"
+#include "cli/tool.h"
+#include "config/config.h"
+#include "directory/view.h"
+#include "preload.h"
+
+#define INSIDE_LIBRARY   "/usr/local/lib/libgpushare.so"
+#define INSIDE_TOOL      "/usr/local/bin/gpushare"
+#define INSIDE_DIRECTORY "/run/gpushare"
+
+enum { OPTION_OUTPUT, OPTION_NAMESPACE };
+
+static void add_mount(json_t *mounts, const char *from, const char *to, const char *access) {
+    json_tree_append(mounts, json_tree_pack("{s:o, s:s, s:[s, s, s, s]}", "hostPath",
+                                            json_tree_string(from), "containerPath", to, "options",
+                                            access, "bind", "nosuid", "nodev"));
+}
+
+/* The file of this user's choice, or none: then the image's own is read. */
+static bool add_configuration(json_t *mounts) {
+    struct gps_config config;
+    if (gps_config_load(&config, tool_error_in, NULL) != 0)
+        return false;
+    char *path = config.source[0] ? tool_absolute(config.source) : NULL;
+    if (path)
+        add_mount(mounts, path, "/etc/gpushare.conf", "ro");
+    free(path);
+    gps_config_free(&config);
+    return true;
+}
+
+static bool write_preload(const char *path) {
+    FILE *file = fopen(path, "we");
+    const bool written = file && fputs(INSIDE_LIBRARY "\n", file) >= 0 &&
+                         fchmod(fileno(file), 0644) == 0; /* for every user of the container */
+    if ((file && fclose(file) == 0) && written)
+        return true;
+    tool_error("cannot write '%s': %s", path, strerror(errno));
+    return false;
+}
+
+/* NULL after an error message. */
+static json_t *mounts_of(const struct view_place *place) {
+    char library[PATH_MAX], tool[PATH_MAX] = "";
+    if (!preload_library(library)) {
+        tool_error("libgpushare.so not found; looked at: %s; set GPUSHARE_LIBRARY to its path",
+                   library);
+        return NULL;
+    }
+    char *preload = tool_format("%s/ld.so.preload", place->root);
+    json_t *mounts = json_tree_pack("[]");
+    (void)!readlink("/proc/self/exe", tool, sizeof(tool) - 1);
+    add_mount(mounts, library, INSIDE_LIBRARY, "ro");
+    add_mount(mounts, tool, INSIDE_TOOL, "ro");
+    add_mount(mounts, place->root, INSIDE_DIRECTORY, "rw");
+    add_mount(mounts, preload, "/etc/ld.so.preload", "ro");
+    if (!add_configuration(mounts) || !write_preload(preload)) {
+        json_decref(mounts);
+        mounts = NULL;
+    }
+    free(preload);
+    return mounts;
+}
+
+static bool print(FILE *out, const char *name_space, json_t *mounts) {
+    char *variable = tool_format("GPUSHARE_NAMESPACE=%s", name_space);
+    json_tree_print(out,
+                    json_tree_pack("{s:s, s:s, s:[{s:s, s:{s:[s, s], s:o}}]}", "cdiVersion",
+                                   "0.5.0", "kind", "gpushare.io/namespace", "devices", "name",
+                                   name_space, "containerEdits", "env",
+                                   "GPUSHARE_DIR=" INSIDE_DIRECTORY, variable, "mounts", mounts));
+    free(variable);
+    return fflush(out) == 0 && !ferror(out);
+}
+
+static int write_device(const char *path, const char *name_space, json_t *mounts) {
+    FILE *out = path ? fopen(path, "we") : stdout;
+    bool written = false;
+    if (out)
+        written = print(out, name_space, mounts);
+    else
+        json_decref(mounts);
+    if (!written)
+        tool_error("cannot write '%s': %s", tool_or(path, "the output"), strerror(errno));
+    if (out && out != stdout)
+        fclose(out);
+    return written ? TOOL_OK : TOOL_FAILED;
+}
+
+static int run_cdi(const struct tool_args *args) {
+    struct view_place place;
+    struct gps_store store;
+    view_place_get(&place);
+    place.name_space = tool_or(args->values[OPTION_NAMESPACE], place.name_space);
+    const int status = view_store(&place, true, &store);
+    if (status < 0) {
+        tool_error("%s/%s: %s", place.root, place.name_space, view_store_trouble(status));
+        return TOOL_FAILED;
+    }
+    json_t *mounts = mounts_of(&place);
+    return mounts ? write_device(args->values[OPTION_OUTPUT], place.name_space, mounts)
+                  : TOOL_FAILED;
+}
+
+const struct tool_verb tool_verb_cdi = {
+    .name = "cdi",
+    .operands = "",
+    .summary = "describe a namespace as a device for containers",
+    .details =
+        "Prints a device of the Container Device Interface that brings gpushare into containers:\n"
+        "  gpushare cdi --output /etc/cdi/gpushare.json\n"
+        "  podman run --device gpushare.io/namespace=default IMAGE ./app\n"
+        "The directory is made, with a file of gpushare's in it: in /dev/shm they end with the\n"
+        "machine's, so do this again when it has started.\n",
+    .options = {{"output", 'o', "FILE", "write to FILE"},
+                {"namespace", 'n', "NAME", "another than GPUSHARE_NAMESPACE, or default"}},
+    .run = run_cdi,
+};

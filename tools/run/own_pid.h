@@ -1,0 +1,18 @@
+/*
+ * own_pid.h - a pid for the command that no process of the directory has in another pid namespace.
+ *
+ * The driver tells processes apart by their pids alone. The programs of two containers are both
+ * process 1, and so cannot open each other's handles.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Whether the command should get another pid than this process's: it runs in a container, or a live
+ * process of the directory has its number in another pid namespace. */
+bool own_pid_needed(void);
+
+/* fork, with such a pid. Takes a second at most; then says that it found none, and the
+ * child has any. */
+pid_t own_pid_fork(void);
