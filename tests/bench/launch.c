@@ -1,5 +1,5 @@
-/* An empty kernel, from source that the driver compiles. The simulator has its own of the name, which
- * does nothing with no words. */
+/* An empty kernel, from source that the driver compiles. The simulator has its own of the name,
+ * which does nothing with no words. */
 #include "measure.h"
 
 #include <cuda.h>

@@ -120,6 +120,22 @@ class Fleet:
         self.members.append(member)
         return member
 
+    def learn(self, name, words, seconds, said=""):
+        """The file of the rules that `gpushare learn` writes about a server, to which this is said at first."""
+        rules = self.results / f"replicas-{self.name}-{name}.conf"
+        with open(rules.with_suffix(".out"), "w", encoding="utf-8") as output:
+            learning = subprocess.Popen([f"{self.build}/gpushare", "learn", "--for", f"{seconds}s", "-o", rules, "--", *map(str, words)],
+                                        stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, text=True,
+                                        env={**self.environment(None), "GPUSHARE_DIR": str(self.directory)})
+            with learning: # its input stays open so long
+                learning.stdin.write(said)
+                learning.stdin.flush()
+                status = learning.wait(seconds + 40)
+        if status:
+            raise Failed(f"gpushare learn ends with {status}: {rules.with_suffix('.out').read_text(encoding='utf-8')[-300:]}")
+        self.tool("check", rules)
+        return rules
+
     def used(self):
         if self.nvml:
             return self.nvml.used()

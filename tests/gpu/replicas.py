@@ -2,7 +2,7 @@
 """One copy of what is equal: unmodified programs, side by side with and without gpushare.
 
 usage: replicas.py BUILD_DIR gpu|sim STEP
-steps: hole together changed latency attributes read-only, those of replicas_torch.py (model serve), and kills
+steps: hole together changed latency attributes read-only learn, those of replicas_torch.py (model serve), and kills
 
 WEIGHTS_BYTES=n   of the weights (8 GiB; simulated 64 MiB); steps that need less take 1 or 1.6 GB at most
 SERVE_SECONDS=n   how long a PyTorch server is under load (40; 300 for the full run)
@@ -18,9 +18,9 @@ import statistics
 import subprocess
 import sys
 
-from fleet import GIB, MIB, SETTLED, Failed, Fleet, Peak, Table, gib, merge_rule, sums
+from fleet import GIB, MIB, SETTLED, Fleet, Peak, Table, gib, merge_rule, sums
 from replicas_kills import kills
-from replicas_torch import model, serve
+from replicas_torch import learned_model, model, serve
 
 LAYERS = 16
 PROGRAM = "weights_*"
@@ -84,18 +84,21 @@ def blocks_touched(size, extent, start, end):
     return touched
 
 
-def hole(fleet, table, size):
-    """1.6 GB in one cudaMalloc: many tensors, gaps, a hole of 8 % and an odd end."""
+def with_a_hole(fleet, size):
+    """1.6 GB in one cudaMalloc: many tensors, gaps, a hole of 8 % and an odd end; and what of it is each one's own."""
     size = 1600000000 if fleet.driver == "gpu" else 3 * size
-    weights = Weights(fleet, size, "layout=hole")
     extent = (size + 12345 + 2 * MIB - 1) // (2 * MIB) * (2 * MIB)
-    own = blocks_touched(size, extent, size // 100 * 46, size // 100 * 54)
+    return Weights(fleet, size, "layout=hole"), blocks_touched(size, extent, size // 100 * 46, size // 100 * 54)
+
+
+def hole(fleet, table, size):
+    weights, own = with_a_hole(fleet, size)
     for name, quiet in (("quiet = 1s", "1s"), ("quiet = 0", "0")):
         with table.part(f"one allocation with a hole, {name}"):
             four_with_a_hole(weights, table, name, fleet.config(name.replace(" ", ""), merge_rule(PROGRAM, quiet=quiet)), own)
 
 
-def four_with_a_hole(weights, table, name, config, own):
+def four_with_a_hole(weights, table, name, config, own, runtimes=("shared", "static")):
     members, ratios, bare_loads, private = [], [], [], 0
     right = None
     for number in range(4):
@@ -104,7 +107,8 @@ def four_with_a_hole(weights, table, name, config, own):
         right = bare.ask("sum")
         private = private or weights.used() - before
         bare.end()
-        members.append(weights.start(f"{name.replace(' ', '')}-{number}", config, "static" if number % 2 else "shared").ready())
+        runtime = runtimes[number % len(runtimes)]
+        members.append(weights.start(f"{name.replace(' ', '')}-{number}", config, runtime).ready())
         ratios.append(members[-1].load / bare.load)
         bare_loads.append(bare.load)
     limit = weights.limit(4, weights.size + 3 * own)
@@ -387,11 +391,17 @@ def foreign(fleet, table, leader, config):
 
 # --- rules that were learned ---
 
-def learn(fleet, table, _):
-    if "learn" not in fleet.tool("help"):
+def learn(fleet, table, size):
+    """From one run each of the servers with a hole and of PyTorch."""
+    if "\n  learn " not in fleet.tool("help"):
         table.skip("rules of `gpushare learn` are right for all other runs", "there is no such verb")
         return
-    raise Failed("this step is to be written")
+    weights, own = with_a_hole(fleet, size)
+    with table.part("rules that were learned, one allocation with a hole"):
+        rules = fleet.learn("hole", weights.words(weights.file, "shared"), 8)
+        four_with_a_hole(weights, table, "learned", rules, own, ("shared",))
+    with table.part("rules that were learned, PyTorch"):
+        learned_model(fleet, table)
 
 
 STEPS = {"hole": hole, "model": model, "together": together, "changed": changed, "serve": serve, "latency": latency, "kills": kills,

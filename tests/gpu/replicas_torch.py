@@ -67,16 +67,29 @@ def model(fleet, table, _):
     for member in bare + sum(waiting, []):
         member.ready(100)
     private = Group(models, bare)
-    beside = private.in_use // 3 - models.size # activations, workspaces, what the allocator rounds up
     private.end()
     for (name, _, threads), members in zip(wanted, waiting):
         with table.part(f"PyTorch, {name}"):
-            one_group(models, table, name, members, threads, private, beside)
+            one_group(models, table, name, members, threads, private)
     table.figure(f"PyTorch, {gib(models.size)} of weights: a replica besides its context", gib(private.in_use // 3), "")
 
 
-def one_group(models, table, name, members, threads, private, beside):
+def learned_model(fleet, table):
+    if missing(fleet, table, "PyTorch, a learned rule"):
+        return
+    models = Models(fleet, "model")
+    rules = fleet.learn("torch", [sys.executable, SERVER, "serve", models.file, models.layers], 25, "load 1\nforward\n")
+    bare, members = models.group("bare", None, 3), models.group("learned", rules, 3)
+    for member in bare + members:
+        member.ready(100)
+    private = Group(models, bare)
+    private.end()
+    one_group(models, table, "learned", members, 1, private)
+
+
+def one_group(models, table, name, members, threads, private):
     count, size = len(members), models.size
+    beside = private.in_use // 3 - size # activations, workspaces, what the allocator rounds up
     aim = size + count * beside + int(0.06 * (count - 1) * size)
     group = Group(models, members, threads, 12, aim)
     further = (group.in_use - size - count * beside) / (count - 1)
@@ -85,7 +98,7 @@ def one_group(models, table, name, members, threads, private, beside):
     table.row(further <= 0.06 * size, f"PyTorch, {name}: each further replica takes at most 6% of the weights",
               f"{gib(further)}, {further / size:.1%} of {gib(size)}; {gib(group.in_use)} of {count} besides contexts, bare {gib(private.in_use)}")
     ratio = group.load(1) / private.load()
-    if name == "quiet = 0":
+    if name in ("quiet = 0", "learned"):
         table.row(ratio <= 1 / 3, f"PyTorch, {name}: a further one loads in a third of the bare time",
                   f"{group.load(1):.3f} s, bare {private.load():.3f} s ({ratio:.2f}); the first one {group.loads[0]:.3f} s")
     else:

@@ -48,8 +48,7 @@ class NamedKernels {
     }
 
   private:
-    template <class Function>
-    static void find(void *driver, const char *name, Function &function) {
+    template <class Function> static void find(void *driver, const char *name, Function &function) {
         *(void **)(void *)&function = dlsym(driver, name);
     }
 

@@ -122,7 +122,8 @@ static void place_tensors(Weights &weights) {
     for (size_t at = 0; at < weights.size; at += 100 + random() % 200 * 4) {
         if (at >= from && at < to)
             at = to;
-        const size_t most = random() % 4 ? weights.size / 80 : std::min<size_t>(weights.size, 16384);
+        const size_t most =
+            random() % 4 ? weights.size / 80 : std::min<size_t>(weights.size, 16384);
         const size_t end = at < from ? from : weights.size;
         const size_t bytes = std::min(end - at, (most / 2 + random() % (most / 2)) / 4 * 4);
         weights.pieces.push_back({(uint32_t *)(buffer + at), at, bytes});
