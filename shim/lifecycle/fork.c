@@ -62,7 +62,7 @@
     FORGETS(mapping, gps_mapping_reset)                                                            \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
-    KEEPS(load, "a buffer")                                                                        \
+    KEEPS(load, "a buffer and a count")                                                            \
     KEEPS(look, "a buffer")                                                                        \
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
