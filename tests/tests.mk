@@ -31,7 +31,8 @@ $(TESTS)/obj/%.o: tests/%.c
 	$(CC) $(C_FLAGS) -c $< -o $@
 
 # The modules themselves, without a library in between.
-$(TESTS)/unit: $(call test_objects,unit) $(TESTS)/obj/unit/c_gate.o
+$(TESTS)/unit: $(call test_objects,unit) $(TESTS)/obj/unit/c_gate.o $(patsubst %,$(BUILD)/tools/%.o,run/lessons run/lessons_print \
+	cli/string_map cli/tool cli/table cli/term cli/printable)
 $(TESTS)/tool: $(call test_objects,tool)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o
 $(TESTS)/scenario $(TESTS)/tool: | apps
@@ -39,6 +40,9 @@ $(TESTS)/doors: $(call test_objects,doors)
 
 $(TESTS)/tool: GTEST_MAIN :=
 $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil
+$(TESTS)/tool: $(patsubst %,$(BUILD)/tools/%.o,cli/tool logs/log_line)
+$(TESTS)/tool: LDLIBS += -l:libjansson.a
+$(TESTS)/unit: LDLIBS += -l:libjansson.a
 
 $(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  LINK  $@"
@@ -72,7 +76,7 @@ CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(
 # It looks at registers and stacks.
 FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/fault-inject)
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
-	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/server $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
+	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -137,9 +141,6 @@ $(TESTS)/apps/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(SIM_LIBS)/li
 $(TESTS)/gpu/misuse_static: $(MISUSE) tests/apps/misuse/misuse.h $(CUDART_STATIC)
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $(MISUSE) -o $@ $(CUDART_STATIC) -ldl -lrt
-$(TESTS)/apps/server: tests/apps/server.c $(SIM_LIBS)/libcudart.so
-	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
 $(TESTS)/apps/five: tests/apps/five.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
@@ -156,7 +157,7 @@ FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-opt
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c \
 	$(foreach room,util config directory keeper,$(wildcard shim/$(room)/*.c))) \
-	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/aggregate report/suppress cli/tool)
+	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/line_delta logs/aggregate report/suppress cli/tool)
 fuzz: $(FUZZERS)
 
 $(TESTS)/fuzz/obj/%.o: shim/%.c

@@ -19,7 +19,6 @@
 enum gps_mode { GPS_MODE_SHARE, GPS_MODE_AUDIT, GPS_MODE_OFF };
 enum gps_on_free { GPS_FREE_DEFER, GPS_FREE_WAIT, GPS_FREE_REFUSE, GPS_FREE_ALLOW };
 enum gps_log_format { GPS_LOG_TEXT, GPS_LOG_JSONL };
-enum gps_list { GPS_LIST_NO, GPS_LIST_YES };
 enum gps_role { GPS_ROLE_EXPORT, GPS_ROLE_IMPORT, GPS_ROLE_AUTO, GPS_ROLE_MERGE };
 enum gps_missing { GPS_MISSING_PRIVATE, GPS_MISSING_FAIL };
 enum gps_ready { GPS_READY_ALLOC, GPS_READY_FREE };
@@ -46,7 +45,6 @@ struct gps_options {
     enum gps_level log_level;
     uint64_t log_max;     /* bytes a process */
     unsigned stack_depth; /* 0 to GPS_STACK_MAX */
-    enum gps_list list_allocations;
 };
 
 enum gps_device_kind { GPS_DEVICE_ANY, GPS_DEVICE_ORDINAL, GPS_DEVICE_UUID };

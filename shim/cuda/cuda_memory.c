@@ -1,15 +1,17 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
-#include "audit/allocation_log.h"
 #include "hooks.h"
+#include "learn/learner.h"
 #include "merge/allocation.h"
+#include "process/driver_ops.h"
 #include "rules/memory.h"
 #include "rules/rules.h"
 
 /* --- allocation --- */
 
-static void list(uint64_t pointer, uint64_t size, enum gps_listed kind) {
-    if (__builtin_expect(gps_allocation_log_active, 0))
-        gps_allocation_log_add(pointer, size, kind);
+/* What a rule could have taken. */
+static void allocated(uint64_t pointer, uint64_t size) {
+    gps_memory_allocated(pointer, size);
+    gps_learn_allocated(pointer, size, false);
 }
 
 CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
@@ -24,10 +26,8 @@ CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     CUresult result = gps_real.cuMemAlloc_v2(out, size);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAlloc_v2(out, size);
-    if (result == CUDA_SUCCESS) {
-        gps_memory_allocated(*out, size);
-        list(*out, size, GPS_LISTED_PLAIN);
-    }
+    if (result == CUDA_SUCCESS)
+        allocated(*out, size);
     return result;
 }
 
@@ -72,10 +72,8 @@ CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
     result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
     if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
         result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
-    if (result == CUDA_SUCCESS) {
-        gps_memory_allocated(*out, *pitch * height);
-        list(*out, *pitch * height, GPS_LISTED_PLAIN);
-    }
+    if (result == CUDA_SUCCESS)
+        allocated(*out, *pitch * height);
     return result;
 }
 
@@ -102,7 +100,7 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
     return true;
 }
 
-/* Other memory of a pool is only listed: CUDA's handles cannot name it. */
+/* Other memory of a pool is the driver's alone: CUDA's handles cannot name it. */
 #define ALLOCATE_ASYNC(name, own)                                                                  \
     CUresult gps_on_##name(CUdeviceptr *out, size_t size, CUstream stream) {                       \
         CUresult result;                                                                           \
@@ -110,8 +108,9 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
             return result;                                                                         \
         gps_merge_make_way(size);                                                                  \
         result = gps_real.name(out, size, stream);                                                 \
-        if (result == CUDA_SUCCESS)                                                                \
-            list(*out, size, GPS_LISTED_POOL);                                                     \
+        if (result == CUDA_SUCCESS && gps_learn_active &&                                          \
+            !gps_ops->capturing((uintptr_t)(stream ? stream : own)))                               \
+            gps_learn_allocated(*out, size, true);                                                 \
         return result;                                                                             \
     }
 ALLOCATE_ASYNC(cuMemAllocAsync, NULL)

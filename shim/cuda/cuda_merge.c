@@ -85,17 +85,31 @@ CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
     return CUDA_SUCCESS;
 }
 
-/* The driver's answer for the first byte: there is memory, if it is not all empty. */
-static void set_range(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
+#define OURS (UINT64_C(1) << 48) /* the driver's own ids count from 1 */
+
+/* Blocks come and go, and some are read-only: the allocation does not, and can be written. */
+static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
     uint64_t start, length;
-    if (which != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && which != CU_POINTER_ATTRIBUTE_RANGE_SIZE)
-        return;
     if (!gps_merge_range(pointer, &start, &length))
         return;
-    if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
-        *(size_t *)value = length;
-    else
+    switch (which) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *(CUdeviceptr *)value = start;
+        break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)value = length;
+        break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *(unsigned long long *)value = OURS + gps_merge_serial(pointer);
+        break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
+            *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value =
+                CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        break;
+    default:
+        break;
+    }
 }
 
 /* A block without memory would have no attributes. */
@@ -108,7 +122,7 @@ CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CU
         gps_merge_back_all();
     const CUresult result = gps_real.cuPointerGetAttribute(value, which, pointer);
     if (result == CUDA_SUCCESS)
-        set_range(which, value, pointer);
+        set_as_allocation(which, value, pointer);
     return result;
 }
 
@@ -118,6 +132,6 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
         gps_merge_back_all();
     const CUresult result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
     for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
-        set_range(which[i], values[i], pointer);
+        set_as_allocation(which[i], values[i], pointer);
     return result;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "enter.h"
+#include "learn/learner.h"
 #include "lifecycle/lifecycle.h"
 #include "merge/allocation.h"
 #include "stack/call.h"
@@ -33,6 +34,7 @@
         if (gps_write_begin(&write, &pass, &code)) {                                               \
             code = (int)gps_real.name arguments;                                                   \
             gps_write_end(&write, &pass, code);                                                    \
+            gps_learn_written(&write);                                                             \
         }                                                                                          \
         gps_call_leave();                                                                          \
         return (CUresult)code;                                                                     \

@@ -193,20 +193,3 @@ int gps_name_release(const struct gps_store *store, const char *name, const stru
     close(at);
     return status == -ENOENT || status == -EBADMSG ? 0 : status;
 }
-
-int gps_name_each(const struct gps_store *store, gps_name_fn *fn, void *arg) {
-    struct gps_dir dir;
-    const char *name;
-    gps_dir_open(&dir, store, "names");
-    while ((name = gps_dir_next(&dir))) {
-        struct gps_name_target target = {0};
-        if (!gps_name_valid(name))
-            continue;
-        const int found = resolve_at(dir.fd, name, &target);
-        if (found != 0 && found != -EBADMSG && found != -ENOENT)
-            dir.status = found;
-        else if (found != -ENOENT && !fn(arg, name, &target, found))
-            break;
-    }
-    return gps_dir_close(&dir);
-}

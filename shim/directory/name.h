@@ -40,9 +40,3 @@ int gps_name_point(const struct gps_store *store, const char *name, const struct
  * claim). 0 also if it was neither. The name of a VMM region belongs to its keeper. */
 int gps_name_release(const struct gps_store *store, const char *name, const struct gps_owner *self,
                      const struct gps_id *region);
-
-/* Calls fn for every entry of names/ with a valid name, until fn returns false. status is 0, or
- * -EBADMSG for an entry that is not a link of gpushare's. */
-typedef bool gps_name_fn(void *arg, const char *name, const struct gps_name_target *target,
-                         int status);
-int gps_name_each(const struct gps_store *store, gps_name_fn *fn, void *arg);

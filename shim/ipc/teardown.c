@@ -8,6 +8,7 @@
 #include "export.h"
 #include "import.h"
 #include "importers.h"
+#include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
 #include "process/driver_ops.h"
@@ -127,6 +128,7 @@ void gps_teardown_exit(void) {
     gps_deferred_stop();
     gps_vmm_region_stop();
     gps_merger_stop();
+    gps_learn_end();
     hand_over(0);
     gps_deferred_each(0, GPS_PATIENT, report_at_exit, NULL);
 }
@@ -218,6 +220,7 @@ static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
     gps_import_purge(context, epoch, gps_leak_reset_import, reset);
     gps_event_purge(context, epoch);
     gps_merge_purge(context);
+    gps_learn_purge(context);
     gps_leak_report_reset(reset);
 }
 
@@ -227,8 +230,10 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     struct gps_reset reset = {.context = context};
     bool destroyed = false;
     gps_scope_begin(&scope);
-    if (wait)
+    if (wait) {
         hand_over(context);
+        gps_learn_purge(context); /* its memory must not be looked at while it goes */
+    }
     struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();

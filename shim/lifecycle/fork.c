@@ -15,6 +15,7 @@
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
 #include "keeper/keeper_client.h"
+#include "learn/learner.h"
 #include "lifecycle.h"
 #include "merge/allocation.h"
 #include "merge/area.h"
@@ -57,12 +58,11 @@
     FORGETS(tombstones, gps_tombstones_reset)                                                      \
     FORGETS(reporter, gps_report_reset)                                                            \
     FORGETS(leak, gps_leak_reset)                                                                  \
-    KEEPS(allocation_log, "gps_allocation_log_start begins it anew")                               \
     FORGETS(parked_descriptors, gps_parked_reset)                                                  \
     FORGETS(mapping, gps_mapping_reset)                                                            \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
-    KEEPS(load, "a buffer")                                                                        \
+    KEEPS(load, "a buffer and a count")                                                            \
     KEEPS(look, "a buffer")                                                                        \
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
@@ -74,6 +74,7 @@
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(write, gps_write_reset)                                                                \
+    FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \
     FORGETS(close_before_free, gps_deferred_reset)                                                 \
     FORGETS(rules, gps_rules_reset)                                                                \

@@ -1,8 +1,8 @@
 /* start.c - the process's first call; see lifecycle.h. */
 #include <string.h>
 
-#include "audit/allocation_log.h"
 #include "audit/reporter.h"
+#include "learn/learner.h"
 #include "lifecycle.h"
 #include "log/log.h"
 #include "merge/allocation.h"
@@ -72,7 +72,7 @@ static enum gps_phase start(void) {
     gps_rules_start(config, gps_process_self());
     gps_merge_start(config, gps_process_self());
     gps_write_start(config, gps_process_self());
-    gps_allocation_log_start(&config->options);
+    gps_learn_start(&config->options);
     return GPS_PHASE_ON;
 }
 

@@ -25,8 +25,7 @@ struct gps_line {
     struct gps_report report;
     const char *notice; /* the message of a line that is not a finding; NULL: it is one */
     const char *title;  /* of a notice as text: "GPUSHARE" */
-    const struct gps_listed_line *listed; /* the allocation that the line is about; JSON only */
-    unsigned omitted;                     /* frames of its own stack that did not fit */
+    unsigned omitted;   /* frames of its own stack that did not fit */
 };
 
 /* Adds all of a line to the text, which may cut it. */

@@ -101,15 +101,6 @@ static void add_api(struct gps_text *text, const char *api) {
     add_string(text, "api", name);
 }
 
-/* The allocation's number and the facts that rules match. */
-static void add_listed(struct gps_text *text, const struct gps_listed_line *listed) {
-    gps_text_add(text, ",\"allocation\":{\"number\":%lu,\"process\":\"%016lx\"", listed->number,
-                 listed->process);
-    add_string(text, "kind", listed->kind);
-    add_string(text, "caller", listed->caller);
-    gps_text_str(text, "}");
-}
-
 /* All lines have the same keys, so that one reader does for all of them. */
 void gps_format_jsonl(struct gps_text *text, const struct gps_line *line,
                       const struct gps_stamp *stamp) {
@@ -135,7 +126,5 @@ void gps_format_jsonl(struct gps_text *text, const struct gps_line *line,
     add_priors(text, report, stamp);
     add_string(text, "detail", report->detail);
     add_others(text, report);
-    if (line->listed)
-        add_listed(text, line->listed);
     gps_text_str(text, "}\n");
 }

@@ -170,25 +170,6 @@ static void put_full(void) {
     put_notice("GPUSHARE", message);
 }
 
-void gps_log_allocation(const struct gps_listed_line *listed) {
-    int saved = errno;
-    const struct gps_line line = {.report = {.api = listed->api,
-                                             .pointer = listed->pointer,
-                                             .size = listed->size,
-                                             .device = listed->device,
-                                             .context = listed->context,
-                                             .count = 1,
-                                             .stack = listed->stack,
-                                             .stack_count = listed->stack_count},
-                                  .notice = "allocated",
-                                  .listed = listed};
-    if (is_jsonl() && atomic_load(&counts.written) < state.max)
-        put(&line, listed->site);
-    else if (is_jsonl())
-        put_full();
-    errno = saved;
-}
-
 static void count(const struct gps_report *report) {
     atomic_fetch_add(&counts.findings, 1);
     if (gps_finding_level(report->finding) == GPS_LEVEL_ERROR)

@@ -58,20 +58,6 @@ struct gps_report {
     uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
 };
 
-/* One allocation, for allocation_log.h. */
-struct gps_listed_line {
-    uint64_t process; /* distinguishes processes with one pid, as before and after an exec */
-    uint64_t number;  /* of the allocation in its process, from 1 */
-    const char *api;
-    uint64_t pointer, size, context;
-    int device;                    /* -1: not known */
-    const char *kind;              /* "plain", or "pool" */
-    const char *caller;            /* as the rules' glob sees it; "": in no module */
-    uint64_t site;                 /* of its stack; 0: none */
-    const struct gps_frame *stack; /* with the first line of a site only */
-    unsigned stack_count;
-};
-
 /* At library load: remembers the file behind descriptor 2. */
 void gps_log_start(void);
 /* Sets the options at the first CUDA call; one thread calls it before others report. Before this
@@ -88,9 +74,6 @@ bool gps_log_skips(const struct gps_report *report);
  * number of occurrences that a line stands for (at the end: all repeats of one call site), and
  * lines of one call site have the same "site". */
 bool gps_log_report(const struct gps_report *report);
-
-/* Writes the line if the log format is JSON. It does not count as a finding. */
-void gps_log_allocation(const struct gps_listed_line *line);
 
 /* Writes, once at the end and only if there was a report, the counts of repeated findings and one
  * summary line ("========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated"; in JSON a line with

@@ -233,7 +233,7 @@ int gps_merge_free(uint64_t pointer) {
 /* One of the context. */
 static struct gps_area *of_context(uint64_t context) {
     struct gps_area *area = gps_area_next(NULL);
-    while (area && area->context != context)
+    while (area && (area->lesson || area->context != context))
         area = gps_area_next(area);
     return area;
 }
@@ -253,21 +253,31 @@ void gps_merge_purge(uint64_t context) {
 
 /* --- what it looks like --- */
 
-bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size) {
+static struct gps_area look_up(uint64_t address) {
     struct gps_scope scope;
-    if (!gps_area_near(address, 1))
-        return false;
     gps_scope_begin(&scope);
     gps_area_lock();
     const struct gps_area *area = gps_area_at(address);
-    const bool found = area && address - area->pointer < area->size;
-    if (found) {
-        *base = area->pointer;
-        *size = area->size;
-    }
+    const struct gps_area found =
+        area && address - area->pointer < area->size ? *area : (struct gps_area){.serial = 0};
     gps_area_unlock();
     gps_scope_end(&scope);
     return found;
+}
+
+bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size) {
+    if (!gps_area_near(address, 1))
+        return false;
+    const struct gps_area area = look_up(address);
+    if (!area.serial)
+        return false;
+    *base = area.pointer;
+    *size = area.size;
+    return true;
+}
+
+uint64_t gps_merge_serial(uint64_t address) {
+    return gps_area_near(address, 1) ? look_up(address).serial : 0;
 }
 
 static void allow(const struct gps_area *area, int accessor) {

@@ -30,6 +30,8 @@ void gps_merge_purge(uint64_t context);
 
 /* The allocation that the address lies in. Needs no scope. */
 bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size);
+/* A number that no other allocation has; 0: the address lies in no area. Needs no scope. */
+uint64_t gps_merge_serial(uint64_t address);
 
 /* Gives memory to all blocks that have none yet, in all areas: work that may touch them begins.
  * Needs no scope. */

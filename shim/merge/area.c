@@ -128,7 +128,8 @@ uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *bloc
                        uint64_t size) {
     const uint64_t start = area->pointer + block->at, part = block->size / 64;
     const uint64_t begin = address > start ? address - start : 0;
-    const uint64_t behind = address + size - start;
+    const bool last = address + size >= area->pointer + area->size; /* nothing comes behind it */
+    const uint64_t behind = last ? block->size : address + size - start;
     const uint64_t end = behind < block->size ? behind : block->size;
     return (~UINT64_C(0) >> (63 - (end - 1) / part)) & (~UINT64_C(0) << begin / part);
 }

@@ -56,6 +56,8 @@ struct gps_area {
     uint8_t uuid[GPS_UUID_BYTES];
     int device;
     bool lazy; /* blocks get memory when they are needed */
+    struct gps_lesson
+        *lesson; /* the driver's own memory, which is observed (learn/lesson.h); else NULL */
     unsigned count;
     struct gps_block blocks[];
 };

@@ -1,6 +1,7 @@
 /* load.c - see load.h. */
 #include "load.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 #include "unmerge.h"
 
 #define RUN     (UINT64_C(256) << 20)
-#define BACKLOG (UINT64_C(1) << 30) /* copied and perhaps not yet merged: then it is */
+#define BACKLOG (UINT64_C(256) << 20) /* copied and perhaps not yet merged: then it is */
 
 /* What of the copy goes into one block. */
 struct piece {
@@ -213,8 +214,9 @@ static bool is_there(struct piece *piece) {
 struct run {
     uint64_t to, size, stream;
     const uint8_t *from;
-    uint64_t backlog; /* copied since the merger was last waited for */
 };
+
+static _Atomic uint64_t backlog; /* copied, by all calls, since the merger was last waited for */
 
 static int copy(const struct run *run) {
     struct gps_gate_pass pass;
@@ -233,11 +235,11 @@ static int flush(struct run *run, uint64_t serial) {
     if (!run->size)
         return GPS_OK;
     const int code = copy(run);
-    run->backlog += run->size;
+    const uint64_t copied = atomic_fetch_add(&backlog, run->size) + run->size;
     run->size = 0;
-    if (run->backlog >= BACKLOG) {
+    if (copied >= BACKLOG) {
         gps_merger_run(serial);
-        run->backlog = 0;
+        atomic_store(&backlog, 0);
     } else {
         gps_merger_wake();
     }

@@ -137,8 +137,6 @@ static int pass_write(const struct gps_write *write, struct gps_gate_pass *pass)
 }
 
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    if (!gps_merge_active)
-        return true;
     if (gps_load_takes(write)) {
         *code = gps_load(write);
         return false;
@@ -146,18 +144,17 @@ bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, 
     *code = begin_all(write);
     if (*code != GPS_OK)
         return false;
-    *code = pass_write(write, pass);
+    *code = gps_merge_active ? pass_write(write, pass) : GPS_OK;
     if (*code != GPS_OK)
         end_first(write, count_of(write));
     return *code == GPS_OK;
 }
 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
-    if (gps_merge_active) {
+    if (gps_merge_active)
         gps_gate_leave(pass);
-        end_first(write, count_of(write));
-        gps_work_checked(code);
-    }
+    end_first(write, count_of(write));
+    gps_work_checked(code);
     for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < count_of(write); i++) {
         const struct gps_write one = nth(write, i);
         note_refused(&one);

@@ -8,6 +8,8 @@
  * that the driver refused because importers have the region read-only is reported. Kernels are
  * never seen.
  *
+ * In a process that learns (learn/learner.h) writes are noted, and nothing else is done.
+ *
  * gps_write_begin, the driver's call, gps_write_end. No lock is held in between; in a process that
  * merges, the gate is passed.
  */

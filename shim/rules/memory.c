@@ -6,6 +6,7 @@
 #include "ipc/export.h"
 #include "ipc/import.h"
 #include "ipc/teardown.h"
+#include "learn/learner.h"
 #include "merge/allocation.h"
 #include "process/driver_ops.h"
 #include "process/process.h"
@@ -105,6 +106,7 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
     struct gps_alloc alloc;
     if (!pointer)
         return release.call(pointer, release.stream);
+    gps_learn_freed(pointer);
     if (!gps_registry_take(pointer, &alloc))
         return free_unknown(pointer, release);
     switch (alloc.kind) {

@@ -127,9 +127,13 @@ static void pick(const char *name) {
 }
 
 static int only(const char *name, long count) {
-    for (size_t i = 0; i < LOCAL; i++)
-        if (strcmp(name, local[i].name) == 0)
+    for (size_t i = 0; i < LOCAL; i++) {
+        if (strcmp(name, local[i].name) == 0) {
+            if (local[i].available && !local[i].available())
+                return 1;
             return row_repeat(&local[i], count), 0;
+        }
+    }
     for (size_t i = 0; i < OPENING; i++) {
         if (strcmp(name, opening[i].name) == 0) {
             handle = exporter_offer(&exporter, opening[i].size);

@@ -5,7 +5,7 @@ of a clock hides the answer. What the kernel does for a call is not in it.
 usage: instructions.py BUILD_DIR [ROW...]   (make bench-instructions; valgrind is needed)
 
 Each figure is the difference of two runs of calls.c with different numbers of calls, divided by that
-difference: start and end of the program cancel out. Also written to BUILD_DIR/bench/instructions.json.
+difference: start and end of the program cancel out. Of a launch, only what the library itself executes. Also written to BUILD_DIR/bench/instructions.json.
 """
 import json
 import os
@@ -15,28 +15,58 @@ import subprocess
 import sys
 import tempfile
 
-from bench import MODES
+from bench import MODES, RULE, RULED
 
 FEW, MANY = 200, 2000
 CHEAP = 20000  # instead of MANY where a call is cheap: what varies between two starts must not show
 
 
-def collected(build, row, count, mode, environment):
-    """Instructions of the whole program; what it starts is not counted."""
+def run(build, row, count, mode, environment, *options):
+    """What callgrind says of the whole program; what it starts is not counted."""
     extra = {"LD_PRELOAD": f"{build}/libgpushare.so", **MODES[mode]} if mode else {}
-    done = subprocess.run(
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", f"{build}/bench/calls", "only", row, str(count)],
-        env={**environment, **extra}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+    done = subprocess.run(["valgrind", "--tool=callgrind", *options, f"{build}/bench/calls", "only", row, str(count)],
+                          env={**environment, **extra}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
     counts = re.findall(r"Collected : (\d+)", done.stderr)
     if done.returncode or not counts:
         raise SystemExit(f"instructions: {row}, mode {mode}: {done.returncode}\n{done.stderr[-2000:]}")
     return int(counts[-1])
 
 
+def collected(build, row, count, mode, environment):
+    return run(build, row, count, mode, environment, "--callgrind-out-file=/dev/null")
+
+
+def ours(build, row, count, mode, environment):
+    """Only what the library executes itself."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="gpushare-bench-") as folder:
+        path = pathlib.Path(folder, "out")
+        run(build, row, count, mode, environment, f"--callgrind-out-file={path}", "--compress-strings=no", "--compress-pos=no")
+        total, mine, inclusive = 0, False, False
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("ob="):
+                mine = line.rstrip().endswith("libgpushare.so")
+            elif line[:1].isdigit() and mine and not inclusive:
+                total += int(line.split()[1])
+            inclusive = line.startswith("calls=")
+        return total
+
+
+def is_noisy(row):
+    """The simulator hands launches to threads, which do not always wait for each other as long."""
+    return "launch" in row
+
+
 def per_call(build, row, mode, environment):
-    most = MANY if "malloc" in row or "4 GiB" in row or "64 MiB" in row or "export" in row else CHEAP
-    few, many = (collected(build, row, count, mode, environment) for count in (FEW, most))
+    most = MANY if is_noisy(row) or any(word in row for word in ("malloc", "4 GiB", "64 MiB", "export")) else CHEAP
+    count = ours if is_noisy(row) and mode else collected
+    few, many = (count(build, row, calls, mode, environment) for calls in (FEW, most))
     return (many - few) / (most - FEW)
+
+
+def added_by(build, row, mode, bare, environment):
+    """To a call whose bare cost varies: what the library executes."""
+    cost = per_call(build, row, mode, environment)
+    return cost if is_noisy(row) else cost - bare
 
 
 def main():
@@ -44,15 +74,16 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="gpushare-bench-") as directory:
         environment = {**os.environ, "LD_LIBRARY_PATH": f"{build}/sim", "GPUSHARE_SIM_ROOT": "@" + directory,
                        "GPUSHARE_SIM_MEMORY": "64GiB", "GPUSHARE_DIR": directory + "/d", "GPUSHARE_CONFIG": "/dev/null"}
+        rule = pathlib.Path(directory, "merge.conf")
+        rule.write_text(RULE, encoding="utf-8")
         rows = sys.argv[2:] or subprocess.run([f"{build}/bench/calls", "list"], env=environment, check=True, text=True,
-                                              stdout=subprocess.PIPE).stdout.splitlines()
+                                              stdout=subprocess.PIPE).stdout.splitlines() + list(RULED)
         print(f"{'instructions a call':28}{'bare':>12}" + "".join(f"{'+ ' + mode:>20}" for mode in MODES))
         result = []
         for row in rows:
-            if row == "kernel launch":  # the simulator has none
-                continue
-            bare = per_call(build, row, None, environment)
-            added = {mode: per_call(build, row, mode, environment) - bare for mode in MODES}
+            call, mine = RULED.get(row, row), {**environment, "GPUSHARE_CONFIG": str(rule)} if row in RULED else environment
+            bare = per_call(build, call, None, mine)
+            added = {mode: added_by(build, call, mode, bare, mine) for mode in MODES}
             print(f"{row:28}{bare:12.0f}" + "".join(f"{value:>+20.0f}" for value in added.values()), flush=True)
             result.append({"row": row, "bare": bare, "added": added})
     with open(f"{build}/bench/instructions.json", "w", encoding="utf-8") as file:

@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-STEPS = ["copies", "torch", "read-only", "tokens"]
+STEPS = ["hole", "model", "together", "changed", "latency", "serve", "kills", "learn", "read-only", "tokens"]
 
 
 def table(results):
@@ -22,7 +22,7 @@ def table(results):
             found = json.loads(path.read_text(encoding="utf-8"))
             if found["driver"] == "sim":
                 sys.exit("replicas_table.py: the simulator measures nothing")
-            weights = found["weights"] if step == "copies" else weights
+            weights = found["weights"] if step == "together" else weights
             lines += [f"| {one['what']} | {one['without']} | {one['with']} |" for one in found["figures"]]
     return weights, "\n".join(lines)
 
@@ -32,7 +32,7 @@ def main():
     weights, lines = table(results)
     machine = (results / "table.txt").read_text(encoding="utf-8").splitlines()[0]
     when = datetime.date.fromtimestamp((results / "table.txt").stat().st_mtime).isoformat()
-    text = (f"On {when}: {machine}; {weights / 2**30:g} GiB of weights in a file in memory, 16 allocations, by\n"
+    text = (f"On {when}: {machine}; {weights / 2**30:g} GiB of weights in a file in memory where a row names no size, by\n"
             f"`tests/gpu/check.sh BUILD replicas`.\n\n{lines}\n")
     old = page.read_text(encoding="utf-8")
     new, count = re.subn(r"(<!-- measured:.*?-->\n).*?(<!-- end -->)", lambda marks: marks[1] + text + marks[2], old, flags=re.S)

@@ -1,10 +1,12 @@
-"""The replicas that replicas.py starts: processes that serve, bare or preloaded, on one card.
+"""The replicas that replicas.py starts: processes that serve, bare or preloaded, on one card; and its rows.
 
 Owns the machine's side of it: the environment, the card's memory in use (NVML, which nvidia-smi reads; on the
 simulator a program that asks), the published directory, and that every process is ended. What went wrong is an
 exception `Failed`, with what the process said.
 """
+import contextlib
 import ctypes
+import json
 import os
 import pathlib
 import queue
@@ -17,6 +19,7 @@ import threading
 import time
 
 MIB, GIB = 1 << 20, 1 << 30
+SETTLED = 16 * MIB # the card's own figure moves by so much
 
 
 class Failed(Exception):
@@ -85,6 +88,7 @@ class Fleet:
 
     def environment(self, config, log=None):
         words = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE_") or "_SIM_" in key}
+        words["KERNELS"] = f"{self.build}/tests/apps/kernels.ptx"
         if config:
             words |= {"LD_PRELOAD": f"{self.build}/libgpushare.so", "GPUSHARE_CONFIG": str(config),
                       "GPUSHARE_DIR": str(self.directory), "GPUSHARE_LOG": str(log), "GPUSHARE_LOG_FORMAT": "jsonl"}
@@ -116,6 +120,22 @@ class Fleet:
         self.members.append(member)
         return member
 
+    def learn(self, name, words, seconds, said=""):
+        """The file of the rules that `gpushare learn` writes about a server, to which this is said at first."""
+        rules = self.results / f"replicas-{self.name}-{name}.conf"
+        with open(rules.with_suffix(".out"), "w", encoding="utf-8") as output:
+            learning = subprocess.Popen([f"{self.build}/gpushare", "learn", "--for", f"{seconds}s", "-o", rules, "--", *map(str, words)],
+                                        stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, text=True,
+                                        env={**self.environment(None), "GPUSHARE_DIR": str(self.directory)})
+            with learning: # its input stays open so long
+                learning.stdin.write(said)
+                learning.stdin.flush()
+                status = learning.wait(seconds + 40)
+        if status:
+            raise Failed(f"gpushare learn ends with {status}: {rules.with_suffix('.out').read_text(encoding='utf-8')[-300:]}")
+        self.tool("check", rules)
+        return rules
+
     def used(self):
         if self.nvml:
             return self.nvml.used()
@@ -135,15 +155,40 @@ class Fleet:
             time.sleep(0.1)
         return used
 
+    def at_rest(self, most, patience):
+        """The memory in use, once it is at most so much and has not changed for a second, or at last."""
+        until, since = time.monotonic() + patience, time.monotonic()
+        used = last = self.settled(most, patience)
+        while time.monotonic() < min(until, since + 1):
+            time.sleep(0.1)
+            used = self.used()
+            if used != last:
+                last, since = used, time.monotonic()
+        return used
+
+    def context(self, words):
+        """What a process costs that answers its first sum of next to no weights; the card as it is without it."""
+        before = self.used()
+        one = self.start("context", words).ready()
+        one.ask("sum")
+        cost = self.used() - before
+        one.end()
+        return max(0, cost), self.settled(before + SETTLED, 5)
+
     def left(self, patience=10):
         """What is in the published directory that means something, once nothing is, or at last."""
         until = time.monotonic() + patience
         while True:
             files = [path for path in self.directory.rglob("*")
-                     if not path.is_dir() and path.name not in ("lock", "keeper.lock")]
+                     if not path.is_dir() and path.name not in ("lock", "keeper.lock", "mistakes")]
             if not files or time.monotonic() > until:
                 return files
             time.sleep(0.1)
+
+    def merged(self):
+        """Bytes in blocks that the keeper holds: their names tell."""
+        names = [path.name.split(".") for path in self.directory.glob("*/names/block.*")]
+        return sum(int(name[2]) * MIB for name in names)
 
     def keepers(self):
         """Processes that keep this directory, by their words and environment."""
@@ -237,11 +282,48 @@ class Replica:
             self.process.kill()
         return self.process.wait()
 
+    def reports(self):
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        return [report for report in map(json.loads, text.splitlines()) if report["finding"]]
+
     def findings(self):
         """Names of what it has reported, counted."""
-        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-        names = [part.split('"', 1)[0] for part in text.split('"finding":"')[1:]]
+        names = [report["finding"] for report in self.reports()]
         return {name: names.count(name) for name in sorted(set(names))}
+
+
+class Table:
+    """Rows on standard output: ok, FAIL or skip, a tab, what was shown, a tab, the figures. And figures of its own
+    for the table of docs/replicas.md."""
+
+    def __init__(self):
+        self.figures = []
+
+    def row(self, good, name, remark=""):
+        print("ok" if good else "FAIL", name, remark, sep="\t", flush=True)
+
+    def skip(self, name, reason):
+        print("skip", name, reason, sep="\t", flush=True)
+
+    def figure(self, what, without, having):
+        self.figures.append({"what": what, "without": without, "with": having})
+
+    @contextlib.contextmanager
+    def part(self, name):
+        """What fails inside is a row, and what follows goes on."""
+        try:
+            yield
+        except (Failed, OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
+            self.row(False, name, f"{type(error).__name__}: {error}".replace("\n", " ")[:300])
+
+
+def sums(members):
+    return [member.ask("sum") for member in members]
+
+
+def merge_rule(program, **keys):
+    """Three lines, and what else is wanted."""
+    return f"[region weights]\nprogram = {program}\nrole = merge\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
 
 
 def gib(value):

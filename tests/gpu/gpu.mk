@@ -8,11 +8,13 @@
 #                     where nothing can be built; there: tests/gpu/check.sh $(BUILD)-gpu
 .PHONY: check-gpu gpu-programs gpu-rehearsal gpu-pack
 
+GPU_HEADERS := $(wildcard tests/gpu/programs/*.hpp)
 GPU_NAMES := writer reader stage hello simple_ipc weights
+ALONE_NAMES := driver_only vmm_probe attributes
 GPU_PROGRAMS := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu/$(name)_shared $(BUILD)/gpu/$(name)_static) \
-	$(BUILD)/gpu/driver_only $(BUILD)/gpu/vmm_probe
+	$(addprefix $(BUILD)/gpu/,$(ALONE_NAMES))
 GPU_REHEARSED := $(foreach name,$(GPU_NAMES),$(BUILD)/gpu-sim/$(name)_shared $(BUILD)/gpu-sim/$(name)_static) \
-	$(BUILD)/gpu-sim/driver_only $(BUILD)/gpu-sim/vmm_probe
+	$(addprefix $(BUILD)/gpu-sim/,$(ALONE_NAMES))
 
 gpu-programs: $(GPU_PROGRAMS) $(BUILD)/demo/gpu/producer $(BUILD)/demo/gpu/consumer apps \
 	$(BUILD)/tests/gpu/puppet_static $(BUILD)/tests/gpu/misuse_static $(BUILD)/gpu/expected-2.txt
@@ -23,27 +25,27 @@ gpu-rehearsal: all sim conformance apps $(GPU_REHEARSED) $(BUILD)/gpu/expected-2
 
 # Code for Ampere and Hopper, and what newer ones can compile at their start.
 GPU_FLAGS := -O2 -std=c++17 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
-$(BUILD)/gpu/%_shared: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp
+$(BUILD)/gpu/%_shared: tests/gpu/programs/%.cu $(GPU_HEADERS)
 	@mkdir -p $(@D); echo "  NVCC  $@"
 	$(NVCC) $(GPU_FLAGS) -cudart shared $< -o $@
-$(BUILD)/gpu/%_static: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp
+$(BUILD)/gpu/%_static: tests/gpu/programs/%.cu $(GPU_HEADERS)
 	@mkdir -p $(@D); echo "  NVCC  $@"
 	$(NVCC) $(GPU_FLAGS) -cudart static $< -o $@
 
 # The same sources without kernels.
-$(BUILD)/gpu-sim/%_shared: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp $(BUILD)/sim/libcudart.so
+$(BUILD)/gpu-sim/%_shared: tests/gpu/programs/%.cu $(GPU_HEADERS) $(BUILD)/sim/libcudart.so
 	@mkdir -p $(@D); echo "  CXX   $@"
 	$(CXX) -x c++ -std=gnu++17 $(DEMO_FLAGS) $< -o $@ -L$(BUILD)/sim -lcudart -pthread
-$(BUILD)/gpu-sim/%_static: tests/gpu/programs/%.cu tests/gpu/programs/kernels.hpp $(BUILD)/sim/libcudart_static.a
+$(BUILD)/gpu-sim/%_static: tests/gpu/programs/%.cu $(GPU_HEADERS) $(BUILD)/sim/libcudart_static.a
 	@mkdir -p $(@D); echo "  CXX   $@"
 	$(CXX) -x c++ -std=gnu++17 $(DEMO_FLAGS) $< -x none $(BUILD)/sim/libcudart_static.a -o $@ -ldl -pthread
 
 # One binary for both: they ask for libcuda.so.1 and nothing else.
-DRIVER_ALONE := $(foreach name,driver_only vmm_probe,$(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name))
+DRIVER_ALONE := $(foreach name,$(ALONE_NAMES),$(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name))
 $(DRIVER_ALONE): $(BUILD)/sim/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) -std=gnu11 -D_GNU_SOURCE= $(DEMO_FLAGS) tests/gpu/programs/$(@F).c -o $@ -L$(BUILD)/sim -lcuda -ldl
-$(foreach name,driver_only vmm_probe,$(eval $(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name): tests/gpu/programs/$(name).c))
+$(foreach name,$(ALONE_NAMES),$(eval $(BUILD)/gpu/$(name) $(BUILD)/gpu-sim/$(name): tests/gpu/programs/$(name).c))
 
 $(BUILD)/gpu/expected-2.txt: $(BUILD)/tests/conformance tests/gpu/expected.sh | sim
 	@echo "  PLAY  $@"

@@ -74,9 +74,8 @@ TEST(MergeBlocks, AHoleAndGapsAndAnOddEndKeepNothingElseApart) {
                                 bytes(std::min(3 * MiB - 300, SIZE - at)) + " 5 sync");
             two[i].must("fill p " + std::to_string(i + 1) + " 4096 " + bytes(44 * MiB));
         }
-        // The second block differs by what was filled; the last one is not full.
-        const uint64_t own = quiet == QUIET ? 0 : 2 * MiB;
-        EXPECT_TRUE(two.use(102 * MiB + 32 * MiB + own, 30000)) << quiet << two.in_use() / MiB;
+        // The second block differs by what was filled.
+        EXPECT_TRUE(two.use(102 * MiB + 32 * MiB, 30000)) << quiet << two.in_use() / MiB;
         EXPECT_EQ(two[0].must("read p 46137344 2"), "0101");
         EXPECT_EQ(two[1].must("read p 46137344 2"), "0202");
         EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -359,12 +358,12 @@ TEST(MergeMemory, ThatRunsOutIsAnAnswer) {
     EXPECT_EQ(a.code(Replicas::upload("q", 64 * MiB, 2)), 0);
     EXPECT_EQ(Replicas::expect(a, "p", 128 * MiB, 1), "same");
     EXPECT_EQ(Replicas::expect(a, "q", 64 * MiB, 2), "same");
+    EXPECT_TRUE(eventually([&] { return world.entries("regions") == 6; }));
     hog.must("malloc rest 50331648");
-    EXPECT_TRUE(eventually([&] { return world.entries("regions") == 6; })) << "all are merged";
     EXPECT_EQ(a.code("write p 0 fe"), 2) << "there is no memory for a block of its own";
     hog.must("free rest");
     a.must("write p 0 fe");
-    EXPECT_EQ(a.must("read p 0 1"), "fe");
+    EXPECT_EQ(a.must("read p 0 2").substr(0, 2), "fe");
 }
 
 /* --- contexts, cards, processes --- */
@@ -394,12 +393,9 @@ TEST(MergeContext, SeveralOfOneProcess) {
     one[0].must("malloc p 8388608");
     one[0].must(one.upload("p", 8 * MiB, 3));
     one[0].must("ctxcreate other");
-    one.before = one.world.used() - 8 * MiB;
-    one[0].must("cumalloc little 4096");
-    one.before += on_gpu() ? 0 : 2 * MiB; // what lies beside it
     one[0].must("cumalloc q 8388608");
     one[0].must(one.upload("q", 8 * MiB, 3));
-    EXPECT_TRUE(one.use(8 * MiB)) << one.in_use();
+    EXPECT_TRUE(one.use(8 * MiB + 2 * MiB)) << one.in_use(); // and what the kernels need there
     EXPECT_EQ(one.expect(one[0], "q", 8 * MiB, 3), "same");
     one[0].must("write q 5 01");
     one[0].must("ctxpop");

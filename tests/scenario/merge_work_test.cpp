@@ -85,7 +85,7 @@ TEST(MergeMistake, IsForgottenWhenTheRuleChanges) {
     EXPECT_EQ(one.write(one[0]), 700);
     one[0].kill();
     for (const bool changed : {false, true}) {
-        one.world.config(merging(changed ? "quiet = 0\nverify = off\n" : "\n\nquiet = 0\n"));
+        one.world.config(merging(changed ? "quiet = 0\nkeep = 10min\n" : "\n\nquiet = 0\n"));
         Puppet &next = one.start();
         next.must(kernels());
         next.must("malloc p 16777216");

@@ -18,6 +18,7 @@ extern "C" {
 
 struct Result {
     int status = -1; // exit status, or 128 + signal
+    long memory = 0; // at most in use, KiB
     std::string out, err;
 };
 

@@ -16,7 +16,7 @@ inline std::string frame(const std::string &module, const std::string &offset,
 }
 
 struct LogLine {
-    int second = 1; // of one minute
+    int second = 1, micro = 0; // of one minute
     int pid = 100;
     std::string pid_ns = "4026531836", command = "app", level = "error", finding = "double-free",
                 api = "cudaFree", name, detail, site = "0123456789abcdef", stack, prior, others;
@@ -24,7 +24,7 @@ struct LogLine {
 
     std::string text() const {
         char ts[32];
-        snprintf(ts, sizeof(ts), "2026-11-21T02:34:%02d.000000Z", second);
+        snprintf(ts, sizeof(ts), "2026-11-21T02:34:%02d.%06dZ", second, micro);
         return "{\"ts\":" + quoted(ts) + ",\"pid\":" + std::to_string(pid) +
                ",\"pid_ns\":" + pid_ns + ",\"tid\":" + std::to_string(pid) +
                ",\"command\":" + quoted(command) + ",\"level\":" + quoted(level) +
@@ -40,7 +40,7 @@ struct LogLine {
 
 inline std::string prior(const std::string &what, int pid, const std::string &command,
                          const std::string &stack) {
-    return "{\"what\":" + quoted(what) + ",\"pid\":" + std::to_string(pid) +
-           ",\"pid_ns\":4026531836,\"command\":" + quoted(command) +
+    return "{\"pid\":" + std::to_string(pid) +
+           ",\"pid_ns\":4026531836,\"command\":" + quoted(command) + ",\"what\":" + quoted(what) +
            ",\"ts\":\"2026-11-21T02:33:00.000000Z\",\"stack\":[" + stack + "]}";
 }

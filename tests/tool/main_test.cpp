@@ -3,8 +3,8 @@
 
 #include "harness.hpp"
 
-static const char *const verbs[] = {"run",    "audit", "ls",     "show", "report", "check",
-                                    "keeper", "drop",  "forget", "gc",   "doctor", "help"};
+static const char *const verbs[] = {"run",    "learn", "audit",  "ls", "show",   "report", "check",
+                                    "keeper", "drop",  "forget", "gc", "doctor", "help"};
 
 TEST(Tool, PrintsItsVersion) {
     for (const char *option : {"--version", "-V"}) {
@@ -50,12 +50,11 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
     } wrong[] = {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
-         "gpushare: unknown command 'list'; allowed: run, audit, ls, show, report, check, keeper, "
-         "drop, forget, gc, cdi, "
-         "doctor, help\n"},
-        {{"help", "list"},
-         "gpushare: help: unknown command 'list'; allowed: run, audit, ls, show, report, check, "
+         "gpushare: unknown command 'list'; allowed: run, learn, audit, ls, show, report, check, "
          "keeper, drop, forget, gc, cdi, doctor, help\n"},
+        {{"help", "list"},
+         "gpushare: help: unknown command 'list'; allowed: run, learn, audit, ls, show, report, "
+         "check, keeper, drop, forget, gc, cdi, doctor, help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
         {{"ls", "-x"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "harness.hpp"
 #include "json.hpp"
@@ -191,6 +192,70 @@ TEST_F(Report, RepeatsBelongToTheirSite) {
     EXPECT_EQ(groups[2]["count"].number, 15);
 }
 
+// As after `report app.log app.log.1`: the repeats are read before the first.
+TEST_F(Report, ALaterFileCanHaveTheFirst) {
+    LogLine repeats = at(5), strangers = at(6, "0x100", 101), late = at(7, "0x200", 102);
+    repeats.stack = strangers.stack = late.stack = "";
+    repeats.detail = "no first";
+    strangers.detail = "the first that is left";
+    const std::vector<std::string> logs = {log("a", {repeats, strangers, late}), log("b", {at(1)})};
+    const Json groups = json(logs);
+    ASSERT_EQ(groups.size(), 2u);
+    EXPECT_EQ(groups[0]["count"].number, 2);
+    EXPECT_EQ(groups[0]["last"].text, "2026-11-21T02:34:05.000000Z");
+    EXPECT_EQ(groups[1]["count"].number, 2);
+    EXPECT_EQ(groups[1]["detail"].text, "the first that is left");
+    EXPECT_EQ(groups[1]["pid"].number, 101);
+}
+
+TEST_F(Report, OfOneTimeTheFirstReadIsTheFirst) {
+    LogLine one = at(1), two = at(1, "0x100", 101), three = at(1, "0x200", 102);
+    one.detail = "one";
+    two.detail = "two";
+    const std::string a = log("a", {one}), b = log("b", {three, two});
+    EXPECT_EQ(json({a, b})[0]["detail"].text, "one");
+    EXPECT_EQ(json({b, a})[0]["stack"][0]["offset"].text, "0x200");
+    EXPECT_EQ(json({b, a})[1]["detail"].text, "two");
+}
+
+// Lines of few processes and places, with and without stacks, each with facts of its own.
+static LogLine any_line(std::mt19937 &random, int micro) {
+    static const std::string stacks[] = {"", "", frame("/a/app", "0x1"), frame("/b/app", "0x1"),
+                                         frame("/a/app", "0x2", "ab")};
+    auto one_of = [&](unsigned count) { return static_cast<int>(random() % count); };
+    LogLine line;
+    line.micro = micro;
+    line.pid = 100 + one_of(4);
+    line.command = one_of(4) ? "app" : "viewer";
+    line.level = one_of(3) ? "error" : "warning";
+    line.finding = one_of(2) ? "double-free" : "leak-open";
+    line.site = one_of(5) ? std::string(16, static_cast<char>('0' + one_of(4))) : "";
+    line.stack = stacks[one_of(5)];
+    line.prior = one_of(2) ? prior("freed", 100, "app", stacks[one_of(5)]) : "";
+    line.detail = "number " + std::to_string(micro);
+    line.count = 1 + one_of(9);
+    return line;
+}
+
+TEST_F(Report, TheOrderOfReadingDoesNotMatter) {
+    std::mt19937 random(1);
+    for (int round = 0; round < 40; round++) {
+        std::vector<LogLine> sorted, parts[3];
+        for (int micro = 0; micro < 60; micro++)
+            sorted.push_back(any_line(random, micro));
+        std::vector<LogLine> mixed = sorted;
+        std::shuffle(mixed.begin(), mixed.end(), random);
+        for (const LogLine &line : mixed)
+            parts[random() % 3].push_back(line);
+        const std::string whole = log("whole", sorted);
+        const std::vector<std::string> logs = {log("a", parts[0]), log("b", parts[1]),
+                                               log("c", parts[2])};
+        ASSERT_EQ(report(logs).out, report({whole}).out) << round;
+        ASSERT_EQ(report({"--json", logs[0], logs[1], logs[2]}).out, report({"--json", whole}).out)
+            << round;
+    }
+}
+
 TEST_F(Report, RepeatsOfOneContainerAreNotAnothers) {
     LogLine first = at(1), repeats = at(9);
     first.pid = repeats.pid = 1;
@@ -236,6 +301,54 @@ TEST_F(Report, WhatIsNoLineOfALogIsSkippedAndSaid) {
         << result.out;
 }
 
+// Longer ones than the reader's buffer, and such that end where it ends.
+TEST_F(Report, LinesOfAnyLengthAreReadWhole) {
+    const size_t most = 1 << 20;
+    std::string text;
+    size_t lines = 0;
+    for (size_t length : {most - 1, most, most + 1, 2 * most, 2 * most + 1, 5 * most, most}) {
+        LogLine line = at(1 + static_cast<int>(lines++));
+        line.detail = std::string(length - line.text().size() + 3, 'd'); // null, and the newline
+        text += line.text();
+    }
+    const Result result = report({place.file("a", text + at(20).text())});
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 4) << result.err;
+    EXPECT_TRUE(contains(result.err, "/a:3: longer than 1 MiB,"));
+    EXPECT_TRUE(contains(result.err, "/a:6: longer than 1 MiB,"));
+    EXPECT_TRUE(contains(last_line(result.out), "1 finding (1 error), 4 occurrences"))
+        << result.err;
+    text = std::string(3 * most, 'd');
+    EXPECT_TRUE(contains(report({place.file("b", text)}).err, "/b:1: longer than 1 MiB,"));
+}
+
+TEST_F(Report, EndsOfLinesMayDiffer) {
+    std::string text = at(1).text(), last = at(2).text();
+    text.insert(text.size() - 1, "\r");
+    last.pop_back();
+    const Result result = report({place.file("a", "\r\n \t\n\n" + text + last)});
+    EXPECT_EQ(result.err, "");
+    EXPECT_TRUE(contains(last_line(result.out), "2 occurrences")) << result.out;
+    EXPECT_EQ(last_line(report({place.file("b", "\n")}).out),
+              "========= GPUSHARE SUMMARY: 0 findings\n");
+    write_file(place.path + "/empty", "");
+    EXPECT_EQ(report({place.path + "/empty"}).out, "========= GPUSHARE SUMMARY: 0 findings\n");
+}
+
+// The order of members and of escapes is the writer's; a NUL is in no JSON.
+TEST_F(Report, LinesInAnotherFormAreEqual) {
+    std::string turned = at(2).text(), escaped = at(3).text(), broken = at(4).text();
+    turned.replace(turned.find("\"pid\":100,"), 10, "");
+    turned.insert(turned.rfind('}'), ", \"pid\": 100 ");
+    escaped.replace(escaped.find("cudaFree"), 8, "cuda\\u0046ree");
+    broken.insert(broken.find("100,") + 3, 1, '\0');
+    const std::string path = place.file("a", at(1).text() + turned + escaped + broken);
+    const Json groups = json({path});
+    ASSERT_EQ(groups.size(), 1u);
+    EXPECT_EQ(groups[0]["count"].number, 3);
+    EXPECT_EQ(groups[0]["processes"].size(), 1u);
+    EXPECT_TRUE(contains(report({path}).err, "/a:4: not JSON; skipped"));
+}
+
 TEST_F(Report, AFloodOfComplaintsIsCutShort) {
     std::string text;
     for (int i = 0; i < 1000; i++)
@@ -266,6 +379,47 @@ TEST_F(Report, LevelLeavesOutWhatIsBelow) {
     EXPECT_TRUE(contains(report({path}).out, "3 findings (1 error, 1 warning, 1 info)"));
     EXPECT_EQ(json({"--level=warning", path}).size(), 2u);
     EXPECT_EQ(json({"-l", "error", path}).size(), 1u);
+}
+
+// Of `processes` processes, each with a finding, its repeats and a leak that has no stack.
+static std::string large_log(const Temporary &place, int lines, int processes) {
+    const std::string path = place.file("large.jsonl");
+    FILE *file = fopen(path.c_str(), "we");
+    std::string stack = frame("/no/such/app", "0x100", std::string(40, 'a'));
+    for (int i = 0; i < 12; i++)
+        stack += "," + frame("/no/such/library", "0x" + std::to_string(i), std::string(40, 'b'));
+    for (int i = 0; i < lines; i++) {
+        LogLine line;
+        line.second = i / 1000 % 60;
+        line.micro = i % 1000;
+        line.pid = 1 + i / 3 % processes;
+        line.site = std::to_string(1000000000000000 + line.pid * 2 + (i % 3 == 2));
+        line.stack = i % 3 == 0 ? stack : "";
+        line.finding = i % 3 == 2 ? "leak-open" : "double-free";
+        line.prior = i % 3 == 2 ? prior("opened", line.pid, "app", stack) : "";
+        fputs(line.text().c_str(), file);
+    }
+    fclose(file);
+    return path;
+}
+
+TEST_F(Report, MemoryIsNotThatOfTheLog) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "freed memory stays in use here";
+#endif
+    auto memory = [&](int lines, int processes) {
+        const std::string path = large_log(place, lines, processes);
+        const Result result = report({path});
+        EXPECT_EQ(result.status, 0) << result.err;
+        EXPECT_TRUE(contains(last_line(result.out), "2 findings (2 errors), " +
+                                                        std::to_string(lines) + " occurrences, " +
+                                                        std::to_string(processes) + " process"))
+            << result.out;
+        return result.memory;
+    };
+    const long least = memory(300, 100);
+    EXPECT_LT(memory(45000, 100) - least, 6 << 10) << "KiB, of a log of 57 MB";
+    EXPECT_LT(memory(45000, 15000) - least, 20 << 10) << "KiB, of many processes";
 }
 
 TEST_F(Report, StdinIsALog) {

@@ -177,34 +177,8 @@ TEST_F(Run, WrongUseIs125) {
     result = run({"--foo", "true"});
     EXPECT_EQ(result.status, 125);
     EXPECT_EQ(result.err, "gpushare: run: unknown option '--foo'; allowed: --config, --mode, "
-                          "--list-allocations, --output, --json, --help\n");
+                          "--help\n");
     EXPECT_EQ(run({"--config"}).status, 125);
-}
-
-TEST_F(Run, AListNeedsWhatItIsFor) {
-    for (const char *option : {"--output=x", "--json"}) {
-        const Result result = run({option, "echo", "ran"});
-        EXPECT_EQ(result.status, 125);
-        EXPECT_EQ(result.out, "");
-        EXPECT_EQ(result.err, "gpushare: run: --output and --json are for --list-allocations\n");
-    }
-    Result result = run({"--list-allocations", "--mode=share", "echo", "ran"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.err, "gpushare: run: --list-allocations only observes; leave --mode away\n");
-    result = run({"--list-allocations", "--output=/no/such/file", "echo", "ran"});
-    EXPECT_EQ(result.status, 125);
-    EXPECT_EQ(result.err,
-              "gpushare: run: cannot write '/no/such/file': No such file or directory\n");
-    EXPECT_EQ(result.out, "");
-}
-
-TEST_F(Run, AListLeavesTheCommandsOutputAndStatusAlone) {
-    Result result = run({"--list-allocations", "sh", "-c", "echo ran; exit 3"});
-    EXPECT_EQ(result.status, 3);
-    EXPECT_EQ(result.out, "ran\n");
-    EXPECT_EQ(result.err, "# gpushare: 0 allocations of device memory, 0 B, by 0 processes\n");
-    EXPECT_EQ(run({"--list-allocations", "no-such-command-here"}).status, 127);
-    EXPECT_EQ(run({"--list-allocations", "sh", "-c", "kill -9 $$"}).status, 128 + 9);
 }
 
 TEST_F(Run, WithoutItsLibraryNothingRuns) {

@@ -80,7 +80,6 @@ void expect_defaults(const gps_config &config) {
     EXPECT_EQ(config.options.log_format, GPS_LOG_TEXT);
     EXPECT_EQ(config.options.log_level, GPS_LEVEL_WARNING);
     EXPECT_EQ(config.options.stack_depth, 16u);
-    EXPECT_EQ(config.options.list_allocations, GPS_LIST_NO);
     EXPECT_EQ(config.rule_count, 0u);
     EXPECT_STREQ(config.source, "");
 }
@@ -121,8 +120,6 @@ TEST(ConfigOptions, TakeEachAllowedValue) {
     EXPECT_EQ(options_of("log_level = error").log_level, GPS_LEVEL_ERROR);
     EXPECT_EQ(options_of("stack_depth = 0").stack_depth, 0u);
     EXPECT_EQ(options_of("stack_depth = 64").stack_depth, 64u);
-    EXPECT_EQ(options_of("list_allocations = no").list_allocations, GPS_LIST_NO);
-    EXPECT_EQ(options_of("list_allocations = yes").list_allocations, GPS_LIST_YES);
 }
 
 struct Bad {
@@ -413,7 +410,7 @@ TEST(ConfigRule, IsNotGivenTwice) {
 
 const char *const option_keys =
     "[gpushare] has mode, on_free, free_timeout, linger, log, log_format, "
-    "log_level, log_max, stack_depth, list_allocations";
+    "log_level, log_max, stack_depth";
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, "
     "missing, ready, handover, backing, keep, access, quiet, content, verify";
@@ -859,7 +856,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_FREE_TIMEOUT", "7s"}, {"GPUSHARE_LINGER", "8s"},
         {"GPUSHARE_LOG", "/tmp/%p"},     {"GPUSHARE_LOG_FORMAT", "jsonl"},
         {"GPUSHARE_LOG_LEVEL", "error"}, {"GPUSHARE_STACK_DEPTH", "9"},
-        {"GPUSHARE_LOG_MAX", "3MiB"},    {"GPUSHARE_LIST_ALLOCATIONS", "yes"},
+        {"GPUSHARE_LOG_MAX", "3MiB"},
     };
     ASSERT_EQ(gps_keys_of(GPS_SECTION_OPTIONS).count, sizeof variables / sizeof variables[0]);
     for (const auto &each : variables)
@@ -870,7 +867,6 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     EXPECT_EQ(loaded.config.options.mode, GPS_MODE_AUDIT);
     EXPECT_EQ(loaded.config.options.on_free, GPS_FREE_REFUSE);
     EXPECT_EQ(loaded.config.options.log_max, 3u << 20);
-    EXPECT_EQ(loaded.config.options.list_allocations, GPS_LIST_YES);
     EXPECT_EQ(loaded.config.options.free_timeout, UINT64_C(7000000000));
     EXPECT_EQ(loaded.config.options.linger, UINT64_C(8000000000));
     EXPECT_STREQ(loaded.config.options.log, "/tmp/%p");
@@ -998,7 +994,7 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 10u);
+    ASSERT_EQ(listed.size(), 9u);
     EXPECT_EQ(listed["log_max"].value, "64MiB");
     EXPECT_EQ(listed["mode"].value, "audit");
     EXPECT_EQ(listed["mode"].from, "environment");

@@ -380,11 +380,6 @@ bool no_bad_record(void *, const gps_region_record *record, int status, const ch
     return true;
 }
 
-bool no_bad_name(void *, const char *name, const gps_name_target *, int status) {
-    EXPECT_EQ(0, status) << name;
-    return true;
-}
-
 bool no_bad_proc(void *, const gps_proc *proc) {
     EXPECT_EQ(0, proc->status) << proc->file << ": " << proc->why;
     return true;
@@ -394,7 +389,13 @@ class AnywhereTest : public GcTest {
   protected:
     void expect_sound() {
         EXPECT_EQ(0, gps_region_each(&store, no_bad_record, nullptr));
-        EXPECT_EQ(0, gps_name_each(&store, no_bad_name, nullptr));
+        for (const auto &entry : fs::directory_iterator(std::string(store.path) + "/names")) {
+            const std::string name = entry.path().filename();
+            gps_name_target target;
+            if (!gps_name_valid(name.c_str()))
+                continue;
+            EXPECT_NE(-EBADMSG, gps_name_resolve(&store, name.c_str(), &target)) << name;
+        }
         EXPECT_EQ(0, gps_proc_each(&store, no_bad_proc, nullptr));
     }
     void sleep_a_little() {

@@ -349,41 +349,6 @@ TEST_F(NameTest, ReleasingAFreedRegionsNameDoesNotTakeItFromTheNextHolder) {
     EXPECT_EQ("../procs/" + owner_text(other), link_of("frames"));
 }
 
-struct Seen {
-    std::set<std::string> claims, regions, bad;
-    unsigned limit = 1000;
-};
-
-bool see(void *arg, const char *name, const gps_name_target *target, int status) {
-    auto *seen = static_cast<Seen *>(arg);
-
-    if (status != 0)
-        seen->bad.insert(name);
-    else
-        (target->kind == GPS_NAME_CLAIM ? seen->claims : seen->regions).insert(name);
-    return --seen->limit > 0;
-}
-
-TEST_F(NameTest, EachShowsClaimsRegionsAndBadLinks) {
-    Seen seen, few;
-    gps_region_record record = publish(1, "b");
-
-    few.limit = 2;
-    ASSERT_EQ(0, claim("a"));
-    ASSERT_EQ(0, claim("b"));
-    ASSERT_EQ(0, gps_name_point(&store, "b", &record.id));
-    fs::create_symlink("/etc/passwd", names() + "/c");
-    std::ofstream(names() + "/d") << "x";
-    std::ofstream(names() + "/.tmp.x") << "x";
-    std::ofstream(names() + "/not a name") << "x";
-    ASSERT_EQ(0, gps_name_each(&store, see, &seen));
-    EXPECT_EQ(std::set<std::string>{"a"}, seen.claims);
-    EXPECT_EQ(std::set<std::string>{"b"}, seen.regions);
-    EXPECT_EQ((std::set<std::string>{"c", "d"}), seen.bad);
-    ASSERT_EQ(0, gps_name_each(&store, see, &few));
-    EXPECT_EQ(2u, few.claims.size() + few.regions.size() + few.bad.size());
-}
-
 /* --- races --- */
 
 /* Takes a lease, waits for go, claims "frames", tells the result and stays. */

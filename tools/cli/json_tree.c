@@ -9,7 +9,8 @@
 #include "tool.h"
 #include "util/text.h"
 
-#define REAL_DIGITS 15 /* more, and 0.1 becomes 0.10000000000000001 */
+/* With more digits 0.1 becomes 0.10000000000000001. */
+#define STYLE (JSON_INDENT(2) | JSON_REAL_PRECISION(15))
 
 static json_t *need(json_t *value) {
     if (!value)
@@ -70,7 +71,17 @@ void json_tree_append(json_t *array, json_t *value) {
 }
 
 void json_tree_print(FILE *out, json_t *tree) {
-    json_dumpf(tree, out, JSON_INDENT(2) | JSON_REAL_PRECISION(REAL_DIGITS));
+    json_dumpf(tree, out, STYLE);
     fputc('\n', out);
     json_decref(tree);
+}
+
+void json_tree_print_element(FILE *out, size_t before, json_t *element) {
+    json_t *array = json_tree_pack("[o]", element);
+    char *text = json_dumps(array, STYLE);
+    if (!text)
+        tool_no_memory();
+    fprintf(out, "%s%.*s", before == 0 ? "[" : ",", (int)strlen(text) - 3, text + 1);
+    free(text);
+    json_decref(array);
 }

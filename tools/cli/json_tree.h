@@ -26,3 +26,5 @@ void json_tree_append(json_t *array, json_t *value);
 
 /* Prints the tree, indented, in the order in which it was built, and frees it. */
 void json_tree_print(FILE *out, json_t *tree);
+/* The same for an array that is never there as a whole: the next element, without the end. */
+void json_tree_print_element(FILE *out, size_t before, json_t *element);

@@ -1,18 +1,17 @@
 /*
  * string_map.h - a hash table from strings to values.
  *
- * The one module of the tool that uses uthash. The map owns its keys and the caller the values,
- * none of which may be NULL. An empty map is NULL.
+ * The map owns its keys and values. Values never move. An empty map is NULL.
  */
 #pragma once
 
-#include <stdbool.h>
+#include <stddef.h>
 
 struct string_map;
 
 /* NULL: the key is not there. */
 void *string_map_get(const struct string_map *map, const char *key);
-/* False: the key is there already, with a value that stays. */
-bool string_map_put(struct string_map **map, const char *key, void *value);
-/* Calls `free_value`, unless it is NULL, with each value. */
-void string_map_free(struct string_map **map, void (*free_value)(void *value));
+/* The key's value; of a key that is new, `size` bytes that are 0. */
+void *string_map_make(struct string_map **map, const char *key, size_t size);
+/* Calls `clear`, unless it is NULL, with each value before it is freed. */
+void string_map_free(struct string_map **map, void (*clear)(void *value));

@@ -63,6 +63,13 @@ void *tool_resize(void *array, size_t count, size_t element) {
     return room;
 }
 
+void *tool_zeroed(size_t count, size_t element) {
+    void *room = calloc(count, element);
+    if (!room)
+        tool_no_memory();
+    return room;
+}
+
 void *tool_grow(void *array, size_t count, size_t element) {
     if (count == 0)
         return tool_resize(array, 8, element);

@@ -17,6 +17,7 @@
 /* In the order of the help. */
 #define GPS_VERBS(ROW)                                                                             \
     ROW(run)                                                                                       \
+    ROW(learn)                                                                                     \
     ROW(audit)                                                                                     \
     ROW(ls)                                                                                        \
     ROW(show)                                                                                      \
@@ -86,6 +87,8 @@ void tool_error_in(void *arg, const char *file, unsigned line, const char *messa
 
 /* realloc for an array of `count` elements; NULL starts one. Exits when there is no memory. */
 void *tool_resize(void *array, size_t count, size_t element);
+/* The same, new, and all bytes are 0. */
+void *tool_zeroed(size_t count, size_t element);
 /* An array with a free element behind `count`: doubles at powers of two. Start with NULL and 0. */
 void *tool_grow(void *array, size_t count, size_t element);
 char *tool_copy(const char *string); /* NULL of NULL */

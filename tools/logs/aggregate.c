@@ -1,20 +1,54 @@
 /*
- * aggregate.c - the findings of many processes, aggregated.
+ * aggregate.c - counts lines of logs, and makes groups of them in the end.
+ *
+ * Lines of a process that a report cannot tell apart are a class. When all are read, each class
+ * counts as if it were one line, in the order of time. Of the lines themselves those are kept that
+ * can come first in a group, by what they differ in from others of their kind.
  */
 #include "aggregate.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/string_map.h"
 #include "cli/tool.h"
+#include "util/text.h"
 
-/* An aggregate in the making: its groups by call site of a process, and by kind of finding. */
-struct builder {
-    struct aggregate *aggregate;
-    struct string_map *sites, *kinds;
-    int64_t pid_ns; /* the first that occurs */
+#define NEVER (~(log_moment)0)
+
+/* Lines of one finding, call and stack. */
+struct kind {
+    char *base;         /* the line that was read first */
+    log_moment stacked; /* the earliest that has a stack */
+    struct aggregate_group *group;
+};
+
+/* Of the lines of a site all those without a stack, or those of one kind with a stack. */
+struct class {
+    log_moment first, last;
+    uint64_t count;     /* occurrences */
+    struct site *site;  /* NULL: the class has no line yet */
+    struct kind *kind;  /* of the earliest */
+    struct class *next; /* of the site */
+    char *delta;        /* the earliest, by the kind's base; or NULL */
+    bool stacked;
+};
+
+/* Lines of one call site of a process. */
+struct site {
+    struct class classes; /* the first of them: mostly there is one */
+    const struct aggregate_process *process;
+    struct aggregate_group *group; /* of its earliest line */
+};
+
+struct aggregate_tally {
+    enum gps_level level;
+    uint64_t lines;
+    int64_t pid_ns; /* the first that occurred */
+    struct string_map *processes, *kinds, *sites;
+    struct class **classes;
+    size_t process_count, class_count;
+    char key[2 * LOGS_LINE_MAX];
 };
 
 const struct log_stack *aggregate_stack(const struct log_line *line) {
@@ -24,143 +58,249 @@ const struct log_stack *aggregate_stack(const struct log_line *line) {
     return &line->stack;
 }
 
-/* --- keys: equal things have equal keys, malloc'ed --- */
+/* --- what lines have in common: equal things have equal keys, for which there is room --- */
 
-static char *process_key(const struct log_process *process) {
-    return tool_format("%" PRId64 " %" PRId64 " %s\n", process->pid_ns, process->pid,
-                       tool_or(process->command, ""));
+static const struct aggregate_process *process_of(struct aggregate_tally *tally,
+                                                  const struct log_process *facts) {
+    const char *command = tool_or(facts->command, "");
+    struct gps_text key = GPS_TEXT(tally->key);
+    gps_text_add(&key, "%lu %lu %s", (uint64_t)facts->pid_ns, (uint64_t)facts->pid, command);
+    struct aggregate_process *process =
+        string_map_make(&tally->processes, tally->key, sizeof(*process) + strlen(command) + 1);
+    if (process->facts.pid == 0) {
+        process->facts = *facts;
+        process->facts.command = command[0] != 0 ? strcpy(process->command, command) : NULL;
+        process->number = tally->process_count++;
+    }
+    return process;
 }
 
 /* Without a known site, a line of repeats has the finding and the call in common with the first. */
-static char *site_key(const struct log_line *line) {
-    char *process = process_key(&line->process);
-    char *key = line->site
-                    ? tool_format("%s%s\n", process, line->site)
-                    : tool_format("%s\n%s %s", process, line->finding, tool_or(line->api, ""));
-    free(process);
-    return key;
+static struct site *site_of(struct aggregate_tally *tally, const struct log_line *line) {
+    const struct aggregate_process *process = process_of(tally, &line->process);
+    struct gps_text key = GPS_TEXT(tally->key);
+    gps_text_dec(&key, process->number);
+    if (line->site)
+        gps_text_strs(&key, " ", line->site);
+    else
+        gps_text_strs(&key, "\n", line->finding, " ", line->api);
+    struct site *site = string_map_make(&tally->sites, tally->key, sizeof(*site));
+    site->process = process;
+    return site;
 }
 
-static char *kind_key(const struct log_line *line) {
+static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line *line,
+                            const char *text) {
     const struct log_stack *stack = aggregate_stack(line);
-    char *key;
-    size_t size;
-    FILE *file = open_memstream(&key, &size);
-    if (!file)
-        tool_no_memory();
-    fprintf(file, "%s %s\n", line->finding, tool_or(line->api, ""));
+    struct gps_text key = GPS_TEXT(tally->key);
+    gps_text_strs(&key, line->finding, " ", line->api, "\n");
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
         const char *module = frame->build_id ? frame->build_id : tool_or(frame->module, "");
-        fprintf(file, "%s %" PRIx64 "\n", tool_base_name(module), frame->offset);
+        gps_text_add(&key, "%s %lx\n", tool_base_name(module), frame->offset);
     }
-    fclose(file);
-    return key;
+    struct kind *kind = string_map_make(&tally->kinds, tally->key, sizeof(*kind));
+    if (!kind->base)
+        *kind = (struct kind){.base = tool_copy(text), .stacked = NEVER};
+    return kind;
+}
+
+static struct class *class_of(struct aggregate_tally *tally, struct site *site, struct kind *kind,
+                              bool stacked) {
+    struct class *class = &site->classes;
+    for (; class->site; class = class->next) {
+        if (class->stacked == stacked && (!stacked || class->kind == kind))
+            return class;
+        if (!class->next)
+            class->next = tool_zeroed(1, sizeof(*class));
+    }
+    *class = (struct class){.first = NEVER, .site = site, .stacked = stacked};
+    tally->classes = tool_grow(tally->classes, tally->class_count, sizeof(class));
+    return tally->classes[tally->class_count++] = class;
+}
+
+/* --- lines --- */
+
+static bool is_first(const struct site *site, log_moment moment) {
+    const struct class *class = &site->classes;
+    while (class && class->first >= moment)
+        class = class->next;
+    return !class;
+}
+
+/* Keeps the line, if it can begin a group: not when its kind has begun one before, nor when it
+ * belongs to that of its site. */
+static void set_first(struct class *class, struct kind *kind, log_moment moment, const char *text) {
+    class->first = moment;
+    class->kind = kind;
+    free(class->delta);
+    class->delta = NULL;
+    if (kind->stacked < moment || (!class->stacked && !is_first(class->site, moment)))
+        return;
+    class->delta = line_delta_make(kind->base, text);
+    if (class->stacked)
+        kind->stacked = moment;
+}
+
+static void note_namespace(struct aggregate *aggregate, int64_t pid_ns) {
+    int64_t *first = &aggregate->tally->pid_ns;
+    if (*first == 0)
+        *first = pid_ns;
+    aggregate->namespaces |= pid_ns != 0 && pid_ns != *first;
+}
+
+static void note_namespaces(struct aggregate *aggregate, const struct log_line *line) {
+    note_namespace(aggregate, line->process.pid_ns);
+    for (size_t i = 0; i < line->prior.count; i++)
+        note_namespace(aggregate, line->prior.events[i].process.pid_ns);
+    for (size_t i = 0; i < line->others.count; i++)
+        note_namespace(aggregate, line->others.events[i].process.pid_ns);
+}
+
+static void count_line(struct aggregate *aggregate, const struct log_line *line, const char *text) {
+    struct aggregate_tally *tally = aggregate->tally;
+    struct site *site = site_of(tally, line);
+    struct kind *kind = kind_of(tally, line, text);
+    struct class *class = class_of(tally, site, kind, line->stack.count > 0);
+    log_moment moment;
+    log_line_moment(line->ts, tally->lines++, &moment);
+    class->count += line->count > 0 ? (uint64_t)line->count : 1;
+    if (moment > class->last)
+        class->last = moment;
+    if (moment < class->first)
+        set_first(class, kind, moment, text);
+    note_namespaces(aggregate, line);
+}
+
+const char *aggregate_add(void *arg, const char *text, size_t length) {
+    struct aggregate *aggregate = arg;
+    const char *wrong;
+    struct log_line *line = log_line_parse(text, length, false, &wrong);
+    if (!line)
+        return wrong;
+    if (line->finding && line->level >= aggregate->tally->level)
+        count_line(aggregate, line, text);
+    log_line_free(line);
+    return NULL;
 }
 
 /* --- groups --- */
 
-static struct aggregate_group *new_group(struct aggregate *aggregate, const struct log_line *line) {
-    struct aggregate_group *group = tool_resize(NULL, 1, sizeof(*group));
-    *group = (struct aggregate_group){.first = line};
+static struct aggregate_group *new_group(struct aggregate *aggregate, const struct class *class) {
+    const char *wrong;
+    char *text = line_delta_apply(class->kind->base, class->delta);
+    struct aggregate_group *group = tool_zeroed(1, sizeof(*group));
+    group->first = log_line_parse(text, strlen(text), true, &wrong);
+    free(text);
     aggregate->groups = tool_grow(aggregate->groups, aggregate->count, sizeof(group));
-    aggregate->groups[aggregate->count++] = group;
-    return group;
+    return aggregate->groups[aggregate->count++] = group;
 }
 
-/* A line without a stack stands for repeats, or for a first where stacks are switched off. */
-static struct aggregate_group *group_of(struct builder *builder, const struct log_line *line) {
-    char *site = site_key(line), *kind = kind_key(line);
-    struct aggregate_group *group =
-        line->stack.count == 0 ? string_map_get(builder->sites, site) : NULL;
-    if (!group)
-        group = string_map_get(builder->kinds, kind);
-    if (!group) {
-        group = new_group(builder->aggregate, line);
-        string_map_put(&builder->kinds, kind, group);
+/* Lines without a stack stand for repeats, or for a first where stacks are switched off. */
+static struct aggregate_group *group_of(struct aggregate *aggregate, struct class *class) {
+    struct site *site = class->site;
+    struct kind *kind = class->kind;
+    if (!class->stacked && site->group)
+        return site->group;
+    if (!kind->group)
+        kind->group = new_group(aggregate, class);
+    if (!site->group)
+        site->group = kind->group;
+    return kind->group;
+}
+
+static void add_class(struct aggregate *aggregate, struct class *class) {
+    struct aggregate_group *group = group_of(aggregate, class);
+    group->count += class->count;
+    if (class->last > group->last_moment)
+        group->last_moment = class->last;
+    group->processes = tool_grow(group->processes, group->process_count, sizeof(*group->processes));
+    group->processes[group->process_count++] = class->site->process;
+}
+
+/* `seen`: for each process the last group in which it was, from 1 on. */
+static void finish(struct aggregate_group *group, size_t number, size_t *seen) {
+    size_t count = 0;
+    for (size_t i = 0; i < group->process_count; i++) {
+        const struct aggregate_process *process = group->processes[i];
+        if (seen[process->number] != number)
+            group->processes[count++] = process;
+        seen[process->number] = number;
     }
-    string_map_put(&builder->sites, site, group);
-    free(site);
-    free(kind);
-    return group;
+    group->process_count = count;
+    log_line_time(group->last_moment, group->last);
 }
 
-static void add_process(struct aggregate_group *group, const struct log_process *process) {
-    char *key = process_key(process);
-    if (string_map_put(&group->seen, key, group)) {
-        group->processes =
-            tool_grow(group->processes, group->process_count, sizeof(*group->processes));
-        group->processes[group->process_count++] = *process;
+static int by_time(const void *left, const void *right) {
+    const struct class *a = *(struct class *const *)left, *b = *(struct class *const *)right;
+    return (a->first > b->first) - (a->first < b->first);
+}
+
+void aggregate_begin(struct aggregate *aggregate, enum gps_level level) {
+    *aggregate = (struct aggregate){.tally = tool_zeroed(1, sizeof(*aggregate->tally))};
+    aggregate->tally->level = level;
+}
+
+static void clear_kind(void *kind) {
+    free(((struct kind *)kind)->base);
+}
+
+/* But for the processes. */
+static void free_tally(struct aggregate_tally *tally) {
+    for (size_t i = 0; i < tally->class_count; i++) {
+        struct class *class = tally->classes[i];
+        free(class->delta);
+        if (class != &class->site->classes)
+            free(class);
     }
-    free(key);
+    free(tally->classes);
+    string_map_free(&tally->sites, NULL);
+    string_map_free(&tally->kinds, clear_kind);
 }
 
-static void note_namespace(struct builder *builder, int64_t pid_ns) {
-    if (builder->pid_ns == 0)
-        builder->pid_ns = pid_ns;
-    else if (pid_ns != 0 && pid_ns != builder->pid_ns)
-        builder->aggregate->namespaces = true;
-}
-
-static void note_namespaces(struct builder *builder, const struct log_line *line) {
-    note_namespace(builder, line->process.pid_ns);
-    for (size_t i = 0; i < line->prior.count; i++)
-        note_namespace(builder, line->prior.events[i].process.pid_ns);
-    for (size_t i = 0; i < line->others.count; i++)
-        note_namespace(builder, line->others.events[i].process.pid_ns);
-}
-
-static void add_line(struct builder *builder, const struct log_line *line) {
-    struct aggregate_group *group = group_of(builder, line);
-    group->count += line->count > 0 ? (uint64_t)line->count : 1;
-    group->last = line->ts;
-    add_process(group, &line->process);
-    note_namespaces(builder, line);
-}
-
-void aggregate_make(struct aggregate *aggregate, const struct logs *logs, enum gps_level level) {
-    struct builder builder = {.aggregate = aggregate};
-    *aggregate = (struct aggregate){NULL, 0, false};
-    for (size_t i = 0; i < logs->count; i++)
-        if (logs->lines[i]->finding && logs->lines[i]->level >= level)
-            add_line(&builder, logs->lines[i]);
-    string_map_free(&builder.sites, NULL);
-    string_map_free(&builder.kinds, NULL);
+void aggregate_end(struct aggregate *aggregate) {
+    struct aggregate_tally *tally = aggregate->tally;
+    size_t *seen = tool_zeroed(tally->process_count + 1, sizeof(*seen));
+    if (tally->class_count > 0)
+        qsort(tally->classes, tally->class_count, sizeof(*tally->classes), by_time);
+    for (size_t i = 0; i < tally->class_count; i++)
+        add_class(aggregate, tally->classes[i]);
+    for (size_t i = 0; i < aggregate->count; i++)
+        finish(aggregate->groups[i], i + 1, seen);
+    free(seen);
+    free_tally(tally);
 }
 
 void aggregate_free(struct aggregate *aggregate) {
     for (size_t i = 0; i < aggregate->count; i++) {
-        string_map_free(&aggregate->groups[i]->seen, NULL);
+        log_line_free(aggregate->groups[i]->first);
         free(aggregate->groups[i]->processes);
         free(aggregate->groups[i]);
     }
     free(aggregate->groups);
+    string_map_free(&aggregate->tally->processes, NULL);
+    free(aggregate->tally);
 }
 
 /* --- sums --- */
 
-static uint64_t count_new(struct string_map **seen, const struct aggregate_group *group) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < group->process_count; i++) {
-        char *key = process_key(&group->processes[i]);
-        count += string_map_put(seen, key, group->processes);
-        free(key);
-    }
-    return count;
-}
-
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate) {
     struct aggregate_sums sums = {.suppressed = 0};
-    struct string_map *seen = NULL;
+    bool *seen = tool_zeroed(aggregate->tally->process_count + 1, sizeof(*seen));
     for (size_t i = 0; i < aggregate->count; i++) {
         const struct aggregate_group *group = aggregate->groups[i];
         sums.suppressed += group->suppressed;
         if (group->suppressed)
             continue;
+        sums.all++;
         sums.findings[group->first->level]++;
         sums.occurrences += group->count;
-        sums.processes += count_new(&seen, group);
+        for (size_t j = 0; j < group->process_count; j++) {
+            bool *known = &seen[group->processes[j]->number];
+            sums.processes += !*known;
+            *known = true;
+        }
     }
-    string_map_free(&seen, NULL);
+    free(seen);
     return sums;
 }

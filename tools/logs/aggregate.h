@@ -6,39 +6,48 @@
  * not matter. Earlier events do not matter either, with one exception: a finding without a stack of
  * its own, as a leak, has the stack of the last event. A group stands in the place of its first
  * occurrence and has the facts of that one. The repeats of a call site that a process counted
- * belong to the group of that site. Strings and lines are those of the logs, which must live as
- * long.
+ * belong to the group of that site. The order in which lines are read does not matter, but for
+ * lines of one time.
  */
 #pragma once
 
 #include "logs.h"
 
-struct string_map;
+struct aggregate_process {
+    struct log_process facts;
+    size_t number;
+    char command[];
+};
 
 struct aggregate_group {
-    const struct log_line *first;
-    const char *last; /* the time of the last occurrence */
-    uint64_t count;   /* occurrences */
-    struct log_process *processes;
+    struct log_line *first;
+    char last[LOG_TIME_BYTES]; /* the time of the last occurrence */
+    log_moment last_moment;
+    uint64_t count;                             /* occurrences */
+    const struct aggregate_process **processes; /* by time */
     size_t process_count;
-    struct string_map *seen; /* the processes, by name */
     bool suppressed;
 };
 
 struct aggregate {
-    struct aggregate_group **groups;
+    struct aggregate_tally *tally;   /* of aggregate.c */
+    struct aggregate_group **groups; /* by time */
     size_t count;
     bool namespaces; /* pids of more than one pid namespace occur: a pid alone says too little */
 };
 
 struct aggregate_sums {
-    uint64_t findings[GPS_LEVEL_ERROR + 1]; /* groups by level that are not suppressed */
+    uint64_t all, findings[GPS_LEVEL_ERROR + 1]; /* groups that are not suppressed; by level */
     uint64_t occurrences, processes;
     uint64_t suppressed; /* groups */
 };
 
-/* From sorted logs; findings below the level are left out. */
-void aggregate_make(struct aggregate *aggregate, const struct logs *logs, enum gps_level level);
+/* Findings below the level are left out. */
+void aggregate_begin(struct aggregate *aggregate, enum gps_level level);
+/* A log_sink's function, for an aggregate. */
+const char *aggregate_add(void *aggregate, const char *text, size_t length);
+/* Makes the groups; no line can be added any more. */
+void aggregate_end(struct aggregate *aggregate);
 void aggregate_free(struct aggregate *aggregate);
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate);
 

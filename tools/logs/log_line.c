@@ -1,151 +1,195 @@
 /*
- * log_line.c - one line of a log: from JSON into a struct that borrows its strings.
+ * log_line.c - one line of a log: from JSON into a struct.
+ *
+ * A line with all members in the order in which the library writes them, and without text that
+ * needs an escape, is read as it stands, its strings in place. A tree of JSON takes ten times as
+ * long; it is for lines of other versions, and for those who want it.
  */
-#include "logs.h"
-
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
 #include "log/log.h"
+#include "logs.h"
 
-static const char *string_of(const json_t *object, const char *key) {
-    return json_string_value(json_object_get(object, key));
-}
+#define LINE_BITS 60 /* of a moment */
 
-/* 0 where it is no number, or a negative one. */
-static int64_t number_of(const json_t *object, const char *key) {
-    json_int_t value = json_integer_value(json_object_get(object, key));
-    return value > 0 ? value : 0;
-}
+#define LINE                                                                                       \
+    "{\"ts\":$,\"pid\":#,\"pid_ns\":#,\"tid\":#,\"command\":$,\"level\":$,\"finding\":$,"          \
+    "\"api\":$,\"ptr\":$,\"size\":#,\"region\":$,\"name\":$,\"device\":#,\"context\":$,"           \
+    "\"message\":$,\"hint\":$,\"count\":#,\"site\":$,\"stack\":["
+#define FRAME   "{\"module\":$,\"offset\":$,\"build_id\":$}"
+#define PROCESS "{\"pid\":#,\"pid_ns\":#,\"command\":$"
 
-static struct log_process process_of(const json_t *object) {
-    return (struct log_process){.pid = number_of(object, "pid"),
-                                .pid_ns = number_of(object, "pid_ns"),
-                                .command = string_of(object, "command")};
-}
+/* What is read: a text from `at` on, which moves, or without that a tree. */
+struct source {
+    char **at;
+    const json_t *tree;
+};
 
-static uint64_t offset_of(const json_t *frame) {
-    const char *text = string_of(frame, "offset");
-    return text ? strtoull(text, NULL, 16) : 0;
-}
+/* --- members: one that is not known stays as it was --- */
 
-static struct log_stack stack_of(const json_t *object) {
-    const json_t *frames = json_object_get(object, "stack");
-    struct log_stack stack = {NULL, json_array_size(frames)};
-    if (stack.count > 0)
-        stack.frames = tool_resize(NULL, stack.count, sizeof(*stack.frames));
-    for (size_t i = 0; i < stack.count; i++) {
-        const json_t *frame = json_array_get(frames, i);
-        stack.frames[i] = (struct log_frame){.module = string_of(frame, "module"),
-                                             .offset = offset_of(frame),
-                                             .build_id = string_of(frame, "build_id")};
-    }
-    return stack;
-}
-
-/* `time`: the key of the event's time. */
-static struct log_events events_of(const json_t *object, const char *key, const char *time) {
-    const json_t *array = json_object_get(object, key);
-    struct log_events list = {NULL, json_array_size(array)};
-    if (list.count > 0)
-        list.events = tool_resize(NULL, list.count, sizeof(*list.events));
-    for (size_t i = 0; i < list.count; i++) {
-        const json_t *event = json_array_get(array, i);
-        list.events[i] = (struct log_event){.what = string_of(event, "what"),
-                                            .process = process_of(event),
-                                            .ts = string_of(event, time),
-                                            .stack = stack_of(event)};
-    }
-    return list;
-}
-
-static struct log_allocation allocation_of(const json_t *json) {
-    const json_t *object = json_object_get(json, "allocation");
-    return (struct log_allocation){.number = number_of(object, "number"),
-                                   .process = string_of(object, "process"),
-                                   .kind = string_of(object, "kind"),
-                                   .caller = string_of(object, "caller")};
-}
-
-bool log_line_level(const char *name, enum gps_level *level) {
-    for (int i = GPS_LEVEL_INFO; i <= GPS_LEVEL_ERROR; i++)
-        if (strcmp(name, gps_level_name((enum gps_level)i)) == 0) {
-            *level = (enum gps_level)i;
-            return true;
-        }
-    return false;
-}
-
-/* Not the catalogue's level: the line may be of a newer version. */
-static enum gps_level level_of(const json_t *json) {
-    const char *name = string_of(json, "level");
-    enum gps_level level;
-    return name && log_line_level(name, &level) ? level : GPS_LEVEL_ERROR;
-}
-
-/* "2026-11-21T02:34:05.123456Z": in this form times sort as text. */
-static bool is_time(const char *text) {
-    static const char form[] = "0000-00-00T00:00:00.000000Z";
-    if (strlen(text) != sizeof(form) - 1)
-        return false;
-    for (size_t i = 0; form[i] != 0; i++)
-        if (form[i] == '0' ? !isdigit((unsigned char)text[i]) : text[i] != form[i])
-            return false;
+static bool get_string(const json_t *value, const char **string) {
+    if (json_is_string(value))
+        *string = json_string_value(value);
     return true;
 }
 
-/* Why the JSON is no line of a log, or NULL: every line has these members. */
-static const char *foreign(const json_t *json) {
-    const char *ts = string_of(json, "ts");
-    if (!json_is_object(json))
+static bool get_number(const json_t *value, int64_t *number) {
+    if (json_is_integer(value) && json_integer_value(value) >= 0)
+        *number = json_integer_value(value);
+    return true;
+}
+
+static bool take_null(struct source from) {
+    const bool null = strncmp(*from.at, "null", 4) == 0;
+    *from.at += null ? 4 : 0;
+    return null;
+}
+
+/* In a text, it ends where its closing quotation mark was. */
+static bool take_string(struct source from, const char *name, const char **string) {
+    if (!from.at)
+        return get_string(json_object_get(from.tree, name), string);
+    if (take_null(from))
+        return true;
+    if (*(*from.at)++ != '"')
+        return false;
+    *string = *from.at;
+    while (**from.at >= ' ' && **from.at < 0x7f && **from.at != '"' && **from.at != '\\')
+        ++*from.at;
+    const bool whole = **from.at == '"';
+    *(*from.at)++ = 0;
+    return whole;
+}
+
+/* In a text, it has at most 18 digits, and so it fits. */
+static bool take_number(struct source from, const char *name, int64_t *number) {
+    if (!from.at)
+        return get_number(json_object_get(from.tree, name), number);
+    if (take_null(from))
+        return true;
+    const char *start = *from.at;
+    for (*number = 0; isdigit((unsigned char)**from.at) && *from.at < start + 18; ++*from.at)
+        *number = 10 * *number + (**from.at - '0');
+    return *from.at == start + 1 || (*from.at > start && *start != '0');
+}
+
+/* Reads members as the form has them: $ is a string, # a number, either of which may be null.
+ * False: the text goes on in another way. */
+static bool take(struct source from, const char *form, ...) {
+    char name[16] = "";
+    bool good = true;
+    va_list places;
+    va_start(places, form);
+    for (; good && *form != 0; form++)
+        if (*form == '$')
+            good = take_string(from, name, va_arg(places, const char **));
+        else if (*form == '#')
+            good = take_number(from, name, va_arg(places, int64_t *));
+        else if (from.at)
+            good = *(*from.at)++ == *form;
+        else if (sscanf(form, "\"%15[^\"]", name) == 1)
+            form = strchr(form + 1, '"');
+    va_end(places);
+    return good;
+}
+
+/* --- lists, which begin behind what the form says --- */
+
+/* Goes to the element number `i`. False: there is none. */
+static bool next_element(struct source list, size_t i, struct source *element) {
+    *element = (struct source){list.at, json_array_get(list.tree, i)};
+    if (!list.at)
+        return element->tree;
+    const bool more = **list.at == (i == 0 ? '{' : ',');
+    *list.at += more && i > 0;
+    return more;
+}
+
+static bool take_stack(struct source from, struct log_stack *stack) {
+    struct source list = {from.at, json_object_get(from.tree, "stack")}, element;
+    bool good = true;
+    while (good && next_element(list, stack->count, &element)) {
+        struct log_frame frame = {.module = NULL};
+        const char *offset = "0";
+        good = take(element, FRAME, &frame.module, &offset, &frame.build_id);
+        frame.offset = strtoull(offset, NULL, 16);
+        stack->frames = tool_grow(stack->frames, stack->count, sizeof(frame));
+        stack->frames[stack->count++] = frame;
+    }
+    return good && take(from, "]");
+}
+
+static bool take_event(struct source from, struct log_event *event, bool prior) {
+    struct log_process *process = &event->process;
+    if (!take(from, PROCESS, &process->pid, &process->pid_ns, &process->command))
+        return false;
+    if (!prior)
+        return take(from, ",\"since\":$}", &event->ts);
+    return take(from, ",\"what\":$,\"ts\":$,\"stack\":[", &event->what, &event->ts) &&
+           take_stack(from, &event->stack) && take(from, "}");
+}
+
+static bool take_events(struct source from, const char *name, struct log_events *events) {
+    struct source list = {from.at, json_object_get(from.tree, name)}, element;
+    bool good = true;
+    while (good && next_element(list, events->count, &element)) {
+        events->events = tool_grow(events->events, events->count, sizeof(*events->events));
+        events->events[events->count] = (struct log_event){.what = NULL};
+        good = take_event(element, &events->events[events->count++], name[0] == 'p');
+    }
+    return good && take(from, "]");
+}
+
+/* --- a line --- */
+
+static bool take_line(struct source from, struct log_line *line) {
+    struct log_process *process = &line->process;
+    const char *level = NULL;
+    int64_t tid;
+    const bool good = take(from, LINE, &line->ts, &process->pid, &process->pid_ns, &tid,
+                           &process->command, &level, &line->finding, &line->api, &line->ptr,
+                           &line->size, &line->region, &line->name, &line->device, &line->context,
+                           &line->message, &line->hint, &line->count, &line->site) &&
+                      take_stack(from, &line->stack) && take(from, ",\"prior\":[") &&
+                      take_events(from, "prior", &line->prior) &&
+                      take(from, ",\"detail\":$,\"others\":[", &line->detail) &&
+                      take_events(from, "others", &line->others) && take(from, "}");
+    log_line_level(level, &line->level);
+    return good;
+}
+
+/* Why it is no line of a log, or NULL: every line has these members. */
+static const char *foreign(const struct log_line *line, const json_t *tree) {
+    log_moment moment;
+    if (tree && !json_is_object(tree))
         return "JSON, but not an object, and so no line of a gpushare log; skipped";
-    if (!ts || !is_time(ts))
+    if (!log_line_moment(line->ts, 0, &moment))
         return "no line of a gpushare log, for it has no ts with a time; skipped";
-    if (number_of(json, "pid") == 0)
+    if (line->process.pid == 0)
         return "no line of a gpushare log, for it has no pid; skipped";
-    if (!json_object_get(json, "finding"))
+    if (tree && !json_object_get(tree, "finding"))
         return "no line of a gpushare log, for it has no finding; skipped";
     return NULL;
 }
 
-static void fill(struct log_line *line, json_t *json) {
-    const json_t *device = json_object_get(json, "device");
-    *line = (struct log_line){.json = json,
-                              .ts = string_of(json, "ts"),
-                              .process = process_of(json),
-                              .level = level_of(json),
-                              .finding = string_of(json, "finding"),
-                              .api = string_of(json, "api"),
-                              .ptr = string_of(json, "ptr"),
-                              .context = string_of(json, "context"),
-                              .region = string_of(json, "region"),
-                              .name = string_of(json, "name"),
-                              .message = string_of(json, "message"),
-                              .hint = string_of(json, "hint"),
-                              .site = string_of(json, "site"),
-                              .detail = string_of(json, "detail"),
-                              .size = number_of(json, "size"),
-                              .device = json_is_integer(device) ? json_integer_value(device) : -1,
-                              .count = number_of(json, "count"),
-                              .stack = stack_of(json),
-                              .prior = events_of(json, "prior", "ts"),
-                              .others = events_of(json, "others", "since"),
-                              .allocation = allocation_of(json)};
-}
-
-struct log_line *log_line_parse(const char *bytes, size_t count, const char **wrong) {
-    json_error_t error;
-    json_t *json = json_loadb(bytes, count, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    *wrong = json ? foreign(json) : "not JSON; skipped";
-    if (*wrong) {
-        json_decref(json);
-        return NULL;
-    }
-    struct log_line *line = tool_resize(NULL, 1, sizeof(*line));
-    fill(line, json);
-    return line;
+struct log_line *log_line_parse(const char *text, size_t length, bool tree, const char **wrong) {
+    struct log_line *line = tool_zeroed(1, sizeof(*line));
+    char *at = line->text = tree ? NULL : tool_copy(text);
+    if (tree && strlen(text) == length) /* jansson overlooks a NUL behind a number */
+        line->json = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+    line->level = GPS_LEVEL_ERROR; /* not the catalogue's: the line may be newer */
+    line->device = -1;
+    const struct source from = {tree ? NULL : &at, line->json};
+    const bool whole = take_line(from, line) && (tree || at == line->text + length);
+    *wrong = tree && !line->json ? "not JSON; skipped" : foreign(line, line->json);
+    if (whole && !*wrong)
+        return line;
+    log_line_free(line);
+    return tree ? NULL : log_line_parse(text, length, true, wrong);
 }
 
 static void free_events(struct log_events *list) {
@@ -159,5 +203,41 @@ void log_line_free(struct log_line *line) {
     free_events(&line->prior);
     free_events(&line->others);
     json_decref(line->json);
+    free(line->text);
     free(line);
+}
+
+/* --- levels and times --- */
+
+bool log_line_level(const char *name, enum gps_level *level) {
+    for (int i = GPS_LEVEL_INFO; name && i <= GPS_LEVEL_ERROR; i++)
+        if (strcmp(name, gps_level_name((enum gps_level)i)) == 0) {
+            *level = (enum gps_level)i;
+            return true;
+        }
+    return false;
+}
+
+static const char form[] = "0000-00-00T00:00:00.000000Z";
+
+bool log_line_moment(const char *time, uint64_t line, log_moment *moment) {
+    *moment = 0;
+    if (!time || strlen(time) != sizeof(form) - 1)
+        return false;
+    for (size_t i = 0; form[i] != 0; i++) {
+        if (form[i] == '0' ? !isdigit((unsigned char)time[i]) : time[i] != form[i])
+            return false;
+        if (form[i] == '0')
+            *moment = *moment * 10 + (unsigned)(time[i] - '0');
+    }
+    *moment = *moment << LINE_BITS | line;
+    return true;
+}
+
+void log_line_time(log_moment moment, char time[LOG_TIME_BYTES]) {
+    memcpy(time, form, sizeof(form));
+    moment >>= LINE_BITS;
+    for (size_t i = sizeof(form) - 1; i-- > 0; moment /= form[i] == '0' ? 10 : 1)
+        if (form[i] == '0')
+            time[i] = (char)('0' + moment % 10);
 }

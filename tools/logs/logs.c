@@ -13,83 +13,92 @@
 #include "config/config.h"
 
 #define COMPLAINTS_MAX 8 /* of one file: a binary has a bad "line" every few bytes */
+#define BUFFER_BYTES   (2 * LOGS_LINE_MAX)
 
 struct reader {
-    struct logs *logs;
+    const struct log_sink *sink;
     FILE *file;
     const char *name;
-    logs_complain_fn *complain;
-    unsigned long line, skipped;
-    char *bytes;
-    size_t length; /* of the line; LOGS_LINE_MAX bytes of it are there */
-    bool whole;    /* the line ends with a newline */
+    unsigned long number, skipped;
+    char *bytes;       /* what was read and is not cut into lines yet: */
+    size_t begin, end; /* so much of it */
+    char *line;        /* a string in `bytes` */
+    size_t length;
+    bool whole, too_long; /* the line ends with a newline; the beginning of it is lost */
 };
 
 static void skip(struct reader *reader, const char *why) {
     if (reader->skipped++ < COMPLAINTS_MAX)
-        reader->complain(reader->name, reader->line, why);
+        reader->sink->complain(reader->name, reader->number, why);
 }
 
-/* Reads the next line, as much of it as there is room for. False at the end. */
+/* Reads more behind what is there, which is forgotten when it is too much for a line. False: there
+ * is no more. */
+static bool fill(struct reader *reader) {
+    size_t rest = reader->end - reader->begin;
+    if (rest > LOGS_LINE_MAX) {
+        reader->too_long = true;
+        rest = 0;
+    }
+    memmove(reader->bytes, reader->bytes + reader->begin, rest);
+    size_t count = fread(reader->bytes + rest, 1, BUFFER_BYTES - rest, reader->file);
+    reader->begin = 0;
+    reader->end = rest + count;
+    return count > 0;
+}
+
+/* False at the end. */
 static bool next_line(struct reader *reader) {
-    int c;
-    reader->length = 0;
-    while ((c = getc_unlocked(reader->file)) != EOF && c != '\n')
-        if (reader->length++ < LOGS_LINE_MAX)
-            reader->bytes[reader->length - 1] = (char)c;
-    reader->whole = c == '\n';
-    reader->line++;
-    return reader->whole || reader->length > 0;
+    char *newline;
+    reader->too_long = false;
+    do
+        newline = memchr(reader->bytes + reader->begin, '\n', reader->end - reader->begin);
+    while (!newline && fill(reader));
+    reader->line = reader->bytes + reader->begin;
+    reader->whole = newline;
+    reader->length = newline ? (size_t)(newline - reader->line) : reader->end - reader->begin;
+    reader->line[reader->length] = 0;
+    reader->begin += reader->length + reader->whole;
+    reader->too_long |= reader->length > LOGS_LINE_MAX;
+    reader->number++;
+    return reader->whole || reader->too_long || reader->length > 0;
 }
 
-static bool is_blank(const char *bytes, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!strchr(" \t\r", bytes[i]) || bytes[i] == 0)
-            return false;
-    return true;
-}
-
-static void add_line(struct reader *reader) {
-    struct logs *logs = reader->logs;
-    if (reader->length > LOGS_LINE_MAX) {
+static void read_line(struct reader *reader) {
+    const struct log_sink *sink = reader->sink;
+    if (reader->too_long) {
         skip(reader, "longer than 1 MiB, which no line of gpushare's is; skipped");
         return;
     }
-    if (is_blank(reader->bytes, reader->length))
+    if (strspn(reader->line, " \t\r") == reader->length)
         return;
-    const char *wrong;
-    struct log_line *line = log_line_parse(reader->bytes, reader->length, &wrong);
-    if (!line) {
+    const char *wrong = sink->line(sink->arg, reader->line, reader->length);
+    if (wrong)
         skip(reader,
              reader->whole ? wrong : "cut off: its writer was killed, or still writes; skipped");
-        return;
-    }
-    line->order = logs->count;
-    logs->lines = tool_grow(logs->lines, logs->count, sizeof(line));
-    logs->lines[logs->count++] = line;
 }
 
-void logs_read(struct logs *logs, FILE *file, const char *name, logs_complain_fn *complain) {
-    struct reader reader = {.logs = logs, .file = file, .name = name, .complain = complain};
-    reader.bytes = tool_resize(NULL, LOGS_LINE_MAX, 1);
+void logs_read(FILE *file, const char *name, const struct log_sink *sink) {
+    struct reader reader = {.sink = sink, .file = file, .name = name};
+    reader.bytes = tool_resize(NULL, BUFFER_BYTES + 1, 1);
     while (next_line(&reader))
-        add_line(&reader);
+        read_line(&reader);
     free(reader.bytes);
     if (reader.skipped <= COMPLAINTS_MAX)
         return;
     char *message =
         tool_format("%lu more lines that were skipped", reader.skipped - COMPLAINTS_MAX);
-    complain(name, 0, message);
+    sink->complain(name, 0, message);
     free(message);
 }
 
 /* --- files --- */
 
-static int add_file(struct logs *logs, const char *path, logs_complain_fn *complain) {
+static int add_file(const char *path, const struct log_sink *sink) {
     FILE *file = fopen(path, "re");
     if (!file)
         return -errno;
-    logs_read(logs, file, path, complain);
+    logs_read(file, path, sink);
     int status = ferror(file) ? -EIO : 0;
     fclose(file);
     return status;
@@ -115,53 +124,30 @@ char **logs_list(const char *directory, size_t *count) {
 }
 
 /* A file that cannot be read does not hide the others. */
-static int add_directory(struct logs *logs, const char *path, logs_complain_fn *complain) {
+static int add_directory(const char *path, const struct log_sink *sink) {
     size_t count;
     char **paths = logs_list(path, &count);
     if (!paths)
         return -errno;
     if (count == 0)
-        complain(path, 0, "no *.jsonl in this directory");
+        sink->complain(path, 0, "no *.jsonl in this directory");
     for (size_t i = 0; i < count; i++) {
-        int status = add_file(logs, paths[i], complain);
+        int status = add_file(paths[i], sink);
         if (status != 0)
-            complain(paths[i], 0, strerror(-status));
+            sink->complain(paths[i], 0, strerror(-status));
         free(paths[i]);
     }
     free(paths);
     return 0;
 }
 
-int logs_add(struct logs *logs, const char *path, logs_complain_fn *complain) {
+int logs_add(const char *path, const struct log_sink *sink) {
     if (strcmp(path, "-") == 0) {
-        logs_read(logs, stdin, "(stdin)", complain);
+        logs_read(stdin, "(stdin)", sink);
         return ferror(stdin) ? -EIO : 0;
     }
     struct stat info;
     if (stat(path, &info) != 0)
         return -errno;
-    return (S_ISDIR(info.st_mode) ? add_directory : add_file)(logs, path, complain);
-}
-
-/* --- all of them --- */
-
-static int by_time(const void *left, const void *right) {
-    const struct log_line *a = *(struct log_line *const *)left;
-    const struct log_line *b = *(struct log_line *const *)right;
-    int order = strcmp(a->ts, b->ts);
-    if (order != 0)
-        return order;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
-
-void logs_sort(struct logs *logs) {
-    if (logs->count > 0)
-        qsort(logs->lines, logs->count, sizeof(*logs->lines), by_time);
-}
-
-void logs_free(struct logs *logs) {
-    for (size_t i = 0; i < logs->count; i++)
-        log_line_free(logs->lines[i]);
-    free(logs->lines);
-    *logs = (struct logs){NULL, 0};
+    return (S_ISDIR(info.st_mode) ? add_directory : add_file)(path, sink);
 }

@@ -1,10 +1,10 @@
 /*
- * logs.h - the lines of gpushare's logs (docs/log.schema.json), read back.
+ * logs.h - the lines of gpushare's logs (docs/log.schema.json), read back one at a time.
  *
  * A log can end in the middle of a line, for its process was killed; other programs can have
  * written into it; it can come from a newer library. So a foreign line is complained of and
  * skipped, a key that is missing or of the wrong kind counts as not known, and unknown findings are
- * kept. Strings are those of the parsed JSON, which the line owns; it never moves.
+ * kept. No log is ever whole in memory: it can be larger.
  */
 #pragma once
 
@@ -47,17 +47,12 @@ struct log_events {
     size_t count;
 };
 
-/* The facts that list_allocations adds to a line; number 0: it has none. */
-struct log_allocation {
-    int64_t number; /* in its process, from 1 */
-    const char *process, *kind;
-    const char *caller; /* NULL: in no module */
-};
-
-/* A value that is not known: a string is NULL, a number 0, the device -1. */
+/* A value that is not known: a string is NULL, a number 0, the device -1. Strings are those of
+ * the text or the JSON. */
 struct log_line {
+    char *text;
     json_t *json;
-    size_t order; /* the number of lines read before it */
+    size_t order; /* of use to who keeps many */
     const char *ts;
     struct log_process process;
     enum gps_level level;
@@ -66,36 +61,49 @@ struct log_line {
     int64_t size, device, count;
     struct log_stack stack;
     struct log_events prior, others;
-    struct log_allocation allocation;
 };
 
-struct logs {
-    struct log_line **lines;
-    size_t count;
-};
+/* Gets a line without its newline, as a string. NULL, or why it is no line of a log. */
+typedef const char *log_line_fn(void *arg, const char *text, size_t length);
 
-/* Gets the trouble with a line, or with the whole file when `line` is 0. */
-typedef void logs_complain_fn(const char *file, unsigned long line, const char *message);
+/* Who gets what is in the logs. */
+struct log_sink {
+    log_line_fn *line;
+    void *arg;
+    /* Gets the trouble with a line, or with the whole file when `line` is 0. */
+    void (*complain)(const char *file, unsigned long line, const char *message);
+};
 
 /* `name` is for complaints. */
-void logs_read(struct logs *logs, FILE *file, const char *name, logs_complain_fn *complain);
+void logs_read(FILE *file, const char *name, const struct log_sink *sink);
 
 /* The *.jsonl files of a directory, sorted: an array and its elements are malloc'ed. NULL: errno
  * says why. */
 char **logs_list(const char *directory, size_t *count);
 
-/* Adds a file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno. */
-int logs_add(struct logs *logs, const char *path, logs_complain_fn *complain);
-
-/* By time; lines of the same time stay in the order in which they were read. */
-void logs_sort(struct logs *logs);
-void logs_free(struct logs *logs);
+/* Reads a file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno. */
+int logs_add(const char *path, const struct log_sink *sink);
 
 /* --- log_line.c: one line --- */
 
-/* NULL: it is no line of a log, and *wrong says why. */
-struct log_line *log_line_parse(const char *bytes, size_t count, const char **wrong);
+/* `tree`: the line's JSON is wanted. NULL: it is no line of a log, and *wrong says why. */
+struct log_line *log_line_parse(const char *text, size_t length, bool tree, const char **wrong);
 void log_line_free(struct log_line *line);
 
-/* Finds a level by its name. */
+/* Finds a level by its name, which may be NULL. */
 bool log_line_level(const char *name, enum gps_level *level);
+
+/* The twenty digits of a time "2026-11-21T02:34:05.123456Z" as one number, and below it, with 60
+ * bits, that of a line: no two lines have the same. */
+typedef unsigned __int128 log_moment;
+#define LOG_TIME_BYTES sizeof("2026-11-21T02:34:05.123456Z")
+bool log_line_moment(const char *time, uint64_t line, log_moment *moment);
+void log_line_time(log_moment moment, char time[LOG_TIME_BYTES]);
+
+/* --- line_delta.c: a line as what differs from one that is much like it, a tenth of its bytes ---
+ */
+
+/* Both are malloc'ed. Neither text has a newline. */
+char *line_delta_make(const char *base, const char *text);
+/* The text again. */
+char *line_delta_apply(const char *base, const char *delta);

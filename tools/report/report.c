@@ -1,5 +1,6 @@
 /*
- * report.c - `gpushare report`: the logs of many processes as one report.
+ * report.c - `gpushare report`: the logs of many processes as one report, and what it has in common
+ * with `audit`.
  */
 #include <string.h>
 
@@ -14,6 +15,44 @@ enum {
     OPTION_LEVEL,
     OPTION_DEBUG,
 };
+
+void report_complain(const char *file, unsigned long line, const char *message) {
+    if (line > 0)
+        tool_warn("%s:%lu: %s", file, line, message);
+    else
+        tool_warn("%s: %s", file, message);
+}
+
+bool report_level(const char *option, enum gps_level *level) {
+    *level = GPS_LEVEL_INFO;
+    if (!option || log_line_level(option, level))
+        return true;
+    tool_error("--level '%s' is not a level; allowed: info, warning, error", option);
+    return false;
+}
+
+bool report_suppressions(const char *option, struct suppressions *suppressions) {
+    *suppressions = (struct suppressions){NULL, 0};
+    return !option || suppress_read(suppressions, option, tool_error_in, NULL) == 0;
+}
+
+void report_make(struct report *report, const struct suppressions *suppressions,
+                 const char *debug_directory) {
+    report->symbols = symbol_open(debug_directory);
+    aggregate_end(&report->aggregate);
+    suppress_aggregate(suppressions, &report->aggregate, report->symbols);
+}
+
+void report_free(struct report *report) {
+    aggregate_free(&report->aggregate);
+    symbol_close(report->symbols);
+}
+
+bool report_has_error(const struct report *report) {
+    return aggregate_sums(&report->aggregate).findings[GPS_LEVEL_ERROR] > 0;
+}
+
+/* --- the verb --- */
 
 static void print(const struct report *report, const struct tool_args *args) {
     if (args->values[OPTION_JSON])
@@ -34,9 +73,10 @@ static bool one_format(const struct tool_args *args) {
     return formats <= 1;
 }
 
-static int add_logs(struct logs *logs, char **paths) {
+static int add_logs(struct aggregate *aggregate, char **paths) {
+    const struct log_sink sink = {aggregate_add, aggregate, report_complain};
     for (; *paths; paths++) {
-        int status = logs_add(logs, *paths, report_complain);
+        int status = logs_add(*paths, &sink);
         if (status != 0) {
             tool_error("cannot read '%s': %s", *paths, strerror(-status));
             return TOOL_FAILED;
@@ -52,15 +92,13 @@ static int run_report(const struct tool_args *args) {
     struct suppressions suppressions;
     if (!report_suppressions(args->values[OPTION_SUPPRESSIONS], &suppressions))
         return TOOL_FAILED;
-    struct report report = {.logs = {NULL, 0}};
-    int status = add_logs(&report.logs, args->operands);
-    if (status == TOOL_OK) {
-        report_make(&report, level, &suppressions, args->values[OPTION_DEBUG]);
+    struct report report;
+    aggregate_begin(&report.aggregate, level);
+    int status = add_logs(&report.aggregate, args->operands);
+    report_make(&report, &suppressions, args->values[OPTION_DEBUG]);
+    if (status == TOOL_OK)
         print(&report, args);
-        report_free(&report);
-    } else {
-        logs_free(&report.logs);
-    }
+    report_free(&report);
     suppress_free(&suppressions);
     return status;
 }

@@ -15,19 +15,18 @@
 #include "symbols/symbol.h"
 
 struct report {
-    struct logs logs; /* filled by the caller, before report_make */
-    struct aggregate aggregate;
+    struct aggregate aggregate; /* begun and filled by the caller, before report_make */
     struct symbols *symbols;
 };
 
-/* Findings of this level and above; `debug_directory` may be NULL (symbol.h). */
-void report_make(struct report *report, enum gps_level level,
-                 const struct suppressions *suppressions, const char *debug_directory);
+/* `debug_directory` may be NULL (symbol.h). */
+void report_make(struct report *report, const struct suppressions *suppressions,
+                 const char *debug_directory);
 void report_free(struct report *report);
 /* Whether a finding of level error is not suppressed. */
 bool report_has_error(const struct report *report);
 
-/* A logs_complain_fn: warns on stderr. */
+/* A log_sink's: warns on stderr. */
 void report_complain(const char *file, unsigned long line, const char *message);
 
 /* Read the values of --level and --suppressions, or NULL. False: said on stderr. */
@@ -42,10 +41,6 @@ bool report_suppressions(const char *option, struct suppressions *suppressions);
 void report_text(FILE *out, const struct report *report);
 void report_json(FILE *out, const struct report *report);
 void report_sarif(FILE *out, const struct report *report);
-
-/* A table of contents, a line a finding; nothing where there are only a few. */
-void report_contents(FILE *out, const struct report *report);
-enum term_colour report_level_colour(enum gps_level level);
 
 /* "main at app.c:42", the known part of it; malloc'ed. */
 char *report_place(const struct symbol_place *place);

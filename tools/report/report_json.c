@@ -73,7 +73,7 @@ static json_t *others_json(const struct log_events *others) {
 static json_t *processes_json(const struct aggregate_group *group) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < group->process_count; i++)
-        json_tree_append(array, process_json(&group->processes[i]));
+        json_tree_append(array, process_json(&group->processes[i]->facts));
     return array;
 }
 
@@ -100,9 +100,11 @@ static json_t *group_json(const struct aggregate_group *group, struct symbols *s
 }
 
 void report_json(FILE *out, const struct report *report) {
-    json_t *array = json_tree_pack("[]");
-    for (size_t i = 0; i < report->aggregate.count; i++)
-        if (!report->aggregate.groups[i]->suppressed)
-            json_tree_append(array, group_json(report->aggregate.groups[i], report->symbols));
-    json_tree_print(out, array);
+    size_t printed = 0;
+    for (size_t i = 0; i < report->aggregate.count; i++) {
+        const struct aggregate_group *group = report->aggregate.groups[i];
+        if (!group->suppressed)
+            json_tree_print_element(out, printed++, group_json(group, report->symbols));
+    }
+    fputs(printed == 0 ? "[]\n" : "\n]\n", out);
 }

@@ -7,16 +7,65 @@
 #include <stdlib.h>
 
 #include "cli/printable.h"
+#include "cli/table.h"
 #include "cli/tool.h"
 #include "log/log.h"
 #include "report.h"
+#include "symbols/short_name.h"
+#include "symbols/user_frame.h"
 
+#define SHORT_MAX 3 /* findings that are read without a table of contents */
 #define NAMED_MAX 8 /* processes in one list: all of many workers can make one mistake */
 
 struct printer {
     FILE *out;
     const struct report *report;
 };
+
+static enum term_colour level_colour(enum gps_level level) {
+    static const enum term_colour colours[] = {TERM_BOLD, TERM_YELLOW, TERM_RED};
+    return colours[level];
+}
+
+/* --- stacks --- */
+
+char *report_place(const struct symbol_place *place) {
+    char line[16] = "";
+    if (place->line > 0)
+        snprintf(line, sizeof(line), ":%u", place->line);
+    char *function = place->function ? short_name_function(place->function) : tool_copy("");
+    char *text = place->file ? tool_format("%s%sat %s%s", function, place->function ? " " : "",
+                                           place->file, line)
+                             : tool_copy(function);
+    free(function);
+    return text;
+}
+
+/* "#0 0x1b2c main at app.c:42 in /path/app"; a call that was inlined has a line of its own. */
+static void print_frame(FILE *out, const char *margin, size_t number, const struct log_frame *frame,
+                        struct symbols *symbols) {
+    const struct symbol *symbol = symbol_find(symbols, frame);
+    const char *note = symbol->note;
+    for (size_t i = 0; i < symbol->count; i++) {
+        char *place = report_place(&symbol->places[i]);
+        char *start = tool_format("%s#%zu 0x%" PRIx64 " %s%s", margin, number, frame->offset, place,
+                                  place[0] ? " " : "");
+        if (i + 1 < symbol->count)
+            term_line(out, "%s(inlined)", start);
+        else
+            term_line(out, "%sin %s%s%s%s", start, tool_or(frame->module, "?"), note ? " (" : "",
+                      tool_or(note, ""), note ? ")" : "");
+        free(start);
+        free(place);
+    }
+}
+
+void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
+                  struct symbols *symbols) {
+    const size_t shown = user_frame_shown(stack, symbols);
+    for (size_t i = 0; i < shown && i < max; i++)
+        print_frame(out, margin, i, &stack->frames[i], symbols);
+}
 
 /* --- the parts of a finding --- */
 
@@ -32,9 +81,9 @@ static char *process_text(const struct printer *to, const struct log_process *pr
 static void print_heading(const struct printer *to, const struct log_line *line) {
     static const char *const names[] = {"INFO", "WARNING", "ERROR"};
     char *process = process_text(to, &line->process);
-    fprintf(to->out, REPORT_MARGIN "%sGPUSHARE %s%s: ",
-            term_colour_on(to->out, report_level_colour(line->level)), names[line->level],
-            term_colour_on(to->out, TERM_PLAIN));
+    fprintf(to->out,
+            REPORT_MARGIN "%sGPUSHARE %s%s: ", term_colour_on(to->out, level_colour(line->level)),
+            names[line->level], term_colour_on(to->out, TERM_PLAIN));
     term_line(to->out, "%s%s%s, by %s", line->finding, line->api ? " in " : "",
               tool_or(line->api, ""), process);
     free(process);
@@ -74,7 +123,7 @@ static void print_count(const struct printer *to, const struct aggregate_group *
     if (group->count < 2)
         return;
     for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
-        char *process = process_text(to, &group->processes[i]);
+        char *process = process_text(to, &group->processes[i]->facts);
         tool_list(&names, "%s", process);
         free(process);
     }
@@ -141,6 +190,54 @@ static void print_group(const struct printer *to, const struct aggregate_group *
     fputs("=========\n", to->out);
 }
 
+/* --- a table of contents before a long report --- */
+
+/* "denoise at five.c:87", as much as is known of it; malloc'ed. */
+static char *place_of(const struct log_line *line, struct symbols *symbols) {
+    const struct log_stack *stack = aggregate_stack(line);
+    const struct symbol_place *place = user_frame_place(stack, symbols);
+    const struct log_frame *frame = user_frame_find(stack);
+    if (!frame)
+        return tool_format("in %s", tool_or(line->process.command, "?"));
+    if (!place)
+        place = &symbol_find(symbols, frame)->places[0];
+    char *function = short_name_function(tool_or(place->bare, "?"));
+    char *text;
+    if (place->file)
+        text = tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
+    else if (place->bare)
+        text = tool_format("%s in %s", function, tool_base_name(frame->module));
+    else
+        text = tool_format("%s+0x%" PRIx64, tool_base_name(frame->module), frame->offset);
+    free(function);
+    return text;
+}
+
+static void add_row(struct table *table, const struct aggregate_group *group,
+                    struct symbols *symbols) {
+    const struct log_line *line = group->first;
+    char *place = place_of(line, symbols);
+    table_cell(table, TERM_PLAIN, "%" PRIu64 "x", group->count);
+    table_cell(table, level_colour(line->level), "%-7s", gps_level_name(line->level));
+    table_cell(table, TERM_PLAIN, "%s", line->finding);
+    table_cell(table, TERM_PLAIN, "%s", tool_or(line->api, "-"));
+    table_cell(table, TERM_PLAIN, "%s", place);
+    free(place);
+}
+
+static void print_contents(FILE *out, const struct report *report, uint64_t findings) {
+    static const struct table_column columns[] = {
+        {NULL, TABLE_CLOSE}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
+    const struct aggregate *aggregate = &report->aggregate;
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < aggregate->count; i++)
+        if (!aggregate->groups[i]->suppressed)
+            add_row(&table, aggregate->groups[i], report->symbols);
+    fprintf(out, REPORT_MARGIN "GPUSHARE CONTENTS: %" PRIu64 " findings\n", findings);
+    table_print(out, &table, REPORT_INDENT);
+    fputs("=========\n", out);
+}
+
 /* --- the end --- */
 
 static void print_number(FILE *out, const char *before, uint64_t count, const char *what) {
@@ -149,10 +246,7 @@ static void print_number(FILE *out, const char *before, uint64_t count, const ch
 
 /* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes" */
 static void print_summary(FILE *out, const struct aggregate_sums *sums) {
-    uint64_t findings = 0;
-    for (int level = GPS_LEVEL_INFO; level <= GPS_LEVEL_ERROR; level++)
-        findings += sums->findings[level];
-    print_number(out, REPORT_MARGIN "GPUSHARE SUMMARY: ", findings, "finding");
+    print_number(out, REPORT_MARGIN "GPUSHARE SUMMARY: ", sums->all, "finding");
     const char *before = " (";
     for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--) {
         const uint64_t count = sums->findings[level];
@@ -162,7 +256,7 @@ static void print_summary(FILE *out, const struct aggregate_sums *sums) {
             fprintf(out, "%s%" PRIu64 " info", before, count);
         before = count > 0 ? ", " : before;
     }
-    if (findings > 0) {
+    if (sums->all > 0) {
         print_number(out, "), ", sums->occurrences, "occurrence");
         fprintf(out, ", %" PRIu64 " process%s", sums->processes, sums->processes == 1 ? "" : "es");
     }
@@ -174,7 +268,8 @@ static void print_summary(FILE *out, const struct aggregate_sums *sums) {
 void report_text(FILE *out, const struct report *report) {
     const struct printer printer = {out, report};
     const struct aggregate_sums sums = aggregate_sums(&report->aggregate);
-    report_contents(out, report);
+    if (sums.all > SHORT_MAX)
+        print_contents(out, report, sums.all);
     for (size_t i = 0; i < report->aggregate.count; i++)
         if (!report->aggregate.groups[i]->suppressed)
             print_group(&printer, report->aggregate.groups[i]);

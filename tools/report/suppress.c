@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/string_map.h"
 #include "cli/tool.h"
 #include "config/inifile.h"
 #include "config/rule.h"
@@ -34,6 +35,7 @@ struct parser {
     gps_config_error_fn *fn;
     void *arg;
     bool failed;
+    struct string_map *titles; /* and their lines */
     enum { OUTSIDE, REFUSED, INSIDE } state;
 };
 
@@ -70,13 +72,6 @@ static void end_section(struct parser *parser) {
          current(parser)->title);
 }
 
-static unsigned line_of(const struct suppressions *all, const char *title) {
-    for (size_t i = 0; i < all->count; i++)
-        if (strcmp(all->sections[i].title, title) == 0)
-            return all->sections[i].line;
-    return 0;
-}
-
 static bool is_named(const char *section) {
     const size_t length = strlen(SECTION);
     return strncmp(section, SECTION, length) == 0 &&
@@ -85,9 +80,11 @@ static bool is_named(const char *section) {
 
 static void begin_section(struct parser *parser, unsigned line, const char *title) {
     struct suppressions *all = parser->suppressions;
-    unsigned first = line_of(all, title);
-    if (first != 0)
-        fail(parser, line, "[%s] is given twice; it was first in line %u", title, first);
+    unsigned *first = string_map_make(&parser->titles, title, sizeof(*first));
+    if (*first != 0)
+        fail(parser, line, "[%s] is given twice; it was first in line %u", title, *first);
+    else
+        *first = line;
     all->sections = tool_grow(all->sections, all->count, sizeof(*all->sections));
     all->sections[all->count++] = (struct suppression){.title = tool_copy(title), .line = line};
     parser->state = INSIDE;
@@ -169,6 +166,7 @@ int suppress_parse(struct suppressions *suppressions, const char *file, const ch
     *suppressions = (struct suppressions){NULL, 0};
     gps_ini_read(bytes, count, &events);
     end_section(&parser);
+    string_map_free(&parser.titles, NULL);
     if (!parser.failed)
         return 0;
     suppress_free(suppressions);

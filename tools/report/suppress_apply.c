@@ -62,10 +62,11 @@ static bool matches(const struct suppression *section, const struct log_line *li
 
 void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,
                         struct symbols *symbols) {
-    for (size_t i = 0; i < aggregate->count; i++)
-        for (size_t j = 0; j < suppressions->count; j++)
-            if (matches(&suppressions->sections[j], aggregate->groups[i]->first, symbols))
-                aggregate->groups[i]->suppressed = true;
+    for (size_t i = 0; i < aggregate->count; i++) {
+        struct aggregate_group *group = aggregate->groups[i];
+        for (size_t j = 0; j < suppressions->count && !group->suppressed; j++)
+            group->suppressed = matches(&suppressions->sections[j], group->first, symbols);
+    }
 }
 
 /* --- writing --- */

@@ -154,10 +154,11 @@ static void warn_of_running(const struct audit *audit, size_t running) {
 }
 
 static int make_report(struct audit *audit, const struct descendants *descendants) {
-    struct report report = {.logs = {NULL, 0}};
+    struct report report;
     int status = descendants->status;
-    audit_logs_read(&audit->logs, &report.logs);
-    report_make(&report, audit->level, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
+    aggregate_begin(&report.aggregate, audit->level);
+    audit_logs_read(&audit->logs, aggregate_add, &report.aggregate);
+    report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     bool printed = print(audit, &report);
     if (status == 0 && report_has_error(&report))
         status = audit->error_status;

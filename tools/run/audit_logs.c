@@ -82,9 +82,10 @@ void audit_logs_set_environment(const struct audit_logs *logs, const char *level
     free(log);
 }
 
-void audit_logs_read(const struct audit_logs *logs, struct logs *lines) {
+void audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg) {
+    const struct log_sink sink = {line, arg, report_complain};
     if (each_log(logs, NULL) > 0)
-        logs_add(lines, logs->path, report_complain);
+        logs_add(logs->path, &sink);
 }
 
 void audit_logs_close(const struct audit_logs *logs) {

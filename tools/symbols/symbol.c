@@ -21,12 +21,11 @@ struct symbols *symbol_open(const char *directory) {
     return symbols;
 }
 
-static void free_module(void *value) {
+static void clear_module(void *value) {
     symbol_module_close(value);
-    free(value);
 }
 
-static void free_symbol(void *value) {
+static void clear_symbol(void *value) {
     struct symbol *symbol = value;
     for (size_t i = 0; i < symbol->count; i++) {
         free(symbol->places[i].function);
@@ -36,12 +35,11 @@ static void free_symbol(void *value) {
         free(symbol->places[i].directory);
     }
     free(symbol->places);
-    free(symbol);
 }
 
 void symbol_close(struct symbols *symbols) {
-    string_map_free(&symbols->found, free_symbol);
-    string_map_free(&symbols->modules, free_module);
+    string_map_free(&symbols->found, clear_symbol);
+    string_map_free(&symbols->modules, clear_module);
     free(symbols->directory);
     free(symbols->search);
     free(symbols);
@@ -52,38 +50,32 @@ static const struct symbol_module *module_of(struct symbols *symbols, const stru
     struct symbol_module *module = string_map_get(symbols->modules, key);
     if (module)
         return module;
-    module = tool_resize(NULL, 1, sizeof(*module));
+    module = string_map_make(&symbols->modules, key, sizeof(*module));
     symbol_module_open(module, frame->module, frame->build_id, &symbols->search,
                        symbols->directory);
-    string_map_put(&symbols->modules, key, module);
     return module;
 }
 
 /* A return address is one past its call, which can be the first of the next line or function. */
-static struct symbol *look_up(struct symbols *symbols, const struct log_frame *frame,
-                              const char *module_key) {
-    struct symbol *symbol = tool_resize(NULL, 1, sizeof(*symbol));
-    *symbol = (struct symbol){.count = 1};
-    symbol->places = tool_resize(NULL, 1, sizeof(*symbol->places));
-    symbol->places[0] = (struct symbol_place){.line = 0};
+static void look_up(struct symbols *symbols, const struct log_frame *frame, const char *module_key,
+                    struct symbol *symbol) {
+    symbol->count = 1;
+    symbol->places = tool_zeroed(1, sizeof(*symbol->places));
     if (!frame->module)
-        return symbol;
+        return;
     const struct symbol_module *module = module_of(symbols, frame, module_key);
     symbol->note = module->note;
     if (module->module && frame->offset > 0)
         symbol_place_find(module, frame->offset - 1, symbol);
-    return symbol;
 }
 
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
     char *module_key =
         tool_format("%s %s", tool_or(frame->build_id, ""), tool_or(frame->module, ""));
     char *key = tool_format("%" PRIx64 " %s", frame->offset, module_key);
-    struct symbol *symbol = string_map_get(symbols->found, key);
-    if (!symbol) {
-        symbol = look_up(symbols, frame, module_key);
-        string_map_put(&symbols->found, key, symbol);
-    }
+    struct symbol *symbol = string_map_make(&symbols->found, key, sizeof(*symbol));
+    if (symbol->count == 0)
+        look_up(symbols, frame, module_key, symbol);
     free(module_key);
     free(key);
     return symbol;

@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
-# One copy of the weights for N replicas, side by side with and without: memory and times, a leader that is
-# killed, a file that differs, read-only followers, PyTorch, tokens, the keeper under abuse; and first what the
-# driver answers to questions about VMM memory. Four minutes.
+# One copy of what is equal in N replicas, side by side with bare runs: memory, times and answers; a kernel that
+# writes what is merged, kill -9, attributes, read-only regions, tokens, the keeper under abuse; and first what the
+# driver answers to questions about VMM memory. What each step takes on an H200 at most, in seconds, as far as
+# could be told without one: probe 10, hole 50, model 90, together 70, changed 50, serve 80, latency 75, kills 45,
+# attributes 15, learn 90, tokens 40, read-only 15, keeper 60 (beside read-only).
 #
 # WEIGHTS_BYTES=n      8 GiB; a rehearsal: 64 MiB
+# SERVE_SECONDS=n      how long PyTorch servers are under load (40; the full run: 300, with the default quiet)
+# KILL_SECONDS=n       how long replicas and keeper are killed (30; the full run: 600; a rehearsal: 10)
 # KEEPER_SECONDS=n     how long the keeper is abused (60; a rehearsal: 10)
-# REPLICAS_ONLY="..."  some of: probe copies tokens other read-only torch keeper
+# REPLICAS_ONLY="..."  some of: probe hole model together changed serve latency kills attributes learn tokens
+#                      read-only keeper
 # shellcheck disable=SC2154 # check.sh's variables
 wanted() { case " ${REPLICAS_ONLY:-$1} " in *" $1 "*) ;; *) false ;; esac }
 rows_of() { # rows_of STEP SECONDS COMMAND...: its lines are rows: ok, FAIL or skip, a tab, name, a tab, remark
@@ -42,11 +47,18 @@ keeper_abuse() { # keeper_abuse start|end; beside the steps that measure no time
         row "replicas: the keeper under abuse, $seconds s" $? "$(tail -1 "$log")"
     fi
 }
+step() { rows_of "$1" "$2" tests/gpu/replicas.py "$build" "$driver" "$1"; } # step NAME SECONDS
 probe
-rows_of copies 90 tests/gpu/replicas.py "$build" "$driver" copies
+step hole 90
+step model 150
+step together 120
+step changed 90
+step serve $((120 + 2 * ${SERVE_SECONDS:-40}))
+step latency 120
+step kills $((60 + ${KILL_SECONDS:-30}))
+step attributes 40
+step learn 150
 rows_of tokens 80 tests/bench/tokens.py "$build" "$driver" 3 "$cards"
 keeper_abuse start
-rows_of other 40 tests/gpu/replicas.py "$build" "$driver" other
-rows_of read-only 40 tests/gpu/replicas.py "$build" "$driver" read-only
-rows_of torch 120 tests/gpu/replicas.py "$build" "$driver" torch
+step read-only 40
 keeper_abuse end

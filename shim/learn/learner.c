@@ -1,0 +1,356 @@
+/* learner.c - see learner.h. */
+#include "learner.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "digest/look.h"
+#include "directory/file.h"
+#include "gate/swap.h"
+#include "lesson.h"
+#include "process/scope.h"
+#include "process/thread.h"
+#include "util/clock.h"
+
+#define TURN     (GPS_SECOND / 2)
+#define PATIENCE (GPS_SECOND / 10) /* with a stream whose copy has filled a block */
+
+enum { LEGACY = 1 /* the legacy stream: it must not be asked beside a capture */ };
+enum { BACKOFF = 6, SHARE = 10 /* of the time, one part to look */ };
+
+bool gps_learn_active;
+
+static struct {
+    char path[GPS_CONFIG_PATH];
+    uint64_t began, looked;
+    pthread_mutex_t turn; /* one at a time looks at all, and writes */
+    _Atomic bool running, stop;
+    struct gps_area *freed;         /* to be written; with the lock of area.h */
+    uint8_t rest[GPS_DIGEST_CHUNK]; /* with gps_swap_lock */
+    char line[GPS_LESSON_LINE];
+} state = {.turn = PTHREAD_MUTEX_INITIALIZER};
+
+void gps_learn_start(const struct gps_options *options) {
+    const char *path = secure_getenv("GPUSHARE_LEARN");
+    if (!path || options->mode != GPS_MODE_AUDIT || strlen(path) >= sizeof(state.path))
+        return;
+    strcpy(state.path, path);
+    state.began = gps_clock_monotonic();
+    gps_learn_active = gps_write_seen = true;
+}
+
+/* --- the report --- */
+
+static void append(const struct gps_text *text) {
+    const int fd =
+        open(state.path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
+    if (fd < 0)
+        return;
+    gps_file_write(fd, text->bytes, text->length, 0);
+    close(fd);
+}
+
+static void write_freed(void) {
+    gps_area_lock();
+    struct gps_area *area = state.freed;
+    state.freed = NULL;
+    gps_area_unlock();
+    for (struct gps_area *next; area; area = next) {
+        struct gps_text text = GPS_TEXT(state.line);
+        next = area->lesson->next;
+        gps_lesson_line(area, state.began, &text);
+        append(&text);
+        gps_lesson_free(area);
+    }
+}
+
+/* By address; one that is freed meanwhile is among the freed. What is constant has no new line: the
+ * process's own line says until when. */
+static void write_report(bool all) {
+    struct gps_area *area, at = {.pointer = 0};
+    do {
+        struct gps_text text = GPS_TEXT(state.line);
+        gps_area_lock();
+        area = gps_area_next(at.pointer ? &at : NULL);
+        if (area && (all || area->lesson->dirty)) {
+            gps_lesson_line(area, state.began, &text);
+            area->lesson->dirty = false;
+        }
+        at.pointer = area ? area->pointer : 0;
+        gps_area_unlock();
+        if (text.length)
+            append(&text);
+    } while (at.pointer);
+    write_freed();
+    struct gps_text text = GPS_TEXT(state.line);
+    gps_lesson_process_line(state.began, state.looked, &text);
+    append(&text);
+}
+
+/* --- a look at a block, with gps_swap_lock --- */
+
+/* Behind the last whole piece nothing may be read that is not the allocation's. */
+static int look_at_rest(uint64_t from, uint64_t size, struct gps_hash *hash) {
+    int code = GPS_OK;
+    for (uint64_t at = 0, part; code == GPS_OK && at < size; at += part) {
+        part = size - at < sizeof(state.rest) ? size - at : sizeof(state.rest);
+        memset(state.rest, 0, sizeof(state.rest));
+        code = gps_ops->copy_out(state.rest, from + at, part);
+        const struct gps_hash chunk = gps_digest_chunk(state.rest);
+        hash->low = (hash->low << 1 | hash->low >> 63) ^ chunk.low;
+        hash->high = (hash->high << 1 | hash->high >> 63) ^ chunk.high;
+    }
+    return code;
+}
+
+static bool look(const struct gps_area *area, unsigned index, struct gps_hash *hash) {
+    const struct gps_block *block = &area->blocks[index];
+    const uint64_t from = area->pointer + block->at, size = gps_lesson_bytes(area, block);
+    const uint64_t whole = size / GPS_DIGEST_PIECE * GPS_DIGEST_PIECE;
+    struct gps_digest digest = {0};
+    struct gps_scope scope;
+    int code = gps_scope_enter(&scope, area->context);
+    if (code == GPS_OK && whole)
+        code = gps_look_digest(from, whole, &digest);
+    *hash = digest.hash;
+    if (code == GPS_OK && whole < size)
+        code = look_at_rest(from + whole, size - whole, hash);
+    gps_scope_end(&scope);
+    return code == GPS_OK;
+}
+
+static void look_and_note(struct gps_area *area, unsigned index, bool settled) {
+    const uint64_t begun = gps_clock_monotonic();
+    struct gps_hash hash;
+    const bool seen = look(area, index, &hash);
+    gps_area_lock();
+    if (seen)
+        gps_lesson_note(area, index, &hash, begun, settled);
+    else
+        area->blocks[index].looked = begun;
+    gps_area_unlock();
+}
+
+/* --- a turn --- */
+
+/* What changes all the time is looked at ever more rarely. */
+static bool is_due(const struct gps_area *area, unsigned index, uint64_t now) {
+    const struct gps_progress *progress = &area->lesson->progress[index];
+    const unsigned changes = progress->changed + progress->rewritten;
+    return now - area->blocks[index].looked >= (TURN / 2)
+                                                   << (changes < BACKOFF ? changes : BACKOFF);
+}
+
+/* The next block from an address on; *cursor becomes its address. */
+static struct gps_area *next_due(uint64_t *cursor, unsigned *index, uint64_t now) {
+    const struct gps_area before = {.pointer = *cursor};
+    struct gps_area *area = gps_area_at(*cursor);
+    for (area = area ? area : gps_area_next(&before); area; area = gps_area_next(area))
+        for (*index = 0; *index < area->count; ++*index)
+            if (area->pointer + area->blocks[*index].at >= *cursor && is_due(area, *index, now)) {
+                *cursor = area->pointer + area->blocks[*index].at;
+                return area;
+            }
+    return NULL;
+}
+
+static void look_at_all(uint64_t now) {
+    struct gps_area *area = NULL;
+    uint64_t cursor = 0;
+    unsigned index;
+    do {
+        gps_swap_lock();
+        gps_area_lock();
+        area = next_due(&cursor, &index, now);
+        gps_area_unlock();
+        if (area)
+            look_and_note(area, index, false);
+        gps_swap_unlock();
+        cursor++;
+    } while (area && !state.stop);
+}
+
+static void take_turn(void) {
+    struct gps_scope scope;
+    const uint64_t begun = gps_clock_monotonic();
+    gps_scope_begin(&scope);
+    pthread_mutex_lock(&state.turn);
+    if (!state.stop)
+        look_at_all(begun);
+    if (!state.stop) {
+        state.looked = begun;
+        write_report(false);
+    }
+    pthread_mutex_unlock(&state.turn);
+    gps_scope_end(&scope);
+}
+
+static void *run(void *unused) {
+    prctl(PR_SET_NAME, "gpushare-learn");
+    while (!state.stop) {
+        const uint64_t begun = gps_clock_monotonic();
+        take_turn();
+        const uint64_t took = SHARE * (gps_clock_monotonic() - begun);
+        const uint64_t rest = took > TURN ? took : TURN;
+        const struct timespec pause = {(time_t)(rest / GPS_SECOND), (long)(rest % GPS_SECOND)};
+        nanosleep(&pause, NULL);
+    }
+    return unused;
+}
+
+/* Waits for a turn under way, but not for a device that hangs. */
+void gps_learn_end(void) {
+    struct timespec until;
+    if (!gps_learn_active)
+        return;
+    state.stop = true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 2;
+    if (pthread_mutex_timedlock(&state.turn, &until) != 0)
+        return;
+    write_report(true);
+    pthread_mutex_unlock(&state.turn);
+}
+
+/* --- the life of an allocation --- */
+
+/* With both locks. */
+static void retire(struct gps_area *area) {
+    gps_area_remove(area);
+    area->lesson->freed = gps_clock_monotonic();
+    area->lesson->next = state.freed;
+    state.freed = area;
+}
+
+void gps_learn_freed(uint64_t pointer) {
+    struct gps_scope scope;
+    if (!gps_learn_active || !gps_area_near(pointer, 1))
+        return;
+    gps_scope_begin(&scope);
+    gps_swap_lock();
+    gps_area_lock();
+    struct gps_area *area = gps_area_at(pointer);
+    if (area && area->pointer == pointer)
+        retire(area);
+    gps_area_unlock();
+    gps_swap_unlock();
+    gps_scope_end(&scope);
+}
+
+static struct gps_area *of_context(uint64_t context) {
+    struct gps_area *area = gps_area_next(NULL);
+    while (area && area->context != context)
+        area = gps_area_next(area);
+    return area;
+}
+
+void gps_learn_purge(uint64_t context) {
+    struct gps_area *area;
+    if (!gps_learn_active)
+        return;
+    gps_swap_lock();
+    gps_area_lock();
+    while ((area = of_context(context)))
+        retire(area);
+    gps_area_unlock();
+    gps_swap_unlock();
+}
+
+void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
+    struct gps_scope scope;
+    if (!gps_learn_active || size < GPS_MERGE_LEAST)
+        return;
+    gps_learn_freed(pointer); /* by a way that we do not see */
+    gps_scope_begin(&scope);
+    struct gps_area *area = gps_lesson_new(pointer, size, pool);
+    gps_area_lock();
+    const bool added = area && gps_area_add(area);
+    gps_area_unlock();
+    if (area && !added)
+        gps_lesson_free(area);
+    if (added && !atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
+        state.running = false; /* the next one tries again */
+    gps_scope_end(&scope);
+}
+
+/* --- a copy --- */
+
+static void rest_for(long nanos) {
+    const struct timespec time = {.tv_nsec = nanos};
+    nanosleep(&time, NULL);
+}
+
+/* A stream of which nothing can be known without harm is not waited for. */
+static bool wait_for(uint64_t stream) {
+    const uint64_t until = gps_clock_monotonic() + PATIENCE;
+    if (stream == LEGACY || gps_ops->capturing(stream))
+        return false;
+    while (gps_ops->stream_state(stream) != GPS_OK) {
+        if (gps_clock_monotonic() >= until)
+            return false;
+        rest_for(50000);
+    }
+    return true;
+}
+
+/* A copy that is over for its caller may be on its way into the memory for some moments more. */
+static bool await(const struct gps_write *write) {
+    if (write->ordered)
+        return wait_for(write->stream);
+    rest_for(200000);
+    return true;
+}
+
+/* The next full block that the range touches, from *index on. */
+static struct gps_area *next_full(uint64_t to, uint64_t size, unsigned *index) {
+    unsigned first = 0, end = 0;
+    gps_area_lock();
+    struct gps_area *area = gps_area_at(to);
+    if (area)
+        gps_area_blocks(area, to, size, &first, &end);
+    *index = *index > first ? *index : first;
+    while (*index < end && !(gps_lesson_is_full(&area->blocks[*index]) &&
+                             (size >= GPS_DIGEST_PIECE || !area->lesson->progress[*index].full)))
+        ++*index;
+    gps_area_unlock();
+    return *index < end ? area : NULL;
+}
+
+static void look_after(const struct gps_write *write, uint64_t to, uint64_t size) {
+    struct gps_scope scope;
+    unsigned index = 0;
+    gps_scope_enter(&scope, 0);
+    bool more = next_full(to, size, &index) && await(write);
+    while (more) {
+        gps_swap_lock();
+        struct gps_area *area = next_full(to, size, &index);
+        if (area)
+            look_and_note(area, index++, true);
+        gps_swap_unlock();
+        more = area;
+    }
+    gps_scope_end(&scope);
+}
+
+void gps_learn_written(const struct gps_write *write) {
+    if (!gps_learn_active || write->kind == GPS_WRITE_OTHER)
+        return;
+    for (uint64_t i = 0; i < (write->list ? write->count : 1); i++) {
+        const uint64_t to = write->list ? write->list[i] : write->to;
+        const uint64_t more = write->rows > 1 ? (write->rows - 1) * write->pitch : 0;
+        const uint64_t size = (write->list ? write->sizes[i] : write->size) + more;
+        if (size && gps_area_near(to, size))
+            look_after(write, to, size);
+    }
+}
+
+void gps_learn_reset(void) {
+    gps_learn_active = false;
+    memset((void *)&state, 0, sizeof(state));
+}

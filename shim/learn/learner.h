@@ -1,0 +1,34 @@
+/*
+ * learner.h - observes which memory of this process stays as it was uploaded, for `gpushare learn`.
+ *
+ * Only with mode = audit, where GPUSHARE_LEARN is the path of a file; lines (lesson.h) are appended
+ * to it. The program has the driver's own memory. Every allocation of GPS_MERGE_LEAST bytes and
+ * more is an area, so the calls that write it are noted as for merging. A block that copies have
+ * filled is hashed at once, in the call: what changes it later, without a call that wrote it, is a
+ * kernel. A thread hashes all blocks twice a second, and appends what is new.
+ *
+ * gps_swap_lock is held while memory is looked at, and a free takes it. Any thread; needs no scope.
+ */
+#pragma once
+
+#include "merge/write.h"
+
+/* Constant once the process has begun. */
+extern bool gps_learn_active;
+/* After gps_write_start. */
+void gps_learn_start(const struct gps_options *options);
+
+/* The driver has allocated; the call is under way. */
+void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool);
+/* The driver is about to free. */
+void gps_learn_freed(uint64_t pointer);
+/* The context is gone. */
+void gps_learn_purge(uint64_t context);
+
+/* The driver's call is over, and gps_write_end. */
+void gps_learn_written(const struct gps_write *write);
+
+/* The process ends: writes all that is known. The driver is touched no more. */
+void gps_learn_end(void);
+
+void gps_learn_reset(void); /* in a forked child */

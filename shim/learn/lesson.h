@@ -1,0 +1,53 @@
+/*
+ * lesson.h - what is known of one allocation of a process that learns, and its lines in the report.
+ *
+ * The allocation is an area (merge/area.h) in the driver's own memory: no block of it is ever
+ * swapped. Its line has its facts and times (milliseconds since the process began), then
+ *
+ *     "full": [bytes, constant since, changed, rewritten]    of the blocks that copies filled
+ *     "all": the same                                        of all blocks
+ *     "blocks": [[bytes, filled by copies, hash], ...]
+ *
+ * With the lock of area.h.
+ */
+#pragma once
+
+#include "merge/area.h"
+#include "util/text.h"
+
+#define GPS_LESSON_LINE (1u << 20) /* 600 GiB, in the largest blocks */
+
+struct gps_lesson {
+    uint64_t born, freed; /* freed: 0: it is there */
+    long thread;
+    bool pool;  /* memory of a pool: it has no blocks, for it must not be looked at */
+    bool dirty; /* it is not in the report as it is now */
+    struct gps_area *next;
+    struct gps_progress {
+        uint64_t settled;            /* all that was written by calls until then was seen */
+        unsigned changed, rewritten; /* since it was full: by kernels; after calls that wrote it */
+        bool full;                   /* its hash is of a full block */
+    } progress[];
+};
+
+/* In the current context, for the call under way. NULL: no memory. */
+struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool);
+void gps_lesson_free(struct gps_area *area);
+
+/* The part of a block that belongs to the allocation. */
+uint64_t gps_lesson_bytes(const struct gps_area *area, const struct gps_block *block);
+
+/* Copies from the host have filled all of it. */
+static inline bool gps_lesson_is_full(const struct gps_block *block) {
+    return !~block->filled && !block->fixed;
+}
+
+/* A block had these bytes when it was looked at, from `begun` on; `settled`: so soon after a copy
+ * that no kernel came between. */
+void gps_lesson_note(struct gps_area *area, unsigned index, const struct gps_hash *hash,
+                     uint64_t begun, bool settled);
+
+/* `began`: the process. */
+void gps_lesson_line(const struct gps_area *area, uint64_t began, struct gps_text *text);
+/* A line of the process: until when all was looked at. */
+void gps_lesson_process_line(uint64_t began, uint64_t looked, struct gps_text *text);

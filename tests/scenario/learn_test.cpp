@@ -1,0 +1,157 @@
+// gpushare learn: which memory of a program stays as it was uploaded, and rules that share it.
+#include "scenario/harness.hpp"
+
+namespace {
+
+struct Learned {
+    Result result;
+    std::string rules;
+};
+
+// Runs a puppet by what the file has; $$ in it is another number in every process.
+Learned learn(World &world, const std::string &script,
+              const std::vector<std::string> &options = {}) {
+    write_file(world.path("script"), script);
+    std::vector<std::string> line = {"learn", "--output", world.path("rules")};
+    line.insert(line.end(), options.begin(), options.end());
+    for (const std::string &word :
+         {std::string("--"), std::string("sh"), std::string("-c"),
+          "sed s/DOLLARS/$$/ '" + world.path("script") + "' >'" + world.path("script") +
+              "'.$$ && exec '" + world.executable({}) + "' <'" + world.path("script") +
+              "'.$$ >/dev/null"})
+        line.push_back(word);
+    const Result result = world.tool(line);
+    return {result, read_file(world.path("rules"))};
+}
+
+std::string kernels() {
+    return "kernels " + build_directory() + "/tests/apps/kernels.ptx\n";
+}
+
+// Two weights, then what changes: 4 MiB each. A buffer for copies, and memory of kernels.
+const char *const SERVER = "malloc a 4194304\nupload a 0 4194304 1 sync\n"
+                           "malloc b 4194304\nupload b 0 4194304 2 pinned\n"
+                           "malloc c 4194304\nupload c 0 4194304 3 sync\n"
+                           "launch s test_add c 1048576 1\nsync\n" // at once: nobody saw it before
+                           "malloc staging 6291456\nupload staging 0 6291456 4 sync\nfree staging\n"
+                           "malloc cache 8388608\nfill cache 1 8388608\nmalloc small 4096\n"
+                           "sleep 2800\nexit 0\n";
+
+std::string server() {
+    return kernels() + "stream s\n" + SERVER;
+}
+
+bool has(const std::string &text, const std::string &size, const std::string &count,
+         const std::string &why) {
+    for (size_t at = 0, end; at < text.size(); at = end + 1) {
+        end = std::min(text.find('\n', at), text.size());
+        const std::string line = text.substr(at, end - at);
+        if (contains(line, " " + size + " ") && contains(line, " " + count + " ") &&
+            contains(line, why))
+            return true;
+    }
+    return false;
+}
+
+} // namespace
+
+TEST(Learn, TellsWhatStaysAsItWasUploaded) {
+    World world;
+    const Learned learned = learn(world, server());
+    const std::string &err = learned.result.err;
+    EXPECT_EQ(learned.result.status, 0) << err;
+    EXPECT_TRUE(has(err, "4 MiB", "2", "stays as it was uploaded")) << err;
+    EXPECT_TRUE(has(err, "4 MiB", "1", "kernels change it")) << err;
+    EXPECT_TRUE(has(err, "6 MiB", "1", "soon freed")) << err;
+    EXPECT_TRUE(has(err, "8 MiB", "1", "not filled by copies")) << err;
+    EXPECT_FALSE(contains(err, "KiB")) << err;
+    EXPECT_TRUE(contains(err, "A second process saves 8 MiB (if it uploads the same).")) << err;
+    EXPECT_TRUE(contains(learned.rules, "\n[region puppet-1]\nprogram = puppet\nsize = 4MiB\n"
+                                        "index = 0..1\nrole = merge\nquiet = 0\n"))
+        << learned.rules;
+    EXPECT_FALSE(contains(learned.rules, "puppet-2"));
+    EXPECT_EQ(world.tool({"check", world.path("rules")}).status, 0);
+    EXPECT_EQ(world.entries("regions"), 0u);
+}
+
+TEST(Learn, ItsRulesMergeTwoProcesses) {
+    World world;
+    world.config(learn(world, server()).rules);
+    Puppet first(world), second(world);
+    for (Puppet *each : {&first, &second}) {
+        each->must("malloc a 4194304");
+        each->must("upload a 0 4194304 1 sync");
+        each->must("malloc b 4194304");
+        each->must("upload b 0 4194304 2 sync");
+    }
+    EXPECT_TRUE(eventually([&] { return world.entries("regions") == 2; }, soon(5000)));
+    for (Puppet *each : {&first, &second}) {
+        EXPECT_EQ(each->code("expect a 0 4194304 1"), 0);
+        EXPECT_EQ(each->code("expect b 0 4194304 2"), 0);
+        EXPECT_EQ(each->quit("exit 0"), 0);
+    }
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+}
+
+TEST(Learn, ReplicasAreMeasured) {
+    World world;
+    const Learned learned =
+        learn(world,
+              "malloc a 4194304\nupload a 0 4194304 1 sync\nmalloc own 6291456\n"
+              "upload own 0 6291456 DOLLARS sync\nsleep 2800\nexit 0\n",
+              {"--replicas=2"});
+    const std::string &err = learned.result.err;
+    EXPECT_EQ(learned.result.status, 0) << err;
+    EXPECT_TRUE(has(err, "4 MiB", "1", "stays as it was uploaded")) << err;
+    EXPECT_TRUE(has(err, "6 MiB", "1", "differs between the replicas")) << err;
+    EXPECT_TRUE(contains(err, "saves 4 MiB (measured)")) << err;
+    EXPECT_FALSE(contains(learned.rules, "6MiB")) << learned.rules;
+}
+
+TEST(Learn, EndsTheCommandWhenItsTimeIsUp) {
+    World world;
+    const int64_t begun = now_ms();
+    const Learned learned =
+        learn(world, "malloc a 4194304\nupload a 0 4194304 1 sync\nsleep 60000\n", {"--for=4s"});
+    EXPECT_EQ(learned.result.status, 0) << learned.result.err;
+    EXPECT_GE(now_ms() - begun, 4000);
+    EXPECT_LT(now_ms() - begun, 30000);
+    EXPECT_TRUE(contains(learned.rules, "size = 4MiB\nrole = merge\n")) << learned.result.err;
+}
+
+TEST(Learn, WithoutARuleTheFileStaysAsItWas) {
+    World world;
+    write_file(world.path("rules"), "mine\n");
+    const Learned learned = learn(world, "malloc a 8388608\nfill a 1 8388608\nsleep 600\nexit 0\n");
+    EXPECT_EQ(learned.result.status, 1);
+    EXPECT_TRUE(contains(learned.result.err, "no rules: nothing stays as it was uploaded"))
+        << learned.result.err;
+    EXPECT_EQ(learned.rules, "mine\n");
+    EXPECT_EQ(learn(world, "malloc a 4096\nexit 3\n").result.status, 3);
+}
+
+TEST(Learn, SeesNoPoolAndNoSmallMemory) {
+    World world;
+    const Learned learned = learn(world, "pool a 8388608\nmalloc b 4096\nsleep 600\nexit 0\n");
+    EXPECT_TRUE(has(learned.result.err, "8 MiB", "1", "memory of a pool")) << learned.result.err;
+    EXPECT_FALSE(contains(learned.result.err, "KiB"));
+}
+
+TEST(Learn, LeavesTheProgramAsItIs) {
+    World world;
+    world.environment["GPUSHARE_MODE"] = "audit";
+    world.environment["GPUSHARE_LEARN"] = world.path("report");
+    Puppet puppet(world);
+    puppet.must("malloc a 5000000");
+    puppet.must("upload a 0 5000000 1 default");
+    EXPECT_EQ(puppet.code("expect a 0 5000000 1"), 0);
+    puppet.must("free a");
+    puppet.must("malloc a 4194304");
+    puppet.must("reset");
+    EXPECT_EQ(puppet.quit("return"), 0);
+    const std::string report = read_file(world.path("report"));
+    for (const char *part : {"\"number\":1,\"size\":5000000,", "\"number\":2,\"size\":4194304,",
+                             "\"caller\":\"puppet\""})
+        EXPECT_TRUE(contains(report, part)) << report;
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+}

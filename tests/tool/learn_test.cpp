@@ -1,0 +1,47 @@
+// gpushare learn, where there is nothing to learn.
+#include <gtest/gtest.h>
+
+#include "harness.hpp"
+
+namespace {
+
+Result learn(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "learn");
+    return tool(arguments);
+}
+
+} // namespace
+
+TEST(Learn, WrongUseIs125) {
+    const std::pair<const char *, const char *> cases[] = {
+        {"--for=0", "--for '0' is no time to learn in; allowed: 30s, 2min, 1h"},
+        {"--for=soon", "--for 'soon' is no time to learn in; allowed: 30s, 2min, 1h"},
+        {"--replicas=0", "--replicas '0' is not 1 to 16"},
+        {"--replicas=99", "--replicas '99' is not 1 to 16"},
+        {"--replicas=2x", "--replicas '2x' is not 1 to 16"},
+        {"--content=all", "--content 'all' is unknown; allowed: uploaded, any"},
+        {"--output=/no/such/file", "cannot write '/no/such/file': No such file or directory"},
+    };
+    for (const auto &each : cases) {
+        const Result result = learn({each.first, "echo", "ran"});
+        EXPECT_EQ(result.status, 125);
+        EXPECT_EQ(result.out, "");
+        EXPECT_EQ(result.err, std::string("gpushare: learn: ") + each.second + "\n");
+    }
+}
+
+TEST(Learn, ACommandWithoutCudaTeachesNothing) {
+    Result result = learn({"sh", "-c", "echo ran"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.out, "ran\n");
+    EXPECT_EQ(result.err, "gpushare: learn: no process used CUDA, as far as gpushare can see\n");
+    EXPECT_EQ(learn({"sh", "-c", "exit 3"}).status, 3);
+    EXPECT_EQ(learn({"-r2", "sh", "-c", "kill -9 $$"}).status, 128 + 9);
+}
+
+TEST(Learn, ACommandThatCannotRunIsSaid) {
+    const Result result = learn({"no-such-command-here"});
+    EXPECT_EQ(result.status, 127);
+    EXPECT_EQ(result.err, "gpushare: learn: command 'no-such-command-here' not found\n");
+    EXPECT_EQ(learn({"/etc"}).status, 126);
+}

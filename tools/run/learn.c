@@ -1,0 +1,247 @@
+/*
+ * learn.c - `gpushare learn`: runs a command, and writes the rules by which others share with it.
+ *
+ * Each replica is run by a child of ours (descendants.h), and reports into a file of its own. This
+ * process reads the files as they grow, shows how far it is, and ends the learning after --for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "audit_logs.h"
+#include "cli/printable.h"
+#include "cli/tool.h"
+#include "config/config.h"
+#include "descendants.h"
+#include "launch.h"
+#include "lessons.h"
+#include "util/clock.h"
+
+enum { OPTION_FOR, OPTION_REPLICAS, OPTION_CONTENT, OPTION_OUTPUT };
+
+struct learn {
+    char **command;
+    uint64_t begun, limit; /* ns; limit: 0: until the command ends */
+    unsigned replicas;
+    bool any, over; /* over: the time is up */
+    int output;
+    struct audit_logs directory;
+    char *reports[LESSONS_REPLICAS];  /* in it */
+    pid_t children[LESSONS_REPLICAS]; /* 0: it has ended */
+    int status;                       /* of the first replica that failed */
+    struct lessons lessons;
+};
+
+/* --- before --- */
+
+static bool parse(struct learn *learn, const char *const *values) {
+    const char *replicas = tool_or(values[OPTION_REPLICAS], "1");
+    const char *content = tool_or(values[OPTION_CONTENT], "uploaded");
+    char *end;
+    const unsigned long count = strtoul(replicas, &end, 10);
+    learn->replicas = (unsigned)count;
+    learn->any = strcmp(content, "any") == 0;
+    if (values[OPTION_FOR] &&
+        (!gps_parse_duration(values[OPTION_FOR], &learn->limit) || !learn->limit))
+        tool_error("--for '%s' is no time to learn in; allowed: 30s, 2min, 1h", values[OPTION_FOR]);
+    else if (*end || count < 1 || count > LESSONS_REPLICAS)
+        tool_error("--replicas '%s' is not 1 to %d", replicas, LESSONS_REPLICAS);
+    else if (!learn->any && strcmp(content, "uploaded") != 0)
+        tool_error("--content '%s' is unknown; allowed: uploaded, any", content);
+    else
+        return true;
+    return false;
+}
+
+/* A file that is there already stays as it is until there are rules. */
+static bool open_output(struct learn *learn, const char *path) {
+    learn->output = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : dup(STDOUT_FILENO);
+    if (learn->output < 0)
+        tool_error("cannot write '%s': %s", tool_or(path, "standard output"), strerror(errno));
+    return learn->output >= 0;
+}
+
+/* --- during --- */
+
+/* In the child. */
+static int run_replica(const struct learn *learn, unsigned number) {
+    struct descendants descendants;
+    launch_set("GPUSHARE_LEARN", learn->reports[number]);
+    const int status = descendants_run(learn->command, DESCENDANTS_ALL, &descendants);
+    if (status == 0 && descendants.running > 0)
+        tool_warn("%zu still running; what they do from now on is not learned",
+                  descendants.running);
+    return status == 0 ? descendants.status : launch_failed(learn->command[0], -status);
+}
+
+static void signal_all(const struct learn *learn, int number) {
+    for (unsigned i = 0; i < learn->replicas; i++)
+        if (learn->children[i])
+            kill(learn->children[i], number);
+}
+
+static bool reap(struct learn *learn) {
+    bool any = false;
+    for (unsigned i = 0; i < learn->replicas; i++) {
+        int status;
+        if (learn->children[i] && waitpid(learn->children[i], &status, WNOHANG) > 0) {
+            learn->children[i] = 0;
+            if (learn->status == 0)
+                learn->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        }
+        any = any || learn->children[i];
+    }
+    return any;
+}
+
+static void read_reports(struct learn *learn) {
+    lessons_free(&learn->lessons);
+    for (unsigned i = 0; i < learn->replicas; i++) {
+        FILE *file = fopen(learn->reports[i], "re");
+        if (!file)
+            continue;
+        lessons_read(&learn->lessons, file, i);
+        fclose(file);
+    }
+    lessons_judge(&learn->lessons, learn->replicas, learn->any);
+}
+
+static void show_progress(struct learn *learn) {
+    if (!isatty(STDERR_FILENO))
+        return;
+    read_reports(learn);
+    fprintf(
+        stderr, "\r\033[Klearning for %s: %zu allocations, %s would be shared",
+        printable_duration((gps_clock_monotonic() - learn->begun) / GPS_SECOND * GPS_SECOND).text,
+        learn->lessons.count, printable_size(lessons_saved(&learn->lessons)).text);
+}
+
+/* SIGCHLD wakes it, too. */
+static void await(struct learn *learn, const sigset_t *signals) {
+    const struct timespec second = {.tv_sec = 1};
+    while (reap(learn)) {
+        const int number = sigtimedwait(signals, NULL, &second);
+        if (number == SIGTERM || number == SIGHUP)
+            signal_all(learn, number);
+        if (learn->limit && !learn->over && gps_clock_monotonic() - learn->begun >= learn->limit) {
+            learn->over = true;
+            signal_all(learn, SIGTERM);
+        }
+        show_progress(learn);
+    }
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+/* A child of ours for each replica. */
+static bool run_all(struct learn *learn) {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
+    struct sigaction interrupt;
+    sigset_t signals, mask;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGCHLD);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    sigaction(SIGCHLD, &normal, NULL);
+    sigaction(SIGINT, &ignore, &interrupt); /* a terminal's is the command's */
+    sigprocmask(SIG_BLOCK, &signals, &mask);
+    learn->begun = gps_clock_monotonic();
+    for (unsigned i = 0; i < learn->replicas; i++) {
+        learn->reports[i] = tool_format("%s/%u.jsonl", learn->directory.path, i);
+        learn->children[i] = fork();
+        if (learn->children[i] < 0) {
+            tool_error("cannot start '%s': %s", learn->command[0], strerror(errno));
+            learn->children[i] = 0;
+            learn->status = TOOL_RUN_FAILED;
+        } else if (learn->children[i] == 0) {
+            sigaction(SIGINT, &interrupt, NULL);
+            sigprocmask(SIG_SETMASK, &mask, NULL);
+            _exit(run_replica(learn, i));
+        }
+    }
+    await(learn, &signals);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    return true;
+}
+
+/* --- after --- */
+
+static bool write_rules(struct learn *learn, const char *path) {
+    FILE *file = fdopen(learn->output, "w");
+    if (!file)
+        tool_no_memory();
+    const bool cut = !path || ftruncate(learn->output, 0) == 0;
+    lessons_rules(file, &learn->lessons);
+    learn->output = -1;
+    if (fclose(file) == 0 && cut)
+        return true;
+    tool_error("cannot write '%s': %s", tool_or(path, "standard output"), strerror(errno));
+    return false;
+}
+
+static int tell(struct learn *learn, const char *path) {
+    const struct lessons *lessons = &learn->lessons;
+    const int status = learn->over ? 0 : learn->status;
+    read_reports(learn);
+    if (lessons->count > 0)
+        lessons_table(stderr, lessons);
+    if (!lessons->looked && status < TOOL_RUN_FAILED)
+        tool_error("no process used CUDA, as far as gpushare can see");
+    else if (lessons->count == 0 && lessons->looked)
+        tool_error("nothing of 1 MiB or more was allocated");
+    else if (lessons->rule_count == 0 && lessons->looked)
+        tool_error("no rules: nothing stays as it was uploaded, as far as was seen");
+    if (lessons->rule_count == 0)
+        return status ? status : TOOL_FAILED;
+    fprintf(stderr, "\nA second process saves %s%s.\n", printable_size(lessons_saved(lessons)).text,
+            learn->replicas > 1 ? " (measured)" : " (if it uploads the same)");
+    if (!write_rules(learn, path))
+        return TOOL_RUN_FAILED;
+    return status;
+}
+
+static int run_learn(const struct tool_args *args) {
+    struct learn learn = {.command = args->operands, .output = -1};
+    const char *path = args->values[OPTION_OUTPUT];
+    int status = TOOL_RUN_FAILED;
+    launch_set("GPUSHARE_CONFIG", "/dev/null");
+    launch_set("GPUSHARE_LOG", "/dev/null");
+    launch_set("GPUSHARE_STACK_DEPTH", "0");
+    if (parse(&learn, args->values) && open_output(&learn, path) &&
+        audit_logs_open(&learn.directory, NULL) &&
+        launch_prepare(NULL, "audit", learn.command[0]) && run_all(&learn))
+        status = tell(&learn, path);
+    audit_logs_close(&learn.directory);
+    lessons_free(&learn.lessons);
+    for (unsigned i = 0; i < LESSONS_REPLICAS; i++)
+        free(learn.reports[i]);
+    if (learn.output >= 0)
+        close(learn.output);
+    return status;
+}
+
+const struct tool_verb tool_verb_learn = {
+    .name = "learn",
+    .operands = "[--] CMD...",
+    .summary = "run a command and write the rules by which its replicas share memory",
+    .details =
+        "Runs CMD unchanged, on ordinary memory, and looks which of it stays as it was uploaded.\n"
+        "Then prints what that is on stderr, and rules for it, role = merge, on stdout.\n"
+        "Let CMD do its usual work meanwhile: what it never does cannot be learned.\n"
+        "The exit status is CMD's own, 0 after --for; 0 becomes 1 if there is no rule.\n"
+        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n",
+    .options = {{"for", 'f', "TIME", "end CMD by SIGTERM after this time, as 2min"},
+                {"replicas", 'r', "N", "run N at once: share what is equal in all of them"},
+                {"content", 0, "WHAT", "uploaded, or any: also what kernels filled and left alone"},
+                {"output", 'o', "FILE", "write the rules to FILE"}},
+    .operands_min = 1,
+    .command = true,
+    .usage_status = TOOL_RUN_FAILED,
+    .run = run_learn,
+};

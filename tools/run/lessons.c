@@ -1,0 +1,282 @@
+/*
+ * lessons.c - reads the reports of processes that learn, judges, and makes rules.
+ */
+#include "lessons.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/string_map.h"
+#include "cli/tool.h"
+
+#define STEADY 2000 /* ms; what is not unchanged for so long is no weight */
+
+/* --- reading --- */
+
+/* A newer line of what is known takes the place of the older one. */
+static struct lesson *lesson_of(struct lessons *lessons, struct lesson found) {
+    char *key = tool_format("%s %" PRIu64, found.process, found.number);
+    struct lesson *lesson = string_map_make(&lessons->known, key, sizeof(*lesson));
+    if (lesson->json) {
+        json_decref(lesson->json);
+    } else {
+        lessons->list = tool_grow(lessons->list, lessons->count, sizeof(lesson));
+        lessons->list[lessons->count++] = lesson;
+    }
+    *lesson = found;
+    free(key);
+    return lesson;
+}
+
+static void note_looked(struct lessons *lessons, const char *process, json_int_t looked) {
+    json_int_t *last = string_map_make(&lessons->looked, process, sizeof(*last));
+    *last = looked;
+}
+
+/* False: it is none of the library's. */
+static bool read_line(struct lessons *lessons, json_t *json, unsigned replica) {
+    struct lesson found = {.json = json, .replica = replica};
+    json_int_t looked = -1, number = 0, size = 0, thread = 0;
+    if (json_unpack(json, "{s:s,s:s,s?I,s?I,s?I,s?I,s?s}", "process", &found.process, "program",
+                    &found.program, "looked", &looked, "number", &number, "size", &size, "thread",
+                    &thread, "caller", &found.caller) != 0)
+        return false;
+    found.number = (uint64_t)number;
+    found.size = (uint64_t)size;
+    found.thread = (uint64_t)thread;
+    if (looked >= 0)
+        note_looked(lessons, found.process, looked);
+    else
+        json_incref(lesson_of(lessons, found)->json);
+    return true;
+}
+
+/* The last line may be half written. */
+void lessons_read(struct lessons *lessons, FILE *file, unsigned replica) {
+    json_t *json;
+    while ((json = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL))) {
+        const bool known = read_line(lessons, json, replica);
+        json_decref(json);
+        if (!known)
+            return;
+    }
+}
+
+static void free_lesson(void *value) {
+    json_decref(((struct lesson *)value)->json);
+}
+
+void lessons_free(struct lessons *lessons) {
+    string_map_free(&lessons->known, free_lesson);
+    string_map_free(&lessons->looked, NULL);
+    free(lessons->list);
+    free(lessons->rules);
+    *lessons = (struct lessons){.count = 0};
+}
+
+size_t lessons_alike(const struct lessons *lessons, size_t first) {
+    const struct lesson *one = lessons->list[first];
+    size_t end = first + 1;
+    while (end < lessons->count && lessons->list[end]->size == one->size &&
+           strcmp(lessons->list[end]->program, one->program) == 0)
+        end++;
+    return end - first;
+}
+
+uint64_t lessons_saved(const struct lessons *lessons) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < lessons->rule_count; i++)
+        bytes += lessons->rules[i].saves;
+    return bytes;
+}
+
+/* --- one allocation --- */
+
+/* By its blocks that copies filled (key full), or by all (key all). Blocks that copies did not fill
+ * are not merged, so they do no harm. */
+static enum lesson_verdict judge_by(struct lesson *lesson, const char *key, json_int_t looked) {
+    json_int_t born = 0, freed = 0, bytes = 0, since = 0, changed = 0, rewritten = 0;
+    json_unpack(lesson->json, "{s:I,s:I,s:[IIII]}", "born", &born, "freed", &freed, key, &bytes,
+                &since, &changed, &rewritten);
+    const json_int_t end = freed ? freed : looked, life = end - born, steady = end - since;
+    lesson->any = strcmp(key, "all") == 0;
+    lesson->from = (uint64_t)since;
+    lesson->saves = (uint64_t)bytes;
+    if (bytes == 0)
+        return LESSON_NOT_COPIED;
+    if (changed)
+        return LESSON_CHANGED;
+    if ((rewritten || lesson->any) && steady < life / 2)
+        return rewritten ? LESSON_REWRITTEN : LESSON_CHANGED;
+    if (steady < STEADY)
+        return freed && life < 2 * STEADY ? LESSON_BRIEF : LESSON_YOUNG;
+    return LESSON_FINE;
+}
+
+static void judge(const struct lessons *lessons, struct lesson *lesson, bool any) {
+    const json_int_t *looked = string_map_get(lessons->looked, lesson->process);
+    const json_int_t until = looked ? *looked : 0;
+    lesson->verdict = judge_by(lesson, "full", until);
+    if (lesson->verdict == LESSON_NOT_COPIED && any)
+        lesson->verdict = judge_by(lesson, "all", until);
+    if (json_is_true(json_object_get(lesson->json, "pool")))
+        lesson->verdict = LESSON_POOL;
+}
+
+/* --- equal blocks of replicas; the map has a bit for each replica that has such a block --- */
+
+/* What all have; notes what this one has. */
+static uint64_t measure(const struct lesson *lesson, struct string_map **map, unsigned all) {
+    json_int_t size, full;
+    const char *hash;
+    uint64_t bytes = 0;
+    size_t i;
+    json_t *block;
+    json_array_foreach(json_object_get(lesson->json, "blocks"), i, block) {
+        if (json_unpack(block, "[IIs]", &size, &full, &hash) != 0 || !(full || lesson->any))
+            continue;
+        unsigned *replicas = string_map_make(map, hash, sizeof(*replicas));
+        *replicas |= 1u << lesson->replica;
+        bytes += *replicas == all ? (uint64_t)size : 0;
+    }
+    return bytes;
+}
+
+static void measure_all(struct lessons *lessons, unsigned replicas) {
+    struct string_map *map = NULL;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < lessons->count; i++)
+            if (lessons->list[i]->verdict == LESSON_FINE)
+                lessons->list[i]->saves = measure(lessons->list[i], &map, (1u << replicas) - 1);
+    for (size_t i = 0; i < lessons->count; i++)
+        if (lessons->list[i]->verdict == LESSON_FINE && !lessons->list[i]->saves)
+            lessons->list[i]->verdict = LESSON_DIFFERENT;
+    string_map_free(&map, NULL);
+}
+
+/* --- rules, for allocations of one program and size --- */
+
+struct alike {
+    struct lesson **list;
+    size_t count;
+};
+
+/* Numbers them in each process. False: several threads allocate them, in no fixed order. */
+static bool number(const struct alike *alike) {
+    bool ordered = true;
+    for (size_t i = 0; i < alike->count; i++) {
+        const struct lesson *last = i ? alike->list[i - 1] : NULL;
+        const bool next = last && strcmp(last->process, alike->list[i]->process) == 0;
+        alike->list[i]->index = next ? last->index + 1 : 0;
+        ordered = ordered && (!next || last->thread == alike->list[i]->thread);
+    }
+    return ordered;
+}
+
+/* The longest run of indices that are fine in every process; all of them: every index. */
+static void find_run(const struct alike *alike, struct lesson_rule *rule) {
+    bool *bad = tool_resize(NULL, alike->count, sizeof(*bad));
+    uint64_t count = 0, length = 0, best = 0;
+    memset(bad, 0, alike->count);
+    for (size_t i = 0; i < alike->count; i++) {
+        const uint64_t index = alike->list[i]->index;
+        bad[index] |= alike->list[i]->verdict != LESSON_FINE;
+        count = index >= count ? index + 1 : count;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        length = bad[i] ? 0 : length + 1;
+        if (length > best) {
+            best = length;
+            rule->first = i + 1 - length;
+            rule->last = length == count ? UINT64_MAX : i;
+        }
+    }
+    free(bad);
+}
+
+/* What is fine and not taken has no selectors of its own. */
+static void sum_up(const struct alike *alike, struct lesson_rule *rule) {
+    uint64_t processes = 0;
+    for (size_t i = 0; i < alike->count; i++) {
+        struct lesson *this = alike->list[i];
+        processes += this->index == 0;
+        if (this->index >= rule->first && this->index <= rule->last) {
+            rule->count++;
+            rule->saves += this->saves;
+            rule->any |= this->any;
+            rule->from = this->from > rule->from ? this->from : rule->from;
+        } else if (this->verdict == LESSON_FINE) {
+            this->verdict = LESSON_UNORDERED;
+        }
+    }
+    if (processes) {
+        rule->count = (rule->count + processes - 1) / processes;
+        rule->saves /= processes;
+    }
+}
+
+static void add_rule(struct lessons *lessons, const struct alike *alike, const char *caller) {
+    struct lesson_rule rule = {alike->list[0]->program, caller, alike->list[0]->size,
+                               .first = 1 /* none */};
+    const bool ordered = number(alike);
+    find_run(alike, &rule);
+    if (!ordered && rule.last != UINT64_MAX)
+        rule.first = rule.last + 1;
+    sum_up(alike, &rule);
+    if (!rule.count)
+        return;
+    lessons->rules = tool_grow(lessons->rules, lessons->rule_count, sizeof(rule));
+    lessons->rules[lessons->rule_count++] = rule;
+}
+
+static int by_caller(const void *left, const void *right) {
+    const struct lesson *a = *(struct lesson *const *)left, *b = *(struct lesson *const *)right;
+    int order = strcmp(a->caller, b->caller);
+    if (order == 0)
+        order = strcmp(a->process, b->process);
+    return order != 0 ? order : tool_compare(a->number, b->number);
+}
+
+/* A rule for each caller where one for all would take what is not fine. */
+static void add_rules(struct lessons *lessons, struct lesson **list, size_t count) {
+    bool fine = true;
+    for (size_t i = 0; i < count; i++)
+        fine = fine && list[i]->verdict == LESSON_FINE;
+    if (!fine)
+        qsort(list, count, sizeof(*list), by_caller);
+    if (fine || !list[0]->caller[0] || strcmp(list[0]->caller, list[count - 1]->caller) == 0) {
+        add_rule(lessons, &(struct alike){list, count}, NULL);
+        return;
+    }
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && strcmp(list[i]->caller, list[end]->caller) == 0;)
+            end++;
+        add_rule(lessons, &(struct alike){list + i, end - i}, list[i]->caller);
+    }
+}
+
+/* --- all --- */
+
+static int by_kind(const void *left, const void *right) {
+    const struct lesson *a = *(struct lesson *const *)left, *b = *(struct lesson *const *)right;
+    int order = strcmp(a->program, b->program);
+    if (order == 0)
+        order = tool_compare(b->size, a->size);
+    if (order == 0)
+        order = strcmp(a->process, b->process);
+    return order != 0 ? order : tool_compare(a->number, b->number);
+}
+
+void lessons_judge(struct lessons *lessons, unsigned replicas, bool any) {
+    if (lessons->count > 0)
+        qsort(lessons->list, lessons->count, sizeof(*lessons->list), by_kind);
+    for (size_t i = 0; i < lessons->count; i++)
+        judge(lessons, lessons->list[i], any);
+    if (replicas > 1)
+        measure_all(lessons, replicas);
+    for (size_t i = 0, count; i < lessons->count; i += count) {
+        count = lessons_alike(lessons, i);
+        add_rules(lessons, &lessons->list[i], count);
+    }
+}
