@@ -98,7 +98,6 @@ static void unmapped_under_a_kernel(void) {
     set_up();
     spin_on(a);
     check("  the block: unmap", 0, gpu.cuMemUnmap(a, BLOCK));
-    check("  map it again", 0, place_map(a, BLOCK, block_a));
     check("  the kernel", 700, gpu.cuStreamSynchronize(s));
 }
 
