@@ -2,7 +2,6 @@
 #include "learner.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +28,11 @@ bool gps_learn_active;
 static struct {
     char path[GPS_CONFIG_PATH];
     uint64_t began, looked;
-    pthread_mutex_t turn; /* one at a time looks at all, and writes */
-    _Atomic bool running, stop;
-    struct gps_area *freed;         /* to be written; with the lock of area.h */
-    uint8_t rest[GPS_DIGEST_CHUNK]; /* with gps_swap_lock */
+    _Atomic bool running, stop, busy; /* busy: looks at all, and writes */
+    struct gps_area *freed;           /* to be written; with the lock of area.h */
+    uint8_t rest[GPS_DIGEST_CHUNK];   /* with gps_swap_lock */
     char line[GPS_LESSON_LINE];
-} state = {.turn = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 void gps_learn_start(const struct gps_options *options) {
     const char *path = secure_getenv("GPUSHARE_LEARN");
@@ -180,14 +178,14 @@ static void take_turn(void) {
     struct gps_scope scope;
     const uint64_t begun = gps_clock_monotonic();
     gps_scope_begin(&scope);
-    pthread_mutex_lock(&state.turn);
+    state.busy = true;
     if (!state.stop)
         look_at_all(begun);
     if (!state.stop) {
         state.looked = begun;
         write_report(false);
     }
-    pthread_mutex_unlock(&state.turn);
+    state.busy = false;
     gps_scope_end(&scope);
 }
 
@@ -206,16 +204,15 @@ static void *run(void *unused) {
 
 /* Waits for a turn under way, but not for a device that hangs. */
 void gps_learn_end(void) {
-    struct timespec until;
+    const struct timespec breath = {.tv_nsec = 1000000};
+    const uint64_t until = gps_clock_monotonic() + 2 * GPS_SECOND;
     if (!gps_learn_active)
         return;
     state.stop = true;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 2;
-    if (pthread_mutex_timedlock(&state.turn, &until) != 0)
-        return;
-    write_report(true);
-    pthread_mutex_unlock(&state.turn);
+    while (state.busy && gps_clock_monotonic() < until)
+        nanosleep(&breath, NULL);
+    if (!state.busy)
+        write_report(true);
 }
 
 /* --- the life of an allocation --- */
