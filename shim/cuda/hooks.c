@@ -42,6 +42,8 @@
     GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
 #include "hooks.def"
 
+#define IS_COPY(name) (__builtin_strncmp(#name, "cuMemcpy", 8) == 0)
+
 /* No call is noted: a launch has no report, and costs nanoseconds. */
 #define GATED(name, parameters, arguments, stream)                                                 \
     CUresult gps_hook_##name parameters {                                                          \
@@ -51,7 +53,7 @@
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
         if (__builtin_expect(!gps_merge_active, 1))                                                \
             return gps_real.name arguments;                                                        \
-        if (gps_work_begin((uintptr_t)(stream), &pass, &code)) {                                   \
+        if (gps_work_begin((uintptr_t)(stream), IS_COPY(name), &pass, &code)) {                    \
             code = (int)gps_real.name arguments;                                                   \
             gps_work_end(&pass, code);                                                             \
         }                                                                                          \

@@ -62,7 +62,7 @@ static inline bool gps_is_device(CUmemorytype type) {
 
 static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream stream) {
     if (!copy || !gps_is_device(copy->dstMemoryType))
-        return (struct gps_write){.kind = GPS_WRITE_OTHER};
+        return (struct gps_write){.kind = GPS_WRITE_OTHER, .stream = (uintptr_t)stream};
     const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;
     struct gps_write write = gps_rows_of(copy->dstDevice + copy->dstY * pitch + copy->dstXInBytes,
                                          pitch, copy->WidthInBytes, copy->Height, stream);
@@ -75,7 +75,7 @@ static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream str
 #define GPS_BOX_OF(name, type)                                                                     \
     static inline struct gps_write name(const type *copy, CUstream stream) {                       \
         if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)                          \
-            return (struct gps_write){.kind = GPS_WRITE_OTHER};                                    \
+            return (struct gps_write){.kind = GPS_WRITE_OTHER, .stream = (uintptr_t)stream};       \
         const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;                 \
         const size_t layer = pitch * (copy->dstHeight ? copy->dstHeight : copy->Height);           \
         const CUdeviceptr to =                                                                     \

@@ -29,6 +29,7 @@ void gps_write_reset(void) {
 
 /* --- work --- */
 
+/* Whatever the work touches has memory then. Without success it is outside. */
 static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
     gps_gate_enter(pass);
     while (__builtin_expect(
@@ -43,8 +44,21 @@ static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
     return GPS_OK;
 }
 
-bool gps_work_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
-    *code = pass_in(stream, pass);
+/* Where there is not enough memory the driver knows whether the copy needs it: it refuses one from
+ * where there is none, and no harm is done. */
+static void pass_copy(uint64_t stream, struct gps_gate_pass *pass) {
+    if (pass_in(stream, pass) == GPS_OK)
+        return;
+    gps_gate_enter(pass);
+    gps_streams_note(pass->slot, stream);
+}
+
+bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int *code) {
+    *code = GPS_OK;
+    if (copy)
+        pass_copy(stream, pass);
+    else
+        *code = pass_in(stream, pass);
     return *code == GPS_OK;
 }
 
@@ -128,12 +142,13 @@ static int begin_all(const struct gps_write *write) {
 }
 
 /* Copies from the host touch nothing but what they write. */
-static int pass_write(const struct gps_write *write, struct gps_gate_pass *pass) {
-    if (write->kind != GPS_WRITE_UPLOAD)
-        return pass_in(write->stream, pass);
+static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass) {
+    if (write->kind != GPS_WRITE_UPLOAD) {
+        pass_copy(write->stream, pass);
+        return;
+    }
     gps_gate_enter(pass);
     gps_streams_note(pass->slot, write->stream);
-    return GPS_OK;
 }
 
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
@@ -144,10 +159,9 @@ bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, 
     *code = begin_all(write);
     if (*code != GPS_OK)
         return false;
-    *code = gps_merge_active ? pass_write(write, pass) : GPS_OK;
-    if (*code != GPS_OK)
-        end_first(write, count_of(write));
-    return *code == GPS_OK;
+    if (gps_merge_active)
+        pass_write(write, pass);
+    return true;
 }
 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {

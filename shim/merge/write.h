@@ -55,7 +55,7 @@ void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pa
 
 /* Work other than copies and fills begins: a launch, a copy to the host. True: call the driver,
  * then gps_work_end. False: *code is the answer. */
-bool gps_work_begin(uint64_t stream, struct gps_gate_pass *pass, int *code);
+bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int *code);
 void gps_work_end(const struct gps_gate_pass *pass, int code);
 /* What a call answered that waits for work: the end of a process that wrote what is merged. */
 static inline void gps_work_checked(int code) {

@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, Merge,
                                          std::pair("puppet", "quiet = 200ms\ncontent = any\n")));
 
 TEST_P(Merge, EqualBlocksAreOne) {
-    constexpr uint64_t SIZE = 42 * MiB;
+    constexpr uint64_t SIZE = 14 * MiB; // blocks of 8, 4 and 2
     Replicas four(4, merging(GetParam().second), GetParam().first);
     four.load("p", SIZE, 3);
     EXPECT_TRUE(four.use(SIZE)) << four.in_use();
@@ -364,6 +364,31 @@ TEST(MergeMemory, ThatRunsOutIsAnAnswer) {
     hog.must("free rest");
     a.must("write p 0 fe");
     EXPECT_EQ(a.must("read p 0 2").substr(0, 2), "fe");
+}
+
+// Another process may have taken what was promised: that is nothing to copies of other memory.
+TEST(MergeMemory, ThatIsNotThereYetFailsNoOtherCopy) {
+    SIM_ONLY("it fills the card");
+    Replicas none(0);
+    none.world.environment["GPUSHARE_SIM_MEMORY"] = "256MiB";
+    none.world.environment["GPUSHARE_SIM_ROOT"] += "-small";
+    How how;
+    how.as = "replica";
+    Puppet a(none.world, how), hog(none.world, bare());
+    a.must(kernels());
+    a.must("malloc small 4096");
+    a.must("malloc other 4096");
+    a.must("malloc p 134217728");
+    hog.must("malloc all 234881024");
+    a.must("fill small 0x31 4096");
+    a.must("copy other 0 small 0 4096");
+    a.must("copy small 0 other 0 4096 default");
+    EXPECT_EQ(a.must("read other 0 2"), "3131");
+    EXPECT_NE(a.code("read p 0 2"), 0);
+    EXPECT_EQ(a.code("launch - test_read other 1 small"), 2) << "it may touch anything";
+    hog.must("free all");
+    EXPECT_EQ(a.code("launch - test_read other 1 small"), 0);
+    a.must("sync");
 }
 
 /* --- contexts, cards, processes --- */

@@ -102,7 +102,7 @@ TEST(MergeTrouble, AnybodyMayDieAtAnyMoment) {
     const auto roll = [&](unsigned sides) { return static_cast<unsigned>(dice() % sides); };
     Replicas all(0, merging("quiet = 0\n"));
     std::vector<int> seed; // of each one's bytes; 0: not loaded yet
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < 60; round++) {
         if (all.all.size() < 4) {
             all.start().must("malloc p 10485760");
             seed.push_back(0);

@@ -228,7 +228,7 @@ TEST(MergeBusy, AWriteGetsThroughWhatThreadsLaunch) {
 TEST(MergeBusy, AWriteGetsThroughADeepQueue) {
     Working two(2);
     EXPECT_TRUE(two.use(SIZE));
-    two[0].must("flood small 8000");
+    two[0].must("flood small 5000");
     usleep(300000);
     const int64_t start = now_ms();
     EXPECT_EQ(two[0].code("write p 64 0123456789", 30000), 0);
@@ -248,7 +248,7 @@ TEST(MergeBusy, NoSumIsWrongWhileBlocksAreSwapped) {
     two.each(two.upload("p", SIZE, 3));
     two.each(two.upload("q", SIZE, 4));
     for (int i = 0; i < 2; i++)
-        two[i].send("churn p 4194304 6 6000 q");
+        two[i].send("churn p 4194304 6 3000 q");
     for (int i = 0; i < 2; i++) {
         const Reply reply = two[i].receive(40000);
         EXPECT_EQ(reply.code, 0);

@@ -78,6 +78,15 @@ backing = vmm
 keep = users
 index = *
 wait = 200ms
+[region merged]
+size = 7MiB
+role = merge
+quiet = 0
+[region merged-later]
+size = 14MiB
+role = merge
+quiet = 50ms
+content = any
 """.replace("[region given]", "[region given-{n}]")
 
 

@@ -47,9 +47,9 @@ static const struct kind_of_step {
     void (*step)(void);
 } kinds[] = {{250, "memory", false, step_memory}, {60, "rules", false, step_rule_memory},
              {40, "misuse", true, step_misuse},   {30, "events", false, step_event},
-             {9, "rules", false, step_hand_over}, {5, "few", true, step_few},
-             {1, "hog", false, step_hog},         {2, "trouble", false, step_trouble},
-             {3, "fork", true, step_fork}};
+             {6, "rules", false, step_hand_over}, {3, "merge", false, step_merge},
+             {5, "few", true, step_few},          {1, "hog", false, step_hog},
+             {2, "trouble", false, step_trouble}, {3, "fork", true, step_fork}};
 
 static const struct kind_of_step *choose_step(void) {
     const struct kind_of_step *kind = kinds;

@@ -32,6 +32,7 @@ enum { THREADS = 4, SLOTS = 6, STALE = 16, PATH = 512, BLOCK = 2 << 20, CALL_NAM
     ROW(hogs)                                                                                      \
     ROW(hand_overs)                                                                                \
     ROW(taken)                                                                                     \
+    ROW(merges)                                                                                    \
     ROW(events_opened)                                                                             \
     ROW(double_free)                                                                               \
     ROW(double_close)                                                                              \
@@ -155,6 +156,7 @@ bool has_place(const struct slot *slot); /* one of many in memory that a rule to
 void step_memory(void);
 void step_rule_memory(void);
 void step_hand_over(void);
+void step_merge(void);
 void step_event(void);
 void step_hog(void);
 
