@@ -192,11 +192,12 @@ static bool owner_lives(const char *path) {
     return end && end[1] && !strchr("ZXx", end[2]);
 }
 
-/* One that is ending has given its memory back a moment before it is gone. */
+/* One that ends, or begins anew by exec, has given its memory back a moment before its files go:
+ * with a sanitizer on a busy machine that is more than a fifth of a second. */
 static bool stays(const char *path) {
     if (access(path, F_OK) != 0 || !owner_lives(path))
         return false;
-    nap(200);
+    nap(1500);
     return access(path, F_OK) == 0 && owner_lives(path);
 }
 
