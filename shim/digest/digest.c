@@ -71,7 +71,7 @@ struct gps_hash gps_digest_chunk(const void *bytes) {
 
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size) {
     const uint64_t count = size / GPS_DIGEST_PIECE;
-    struct gps_hash pieces[PIECES];
+    struct gps_hash pieces[PIECES] = {{0, 0}};
     for (uint64_t i = 0; i < count; i++)
         pieces[i] = plain(chunks + i * IN_PIECE, IN_PIECE * sizeof(*chunks));
     return (struct gps_digest){plain(pieces, count * sizeof(*pieces)), *chunks};
