@@ -69,12 +69,16 @@ struct gps_hash gps_digest_chunk(const void *bytes) {
     return plain(bytes, GPS_DIGEST_CHUNK);
 }
 
+/* The pieces are bytes, as XXH3 reads them: aarch64's gcc takes structs so read for uninitialised.
+ */
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size) {
     const uint64_t count = size / GPS_DIGEST_PIECE;
-    struct gps_hash pieces[PIECES] = {{0, 0}};
-    for (uint64_t i = 0; i < count; i++)
-        pieces[i] = plain(chunks + i * IN_PIECE, IN_PIECE * sizeof(*chunks));
-    return (struct gps_digest){plain(pieces, count * sizeof(*pieces)), *chunks};
+    uint8_t pieces[PIECES * sizeof(struct gps_hash)];
+    for (uint64_t i = 0; i < count; i++) {
+        const struct gps_hash piece = plain(chunks + i * IN_PIECE, IN_PIECE * sizeof(*chunks));
+        memcpy(pieces + i * sizeof(piece), &piece, sizeof(piece));
+    }
+    return (struct gps_digest){plain(pieces, count * sizeof(struct gps_hash)), *chunks};
 }
 
 /* --- main memory, compared --- */
