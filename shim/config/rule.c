@@ -217,8 +217,9 @@ const char *gps_rule_check_key(const struct gps_rule *rule, const char *key) {
 }
 
 bool gps_rule_uses(const struct gps_rule *rule, const char *key) {
-    return rule->role == GPS_ROLE_MERGE ||
-           (strcmp(key, "quiet") != 0 && strcmp(key, "content") != 0 && strcmp(key, "verify") != 0);
+    if (rule->role == GPS_ROLE_MERGE)
+        return !gps_rule_check_key(rule, key);
+    return strcmp(key, "quiet") != 0 && strcmp(key, "content") != 0 && strcmp(key, "verify") != 0;
 }
 
 bool gps_rule_repeats(const struct gps_rule *a, const struct gps_rule *b) {

@@ -87,10 +87,17 @@ CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
 
 #define OURS (UINT64_C(1) << 48) /* the driver's own ids count from 1 */
 
+/* Those of which a block's are not its allocation's. */
+static bool is_of_allocation(CUpointer_attribute which) {
+    return which == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+           which == CU_POINTER_ATTRIBUTE_RANGE_SIZE || which == CU_POINTER_ATTRIBUTE_BUFFER_ID ||
+           which == CU_POINTER_ATTRIBUTE_ACCESS_FLAGS;
+}
+
 /* Blocks come and go, and some are read-only: the allocation does not, and can be written. */
 static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
     uint64_t start, length;
-    if (!gps_merge_range(pointer, &start, &length))
+    if (!is_of_allocation(which) || !gps_merge_range(pointer, &start, &length))
         return;
     switch (which) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:

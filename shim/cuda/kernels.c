@@ -82,10 +82,6 @@ void gps_kernels_forget(uint64_t context) {
             state.list[i] = state.list[--state.count];
 }
 
-void gps_kernels_reset(void) {
-    memset(&state, 0, sizeof(state));
-}
-
 /* --- the two --- */
 
 static int launch(const struct loaded *one, CUfunction function, uint64_t blocks, void **values) {

@@ -14,4 +14,3 @@ int gps_kernels_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 
 /* The context is gone, with what was loaded into it. */
 void gps_kernels_forget(uint64_t context);
-void gps_kernels_reset(void); /* in a forked child */

@@ -28,23 +28,23 @@ static size_t at_most(size_t wanted) {
     return wanted < most ? wanted : most;
 }
 
-static void withdraw(struct gps_pool *crew) {
+static void withdraw(struct gps_pool *pool) {
     for (struct gps_pool **at = &state.calls; *at; at = &(*at)->next)
-        if (*at == crew) {
-            *at = crew->next;
+        if (*at == pool) {
+            *at = pool->next;
             return;
         }
 }
 
 /* With the lock, which it lets go of meanwhile. */
-static void help(struct gps_pool *crew) {
-    crew->working++;
-    if (--crew->wanted == 0)
-        withdraw(crew);
+static void help(struct gps_pool *pool) {
+    pool->working++;
+    if (--pool->wanted == 0)
+        withdraw(pool);
     pthread_mutex_unlock(&state.lock);
-    crew->work(crew->arg);
+    pool->work(pool->arg);
     pthread_mutex_lock(&state.lock);
-    if (--crew->working == 0)
+    if (--pool->working == 0)
         pthread_cond_broadcast(&state.done);
 }
 
@@ -70,14 +70,14 @@ static void *run(void *unused) {
     return unused;
 }
 
-void gps_pool_call(struct gps_pool *crew, size_t wanted) {
-    crew->working = 0;
-    crew->wanted = wanted = at_most(wanted);
+void gps_pool_call(struct gps_pool *pool, size_t wanted) {
+    pool->working = 0;
+    pool->wanted = wanted = at_most(wanted);
     if (!wanted)
         return;
     pthread_mutex_lock(&state.lock);
-    crew->next = state.calls;
-    state.calls = crew;
+    pool->next = state.calls;
+    state.calls = pool;
     pthread_cond_broadcast(&state.called); /* those that wait come by themselves */
     for (size_t coming = state.waiting; coming < wanted && state.threads < MOST; coming++) {
         if (!gps_thread_start(run, NULL))
@@ -87,12 +87,12 @@ void gps_pool_call(struct gps_pool *crew, size_t wanted) {
     pthread_mutex_unlock(&state.lock);
 }
 
-void gps_pool_join(struct gps_pool *crew) {
+void gps_pool_join(struct gps_pool *pool) {
     pthread_mutex_lock(&state.lock);
-    if (crew->wanted)
-        withdraw(crew);
-    crew->wanted = 0;
-    while (crew->working)
+    if (pool->wanted)
+        withdraw(pool);
+    pool->wanted = 0;
+    while (pool->working)
         pthread_cond_wait(&state.done, &state.lock);
     pthread_mutex_unlock(&state.lock);
 }

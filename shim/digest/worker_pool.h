@@ -18,10 +18,10 @@ struct gps_pool {
     struct gps_pool *next;
 };
 
-/* Calls up to `wanted` threads to crew->work; inside a gps_scope, whose signal mask they inherit.
- * The crew is the caller's, and stays where it is until gps_pool_join. */
-void gps_pool_call(struct gps_pool *crew, size_t wanted);
+/* Calls up to `wanted` threads to pool->work; inside a gps_scope, whose signal mask they inherit.
+ * The pool is the caller's, and stays where it is until gps_pool_join. */
+void gps_pool_call(struct gps_pool *pool, size_t wanted);
 /* Nobody comes any more; returns when nobody is at work. */
-void gps_pool_join(struct gps_pool *crew);
+void gps_pool_join(struct gps_pool *pool);
 
 void gps_pool_reset(void); /* in a forked child */

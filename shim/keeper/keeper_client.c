@@ -334,3 +334,13 @@ uint64_t gps_keeper_socket(const struct gps_store *store) {
     gps_text_strs(&text, store->path, "/" GPS_KEEPER_SOCKET);
     return stat(path, &found) == 0 ? found.st_ino : 0;
 }
+
+uint64_t gps_keeper_other(const struct gps_store *store, const struct gps_owner *self,
+                          uint64_t known) {
+    const uint64_t socket = gps_keeper_socket(store);
+    struct gps_owner keeper;
+    uint64_t regions;
+    if (gps_keeper_is_silent())
+        gps_keeper_ping(store, self, GPS_KEEPER_WAIT, &keeper, &regions);
+    return socket != known && !gps_keeper_is_silent() ? socket : 0;
+}

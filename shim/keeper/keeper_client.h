@@ -44,6 +44,10 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
                     const struct gps_owner *self, uint64_t patience);
 /* The inode of the keeper's socket, which differs between keepers; 0: there is none. */
 uint64_t gps_keeper_socket(const struct gps_store *store);
+/* The socket of a keeper that answers and is another than the one known; 0: there is none. One that
+ * was silent is asked again. */
+uint64_t gps_keeper_other(const struct gps_store *store, const struct gps_owner *self,
+                          uint64_t known);
 
 /* Identifies the keeper and the number of its regions. Starts no keeper. -ENOENT: there is none. */
 int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,

@@ -240,20 +240,13 @@ void gps_learn_freed(uint64_t pointer) {
     gps_scope_end(&scope);
 }
 
-static struct gps_area *of_context(uint64_t context) {
-    struct gps_area *area = gps_area_next(NULL);
-    while (area && area->context != context)
-        area = gps_area_next(area);
-    return area;
-}
-
 void gps_learn_purge(uint64_t context) {
     struct gps_area *area;
     if (!gps_learn_active)
         return;
     gps_swap_lock();
     gps_area_lock();
-    while ((area = of_context(context)))
+    while ((area = gps_area_of_context(context, true)))
         retire(area);
     gps_area_unlock();
     gps_swap_unlock();
@@ -338,12 +331,10 @@ static void look_after(const struct gps_write *write, uint64_t to, uint64_t size
 void gps_learn_written(const struct gps_write *write) {
     if (!gps_learn_active || write->kind == GPS_WRITE_OTHER)
         return;
-    for (uint64_t i = 0; i < (write->list ? write->count : 1); i++) {
-        const uint64_t to = write->list ? write->list[i] : write->to;
-        const uint64_t more = write->rows > 1 ? (write->rows - 1) * write->pitch : 0;
-        const uint64_t size = (write->list ? write->sizes[i] : write->size) + more;
-        if (size && gps_area_near(to, size))
-            look_after(write, to, size);
+    for (uint64_t i = 0; i < gps_write_count(write); i++) {
+        const struct gps_write one = gps_write_nth(write, i);
+        if (one.size && gps_area_near(one.to, one.size))
+            look_after(write, one.to, one.size);
     }
 }
 

@@ -14,7 +14,7 @@
 enum { MS = 1000000 };
 
 struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
-    const uint64_t whole = (size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
+    const uint64_t whole = gps_area_extent(size);
     const unsigned count = pool ? 0 : gps_area_cut(whole, NULL);
     struct gps_area *area = calloc(1, sizeof(*area) + count * sizeof(area->blocks[0]));
     struct gps_lesson *lesson = calloc(1, sizeof(*lesson) + count * sizeof(lesson->progress[0]));

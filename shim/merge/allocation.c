@@ -46,21 +46,21 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
     if (code != GPS_OK)
         return code;
     gps_merge_no_longer_empty();
-    gps_shared_release(&block->id, block->slot, false);
-    free(block->chunks);
-    block->chunks = NULL;
+    gps_shared_leave(block);
     return GPS_OK;
+}
+
+int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
+    const int code = gps_block_back(area, block);
+    if (code == GPS_OK)
+        gps_merge_no_longer_empty();
+    return code;
 }
 
 static int back(const struct gps_area *area, struct gps_block *block) {
     if (block->state == GPS_BLOCK_LIKELY)
         return gps_merge_own(area, block);
-    if (block->state != GPS_BLOCK_EMPTY)
-        return GPS_OK;
-    const int code = gps_block_back(area, block);
-    if (code == GPS_OK)
-        gps_merge_no_longer_empty();
-    return code;
+    return block->state == GPS_BLOCK_EMPTY ? gps_merge_back(area, block) : GPS_OK;
 }
 
 static int back_area(struct gps_area *area) {
@@ -96,8 +96,7 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     if (gps_ops->granularity(request->device, &granule) != GPS_OK ||
         GPS_MERGE_SMALL % granule != 0 || request->size > UINT64_MAX - GPS_MERGE_SMALL)
         return NULL;
-    const uint64_t extent =
-        (request->size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
+    const uint64_t extent = gps_area_extent(request->size);
     const unsigned count = gps_area_cut(extent, NULL);
     struct gps_area *area = calloc(1, sizeof(*area) + count * sizeof(area->blocks[0]));
     if (!area)
@@ -230,20 +229,12 @@ int gps_merge_free(uint64_t pointer) {
     return GPS_OK;
 }
 
-/* One of the context. */
-static struct gps_area *of_context(uint64_t context) {
-    struct gps_area *area = gps_area_next(NULL);
-    while (area && (area->lesson || area->context != context))
-        area = gps_area_next(area);
-    return area;
-}
-
 void gps_merge_purge(uint64_t context) {
     struct gps_area *area;
     gps_streams_remove_context(context);
     gps_swap_lock();
     gps_area_lock();
-    while ((area = of_context(context))) {
+    while ((area = gps_area_of_context(context, false))) {
         end(area);
         free(area);
     }

@@ -68,6 +68,18 @@ struct gps_area *gps_area_by_serial(uint64_t serial) {
     return NULL;
 }
 
+struct gps_area *gps_area_of_context(uint64_t context, bool watched) {
+    for (unsigned i = 0; i < state.count; i++)
+        if (state.list[i]->context == context && (state.list[i]->lesson != NULL) == watched)
+            return state.list[i];
+    return NULL;
+}
+
+struct gps_block *gps_area_block(uint64_t serial, unsigned index, struct gps_area **area) {
+    *area = gps_area_by_serial(serial);
+    return *area ? &(*area)->blocks[index] : NULL;
+}
+
 struct gps_area *gps_area_next(const struct gps_area *area) {
     const unsigned next = area ? above(area->pointer) : 0;
     return next < state.count ? state.list[next] : NULL;

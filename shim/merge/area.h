@@ -62,6 +62,10 @@ struct gps_area {
     struct gps_block blocks[];
 };
 
+/* An allocation of so many bytes, in whole blocks. */
+static inline uint64_t gps_area_extent(uint64_t size) {
+    return (size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
+}
 /* How many blocks an allocation of so many bytes has, and their places; `blocks` may be NULL. */
 unsigned gps_area_cut(uint64_t extent, struct gps_block *blocks);
 
@@ -71,6 +75,10 @@ void gps_area_unlock(void);
 /* With the lock. NULL: there is none. */
 struct gps_area *gps_area_at(uint64_t address);
 struct gps_area *gps_area_by_serial(uint64_t serial);
+/* One of the context's, of those that `learn` watches, or of the others. */
+struct gps_area *gps_area_of_context(uint64_t context, bool watched);
+/* A block, and its area. NULL: it was freed. */
+struct gps_block *gps_area_block(uint64_t serial, unsigned index, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
 bool gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);

@@ -19,8 +19,7 @@ static bool is_the_same(const struct gps_candidate *candidate, const struct gps_
 
 struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
                                       struct gps_area **area) {
-    *area = gps_area_by_serial(candidate->serial);
-    struct gps_block *block = *area ? &(*area)->blocks[candidate->index] : NULL;
+    struct gps_block *block = gps_area_block(candidate->serial, candidate->index, area);
     return block && is_the_same(candidate, block) ? block : NULL;
 }
 
@@ -90,9 +89,9 @@ static bool begin_offer(const struct gps_candidate *candidate, int *descriptor) 
 
 /* One that could not be offered stays frozen: another process was quicker, or it is tried again. */
 static void end_offer(const struct gps_candidate *candidate, int status) {
+    struct gps_area *area;
     gps_area_lock();
-    struct gps_area *area = gps_area_by_serial(candidate->serial);
-    struct gps_block *block = area ? &area->blocks[candidate->index] : NULL;
+    struct gps_block *block = gps_area_block(candidate->serial, candidate->index, &area);
     const bool still =
         block && block->state == GPS_BLOCK_MERGED && block->swapped == candidate->since;
     if (still && status == 0)
@@ -122,7 +121,8 @@ bool gps_candidate_settle(struct gps_candidate *candidate) {
     bool equal = false;
     if (gps_scope_enter(&scope, candidate->context) == GPS_OK) {
         candidate->id = gps_shared_id(&candidate->key);
-        const int status = gps_shared_get(&candidate->id, &descriptor, &candidate->slot);
+        const int status =
+            gps_shared_get(&candidate->id, &candidate->key, &descriptor, &candidate->slot);
         if (status == -ENOENT)
             offer(candidate);
         if (status == 0) {

@@ -54,15 +54,10 @@ static bool return_all(void) {
     return all;
 }
 
-/* One that was silent may answer again. */
-static void look(uint64_t socket) {
-    struct gps_owner keeper;
-    uint64_t regions;
-    if (gps_keeper_is_silent())
-        gps_keeper_ping(gps_membership_store(), gps_process_self(), GPS_KEEPER_WAIT, &keeper,
-                        &regions);
-    if (socket != known && !gps_keeper_is_silent() && return_all())
-        known = socket;
+static void look(void) {
+    const uint64_t other = gps_keeper_other(gps_membership_store(), gps_process_self(), known);
+    if (other && return_all())
+        known = other;
 }
 
 /* --- how much is this process's own --- */
@@ -121,9 +116,8 @@ static void tell_own(void) {
 void gps_keeper_watch_turn(void) {
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
-    const uint64_t socket = gps_shared_keeper();
-    if (socket)
-        look(socket);
+    if (gps_membership_store())
+        look();
     tell_own();
     gps_scope_end(&scope);
 }

@@ -82,19 +82,13 @@ static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *pi
     return area ? piece->size : 0;
 }
 
-/* With the lock. */
-static struct gps_block *block_of(const struct piece *piece, struct gps_area **area) {
-    *area = gps_area_by_serial(piece->serial);
-    return *area ? &(*area)->blocks[piece->index] : NULL;
-}
-
 /* --- a shared block that begins like the piece --- */
 
 static bool adopt(const struct piece *piece, const struct gps_id *id, unsigned slot,
                   uint64_t memory) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = block_of(piece, &area);
+    struct gps_block *block = gps_area_block(piece->serial, piece->index, &area);
     const bool adopted =
         block && block->state == GPS_BLOCK_EMPTY && gps_block_adopt(area, block, memory) == GPS_OK;
     if (adopted) {
@@ -110,7 +104,7 @@ static void map_shared(const struct piece *piece, const struct gps_id *id) {
     int descriptor;
     unsigned slot;
     uint64_t memory = 0;
-    if (gps_shared_get(id, &descriptor, &slot) < 0)
+    if (gps_shared_get(id, &piece->key, &descriptor, &slot) < 0)
         return;
     const bool mapped =
         gps_ops->block_import(descriptor, &memory) == GPS_OK && adopt(piece, id, slot, memory);
@@ -175,7 +169,7 @@ static bool is_equal(const struct piece *piece, const struct gps_hash *chunks) {
 static void note_equal(const struct piece *piece) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = block_of(piece, &area);
+    struct gps_block *block = gps_area_block(piece->serial, piece->index, &area);
     block->filled |= gps_area_bits(area, block, piece->to, piece->size);
     if (block->state == GPS_BLOCK_LIKELY && !~block->filled) {
         block->state = GPS_BLOCK_MERGED;
@@ -189,7 +183,7 @@ static void note_equal(const struct piece *piece) {
 static bool compare(const struct piece *piece) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = block_of(piece, &area);
+    struct gps_block *block = gps_area_block(piece->serial, piece->index, &area);
     const bool shared =
         block && (block->state == GPS_BLOCK_LIKELY || block->state == GPS_BLOCK_MERGED);
     gps_area_unlock();

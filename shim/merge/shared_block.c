@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,26 +61,26 @@ static bool is_of(const struct gps_region_record *record, const struct gps_share
 }
 
 bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id) {
-    const struct gps_store *store = gps_membership_store();
-    struct gps_region_record record;
     struct gps_name_target target;
     char name[GPS_NAME_BYTES];
-    if (!store || !is_asked())
+    if (!gps_membership_store() || !is_asked())
         return false;
     make_name(key, name);
-    const bool found =
-        gps_name_resolve(store, name, &target) == 0 && target.kind == GPS_NAME_REGION &&
-        gps_region_read(store, &target.region, &record, NULL) == 0 && is_of(&record, key);
+    const bool found = gps_name_resolve(gps_membership_store(), name, &target) == 0 &&
+                       target.kind == GPS_NAME_REGION;
     if (found)
         *id = target.region;
     return found;
 }
 
-int gps_shared_get(const struct gps_id *id, int *descriptor, unsigned *slot) {
+int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
+                   unsigned *slot) {
     struct gps_region_record record;
     int status = is_asked() ? gps_membership_join() : -ETIMEDOUT;
     if (status == 0)
         status = gps_region_read(gps_membership_store(), id, &record, NULL);
+    if (status == 0 && !is_of(&record, key))
+        status = -ENOENT;
     if (status == 0)
         status = gps_references_begin(id, GPS_VIA_MERGE, slot);
     if (status < 0)
@@ -147,11 +148,15 @@ void gps_shared_release(const struct gps_id *id, unsigned slot, bool created) {
         gps_parked_drop(id);
 }
 
-/* --- another keeper --- */
-
-uint64_t gps_shared_keeper(void) {
-    return gps_membership_store() ? gps_keeper_socket(gps_membership_store()) : 0;
+void gps_shared_leave(struct gps_block *block) {
+    block->state = GPS_BLOCK_PRIVATE;
+    block->hashed = 0;
+    free(block->chunks);
+    block->chunks = NULL;
+    gps_shared_release(&block->id, block->slot, block->owned);
 }
+
+/* --- another keeper --- */
 
 bool gps_shared_return(const struct gps_id *id, bool created, int descriptor) {
     if (!created && !gps_parked_get(id, &descriptor))

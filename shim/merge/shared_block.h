@@ -24,20 +24,22 @@ struct gps_shared_key {
 
 struct gps_id gps_shared_id(const struct gps_shared_key *key);
 
-/* A block of this GPU and size that begins like this. False: there is none. */
+/* A block that is named as one that begins like this. False: there is none. */
 bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id);
 /* A descriptor of the block's memory, the caller's, after a slot was published. -ENOENT: there is
- * no such block. */
-int gps_shared_get(const struct gps_id *id, int *descriptor, unsigned *slot);
+ * no such block of the key's GPU and size. */
+int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, int *descriptor,
+                   unsigned *slot);
 /* The block is mapped: the slot says where. */
 void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address);
 /* Gives memory that is never written again. -EEXIST: another process was faster. */
 int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,
                      uint64_t address, struct gps_id *id, unsigned *slot);
-/* The keeper's socket, by inode; 0: there is none. */
-uint64_t gps_shared_keeper(void);
 /* Gives a new keeper the block again; the descriptor of an own one, which is closed. True: it has
  * it, or needs it no more. */
 bool gps_shared_return(const struct gps_id *id, bool created, int descriptor);
+/* The program writes a block that was shared: it is private from now on. With the lock of area.h.
+ */
+void gps_shared_leave(struct gps_block *block);
 /* It is not mapped here any more, or never was. */
 void gps_shared_release(const struct gps_id *id, unsigned slot, bool created);

@@ -1,8 +1,6 @@
 /* unmerge.c - see unmerge.h. */
 #include "unmerge.h"
 
-#include <stdlib.h>
-
 #include "allocation.h"
 #include "block.h"
 #include "gate/swap.h"
@@ -35,14 +33,9 @@ static int swap(const struct gps_area *area, struct gps_block *block, uint64_t m
     if (!memory)
         return gps_block_thaw(area, block);
     const int code = gps_block_replace(area, block, memory, true);
-    if (code != GPS_OK)
-        return code;
-    block->state = GPS_BLOCK_PRIVATE;
-    block->hashed = 0;
-    free(block->chunks);
-    block->chunks = NULL;
-    gps_shared_release(&block->id, block->slot, block->owned);
-    return GPS_OK;
+    if (code == GPS_OK)
+        gps_shared_leave(block);
+    return code;
 }
 
 static bool is_read_only(const struct gps_block *block) {
@@ -97,13 +90,10 @@ static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint
     *merged = 0;
     for (unsigned i = first; code == GPS_OK && !*merged && i < end; i++) {
         struct gps_block *block = &area->blocks[i];
-        if (block->state == GPS_BLOCK_EMPTY) {
-            code = gps_block_back(area, block);
-            if (code == GPS_OK)
-                gps_merge_no_longer_empty();
-        } else if (block->state != GPS_BLOCK_PRIVATE) {
+        if (block->state == GPS_BLOCK_EMPTY)
+            code = gps_merge_back(area, block);
+        else if (block->state != GPS_BLOCK_PRIVATE)
             *merged = area->pointer + block->at;
-        }
     }
     return code;
 }

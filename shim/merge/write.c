@@ -69,12 +69,11 @@ void gps_work_end(const struct gps_gate_pass *pass, int code) {
 
 /* --- the ranges of a write --- */
 
-static uint64_t count_of(const struct gps_write *write) {
+uint64_t gps_write_count(const struct gps_write *write) {
     return write->list ? write->count : 1;
 }
 
-/* Rows lie in one allocation: they are one range, gaps and all. */
-static struct gps_write nth(const struct gps_write *write, uint64_t n) {
+struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n) {
     struct gps_write one = *write;
     if (write->list) {
         one.to = write->list[n];
@@ -122,7 +121,7 @@ static bool is_upload(const struct gps_write *write) {
 
 static void end_first(const struct gps_write *write, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
-        const struct gps_write one = nth(write, i);
+        const struct gps_write one = gps_write_nth(write, i);
         if (gps_area_near(one.to, one.size))
             gps_unmerge_end(one.to, one.size);
     }
@@ -130,8 +129,8 @@ static void end_first(const struct gps_write *write, uint64_t count) {
 
 static int begin_all(const struct gps_write *write) {
     int code = GPS_OK;
-    for (uint64_t i = 0; code == GPS_OK && i < count_of(write); i++) {
-        const struct gps_write one = nth(write, i);
+    for (uint64_t i = 0; code == GPS_OK && i < gps_write_count(write); i++) {
+        const struct gps_write one = gps_write_nth(write, i);
         if (one.size && gps_area_near(one.to, one.size))
             code = gps_unmerge_begin(one.to, one.size, is_upload(&one),
                                      write->ordered && gps_ops->capturing(write->stream));
@@ -167,10 +166,10 @@ bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
     if (gps_merge_active)
         gps_gate_leave(pass);
-    end_first(write, count_of(write));
+    end_first(write, gps_write_count(write));
     gps_work_checked(code);
-    for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < count_of(write); i++) {
-        const struct gps_write one = nth(write, i);
+    for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < gps_write_count(write); i++) {
+        const struct gps_write one = gps_write_nth(write, i);
         note_refused(&one);
     }
 }

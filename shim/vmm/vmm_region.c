@@ -108,18 +108,14 @@ static void deposit_again(void *all, const struct gps_mapping *mapping) {
 /* A keeper that was silent may answer again. Deposits all that this process has when the socket is
  * another one than before; what fails is tried again a second later. */
 static uint64_t look_for_keeper(void) {
-    const uint64_t socket = gps_keeper_socket(gps_membership_store());
-    struct gps_owner keeper;
-    uint64_t regions;
+    const uint64_t other =
+        gps_keeper_other(gps_membership_store(), gps_process_self(), atomic_load(&state.socket));
     bool all = true;
-    if (gps_keeper_is_silent())
-        gps_keeper_ping(gps_membership_store(), gps_process_self(), GPS_KEEPER_WAIT, &keeper,
-                        &regions);
-    if (!socket || socket == atomic_load(&state.socket) || gps_keeper_is_silent())
+    if (!other)
         return GPS_SECOND;
     gps_mapping_each(deposit_again, &all);
     if (all)
-        atomic_store(&state.socket, socket);
+        atomic_store(&state.socket, other);
     return GPS_SECOND;
 }
 
