@@ -108,7 +108,9 @@ uint64_t milliseconds(void) {
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* All of it, also where a timer's signals come meanwhile. */
 void nap(unsigned ms) {
-    const struct timespec time = {.tv_nsec = (long)ms * 1000000};
-    nanosleep(&time, NULL);
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
 }
