@@ -36,21 +36,21 @@ CXX_FLAGS := -std=gnu++17 $(CFLAGS) $(COMMON)
 .PHONY: all bench demo docs test check fuzz-run check-gpu gpu-programs install uninstall clean
 all: $(BUILD)/libgpushare.so $(BUILD)/gpushare
 
-# --- glibc from 2.28 on: compat/README.md ---------------------------------------------------------
+# --- glibc from 2.28 on: shim/compat/README.md --------------------------------------------------------
 
 # Sanitizers need newer ones.
 ifeq ($(SANITIZE),)
-LIBRARY_COMPAT := $(BUILD)/compat/stat.o $(BUILD)/compat/unwinder.o
-TOOL_COMPAT := $(BUILD)/compat/stat.o $(BUILD)/compat/start.o
-OLD_LIBRARIES := $(patsubst compat/old/%.txt,$(BUILD)/compat/%,$(wildcard compat/old/*.txt))
+LIBRARY_COMPAT := $(BUILD)/shim/compat/stat.o $(BUILD)/shim/compat/unwinder.o
+TOOL_COMPAT := $(BUILD)/shim/compat/stat.o $(BUILD)/shim/compat/libc_start.o
+OLD_LIBRARIES := $(patsubst shim/compat/old/%.txt,$(BUILD)/shim/compat/%,$(wildcard shim/compat/old/*.txt))
 OLD_LINK := -Wl,--wrap=__libc_start_main,--no-as-needed $(OLD_LIBRARIES) -Wl,--as-needed
 endif
-$(BUILD)/compat/%.o: compat/%.c
+$(BUILD)/shim/compat/%.o: shim/compat/%.c
 	@mkdir -p $(@D); echo "  CC    $<"
 	$(CC) $(C_FLAGS) -fPIC -fvisibility=hidden -c $< -o $@
 
 OLDEST_VERSION := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),GLIBC_2.2.5,GLIBC_2.17)
-$(OLD_LIBRARIES): $(BUILD)/compat/%: compat/old/%.txt
+$(OLD_LIBRARIES): $(BUILD)/shim/compat/%: shim/compat/old/%.txt
 	@mkdir -p $(@D); echo "  STUB  $@"
 	sed 's/.*/.globl &; .type &, %function; &:/' $< | $(CC) -c -x assembler - -o $@.o
 	{ echo '$(OLDEST_VERSION) {'; sed 's/$$/;/' $<; echo '};'; } >$@.map
@@ -139,11 +139,11 @@ UNITS := $(PREFIX)/lib/systemd/user
 RUNNING_TOOL ?= $(BUILD)/gpushare
 
 MADE := $(BUILD)/share
-$(MADE)/gpushare.bash $(MADE)/_gpushare $(MADE)/gpushare.fish &: packaging/completions $(RUNNING_TOOL)
-	packaging/completions $(RUNNING_TOOL) $(MADE)
-$(MADE)/gpushare.conf.5: packaging/manual shim/config/options.def
+$(MADE)/gpushare.bash $(MADE)/_gpushare $(MADE)/gpushare.fish &: config/packaging/completions $(RUNNING_TOOL)
+	config/packaging/completions $(RUNNING_TOOL) $(MADE)
+$(MADE)/gpushare.conf.5: config/packaging/manual shim/config/options.def
 	@mkdir -p $(@D)
-	packaging/manual $(VERSION) >$@
+	config/packaging/manual $(VERSION) >$@
 
 # What has a path in it is made anew, for PREFIX may be another one.
 FILL := sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
@@ -159,8 +159,8 @@ install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare
 	install -D -m 644 $(MADE)/_gpushare $(DESTDIR)$(SHARE)/zsh/site-functions/_gpushare
 	install -D -m 644 $(MADE)/gpushare.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/gpushare.fish
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(UNITS)
-	$(FILL) packaging/gpushare.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc
-	$(FILL) config/gpushare-keeper.service.in >$(DESTDIR)$(UNITS)/gpushare-keeper.service
+	$(FILL) config/packaging/gpushare.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc
+	$(FILL) config/packaging/gpushare-keeper.service.in >$(DESTDIR)$(UNITS)/gpushare-keeper.service
 	chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/gpushare.pc $(DESTDIR)$(UNITS)/gpushare-keeper.service
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(LIBDIR)/libgpushare.so $(LIBDIR)/pkgconfig/gpushare.pc $(BINDIR)/gpushare \
@@ -172,7 +172,7 @@ uninstall:
 # Debian packages of this machine's kind, and of arm64 where tests/aarch64.sh has built it; in $(BUILD)/deb.
 .PHONY: deb
 deb: all
-	packaging/deb $(BUILD) $(VERSION)
+	config/packaging/deb $(BUILD) $(VERSION)
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-address $(BUILD)-thread $(BUILD)-undefined

@@ -1,5 +1,5 @@
 /*
- * start.c - starts the tool on glibc before 2.34, too.
+ * libc_start.c - starts the tool on glibc before 2.34, too.
  *
  * Since then __libc_start_main runs a program's constructors itself; before, the program gave it a
  * function that does. The old version of it still calls such a function. (Linked with
