@@ -12,12 +12,14 @@ that raises Wrong; another kind needs no more than a row.
 """
 import argparse
 import itertools
+import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 SIZE = 4 << 20
@@ -37,6 +39,10 @@ size = {SIZE}
 role = auto
 ready = free
 handover = 30s
+[region weights]
+program = *puppet_weights
+role = merge
+quiet = 0
 """
 
 
@@ -48,7 +54,7 @@ class Puppet:
     """tests/apps/puppet.c, in a container."""
 
     def __init__(self, words, environment, name):
-        self.container = name
+        self.container, self.environment = name, environment
         self.process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def code(self, line):
@@ -135,12 +141,31 @@ def killed(exporter, importer):
     importer.must("close q")
 
 
+def merged(exporter, importer):
+    """Both upload the same, and hold it once; the one that writes has its own again."""
+    for puppet in (exporter, importer):
+        puppet.must(f"malloc p {SIZE}")
+        puppet.must(f"upload p 0 {SIZE} 1 sync")
+    saved, until = 0, time.monotonic() + 20
+    while saved != SIZE and time.monotonic() < until:
+        time.sleep(0.1)
+        said = subprocess.run([exporter.environment["TOOL"], "ls", "--json"], env=exporter.environment,
+                              stdout=subprocess.PIPE, check=True).stdout
+        saved = sum(row.get("saved", 0) for row in json.loads(said))
+    expect(saved, SIZE)
+    importer.must("fill p 0x77 4096")
+    expect(exporter.must(f"expect p 0 {SIZE} 1"), "same")
+    for puppet in (exporter, importer):
+        puppet.must("free p")
+
+
 # Kind: function, the puppet's file name, whether it is anything without gpushare.
 KINDS = {
     "legacy memory": (memory, "puppet_memory", True),
     "event": (event, "puppet_event", True),
     "rule region": (rule, "puppet_frames", False),
     "token": (memory, "puppet_token", False),
+    "merged blocks": (merged, "puppet_weights", False),
     "hand-over": (hand_over, "puppet_result", False),
     "killed exporter": (killed, "puppet_memory", True),
 }
@@ -159,7 +184,8 @@ class Lane:
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-containers-", dir="/dev/shm"))
         (self.work / "conf").write_text(CONFIG)
         self.environment = {**os.environ, "GPUSHARE_DIR": f"{self.work}/dir", "GPUSHARE_CONFIG": f"{self.work}/conf",
-                            "GPUSHARE_LIBRARY": f"{self.build}/libgpushare.so", "GPUSHARE_LOG": f"{self.work}/log"}
+                            "GPUSHARE_LIBRARY": f"{self.build}/libgpushare.so",
+                            "TOOL": f"{self.build}/gpushare", "GPUSHARE_LOG": f"{self.work}/log"}
         if self.image:
             subprocess.run([f"{self.build}/gpushare", "cdi", "--output", "/etc/cdi/gpushare.json"],
                            env=self.environment, check=True)
