@@ -23,6 +23,7 @@
     .cfi_adjust_cfa_offset 8
     push %rdx
     .cfi_adjust_cfa_offset 8
+    mov 24(%rsp), %rdx
     call gps_dl_wanted
     pop %rdx
     .cfi_adjust_cfa_offset -8
@@ -66,6 +67,7 @@
     mov x29, sp
     stp x0, x1, [sp, #16]
     str x2, [sp, #32]
+    mov x2, x30
     bl gps_dl_wanted
     mov w9, w0
     ldr x2, [sp, #32]

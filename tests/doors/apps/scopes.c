@@ -27,6 +27,8 @@ int scopes_look(void) {
     dlerror();
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         print("default", names[i], dlsym(RTLD_DEFAULT, names[i]));
+        print("next", names[i], dlsym(RTLD_NEXT, names[i]));
+        print("next version", names[i], dlvsym(RTLD_NEXT, names[i], "libcudart.so.13"));
         print("self", names[i], dlsym(self, names[i]));
         print("version", names[i], dlvsym(RTLD_DEFAULT, names[i], "libcudart.so.13"));
         print("version of self", names[i], dlvsym(self, names[i], "libcudart.so.13"));
