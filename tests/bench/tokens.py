@@ -35,6 +35,7 @@ BESIDE = ["kernel launch", "memcpy 4 KiB", "malloc+free 2 MiB"]
 class Pairs:
     def __init__(self, build, driver, folder):
         self.build, self.folder = pathlib.Path(build).resolve(), folder
+        self.results = pathlib.Path(os.environ.get("RESULTS", self.build / "gpu-results"))
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE_") or "_SIM_" in key}
         if driver == "sim":
             self.environment["LD_LIBRARY_PATH"] = f"{self.build}/sim"
@@ -43,7 +44,7 @@ class Pairs:
         path = pathlib.Path(self.folder, name + ".conf")
         path.write_text(text, encoding="utf-8")
         return {"LD_PRELOAD": f"{self.build}/libgpushare.so", "GPUSHARE_CONFIG": str(path), "GPUSHARE_DIR": f"{self.folder}/{name}",
-                "GPUSHARE_LOG": f"{self.build}/gpu-results/replicas-tokens-{name}.log"}
+                "GPUSHARE_LOG": f"{self.results}/replicas-tokens-{name}.log"}
 
     def run(self, rows, extra):
         done = subprocess.run([f"{self.build}/bench/calls", "pick", *rows], env={**self.environment, **extra}, timeout=60,
@@ -91,8 +92,7 @@ def main():
                                     "with": f"{preloaded / 1e3:.2f} us ({ratio:.3f})"})
             except (RuntimeError, OSError, subprocess.SubprocessError, KeyError) as error:
                 report(False, name + ", ".join(rows), f"{error}"[:300].replace("\n", " "))
-    path = pathlib.Path(build, "gpu-results", "replicas-tokens.json")
-    path.write_text(json.dumps({"weights": 0, "driver": driver, "figures": figures}, indent=1), encoding="utf-8")
+    (pairs.results / "replicas-tokens.json").write_text(json.dumps({"weights": 0, "driver": driver, "figures": figures}, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,17 @@
  * inject.c - runs a command and makes one system call of one of its modules fail, without executing
  * it.
  *
- * usage: inject [-m MODULE] [-r RECORD] [-f SYSCALL:N[+]:ERRNO] [-l LOG] -- COMMAND...
+ * usage: inject [-m MODULE] [-r RECORD] [-f SYSCALL:N[+]:ERRNO] [-s TIME] [-l LOG] -- COMMAND...
  *
  *   -m MODULE   whose calls count: the file name of a mapping (libgpushare.so)
  *   -r RECORD   writes "SYSCALL COUNT" for each system call that the module made
  *   -f ...      the N-th call (1 is the first; with +, each one from it on) answers ERRNO; KILL
  *               instead of an errno kills the process there
+ *   -s TIME     names each call that takes longer than so many microseconds, the tracer's own part
+ *               of some ten included
  *   -l LOG      writes a line for each call that was made to fail: its number and the places in the
- *               module that lead to it, as offsets for addr2line, innermost first
+ *               module that lead to it, as offsets for addr2line, innermost first; and for each
+ * that was slow the same, with its time in microseconds before the places
  *
  * Its exit status is the command's, 128 + N after signal N. Calls are counted over all threads and
  * forked children of the command; a child that executes another program is left alone.
@@ -35,6 +38,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef __x86_64__
@@ -165,7 +169,11 @@ struct range {
 
 struct tracee {
     pid_t tid;
-    int answer; /* what the call under way is to answer; 0: its own */
+    int answer;              /* what the call under way is to answer; 0: its own */
+    const struct call *call; /* of the module's, if slow ones are sought; else NULL */
+    uint64_t began;          /* microseconds */
+    uint64_t places[PLACES];
+    size_t place_count;
 };
 
 static struct {
@@ -175,6 +183,7 @@ static struct {
     bool on; /* and each one after it */
     bool lethal;
     int error;
+    uint64_t slow; /* microseconds; 0: none is */
     FILE *log;
     pid_t command;
     int status;
@@ -284,10 +293,16 @@ static void set_register(pid_t tid, size_t offset, long value) {
         die("inject: PTRACE_POKEUSER");
 }
 
-static void say_hit(const struct call *call, const uint64_t *places, size_t count) {
+static uint64_t microseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void say(const struct call *call, uint64_t number, const uint64_t *places, size_t count) {
     if (!state.log)
         return;
-    fprintf(state.log, "%s %u", call->name, call->count);
+    fprintf(state.log, "%s %llu", call->name, (unsigned long long)number);
     for (size_t i = 0; i < count; i++)
         fprintf(state.log, " 0x%llx", (unsigned long long)places[i]);
     fputc('\n', state.log);
@@ -306,9 +321,15 @@ static void enter(struct tracee *tracee, const struct __ptrace_syscall_info *inf
     if (!count)
         return;
     call->count++;
+    if (state.slow) {
+        tracee->call = call;
+        tracee->place_count = count;
+        memcpy(tracee->places, places, sizeof places);
+        tracee->began = microseconds();
+    }
     if (call != state.call || (state.on ? call->count < state.nth : call->count != state.nth))
         return;
-    say_hit(call, places, count);
+    say(call, call->count, places, count);
     if (state.lethal) {
         kill(tracee->tid, SIGKILL);
         return;
@@ -321,6 +342,10 @@ static void leave(struct tracee *tracee) {
     if (tracee->answer)
         set_register(tracee->tid, offsetof(struct user, regs.rax), -tracee->answer);
     tracee->answer = 0;
+    const uint64_t took = tracee->call ? microseconds() - tracee->began : 0;
+    if (took > state.slow)
+        say(tracee->call, took, tracee->places, tracee->place_count);
+    tracee->call = NULL;
 }
 
 /* New code may have been mapped by any of these. */
@@ -464,20 +489,23 @@ static void write_record(void) {
 
 int main(int argc, char **argv) {
     int option;
-    while ((option = getopt(argc, argv, "+m:r:f:l:")) > 0) {
+    while ((option = getopt(argc, argv, "+m:r:f:s:l:")) > 0) {
         if (option == 'm')
             state.module = optarg;
         else if (option == 'r')
             state.record = optarg;
         else if (option == 'f')
             parse_fault(optarg);
+        else if (option == 's')
+            state.slow = strtoull(optarg, NULL, 10);
         else if (option == 'l')
             state.log = fopen(optarg, "we");
         else
             return 125;
     }
     if (optind == argc) {
-        fputs("usage: inject [-m MODULE] [-r RECORD] [-f SYSCALL:N[+]:ERRNO] [-l LOG] -- COMMAND\n",
+        fputs("usage: inject [-m MODULE] [-r RECORD] [-f SYSCALL:N[+]:ERRNO] [-s TIME] [-l LOG] "
+              "-- COMMAND\n",
               stderr);
         return 125;
     }

@@ -8,17 +8,20 @@
 #
 # DRIVER=sim           rehearse on the simulated driver (make gpu-rehearsal): what needs a card is skipped
 # SOAK_SECONDS=n       how long each of the two soaks runs (600; a rehearsal: 10)
+# RESULTS=DIR          instead of BUILD_DIR/gpu-results (cards.sh: one for each card)
 # BENCH_ROUNDS=n       pairs that the benchmarks take (7; a rehearsal: 1)
 # shellcheck disable=SC2034 # the parts use what is set here
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-build}")
 shift || true
-PARTS='demo conformance kernels sharing containers replicas two-gpus programs startup python findings scenario mps soak bench'
+PARTS='demo conformance kernels sharing calls containers replicas two-gpus programs startup python findings scenario mps soak bench'
 parts=${*:-$PARTS}
 driver=${DRIVER:-gpu}
-results=$build/gpu-results
+results=${RESULTS:-$build/gpu-results}
 mkdir -p "$results"
+results=$(realpath "$results")
+export RESULTS=$results
 scratch=$(mktemp -d)
 GPUSHARE_DIR=$(mktemp -d /dev/shm/gpushare-check-XXXXXX)
 trap 'rm -rf "$scratch" "$GPUSHARE_DIR"' EXIT
@@ -34,6 +37,7 @@ else
     cuda=${CUDA_HOME:-/usr/local/cuda}
     export LD_LIBRARY_PATH=$cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     cards=$(nvidia-smi -L | grep -c ^GPU)
+    [ -z "${CUDA_VISIBLE_DEVICES:-}" ] || cards=$(tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | wc -l)
     large=65536 importers=64 soak=${SOAK_SECONDS:-600} rounds=${BENCH_ROUNDS:-7}
 fi
 passed=0 failed=0 skipped=0

@@ -52,7 +52,7 @@ class Fleet:
         self.programs = self.build / ("gpu" if driver == "gpu" else "gpu-sim")
         if not (self.build / "libgpushare.so").exists():
             sys.exit(f"{self.build}/libgpushare.so is not built") # the loader would go on without it
-        self.results = self.build / "gpu-results"
+        self.results = pathlib.Path(os.environ.get("RESULTS", self.build / "gpu-results"))
         self.results.mkdir(exist_ok=True)
         for old in self.results.glob(f"replicas-{name}-*"):
             old.unlink()
