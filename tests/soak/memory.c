@@ -211,17 +211,19 @@ static void judge_refusal(const struct slot *slot, int code) {
         forget_handle(&slot->advert);
 }
 
-/* The driver answers 208 when another thread opens or closes the same memory just then. */
+/* The driver answers 208 when another thread opens or closes the same memory just then; on a busy
+ * machine that can take it a while. */
 static int open_handle(struct slot *slot) {
-    enum { ALREADY_MAPPED = 208, TRIES = 200 };
+    enum { ALREADY_MAPPED = 208, PATIENCE_MS = 10000 };
+    const uint64_t until = milliseconds() + PATIENCE_MS;
     int code = ALREADY_MAPPED;
-    for (unsigned i = 0; code == ALREADY_MAPPED && i < TRIES; i++) {
-        if (i)
-            nap(1);
+    while (code == ALREADY_MAPPED && milliseconds() < until) {
         code = CALL(cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle,
                                          cudaIpcMemLazyEnablePeerAccess));
-        if (code == ALREADY_MAPPED)
+        if (code == ALREADY_MAPPED) {
             count(COUNT_already_mapped);
+            nap(1);
+        }
     }
     return code;
 }

@@ -71,13 +71,13 @@ size_t cores() {
     return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 }
 
-TEST(Crew, DoesEachPieceOnce) {
+TEST(Pool, DoesEachPieceOnce) {
     for (const size_t pieces : {0u, 1u, 7u, 1000u})
         for (const size_t wanted : {0u, 1u, 3u, 100u})
             EXPECT_TRUE(done_by_a_crew(pieces, wanted)) << pieces << " by " << wanted;
 }
 
-TEST(Crew, ManyCallersAtOnceGetTheirsDone) {
+TEST(Pool, ManyCallersAtOnceGetTheirsDone) {
     std::atomic<size_t> failed{0};
     std::vector<std::thread> callers;
     for (int i = 0; i < 8; i++)
@@ -90,7 +90,7 @@ TEST(Crew, ManyCallersAtOnceGetTheirsDone) {
     EXPECT_EQ(failed, 0u);
 }
 
-TEST(Crew, ComesWhenCalledAndAgainWhenItWaits) {
+TEST(Pool, ComesWhenCalledAndAgainWhenItWaits) {
     if (cores() < 2)
         GTEST_SKIP() << "there is one core";
     for (int round = 0; round < 3; round++) {
@@ -104,7 +104,7 @@ TEST(Crew, ComesWhenCalledAndAgainWhenItWaits) {
     }
 }
 
-TEST(Crew, EndsWhenNobodyCallsAnyMore) {
+TEST(Pool, EndsWhenNobodyCallsAnyMore) {
 #ifdef __SANITIZE_THREAD__
     constexpr size_t ALONE = 2; // it has one of its own
 #else
@@ -117,7 +117,7 @@ TEST(Crew, EndsWhenNobodyCallsAnyMore) {
     EXPECT_TRUE(done_by_a_crew(10, 3));
 }
 
-TEST(Crew, OneCoreWorksAlone) {
+TEST(Pool, OneCoreWorksAlone) {
     cpu_set_t all, one;
     ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
     CPU_ZERO(&one);
@@ -133,7 +133,7 @@ TEST(Crew, OneCoreWorksAlone) {
     EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
-TEST(Crew, AForkedChildHasItsOwn) {
+TEST(Pool, AForkedChildHasItsOwn) {
     EXPECT_TRUE(done_by_a_crew(100, 3)); // now some wait here, and do not there
     const pid_t child = fork();
     if (child == 0) {
