@@ -53,7 +53,8 @@
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
         if (__builtin_expect(!gps_merge_active, 1))                                                \
             return gps_real.name arguments;                                                        \
-        if (gps_work_begin((uintptr_t)(stream), IS_COPY(name), &pass, &code)) {                    \
+        if (gps_work_begin_at_once((uintptr_t)(stream), &pass) ||                                  \
+            gps_work_begin((uintptr_t)(stream), IS_COPY(name), &pass, &code)) {                    \
             code = (int)gps_real.name arguments;                                                   \
             gps_work_end(&pass, code);                                                             \
         }                                                                                          \

@@ -15,12 +15,16 @@
 extern _Atomic uint64_t gps_streams_epoch;
 void gps_streams_add(uint64_t stream); /* of the current context; the default ones included */
 
-/* For a pass: two compares when the thread's last one was the same. */
+/* Whether it is the one that the thread noted last. */
+static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64_t stream) {
+    return slot->stream == stream &&
+           slot->epoch == atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed);
+}
+
+/* For a pass. */
 static inline void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
-    if (!slot)
-        return;
     const uint64_t epoch = atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed);
-    if (__builtin_expect(slot->stream == stream && slot->epoch == epoch, 1))
+    if (!slot || gps_streams_is_noted(slot, stream))
         return;
     gps_streams_add(stream);
     slot->stream = stream;

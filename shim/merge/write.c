@@ -3,7 +3,6 @@
 
 #include "allocation.h"
 #include "audit/reporter.h"
-#include "gate/streams.h"
 #include "load.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
@@ -60,11 +59,6 @@ bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int 
     else
         *code = pass_in(stream, pass);
     return *code == GPS_OK;
-}
-
-void gps_work_end(const struct gps_gate_pass *pass, int code) {
-    gps_gate_leave(pass);
-    gps_work_checked(code);
 }
 
 /* --- the ranges of a write --- */

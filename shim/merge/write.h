@@ -21,7 +21,7 @@
 
 #include "allocation.h"
 #include "config/config.h"
-#include "gate/gate.h"
+#include "gate/streams.h"
 #include "mistake.h"
 #include "process/driver_ops.h"
 
@@ -57,14 +57,32 @@ void gps_write_start(const struct gps_config *config, const struct gps_owner *se
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code);
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code);
 
-/* Work other than copies and fills begins: a launch, a copy to the host. True: call the driver,
- * then gps_work_end. False: *code is the answer. */
-bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int *code);
-void gps_work_end(const struct gps_gate_pass *pass, int code);
 /* What a call answered that waits for work: the end of a process that wrote what is merged. */
 static inline void gps_work_checked(int code) {
     if (__builtin_expect(code == GPS_ILLEGAL_ADDRESS, 0) && gps_merge_active)
         gps_mistake_happened();
+}
+
+/* Work other than copies and fills begins: a launch, a copy to the host. True: call the driver,
+ * then gps_work_end. False: *code is the answer. */
+bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int *code);
+
+/* The same, where nothing is in the way: the thread's last work was on this stream, and all blocks
+ * have memory. False: it is not so, and nothing was done. */
+static inline bool gps_work_begin_at_once(uint64_t stream, struct gps_gate_pass *pass) {
+    if (!gps_gate_slot || !gps_streams_is_noted(gps_gate_slot, stream))
+        return false;
+    gps_gate_enter(pass);
+    if (__builtin_expect(
+            !(atomic_load_explicit(&gps_gate_state, memory_order_relaxed) & GPS_GATE_BACK), 1))
+        return true;
+    gps_gate_leave(pass);
+    return false;
+}
+
+static inline void gps_work_end(const struct gps_gate_pass *pass, int code) {
+    gps_gate_leave(pass);
+    gps_work_checked(code);
 }
 
 void gps_write_reset(void); /* in a forked child */
