@@ -29,7 +29,7 @@ probe() { # what it prints is the result
     wanted probe || return
     timeout -k 5 60 "$programs/vmm_probe" >"$log" 2>&1
     row "replicas: questions to the driver about VMM memory" $? "$(wc -l <"$log") answers"
-    [ "$driver" = sim ] || grep -E '^[a-f]:' "$log" | sed 's/^/    /' | tee -a "$table"
+    [ "$driver" = sim ] || grep -E '^[a-g]:' "$log" | sed 's/^/    /' | tee -a "$table"
 }
 keeper_abuse() { # keeper_abuse start|end; beside the steps that measure no times. It needs no card
     local log=$results/keeper-abuse.log seconds

@@ -16,6 +16,10 @@
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
 
+/* Newer than some headers. */
+enum { USAGE_HW_DECOMPRESS = 2 };
+#define IS_HW_DECOMPRESS_CAPABLE ((CUpointer_attribute)21)
+
 /* Keeps a card busy for so many nanoseconds. */
 static const char spin[] = ".version 7.0\n"
                            ".target sm_70\n"
@@ -252,6 +256,34 @@ static void times(void) {
     cuMemAddressFree(at, 8 * GIB);
 }
 
+static void decompressible(const char *what, CUdeviceptr at) {
+    int capable = -1;
+    const CUresult code = cuPointerGetAttribute(&capable, IS_HW_DECOMPRESS_CAPABLE, at);
+    printf("%-66s | %d, %d\n", what, (int)code, capable);
+    fflush(stdout);
+}
+
+/* Memory of cudaMalloc says 1 here, of cuMemCreate 0 (recorded on an H200): what makes it 1? */
+static void with_decompression(void) {
+    CUmemGenericAllocationHandle block, imported;
+    CUmemAllocationProp prop = properties();
+    CUdeviceptr mine = 0, other = 0;
+    int descriptor = -1;
+    prop.allocFlags.usage = USAGE_HW_DECOMPRESS;
+    if (say("g: create, for decompression", cuMemCreate(&block, granule, &prop, 0)))
+        return;
+    say("g: map", map(granule, block, &mine));
+    decompressible("g: is it decompressible", mine);
+    say("g: export", export(block, &descriptor));
+    say("g: import", import(descriptor, &imported));
+    say("g: map what was imported", map(granule, imported, &other));
+    decompressible("g: is that decompressible", other);
+    unmap(other, granule);
+    unmap(mine, granule);
+    say("g: release both", cuMemRelease(imported) ? 1 : cuMemRelease(block));
+    close(descriptor);
+}
+
 static int start(void) {
     const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
@@ -284,6 +316,7 @@ int main(int argc, char **argv) {
     without_context();
     remap_beside_a_kernel();
     open_token();
+    with_decompression();
     times();
     return 0;
 }
