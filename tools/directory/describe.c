@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "accounting.h"
 #include "cli/table.h"
 #include "config/config.h"
-#include "merged.h"
 #include "mistaken.h"
 #include "view_format.h"
 
@@ -215,16 +215,32 @@ static void describe_pins(const struct view *view, const struct gps_owner *owner
         line("events", "%zu of other processes open", view_events(view, owner));
 }
 
-static void describe_merged(const struct view *view, const struct gps_owner *owner) {
-    const struct merged_part part = merged_part(view, owner, NULL);
-    const size_t mistakes = mistaken_count(&view->store, owner->command);
-    if (part.blocks > 0 || part.own > 0) {
-        line("merged", "%zu block%s, %s", part.blocks, part.blocks == 1 ? "" : "s",
-             printable_exact_size(part.mapped).text);
+static struct account account_of(const struct view *view, const struct gps_owner *owner) {
+    struct accounting accounting;
+    accounting_make(view, &accounting);
+    const struct account account = accounting_find(&accounting, owner);
+    accounting_free(&accounting);
+    return account;
+}
+
+static void describe_memory(const struct view *view, const struct gps_owner *owner) {
+    const struct account account = account_of(view, owner);
+    const struct account_merged *merged = &account.merged;
+    if (account.bytes.unshared > 0)
+        line("memory", "own %s, shared %s, proportional %s", printable_size(account.bytes.own).text,
+             printable_size(account.bytes.shared).text,
+             printable_size(account.bytes.proportional).text);
+    if (merged->blocks > 0 || merged->own > 0) {
+        line("merged", "%zu block%s, %s", merged->blocks, merged->blocks == 1 ? "" : "s",
+             printable_exact_size(merged->mapped).text);
         line("saved", "%s, its part of what all save by them",
-             printable_exact_size(part.saved).text);
-        line("own", "%s of what merge rules took", printable_exact_size(part.own).text);
+             printable_exact_size(merged->saved).text);
+        line("own", "%s of what merge rules took", printable_exact_size(merged->own).text);
     }
+}
+
+static void describe_mistakes(const struct view *view, const struct gps_owner *owner) {
+    const size_t mistakes = mistaken_count(&view->store, owner->command);
     if (mistakes > 0)
         line("mistakes", "%zu of its program's allocations are never merged (gpushare forget -n)",
              mistakes);
@@ -241,7 +257,8 @@ void describe_process(const struct view *view, const struct view_process *proces
         line_time(view, "published", process->created);
     describe_exports(view, owner);
     describe_holds(view, owner);
-    describe_merged(view, owner);
+    describe_memory(view, owner);
+    describe_mistakes(view, owner);
     describe_pins(view, owner);
 }
 
@@ -337,11 +354,13 @@ static void add_pins(const struct view *view, const struct gps_owner *owner, jso
                   view_pins(view, owner, NULL).bytes, "pinned_by", holders);
 }
 
-static void add_merged(const struct view *view, const struct gps_owner *owner, json_t *object) {
-    const struct merged_part part = merged_part(view, owner, NULL);
-    json_tree_add(object, "{s:{s:I, s:I, s:I, s:I}, s:I}", "merged", "blocks",
-                  (json_int_t)part.blocks, "mapped", (json_int_t)part.mapped, "saved",
-                  (json_int_t)part.saved, "own", (json_int_t)part.own, "mistakes",
+static void add_memory(const struct view *view, const struct gps_owner *owner, json_t *object) {
+    const struct account account = account_of(view, owner);
+    const struct account_merged *merged = &account.merged;
+    json_tree_add(object, "{s:o, s:{s:I, s:I, s:I, s:I}, s:I}", "memory",
+                  view_format_bytes_json(&account.bytes), "merged", "blocks",
+                  (json_int_t)merged->blocks, "mapped", (json_int_t)merged->mapped, "saved",
+                  (json_int_t)merged->saved, "own", (json_int_t)merged->own, "mistakes",
                   (json_int_t)mistaken_count(&view->store, owner->command));
 }
 
@@ -353,7 +372,7 @@ json_t *describe_process_json(const struct view *view, const struct view_process
     add_owner_facts(view, owner, process->alive, object);
     add_exports(view, owner, object);
     add_holds(view, owner, object);
-    add_merged(view, owner, object);
+    add_memory(view, owner, object);
     add_pins(view, owner, object);
     return object;
 }

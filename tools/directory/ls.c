@@ -59,7 +59,7 @@ static bool is_listed(const struct view_region *region, bool all) {
     return (all || !view_hidden(region)) && !view_merged(region);
 }
 
-static void print_table(const struct view *view, bool all) {
+static void print_table(const struct view *view, const struct accounting *accounting, bool all) {
     static const struct table_column columns[] = {{"NAME", 0}, {"ID", 0},    {"SIZE", 1},
                                                   {"GPU", 0},  {"STATE", 0}, {"OWNER", 0},
                                                   {"AGE", 1},  {"USERS", 0}};
@@ -73,14 +73,14 @@ static void print_table(const struct view *view, bool all) {
     const bool any = table.cell_count > 0;
     if (any)
         table_print(stdout, &table, "");
-    if (merged_print(view, any ? "\n" : "") == 0 && !any)
+    if (merged_print(accounting, any ? "\n" : "") == 0 && !any)
         printf("No shared regions in %s.\n", view->store.path);
     if (dead > 0)
         printf("\n%zu region%s of dead processes%s. Remove %s with: gpushare gc\n", dead,
                dead == 1 ? "" : "s", all ? "" : " not shown", dead == 1 ? "it" : "them");
 }
 
-static void print_json(const struct view *view, bool all) {
+static void print_json(const struct view *view, const struct accounting *accounting, bool all) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < view->region_count; i++) {
         if (!is_listed(&view->regions[i], all))
@@ -89,15 +89,19 @@ static void print_json(const struct view *view, bool all) {
         view_format_region_json(view, &view->regions[i], object);
         json_tree_append(array, object);
     }
-    merged_append(view, array);
+    merged_append(accounting, array);
     json_tree_print(stdout, array);
 }
 
 static int run_ls(const struct tool_args *args) {
     struct view view;
+    struct accounting accounting;
     if (!view_read(&view))
         return TOOL_FAILED;
-    (args->values[OPTION_JSON] ? print_json : print_table)(&view, args->values[OPTION_ALL]);
+    accounting_make(&view, &accounting);
+    (args->values[OPTION_JSON] ? print_json : print_table)(&view, &accounting,
+                                                           args->values[OPTION_ALL]);
+    accounting_free(&accounting);
     view_free(&view);
     return TOOL_OK;
 }

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "accounting.h"
 #include "cli/json_tree.h"
 #include "cli/printable.h"
 #include "cli/term.h"
@@ -28,3 +29,5 @@ void view_format_region_json(const struct view *view, const struct view_region *
                              json_t *object);
 /* {pid, command, pid_ns} */
 json_t *view_format_owner_json(const struct gps_owner *owner);
+/* {own, shared, proportional, saved} */
+json_t *view_format_bytes_json(const struct account_bytes *bytes);

@@ -1,0 +1,278 @@
+/*
+ * accounting.c - see accounting.h.
+ *
+ * Each share in a region makes an account of its own; those of one process and GPU are then folded.
+ */
+#include "accounting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/tool.h"
+
+/* --- the shares in a region --- */
+
+/* It has not freed it. */
+static bool owner_holds(const struct view_region *region) {
+    const uint32_t state = region->record.status.state;
+    return !view_is_vmm(region) && region->owner_alive &&
+           (state == GPS_STATE_WRITING || state == GPS_STATE_READY);
+}
+
+/* The driver counts memory of a living process as that one's, as long as it exists. */
+static bool owner_charged(const struct view_region *region) {
+    return !view_is_vmm(region) && region->owner_alive &&
+           region->record.status.state != GPS_STATE_FREED;
+}
+
+static size_t hold_count(const struct view_region *region) {
+    return region->hold_count + region->creator_holds;
+}
+
+/* An intent holds nothing yet. Of a block each mapping counts, of other regions each process. */
+static bool is_share(const struct view_region *region, size_t i) {
+    const struct view_hold *hold = &region->holds[i];
+    if (hold->slot.state != GPS_SLOT_OPEN)
+        return false;
+    for (size_t k = i; !view_merged(region) && k > 0; k--) {
+        if (!gps_owner_equal(&region->holds[k - 1].owner, &hold->owner))
+            break;
+        if (region->holds[k - 1].slot.state == GPS_SLOT_OPEN)
+            return false;
+    }
+    return true;
+}
+
+static size_t share_count(const struct view_region *region) {
+    size_t count = owner_holds(region);
+    for (size_t i = 0; i < hold_count(region); i++)
+        count += is_share(region, i);
+    return count;
+}
+
+uint64_t accounting_in_use(const struct view_region *region) {
+    const bool freed = region->record.status.state == GPS_STATE_FREED;
+    if (view_hidden(region) || (freed && share_count(region) == 0))
+        return 0;
+    return region->record.extent;
+}
+
+uint64_t accounting_unshared(const struct view_region *region) {
+    const size_t shares = share_count(region);
+    return accounting_in_use(region) * (shares > 0 ? shares : 1);
+}
+
+void accounting_each_holder(const struct view_region *region, accounting_holder_fn *fn, void *arg) {
+    if (owner_holds(region))
+        fn(arg, &region->record.owner);
+    for (int creators = 1; creators >= 0; creators--)
+        for (size_t i = 0; i < hold_count(region); i++)
+            if (is_share(region, i) && (i >= region->hold_count) == creators &&
+                (i == 0 || !view_merged(region) ||
+                 !gps_owner_equal(&region->holds[i - 1].owner, &region->holds[i].owner)))
+                fn(arg, &region->holds[i].owner);
+}
+
+/* --- accounts --- */
+
+static struct account *add(struct accounting *accounting, const struct view *view,
+                           const struct gps_owner *owner, const uint8_t *device) {
+    const struct view_process *process = view_process_find(view, owner);
+    accounting->accounts =
+        tool_grow(accounting->accounts, accounting->count, sizeof(*accounting->accounts));
+    accounting->accounts[accounting->count] =
+        (struct account){.process = process, .device = device, .gpus = 1};
+    return &accounting->accounts[accounting->count++];
+}
+
+/* `mine` of `all` shares are the process's. `rest`: the bytes that cannot be split. */
+static void add_share(struct account *account, const struct view_region *region, size_t mine,
+                      size_t all, uint64_t rest) {
+    const uint64_t extent = region->record.extent;
+    const uint64_t part = extent / all * mine + rest;
+    account->bytes = (struct account_bytes){.own = mine == all ? extent : 0,
+                                            .shared = mine == all ? 0 : extent,
+                                            .proportional = part,
+                                            .unshared = extent * mine};
+    if (view_merged(region))
+        account->merged = (struct account_merged){mine, extent * mine, extent * mine - part, 0};
+    account->regions = !view_merged(region);
+    if (!owner_charged(region))
+        account->charge = (struct account_charge){part, mine < all};
+}
+
+static void add_holders(struct accounting *accounting, const struct view *view,
+                        const struct view_region *region, size_t all) {
+    const struct gps_region_record *record = &region->record;
+    uint64_t rest = record->extent % all;
+    if (owner_holds(region)) {
+        add_share(add(accounting, view, &record->owner, record->device), region, 1, all, rest);
+        rest = 0;
+    }
+    for (size_t i = 0, next; i < hold_count(region); i = next) {
+        size_t mine = 0;
+        for (next = i; next < hold_count(region) &&
+                       gps_owner_equal(&region->holds[i].owner, &region->holds[next].owner);
+             next++)
+            mine += is_share(region, next);
+        if (mine == 0)
+            continue;
+        add_share(add(accounting, view, &region->holds[i].owner, record->device), region, mine, all,
+                  rest);
+        rest = 0;
+    }
+}
+
+/* --- GPUs --- */
+
+static struct account_gpu *gpu_of(struct accounting *accounting, const uint8_t *device) {
+    for (size_t i = 0; i < accounting->gpu_count; i++)
+        if (memcmp(device, accounting->gpus[i].device, GPS_UUID_BYTES) == 0)
+            return &accounting->gpus[i];
+    accounting->gpus =
+        tool_grow(accounting->gpus, accounting->gpu_count, sizeof(*accounting->gpus));
+    accounting->gpus[accounting->gpu_count] = (struct account_gpu){.device = device};
+    return &accounting->gpus[accounting->gpu_count++];
+}
+
+static void add_region(struct accounting *accounting, const struct view *view,
+                       const struct view_region *region) {
+    const uint64_t bytes = accounting_in_use(region);
+    const size_t shares = bytes > 0 ? share_count(region) : 0;
+    if (bytes == 0)
+        return;
+    struct account_gpu *gpu = gpu_of(accounting, region->record.device);
+    gpu->in_use += bytes;
+    gpu->kept += shares > 0 ? 0 : bytes;
+    gpu->unshared += accounting_unshared(region);
+    if (view_merged(region)) {
+        gpu->blocks++;
+        gpu->held += bytes;
+        gpu->unused += shares > 0 ? 0 : bytes;
+    }
+    if (shares > 0)
+        add_holders(accounting, view, region, shares);
+    if (owner_charged(region))
+        add(accounting, view, &region->record.owner, region->record.device)->charge.bytes = bytes;
+}
+
+/* What merge rules took, and is not merged. */
+static void add_unmerged(struct accounting *accounting, const struct view *view,
+                         const struct view_hold *hold) {
+    const uint64_t bytes = hold->slot.address;
+    struct account_gpu *gpu = gpu_of(accounting, hold->slot.region.bytes);
+    struct account *account = add(accounting, view, &hold->owner, hold->slot.region.bytes);
+    gpu->in_use += bytes;
+    gpu->unshared += bytes;
+    account->bytes = (struct account_bytes){bytes, 0, bytes, bytes};
+    account->merged.own = bytes;
+    account->charge.bytes = bytes;
+}
+
+/* --- sums --- */
+
+static void fold(struct account *into, const struct account *from) {
+    into->regions += from->regions;
+    into->bytes.own += from->bytes.own;
+    into->bytes.shared += from->bytes.shared;
+    into->bytes.proportional += from->bytes.proportional;
+    into->bytes.unshared += from->bytes.unshared;
+    into->merged.blocks += from->merged.blocks;
+    into->merged.mapped += from->merged.mapped;
+    into->merged.saved += from->merged.saved;
+    into->merged.own += from->merged.own;
+    into->charge.bytes += from->charge.bytes;
+    into->charge.unknown |= from->charge.unknown;
+}
+
+static int by_process_and_gpu(const void *left, const void *right) {
+    const struct account *a = left, *b = right;
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    return memcmp(a->device, b->device, GPS_UUID_BYTES);
+}
+
+static void fold_accounts(struct accounting *accounting) {
+    size_t count = 0;
+    if (accounting->count > 1)
+        qsort(accounting->accounts, accounting->count, sizeof(*accounting->accounts),
+              by_process_and_gpu);
+    for (size_t i = 0; i < accounting->count; i++)
+        if (count > 0 &&
+            by_process_and_gpu(&accounting->accounts[count - 1], &accounting->accounts[i]) == 0)
+            fold(&accounting->accounts[count - 1], &accounting->accounts[i]);
+        else
+            accounting->accounts[count++] = accounting->accounts[i];
+    accounting->count = count;
+}
+
+static int by_device(const void *left, const void *right) {
+    const struct account_gpu *a = left, *b = right;
+    return memcmp(a->device, b->device, GPS_UUID_BYTES);
+}
+
+static void sum_gpus(struct accounting *accounting) {
+    if (accounting->gpu_count > 1)
+        qsort(accounting->gpus, accounting->gpu_count, sizeof(*accounting->gpus), by_device);
+    for (size_t i = 0; i < accounting->count; i++) {
+        const struct account *account = &accounting->accounts[i];
+        struct account_gpu *gpu = gpu_of(accounting, account->device);
+        gpu->processes += account->merged.blocks > 0 || account->merged.own > 0;
+        gpu->merged.mapped += account->merged.mapped;
+        gpu->merged.saved += account->merged.saved;
+        gpu->merged.own += account->merged.own;
+    }
+    for (size_t i = 0; i < accounting->gpu_count; i++)
+        accounting->gpus[i].saved = accounting->gpus[i].unshared - accounting->gpus[i].in_use;
+}
+
+void accounting_make(const struct view *view, struct accounting *accounting) {
+    *accounting = (struct accounting){.count = 0};
+    for (size_t i = 0; i < view->region_count; i++)
+        add_region(accounting, view, &view->regions[i]);
+    for (size_t i = 0; i < view->hold_count; i++)
+        if (view->holds[i].slot.via == GPS_VIA_OWN && view->holds[i].slot.address > 0)
+            add_unmerged(accounting, view, &view->holds[i]);
+    fold_accounts(accounting);
+    sum_gpus(accounting);
+}
+
+void accounting_free(struct accounting *accounting) {
+    free(accounting->accounts);
+    free(accounting->gpus);
+}
+
+size_t accounting_process(const struct accounting *accounting, size_t at, struct account *sum) {
+    *sum = accounting->accounts[at++];
+    for (; at < accounting->count && accounting->accounts[at].process == sum->process; at++) {
+        fold(sum, &accounting->accounts[at]);
+        sum->device = NULL;
+        sum->gpus++;
+    }
+    return at;
+}
+
+struct account accounting_find(const struct accounting *accounting, const struct gps_owner *owner) {
+    struct account sum = {.process = NULL};
+    for (size_t i = 0; i < accounting->count; i++)
+        if (gps_owner_equal(&accounting->accounts[i].process->owner, owner)) {
+            accounting_process(accounting, i, &sum);
+            break;
+        }
+    return sum;
+}
+
+struct account_gpu accounting_total(const struct accounting *accounting) {
+    struct account_gpu total = {.device = NULL};
+    for (size_t i = 0; i < accounting->gpu_count; i++) {
+        const struct account_gpu *gpu = &accounting->gpus[i];
+        total.in_use += gpu->in_use;
+        total.kept += gpu->kept;
+        total.unshared += gpu->unshared;
+        total.saved += gpu->saved;
+        total.blocks += gpu->blocks;
+        total.held += gpu->held;
+        total.unused += gpu->unused;
+    }
+    return total;
+}
