@@ -24,7 +24,7 @@ NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
 ROOMS := util config directory keeper log stack process registry audit vmm digest gate merge learn ipc rules lifecycle cuda
-TOOL_ROOMS := cli logs symbols report directory run doctor keeper
+TOOL_ROOMS := cli logs symbols report directory top run doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.
 CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
@@ -119,10 +119,10 @@ $(BUILD)/tools/%.o: tools/%.c
 	@mkdir -p $(@D); echo "  CC    $<"
 	$(CC) $(C_FLAGS) -DGPS_VERSION='"$(VERSION)"' -DGPS_LIBDIR='"$(LIBDIR)"' -c $< -o $@
 
-# libdw reads debug information, libiberty demangles, jansson reads and writes JSON. All of it statically:
+# libdw reads debug information, libiberty demangles, jansson reads and writes JSON, ncurses draws. All of it statically:
 # the keeper is this program, too, and starts where nothing was installed. What libdw.a needs differs.
 archives = $(foreach name,$(1),$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(name).a)),-l:lib$(name).a))
-TOOL_LIBS ?= -l:libjansson.a -l:libiberty.a $(call archives,dw elf lzma bz2 zstd z)
+TOOL_LIBS ?= -l:libjansson.a -l:libiberty.a -l:libncursesw.a -l:libtinfo.a $(call archives,dw elf lzma bz2 zstd z)
 $(BUILD)/gpushare: $(TOOL_OBJECTS) $(TOOL_COMPAT) $(BUILD)/libgpushare_parts.a $(OLD_LIBRARIES)
 	@echo "  LINK  $@"
 	$(CC) $(C_FLAGS) $(filter %.o %.a,$^) -o $@ $(INIH) $(TOOL_LIBS) $(OLD_LINK)

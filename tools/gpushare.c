@@ -23,14 +23,14 @@ static const struct tool_verb *const verbs[] = {
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
 static void print_help(void);
-static int run_top(const struct tool_args *args);
+static int run_itself(const struct tool_args *args);
 
 enum { OPTION_VERSION };
-static const struct tool_verb top = {
+static const struct tool_verb itself = {
     .options = {{"version", 'V', NULL, "print the version"}},
     .command = true,
     .help = print_help,
-    .run = run_top,
+    .run = run_itself,
 };
 
 /* NULL after an error message. */
@@ -56,7 +56,7 @@ static void print_help(void) {
         printf("  %-20s  %s\n", usage, verbs[i]->summary);
     }
     puts("\nOptions:");
-    tool_help_options(&top);
+    tool_help_options(&itself);
     puts("\nEnvironment:\n"
          "  GPUSHARE_DIR        where processes publish what they share (/dev/shm/gpushare-UID)\n"
          "  GPUSHARE_NAMESPACE  a set of names of its own in there (default)\n"
@@ -86,7 +86,7 @@ const struct tool_verb tool_verb_help = {
     .run = run_help,
 };
 
-static int run_top(const struct tool_args *args) {
+static int run_itself(const struct tool_args *args) {
     if (args->values[OPTION_VERSION]) {
         puts("gpushare " GPS_VERSION);
         return TOOL_OK;
@@ -100,7 +100,7 @@ static int run_top(const struct tool_args *args) {
 }
 
 int main(int argc, char **argv) {
-    int status = tool_call(&top, argc, argv);
+    int status = tool_call(&itself, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         tool_error("cannot write the output: %s", strerror(errno));
         return status != TOOL_OK ? status : TOOL_FAILED;

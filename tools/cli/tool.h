@@ -21,6 +21,7 @@
     ROW(audit)                                                                                     \
     ROW(ls)                                                                                        \
     ROW(show)                                                                                      \
+    ROW(top)                                                                                       \
     ROW(report)                                                                                    \
     ROW(check)                                                                                     \
     ROW(keeper)                                                                                    \

@@ -1,0 +1,228 @@
+/* log_tail.c - see log_tail.h. */
+#include "log_tail.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/tool.h"
+#include "config/config.h"
+
+struct log_tail_file {
+    char *path;
+    dev_t device;
+    ino_t inode;
+    off_t offset; /* of the first line that is not read yet */
+};
+
+/* --- which --- */
+
+/* A log's path as a glob: %p and %c are any text. */
+static char *glob_of(const char *log) {
+    char *pattern = tool_resize(NULL, 2 * strlen(log) + 1, 1), *end = pattern;
+    for (; *log != 0; log++) {
+        if (log[0] == '%' && (log[1] == 'p' || log[1] == 'c')) {
+            *end++ = '*';
+            log++;
+            continue;
+        }
+        if (log[0] == '%' && log[1] == '%')
+            log++;
+        if (strchr("*?[\\", *log))
+            *end++ = '\\';
+        *end++ = *log;
+    }
+    *end = 0;
+    return pattern;
+}
+
+/* Errors of a configuration are the programs' to report. */
+static void ignore(void *arg, const char *file, unsigned line, const char *message) {
+    (void)arg, (void)file, (void)line, (void)message;
+}
+
+static void add_pattern(struct log_tail *tail, char *pattern) {
+    tail->patterns = tool_grow(tail->patterns, tail->pattern_count, sizeof(*tail->patterns));
+    tail->patterns[tail->pattern_count++] = pattern;
+}
+
+void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
+    struct gps_config config;
+    *tail = (struct log_tail){.configured = count == 0};
+    for (size_t i = 0; i < count; i++)
+        add_pattern(tail, tool_copy(paths[i]));
+    if (count > 0 || gps_config_load(&config, ignore, NULL) != 0)
+        return;
+    if (config.options.log_format == GPS_LOG_JSONL && strcmp(config.options.log, "stderr") != 0)
+        add_pattern(tail, glob_of(config.options.log));
+    gps_config_free(&config);
+}
+
+/* --- findings --- */
+
+static void free_finding(struct log_tail_finding *finding) {
+    free(finding->id);
+    free(finding->api);
+    free(finding->command);
+    free(finding->region);
+    free(finding->detail);
+}
+
+static void count(struct log_tail *tail, const struct log_line *line) {
+    const uint64_t more = line->count > 0 ? (uint64_t)line->count : 1;
+    size_t at = 0;
+    while (at < tail->count_count && strcmp(tail->counts[at].id, line->finding) < 0)
+        at++;
+    if (at < tail->count_count && strcmp(tail->counts[at].id, line->finding) == 0) {
+        tail->counts[at].count += more;
+        return;
+    }
+    tail->counts = tool_grow(tail->counts, tail->count_count, sizeof(*tail->counts));
+    memmove(&tail->counts[at + 1], &tail->counts[at],
+            (tail->count_count++ - at) * sizeof(*tail->counts));
+    tail->counts[at] = (struct log_tail_count){tool_copy(line->finding), line->level, more};
+}
+
+/* Logs of several processes are read one after the other: so a finding may belong before others. */
+static void keep(struct log_tail *tail, const struct log_line *line) {
+    size_t at = tail->finding_count;
+    while (at > 0 && strcmp(tail->findings[at - 1].time, line->ts) > 0)
+        at--;
+    if (at == 0 && tail->finding_count == LOG_TAIL_KEPT)
+        return;
+    if (tail->finding_count == LOG_TAIL_KEPT) {
+        free_finding(&tail->findings[0]);
+        memmove(&tail->findings[0], &tail->findings[1], --at * sizeof(*tail->findings));
+    } else {
+        tail->findings = tool_grow(tail->findings, tail->finding_count, sizeof(*tail->findings));
+        memmove(&tail->findings[at + 1], &tail->findings[at],
+                (tail->finding_count++ - at) * sizeof(*tail->findings));
+    }
+    tail->findings[at] =
+        (struct log_tail_finding){.level = line->level,
+                                  .count = line->count > 0 ? line->count : 1,
+                                  .pid = line->process.pid,
+                                  .pid_ns = line->process.pid_ns,
+                                  .id = tool_copy(line->finding),
+                                  .api = tool_copy(line->api),
+                                  .command = tool_copy(tool_or(line->process.command, "?")),
+                                  .region = tool_copy(line->name),
+                                  .detail = tool_copy(line->detail)};
+    strcpy(tail->findings[at].time, line->ts); /* log_line_parse has checked its length */
+}
+
+static void add_line(struct log_tail *tail, const char *text, size_t length) {
+    const char *wrong;
+    struct log_line *line = log_line_parse(text, length, false, &wrong);
+    if (line && line->finding) {
+        count(tail, line);
+        keep(tail, line);
+    }
+    if (line)
+        log_line_free(line);
+}
+
+/* --- files --- */
+
+static struct log_tail_file *file_of(struct log_tail *tail, const char *path) {
+    for (size_t i = 0; i < tail->file_count; i++)
+        if (strcmp(tail->files[i].path, path) == 0)
+            return &tail->files[i];
+    tail->files = tool_grow(tail->files, tail->file_count, sizeof(*tail->files));
+    tail->files[tail->file_count] = (struct log_tail_file){.path = tool_copy(path)};
+    return &tail->files[tail->file_count++];
+}
+
+/* Reads the lines that are whole. */
+static void read_lines(struct log_tail *tail, struct log_tail_file *file, FILE *from) {
+    char *text = NULL;
+    size_t size = 0;
+    ssize_t length;
+    while ((length = getline(&text, &size, from)) > 0 && text[length - 1] == '\n') {
+        file->offset += length;
+        text[--length] = 0;
+        if ((size_t)length <= LOGS_LINE_MAX)
+            add_line(tail, text, (size_t)length);
+    }
+    free(text);
+}
+
+static int read_file(struct log_tail *tail, const char *path) {
+    struct stat info;
+    FILE *from = fopen(path, "re");
+    if (!from || fstat(fileno(from), &info) != 0 || !S_ISREG(info.st_mode)) {
+        const int status = !from ? -errno : -EINVAL;
+        if (from)
+            fclose(from);
+        return status;
+    }
+    struct log_tail_file *file = file_of(tail, path);
+    if (file->device != info.st_dev || file->inode != info.st_ino || info.st_size < file->offset)
+        file->offset = 0;
+    file->device = info.st_dev;
+    file->inode = info.st_ino;
+    if (info.st_size > file->offset && fseeko(from, file->offset, SEEK_SET) == 0)
+        read_lines(tail, file, from);
+    fclose(from);
+    return 0;
+}
+
+static int read_directory(struct log_tail *tail, const char *path) {
+    size_t count;
+    char **logs = logs_list(path, &count);
+    if (!logs)
+        return -errno;
+    for (size_t i = 0; i < count; i++) {
+        read_file(tail, logs[i]);
+        free(logs[i]);
+    }
+    free(logs);
+    return 0;
+}
+
+static void read_glob(struct log_tail *tail, const char *pattern) {
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        read_file(tail, found.gl_pathv[i]);
+    globfree(&found);
+}
+
+bool log_tail_read(struct log_tail *tail) {
+    bool good = true;
+    for (size_t i = 0; i < tail->pattern_count; i++) {
+        const char *path = tail->patterns[i];
+        struct stat info;
+        if (tail->configured) {
+            read_glob(tail, path);
+            continue;
+        }
+        int status = stat(path, &info) != 0  ? -errno
+                     : S_ISDIR(info.st_mode) ? read_directory(tail, path)
+                                             : read_file(tail, path);
+        if (status != 0) {
+            tool_error("cannot read the log '%s': %s", path,
+                       status == -EINVAL ? "it is no regular file" : strerror(-status));
+            good = false;
+        }
+    }
+    return good;
+}
+
+void log_tail_end(struct log_tail *tail) {
+    for (size_t i = 0; i < tail->finding_count; i++)
+        free_finding(&tail->findings[i]);
+    for (size_t i = 0; i < tail->count_count; i++)
+        free(tail->counts[i].id);
+    for (size_t i = 0; i < tail->file_count; i++)
+        free(tail->files[i].path);
+    for (size_t i = 0; i < tail->pattern_count; i++)
+        free(tail->patterns[i]);
+    free(tail->findings);
+    free(tail->counts);
+    free(tail->files);
+    free(tail->patterns);
+}

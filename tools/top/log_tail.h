@@ -1,0 +1,45 @@
+/*
+ * log_tail.h - the findings in the logs of running programs, as they come.
+ *
+ * Programs publish no findings; they write them into their logs. So whoever looks reads those
+ * (log_format = jsonl), and programs do nothing for it. Each turn reads what is new. A log that was
+ * replaced or cut is read from its beginning. Lines that are no findings are passed over.
+ */
+#pragma once
+
+#include "logs/logs.h"
+
+#define LOG_TAIL_KEPT 200 /* the latest findings */
+
+struct log_tail_finding {
+    char time[LOG_TIME_BYTES]; /* "2026-11-21T02:34:05.123456Z" */
+    enum gps_level level;
+    int64_t count, pid, pid_ns;
+    char *id, *api, *command, *region, *detail; /* api, region, detail: NULL where there is none */
+};
+
+/* How often a finding occurred. */
+struct log_tail_count {
+    char *id;
+    enum gps_level level;
+    uint64_t count;
+};
+
+struct log_tail {
+    char **patterns; /* paths, directories, and globs */
+    size_t pattern_count;
+    bool configured; /* they are those of the configuration */
+    struct log_tail_file *files;
+    size_t file_count;
+    struct log_tail_finding *findings; /* by time, the latest last */
+    size_t finding_count;
+    struct log_tail_count *counts; /* by id */
+    size_t count_count;
+};
+
+/* Follows these files and directories (all *.jsonl in one); without any, the logs that the
+ * configuration in force names, if they are JSON lines. */
+void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count);
+/* Reads on. False: a path that was given cannot be read, and stderr says why. */
+bool log_tail_read(struct log_tail *tail);
+void log_tail_end(struct log_tail *tail);

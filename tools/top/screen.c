@@ -1,0 +1,316 @@
+/*
+ * screen.c - see screen.h.
+ *
+ * A head of two lines; a body of processes and regions, which scrolls; the latest findings; the
+ * keys. All is text first, cut to the terminal's width with a mark, and drawn by ncurses.
+ */
+#include "screen.h"
+
+#include <curses.h>
+#include <locale.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/printable.h"
+#include "cli/tool.h"
+#include "screen_lines.h"
+#include "util/clock.h"
+
+#define INTERVAL_MIN (GPS_SECOND / 10)
+#define INTERVAL_MAX (3600 * GPS_SECOND)
+#define HEAD_LINES   3
+
+struct screen {
+    struct usage *usage;
+    struct usage_order order;
+    uint64_t interval, next; /* CLOCK_MONOTONIC */
+    int scroll;              /* lines of the body that are above */
+    int page;                /* lines of the body that there is room for */
+    char *trouble;           /* what the last look had to say on stderr */
+    struct screen_lines body, findings;
+    bool leaving;
+};
+
+/* --- looking --- */
+
+/* Messages would spoil the screen: the first is shown in it. */
+static void look(struct screen *screen) {
+    FILE *const real = stderr;
+    size_t size;
+    free(screen->trouble);
+    screen->trouble = NULL;
+    FILE *memory = open_memstream(&screen->trouble, &size);
+    if (memory)
+        stderr = memory;
+    usage_read(screen->usage);
+    stderr = real;
+    if (memory)
+        fclose(memory);
+    screen->next = gps_clock_monotonic() + screen->interval;
+}
+
+static void write_lines(struct screen *screen) {
+    usage_sort(screen->usage, screen->order);
+    screen_lines_body(&screen->body, screen->usage, COLS);
+    screen_lines_findings(&screen->findings, screen->usage, COLS, LINES);
+}
+
+/* --- drawing --- */
+
+static const short pairs[] = {
+    [TERM_GREEN] = COLOR_GREEN, [TERM_YELLOW] = COLOR_YELLOW, [TERM_RED] = COLOR_RED};
+
+static int attribute(enum term_colour colour) {
+    if (colour == TERM_BOLD)
+        return (int)A_BOLD;
+    if (colour == TERM_DIM)
+        return (int)A_DIM;
+    return colour == TERM_PLAIN || !has_colors() ? (int)A_NORMAL : COLOR_PAIR(colour);
+}
+
+static void draw(int row, const struct screen_line *line) {
+    attrset(line->title ? (int)A_REVERSE : attribute(line->colour));
+    if (line->title)
+        mvhline(row, 0, ' ', COLS);
+    mvaddstr(row, 0, line->text);
+    attrset(A_NORMAL);
+}
+
+static void draw_text(int row, enum term_colour colour, char *text) {
+    struct screen_line line = screen_line(text, COLS, colour);
+    draw(row, &line);
+    free(line.text);
+    free(text);
+}
+
+static void draw_head(const struct screen *screen) {
+    char now[16] = "";
+    const time_t seconds = time(NULL);
+    struct tm local;
+    if (localtime_r(&seconds, &local))
+        strftime(now, sizeof(now), "%T", &local);
+    draw_text(0, TERM_BOLD,
+              tool_format("gpushare top   %s, every %s   %s", now,
+                          printable_duration(screen->interval).text,
+                          screen->usage->view.store.path));
+    draw_text(1, TERM_PLAIN, screen_lines_totals(screen->usage));
+    if (screen->trouble && screen->trouble[0] != 0)
+        draw_text(2, TERM_YELLOW,
+                  tool_format("%.*s", (int)strcspn(screen->trouble, "\n"), screen->trouble));
+}
+
+/* What does not fit is counted, above and below. */
+static void draw_body(struct screen *screen, int first, int room) {
+    const int count = (int)screen->body.count;
+    const int most = count > room ? count - room : 0;
+    screen->page = room > 2 ? room - 2 : 1;
+    if (screen->scroll > most)
+        screen->scroll = most;
+    if (screen->scroll < 0)
+        screen->scroll = 0;
+    for (int i = 0; i < room && screen->scroll + i < count; i++)
+        draw(first + i, &screen->body.lines[screen->scroll + i]);
+    if (screen->scroll > 0 && room > 1) {
+        move(first, 0);
+        clrtoeol();
+        draw_text(first, TERM_DIM,
+                  tool_format("%s %d lines above", screen_mark(), screen->scroll + 1));
+    }
+    if (screen->scroll < most && room > 0) {
+        move(first + room - 1, 0);
+        clrtoeol();
+        draw_text(first + room - 1, TERM_DIM,
+                  tool_format("%s %d lines below (arrow keys)", screen_mark(),
+                              count - screen->scroll - room + 1));
+    }
+}
+
+static bool piece(int *column, const char *text, int attributes) {
+    const int length = (int)strlen(text);
+    if (*column + length >= COLS)
+        return false;
+    attrset(attributes);
+    mvaddstr(LINES - 1, *column, text);
+    attrset(A_NORMAL);
+    *column += length;
+    return true;
+}
+
+struct sort_key {
+    char letter;
+    enum usage_key key;
+};
+static const struct sort_key sort_keys[] = {
+    {'p', USAGE_PROPORTIONAL}, {'o', USAGE_OWN},  {'s', USAGE_SHARED}, {'v', USAGE_SAVED},
+    {'d', USAGE_DRIVER},       {'n', USAGE_NAME}, {'i', USAGE_PID}};
+#define SORT_KEYS (sizeof(sort_keys) / sizeof(sort_keys[0]))
+
+/* Only the letters where there is no room for the words. */
+static void draw_keys(const struct screen *screen) {
+    int column = 0;
+    bool good = piece(&column, "q", (int)A_BOLD) && piece(&column, " quit  sort:", A_NORMAL);
+    for (size_t i = 0; good && i < SORT_KEYS; i++) {
+        const enum usage_key key = sort_keys[i].key;
+        const bool current = key == screen->order.key;
+        const char letter[] = {sort_keys[i].letter, 0};
+        if (key == USAGE_DRIVER && !screen->usage->driver.calls)
+            continue;
+        good = piece(&column, " ", A_NORMAL) && piece(&column, letter, (int)A_BOLD);
+        if (good && COLS >= 80) {
+            piece(&column, " ", A_NORMAL);
+            piece(&column, usage_key_name(key), current ? (int)A_REVERSE : (int)A_NORMAL);
+        } else if (good && current) {
+            piece(&column, "*", A_NORMAL);
+        }
+    }
+    if (good)
+        good = piece(&column, "  r", (int)A_BOLD) &&
+               piece(&column, screen->order.reverse ? " back" : " reverse", A_NORMAL);
+    if (good && piece(&column, "  + -", (int)A_BOLD))
+        piece(&column, " slower, faster", A_NORMAL);
+}
+
+static void draw_all(struct screen *screen) {
+    const int findings = LINES > 8 ? (int)screen->findings.count : 0;
+    const int room = LINES - HEAD_LINES - 1 - findings - (findings > 0);
+    erase();
+    draw_head(screen);
+    if (room > 0)
+        draw_body(screen, HEAD_LINES, room);
+    for (int i = 0; i < findings; i++)
+        draw(LINES - 1 - findings + i, &screen->findings.lines[i]);
+    if (LINES > 2)
+        draw_keys(screen);
+    refresh();
+}
+
+/* --- keys --- */
+
+static void sort_by(struct screen *screen, int key) {
+    for (size_t i = 0; i < SORT_KEYS; i++)
+        if (key == sort_keys[i].letter)
+            screen->order.key = sort_keys[i].key;
+}
+
+static void set_interval(struct screen *screen, uint64_t interval) {
+    if (interval < INTERVAL_MIN)
+        interval = INTERVAL_MIN;
+    screen->interval = interval > INTERVAL_MAX ? INTERVAL_MAX : interval;
+    screen->next = gps_clock_monotonic() + screen->interval;
+}
+
+static void act(struct screen *screen, int key) {
+    switch (key) {
+    case 'q':
+    case 'Q':
+        screen->leaving = true;
+        break;
+    case 'r':
+        screen->order.reverse = !screen->order.reverse;
+        break;
+    case ' ':
+        look(screen);
+        break;
+    case '+':
+        set_interval(screen, screen->interval * 2);
+        break;
+    case '-':
+        set_interval(screen, screen->interval / 2);
+        break;
+    case KEY_DOWN:
+    case KEY_UP:
+        screen->scroll += key == KEY_DOWN ? 1 : -1;
+        break;
+    case KEY_NPAGE:
+    case KEY_PPAGE:
+        screen->scroll += key == KEY_NPAGE ? screen->page : -screen->page;
+        break;
+    case KEY_HOME:
+        screen->scroll = 0;
+        break;
+    case KEY_END:
+        screen->scroll = (int)screen->body.count;
+        break;
+    default:
+        sort_by(screen, key);
+    }
+}
+
+/* Waits for a key or the next look; a terminal that is gone ends it. */
+static void wait_for_key(struct screen *screen) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    const uint64_t now = gps_clock_monotonic();
+    const uint64_t left = now < screen->next ? screen->next - now : 0;
+    const int ready = poll(&input, 1, (int)(left / 1000000) + 1);
+    int key = getch(), last = key;
+    for (; key != ERR; key = getch())
+        act(screen, last = key);
+    if (ready > 0 && last == ERR)
+        screen->leaving = true;
+}
+
+/* --- the terminal --- */
+
+static void leave(void) {
+    if (!isendwin())
+        endwin();
+}
+
+static bool enter(void) {
+    const char *kind = getenv("TERM");
+    setlocale(LC_CTYPE, "");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        tool_error("needs a terminal for input and output; without one use --once");
+        return false;
+    }
+    if (!kind || kind[0] == 0 || strcmp(kind, "dumb") == 0) {
+        tool_error("TERM is %s, a terminal without a screen; set it, or use --once",
+                   kind && kind[0] != 0 ? kind : "not set");
+        return false;
+    }
+    if (!newterm(NULL, stdout, stdin)) {
+        tool_error("the terminal '%s' (TERM) is not described in this system's terminfo; install "
+                   "that (ncurses-base, ncurses-term), set TERM or TERMINFO, or use --once",
+                   kind);
+        return false;
+    }
+    atexit(leave);
+    set_escdelay(25);
+    cbreak();
+    noecho();
+    nodelay(stdscr, true);
+    keypad(stdscr, true);
+    curs_set(0);
+    return true;
+}
+
+static void start_colours(void) {
+    const char *no = getenv("NO_COLOR");
+    if ((no && no[0] != 0) || start_color() == ERR)
+        return;
+    const short background = use_default_colors() == OK ? -1 : COLOR_BLACK;
+    for (short i = TERM_GREEN; i <= TERM_RED; i++)
+        init_pair(i, pairs[i], background);
+}
+
+int screen_run(struct usage *usage, struct usage_order order, uint64_t interval) {
+    struct screen screen = {.usage = usage, .order = order, .interval = interval};
+    if (!enter())
+        return TOOL_FAILED;
+    start_colours();
+    while (!screen.leaving) {
+        if (gps_clock_monotonic() >= screen.next)
+            look(&screen);
+        write_lines(&screen);
+        draw_all(&screen);
+        wait_for_key(&screen);
+    }
+    leave();
+    screen_lines_free(&screen.body);
+    screen_lines_free(&screen.findings);
+    free(screen.trouble);
+    return TOOL_OK;
+}

@@ -1,0 +1,121 @@
+/*
+ * top.c - `gpushare top`: who uses how much GPU memory, as it changes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/tool.h"
+#include "config/config.h"
+#include "screen.h"
+#include "usage_json.h"
+#include "usage_text.h"
+#include "util/clock.h"
+
+enum { OPTION_DELAY, OPTION_SORT, OPTION_REVERSE, OPTION_ONCE, OPTION_JSON };
+
+#define DELAY (2 * GPS_SECOND)
+
+/* Seconds, or with a unit. */
+static bool parse_delay(const char *text, uint64_t *delay) {
+    char *seconds = tool_format("%ss", text), *end;
+    const double number = strtod(text, &end);
+    bool good = gps_parse_duration(text, delay) || gps_parse_duration(seconds, delay);
+    if (!good && end > text && *end == 0 && number >= 0.1 && number <= 3600) {
+        *delay = (uint64_t)(number * (double)GPS_SECOND);
+        good = true;
+    }
+    free(seconds);
+    return good && *delay >= GPS_SECOND / 10 && *delay <= 3600 * GPS_SECOND;
+}
+
+static void print_text(const struct usage *usage) {
+    const struct usage_layout layout = {.mark = ""};
+    usage_text_totals(stdout, usage);
+    if (usage->accounting.gpu_count > 1) {
+        putchar('\n');
+        usage_text_gpus(stdout, usage, NULL);
+    }
+    if (usage->process_count > 0)
+        putchar('\n');
+    usage_text_processes(stdout, usage, &layout, NULL);
+    if (usage->accounting.gpu_count > 0)
+        putchar('\n');
+    usage_text_regions(stdout, usage, &layout, NULL);
+    putchar('\n');
+    usage_text_levels(stdout, usage);
+    usage_text_findings(stdout, usage, LOG_TAIL_KEPT, NULL);
+}
+
+static int once(struct usage *usage, struct usage_order order, bool json) {
+    if (!usage_read(usage))
+        return TOOL_FAILED;
+    usage_sort(usage, order);
+    if (json)
+        json_tree_print(stdout, usage_json(usage));
+    else
+        print_text(usage);
+    return TOOL_OK;
+}
+
+static bool parse(const struct tool_args *args, struct usage_order *order, uint64_t *delay) {
+    const char *key = args->values[OPTION_SORT], *seconds = args->values[OPTION_DELAY];
+    order->reverse = args->values[OPTION_REVERSE];
+    if (key && !usage_key_find(key, &order->key)) {
+        char *known = NULL;
+        for (int i = 0; i < USAGE_KEYS; i++)
+            tool_list(&known, "%s", usage_key_name((enum usage_key)i));
+        tool_error("--sort '%s' is no key; allowed: %s", key, known);
+        free(known);
+        return false;
+    }
+    if (seconds && !parse_delay(seconds, delay)) {
+        tool_error("--delay '%s' is no time; allowed: 0.1 to 3600 seconds, or 500ms, 2s, 1min ...",
+                   seconds);
+        return false;
+    }
+    if (args->values[OPTION_JSON] && !args->values[OPTION_ONCE]) {
+        tool_error("--json needs --once");
+        return false;
+    }
+    return true;
+}
+
+static int run_top(const struct tool_args *args) {
+    static struct usage usage;
+    struct usage_order order = {.key = USAGE_PROPORTIONAL};
+    uint64_t delay = DELAY;
+    if (!parse(args, &order, &delay))
+        return TOOL_USAGE;
+    usage_begin(&usage, args->operands, (size_t)args->operand_count);
+    const int status = args->values[OPTION_ONCE] ? once(&usage, order, args->values[OPTION_JSON])
+                                                 : screen_run(&usage, order, delay);
+    usage_end(&usage);
+    return status;
+}
+
+const struct tool_verb tool_verb_top = {
+    .name = "top",
+    .operands = "[LOG...]",
+    .summary = "show who uses how much GPU memory, as it changes",
+    .details =
+        "Of a process: OWN is what it alone has, SHARED what others have, too, PROPORTIONAL its "
+        "own "
+        "and\n"
+        "its part of what is shared, SAVED what it would take more without sharing. Memory that is "
+        "not\n"
+        "shared by gpushare or by IPC handles counts nowhere, but in DRIVER, which is what "
+        "nvidia-smi says;\n"
+        "FAIR is that with shared memory split among its holders, not counted as its exporter's.\n"
+        "Findings come from LOGs (log_format = jsonl), or else from those that the configuration "
+        "names.\n"
+        "Keys: q quits, a letter of the last line sorts, r reverses, arrows scroll, + and - change "
+        "the delay.\n",
+    .options = {{"delay", 'd', "SECONDS", "look again after so long (2)"},
+                {"sort", 's', "KEY",
+                 "proportional, own, shared, saved, driver, name or pid (proportional)"},
+                {"reverse", 'r', NULL, "sort the other way"},
+                {"once", '1', NULL, "print it once, as text"},
+                {"json", 0, NULL, "with --once: one object, for scripts"}},
+    .operands_max = 1000000,
+    .run = run_top,
+};

@@ -1,0 +1,57 @@
+/*
+ * usage.h - one look at who uses how much GPU memory: processes, sorted, and totals.
+ *
+ * Joins the directory with what the driver says and with the findings in logs.
+ */
+#pragma once
+
+#include "directory/accounting.h"
+#include "driver_memory.h"
+#include "log_tail.h"
+
+struct usage_process {
+    struct account account; /* of all GPUs */
+    bool driver_known, fair_known;
+    uint64_t driver; /* what the driver says, with all of what the process exports */
+    uint64_t fair;   /* that, with memory that is shared split among its holders */
+};
+
+enum usage_key {
+    USAGE_PROPORTIONAL,
+    USAGE_OWN,
+    USAGE_SHARED,
+    USAGE_SAVED,
+    USAGE_DRIVER,
+    USAGE_NAME,
+    USAGE_PID,
+    USAGE_KEYS
+};
+struct usage_order {
+    enum usage_key key;
+    bool reverse;
+};
+/* "proportional"; sorts by bytes are from the largest down. */
+const char *usage_key_name(enum usage_key key);
+bool usage_key_find(const char *name, enum usage_key *key);
+
+struct usage {
+    struct view view;
+    struct accounting accounting;
+    struct account_gpu total;
+    struct usage_process *processes;
+    size_t process_count;
+    struct driver_memory driver;
+    struct log_tail tail;
+};
+
+/* The logs are log_tail_begin's. */
+void usage_begin(struct usage *usage, char *const *logs, size_t log_count);
+/* Reads everything anew. False after an error message; then there is nothing in it. */
+bool usage_read(struct usage *usage);
+void usage_sort(struct usage *usage, struct usage_order order);
+void usage_end(struct usage *usage);
+
+struct usage_levels {
+    uint64_t findings[GPS_LEVEL_ERROR + 1]; /* occurrences */
+};
+struct usage_levels usage_levels(const struct usage *usage);

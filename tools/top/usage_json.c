@@ -1,0 +1,103 @@
+/* usage_json.c - see usage_json.h. */
+#include "usage_json.h"
+
+#include <string.h>
+
+#include "directory/view_format.h"
+#include "log/log.h"
+
+static json_t *gpu_json(const struct account_gpu *gpu) {
+    json_t *object = json_tree_pack("{}");
+    if (gpu->device)
+        json_tree_add(object, "{s:s}", "device", printable_uuid(gpu->device).text);
+    json_tree_add(object, "{s:I, s:I, s:I, s:I, s:I}", "in_use", (json_int_t)gpu->in_use,
+                  "without_sharing", (json_int_t)gpu->unshared, "saved", (json_int_t)gpu->saved,
+                  "kept", (json_int_t)gpu->kept, "blocks", (json_int_t)gpu->blocks);
+    return object;
+}
+
+static json_t *known(bool is_known, uint64_t bytes) {
+    return is_known ? json_tree_pack("I", (json_int_t)bytes) : json_tree_pack("n");
+}
+
+static json_t *process_json(const struct usage *usage, const struct usage_process *process) {
+    const struct accounting *accounting = &usage->accounting;
+    const struct account *account = &process->account;
+    json_t *object = view_format_owner_json(&account->process->owner), *gpus = json_tree_pack("[]");
+    json_object_update_new(object, view_format_bytes_json(&account->bytes));
+    for (size_t i = 0; i < accounting->count; i++) {
+        const struct account *part = &accounting->accounts[i];
+        if (part->process != account->process)
+            continue;
+        json_t *gpu = json_tree_pack("{s:s}", "device", printable_uuid(part->device).text);
+        json_object_update_new(gpu, view_format_bytes_json(&part->bytes));
+        json_tree_append(gpus, gpu);
+    }
+    json_tree_add(object, "{s:I, s:I, s:o, s:o, s:o}", "regions", (json_int_t)account->regions,
+                  "blocks", (json_int_t)account->merged.blocks, "driver",
+                  known(process->driver_known, process->driver), "fair",
+                  known(process->fair_known, process->fair), "gpus", gpus);
+    return object;
+}
+
+static void add_holder(void *array, const struct gps_owner *owner) {
+    json_tree_append(array, view_format_owner_json(owner));
+}
+
+static json_t *regions_json(const struct usage *usage) {
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < usage->view.region_count; i++) {
+        const struct view_region *region = &usage->view.regions[i];
+        const uint64_t bytes = accounting_in_use(region);
+        if (view_merged(region) || bytes == 0)
+            continue;
+        json_t *object = json_tree_pack("{}"), *holders = json_tree_pack("[]");
+        view_format_region_json(&usage->view, region, object);
+        accounting_each_holder(region, add_holder, holders);
+        json_tree_add(object, "{s:I, s:I, s:o}", "in_use", (json_int_t)bytes, "without_sharing",
+                      (json_int_t)accounting_unshared(region), "holders", holders);
+        json_tree_append(array, object);
+    }
+    return array;
+}
+
+static json_t *counts_json(const struct log_tail *tail) {
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < tail->count_count; i++)
+        json_tree_append(array, json_tree_pack("{s:o, s:s, s:I}", "finding",
+                                               json_tree_string(tail->counts[i].id), "level",
+                                               gps_level_name(tail->counts[i].level), "count",
+                                               (json_int_t)tail->counts[i].count));
+    return array;
+}
+
+static json_t *latest_json(const struct log_tail *tail) {
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = tail->finding_count; i > 0; i--) {
+        const struct log_tail_finding *finding = &tail->findings[i - 1];
+        json_tree_append(
+            array,
+            json_tree_pack(
+                "{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "ts", finding->time,
+                "finding", json_tree_string(finding->id), "level", gps_level_name(finding->level),
+                "api", json_tree_string(finding->api), "count", (json_int_t)finding->count, "pid",
+                (json_int_t)finding->pid, "pid_ns", (json_int_t)finding->pid_ns, "command",
+                json_tree_string(finding->command), "name", json_tree_string(finding->region),
+                "detail", json_tree_string(finding->detail)));
+    }
+    return array;
+}
+
+json_t *usage_json(const struct usage *usage) {
+    json_t *gpus = json_tree_pack("[]"), *processes = json_tree_pack("[]");
+    for (size_t i = 0; i < usage->accounting.gpu_count; i++)
+        json_tree_append(gpus, gpu_json(&usage->accounting.gpus[i]));
+    for (size_t i = 0; i < usage->process_count; i++)
+        json_tree_append(processes, process_json(usage, &usage->processes[i]));
+    return json_tree_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:o, s:o}}", "time",
+        json_tree_seconds(usage->view.now), "directory", json_tree_string(usage->view.store.path),
+        "total", gpu_json(&usage->total), "gpus", gpus, "processes", processes, "regions",
+        regions_json(usage), "findings", "logs", (json_int_t)usage->tail.file_count, "counts",
+        counts_json(&usage->tail), "latest", latest_json(&usage->tail));
+}

@@ -1,0 +1,260 @@
+/* usage_text.c - see usage_text.h. */
+#include "usage_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/table.h"
+#include "cli/tool.h"
+#include "directory/view_format.h"
+
+#define NARROW_NAME  24
+#define HOLDERS_MOST 4 /* that are named */
+
+static void begin_row(struct usage_rows *rows, enum term_colour colour) {
+    if (!rows)
+        return;
+    rows->colours = tool_grow(rows->colours, rows->count, sizeof(*rows->colours));
+    rows->colours[rows->count++] = colour;
+}
+
+static void print(FILE *out, struct table *table) {
+    if (table->cell_count > 0)
+        table_print(out, table, "");
+}
+
+static void size_cell(struct table *table, bool known, uint64_t bytes) {
+    table_cell(table, TERM_PLAIN, "%s", known ? printable_size(bytes).text : "-");
+}
+
+/* --- totals --- */
+
+void usage_text_totals(FILE *out, const struct usage *usage) {
+    const struct account_gpu *total = &usage->total;
+    fprintf(out, "In use %s", printable_size(total->in_use).text);
+    fprintf(out, ", without sharing %s", printable_size(total->unshared).text);
+    fprintf(out, ": saved %s", printable_size(total->saved).text);
+    if (total->saved > 0)
+        fprintf(out, " (%.0f %%)", 100.0 * (double)total->saved / (double)total->unshared);
+    if (total->kept > 0)
+        fprintf(out, ", %s kept for later", printable_size(total->kept).text);
+    putc('\n', out);
+}
+
+void usage_text_gpus(FILE *out, const struct usage *usage, struct usage_rows *rows) {
+    static const struct table_column columns[] = {
+        {"GPU", 0}, {"IN USE", 1}, {"WITHOUT SHARING", 1}, {"SAVED", 1}, {"KEPT", 1}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < usage->accounting.gpu_count; i++) {
+        const struct account_gpu *gpu = &usage->accounting.gpus[i];
+        begin_row(rows, TERM_PLAIN);
+        table_cell(&table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
+        size_cell(&table, true, gpu->in_use);
+        size_cell(&table, true, gpu->unshared);
+        size_cell(&table, true, gpu->saved);
+        size_cell(&table, true, gpu->kept);
+    }
+    print(out, &table);
+}
+
+/* --- processes --- */
+
+static void driver_cells(struct table *table, const struct usage_process *process) {
+    size_cell(table, process->driver_known, process->driver);
+    size_cell(table, process->fair_known, process->fair);
+}
+
+static void process_row(const struct usage *usage, const struct usage_process *process, bool narrow,
+                        struct table *table) {
+    const struct account *account = &process->account;
+    const struct gps_owner *owner = &account->process->owner;
+    table_cell(table, TERM_PLAIN, "%s", view_format_pid(&usage->view, owner).text);
+    size_cell(table, true, account->bytes.own);
+    size_cell(table, true, account->bytes.shared);
+    size_cell(table, true, account->bytes.proportional);
+    size_cell(table, true, account_saved(&account->bytes));
+    if (usage->driver.calls)
+        driver_cells(table, process);
+    if (!narrow) {
+        table_cell(table, TERM_PLAIN, "%zu", account->regions);
+        table_cell(table, TERM_PLAIN, "%zu", account->merged.blocks);
+        if (account->device)
+            table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
+        else
+            table_cell(table, TERM_PLAIN, "%zu GPUs", account->gpus);
+    }
+    table_cell(table, TERM_PLAIN, "%s", owner->command);
+}
+
+/* The columns that there are, in their order; returns how many. */
+static size_t process_columns(const struct usage *usage, bool narrow,
+                              struct table_column columns[11]) {
+    size_t count = 0;
+    columns[count++] = (struct table_column){"PID", 1};
+    columns[count++] = (struct table_column){"OWN", 1};
+    columns[count++] = (struct table_column){"SHARED", 1};
+    columns[count++] = (struct table_column){narrow ? "PROP" : "PROPORTIONAL", 1};
+    columns[count++] = (struct table_column){"SAVED", 1};
+    if (usage->driver.calls) {
+        columns[count++] = (struct table_column){"DRIVER", 1};
+        columns[count++] = (struct table_column){"FAIR", 1};
+    }
+    if (!narrow) {
+        columns[count++] = (struct table_column){"REGIONS", 1};
+        columns[count++] = (struct table_column){"BLOCKS", 1};
+        columns[count++] = (struct table_column){"GPU", 0};
+    }
+    columns[count++] = (struct table_column){"COMMAND", 0};
+    return count;
+}
+
+void usage_text_processes(FILE *out, const struct usage *usage, const struct usage_layout *layout,
+                          struct usage_rows *rows) {
+    struct table_column columns[11];
+    struct table table = {.columns = columns,
+                          .column_count = process_columns(usage, layout->narrow, columns)};
+    for (size_t i = 0; i < usage->process_count; i++) {
+        begin_row(rows, TERM_PLAIN);
+        process_row(usage, &usage->processes[i], layout->narrow, &table);
+    }
+    print(out, &table);
+}
+
+/* --- regions --- */
+
+struct holders {
+    const struct view *view;
+    size_t count;
+    char *list;
+};
+
+static void add_holder(void *arg, const struct gps_owner *owner) {
+    struct holders *holders = arg;
+    if (holders->count++ < HOLDERS_MOST)
+        tool_list(&holders->list, "%s %s", owner->command,
+                  view_format_pid(holders->view, owner).text);
+}
+
+static void holders_cell(const struct usage *usage, const struct view_region *region,
+                         struct table *table) {
+    struct holders holders = {.view = &usage->view};
+    accounting_each_holder(region, add_holder, &holders);
+    char more[40] = "";
+    if (holders.count > HOLDERS_MOST)
+        snprintf(more, sizeof(more), " and %zu more", holders.count - HOLDERS_MOST);
+    table_cell(table, TERM_PLAIN, "%zu%s%s%s", holders.count, holders.list ? ": " : "",
+               tool_or(holders.list, ""), more);
+    free(holders.list);
+}
+
+static void name_cell(struct table *table, const char *name, const struct usage_layout *layout) {
+    if (layout->narrow && strlen(name) > NARROW_NAME)
+        table_cell(table, TERM_PLAIN, "%.*s%s", NARROW_NAME - 1, name, layout->mark);
+    else
+        table_cell(table, TERM_PLAIN, "%s", name);
+}
+
+static void region_row(const struct usage *usage, const struct view_region *region,
+                       const struct usage_layout *layout, struct table *table) {
+    const uint64_t bytes = accounting_in_use(region);
+    name_cell(table, view_format_name(region), layout);
+    table_cell(table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
+    size_cell(table, true, bytes);
+    size_cell(table, true, accounting_unshared(region) - bytes);
+    if (!layout->narrow)
+        table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(region->record.device).text);
+    table_cell(table, view_format_colour(region), "%s", view_format_state(region));
+    holders_cell(usage, region, table);
+}
+
+static void blocks_row(const struct account_gpu *gpu, const struct usage_layout *layout,
+                       struct table *table) {
+    table_cell(table, TERM_PLAIN, "%zu merged block%s", gpu->blocks, gpu->blocks == 1 ? "" : "s");
+    table_cell(table, TERM_PLAIN, "-");
+    size_cell(table, true, gpu->held);
+    size_cell(table, true, gpu->merged.saved);
+    if (!layout->narrow)
+        table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
+    table_cell(table, TERM_GREEN, "merged");
+    table_cell(table, TERM_PLAIN, "%zu", gpu->processes);
+}
+
+void usage_text_regions(FILE *out, const struct usage *usage, const struct usage_layout *layout,
+                        struct usage_rows *rows) {
+    static const struct table_column wide[] = {{"REGION", 0}, {"ID", 0},  {"SIZE", 1},
+                                               {"SAVED", 1},  {"GPU", 0}, {"STATE", 0},
+                                               {"HOLDERS", 0}},
+                                     narrow[] = {{"REGION", 0}, {"ID", 0},    {"SIZE", 1},
+                                                 {"SAVED", 1},  {"STATE", 0}, {"HOLDERS", 0}};
+    struct table table = TABLE(wide);
+    if (layout->narrow)
+        table = TABLE(narrow);
+    for (size_t i = 0; i < usage->view.region_count; i++) {
+        const struct view_region *region = &usage->view.regions[i];
+        if (view_merged(region) || accounting_in_use(region) == 0)
+            continue;
+        begin_row(rows, view_format_colour(region));
+        region_row(usage, region, layout, &table);
+    }
+    for (size_t i = 0; i < usage->accounting.gpu_count; i++) {
+        if (usage->accounting.gpus[i].blocks == 0)
+            continue;
+        begin_row(rows, TERM_GREEN);
+        blocks_row(&usage->accounting.gpus[i], layout, &table);
+    }
+    print(out, &table);
+}
+
+/* --- findings --- */
+
+static void list_level(char **list, uint64_t count, const char *name) {
+    if (count > 0)
+        tool_list(list, "%" PRIu64 " %s%s", count, name, count == 1 ? "" : "s");
+}
+
+void usage_text_levels(FILE *out, const struct usage *usage) {
+    const struct usage_levels levels = usage_levels(usage);
+    char *list = NULL;
+    list_level(&list, levels.findings[GPS_LEVEL_ERROR], "error");
+    list_level(&list, levels.findings[GPS_LEVEL_WARNING], "warning");
+    list_level(&list, levels.findings[GPS_LEVEL_INFO], "note");
+    if (usage->tail.pattern_count == 0)
+        fputs("Findings: not looked for; name logs, or set log and log_format = jsonl\n", out);
+    else
+        fprintf(out, "Findings: %s\n", tool_or(list, "none"));
+    free(list);
+}
+
+static enum term_colour colour_of(enum gps_level level) {
+    return level == GPS_LEVEL_ERROR     ? TERM_RED
+           : level == GPS_LEVEL_WARNING ? TERM_YELLOW
+                                        : TERM_PLAIN;
+}
+
+static void finding_row(const struct usage *usage, const struct log_tail_finding *finding,
+                        struct table *table) {
+    const struct gps_owner owner = {.pid = (uint32_t)finding->pid,
+                                    .pid_ns = (uint64_t)finding->pid_ns};
+    const bool both = finding->region && finding->detail;
+    table_cell(table, TERM_PLAIN, "%.8s", finding->time + strlen("2026-11-21T"));
+    table_cell(table, colour_of(finding->level), "%s", finding->id);
+    table_cell(table, TERM_PLAIN, "%s", tool_or(finding->api, "-"));
+    table_cell(table, TERM_PLAIN, "%" PRId64, finding->count);
+    table_cell(table, TERM_PLAIN, "%s %s", finding->command,
+               view_format_pid(&usage->view, &owner).text);
+    table_cell(table, TERM_PLAIN, "%s%s%s", tool_or(finding->region, ""), both ? ": " : "",
+               tool_or(finding->detail, ""));
+}
+
+void usage_text_findings(FILE *out, const struct usage *usage, size_t most,
+                         struct usage_rows *rows) {
+    static const struct table_column columns[] = {{"UTC", 0},   {"FINDING", 0}, {"CALL", 0},
+                                                  {"TIMES", 1}, {"PROCESS", 0}, {"ABOUT", 0}};
+    struct table table = TABLE(columns);
+    for (size_t i = usage->tail.finding_count; i > 0 && most > 0; i--, most--) {
+        begin_row(rows, colour_of(usage->tail.findings[i - 1].level));
+        finding_row(usage, &usage->tail.findings[i - 1], &table);
+    }
+    print(out, &table);
+}
