@@ -22,6 +22,7 @@
     ROW(ls)                                                                                        \
     ROW(show)                                                                                      \
     ROW(top)                                                                                       \
+    ROW(metrics)                                                                                   \
     ROW(report)                                                                                    \
     ROW(check)                                                                                     \
     ROW(keeper)                                                                                    \

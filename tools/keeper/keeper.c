@@ -20,6 +20,7 @@
 #include "directory/orphans.h"
 #include "directory/view.h"
 #include "keeper_state.h"
+#include "metrics_job.h"
 #include "util/clock.h"
 
 #define DEBOUNCE      (GPS_SECOND / 50) /* changes come many at once */
@@ -27,13 +28,15 @@
 #define LONGEST_PAUSE (GPS_SECOND / 4)
 #define SLOW          (30 * GPS_SECOND) /* between sweeps with nothing to keep */
 #define DEMAND_IDLE   (2 * GPS_SECOND)
+#define METRICS_EVERY (15 * GPS_SECOND)
 
-enum { OPTION_IDLE, OPTION_ON_DEMAND };
+enum { OPTION_IDLE, OPTION_METRICS, OPTION_EVERY, OPTION_ON_DEMAND };
 enum { FD_LISTENER, FD_SIGNALS, FD_CHANGES, FD_CONNECTIONS };
 
 /* The event loop. */
 struct loop {
     struct keeper keeper;
+    struct metrics_job metrics;
     int signals, changes; /* -1: no inotify; then a sweep a second finds the changes */
     uint64_t idle;        /* the time with nothing to keep after which it ends */
     uint64_t idle_since;
@@ -81,6 +84,8 @@ static uint64_t earliest(const struct loop *loop) {
     when = expiry < when ? expiry : when;
     if (keeper->accept_after > keeper->now && keeper->accept_after < when)
         when = keeper->accept_after;
+    if (loop->metrics.file && loop->metrics.next < when)
+        when = loop->metrics.next;
     if (is_idle(keeper) && loop->idle != KEEPER_NEVER && loop->idle_since + loop->idle < when)
         when = loop->idle_since + loop->idle;
     return when;
@@ -173,6 +178,7 @@ static void run_once(struct loop *loop) {
     if (ready >= 0)
         answer(loop, wait, count);
     sweep(loop);
+    metrics_job_turn(&loop->metrics, keeper->now);
     if (keeper->regions.count > 0)
         loop->idle_since = keeper->now;
     loop->ending |= is_idle(keeper) && loop->idle != KEEPER_NEVER &&
@@ -210,8 +216,10 @@ static int keep(struct loop *loop, bool on_demand) {
         fflush(stdout);
     }
     sweep(loop);
+    metrics_job_turn(&loop->metrics, keeper->now);
     while (!loop->ending)
         run_once(loop);
+    metrics_job_end(&loop->metrics);
     if (loop->evicted && !on_demand)
         tool_error("%s was removed, or replaced by another", keeper->store.path);
     if (loop->evicted) /* nothing in the store is ours any more */
@@ -220,17 +228,37 @@ static int keep(struct loop *loop, bool on_demand) {
     return TOOL_OK;
 }
 
-static int run_keeper(const struct tool_args *args) {
-    static struct loop loop = {.idle = KEEPER_NEVER};
-    const char *idle = args->values[OPTION_IDLE];
-    bool on_demand = args->values[OPTION_ON_DEMAND];
-    if (on_demand)
-        loop.idle = DEMAND_IDLE;
-    if (idle && !gps_parse_duration(idle, &loop.idle)) {
-        tool_error("--idle '%s' is not a time; allowed: 500ms, 30s, 2min ...", idle);
-        return TOOL_USAGE;
+static bool parse_time(const char *option, const char *text, uint64_t *nanos) {
+    if (!text || gps_parse_duration(text, nanos))
+        return true;
+    tool_error("--%s '%s' is not a time; allowed: 500ms, 30s, 2min ...", option, text);
+    return false;
+}
+
+static bool parse(const struct tool_args *args, struct loop *loop) {
+    const char *file = args->values[OPTION_METRICS], *every = args->values[OPTION_EVERY];
+    uint64_t pause = METRICS_EVERY;
+    loop->idle = args->values[OPTION_ON_DEMAND] ? DEMAND_IDLE : KEEPER_NEVER;
+    if (!parse_time("idle", args->values[OPTION_IDLE], &loop->idle) ||
+        !parse_time("every", every, &pause))
+        return false;
+    if ((every && !file) || pause < GPS_SECOND / 10) {
+        tool_error("--every needs --metrics, and 100ms or more");
+        return false;
     }
-    return view_store_open(true, &loop.keeper.store) == 0 ? keep(&loop, on_demand) : TOOL_FAILED;
+    int status = file ? metrics_job_begin(&loop->metrics, file, pause) : 0;
+    if (status != 0)
+        tool_error("cannot write metrics to '%s': %s", file, strerror(-status));
+    return status == 0;
+}
+
+static int run_keeper(const struct tool_args *args) {
+    static struct loop loop;
+    if (!parse(args, &loop))
+        return TOOL_USAGE;
+    return view_store_open(true, &loop.keeper.store) == 0
+               ? keep(&loop, args->values[OPTION_ON_DEMAND])
+               : TOOL_FAILED;
 }
 
 const struct tool_verb tool_verb_keeper = {
@@ -242,6 +270,8 @@ const struct tool_verb tool_verb_keeper = {
         "Run one yourself where regions must outlive the service or container that made them.\n"
         "SIGTERM and SIGINT end it: what is mapped stays mapped, but cannot be opened any more.\n",
     .options = {{"idle", 0, "TIME", "end after so long with nothing to keep (default: never)"},
+                {"metrics", 0, "FILE", "write metrics there, as gpushare metrics does"},
+                {"every", 0, "TIME", "with --metrics: how often (15s)"},
                 {"on-demand", 0, NULL, NULL}},
     .run = run_keeper,
 };
