@@ -52,7 +52,7 @@ expect() { # what, expected, got
 
 # What the library needs, and what only the tool needs.
 packages=(libinih-dev)
-tool_packages=(libjansson-dev libiberty-dev libdw-dev libdw1 libelf1 zlib1g liblzma5 libbz2-1.0)
+tool_packages=(libjansson-dev libncurses-dev libiberty-dev libdw-dev libdw1 libelf1 zlib1g liblzma5 libbz2-1.0)
 
 fetch() { # packages
     local state=$out/apt package
@@ -71,8 +71,8 @@ fetch() { # packages
 fetch_libraries() {
     [ -f "$libdir/libinih.a" ] || fetch "${packages[@]}"
     [ -f "$libdir/libinih.a" ] || skip "libinih-dev for arm64 cannot be had: $(tail -1 "$out/apt/log")"
-    [ -f "$libdir/libdw.so" ] || fetch "${tool_packages[@]}"
-    [ -f "$libdir/libdw.so" ] && return
+    [ -f "$libdir/libtinfo.a" ] || fetch "${tool_packages[@]}"
+    [ -f "$libdir/libtinfo.a" ] && return
     tool=
     echo "aarch64: without the tool: $(tail -1 "$out/apt/log")"
 }
@@ -80,7 +80,7 @@ fetch_libraries() {
 build() {
     make -j"$(nproc)" BUILD="$out" CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
         AR=aarch64-linux-gnu-ar INIH="$libdir/libinih.a" \
-        TOOL_LIBS="$libdir/libjansson.a $libdir/libiberty.a -L$libdir -ldw -Wl,-rpath-link,$libraries" \
+        TOOL_LIBS="$libdir/libjansson.a $libdir/libiberty.a $libdir/libncursesw.a $libdir/libtinfo.a -L$libdir -ldw -Wl,-rpath-link,$libraries" \
         "$out/libgpushare.so" ${tool:+"$tool"} sim "$@" >"$out/log" 2>&1 || {
         tail -20 "$out/log" >&2
         die "the build failed"

@@ -76,7 +76,7 @@ CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(
 # It looks at registers and stacks.
 FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/fault-inject)
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
-	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/where $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
+	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/where $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -88,6 +88,11 @@ $(TESTS)/apps/puppet_static: tests/apps/puppet.c $(SIM_LIBS)/libcudart_static.a
 $(TESTS)/apps/puppet_driver: tests/apps/puppet.c $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -DPUPPET_DRIVER $< -o $@ -L$(SIM_LIBS) -lcuda -ldl
+
+# What the driver says of processes is what a test says.
+$(TESTS)/nvml/libnvidia-ml.so.1: tests/apps/nvml.c
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) -shared -fPIC $< -o $@
 
 SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory misuse trouble journal)
 $(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h $(SIM_LIBS)/libcudart.so

@@ -146,6 +146,26 @@ TEST(Merged, ShowTellsAProcessItsPart) {
     EXPECT_FALSE(contains(servers.shared.tool({"show", pid_text(plain.owner)}).out, "merged"));
 }
 
+TEST(Merged, TopSplitsABlockByItsMappings) {
+    Servers servers;
+    auto usage = Json::parse(servers.shared.tool({"top", "--once", "--json", "--sort=pid"}).out);
+    EXPECT_EQ(usage["total"]["in_use"].number, 62.0 * MiB) << "blocks, and what is not merged";
+    EXPECT_EQ(usage["total"]["kept"].number, 2.0 * MiB);
+    EXPECT_EQ(usage["total"]["saved"].number, 48.0 * MiB);
+    EXPECT_EQ(usage["total"]["without_sharing"].number, 110.0 * MiB);
+    ASSERT_EQ(usage["processes"].size(), 3u);
+    const Json &one = usage["processes"][0], &three = usage["processes"][2];
+    EXPECT_EQ(one["own"].number, 6.0 * MiB);
+    EXPECT_EQ(one["shared"].number, 40.0 * MiB) << "block 2 is mapped twice, and there once";
+    EXPECT_NEAR(one["proportional"].number, (6 + 16 + 16.0 / 3) * MiB, 3);
+    EXPECT_EQ(one["blocks"].text, "3");
+    EXPECT_EQ(three["own"].number, 4.0 * MiB);
+    double sum = 0;
+    for (size_t i = 0; i < 3; i++)
+        sum += usage["processes"][i]["proportional"].number;
+    EXPECT_EQ(sum, 60.0 * MiB) << "all that is not kept";
+}
+
 TEST(Merged, ShowOfABlockNamesTheMergeRule) {
     Servers servers;
     const std::string text = servers.shared.tool({"show", "block.1.32.01"}).out;
