@@ -33,6 +33,7 @@ PURPOSE = {
     "config": "options and rules",
     "util": "text, clocks, descriptors",
     "tools/keeper": "the keeper itself",
+    "tools/top": "who uses how much, live and for Prometheus",
     "tools/doctor": "what would keep sharing from working here",
     "tools/run": "commands run with the library",
     "tools/directory": "what is shared: ls, show, drop, gc",
