@@ -164,6 +164,9 @@ TEST(Merged, TopSplitsABlockByItsMappings) {
     for (size_t i = 0; i < 3; i++)
         sum += usage["processes"][i]["proportional"].number;
     EXPECT_EQ(sum, 60.0 * MiB) << "all that is not kept";
+    EXPECT_TRUE(contains(servers.shared.tool({"top", "--once"}).out,
+                         "  merged  2: server " + pid_text(servers.one.owner) + ", server " +
+                             pid_text(servers.two.owner) + "\n"));
 }
 
 TEST(Merged, ShowOfABlockNamesTheMergeRule) {

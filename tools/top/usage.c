@@ -75,14 +75,15 @@ static void add_processes(struct usage *usage) {
 bool usage_read(struct usage *usage) {
     struct view view;
     forget(usage);
-    if (!log_tail_read(&usage->tail) || !view_read(&view))
+    const bool logs = log_tail_read(&usage->tail);
+    if (!view_read(&view))
         return false;
     usage->view = view;
     driver_memory_read(&usage->driver);
     accounting_make(&usage->view, &usage->accounting);
     usage->total = accounting_total(&usage->accounting);
     add_processes(usage);
-    return true;
+    return logs;
 }
 
 void usage_end(struct usage *usage) {
@@ -109,7 +110,8 @@ static uint64_t bytes_of(const struct usage_process *process, enum usage_key key
     }
 }
 
-/* Processes that are equal stay in the order of their pids. */
+/* Processes that are equal, to the KiB, stay in the order of their pids: of what they share, one
+ * has the bytes that cannot be split. */
 static int by_key(const void *left, const void *right, void *arg) {
     const struct usage_process *a = left, *b = right;
     const struct usage_order *order = arg;
@@ -118,7 +120,7 @@ static int by_key(const void *left, const void *right, void *arg) {
     if (order->key == USAGE_NAME)
         result = strcmp(first->owner.command, second->owner.command);
     else if (order->key != USAGE_PID)
-        result = tool_compare(bytes_of(b, order->key), bytes_of(a, order->key));
+        result = tool_compare(bytes_of(b, order->key) / 1024, bytes_of(a, order->key) / 1024);
     if (result == 0) /* the view has them sorted */
         result = tool_compare((uintptr_t)first, (uintptr_t)second);
     return order->reverse ? -result : result;

@@ -46,7 +46,7 @@ struct usage {
 
 /* The logs are log_tail_begin's. */
 void usage_begin(struct usage *usage, char *const *logs, size_t log_count);
-/* Reads everything anew. False after an error message; then there is nothing in it. */
+/* Reads everything anew. False after an error message: there is what could be read. */
 bool usage_read(struct usage *usage);
 void usage_sort(struct usage *usage, struct usage_order order);
 void usage_end(struct usage *usage);

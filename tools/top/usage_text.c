@@ -10,7 +10,7 @@
 #include "directory/view_format.h"
 
 #define NARROW_NAME  24
-#define HOLDERS_MOST 4 /* that are named */
+#define HOLDERS_MOST 8 /* that are named */
 
 static void begin_row(struct usage_rows *rows, enum term_colour colour) {
     if (!rows)
@@ -136,16 +136,13 @@ static void add_holder(void *arg, const struct gps_owner *owner) {
                   view_format_pid(holders->view, owner).text);
 }
 
-static void holders_cell(const struct usage *usage, const struct view_region *region,
-                         struct table *table) {
-    struct holders holders = {.view = &usage->view};
-    accounting_each_holder(region, add_holder, &holders);
+static void holders_cell(struct holders *holders, struct table *table) {
     char more[40] = "";
-    if (holders.count > HOLDERS_MOST)
-        snprintf(more, sizeof(more), " and %zu more", holders.count - HOLDERS_MOST);
-    table_cell(table, TERM_PLAIN, "%zu%s%s%s", holders.count, holders.list ? ": " : "",
-               tool_or(holders.list, ""), more);
-    free(holders.list);
+    if (holders->count > HOLDERS_MOST)
+        snprintf(more, sizeof(more), " and %zu more", holders->count - HOLDERS_MOST);
+    table_cell(table, TERM_PLAIN, "%zu%s%s%s", holders->count, holders->list ? ": " : "",
+               tool_or(holders->list, ""), more);
+    free(holders->list);
 }
 
 static void name_cell(struct table *table, const char *name, const struct usage_layout *layout) {
@@ -158,6 +155,8 @@ static void name_cell(struct table *table, const char *name, const struct usage_
 static void region_row(const struct usage *usage, const struct view_region *region,
                        const struct usage_layout *layout, struct table *table) {
     const uint64_t bytes = accounting_in_use(region);
+    struct holders holders = {.view = &usage->view};
+    accounting_each_holder(region, add_holder, &holders);
     name_cell(table, view_format_name(region), layout);
     table_cell(table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
     size_cell(table, true, bytes);
@@ -165,11 +164,17 @@ static void region_row(const struct usage *usage, const struct view_region *regi
     if (!layout->narrow)
         table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(region->record.device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
-    holders_cell(usage, region, table);
+    holders_cell(&holders, table);
 }
 
-static void blocks_row(const struct account_gpu *gpu, const struct usage_layout *layout,
-                       struct table *table) {
+static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
+                       const struct usage_layout *layout, struct table *table) {
+    struct holders holders = {.view = &usage->view};
+    for (size_t i = 0; i < usage->accounting.count; i++) {
+        const struct account *account = &usage->accounting.accounts[i];
+        if (account->merged.blocks > 0 && memcmp(account->device, gpu->device, GPS_UUID_BYTES) == 0)
+            add_holder(&holders, &account->process->owner);
+    }
     table_cell(table, TERM_PLAIN, "%zu merged block%s", gpu->blocks, gpu->blocks == 1 ? "" : "s");
     table_cell(table, TERM_PLAIN, "-");
     size_cell(table, true, gpu->held);
@@ -177,7 +182,7 @@ static void blocks_row(const struct account_gpu *gpu, const struct usage_layout 
     if (!layout->narrow)
         table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
     table_cell(table, TERM_GREEN, "merged");
-    table_cell(table, TERM_PLAIN, "%zu", gpu->processes);
+    holders_cell(&holders, table);
 }
 
 void usage_text_regions(FILE *out, const struct usage *usage, const struct usage_layout *layout,
@@ -201,7 +206,7 @@ void usage_text_regions(FILE *out, const struct usage *usage, const struct usage
         if (usage->accounting.gpus[i].blocks == 0)
             continue;
         begin_row(rows, TERM_GREEN);
-        blocks_row(&usage->accounting.gpus[i], layout, &table);
+        blocks_row(usage, &usage->accounting.gpus[i], layout, &table);
     }
     print(out, &table);
 }
