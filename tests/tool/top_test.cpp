@@ -491,6 +491,19 @@ TEST(TopScreen, FindingsAppearAsTheyHappen) {
         << terminal.screen();
 }
 
+TEST(TopScreen, ForeignTextStaysInItsPlace) {
+    Shared shared;
+    Temporary logs;
+    LogLine line;
+    line.command = "a\\u001b[31m\\nb";
+    for (int i = 0; i < 40; i++)
+        line.detail += "\u6f22"; // two columns wide
+    logs.file("a.jsonl", line.text());
+    Terminal terminal(shared, 80, 24, logs.path);
+    EXPECT_TRUE(terminal.shows("a?[31m?b 100  \u6f22\u6f22")) << terminal.screen();
+    EXPECT_TRUE(terminal.shows("\u6f22\u2026\nq quit")) << terminal.screen();
+}
+
 TEST(TopScreen, TroubleIsToldInIt) {
     Frames frames;
     Terminal terminal(frames.shared, 120, 24);

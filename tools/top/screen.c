@@ -202,6 +202,25 @@ static void set_interval(struct screen *screen, uint64_t interval) {
     screen->next = gps_clock_monotonic() + screen->interval;
 }
 
+static void scroll_by(struct screen *screen, int key) {
+    switch (key) {
+    case KEY_DOWN:
+    case KEY_UP:
+        screen->scroll += key == KEY_DOWN ? 1 : -1;
+        break;
+    case KEY_NPAGE:
+    case KEY_PPAGE:
+        screen->scroll += key == KEY_NPAGE ? screen->page : -screen->page;
+        break;
+    case KEY_HOME:
+        screen->scroll = 0;
+        break;
+    case KEY_END:
+        screen->scroll = (int)screen->body.count;
+        break;
+    }
+}
+
 static void act(struct screen *screen, int key) {
     switch (key) {
     case 'q':
@@ -220,22 +239,9 @@ static void act(struct screen *screen, int key) {
     case '-':
         set_interval(screen, screen->interval / 2);
         break;
-    case KEY_DOWN:
-    case KEY_UP:
-        screen->scroll += key == KEY_DOWN ? 1 : -1;
-        break;
-    case KEY_NPAGE:
-    case KEY_PPAGE:
-        screen->scroll += key == KEY_NPAGE ? screen->page : -screen->page;
-        break;
-    case KEY_HOME:
-        screen->scroll = 0;
-        break;
-    case KEY_END:
-        screen->scroll = (int)screen->body.count;
-        break;
     default:
         sort_by(screen, key);
+        scroll_by(screen, key);
     }
 }
 

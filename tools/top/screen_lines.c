@@ -4,8 +4,10 @@
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "cli/tool.h"
+#include "util/text.h"
 
 #define WIDE 110 /* columns for the wide layout */
 
@@ -17,25 +19,41 @@ const char *screen_mark(void) {
     return is_utf8() ? "\u2026" : "~";
 }
 
-static bool starts_character(char c) {
-    return ((unsigned char)c & 0xc0) != 0x80;
+/* The bytes of a character, and its columns. */
+static size_t next_character(const char *text, int *columns) {
+    mbstate_t state = {0};
+    wchar_t character;
+    const size_t bytes = mbrtowc(&character, text, MB_CUR_MAX, &state);
+    const bool known = bytes > 0 && bytes <= MB_CUR_MAX;
+    *columns = known ? wcwidth(character) : 1;
+    return known ? bytes : 1;
+}
+
+/* The bytes of the text that `width` columns hold. */
+static size_t fitting(const char *text, int width) {
+    size_t at = 0;
+    for (int columns; text[at] != 0;) {
+        const size_t bytes = next_character(text + at, &columns);
+        width -= columns > 0 ? columns : 0;
+        if (width < 0)
+            break;
+        at += bytes;
+    }
+    return at;
 }
 
 struct screen_line screen_line(const char *text, int width, enum term_colour colour) {
-    const int room = width > 1 ? width : 1;
-    size_t bytes = 0, kept = 0; /* kept: what leaves room for the mark */
-    int columns = 0;
-    for (; text[bytes] != 0; bytes++) {
-        columns += starts_character(text[bytes]);
-        if (columns > room)
-            break;
-        if (columns < room)
-            kept = bytes + 1;
-    }
-    char *line =
-        text[bytes] == 0 ? tool_copy(text) : tool_format("%.*s%s", (int)kept, text, screen_mark());
+    const size_t size = strlen(text) + 1;
+    char *line = tool_resize(NULL, size, 1);
+    struct gps_text out = gps_text_on(line, size);
+    gps_text_plain(&out, text);
     for (char *c = line; *c != 0 && !is_utf8(); c++)
         *c = (unsigned char)*c >= 0x80 ? '?' : *c;
+    if (line[fitting(line, width)] != 0) {
+        char *whole = line;
+        line = tool_format("%.*s%s", (int)fitting(whole, width - 1), whole, screen_mark());
+        free(whole);
+    }
     return (struct screen_line){line, colour, false};
 }
 

@@ -19,7 +19,7 @@ struct screen_lines {
 
 /* Stands for what was cut: an ellipsis, or a tilde where the terminal's characters lack it. */
 const char *screen_mark(void);
-/* A copy of the text, cut; to be freed. */
+/* A copy of the text, made harmless (gps_text_plain) and cut; to be freed. */
 struct screen_line screen_line(const char *text, int width, enum term_colour colour);
 
 char *screen_lines_totals(const struct usage *usage); /* malloc'ed */
