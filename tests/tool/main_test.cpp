@@ -50,10 +50,12 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
     } wrong[] = {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
-         "gpushare: unknown command 'list'; allowed: run, learn, audit, ls, show, report, check, "
+         "gpushare: unknown command 'list'; allowed: run, learn, audit, ls, show, top, metrics, "
+         "report, check, "
          "keeper, drop, forget, gc, cdi, doctor, help\n"},
         {{"help", "list"},
-         "gpushare: help: unknown command 'list'; allowed: run, learn, audit, ls, show, report, "
+         "gpushare: help: unknown command 'list'; allowed: run, learn, audit, ls, show, top, "
+         "metrics, report, "
          "check, keeper, drop, forget, gc, cdi, doctor, help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},

@@ -65,12 +65,12 @@ uint64_t accounting_unshared(const struct view_region *region) {
 void accounting_each_holder(const struct view_region *region, accounting_holder_fn *fn, void *arg) {
     if (owner_holds(region))
         fn(arg, &region->record.owner);
-    for (int creators = 1; creators >= 0; creators--)
-        for (size_t i = 0; i < hold_count(region); i++)
-            if (is_share(region, i) && (i >= region->hold_count) == creators &&
-                (i == 0 || !view_merged(region) ||
-                 !gps_owner_equal(&region->holds[i - 1].owner, &region->holds[i].owner)))
-                fn(arg, &region->holds[i].owner);
+    for (size_t i = region->hold_count; i < hold_count(region); i++)
+        if (is_share(region, i))
+            fn(arg, &region->holds[i].owner);
+    for (size_t i = 0; i < region->hold_count; i++)
+        if (is_share(region, i))
+            fn(arg, &region->holds[i].owner);
 }
 
 /* --- accounts --- */

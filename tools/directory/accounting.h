@@ -79,7 +79,7 @@ size_t accounting_process(const struct accounting *accounting, size_t at, struct
 struct account accounting_find(const struct accounting *accounting, const struct gps_owner *owner);
 struct account_gpu accounting_total(const struct accounting *accounting);
 
-/* Calls fn for each process that has the region, its owner first. */
+/* Calls fn for each process that has the region, its owner first; for each mapping of a block. */
 typedef void accounting_holder_fn(void *arg, const struct gps_owner *owner);
 void accounting_each_holder(const struct view_region *region, accounting_holder_fn *fn, void *arg);
 /* The bytes that the region takes, and those that copies of it for each holder would take. */

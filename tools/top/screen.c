@@ -150,16 +150,17 @@ static const struct sort_key sort_keys[] = {
 
 /* Only the letters where there is no room for the words. */
 static void draw_keys(const struct screen *screen) {
+    const bool driver = screen->usage->driver.calls, words = COLS >= (driver ? 90 : 80);
     int column = 0;
     bool good = piece(&column, "q", (int)A_BOLD) && piece(&column, " quit  sort:", A_NORMAL);
     for (size_t i = 0; good && i < SORT_KEYS; i++) {
         const enum usage_key key = sort_keys[i].key;
         const bool current = key == screen->order.key;
         const char letter[] = {sort_keys[i].letter, 0};
-        if (key == USAGE_DRIVER && !screen->usage->driver.calls)
+        if (key == USAGE_DRIVER && !driver)
             continue;
         good = piece(&column, " ", A_NORMAL) && piece(&column, letter, (int)A_BOLD);
-        if (good && COLS >= 80) {
+        if (good && words) {
             piece(&column, " ", A_NORMAL);
             piece(&column, usage_key_name(key), current ? (int)A_REVERSE : (int)A_NORMAL);
         } else if (good && current) {
