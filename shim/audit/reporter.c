@@ -10,6 +10,7 @@
 #include "process/process.h"
 #include "region_history.h"
 #include "stack/call.h"
+#include "stack/python.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
 #include "util/error_text.h"
@@ -118,10 +119,49 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
         add_deed(report, origin, GPS_HISTORY_FREED, origin->status.changed, work, own);
 }
 
+static struct workspace *new_workspace(void) {
+    struct workspace *work =
+        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return work == MAP_FAILED ? NULL : work;
+}
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t count) { /* FNV-1a */
+    for (const uint8_t *byte = bytes; count > 0; count--)
+        hash = (hash ^ *byte++) * 0x100000001b3u;
+    return hash;
+}
+
+static uint64_t hash_of(const struct gps_frame *frames, unsigned count) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (unsigned i = 0; i < count; i++) {
+        hash = mix(hash, &frames[i].offset, sizeof(frames[i].offset));
+        hash = mix(hash, frames[i].module, strlen(frames[i].module));
+        hash = mix(hash, frames[i].function, strlen(frames[i].function));
+        hash = mix(hash, &frames[i].line, sizeof(frames[i].line));
+    }
+    return hash;
+}
+
+/* Two lines of a Python program can have one native stack, so they are told apart by the Python
+ * frames. Gives the workspace in which these are; NULL: there are none. */
+static struct workspace *read_python(struct gps_report *report, uint32_t trace) {
+    const unsigned depth = gps_process_config()->options.stack_depth;
+    if (!gps_python_may_be_in(trace, depth))
+        return NULL;
+    struct workspace *work = new_workspace();
+    if (!work)
+        return NULL;
+    report->stack_count = gps_python_stack(gps_call_site(), depth, work->stack, GPS_STACK_MAX);
+    if (report->stack_count)
+        report->stack_hash = hash_of(work->stack, report->stack_count);
+    return work;
+}
+
 static void send(struct gps_report *report, uint32_t trace, const struct gps_region_record *origin,
                  struct workspace *work) {
     report->stack = work->stack;
-    report->stack_count = gps_trace_frames(trace, work->stack, GPS_STACK_MAX);
+    if (!report->stack_count)
+        report->stack_count = gps_trace_frames(trace, work->stack, GPS_STACK_MAX);
     fill_priors(report, work);
     if (origin)
         add_origin(report, origin, work);
@@ -133,16 +173,16 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
     if (!report->stack_hash)
         report->stack_hash =
             trace ? gps_trace_hash(trace) : (uint64_t)(uintptr_t)gps_call_site().address;
-    if (gps_log_skips(report))
-        return;
-    struct workspace *work =
-        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (work == MAP_FAILED) {
+    struct workspace *work = read_python(report, trace);
+    const bool skipped = gps_log_skips(report);
+    if (!skipped && !work)
+        work = new_workspace();
+    if (!skipped && work)
+        send(report, trace, origin, work);
+    else if (!skipped)
         gps_log_report(report);
-        return;
-    }
-    send(report, trace, origin, work);
-    munmap(work, sizeof(*work));
+    if (work)
+        munmap(work, sizeof(*work));
 }
 
 void gps_report_held(const struct gps_export *region, enum gps_finding finding,

@@ -42,16 +42,27 @@ static void add_subject(struct gps_text *text, const struct gps_report *report) 
     add_address(text, "context", report->context);
 }
 
+/* module offset build_id, and of a Python frame: file line function */
+static void add_frame(struct gps_text *text, const struct gps_frame *frame) {
+    const bool python = frame->function[0] != '\0';
+    const bool placed = frame->module[0] != '\0' && !python;
+    gps_text_str(text, "{\"module\":");
+    gps_text_json(text, placed ? frame->module : NULL);
+    gps_text_add(text, ",\"offset\":\"0x%lx\"", placed ? frame->offset : frame->address);
+    add_string(text, "build_id", frame->build_id);
+    if (python) {
+        add_string(text, "file", frame->module);
+        add_number(text, "line", frame->line);
+        add_string(text, "function", frame->function);
+    }
+    gps_text_str(text, "}");
+}
+
 static void add_stack(struct gps_text *text, const struct gps_frame *stack, unsigned count) {
     gps_text_str(text, ",\"stack\":[");
     for (unsigned i = 0; i < count; i++) {
-        const struct gps_frame *frame = &stack[i];
-        bool placed = frame->module[0] != '\0';
-        gps_text_str(text, i == 0 ? "{\"module\":" : ",{\"module\":");
-        gps_text_json(text, placed ? frame->module : NULL);
-        gps_text_add(text, ",\"offset\":\"0x%lx\"", placed ? frame->offset : frame->address);
-        add_string(text, "build_id", frame->build_id);
-        gps_text_str(text, "}");
+        gps_text_str(text, i == 0 ? "" : ",");
+        add_frame(text, &stack[i]);
     }
     gps_text_str(text, "]");
 }

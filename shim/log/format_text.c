@@ -75,14 +75,29 @@ static void add_region(struct gps_text *text, const struct gps_report *report) {
     gps_text_str(text, "\n");
 }
 
-/* "#0 0x1b2c in /path/mod", as compute-sanitizer and gdb write it; without a module, the address.
- */
+/* "0x1b2c in /path/mod", as compute-sanitizer and gdb write it; without a module, the address. */
+static void add_native(struct gps_text *text, const struct gps_frame *frame) {
+    const bool placed = frame->module[0] != '\0';
+    gps_text_add(text, "0x%lx in ", placed ? frame->offset : frame->address);
+    gps_text_plain(text, placed ? frame->module : "?");
+}
+
+/* "release at /path/cam.py:12" */
+static void add_python(struct gps_text *text, const struct gps_frame *frame) {
+    gps_text_plain(text, frame->function);
+    gps_text_str(text, " at ");
+    gps_text_plain(text, frame->module);
+    if (frame->line != 0)
+        gps_text_add(text, ":%u", frame->line);
+}
+
 static void add_frames(struct gps_text *text, const struct gps_frame *stack, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
-        bool placed = stack[i].module[0] != '\0';
-        gps_text_add(text, INDENT "    #%u 0x%lx in ", i,
-                     placed ? stack[i].offset : stack[i].address);
-        gps_text_plain(text, placed ? stack[i].module : "?");
+        gps_text_add(text, INDENT "    #%u ", i);
+        if (stack[i].function[0] != '\0')
+            add_python(text, &stack[i]);
+        else
+            add_native(text, &stack[i]);
         gps_text_str(text, "\n");
     }
 }

@@ -17,8 +17,10 @@
 struct gps_frame {
     uint64_t address;  /* in this process */
     uint64_t offset;   /* in the module's file address space */
-    char module[128];  /* path, its end if longer */
+    char module[128];  /* path, its end if longer; of a Python frame that of its source */
     char build_id[41]; /* hex, or empty */
+    char function[64]; /* of a Python frame, its beginning if longer; empty: a native frame */
+    uint32_t line;     /* of a Python frame; 0: not known */
 };
 
 /* Another process that a report is about. */

@@ -293,3 +293,12 @@ BARE void *gps_libc_symbol(const char *name) {
 BARE void *gps_process_symbol(const char *name) {
     return first_definition(name, false);
 }
+
+/* The main program is first in the linker's list. */
+void *gps_module_variable(const struct gps_module *module, const char *name) {
+    const struct link_map *map = _r_debug.r_map;
+    const struct gps_module program = {map->l_addr, map->l_ld, map->l_name, NULL};
+    void *found = gps_module_symbol(module, name);
+    void *copy = found ? gps_module_symbol(&program, name) : NULL;
+    return copy ? copy : found;
+}

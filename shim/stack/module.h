@@ -67,6 +67,10 @@ void *gps_libc_symbol(const char *name);
 /* The address that the program's first loaded module gives to a name; NULL: none does. */
 void *gps_process_symbol(const char *name);
 
+/* The address that a module's own references to a variable of its have: it is in the main program
+ * where that has a copy of it, as programs that are no PIE can. NULL: it is not there. */
+void *gps_module_variable(const struct gps_module *module, const char *name);
+
 /* A function of libc's that the library must not be linked with, because it is newer than
  * glibc 2.28 or was in another library then, which the program may not have. NULL: it is not there.
  */

@@ -1,0 +1,246 @@
+/* python_frame.c - see python_frame.h. */
+#include "python_frame.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "util/peek.h"
+
+enum { MAX_INTERPRETERS = 64, MAX_THREADS = 16384, MAX_FRAMES = 256 };
+enum { MAX_OFFSET = 1 << 26, MAX_BEFORE = 16 }; /* of an instruction, in bytes */
+
+static bool word_at(uintptr_t address, uintptr_t *word) {
+    return gps_peek(address, word, sizeof(*word));
+}
+
+static bool has_type(const struct gps_python *python, uintptr_t object, uintptr_t type) {
+    uintptr_t word;
+    return object && word_at(object + python->layout.type, &word) && word == type;
+}
+
+/* --- the thread --- */
+
+/* What the interpreter calls this thread; in it, one interpreter can have a state and another, too.
+ */
+static bool is_this_thread(const struct gps_python *python, uintptr_t thread,
+                           uintptr_t interpreter) {
+    uintptr_t id, owner;
+    return word_at(thread + python->layout.thread.id, &id) && id == (uintptr_t)pthread_self() &&
+           word_at(thread + python->layout.thread.interpreter, &owner) && owner == interpreter;
+}
+
+/* The innermost frame of a thread. 0: it runs nothing. */
+static uintptr_t frame_of(const struct gps_python *python, uintptr_t thread) {
+    const bool indirect = python->version == 11 || python->version == 12;
+    uintptr_t frame = 0;
+    if (!word_at(thread + python->layout.thread.frame, &frame) || !frame ||
+        (indirect && !word_at(frame + python->layout.current, &frame)))
+        return 0;
+    return frame;
+}
+
+static uintptr_t first_of_interpreter(const struct gps_python *python, uintptr_t interpreter) {
+    uintptr_t thread = 0, frame = 0;
+    if (!word_at(interpreter + python->layout.interpreter.threads, &thread))
+        return 0;
+    for (unsigned i = 0; thread && !frame && i < MAX_THREADS; i++) {
+        if (is_this_thread(python, thread, interpreter))
+            frame = frame_of(python, thread);
+        if (!word_at(thread + python->layout.thread.next, &thread))
+            break;
+    }
+    return frame;
+}
+
+static uintptr_t first_frame(const struct gps_python *python) {
+    uintptr_t interpreter = 0, frame = 0;
+    if (!word_at(python->runtime + python->layout.runtime.interpreters, &interpreter))
+        return 0;
+    for (unsigned i = 0; interpreter && !frame && i < MAX_INTERPRETERS; i++) {
+        frame = first_of_interpreter(python, interpreter);
+        if (!word_at(interpreter + python->layout.interpreter.next, &interpreter))
+            break;
+    }
+    return frame;
+}
+
+/* --- its frames --- */
+
+/* Up to 3.10 a frame is an object, and each has been entered by itself. */
+static bool read_object(const struct gps_python *python, uintptr_t at,
+                        struct gps_python_frame *frame) {
+    int32_t index;
+    if (!has_type(python, at, python->frame_type) ||
+        !gps_peek(at + python->layout.frame.at, &index, sizeof(index)))
+        return false;
+    index = index < 0 ? 0 : index; /* not begun */
+    frame->offset = (uint32_t)index * (python->version == 10 ? 2 : 1);
+    frame->entry = true;
+    return true;
+}
+
+/* From 3.12 on, what lies behind a frame that was entered for itself is none of Python's, but of
+ * the C stack. */
+static bool is_on_c_stack(const struct gps_python *python, uintptr_t at) {
+    enum { OWNED_BY_C_STACK = 3 };
+    char owner;
+    return python->version >= 12 && at &&
+           gps_peek(at + python->layout.frame.entry, &owner, sizeof(owner)) &&
+           owner == OWNED_BY_C_STACK;
+}
+
+static bool is_entry(const struct gps_python *python, uintptr_t at, uintptr_t back) {
+    char entry = 0;
+    if (python->version >= 12)
+        return !back || is_on_c_stack(python, back);
+    return gps_peek(at + python->layout.frame.entry, &entry, sizeof(entry)) && entry;
+}
+
+/* Before its first instruction a frame points in front of it. */
+static bool read_record(const struct gps_python *python, uintptr_t at, uintptr_t back,
+                        struct gps_python_frame *frame) {
+    uintptr_t instruction;
+    if (!word_at(at + python->layout.frame.at, &instruction))
+        return false;
+    const intptr_t offset =
+        (intptr_t)(instruction - frame->code - python->layout.code.instructions);
+    frame->offset = offset < 0 ? 0 : (uint32_t)offset;
+    frame->entry = is_entry(python, at, back);
+    return offset >= -MAX_BEFORE && offset < MAX_OFFSET;
+}
+
+static bool read_frame(const struct gps_python *python, uintptr_t at, uintptr_t *back,
+                       struct gps_python_frame *frame) {
+    return word_at(at + python->layout.frame.back, back) &&
+           word_at(at + python->layout.frame.code, &frame->code) &&
+           has_type(python, frame->code, python->code_type) &&
+           (python->version <= 10 ? read_object(python, at, frame)
+                                  : read_record(python, at, *back, frame)) &&
+           frame->offset < MAX_OFFSET;
+}
+
+unsigned gps_python_frames(const struct gps_python *python, struct gps_python_frame *frames,
+                           unsigned max) {
+    uintptr_t at = first_frame(python), back;
+    unsigned count = 0;
+    for (unsigned i = 0; at && count < max && i < MAX_FRAMES; i++, at = back)
+        if (is_on_c_stack(python, at)) {
+            if (!word_at(at + python->layout.frame.back, &back))
+                return 0;
+        } else if (!read_frame(python, at, &back, &frames[count++])) {
+            return 0;
+        }
+    return count;
+}
+
+/* --- what they are --- */
+
+/* The characters of a string from `first` on, of one, two or four bytes each. */
+struct characters {
+    uint8_t bytes[4 * sizeof(((struct gps_frame *)0)->module)];
+    unsigned width, count;
+};
+
+/* UTF-8; a surrogate that stands for a byte of a file name becomes '?'. */
+static unsigned encode(uint32_t code, char out[4]) {
+    if (code >= 0xd800 && code < 0xe000)
+        code = '?';
+    const unsigned length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    const unsigned lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (unsigned i = length; i-- > 1; code >>= 6)
+        out[i] = (char)(0x80 | (code & 0x3f));
+    out[0] = (char)(lead[length] | code);
+    return length;
+}
+
+static uint32_t character(const struct characters *from, unsigned i) {
+    uint32_t code = 0;
+    memcpy(&code, from->bytes + (size_t)i * from->width, from->width);
+    return code;
+}
+
+/* The last `most` characters of a str, or the first ones. */
+static bool read_characters(const struct gps_python *python, uintptr_t object, unsigned most,
+                            bool last, struct characters *out) {
+    enum { KIND = 2, COMPACT = 5, ASCII = 6 }; /* bits of the state */
+    uintptr_t length;
+    uint32_t state;
+    if (!has_type(python, object, python->text_type) ||
+        !word_at(object + python->layout.text.length, &length) ||
+        !gps_peek(object + python->layout.text.state, &state, sizeof(state)))
+        return false;
+    out->width = state >> KIND & 7;
+    if ((out->width != 1 && out->width != 2 && out->width != 4) || !(state >> COMPACT & 1) ||
+        length > INT32_MAX)
+        return false;
+    out->count = length < most ? (unsigned)length : most;
+    const uintptr_t skipped = last ? length - out->count : 0;
+    const uintptr_t begin =
+        state >> ASCII & 1 ? python->layout.text.ascii : python->layout.text.compact;
+    return gps_peek(object + begin + skipped * out->width, out->bytes,
+                    (size_t)out->count * out->width);
+}
+
+/* As much of its beginning as there is room for. */
+static bool read_name(const struct gps_python *python, uintptr_t object, char *out, size_t size) {
+    struct characters characters;
+    size_t used = 0;
+    if (!read_characters(python, object, (unsigned)size, false, &characters))
+        return false;
+    for (unsigned i = 0; i < characters.count && character(&characters, i); i++) {
+        char one[4];
+        const unsigned length = encode(character(&characters, i), one);
+        if (used + length >= size)
+            break;
+        memcpy(out + used, one, length);
+        used += length;
+    }
+    out[used] = '\0';
+    return used > 0;
+}
+
+/* The end of a path says more than its beginning. */
+static bool read_path(const struct gps_python *python, uintptr_t object, char *out, size_t size) {
+    struct characters characters;
+    size_t from = size - 1;
+    if (!read_characters(python, object, (unsigned)size, true, &characters))
+        return false;
+    out[from] = '\0';
+    for (unsigned i = characters.count; i-- > 0 && character(&characters, i);) {
+        char one[4];
+        const unsigned length = encode(character(&characters, i), one);
+        if (length > from)
+            break;
+        from -= length;
+        memcpy(out + from, one, length);
+    }
+    memmove(out, out + from, size - from);
+    return *out;
+}
+
+/* 0: not known. */
+static uint32_t line_of(const struct gps_python *python, const struct gps_python_frame *frame,
+                        uintptr_t object, uint8_t *table) {
+    uintptr_t size;
+    uint32_t first;
+    if (!has_type(python, object, python->bytes_type) ||
+        !word_at(object + python->layout.bytes.size, &size) || size > GPS_PYTHON_TABLE_MAX ||
+        !gps_peek(object + python->layout.bytes.bytes, table, size) ||
+        !gps_peek(frame->code + python->layout.code.first_line, &first, sizeof(first)))
+        return 0;
+    return gps_python_line(python->table, table, size, first, frame->offset);
+}
+
+bool gps_python_describe(const struct gps_python *python, const struct gps_python_frame *from,
+                         uint8_t *table, struct gps_frame *frame) {
+    uintptr_t file, name, lines;
+    *frame = (struct gps_frame){.address = 0};
+    if (!word_at(from->code + python->layout.code.file, &file) ||
+        !word_at(from->code + python->layout.code.name, &name) ||
+        !word_at(from->code + python->layout.code.table, &lines) ||
+        !read_path(python, file, frame->module, sizeof(frame->module)) ||
+        !read_name(python, name, frame->function, sizeof(frame->function)))
+        return false;
+    frame->line = line_of(python, from, lines, table);
+    return true;
+}
