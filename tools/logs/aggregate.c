@@ -96,8 +96,12 @@ static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line
     gps_text_strs(&key, line->finding, " ", line->api, "\n");
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        const char *module = frame->build_id ? frame->build_id : tool_or(frame->module, "");
-        gps_text_add(&key, "%s %lx\n", tool_base_name(module), frame->offset);
+        const char *module =
+            frame->build_id ? frame->build_id : tool_or(log_frame_module(frame), "");
+        gps_text_add(&key, "%s %lx", module, frame->offset);
+        if (frame->function)
+            gps_text_add(&key, " %s %lu", frame->function, (uint64_t)frame->line);
+        gps_text_str(&key, "\n");
     }
     struct kind *kind = string_map_make(&tally->kinds, tally->key, sizeof(*kind));
     if (!kind->base)

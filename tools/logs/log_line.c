@@ -20,7 +20,8 @@
     "{\"ts\":$,\"pid\":#,\"pid_ns\":#,\"tid\":#,\"command\":$,\"level\":$,\"finding\":$,"          \
     "\"api\":$,\"ptr\":$,\"size\":#,\"region\":$,\"name\":$,\"device\":#,\"context\":$,"           \
     "\"message\":$,\"hint\":$,\"count\":#,\"site\":$,\"stack\":["
-#define FRAME   "{\"module\":$,\"offset\":$,\"build_id\":$}"
+#define FRAME   "{\"module\":$,\"offset\":$,\"build_id\":$"
+#define PYTHON  ",\"file\":$,\"line\":#,\"function\":$"
 #define PROCESS "{\"pid\":#,\"pid_ns\":#,\"command\":$"
 
 /* What is read: a text from `at` on, which moves, or without that a tree. */
@@ -109,14 +110,23 @@ static bool next_element(struct source list, size_t i, struct source *element) {
     return more;
 }
 
+static bool take_frame(struct source from, struct log_frame *frame) {
+    const char *offset = "0";
+    if (!take(from, FRAME, &frame->module, &offset, &frame->build_id))
+        return false;
+    frame->offset = strtoull(offset, NULL, 16);
+    if ((!from.at || **from.at == ',') &&
+        !take(from, PYTHON, &frame->file, &frame->line, &frame->function))
+        return false;
+    return take(from, "}");
+}
+
 static bool take_stack(struct source from, struct log_stack *stack) {
     struct source list = {from.at, json_object_get(from.tree, "stack")}, element;
     bool good = true;
     while (good && next_element(list, stack->count, &element)) {
         struct log_frame frame = {.module = NULL};
-        const char *offset = "0";
-        good = take(element, FRAME, &frame.module, &offset, &frame.build_id);
-        frame.offset = strtoull(offset, NULL, 16);
+        good = take_frame(element, &frame);
         stack->frames = tool_grow(stack->frames, stack->count, sizeof(frame));
         stack->frames[stack->count++] = frame;
     }
@@ -205,6 +215,11 @@ void log_line_free(struct log_line *line) {
     json_decref(line->json);
     free(line->text);
     free(line);
+}
+
+const char *log_frame_module(const struct log_frame *frame) {
+    const char *path = frame->function ? frame->file : frame->module;
+    return path ? tool_base_name(path) : NULL;
 }
 
 /* --- levels and times --- */

@@ -27,7 +27,13 @@ struct log_frame {
     const char *module; /* NULL: code outside any */
     uint64_t offset;    /* a return address, in the module's own address space */
     const char *build_id;
+    const char *function; /* of a Python frame; NULL: a native frame. So below */
+    const char *file;
+    int64_t line;
 };
+
+/* The file name of the module, or of a Python frame's source; NULL: not known. */
+const char *log_frame_module(const struct log_frame *frame);
 
 struct log_stack {
     struct log_frame *frames;

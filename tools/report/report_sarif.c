@@ -81,7 +81,7 @@ static void set_logical(json_t *location, const char *name, const char *decorate
 
 static json_t *place_location(const struct symbol_place *place) {
     json_t *location = json_tree_pack("{}");
-    if (place->file && place->line > 0)
+    if (place->file && place->file[0] != '<' && place->line > 0) /* Python's <stdin> is no file */
         set_physical(location, place);
     if (place->function)
         set_logical(location, place->function, place->plain, "function");
@@ -117,9 +117,10 @@ static json_t *frame_json(const struct log_frame *frame, const struct symbol_pla
     json_t *location = place_location(place);
     if (json_object_size(location) == 0)
         set_module(location, frame);
-    return json_tree_pack("{s:o, s:s*, s:{s:o, s:s*}}", "location", location, "module",
-                          frame->module, "properties", "offset", json_tree_hex(frame->offset),
-                          "buildId", frame->build_id);
+    json_t *offset = frame->function ? NULL : json_tree_hex(frame->offset);
+    return json_tree_pack("{s:o, s:s*, s:{s:o*, s:s*}}", "location", location, "module",
+                          frame->module, "properties", "offset", offset, "buildId",
+                          frame->build_id);
 }
 
 /* Innermost first; each inlined call is a frame. */

@@ -41,10 +41,17 @@ char *report_place(const struct symbol_place *place) {
     return text;
 }
 
+/* "#0 release at /path/cam.py:12" */
+static void print_python(FILE *out, const char *margin, size_t number,
+                         const struct symbol *symbol) {
+    char *place = report_place(&symbol->places[0]);
+    term_line(out, "%s#%zu %s", margin, number, place);
+    free(place);
+}
+
 /* "#0 0x1b2c main at app.c:42 in /path/app"; a call that was inlined has a line of its own. */
-static void print_frame(FILE *out, const char *margin, size_t number, const struct log_frame *frame,
-                        struct symbols *symbols) {
-    const struct symbol *symbol = symbol_find(symbols, frame);
+static void print_native(FILE *out, const char *margin, size_t number,
+                         const struct log_frame *frame, const struct symbol *symbol) {
     const char *note = symbol->note;
     for (size_t i = 0; i < symbol->count; i++) {
         char *place = report_place(&symbol->places[i]);
@@ -63,8 +70,14 @@ static void print_frame(FILE *out, const char *margin, size_t number, const stru
 void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
                   struct symbols *symbols) {
     const size_t shown = user_frame_shown(stack, symbols);
-    for (size_t i = 0; i < shown && i < max; i++)
-        print_frame(out, margin, i, &stack->frames[i], symbols);
+    for (size_t i = 0; i < shown && i < max; i++) {
+        const struct log_frame *frame = &stack->frames[i];
+        const struct symbol *symbol = symbol_find(symbols, frame);
+        if (frame->function)
+            print_python(out, margin, i, symbol);
+        else
+            print_native(out, margin, i, frame, symbol);
+    }
 }
 
 /* --- the parts of a finding --- */
@@ -206,7 +219,7 @@ static char *place_of(const struct log_line *line, struct symbols *symbols) {
     if (place->file)
         text = tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
     else if (place->bare)
-        text = tool_format("%s in %s", function, tool_base_name(frame->module));
+        text = tool_format("%s in %s", function, tool_or(log_frame_module(frame), "?"));
     else
         text = tool_format("%s+0x%" PRIx64, tool_base_name(frame->module), frame->offset);
     free(function);

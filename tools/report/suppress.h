@@ -7,10 +7,10 @@
  *     function = Pool::release*
  *
  * A section matches a finding when all of its keys do. `finding` is an id, the others are globs.
- * `module` is a glob on a module's file name and `function` one on a function's name (as shown,
- * without its parameters, or as the linker knows it); both must match in one frame of the finding's
- * stack or of an earlier event's. `name` is a glob on the region's name, `command` one on the
- * command of the first process.
+ * `module` is a glob on a module's file name, of a Python frame on its source's, and `function` one
+ * on a function's name (as shown, without its parameters, or as the linker knows it); both must
+ * match in one frame of the finding's stack or of an earlier event's. `name` is a glob on the
+ * region's name, `command` one on the command of the first process.
  */
 #pragma once
 

@@ -31,8 +31,7 @@ static bool fits_stack(const struct suppression *section, const struct log_stack
                        struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        const char *module = frame->module ? tool_base_name(frame->module) : NULL;
-        if (fits(section->keys[SUPPRESS_MODULE], module) &&
+        if (fits(section->keys[SUPPRESS_MODULE], log_frame_module(frame)) &&
             fits_function(section->keys[SUPPRESS_FUNCTION], symbol_find(symbols, frame)))
             return true;
     }
@@ -95,7 +94,7 @@ static void print_section(FILE *out, const struct aggregate_group *group, struct
         fprintf(out, "finding = %s\n", line->finding);
     const char *function = frame ? symbol_find(symbols, frame)->places[0].function : NULL;
     if (frame)
-        print_glob(out, "module", tool_base_name(frame->module));
+        print_glob(out, "module", tool_or(log_frame_module(frame), "*"));
     if (function)
         print_glob(out, "function", function);
     if (!frame && line->process.command)

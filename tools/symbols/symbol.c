@@ -56,11 +56,21 @@ static const struct symbol_module *module_of(struct symbols *symbols, const stru
     return module;
 }
 
+/* The interpreter has said all there is to know. */
+static void set_python(struct symbol_place *place, const struct log_frame *frame) {
+    place->function = tool_copy(frame->function);
+    place->bare = tool_copy(frame->function);
+    place->file = tool_copy(frame->file);
+    place->line = (unsigned)frame->line;
+}
+
 /* A return address is one past its call, which can be the first of the next line or function. */
 static void look_up(struct symbols *symbols, const struct log_frame *frame, const char *module_key,
                     struct symbol *symbol) {
     symbol->count = 1;
     symbol->places = tool_zeroed(1, sizeof(*symbol->places));
+    if (frame->function)
+        set_python(&symbol->places[0], frame);
     if (!frame->module)
         return;
     const struct symbol_module *module = module_of(symbols, frame, module_key);
@@ -72,7 +82,9 @@ static void look_up(struct symbols *symbols, const struct log_frame *frame, cons
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
     char *module_key =
         tool_format("%s %s", tool_or(frame->build_id, ""), tool_or(frame->module, ""));
-    char *key = tool_format("%" PRIx64 " %s", frame->offset, module_key);
+    char *key = frame->function ? tool_format("%s\n%" PRId64 " %s", frame->function, frame->line,
+                                              tool_or(frame->file, ""))
+                                : tool_format("%" PRIx64 " %s", frame->offset, module_key);
     struct symbol *symbol = string_map_make(&symbols->found, key, sizeof(*symbol));
     if (symbol->count == 0)
         look_up(symbols, frame, module_key, symbol);

@@ -10,12 +10,14 @@
 #include "logs/aggregate.h"
 #include "user_frame.h"
 
-/* A library by the beginning of its file name, version numbers left out. */
-static bool is_users(const char *module) {
+/* All of Python's; else no library by the beginning of its file name, version numbers left out. */
+static bool is_users(const struct log_frame *frame) {
     static const char *const others[] = {"libcuda.so",    "libcudart.so",   "libc.so",
                                          "libpthread.so", "libgpushare.so", "ld-linux",
                                          "linux-vdso",    "[vdso]"};
-    const char *base = tool_base_name(module);
+    const char *base = log_frame_module(frame);
+    if (frame->function || !base)
+        return frame->function;
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (strncmp(base, others[i], strlen(others[i])) == 0)
             return false;
@@ -24,7 +26,7 @@ static bool is_users(const char *module) {
 
 const struct log_frame *user_frame_find(const struct log_stack *stack) {
     for (size_t i = 0; i < stack->count; i++)
-        if (stack->frames[i].module && is_users(stack->frames[i].module))
+        if (is_users(&stack->frames[i]))
             return &stack->frames[i];
     return NULL;
 }
@@ -33,7 +35,7 @@ const struct symbol_place *user_frame_place(const struct log_stack *stack,
                                             struct symbols *symbols) {
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        if (!frame->module || !is_users(frame->module))
+        if (!is_users(frame))
             continue;
         const struct symbol *symbol = symbol_find(symbols, frame);
         for (size_t j = 0; j < symbol->count; j++)
@@ -48,6 +50,8 @@ const struct symbol_place *user_frame_place(const struct log_stack *stack,
 static bool is_start(const struct log_frame *frame, struct symbols *symbols) {
     static const char libc[] = "libc.so", start[] = "__libc_start";
     const char *function = symbol_find(symbols, frame)->places[0].function;
+    if (frame->function)
+        return false;
     if (function)
         return strcmp(function, "_start") == 0 || strncmp(function, start, sizeof(start) - 1) == 0;
     return frame->module && strncmp(tool_base_name(frame->module), libc, sizeof(libc) - 1) == 0;
@@ -62,7 +66,7 @@ size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) 
 
 /* "app main" where the function is known, else "app 1b2c". */
 static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct symbols *symbols) {
-    const char *module = frame->module ? tool_base_name(frame->module) : "";
+    const char *module = tool_or(log_frame_module(frame), "");
     const char *function = symbol_find(symbols, frame)->places[0].function;
     char *text = function ? tool_format("%s %s\n", module, function)
                           : tool_format("%s %" PRIx64 "\n", module, frame->offset);
