@@ -39,11 +39,13 @@ static uintptr_t frame_of(const struct gps_python *python, uintptr_t thread) {
     return frame;
 }
 
-static uintptr_t first_of_interpreter(const struct gps_python *python, uintptr_t interpreter) {
+/* `left`: how many threads may still be looked at, of all interpreters. */
+static uintptr_t first_of_interpreter(const struct gps_python *python, uintptr_t interpreter,
+                                      unsigned *left) {
     uintptr_t thread = 0, frame = 0;
     if (!word_at(interpreter + python->layout.interpreter.threads, &thread))
         return 0;
-    for (unsigned i = 0; thread && !frame && i < MAX_THREADS; i++) {
+    for (; thread && !frame && *left > 0; --*left) {
         if (is_this_thread(python, thread, interpreter))
             frame = frame_of(python, thread);
         if (!word_at(thread + python->layout.thread.next, &thread))
@@ -54,10 +56,11 @@ static uintptr_t first_of_interpreter(const struct gps_python *python, uintptr_t
 
 static uintptr_t first_frame(const struct gps_python *python) {
     uintptr_t interpreter = 0, frame = 0;
+    unsigned left = MAX_THREADS;
     if (!word_at(python->runtime + python->layout.runtime.interpreters, &interpreter))
         return 0;
     for (unsigned i = 0; interpreter && !frame && i < MAX_INTERPRETERS; i++) {
-        frame = first_of_interpreter(python, interpreter);
+        frame = first_of_interpreter(python, interpreter, &left);
         if (!word_at(interpreter + python->layout.interpreter.next, &interpreter))
             break;
     }
@@ -141,9 +144,10 @@ struct characters {
     unsigned width, count;
 };
 
-/* UTF-8; a surrogate that stands for a byte of a file name becomes '?'. */
+/* UTF-8; what is no character, as a surrogate that stands for a byte of a file name, becomes '?'.
+ */
 static unsigned encode(uint32_t code, char out[4]) {
-    if (code >= 0xd800 && code < 0xe000)
+    if ((code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
         code = '?';
     const unsigned length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     const unsigned lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
