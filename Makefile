@@ -210,7 +210,7 @@ docs: all sim apps
 
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
 FUZZ_TIME ?= 15
-FUZZERS := config keeper record report suppress
+FUZZERS := config keeper python record report suppress
 .PHONY: $(FUZZERS:%=fuzz-run-%)
 fuzz-run: $(FUZZERS:%=fuzz-run-%)
 $(FUZZERS:%=fuzz-run-%): fuzz-run-%: fuzz

@@ -38,6 +38,8 @@ static void check_stack(const struct log_stack *a, const struct log_stack *b) {
     for (size_t i = 0; i < a->count; i++)
         need(same(a->frames[i].module, b->frames[i].module) &&
              same(a->frames[i].build_id, b->frames[i].build_id) &&
+             same(a->frames[i].function, b->frames[i].function) &&
+             same(a->frames[i].file, b->frames[i].file) && a->frames[i].line == b->frames[i].line &&
              a->frames[i].offset == b->frames[i].offset);
 }
 

@@ -22,7 +22,8 @@ static Result validate(const std::vector<std::string> &files) {
 TEST(LogSchema, HandWrittenLinesOfOtherTestsFollowIt) {
     Temporary place;
     LogLine line, rich;
-    rich.stack = frame("/a/b", "0x1", "ab") + "," + frame("", "0x2");
+    rich.stack = frame("/a/b", "0x1", "ab") + "," + frame("", "0x2") + "," +
+                 python("cam.py", 7, "release") + "," + python("<stdin>", 0, "<module>");
     rich.prior = prior("allocated", 1, "app", frame("/a/b", "0x1"));
     rich.others = "{\"pid\":7,\"pid_ns\":null,\"command\":null,\"since\":null}";
     const Result result = validate({place.file("a", line.text() + rich.text())});

@@ -15,6 +15,14 @@ inline std::string frame(const std::string &module, const std::string &offset,
            "\",\"build_id\":" + quoted(build_id) + "}";
 }
 
+inline std::string python(const std::string &file, int line, const std::string &function) {
+    std::string text = frame("", "0x0");
+    text.pop_back();
+    return text + ",\"file\":" + quoted(file) +
+           ",\"line\":" + (line > 0 ? std::to_string(line) : "null") +
+           ",\"function\":" + quoted(function) + "}";
+}
+
 struct LogLine {
     int second = 1, micro = 0; // of one minute
     int pid = 100;

@@ -477,3 +477,64 @@ TEST_F(Report, SarifIsValid) {
     EXPECT_EQ(first["suppressions"].size(), 0u);
     EXPECT_FALSE(run["results"][2].has("ruleIndex"));
 }
+
+// --- Python ---
+
+namespace {
+
+LogLine in_python(int number = 12, const std::string &file = "/opt/käm/cam.py") {
+    LogLine line;
+    line.stack = frame("/no/libcudart.so.13", "0x10") + "," + python(file, number, "release") +
+                 "," + frame("/no/libbetween.so", "0x20") + "," + python(file, 40, "<module>");
+    return line;
+}
+
+} // namespace
+
+TEST_F(Report, ShowsPythonFramesAsTheyAre) {
+    const Result result = report({log("a", {in_python()})});
+    EXPECT_NE(result.out.find("    #0 0x10 in /no/libcudart.so.13 (file is gone)\n"
+                              "=========         #1 release at /opt/käm/cam.py:12\n"
+                              "=========         #2 0x20 in /no/libbetween.so (file is gone)\n"
+                              "=========         #3 <module> at /opt/käm/cam.py:40\n"
+                              "=========     Hint"),
+              std::string::npos)
+        << result.out;
+    const Json stack = json({log("b", {in_python()})})[0]["stack"];
+    EXPECT_EQ(stack[1]["function"].text, "release");
+    EXPECT_EQ(stack[1]["file"].text, "/opt/käm/cam.py");
+    EXPECT_EQ(stack[1]["line"].number, 12);
+    EXPECT_EQ(stack[1]["module"].kind, Json::Null);
+}
+
+TEST_F(Report, NamesThePythonLineInItsContents) {
+    std::vector<LogLine> lines;
+    for (int i = 1; i <= 4; i++) {
+        lines.push_back(in_python(i));
+        lines.back().site = "000000000000000" + std::to_string(i);
+    }
+    const Result result = report({log("a", lines)});
+    EXPECT_NE(result.out.find("cudaFree  release at cam.py:3\n"), std::string::npos) << result.out;
+}
+
+TEST_F(Report, PythonLinesTellFindingsApart) {
+    LogLine other = in_python(), moved = in_python(12, "/mnt/cam.py"), line = in_python(13);
+    other.pid = moved.pid = line.pid = 7;
+    const Json groups = json({log("a", {in_python(), other, moved, line})});
+    ASSERT_EQ(groups.size(), 2u) << "a script is the same wherever it lies";
+    EXPECT_EQ(groups[0]["count"].number, 3);
+    EXPECT_EQ(groups[1]["stack"][1]["line"].number, 13);
+}
+
+TEST_F(Report, SarifPointsToThePythonLine) {
+    const auto location = [this](const LogLine &line) {
+        const std::string sarif = report({"--sarif", log("s", {line})}).out;
+        return Json::parse(sarif)["runs"][0]["results"][0]["locations"][0];
+    };
+    const Json found = location(in_python())["physicalLocation"];
+    EXPECT_EQ(found["artifactLocation"]["uri"].text, "file:///opt/k%C3%A4m/cam.py");
+    EXPECT_EQ(found["region"]["startLine"].number, 12);
+    const Json none = location(in_python(3, "<stdin>"));
+    EXPECT_FALSE(none.has("physicalLocation"));
+    EXPECT_EQ(none["logicalLocations"][0]["fullyQualifiedName"].text, "release");
+}

@@ -160,3 +160,17 @@ TEST_F(Suppress, SarifHasThemMarked) {
     EXPECT_EQ(Json::parse(tool({"report", "--json", "-s", place.file("s.conf"), log}).out).size(),
               0u);
 }
+
+TEST_F(Suppress, PythonFramesHaveTheirSourceAsModule) {
+    LogLine line;
+    line.stack = frame("/no/libcudart.so.13", "0x1") + "," + python("/opt/cam.py", 12, "release");
+    log = place.file("log", line.text());
+    EXPECT_TRUE(suppresses("module = cam.py\n"));
+    EXPECT_TRUE(suppresses("function = rel*\n"));
+    EXPECT_TRUE(suppresses("module = cam.py\nfunction = release\n"));
+    EXPECT_FALSE(suppresses("module = libcudart*\nfunction = release\n"));
+    EXPECT_FALSE(suppresses("module = view.py\n"));
+    const std::string made = tool({"report", "--gen-suppressions", log}).out;
+    EXPECT_TRUE(contains(made, "\nmodule = cam.py\nfunction = release\n")) << made;
+    EXPECT_TRUE(contains(with(made).out, "0 findings, 1 suppressed"));
+}

@@ -254,6 +254,25 @@ struct Full {
     }
 };
 
+// A frame of Python's as python_frame.c fills it in.
+gps_frame python_frame(const char *file, uint32_t line, const char *function) {
+    gps_frame frame = {};
+    strcpy(frame.module, file);
+    strcpy(frame.function, function);
+    frame.line = line;
+    return frame;
+}
+
+TEST(TextReport, ShowsPythonFrames) {
+    Full full;
+    char buffer[GPS_LOGLINE_BYTES];
+    full.stack[1] = python_frame("/opt/cam.py", 12, "release");
+    full.stack[2] = python_frame("\x1b", 0, "<module>");
+    format_text(buffer, sizeof buffer, &full.report, &full.stamp);
+    EXPECT_NE(strstr(buffer, " #1 release at /opt/cam.py:12\n"), nullptr) << buffer;
+    EXPECT_NE(strstr(buffer, " #2 <module> at ?\n"), nullptr) << buffer;
+}
+
 TEST(TextReport, LooksLikeThis) {
     Full full;
     char buffer[GPS_LOGLINE_BYTES];
@@ -481,6 +500,23 @@ struct Huge : Full {
         report.prior[1] = {"freed", &others[1].owner, 1, 0, frames.data(), GPS_STACK_MAX};
     }
 };
+
+TEST(JsonReport, PythonFramesHaveThreeKeysMore) {
+    Full full;
+    full.stack[1] = python_frame("/opt/\"cam\".py", 12, "release");
+    full.stack[2] = python_frame("<stdin>", 0, "<module>");
+    char buffer[GPS_LOGLINE_BYTES];
+    const gps_text text = format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0);
+    const Json stack = json_of(std::string(buffer, text.length)).at(0)["stack"];
+    EXPECT_EQ(stack.items[0].keys(), (Strings{"module", "offset", "build_id"}));
+    EXPECT_EQ(stack.items[1].keys(),
+              (Strings{"module", "offset", "build_id", "file", "line", "function"}));
+    EXPECT_TRUE(stack.items[1]["module"].is_null());
+    EXPECT_EQ(stack.items[1]["file"].text, "/opt/\"cam\".py");
+    EXPECT_EQ(stack.items[1]["line"].text, "12");
+    EXPECT_EQ(stack.items[1]["function"].text, "release");
+    EXPECT_TRUE(stack.items[2]["line"].is_null());
+}
 
 TEST(JsonReport, DropsFramesFromTheEndWhenItIsTooLong) {
     Huge huge;
