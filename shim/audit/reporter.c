@@ -119,47 +119,10 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
         add_deed(report, origin, GPS_HISTORY_FREED, origin->status.changed, work, own);
 }
 
-static struct workspace *new_workspace(void) {
-    struct workspace *work =
-        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return work == MAP_FAILED ? NULL : work;
-}
-
-static uint64_t mix(uint64_t hash, const void *bytes, size_t count) { /* FNV-1a */
-    for (const uint8_t *byte = bytes; count > 0; count--)
-        hash = (hash ^ *byte++) * 0x100000001b3u;
-    return hash;
-}
-
-static uint64_t hash_of(const struct gps_frame *frames, unsigned count) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (unsigned i = 0; i < count; i++) {
-        hash = mix(hash, &frames[i].offset, sizeof(frames[i].offset));
-        hash = mix(hash, frames[i].module, strlen(frames[i].module));
-        hash = mix(hash, frames[i].function, strlen(frames[i].function));
-        hash = mix(hash, &frames[i].line, sizeof(frames[i].line));
-    }
-    return hash;
-}
-
-/* Two lines of a Python program can have one native stack, so they are told apart by the Python
- * frames. Gives the workspace in which these are; NULL: there are none. */
-static struct workspace *read_python(struct gps_report *report, uint32_t trace) {
-    const unsigned depth = gps_process_config()->options.stack_depth;
-    if (!gps_python_may_be_in(trace, depth))
-        return NULL;
-    struct workspace *work = new_workspace();
-    if (!work)
-        return NULL;
-    report->stack_count = gps_python_stack(gps_call_site(), depth, work->stack, GPS_STACK_MAX);
-    if (report->stack_count)
-        report->stack_hash = hash_of(work->stack, report->stack_count);
-    return work;
-}
-
-static void send(struct gps_report *report, uint32_t trace, const struct gps_region_record *origin,
-                 struct workspace *work) {
+static void send(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
+                 const struct gps_region_record *origin, struct workspace *work) {
     report->stack = work->stack;
+    report->stack_count = python ? gps_python_fill(python, work->stack, GPS_STACK_MAX) : 0;
     if (!report->stack_count)
         report->stack_count = gps_trace_frames(trace, work->stack, GPS_STACK_MAX);
     fill_priors(report, work);
@@ -168,21 +131,37 @@ static void send(struct gps_report *report, uint32_t trace, const struct gps_reg
     gps_log_report(report);
 }
 
+static void send_new(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,
+                     const struct gps_region_record *origin) {
+    struct workspace *work =
+        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (work == MAP_FAILED) {
+        gps_log_report(report);
+        return;
+    }
+    send(report, trace, python, origin, work);
+    munmap(work, sizeof(*work));
+}
+
+/* NULL: no Python program is told of. */
+static struct gps_python_stack *take_python(const struct gps_report *report, uint32_t trace) {
+    const unsigned depth = gps_process_config()->options.stack_depth;
+    return gps_log_wants(report->finding) && gps_python_may_be_in(trace, depth)
+               ? gps_python_take(gps_call_site(), depth)
+               : NULL;
+}
+
+/* Two lines of a Python program can have one native stack. */
 void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin) {
     const uint32_t trace = gps_trace_here();
+    struct gps_python_stack *python = take_python(report, trace);
     if (!report->stack_hash)
-        report->stack_hash =
-            trace ? gps_trace_hash(trace) : (uint64_t)(uintptr_t)gps_call_site().address;
-    struct workspace *work = read_python(report, trace);
-    const bool skipped = gps_log_skips(report);
-    if (!skipped && !work)
-        work = new_workspace();
-    if (!skipped && work)
-        send(report, trace, origin, work);
-    else if (!skipped)
-        gps_log_report(report);
-    if (work)
-        munmap(work, sizeof(*work));
+        report->stack_hash = python  ? gps_python_hash(python)
+                             : trace ? gps_trace_hash(trace)
+                                     : (uint64_t)(uintptr_t)gps_call_site().address;
+    if (!gps_log_skips(report))
+        send_new(report, trace, python, origin);
+    gps_python_drop(python);
 }
 
 void gps_report_held(const struct gps_export *region, enum gps_finding finding,

@@ -176,19 +176,19 @@ static void count(const struct gps_report *report) {
         atomic_fetch_add(&counts.errors, 1);
 }
 
-static bool is_wanted(enum gps_finding finding) {
+bool gps_log_wants(enum gps_finding finding) {
     unsigned least = is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING;
     return gps_finding_level(finding) >= least;
 }
 
 bool gps_log_skips(const struct gps_report *report) {
-    return !is_wanted(report->finding) || (is_ours() && is_repeat(report, false));
+    return !gps_log_wants(report->finding) || (is_ours() && is_repeat(report, false));
 }
 
 bool gps_log_report(const struct gps_report *report) {
     int saved = errno;
     bool ours = is_ours();
-    if (!is_wanted(report->finding) || (ours && is_repeat(report, true)))
+    if (!gps_log_wants(report->finding) || (ours && is_repeat(report, true)))
         return false;
     if (ours)
         count(report);

@@ -67,6 +67,9 @@ void gps_log_start(void);
  * warning on. In a forked child it forgets the reports of the parent. */
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self);
 
+/* Whether its level is not below log_level. */
+bool gps_log_wants(enum gps_finding finding);
+
 /* Whether a report with only finding, api and stack_hash filled in needs no more: its level is
  * below log_level, or it is a repeat, which this call counts. Saves the cost of filling in its
  * frames. */

@@ -10,12 +10,12 @@
 #include "trace.h"
 
 /* Too much for a stack of the program's. */
-struct work {
+struct gps_python_stack {
     struct gps_python python;
     struct gps_step steps[GPS_STACK_MAX];
     bool folds[GPS_STACK_MAX], runs[GPS_STACK_MAX]; /* a step is folded; it runs Python frames */
     struct gps_python_frame inner[GPS_STACK_MAX];
-    unsigned step_count, inner_count;
+    unsigned depth, step_count, inner_count;
     uint8_t table[GPS_PYTHON_TABLE_MAX];
 };
 
@@ -34,9 +34,9 @@ bool gps_python_may_be_in(uint32_t trace, unsigned depth) {
     return count && count == depth;
 }
 
-static bool find_interpreter(struct work *work) {
-    for (unsigned i = 0; i < work->step_count; i++)
-        if (interpreter_at(work->steps[i].address, &work->python))
+static bool find_interpreter(struct gps_python_stack *stack) {
+    for (unsigned i = 0; i < stack->step_count; i++)
+        if (interpreter_at(stack->steps[i].address, &stack->python))
             return true;
     return false;
 }
@@ -59,95 +59,121 @@ static bool is_interpreters(const char *path) {
            !name[strlen(program) + strspn(name + strlen(program), "0123456789.dt")];
 }
 
-static void sort_steps(struct work *work) {
-    for (unsigned i = 0; i < work->step_count; i++) {
+static void sort_steps(struct gps_python_stack *stack) {
+    for (unsigned i = 0; i < stack->step_count; i++) {
         struct gps_frame frame;
-        void *address = (void *)work->steps[i].address;
-        gps_stack_frame(work->steps[i].address, &frame);
-        work->runs[i] = (uintptr_t)_Unwind_FindEnclosingFunction(address) == work->python.evaluate;
-        work->folds[i] = work->runs[i] || is_interpreters(frame.module);
+        void *address = (void *)stack->steps[i].address;
+        gps_stack_frame(stack->steps[i].address, &frame);
+        stack->runs[i] =
+            (uintptr_t)_Unwind_FindEnclosingFunction(address) == stack->python.evaluate;
+        stack->folds[i] = stack->runs[i] || is_interpreters(frame.module);
     }
 }
 
 /* --- the stack --- */
 
 struct fold {
-    struct work *work;
+    struct gps_python_stack *stack;
     struct gps_frame *frames;
     unsigned count, room;
-    unsigned depth, native, inner; /* how many of each are in it */
+    unsigned native, inner; /* how many of each are in it */
     bool broken;
 };
 
 static void add_native(struct fold *fold, uintptr_t address) {
-    if (fold->native == fold->depth || fold->count == fold->room)
+    if (fold->native == fold->stack->depth || fold->count == fold->room)
         return;
     gps_stack_frame(address, &fold->frames[fold->count++]);
     fold->native++;
 }
 
 static bool has_more(const struct fold *fold) {
-    return fold->inner < fold->work->inner_count && !fold->broken;
+    return fold->inner < fold->stack->inner_count && !fold->broken;
 }
 
 /* Those that one native frame ran. */
 static void add_inner(struct fold *fold) {
-    struct work *work = fold->work;
+    struct gps_python_stack *stack = fold->stack;
     for (bool entry = false; !entry && has_more(fold);) {
-        const struct gps_python_frame *from = &work->inner[fold->inner++];
+        const struct gps_python_frame *from = &stack->inner[fold->inner++];
         entry = from->entry;
         if (fold->count < fold->room)
-            fold->broken = !gps_python_describe(&work->python, from, work->table,
+            fold->broken = !gps_python_describe(&stack->python, from, stack->table,
                                                 &fold->frames[fold->count++]);
     }
 }
 
 /* The last native frame that runs Python frames; without any, the last that is folded. */
-static unsigned last_runner(const struct work *work) {
+static unsigned last_runner(const struct gps_python_stack *stack) {
     unsigned last = 0, folded = 0;
-    for (unsigned i = 0; i < work->step_count; i++) {
-        last = work->runs[i] ? i : last;
-        folded = work->folds[i] ? i : folded;
+    for (unsigned i = 0; i < stack->step_count; i++) {
+        last = stack->runs[i] ? i : last;
+        folded = stack->folds[i] ? i : folded;
     }
-    return work->runs[last] ? last : folded;
+    return stack->runs[last] ? last : folded;
 }
 
 /* The last runner has all frames that are left: the walk may have ended there. Where not all Python
  * frames were read, what is further out is left out, too. */
 static void fold_all(struct fold *fold) {
-    const struct work *work = fold->work;
-    const unsigned last = last_runner(work);
-    for (unsigned i = 0; i < work->step_count && !fold->broken; i++) {
-        if (!work->folds[i] && fold->inner < fold->depth)
-            add_native(fold, work->steps[i].address);
-        if (work->runs[i])
+    const struct gps_python_stack *stack = fold->stack;
+    const unsigned last = last_runner(stack);
+    for (unsigned i = 0; i < stack->step_count && !fold->broken; i++) {
+        if (!stack->folds[i] && fold->inner < stack->depth)
+            add_native(fold, stack->steps[i].address);
+        if (stack->runs[i])
             add_inner(fold);
         while (i == last && has_more(fold))
             add_inner(fold);
     }
 }
 
-static unsigned stack_of(struct gps_site from, struct fold *fold) {
-    struct work *work = fold->work;
-    work->step_count = gps_stack_walk(from, work->steps, GPS_STACK_MAX);
-    if (!find_interpreter(work))
-        return 0;
-    work->inner_count = gps_python_frames(&work->python, work->inner, fold->depth);
-    if (!work->inner_count)
-        return 0;
-    sort_steps(work);
-    fold_all(fold);
-    return fold->broken ? 0 : fold->count;
+/* --- the interface --- */
+
+static bool take(struct gps_python_stack *stack, struct gps_site from) {
+    stack->step_count = gps_stack_walk(from, stack->steps, GPS_STACK_MAX);
+    if (!find_interpreter(stack))
+        return false;
+    stack->inner_count = gps_python_frames(&stack->python, stack->inner, stack->depth);
+    if (stack->inner_count > 0)
+        sort_steps(stack);
+    return stack->inner_count > 0;
 }
 
-unsigned gps_python_stack(struct gps_site from, unsigned depth, struct gps_frame *frames,
-                          unsigned room) {
-    struct work *work =
-        mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (work == MAP_FAILED)
-        return 0;
-    struct fold fold = {.work = work, .frames = frames, .room = room, .depth = depth};
-    const unsigned count = stack_of(from, &fold);
-    munmap(work, sizeof(*work));
-    return count;
+struct gps_python_stack *gps_python_take(struct gps_site from, unsigned depth) {
+    struct gps_python_stack *stack =
+        mmap(NULL, sizeof(*stack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED)
+        return NULL;
+    stack->depth = depth;
+    if (take(stack, from))
+        return stack;
+    gps_python_drop(stack);
+    return NULL;
+}
+
+void gps_python_drop(struct gps_python_stack *stack) {
+    if (stack)
+        munmap(stack, sizeof(*stack));
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+/* Without the interpreter's own frames: they change as it learns. */
+uint64_t gps_python_hash(const struct gps_python_stack *stack) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (unsigned i = 0; i < stack->step_count; i++)
+        hash = stack->folds[i] ? hash : mix(hash, stack->steps[i].address);
+    for (unsigned i = 0; i < stack->inner_count; i++)
+        hash = mix(mix(hash, stack->inner[i].code), stack->inner[i].offset);
+    return hash;
+}
+
+unsigned gps_python_fill(struct gps_python_stack *stack, struct gps_frame *frames, unsigned max) {
+    struct fold fold = {.stack = stack, .frames = frames, .room = max};
+    fold_all(&fold);
+    return fold.broken ? 0 : fold.count;
 }

@@ -2,7 +2,8 @@
  * python.h - a stack in which Python frames stand where the interpreter ran them.
  *
  * The interpreter's own frames, and those of ctypes and libffi, are folded into them. For reports
- * only: a read of a frame takes some microseconds.
+ * only. To take a stack costs a walk and two system calls a frame; to fill in its frames, ten
+ * times that.
  */
 #pragma once
 
@@ -13,8 +14,12 @@
  * not known. */
 bool gps_python_may_be_in(uint32_t trace, unsigned depth);
 
-/* The stack from a call site on, at most `depth` native and as many Python frames, and `room` in
- * all. Returns the number; 0: no interpreter runs there, or its frames cannot be read. No lock, no
- * malloc; keeps errno. */
-unsigned gps_python_stack(struct gps_site from, unsigned depth, struct gps_frame *frames,
-                          unsigned room);
+/* Takes the stack from a call site on: at most `depth` native and as many Python frames. NULL: no
+ * interpreter runs there, or its frames cannot be read. No lock, no malloc; keeps errno. */
+struct gps_python_stack *gps_python_take(struct gps_site from, unsigned depth);
+void gps_python_drop(struct gps_python_stack *stack); /* may be NULL */
+/* Equal for equal stacks in this process. */
+uint64_t gps_python_hash(const struct gps_python_stack *stack);
+/* Its frames, at most `max`, on the thread that took it and before the call returns. Returns their
+ * number; 0: something of them cannot be read. */
+unsigned gps_python_fill(struct gps_python_stack *stack, struct gps_frame *frames, unsigned max);

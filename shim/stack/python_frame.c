@@ -69,70 +69,83 @@ static uintptr_t first_frame(const struct gps_python *python) {
 
 /* --- its frames --- */
 
-/* Up to 3.10 a frame is an object, and each has been entered by itself. */
-static bool read_object(const struct gps_python *python, uintptr_t at,
-                        struct gps_python_frame *frame) {
-    int32_t index;
-    if (!has_type(python, at, python->frame_type) ||
-        !gps_peek(at + python->layout.frame.at, &index, sizeof(index)))
+/* A frame as it lies in memory, up to the last of its members that matter: one read for all. */
+struct record {
+    uintptr_t back, code;
+    uint8_t bytes[128];
+};
+
+static uint16_t larger(uint16_t a, uint16_t b) {
+    return a > b ? a : b;
+}
+
+static bool read_record(const struct gps_python *python, uintptr_t at, struct record *record) {
+    const uint16_t back = python->layout.frame.back, code = python->layout.frame.code;
+    const size_t size =
+        sizeof(uintptr_t) +
+        larger(larger(back, code), larger(python->layout.frame.at, python->layout.frame.entry));
+    if (size > sizeof(record->bytes) || !gps_peek(at, record->bytes, size))
         return false;
-    index = index < 0 ? 0 : index; /* not begun */
-    frame->offset = (uint32_t)index * (python->version == 10 ? 2 : 1);
-    frame->entry = true;
+    memcpy(&record->back, record->bytes + back, sizeof(record->back));
+    memcpy(&record->code, record->bytes + code, sizeof(record->code));
     return true;
 }
 
 /* From 3.12 on, what lies behind a frame that was entered for itself is none of Python's, but of
  * the C stack. */
-static bool is_on_c_stack(const struct gps_python *python, uintptr_t at) {
+static bool is_on_c_stack(const struct gps_python *python, const struct record *record) {
     enum { OWNED_BY_C_STACK = 3 };
-    char owner;
-    return python->version >= 12 && at &&
-           gps_peek(at + python->layout.frame.entry, &owner, sizeof(owner)) &&
-           owner == OWNED_BY_C_STACK;
+    return python->version >= 12 && record->bytes[python->layout.frame.entry] == OWNED_BY_C_STACK;
 }
 
-static bool is_entry(const struct gps_python *python, uintptr_t at, uintptr_t back) {
-    char entry = 0;
-    if (python->version >= 12)
-        return !back || is_on_c_stack(python, back);
-    return gps_peek(at + python->layout.frame.entry, &entry, sizeof(entry)) && entry;
+/* Up to 3.10 a frame is an object, and each has been entered by itself. */
+static bool describe_object(const struct gps_python *python, const struct record *record,
+                            struct gps_python_frame *frame) {
+    uintptr_t type;
+    int32_t index;
+    memcpy(&type, record->bytes + python->layout.type, sizeof(type));
+    memcpy(&index, record->bytes + python->layout.frame.at, sizeof(index));
+    index = index < 0 ? 0 : index; /* not begun */
+    frame->offset = (uint32_t)index * (python->version == 10 ? 2 : 1);
+    frame->entry = true;
+    return type == python->frame_type;
 }
 
 /* Before its first instruction a frame points in front of it. */
-static bool read_record(const struct gps_python *python, uintptr_t at, uintptr_t back,
-                        struct gps_python_frame *frame) {
+static bool describe_record(const struct gps_python *python, const struct record *record,
+                            struct gps_python_frame *frame) {
     uintptr_t instruction;
-    if (!word_at(at + python->layout.frame.at, &instruction))
-        return false;
+    memcpy(&instruction, record->bytes + python->layout.frame.at, sizeof(instruction));
     const intptr_t offset =
         (intptr_t)(instruction - frame->code - python->layout.code.instructions);
     frame->offset = offset < 0 ? 0 : (uint32_t)offset;
-    frame->entry = is_entry(python, at, back);
+    frame->entry = python->version == 11 && record->bytes[python->layout.frame.entry];
     return offset >= -MAX_BEFORE && offset < MAX_OFFSET;
 }
 
-static bool read_frame(const struct gps_python *python, uintptr_t at, uintptr_t *back,
+static bool read_frame(const struct gps_python *python, const struct record *record,
                        struct gps_python_frame *frame) {
-    return word_at(at + python->layout.frame.back, back) &&
-           word_at(at + python->layout.frame.code, &frame->code) &&
-           has_type(python, frame->code, python->code_type) &&
-           (python->version <= 10 ? read_object(python, at, frame)
-                                  : read_record(python, at, *back, frame)) &&
+    frame->code = record->code;
+    return has_type(python, frame->code, python->code_type) &&
+           (python->version <= 10 ? describe_object(python, record, frame)
+                                  : describe_record(python, record, frame)) &&
            frame->offset < MAX_OFFSET;
 }
 
 unsigned gps_python_frames(const struct gps_python *python, struct gps_python_frame *frames,
                            unsigned max) {
-    uintptr_t at = first_frame(python), back;
+    struct record record = {.back = first_frame(python)};
     unsigned count = 0;
-    for (unsigned i = 0; at && count < max && i < MAX_FRAMES; i++, at = back)
-        if (is_on_c_stack(python, at)) {
-            if (!word_at(at + python->layout.frame.back, &back))
-                return 0;
-        } else if (!read_frame(python, at, &back, &frames[count++])) {
+    for (unsigned i = 0; record.back && count < max && i < MAX_FRAMES; i++) {
+        if (!read_record(python, record.back, &record))
             return 0;
+        if (!is_on_c_stack(python, &record)) {
+            if (!read_frame(python, &record, &frames[count++]))
+                return 0;
+        } else if (count > 0) {
+            frames[count - 1].entry = true;
         }
+    }
     return count;
 }
 
