@@ -143,7 +143,7 @@ static void send_new(struct gps_report *report, uint32_t trace, struct gps_pytho
     munmap(work, sizeof(*work));
 }
 
-/* NULL: no Python program is told of. */
+/* NULL: the stack has no Python frames, or the report is not wanted. */
 static struct gps_python_stack *take_python(const struct gps_report *report, uint32_t trace) {
     const unsigned depth = gps_process_config()->options.stack_depth;
     return gps_log_wants(report->finding) && gps_python_may_be_in(trace, depth)
@@ -151,7 +151,7 @@ static struct gps_python_stack *take_python(const struct gps_report *report, uin
                : NULL;
 }
 
-/* Two lines of a Python program can have one native stack. */
+/* Two lines of a Python program can have one native stack, so its Python frames tell them apart. */
 void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin) {
     const uint32_t trace = gps_trace_here();
     struct gps_python_stack *python = take_python(report, trace);

@@ -61,7 +61,7 @@ static void set_python(struct symbol_place *place, const struct log_frame *frame
     place->function = tool_copy(frame->function);
     place->bare = tool_copy(frame->function);
     place->file = tool_copy(frame->file);
-    place->line = (unsigned)frame->line;
+    place->line = frame->line <= INT32_MAX ? (unsigned)frame->line : 0;
 }
 
 /* A return address is one past its call, which can be the first of the next line or function. */
@@ -69,8 +69,10 @@ static void look_up(struct symbols *symbols, const struct log_frame *frame, cons
                     struct symbol *symbol) {
     symbol->count = 1;
     symbol->places = tool_zeroed(1, sizeof(*symbol->places));
-    if (frame->function)
+    if (frame->function) {
         set_python(&symbol->places[0], frame);
+        return;
+    }
     if (!frame->module)
         return;
     const struct symbol_module *module = module_of(symbols, frame, module_key);
