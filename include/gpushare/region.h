@@ -175,6 +175,9 @@ enum gps_slot_state {
     GPS_SLOT_FREE = 0,   /* all bytes 0 */
     GPS_SLOT_INTENT = 1, /* about to open; the owner of the region must count it as a user */
     GPS_SLOT_OPEN = 2,
+    GPS_SLOT_CACHED =
+        3, /* open_cache: mapped, whether or not the program has it open just now. Once
+              the record is CLOSING the process clears the slot or makes it OPEN */
 };
 
 enum gps_slot_via {
@@ -189,7 +192,7 @@ enum gps_slot_via {
 };
 
 /* One region or event that one process has open. Written before the driver's open and cleared after
- * the last close. */
+ * the last close, or with open_cache after the mapping's end. */
 struct gps_slot {
     struct gps_id region;
     uint64_t address; /* where it lies in the importer; 0 in an intent */

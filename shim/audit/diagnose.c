@@ -30,13 +30,14 @@ static bool find_at(uint64_t base, struct subject *subject) {
     return subject->base != 0;
 }
 
-/* Exactly there, or somewhere inside what the driver says begins before it. */
+/* Exactly there, or somewhere inside what the driver says begins before it. What is cached is
+ * nothing to the program. */
 static void find(uint64_t pointer, struct subject *subject) {
     uint64_t base, size;
     *subject = (struct subject){.freed.device = -1};
     if (!pointer || find_at(pointer, subject))
         return;
-    if (gps_ops->range(pointer, &base, &size) == GPS_OK) {
+    if (gps_ops->range(pointer, &base, &size) == GPS_OK && !gps_registry_caches(base)) {
         find_at(base, subject);
         subject->base = base;
     }

@@ -28,10 +28,18 @@ static struct gps_answer free_held(const struct gps_question *q) {
     return say(GPS_DEFER, finding);
 }
 
+/* Their programs do nothing wrong, and this one's free succeeds. */
+static struct gps_answer free_cached(const struct gps_question *q) {
+    const bool puts_off = q->mode == GPS_MODE_SHARE && !q->exiting && q->on_free != GPS_FREE_ALLOW;
+    return say(puts_off ? GPS_DEFER : GPS_FORWARD, GPS_NO_FINDING);
+}
+
 static struct gps_answer on_free(const struct gps_question *q) {
     switch (q->known) {
     case GPS_KNOWN_HELD:
         return free_held(q);
+    case GPS_KNOWN_CACHED:
+        return free_cached(q);
     case GPS_KNOWN_RESULT:
         return say(q->exiting ? GPS_FORWARD : GPS_HAND_OVER, GPS_NO_FINDING);
     case GPS_KNOWN_DEFERRED: /* the driver would free it: for the program it is freed already */

@@ -38,6 +38,7 @@ enum gps_known {
     GPS_KNOWN_NOTHING,
     GPS_KNOWN_EXPORTED,    /* ours, exported, nobody holds it */
     GPS_KNOWN_HELD,        /* ours, exported, other processes hold it */
+    GPS_KNOWN_CACHED,      /* the same, but they only cache it: their programs have closed it */
     GPS_KNOWN_RESULT,      /* ours, a rule's with ready = free, not freed before */
     GPS_KNOWN_DEFERRED,    /* freed by the program; the memory waits for its importers */
     GPS_KNOWN_FREED,       /* freed, closed or destroyed before, and not made again since */

@@ -27,12 +27,13 @@ enum gps_access { GPS_ACCESS_RW, GPS_ACCESS_RO };
 enum gps_content { GPS_CONTENT_UPLOADED, GPS_CONTENT_ANY };
 enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 
-#define GPS_CONFIG_PATH   1024u
-#define GPS_GLOB_BYTES    128u
-#define GPS_SECTION_BYTES 43u /* a region's name in a section header: at most 42 characters */
-#define GPS_STACK_MAX     64u
-#define GPS_MERGE_LEAST   (UINT64_C(1) << 20) /* merge rules take no smaller allocations */
-#define GPS_UUID_TEXT     41u                 /* "GPU-" and 36 characters, with the NUL */
+#define GPS_CONFIG_PATH    1024u
+#define GPS_GLOB_BYTES     128u
+#define GPS_SECTION_BYTES  43u /* a region's name in a section header: at most 42 characters */
+#define GPS_STACK_MAX      64u
+#define GPS_OPEN_CACHE_MAX 65536u
+#define GPS_MERGE_LEAST    (UINT64_C(1) << 20) /* merge rules take no smaller allocations */
+#define GPS_UUID_TEXT      41u                 /* "GPU-" and 36 characters, with the NUL */
 
 /* Section [gpushare]. Times in nanoseconds. */
 struct gps_options {
@@ -40,6 +41,8 @@ struct gps_options {
     enum gps_on_free on_free;
     uint64_t free_timeout;
     uint64_t linger;
+    unsigned open_cache;       /* 0 to GPS_OPEN_CACHE_MAX */
+    uint64_t open_cache_bytes;
     char log[GPS_CONFIG_PATH]; /* "stderr", or a path in which %p is the pid and %c the command */
     enum gps_log_format log_format;
     enum gps_level log_level;

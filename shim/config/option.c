@@ -61,15 +61,23 @@ static void show_string(const void *field, struct gps_text *text) {
     gps_text_str(text, field);
 }
 
-static const char *set_depth(void *field, const char *text) {
+static const char *set_number(void *field, const char *text, uint64_t most) {
     uint64_t value = 0;
-    const char *wrong = gps_value_number(text, GPS_STACK_MAX, &value);
+    const char *wrong = gps_value_number(text, most, &value);
     if (!wrong)
         *(unsigned *)field = (unsigned)value;
     return wrong;
 }
 
-static void show_depth(const void *field, struct gps_text *text) {
+static const char *set_depth(void *field, const char *text) {
+    return set_number(field, text, GPS_STACK_MAX);
+}
+
+static const char *set_cache_count(void *field, const char *text) {
+    return set_number(field, text, GPS_OPEN_CACHE_MAX);
+}
+
+static void show_number(const void *field, struct gps_text *text) {
     gps_text_dec(text, *(const unsigned *)field);
 }
 
@@ -154,7 +162,8 @@ static const struct gps_key_type DURATION = {.parse = gps_value_duration,
                                              .format = gps_value_duration_text};
 static const struct gps_key_type SIZE = {.parse = gps_value_size, .format = gps_value_size_text};
 static const struct gps_key_type LOG = {.set = set_log, .show = show_string};
-static const struct gps_key_type DEPTH = {.set = set_depth, .show = show_depth};
+static const struct gps_key_type DEPTH = {.set = set_depth, .show = show_number};
+static const struct gps_key_type NUMBER = {.set = set_cache_count, .show = show_number};
 static const struct gps_key_type GLOB = {.set = set_glob, .show = show_string};
 static const struct gps_key_type RANGE = {.set = set_range, .show = show_range};
 static const struct gps_key_type INDEX = {.set = set_index, .show = show_index};

@@ -5,8 +5,9 @@
 #include "hooks.h"
 #include "ipc/event.h"
 #include "ipc/export.h"
-#include "ipc/import.h"
+#include "ipc/import_close.h"
 #include "ipc/namesake.h"
+#include "ipc/open_cache.h"
 #include "process/driver_ops.h"
 #include "rules/memory.h"
 #include "vmm/vmm_region.h"
@@ -52,6 +53,13 @@ static CUresult open_namesakes(const struct gps_opening *opening, CUdeviceptr *o
     return (CUresult)code;
 }
 
+/* What the program has closed and gpushare still has open may be what is in the way. */
+static bool may_succeed_after(const struct gps_opening *opening, CUresult result) {
+    return result == CUDA_ERROR_OUT_OF_MEMORY    ? gps_open_cache_relieve(NULL)
+           : result == CUDA_ERROR_INVALID_HANDLE ? gps_open_cache_relieve(&opening->import.region)
+                                                 : false;
+}
+
 typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
 
 static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
@@ -61,10 +69,17 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
     if (!out)
         return real(out, handle, flags);
     memcpy(bytes, &handle, sizeof(bytes));
+    uint64_t cached;
+    if (gps_open_cache_open(bytes, flags, &cached)) {
+        *out = cached;
+        return CUDA_SUCCESS;
+    }
     if (!gps_import_prepare(&opening, bytes, &code))
         return (CUresult)code;
     CUresult result = gps_vmm_region_is_token(bytes) ? open_token(&opening, out, flags)
                                                      : real(out, handle, flags);
+    if (may_succeed_after(&opening, result))
+        result = real(out, handle, flags);
     if (result == CUDA_ERROR_INVALID_CONTEXT)
         result = open_namesakes(&opening, out);
     if (result == CUDA_SUCCESS) {

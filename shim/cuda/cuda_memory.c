@@ -1,5 +1,6 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
 #include "hooks.h"
+#include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "process/driver_ops.h"
@@ -7,6 +8,14 @@
 #include "rules/rules.h"
 
 /* --- allocation --- */
+
+/* The device is out of memory: whether it is worth another try. */
+static bool relieve(CUresult result) {
+    if (result != CUDA_ERROR_OUT_OF_MEMORY)
+        return false;
+    const bool ended = gps_open_cache_relieve(NULL);
+    return gps_deferred_relieve() || ended;
+}
 
 /* What a rule could have taken. */
 static void allocated(uint64_t pointer, uint64_t size) {
@@ -24,7 +33,7 @@ CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
     }
     gps_merge_make_way(size);
     CUresult result = gps_real.cuMemAlloc_v2(out, size);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
+    if (relieve(result))
         result = gps_real.cuMemAlloc_v2(out, size);
     if (result == CUDA_SUCCESS)
         allocated(*out, size);
@@ -70,7 +79,7 @@ CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
         return result;
     gps_merge_make_way(width * height);
     result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && gps_deferred_relieve())
+    if (relieve(result))
         result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
     if (result == CUDA_SUCCESS)
         allocated(*out, *pitch * height);
@@ -108,6 +117,8 @@ static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresul
             return result;                                                                         \
         gps_merge_make_way(size);                                                                  \
         result = gps_real.name(out, size, stream);                                                 \
+        if (relieve(result))                                                                       \
+            result = gps_real.name(out, size, stream);                                             \
         if (result == CUDA_SUCCESS && gps_learn_active &&                                          \
             !gps_ops->capturing((uintptr_t)(stream ? stream : own)))                               \
             gps_learn_allocated(*out, size, true);                                                 \

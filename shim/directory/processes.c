@@ -162,23 +162,29 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
     return gps_dir_close(&dir);
 }
 
-/* Looks for a region among the slots of a file: 1 found, 0 not, or -errno. */
+/* Looks for a region among the slots of a file: 1 found, 0 not, or -errno. One that is open goes
+ * before one that is cached in another context. */
 static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct gps_slot *found) {
     struct gps_slot chunk[CHUNK];
+    int cached = 0;
     for (unsigned first = 0; first < slots; first += CHUNK) {
         unsigned max = slots - first < CHUNK ? slots - first : CHUNK;
         unsigned valid;
         int status = read_slots(fd, chunk, first, max, &valid);
-        if (status <= 0)
+        if (status < 0)
             return status;
         for (unsigned i = 0; i < valid; i++) {
-            if (gps_id_equal(&chunk[i].region, region)) {
-                *found = chunk[i];
+            if (!gps_id_equal(&chunk[i].region, region))
+                continue;
+            *found = chunk[i];
+            if (found->state != GPS_SLOT_CACHED)
                 return 1;
-            }
+            cached = 1;
         }
+        if (status == 0)
+            break;
     }
-    return 0;
+    return cached;
 }
 
 /* Whether a process has the region open: 1 and *user, 0, or -errno. A live process with a bad
@@ -201,11 +207,19 @@ static int user_in(int at, const char *file, const struct gps_owner *who,
     return status;
 }
 
-int gps_users_of(const struct gps_store *store, const struct gps_id *region,
-                 const struct gps_owner *except, struct gps_user *users, unsigned max) {
+static void add_cacher(struct gps_cachers *cachers, const struct gps_owner *owner) {
+    if (cachers->count < GPS_CACHERS_KNOWN)
+        cachers->nonces[cachers->count] = owner->nonce;
+    cachers->count++;
+}
+
+int gps_users_and_cachers(const struct gps_store *store, const struct gps_id *region,
+                          const struct gps_owner *except, struct gps_user *users, unsigned max,
+                          struct gps_cachers *cachers) {
     struct gps_dir dir;
     int count = 0;
     const char *file;
+    cachers->count = 0;
     gps_dir_open(&dir, store, "procs");
     while ((file = gps_dir_next(&dir))) {
         struct gps_owner who;
@@ -213,13 +227,22 @@ int gps_users_of(const struct gps_store *store, const struct gps_id *region,
             continue;
         struct gps_user user;
         int status = user_in(dir.fd, file, &who, region, &user);
-        if (status == 1 && (unsigned)count < max)
-            users[count] = user;
-        if (status == 1)
+        if (status == 1 && user.slot.state == GPS_SLOT_CACHED) {
+            add_cacher(cachers, &who);
+        } else if (status == 1) {
+            if ((unsigned)count < max)
+                users[count] = user;
             count++;
-        else
+        } else {
             dir.status = status;
+        }
     }
     int status = gps_dir_close(&dir);
     return status < 0 ? status : count;
+}
+
+int gps_users_of(const struct gps_store *store, const struct gps_id *region,
+                 const struct gps_owner *except, struct gps_user *users, unsigned max) {
+    struct gps_cachers cachers;
+    return gps_users_and_cachers(store, region, except, users, max, &cachers);
 }

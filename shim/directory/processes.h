@@ -43,7 +43,19 @@ struct gps_user {
 };
 
 /* The users of a region: live processes with a valid slot for it, without `except` (which may be
- * NULL). Returns their number, which may exceed max, or -errno, and fills in at most max. A process
- * with a damaged header counts too; its command and uid are then not known. */
+ * NULL), and without those that only cache it. Returns their number, which may exceed max, or
+ * -errno, and fills in at most max. A process with a damaged header counts too; its command and uid
+ * are then not known. */
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max);
+
+/* Those that only cache it: their number, and the nonces of the first. */
+#define GPS_CACHERS_KNOWN 16u
+struct gps_cachers {
+    unsigned count;
+    uint64_t nonces[GPS_CACHERS_KNOWN];
+};
+/* Both, by one pass. */
+int gps_users_and_cachers(const struct gps_store *store, const struct gps_id *region,
+                          const struct gps_owner *except, struct gps_user *users, unsigned max,
+                          struct gps_cachers *cachers);

@@ -204,7 +204,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 }
 
 bool gps_slot_valid(const struct gps_slot *slot) {
-    if (slot->state != GPS_SLOT_INTENT && slot->state != GPS_SLOT_OPEN)
+    if (slot->state < GPS_SLOT_INTENT || slot->state > GPS_SLOT_CACHED)
         return false;
     if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_OWN)
         return false;

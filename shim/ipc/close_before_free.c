@@ -188,7 +188,7 @@ void gps_deferred_report_unclaimed(const struct gps_export *region) {
 
 /* Whether the memory can go now. A result waits to be claimed, then to be let go of. */
 static bool is_due(const struct gps_export *region) {
-    if (region->leaving || region->held)
+    if (region->leaving || region->held || region->cached)
         return false;
     if (!region->final || region->claimed)
         return true;
@@ -231,6 +231,7 @@ static bool free_if_due(void *unused, struct gps_export *region) {
         return false;
     release(region);
     gps_deferred_remove(region); /* after the free: until then a second one must not pass */
+    gps_importers_freed(region);
     gps_export_end(region);
     return true;
 }
@@ -285,26 +286,21 @@ static bool is_refused(const struct gps_export *region) {
 /* Closes the region first and looks for importers then: see import.h for the other half. */
 static struct gps_answer ask_about(struct gps_export *region, bool waited) {
     struct gps_party users[GPS_USERS_REPORTED];
+    struct gps_cachers cachers = {0};
     if (region->rule && region->rule->ready == GPS_READY_FREE && !region->final)
         return ask(GPS_KNOWN_RESULT, waited);
     const bool closed = gps_process_config()->options.mode != GPS_MODE_SHARE ||
                         is_refused(region) || gps_export_close(region);
-    const int count = closed ? gps_importers_of(region, users, GPS_USERS_REPORTED) : -EIO;
-    const struct gps_answer answer = ask(count ? GPS_KNOWN_HELD : GPS_KNOWN_EXPORTED, waited);
+    const int count =
+        closed ? gps_importers_and_cachers(region, users, GPS_USERS_REPORTED, &cachers) : -EIO;
+    region->cached = count == 0 && cachers.count > 0;
+    const struct gps_answer answer = ask(count            ? GPS_KNOWN_HELD
+                                         : region->cached ? GPS_KNOWN_CACHED
+                                                          : GPS_KNOWN_EXPORTED,
+                                         waited);
     if (answer.finding != GPS_NO_FINDING)
         gps_report_held(region, answer.finding, users, count);
     return answer;
-}
-
-/* Returns when no importer is left, or after `nanos`. */
-static void wait_for_importers(const struct gps_export *region, uint64_t nanos) {
-    const uint64_t until = gps_clock_monotonic() + nanos;
-    struct gps_watch watch;
-    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
-    for (uint64_t now = until - nanos; now < until && gps_importers_any(region);
-         now = gps_clock_monotonic())
-        gps_watch_wait(&watch, until - now);
-    gps_watch_close(&watch);
 }
 
 /* While this thread waits or synchronises, another one's free must find the region somewhere. */
@@ -313,11 +309,15 @@ static struct gps_answer ask_and_wait(struct gps_export *region) {
     const bool puts_off = answer.verdict != GPS_FORWARD && answer.verdict != GPS_DENY;
     if (puts_off)
         gps_deferred_add(region, true);
+    if (puts_off && region->cached) {
+        gps_importers_let_go(region);
+        answer = ask_about(region, false);
+    }
     if (answer.verdict == GPS_WAIT) {
-        wait_for_importers(region, gps_process_config()->options.free_timeout);
+        gps_importers_wait(region, gps_process_config()->options.free_timeout);
         answer = ask_about(region, true);
     }
-    if (puts_off && answer.verdict == GPS_FORWARD)
+    if (puts_off && (answer.verdict == GPS_FORWARD || answer.verdict == GPS_DENY))
         gps_deferred_remove(region);
     return answer;
 }

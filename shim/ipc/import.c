@@ -7,6 +7,7 @@
 #include "audit/reporter.h"
 #include "directory/region.h"
 #include "namesake.h"
+#include "open_cache.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -24,6 +25,19 @@ static void hold(struct gps_import *import) {
 static void hold_committed(const struct gps_import *import) {
     gps_report_reference(gps_references_commit(import->slot, &import->region, import->via,
                                                import->pointer, import->generation));
+}
+
+/* What was cached, and opened by the driver after all, has a slot. */
+static bool is_new(const struct gps_import *import) {
+    return import->count == 1 && !import->revived;
+}
+
+/* After an open: also by the cache, if it had that. */
+static int record_open(struct gps_import *import, enum gps_slot_via via) {
+    const int status = gps_registry_open(import, via);
+    if (status == 0 && import->revived)
+        gps_open_cache_revived(import);
+    return status;
 }
 
 static void let_go(unsigned slot) {
@@ -127,10 +141,11 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
 static void commit_first(struct gps_opening *opening) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    if (opening->import.count == 1) {
+    if (is_new(&opening->import)) {
         if (opening->recorded && opening->record.status.state == GPS_STATE_FINAL)
             gps_region_take(gps_membership_store(), &opening->import.region);
         hold_committed(&opening->import);
+        gps_open_cache_admit(&opening->import);
     } else {
         let_go(opening->import.slot); /* another thread opened it at the same time */
     }
@@ -167,7 +182,7 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     if (first && !opening->counted)
         note_opened(import);
     if (!opening->counted)
-        gps_registry_open(import, GPS_VIA_PROGRAM);
+        record_open(import, GPS_VIA_PROGRAM);
     if (!first && (import->count == 1 || opening->unsaid))
         slot_late(import);
     if (first || (import->count > 1 && !import->reopened))
@@ -204,7 +219,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
         code = gps_namesake_open(import, &import->pointer);
     if (code == GPS_OK) {
         note_opened(import);
-        code = gps_registry_open(import, GPS_VIA_RULE);
+        code = record_open(import, GPS_VIA_RULE);
         if (code < 0)
             undo_open(import);
     }
@@ -214,7 +229,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     }
     if (opening.record.status.state == GPS_STATE_FINAL)
         gps_region_take(gps_membership_store(), &import->region);
-    if (import->count == 1)
+    if (is_new(import))
         hold_committed(import);
     else
         let_go(import->slot);
@@ -266,132 +281,4 @@ bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
         return false;
     memcpy(handle, import.handle, GPS_HANDLE_BYTES);
     return true;
-}
-
-/* --- closing --- */
-
-static void clear_last(const struct gps_import *import) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    let_go(import->slot);
-    if (import->vmm)
-        gps_vmm_region_released(&import->region);
-    gps_scope_end(&scope);
-}
-
-/* After the driver's teardown the close fails, but the program has done its part. */
-static bool is_closed(int code) {
-    return code == GPS_OK || code == GPS_DEINITIALIZED;
-}
-
-/* The driver counts what it opened; a mapping of ours ends with the last close. */
-static int close_vmm(const struct gps_import *import) {
-    struct gps_scope scope;
-    uint64_t current = 0;
-    if (import->count)
-        return GPS_OK;
-    if (gps_ops->context(&current) != GPS_OK || !current)
-        return GPS_INVALID_CONTEXT;
-    int code = gps_scope_enter(&scope, import->context);
-    if (code == GPS_OK)
-        code = gps_mapping_close(import->pointer);
-    gps_scope_end(&scope);
-    return code;
-}
-
-/* Closed by the program, or with its context. */
-static void note_closed(const struct gps_import *import, bool with_context) {
-    gps_freed_note(GPS_FREED_IMPORT, import->pointer,
-                   (struct gps_freed){.born = import->trace,
-                                      .ended = with_context ? GPS_NO_TRACE : gps_trace_kept(),
-                                      .context = import->context,
-                                      .size = import->size,
-                                      .device = import->device,
-                                      .with_context = with_context});
-}
-
-static int close_open(struct gps_import *import, enum gps_slot_via via, gps_close_fn *close) {
-    if (import->count == 0)
-        note_closed(import, false);
-    const int code = import->vmm ? close_vmm(import) : close(import->pointer);
-    if (!is_closed(code)) {
-        gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
-        gps_registry_unclose(import, via);
-    } else if (import->count == 0) {
-        clear_last(import);
-    }
-    return code;
-}
-
-static int no_close(uint64_t pointer) {
-    (void)pointer;
-    return GPS_OK;
-}
-
-void gps_import_roll_back(struct gps_opening *opening) {
-    struct gps_import import;
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    let_go(opening->import.slot);
-    gps_scope_end(&scope);
-    if (opening->counted &&
-        gps_registry_close(opening->import.pointer, GPS_VIA_PROGRAM, &import) == GPS_CLOSE_ONE)
-        close_open(&import, GPS_VIA_PROGRAM, no_close);
-}
-
-/* The program believes that it allocated a rule's import: closing that one open is an error. */
-int gps_import_close(uint64_t pointer, gps_close_fn *close) {
-    struct gps_import import;
-    switch (gps_registry_close(pointer, GPS_VIA_PROGRAM, &import)) {
-    case GPS_CLOSE_ONE:
-        return close_open(&import, GPS_VIA_PROGRAM, close);
-    case GPS_CLOSE_RULES:
-        return GPS_INVALID_VALUE;
-    default:
-        return close(pointer);
-    }
-}
-
-static int close_rules(uint64_t pointer) {
-    struct gps_import import;
-    return gps_registry_close(pointer, GPS_VIA_RULE, &import) == GPS_CLOSE_ONE
-               ? close_open(&import, GPS_VIA_RULE, gps_ops->close_handle)
-               : gps_ops->close_handle(pointer);
-}
-
-int gps_import_free(const struct gps_alloc *alloc) {
-    struct gps_scope scope;
-    int code = gps_scope_enter(&scope, alloc->context);
-    if (code == GPS_OK) {
-        gps_freed_note_allocation(alloc, gps_trace_kept());
-        gps_ops->synchronize(); /* as a free; the close reports what is wrong with the context */
-        code = close_rules(alloc->pointer);
-    }
-    gps_scope_end(&scope);
-    if (code != GPS_OK)
-        gps_registry_add(alloc);
-    return code;
-}
-
-struct purge {
-    void (*fn)(void *arg, const struct gps_import *import);
-    void *arg;
-};
-
-static void purge_one(void *arg, const struct gps_import *import) {
-    const struct purge *purge = arg;
-    if (import->vmm) {
-        gps_mapping_close(import->pointer); /* it would outlive its context */
-        gps_vmm_region_released(&import->region);
-    }
-    let_go(import->slot);
-    note_closed(import, true);
-    if (purge->fn)
-        purge->fn(purge->arg, import);
-}
-
-void gps_import_purge(uint64_t context, uint32_t epoch,
-                      void (*fn)(void *arg, const struct gps_import *import), void *arg) {
-    struct purge purge = {fn, arg};
-    gps_registry_purge_imports(context, epoch, purge_one, &purge);
 }

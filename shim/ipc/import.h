@@ -25,7 +25,6 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
 /* In place of the driver's open where the handle is a token: its code. */
 int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer);
 void gps_import_commit(struct gps_opening *opening, uint64_t pointer);
-void gps_import_roll_back(struct gps_opening *opening); /* the driver refused */
 
 /* A rule imports a published region into the current context for an allocation of `size`. 0 and the
  * pointer, or the driver's code, or -1 when the region can no longer be opened (its owner is
@@ -35,13 +34,3 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 /* The handle of a rule's import, for a program that exports what it believes it allocated: others
  * then open the exporter's memory. False for any other pointer. */
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
-
-/* The program closes a pointer with the driver's close, or frees a rule's import. */
-typedef int gps_close_fn(uint64_t pointer);
-int gps_import_close(uint64_t pointer, gps_close_fn *close);
-int gps_import_free(const struct gps_alloc *alloc);
-
-/* A context is destroyed, with every import opened in it before the epoch; fn (which may be NULL)
- * gets each. */
-void gps_import_purge(uint64_t context, uint32_t epoch,
-                      void (*fn)(void *arg, const struct gps_import *import), void *arg);

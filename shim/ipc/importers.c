@@ -1,24 +1,126 @@
 /* importers.c - see importers.h. */
 #include "importers.h"
 
+#include <pthread.h>
+#include <string.h>
+
 #include "directory/processes.h"
 #include "directory/region.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
+#include "process/watch.h"
+#include "util/clock.h"
 
-enum { BUCKETS = 256 };
+enum {
+    BUCKETS = 256,
+    SILENT_MAX = 64,
+    LET_GO_NANOS = 5000000,
+};
+
+/* Processes that cached a region when their time to let go of it was over. */
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        uint64_t nonce;
+        struct gps_id region;
+    } silent[SILENT_MAX];
+    unsigned next;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct scan {
     struct gps_export *buckets[BUCKETS]; /* by the first byte of the id, which is a hash */
 };
 
+int gps_importers_and_cachers(const struct gps_export *region, struct gps_party *users,
+                              unsigned max, struct gps_cachers *cachers) {
+    cachers->count = 0;
+    return region->published ? gps_references_holders(&region->record.id, users, max, cachers) : 0;
+}
+
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {
-    return region->published ? gps_references_users(&region->record.id, users, max) : 0;
+    struct gps_cachers cachers;
+    return gps_importers_and_cachers(region, users, max, &cachers);
 }
 
 bool gps_importers_any(const struct gps_export *region) {
     return gps_importers_of(region, NULL, 0) != 0;
+}
+
+/* --- waiting --- */
+
+static void wait_while(bool (*held)(const struct gps_export *region),
+                       const struct gps_export *region, uint64_t nanos) {
+    const uint64_t until = gps_clock_monotonic() + nanos;
+    struct gps_watch watch;
+    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
+    for (uint64_t now = until - nanos; now < until && held(region); now = gps_clock_monotonic())
+        gps_watch_wait(&watch, until - now);
+    gps_watch_close(&watch);
+}
+
+void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
+    wait_while(gps_importers_any, region, nanos);
+}
+
+static bool is_cached(const struct gps_export *region) {
+    struct gps_cachers cachers;
+    return gps_importers_and_cachers(region, NULL, 0, &cachers) == 0 && cachers.count > 0;
+}
+
+static bool is_silent(uint64_t nonce) {
+    bool found = false;
+    for (unsigned i = 0; i < SILENT_MAX; i++)
+        found |= state.silent[i].nonce == nonce;
+    return found;
+}
+
+/* Those that still cache it are silent from now on (`add`), or: whether all are known to be. */
+static bool are_silent(const struct gps_export *region, bool add) {
+    struct gps_cachers cachers;
+    gps_importers_and_cachers(region, NULL, 0, &cachers);
+    bool all = cachers.count <= GPS_CACHERS_KNOWN;
+    pthread_mutex_lock(&state.lock);
+    for (unsigned i = 0; i < cachers.count && i < GPS_CACHERS_KNOWN; i++) {
+        const bool known = is_silent(cachers.nonces[i]);
+        all &= known;
+        if (add && !known) {
+            state.silent[state.next % SILENT_MAX].nonce = cachers.nonces[i];
+            state.silent[state.next++ % SILENT_MAX].region = region->record.id;
+        }
+    }
+    pthread_mutex_unlock(&state.lock);
+    return all;
+}
+
+void gps_importers_let_go(const struct gps_export *region) {
+    if (are_silent(region, false))
+        return;
+    wait_while(is_cached, region, LET_GO_NANOS);
+    are_silent(region, true);
+}
+
+void gps_importers_freed(const struct gps_export *region) {
+    pthread_mutex_lock(&state.lock);
+    for (unsigned i = 0; i < SILENT_MAX; i++)
+        if (gps_id_equal(&state.silent[i].region, &region->record.id))
+            state.silent[i].nonce = 0;
+    pthread_mutex_unlock(&state.lock);
+}
+
+void gps_importers_reset(void) {
+    memset((void *)&state, 0, sizeof(state));
+}
+
+/* --- one look at all --- */
+
+static void mark(struct gps_export *region, uint32_t slot_state) {
+    if (slot_state == GPS_SLOT_CACHED)
+        region->cached = true;
+    else
+        region->held = true;
+    if (slot_state != GPS_SLOT_INTENT) /* that may still come to nothing */
+        region->claimed = region->final;
 }
 
 static bool mark_held(void *arg, const struct gps_proc *proc) {
@@ -29,11 +131,8 @@ static bool mark_held(void *arg, const struct gps_proc *proc) {
         const struct gps_id *id = &proc->slots[i].region;
         for (struct gps_export *region = scan->buckets[id->bytes[0]]; region;
              region = region->same_bucket) {
-            if (!gps_id_equal(&region->record.id, id))
-                continue;
-            region->held = true;
-            if (proc->slots[i].state == GPS_SLOT_OPEN) /* an intent may still come to nothing */
-                region->claimed = region->final;
+            if (gps_id_equal(&region->record.id, id))
+                mark(region, proc->slots[i].state);
         }
     }
     return true;
@@ -46,7 +145,7 @@ void gps_importers_mark(struct gps_export *work) {
         /* Before the slots are read: its taker is then still seen, or has closed it. */
         if (region->final && !region->claimed)
             region->claimed = gps_region_taken(store, &region->record.id);
-        region->held = false;
+        region->held = region->cached = false;
         region->same_bucket = scan.buckets[region->record.id.bytes[0]];
         scan.buckets[region->record.id.bytes[0]] = region;
     }

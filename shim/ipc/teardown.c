@@ -6,11 +6,12 @@
 #include "close_before_free.h"
 #include "event.h"
 #include "export.h"
-#include "import.h"
+#include "import_close.h"
 #include "importers.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
+#include "open_cache.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -126,6 +127,7 @@ static bool report_at_exit(void *unused, struct gps_export *region) {
 
 void gps_teardown_exit(void) {
     gps_deferred_stop();
+    gps_open_cache_stop();
     gps_vmm_region_stop();
     gps_merger_stop();
     gps_learn_end();
@@ -235,6 +237,7 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
         gps_learn_purge(context); /* its memory must not be looked at while it goes */
     }
     struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
+    gps_open_cache_pause();
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();
     const int code = destroy(arg, &destroyed);
@@ -246,6 +249,7 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     gps_deferred_done();
     if (destroyed)
         purge(context, epoch, &reset);
+    gps_open_cache_resume();
     gps_scope_end(&scope);
     return code;
 }

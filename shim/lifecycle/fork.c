@@ -14,6 +14,8 @@
 #include "gate/swap.h"
 #include "ipc/close_before_free.h"
 #include "ipc/export.h"
+#include "ipc/importers.h"
+#include "ipc/open_cache.h"
 #include "keeper/keeper_client.h"
 #include "learn/learner.h"
 #include "lifecycle.h"
@@ -76,6 +78,8 @@
     FORGETS(write, gps_write_reset)                                                                \
     FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \
+    FORGETS(importers, gps_importers_reset)                                                        \
+    FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(close_before_free, gps_deferred_reset)                                                 \
     FORGETS(rules, gps_rules_reset)                                                                \
     FORGETS(process, gps_process_reset) /* the configuration, to which the rules point */          \

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "audit/reporter.h"
+#include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "lifecycle.h"
 #include "log/log.h"
@@ -73,6 +74,7 @@ static enum gps_phase start(void) {
     gps_merge_start(config, gps_process_self());
     gps_write_start(config, gps_process_self());
     gps_learn_start(&config->options);
+    gps_open_cache_start(&config->options);
     return GPS_PHASE_ON;
 }
 

@@ -69,6 +69,20 @@ int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_
     return status;
 }
 
+int gps_references_rewrite(bool (*tell)(uint64_t address, unsigned *slot, struct gps_slot *now),
+                           uint64_t address) {
+    struct gps_slot now = {.address = address, .since = gps_clock_now()};
+    unsigned slot;
+    int status = 0;
+    pthread_mutex_lock(&slots.lock);
+    if (tell(address, &slot, &now)) {
+        gps_slot_seal(&now);
+        status = write_slot(slot, &now);
+    }
+    pthread_mutex_unlock(&slots.lock);
+    return status;
+}
+
 int gps_references_end(unsigned slot) {
     if (slot == GPS_NO_SLOT)
         return 0;
@@ -80,9 +94,15 @@ int gps_references_end(unsigned slot) {
 }
 
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
+    struct gps_cachers cachers;
+    return gps_references_holders(id, users, max, &cachers);
+}
+
+int gps_references_holders(const struct gps_id *id, struct gps_party *users, unsigned max,
+                           struct gps_cachers *cachers) {
     struct gps_user found[GPS_USERS_REPORTED];
-    const int count =
-        gps_users_of(gps_membership_store(), id, gps_process_self(), found, GPS_USERS_REPORTED);
+    const int count = gps_users_and_cachers(gps_membership_store(), id, gps_process_self(), found,
+                                            GPS_USERS_REPORTED, cachers);
     for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
         users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
     return count;

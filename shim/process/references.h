@@ -9,6 +9,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
+#include "directory/processes.h"
 #include "directory/record.h"
 #include "log/log.h"
 
@@ -20,11 +23,19 @@
 int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
                           uint64_t address, uint64_t generation);
+/* Writes a committed reference anew as it is now, which `tell` says under the slots' lock: so the
+ * last of several writers at a time is right. False: it is written already, or is none any more. */
+int gps_references_rewrite(bool (*tell)(uint64_t address, unsigned *slot, struct gps_slot *now),
+                           uint64_t address);
 /* The reference is closed, or was never opened. */
 int gps_references_end(unsigned slot);
 
 /* The other processes that have a region (or event) open now, and since when: their number and the
  * first `max` of them, or -errno: it is not known. */
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
+
+/* The same, and those that only cache it. */
+int gps_references_holders(const struct gps_id *id, struct gps_party *users, unsigned max,
+                           struct gps_cachers *cachers);
 
 void gps_references_reset(void); /* in a forked child */

@@ -1,8 +1,10 @@
 /* watch.c - see watch.h. */
 #include "watch.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,31 +44,76 @@ void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsi
         add(watch, store, "");
 }
 
-static void forget_if_lost(struct gps_watch *watch) {
+static bool is_whole(const struct gps_watch *watch) {
     struct stat now;
-    if (watch->fd >= 0 &&
-        (fstat(watch->fd, &now) != 0 || now.st_dev != watch->device || now.st_ino != watch->inode))
-        watch->fd = -1;
+    return watch->fd >= 0 && fstat(watch->fd, &now) == 0 && now.st_dev == watch->device &&
+           now.st_ino == watch->inode;
 }
 
-void gps_watch_wait(struct gps_watch *watch, uint64_t nanos) {
-    forget_if_lost(watch);
-    const uint64_t at_most = watch->fd < 0 ? 20000000u : 1000000000u;
+static int fd_of(const struct gps_watch *watch) {
+    return is_whole(watch) ? watch->fd : -1;
+}
+
+/* Whether something has changed. */
+static bool wait_for_change(const struct gps_watch *watch, uint64_t nanos) {
+    const int fd = fd_of(watch);
+    const uint64_t at_most = fd < 0 ? 20000000u : 1000000000u;
     const uint64_t wait = nanos < at_most ? nanos : at_most;
     const struct timespec time = {.tv_sec = (time_t)(wait / 1000000000u),
                                   .tv_nsec = (long)(wait % 1000000000u)};
-    struct pollfd poller = {.fd = watch->fd, .events = POLLIN};
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    /* a negative fd: only the time */
+    return ppoll(&poller, 1, &time, gps_program_signals) > 0 && fd_of(watch) >= 0;
+}
+
+void gps_watch_wait(struct gps_watch *watch, uint64_t nanos) {
     char events[1024];
-    const int changed =
-        ppoll(&poller, 1, &time, gps_program_signals); /* a negative fd: only the time */
-    forget_if_lost(watch);
-    if (changed > 0 && watch->fd >= 0)
+    if (wait_for_change(watch, nanos))
         (void)!read(watch->fd, events, sizeof(events)); /* what is left wakes us once more */
 }
 
+/* --- single files --- */
+
+int gps_watch_file(const struct gps_watch *watch, const char *path, uint32_t events) {
+    const int number = is_whole(watch) ? inotify_add_watch(watch->fd, path, events) : -1;
+    return number < 0 ? -EIO : number;
+}
+
+void gps_watch_unfile(const struct gps_watch *watch, int number) {
+    if (is_whole(watch))
+        inotify_rm_watch(watch->fd, number);
+}
+
+bool gps_watch_quiet(const struct gps_watch *watch) {
+    int bytes;
+    return is_whole(watch) && ioctl(watch->fd, FIONREAD, &bytes) == 0 && bytes == 0;
+}
+
+void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos) {
+    (void)wait_for_change(watch, nanos);
+}
+
+/* Events of files have no name behind them, so all have one size. If some were lost, one says -1.
+ */
+unsigned gps_watch_changed(struct gps_watch *watch, int numbers[GPS_WATCH_CHANGES]) {
+    struct inotify_event events[GPS_WATCH_CHANGES];
+    watch->fd = fd_of(watch);
+    const ssize_t size = watch->fd < 0 ? -1 : read(watch->fd, events, sizeof(events));
+    if (size < 0 && watch->fd >= 0 && errno == EAGAIN)
+        return 0;
+    if (size < 0) { /* it is of no use any more */
+        gps_watch_close(watch);
+        numbers[0] = -1;
+        return 1;
+    }
+    const unsigned count = (unsigned)((size_t)size / sizeof(events[0]));
+    for (unsigned i = 0; i < count; i++)
+        numbers[i] = events[i].wd;
+    return count;
+}
+
 void gps_watch_close(struct gps_watch *watch) {
-    forget_if_lost(watch);
-    if (watch->fd >= 0)
+    if (is_whole(watch))
         close(watch->fd);
     watch->fd = -1;
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,6 +26,22 @@ enum gps_watch_what {
     GPS_WATCH_NAMES = 4,
     GPS_WATCH_ROOT = 8, /* a keeper comes */
 };
+
+/* --- single files, each by a number --- */
+
+/* A number, or -errno. The events are of inotify(7). */
+int gps_watch_file(const struct gps_watch *watch, const char *path, uint32_t events);
+void gps_watch_unfile(const struct gps_watch *watch, int number);
+/* Whether the instance is whole, and nothing has happened that gps_watch_changed has not told. A
+ * change is told from the moment on at which the call that made it returns. */
+bool gps_watch_quiet(const struct gps_watch *watch);
+/* Like gps_watch_wait, but leaves it to gps_watch_changed to tell what happened: the numbers of
+ * some changed files, and how many. -1 among them: anything may have happened. */
+enum { GPS_WATCH_CHANGES = 32 };
+void gps_watch_sleep(const struct gps_watch *watch, uint64_t nanos);
+unsigned gps_watch_changed(struct gps_watch *watch, int numbers[GPS_WATCH_CHANGES]);
+
+/* --- directories --- */
 
 void gps_watch_open(struct gps_watch *watch, const struct gps_store *store, unsigned what);
 /* Returns when something changed, after min(nanos, 1 s), or when a signal of the program's was

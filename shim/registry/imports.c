@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include <utlist.h>
+
 #include "hash_table.h"
 #include "registry.h"
 
@@ -14,11 +16,14 @@ struct node {
     struct gps_import import;
     struct key key;
     UT_hash_handle by_pointer, by_region;
+    bool cached;              /* then its count is 0 */
+    struct node *prev, *next; /* in the list of cached ones, oldest first */
 };
 
 static struct {
     pthread_mutex_t lock;
-    struct node *by_pointer, *by_region;
+    struct node *by_pointer, *by_region, *cached;
+    struct gps_cached sum;
     struct gps_slab slab;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
 
@@ -28,7 +33,27 @@ static struct node *at(uint64_t pointer) {
     return node;
 }
 
+static struct node *unless_cached(struct node *node) {
+    return node && !node->cached ? node : NULL;
+}
+
+static void cache(struct node *node) {
+    DL_APPEND(table.cached, node);
+    table.sum.count++;
+    table.sum.bytes += node->import.size;
+    node->cached = true;
+}
+
+static void uncache(struct node *node) {
+    DL_DELETE(table.cached, node);
+    table.sum.count--;
+    table.sum.bytes -= node->import.size;
+    node->cached = false;
+}
+
 static void drop(struct node *node) {
+    if (node->cached)
+        uncache(node);
     HASH_DELETE(by_pointer, table.by_pointer, node);
     if (node->by_region.tbl)
         HASH_DELETE(by_region, table.by_region, node);
@@ -64,6 +89,23 @@ static void count(struct node *node, enum gps_slot_via via, struct gps_import *i
     node->import.reopened = true;
 }
 
+/* A cached one is open again, for the first time. */
+static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
+    uncache(node);
+    node->import.count = node->import.opens = 1;
+    node->import.by_rule = via == GPS_VIA_RULE;
+    node->import.via = via;
+    node->import.reopened = false;
+    node->import.trace = trace;
+    node->import.epoch = gps_registry_now();
+}
+
+static void count_first(struct gps_import *import, enum gps_slot_via via) {
+    import->count = import->opens = 1;
+    import->by_rule = via == GPS_VIA_RULE;
+    import->reopened = false;
+}
+
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     int status = 0;
     pthread_mutex_lock(&table.lock);
@@ -72,14 +114,17 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
         drop(node); /* its close failed, and the driver has given the address to another region */
         node = NULL;
     }
-    if (node && via == GPS_VIA_RULE && node->import.by_rule) {
+    import->revived = node && node->cached;
+    if (import->revived) {
+        revive(node, via, import->trace);
+        node->import.size = import->size;
+        count_first(import, via);
+    } else if (node && via == GPS_VIA_RULE && node->import.by_rule) {
         status = -EEXIST;
     } else if (node) {
         count(node, via, import);
     } else {
-        import->count = import->opens = 1;
-        import->by_rule = via == GPS_VIA_RULE;
-        import->reopened = false;
+        count_first(import, via);
         status = insert(import) ? 0 : -ENOMEM;
     }
     pthread_mutex_unlock(&table.lock);
@@ -95,7 +140,7 @@ static struct node *of(const struct gps_id *region, uint64_t context) {
 
 bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    struct node *node = of(region, context);
+    struct node *node = unless_cached(of(region, context));
     if (node) {
         *import = node->import;
         count(node, GPS_VIA_PROGRAM, import);
@@ -124,12 +169,12 @@ static bool give(const struct node *node, struct gps_import *import) {
 
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    return give(of(region, context), import);
+    return give(unless_cached(of(region, context)), import);
 }
 
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    return give(at(pointer), import);
+    return give(unless_cached(at(pointer)), import);
 }
 
 enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
@@ -169,7 +214,7 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
     const struct node *node = table.by_pointer;
-    while (node && !gps_id_equal(&node->import.region, region))
+    while (node && (node->cached || !gps_id_equal(&node->import.region, region)))
         node = node->by_pointer.next;
     return give(node, import);
 }
@@ -185,7 +230,10 @@ static bool take(struct node *node, struct gps_import *import) {
 
 bool gps_registry_take_import(struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    return take(table.by_pointer, import);
+    struct node *node = table.by_pointer;
+    while (node && node->cached)
+        node = node->by_pointer.next;
+    return take(node, import);
 }
 
 bool gps_registry_imports_name(const char *name) {
@@ -210,6 +258,108 @@ void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
     struct gps_import import;
     while (take_of(context, epoch, &import))
         fn(arg, &import);
+}
+
+/* --- cached ones --- */
+
+void gps_registry_watch(uint64_t pointer, int record_file, int owner_file) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = at(pointer);
+    if (node) {
+        node->import.told = GPS_SLOT_OPEN;
+        node->import.record_file = record_file;
+        node->import.owner_file = owner_file;
+    }
+    pthread_mutex_unlock(&table.lock);
+}
+
+void gps_registry_outdate(int file) {
+    pthread_mutex_lock(&table.lock);
+    for (struct node *node = table.by_pointer; node; node = node->by_pointer.next) {
+        struct gps_import *import = &node->import;
+        if (file < 0 || import->record_file == file || import->owner_file == file)
+            import->stale = true;
+    }
+    pthread_mutex_unlock(&table.lock);
+}
+
+bool gps_registry_cache(uint64_t pointer, struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = at(pointer);
+    const bool cached = node && node->import.count == 1 && !node->import.by_rule &&
+                        node->import.record_file && !node->import.stale;
+    if (cached) {
+        node->import.count = 0;
+        *import = node->import;
+        cache(node);
+    }
+    pthread_mutex_unlock(&table.lock);
+    return cached;
+}
+
+bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
+                          uint64_t *pointer) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = of(region, context);
+    const bool found = node && node->cached && !node->import.stale;
+    if (found) {
+        revive(node, GPS_VIA_PROGRAM, trace);
+        *pointer = node->import.pointer;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return found;
+}
+
+bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
+                              const void *arg, struct gps_import *import) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = table.cached;
+    while (node && !fits(&node->import, arg))
+        node = node->next;
+    return take(node, import);
+}
+
+struct gps_cached gps_registry_cached(void) {
+    pthread_mutex_lock(&table.lock);
+    const struct gps_cached sum = table.sum;
+    pthread_mutex_unlock(&table.lock);
+    return sum;
+}
+
+bool gps_registry_caches(uint64_t pointer) {
+    pthread_mutex_lock(&table.lock);
+    const struct node *node = at(pointer);
+    const bool cached = node && node->cached;
+    pthread_mutex_unlock(&table.lock);
+    return cached;
+}
+
+bool gps_registry_untold(uint64_t *pointer) {
+    pthread_mutex_lock(&table.lock);
+    const struct node *node = table.by_pointer;
+    while (node && (node->cached || node->import.told != GPS_SLOT_CACHED))
+        node = node->by_pointer.next;
+    if (node)
+        *pointer = node->import.pointer;
+    pthread_mutex_unlock(&table.lock);
+    return node != NULL;
+}
+
+bool gps_registry_tell(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = at(pointer);
+    const enum gps_slot_state state = node && node->cached ? GPS_SLOT_CACHED : GPS_SLOT_OPEN;
+    const bool news = node && node->import.told && node->import.told != state;
+    if (news) {
+        node->import.told = state;
+        *slot = node->import.slot;
+        now->region = node->import.region;
+        now->generation = node->import.generation;
+        now->via = (uint32_t)node->import.via;
+        now->state = (uint32_t)state;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return news;
 }
 
 void gps_registry_reset_imports(void) {

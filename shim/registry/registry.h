@@ -90,6 +90,7 @@ struct gps_export {
     bool claimed;                    /* final, and opened by an importer */
     bool leaving;                    /* not freed by the program: its process or context ends */
     bool held;                       /* had users at the last scan */
+    bool cached;                     /* had processes that cache it */
     bool busy;                       /* a thread works on it, for one pass */
     bool freeing;                    /* the driver frees its memory */
     struct gps_export *next, **link; /* in the list of all */
@@ -112,8 +113,13 @@ struct gps_import {
     uint32_t by_rule; /* of the count, opens that a rule made in place of an allocation */
     uint64_t generation;
     enum gps_slot_via via;
-    bool vmm;      /* mapped by gpushare, not opened by the driver */
-    uint64_t size; /* of the region; VIA_RULE: as the program asked; 0: not known */
+    enum gps_slot_state
+        told; /* of the slot, as it is written; 0: it has not changed since the open */
+    int record_file, owner_file; /* numbers of watch.h, if it may be cached; else 0 */
+    bool stale;                  /* one of the two has changed: not to be cached any more */
+    bool revived;                /* gps_registry_open: it was cached */
+    bool vmm;                    /* mapped by gpushare, not opened by the driver */
+    uint64_t size;               /* of the region; VIA_RULE: as the program asked; 0: not known */
 
     char name[GPS_NAME_BYTES]; /* of the region, or empty */
     uint8_t handle[GPS_HANDLE_BYTES];
@@ -122,8 +128,9 @@ struct gps_import {
 
 /* Counts one more successful open that gave import->pointer, and sets import->count to the number
  * of opens now. 1: it is the first, and *import is recorded as it is. More: another open came
- * before, and the slot in *import is the caller's to free. `via`: of this open. 0, or -ENOMEM, or
- * -EEXIST: a rule has it open there already, and its allocation has that address. */
+ * before, and the slot in *import is the caller's to free; so it is with 1 and `revived`: the
+ * import was cached, and the driver has counted one open too many. `via`: of this open. 0, or
+ * -ENOMEM, or -EEXIST: a rule has it open there already, and its allocation has that address. */
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via);
 /* For one without a slot. False: it has one, or is not open any more. */
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
@@ -151,6 +158,33 @@ bool gps_registry_imports_name(const char *name);
 /* Forgets all imports of a context older than the epoch; fn gets each. */
 void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
                                 void (*fn)(void *arg, const struct gps_import *import), void *arg);
+
+/* Cached imports (open_cache.h): closed by the program, and still mapped. Their count is 0, and the
+ * functions above do not find them, but for gps_registry_close, to which such a pointer is as a
+ * rule's, gps_registry_open and gps_registry_purge_imports. */
+
+/* It may be cached from now on. */
+void gps_registry_watch(uint64_t pointer, int record_file, int owner_file);
+/* A file has changed (-1: any of them): imports of it are not to be cached any more. */
+void gps_registry_outdate(int file);
+/* The last close of what may be cached: it is, and the newest. False: it is none such. */
+bool gps_registry_cache(uint64_t pointer, struct gps_import *import);
+/* Opens what is cached in this context, and not stale. */
+bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
+                          uint64_t *pointer);
+/* Removes and returns the oldest that `fits`. */
+bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
+                              const void *arg, struct gps_import *import);
+struct gps_cached {
+    unsigned count;
+    uint64_t bytes;
+};
+struct gps_cached gps_registry_cached(void);
+bool gps_registry_caches(uint64_t pointer);
+/* An import that is open while its slot says that it is cached. */
+bool gps_registry_untold(uint64_t *pointer);
+/* For gps_references_rewrite. */
+bool gps_registry_tell(uint64_t pointer, unsigned *slot, struct gps_slot *now);
 
 /* --- events that other processes may know --- */
 

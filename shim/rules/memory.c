@@ -4,7 +4,7 @@
 #include "audit/diagnose.h"
 #include "audit/policy.h"
 #include "ipc/export.h"
-#include "ipc/import.h"
+#include "ipc/import_close.h"
 #include "ipc/teardown.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"

@@ -7,7 +7,7 @@
 #include "directory/name.h"
 #include "directory/processes.h"
 #include "directory/region.h"
-#include "ipc/import.h"
+#include "ipc/import_close.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"

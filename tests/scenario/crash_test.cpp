@@ -47,8 +47,9 @@ TEST(Chaos, WithoutDeathsNothingGoesWrong) {
     EXPECT_EQ(world.count("record-invalid") + world.count("store-unavailable"), 0u) << world.logs();
 }
 
-void with_deaths(const std::string &on_free, unsigned seed, int ms) {
+void with_deaths(const std::string &on_free, unsigned seed, int ms, const char *cached = "0") {
     World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = cached;
     world.environment["GPUSHARE_ON_FREE"] = on_free;
     world.environment["GPUSHARE_FREE_TIMEOUT"] = "50ms";
     fs::create_directory(world.path("handles"));
@@ -90,6 +91,10 @@ TEST(Chaos, WithDeathsWhileFreesAreDeferred) {
 
 TEST(Chaos, WithDeathsWhileFreesWait) {
     with_deaths("wait", 12, 4000);
+}
+
+TEST(Chaos, WithDeathsWhileClosedImportsAreCached) {
+    with_deaths("defer", 14, 4000, "4");
 }
 
 TEST(Chaos, WithDeathsInRules) {

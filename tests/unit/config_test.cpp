@@ -75,6 +75,8 @@ void expect_defaults(const gps_config &config) {
     EXPECT_EQ(config.options.mode, GPS_MODE_SHARE);
     EXPECT_EQ(config.options.on_free, GPS_FREE_DEFER);
     EXPECT_EQ(config.options.free_timeout, UINT64_C(30000000000));
+    EXPECT_EQ(config.options.open_cache, 0u);
+    EXPECT_EQ(config.options.open_cache_bytes, UINT64_C(1) << 40);
     EXPECT_EQ(config.options.linger, 0u);
     EXPECT_STREQ(config.options.log, "stderr");
     EXPECT_EQ(config.options.log_format, GPS_LOG_TEXT);
@@ -111,6 +113,8 @@ TEST(ConfigOptions, TakeEachAllowedValue) {
     EXPECT_EQ(options_of("free_timeout = 500ms").free_timeout, 500000000u);
     EXPECT_EQ(options_of("linger = 2min").linger, UINT64_C(120000000000));
     EXPECT_EQ(options_of("linger = 0").linger, 0u);
+    EXPECT_EQ(options_of("open_cache = 64").open_cache, 64u);
+    EXPECT_EQ(options_of("open_cache_bytes = 2GiB").open_cache_bytes, UINT64_C(2) << 30);
     EXPECT_STREQ(options_of("log = stderr").log, "stderr");
     EXPECT_STREQ(options_of("log = /tmp/a b;c.%c.%p%%").log, "/tmp/a b;c.%c.%p%%");
     EXPECT_EQ(options_of("log_format = text").log_format, GPS_LOG_TEXT);
@@ -130,6 +134,7 @@ const Bad bad_options[] = {
     {"mode", "shared", "mode = shared: not allowed; one of share, audit, off"},
     {"on_free", "Defer", "on_free = Defer: not allowed; one of defer, wait, refuse, allow"},
     {"free_timeout", "30", "free_timeout = 30: no unit; a time such as 500ms, 30s, 2min or 1h"},
+    {"open_cache", "65537", "open_cache = 65537: too large; 0 to 65536"},
     {"linger", "-1s", "linger = -1s: not a number; a time such as 500ms, 30s, 2min or 1h"},
     {"linger", "501h", "linger = 501h: longer than 500h; a time such as 500ms, 30s, 2min or 1h"},
     {"log", "/tmp/%d",
@@ -408,9 +413,9 @@ TEST(ConfigRule, IsNotGivenTwice) {
 
 // --- the file as such ---
 
-const char *const option_keys =
-    "[gpushare] has mode, on_free, free_timeout, linger, log, log_format, "
-    "log_level, log_max, stack_depth";
+const char *const option_keys = "[gpushare] has mode, on_free, free_timeout, open_cache, "
+                                "open_cache_bytes, linger, log, log_format, "
+                                "log_level, log_max, stack_depth";
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, "
     "missing, ready, handover, backing, keep, access, quiet, content, verify";
@@ -852,11 +857,17 @@ TEST_F(ConfigLoad, AnAuditTellsEverythingUnlessALevelIsChosen) {
 
 TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     const std::pair<const char *, const char *> variables[] = {
-        {"GPUSHARE_MODE", "audit"},      {"GPUSHARE_ON_FREE", "refuse"},
-        {"GPUSHARE_FREE_TIMEOUT", "7s"}, {"GPUSHARE_LINGER", "8s"},
-        {"GPUSHARE_LOG", "/tmp/%p"},     {"GPUSHARE_LOG_FORMAT", "jsonl"},
-        {"GPUSHARE_LOG_LEVEL", "error"}, {"GPUSHARE_STACK_DEPTH", "9"},
+        {"GPUSHARE_MODE", "audit"},
+        {"GPUSHARE_ON_FREE", "refuse"},
+        {"GPUSHARE_FREE_TIMEOUT", "7s"},
+        {"GPUSHARE_LINGER", "8s"},
+        {"GPUSHARE_LOG", "/tmp/%p"},
+        {"GPUSHARE_LOG_FORMAT", "jsonl"},
+        {"GPUSHARE_LOG_LEVEL", "error"},
+        {"GPUSHARE_STACK_DEPTH", "9"},
         {"GPUSHARE_LOG_MAX", "3MiB"},
+        {"GPUSHARE_OPEN_CACHE", "64"},
+        {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
     };
     ASSERT_EQ(gps_keys_of(GPS_SECTION_OPTIONS).count, sizeof variables / sizeof variables[0]);
     for (const auto &each : variables)
@@ -994,7 +1005,7 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 9u);
+    ASSERT_EQ(listed.size(), 11u);
     EXPECT_EQ(listed["log_max"].value, "64MiB");
     EXPECT_EQ(listed["mode"].value, "audit");
     EXPECT_EQ(listed["mode"].from, "environment");

@@ -354,7 +354,8 @@ TEST(Slot, AnyFlippedByteMakesItInvalid) {
 TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.state = GPS_SLOT_INTENT; }));
     EXPECT_FALSE(slot_with([](gps_slot &s) { s.state = GPS_SLOT_FREE; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.state = 3; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.state = 4; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.state = GPS_SLOT_CACHED; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROGRAM; }));
     EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 0; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_EVENT; }));

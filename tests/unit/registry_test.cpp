@@ -367,6 +367,104 @@ TEST_F(Registry, OpensAreCountedAndEachNeedsItsClose) {
     EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
 }
 
+bool any(const gps_import *, const void *) {
+    return true;
+}
+
+bool stale(const gps_import *import, const void *) {
+    return import->stale;
+}
+
+TEST_F(Registry, OnlyWatchedImportsOfTheProgramAreCached) {
+    gps_import import;
+    open(0x1000, 1);
+    EXPECT_FALSE(gps_registry_cache(0x1000, &import));
+    gps_registry_watch(0x1000, 7, 8);
+    open(0x1000, 1);
+    EXPECT_FALSE(gps_registry_cache(0x1000, &import)); /* it is open twice */
+    gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import);
+    ASSERT_TRUE(gps_registry_cache(0x1000, &import));
+    EXPECT_EQ(1u, gps_registry_cached().count);
+    EXPECT_TRUE(gps_registry_caches(0x1000));
+    EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
+    EXPECT_FALSE(gps_registry_take_import(&import));
+    EXPECT_EQ(GPS_CLOSE_RULES, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+}
+
+TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
+    gps_import import;
+    uint64_t pointer = 0;
+    const gps_id region = id_of(1);
+    open(0x1000, 1);
+    gps_registry_watch(0x1000, 7, 8);
+    gps_registry_cache(0x1000, &import);
+    EXPECT_FALSE(gps_registry_uncache(&region, 2, 0, &pointer));
+    gps_registry_outdate(9);
+    ASSERT_TRUE(gps_registry_uncache(&region, 1, 0, &pointer));
+    EXPECT_EQ(0x1000u, pointer);
+    EXPECT_EQ(0u, gps_registry_cached().count);
+    ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
+    EXPECT_EQ(1u, import.count);
+    EXPECT_EQ(1u, import.opens);
+    gps_registry_cache(0x1000, &import);
+    gps_registry_outdate(8); /* its owner's */
+    EXPECT_FALSE(gps_registry_uncache(&region, 1, 0, &pointer));
+    ASSERT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
+    EXPECT_EQ(0x1000u, import.pointer);
+    EXPECT_FALSE(gps_registry_caches(0x1000));
+}
+
+TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
+    gps_import import;
+    for (uint8_t i = 1; i <= 3; i++) {
+        open(0x1000u * i, i);
+        gps_registry_watch(0x1000u * i, i, 10);
+        gps_registry_cache(0x1000u * i, &import);
+    }
+    uint64_t pointer;
+    const gps_id first = id_of(1);
+    gps_registry_uncache(&first, 1, 0, &pointer);
+    gps_registry_cache(0x1000, &import); /* the newest now */
+    for (const uint64_t next : {0x2000u, 0x3000u, 0x1000u}) {
+        ASSERT_TRUE(gps_registry_take_cached(any, nullptr, &import));
+        EXPECT_EQ(next, import.pointer);
+    }
+    EXPECT_FALSE(gps_registry_take_cached(any, nullptr, &import));
+}
+
+TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsRevived) {
+    gps_import import, again = import_of(0x1000, 1);
+    open(0x1000, 1);
+    gps_registry_watch(0x1000, 7, 8);
+    gps_registry_cache(0x1000, &import);
+    gps_registry_open(&again, GPS_VIA_PROGRAM);
+    EXPECT_TRUE(again.revived);
+    EXPECT_EQ(1u, again.count);
+    EXPECT_FALSE(gps_registry_caches(0x1000));
+}
+
+TEST_F(Registry, ASlotIsToldOnceWhatItsImportIs) {
+    gps_import import;
+    uint64_t pointer;
+    unsigned slot;
+    gps_slot now = {};
+    const gps_id region = id_of(1);
+    open(0x1000, 1);
+    gps_registry_watch(0x1000, 7, 8);
+    EXPECT_FALSE(gps_registry_tell(0x1000, &slot, &now));
+    gps_registry_cache(0x1000, &import);
+    ASSERT_TRUE(gps_registry_tell(0x1000, &slot, &now));
+    EXPECT_EQ(uint32_t(GPS_SLOT_CACHED), now.state);
+    EXPECT_EQ(5u, slot);
+    EXPECT_FALSE(gps_registry_tell(0x1000, &slot, &now));
+    EXPECT_FALSE(gps_registry_untold(&pointer));
+    gps_registry_uncache(&region, 1, 0, &pointer);
+    EXPECT_TRUE(gps_registry_untold(&pointer));
+    ASSERT_TRUE(gps_registry_tell(0x1000, &slot, &now));
+    EXPECT_EQ(uint32_t(GPS_SLOT_OPEN), now.state);
+    EXPECT_FALSE(gps_registry_untold(&pointer));
+}
+
 TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
     const bool expected[] = {false, false, true, true};
     for (bool reopened : expected) {

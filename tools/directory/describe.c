@@ -38,11 +38,12 @@ static void process_lines(const struct view *view, const struct gps_owner *owner
     line_time(view, "started", view_start_time(view, owner->start));
 }
 
-static void address_cell(const struct gps_slot *slot, struct table *table) {
-    if (slot->state == GPS_SLOT_INTENT)
+static void address_cell(const struct view_hold *hold, struct table *table) {
+    if (hold->slot.state == GPS_SLOT_INTENT)
         table_cell(table, TERM_YELLOW, "opening");
     else
-        table_cell(table, TERM_PLAIN, "0x%" PRIx64, slot->address);
+        table_cell(table, TERM_PLAIN, "0x%" PRIx64 "%s", hold->slot.address,
+                   view_cached(hold) ? " (cached)" : "");
 }
 
 static const char *opened_by(const struct gps_slot *slot) {
@@ -66,7 +67,7 @@ static void users_table(const struct view *view, const struct view_region *regio
         const struct view_hold *hold = &region->holds[i];
         table_cell(&table, TERM_PLAIN, "%s", hold->owner.command);
         table_cell(&table, TERM_PLAIN, "%s", view_format_pid(view, &hold->owner).text);
-        address_cell(&hold->slot, &table);
+        address_cell(hold, &table);
         table_cell(&table, TERM_PLAIN, "%s %s", hold->slot.via == GPS_VIA_PROGRAM ? "the" : "a",
                    opened_by(&hold->slot));
         table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, hold->slot.since).text);
@@ -192,7 +193,7 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
         region_cells(region, &slot->region, &table);
         table_cell(&table, TERM_PLAIN, "%s %s", creator ? creator->command : "?",
                    creator ? view_format_pid(view, creator).text : "");
-        address_cell(slot, &table);
+        address_cell(&view->holds[i], &table);
         table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, slot->since).text);
     }
     regions_lines("holds", count, bytes, &table);
@@ -270,10 +271,11 @@ static void add_owner_facts(const struct view *view, const struct gps_owner *own
                   json_tree_seconds(view_start_time(view, owner->start)), "alive", alive);
 }
 
-static void add_hold(const struct view *view, const struct gps_slot *slot, json_t *object) {
-    const bool open = slot->state == GPS_SLOT_OPEN;
-    json_tree_add(object, "{s:o, s:b, s:s, s:o}", "address",
-                  open ? json_tree_hex(slot->address) : json_null(), "open", open, "via",
+static void add_hold(const struct view *view, const struct view_hold *hold, json_t *object) {
+    const struct gps_slot *slot = &hold->slot;
+    json_tree_add(object, "{s:o, s:b, s:b, s:s, s:o}", "address",
+                  slot->state == GPS_SLOT_INTENT ? json_null() : json_tree_hex(slot->address),
+                  "open", slot->state == GPS_SLOT_OPEN, "cached", view_cached(hold), "via",
                   opened_by(slot), "held", json_tree_seconds(view_nanos_since(view, slot->since)));
 }
 
@@ -281,7 +283,7 @@ static json_t *region_holds(const struct view *view, const struct view_region *r
     json_t *holds = json_tree_pack("[]");
     for (size_t i = 0; i < region->hold_count; i++) {
         json_t *hold = view_format_owner_json(&region->holds[i].owner);
-        add_hold(view, &region->holds[i].slot, hold);
+        add_hold(view, &region->holds[i], hold);
         json_tree_append(holds, hold);
     }
     return holds;
@@ -334,7 +336,7 @@ static void add_holds(const struct view *view, const struct gps_owner *owner, js
         bytes += region ? region->record.extent : 0;
         json_t *hold = json_tree_pack("{s:s, s:o}", "id", printable_id(&slot->region).text, "name",
                                       json_tree_string(named ? region->record.name : NULL));
-        add_hold(view, slot, hold);
+        add_hold(view, &view->holds[i], hold);
         json_tree_append(holds, hold);
     }
     json_tree_add(object, "{s:o, s:I}", "holds", holds, "hold_bytes", bytes);

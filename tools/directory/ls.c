@@ -24,7 +24,8 @@ static char *users_text(const struct view *view, const struct view_region *regio
         const struct gps_owner *owner = &region->holds[i].owner;
         if (i > 0 && gps_owner_equal(owner, &region->holds[i - 1].owner))
             continue;
-        tool_list(&users, "%s %s", owner->command, view_format_pid(view, owner).text);
+        tool_list(&users, "%s %s%s", owner->command, view_format_pid(view, owner).text,
+                  view_cached(&region->holds[i]) ? " (cached)" : "");
         shown++;
     }
     char more[40] = "";
@@ -125,6 +126,7 @@ const struct tool_verb tool_verb_ls = {
         "only kept), what processes have MAPPED of them, what is SAVED by that, and what "
         "merge rules took\n"
         "that is each process's OWN.\n"
+        "A user is (cached) if its program has closed the region and open_cache keeps it mapped.\n"
         "A pid of another pid namespace is written PID@NAMESPACE.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"all", 'a', NULL, "also what nobody can use any more"}},

@@ -135,6 +135,7 @@ static int by_hold(const void *left, const void *right) {
                 ? order
                 : tool_compare(a->slot.via == GPS_VIA_CREATOR, b->slot.via == GPS_VIA_CREATOR);
     order = order != 0 ? order : by_owner(&a->owner, &b->owner);
+    order = order != 0 ? order : tool_compare(view_cached(a), view_cached(b));
     return order != 0 ? order : tool_compare(a->slot.since, b->slot.since);
 }
 

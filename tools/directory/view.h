@@ -16,11 +16,17 @@ struct view_process {
     bool found; /* by `show`: it is asked for; of a region, too */
 };
 
-/* A region that a live process holds or is about to; a process can hold one more than once. */
+/* A region that a live process holds or is about to; a process can hold one more than once, and
+ * what it only caches comes last. */
 struct view_hold {
     struct gps_owner owner;
     struct gps_slot slot;
 };
+
+/* By open_cache: its program may have it open just now. */
+static inline bool view_cached(const struct view_hold *hold) {
+    return hold->slot.state == GPS_SLOT_CACHED;
+}
 
 struct view_region {
     struct gps_region_record record;

@@ -96,8 +96,11 @@ static json_t *users_json(const struct view_region *region) {
     json_t *users = json_tree_pack("[]");
     for (size_t i = 0; i < region->hold_count; i++) {
         const struct gps_owner *owner = &region->holds[i].owner;
-        if (i == 0 || !gps_owner_equal(owner, &region->holds[i - 1].owner))
-            json_tree_append(users, view_format_owner_json(owner));
+        if (i > 0 && gps_owner_equal(owner, &region->holds[i - 1].owner))
+            continue;
+        json_t *user = view_format_owner_json(owner);
+        json_tree_add(user, "{s:b}", "cached", view_cached(&region->holds[i]));
+        json_tree_append(users, user);
     }
     return users;
 }

@@ -1,0 +1,158 @@
+/* import_close.c - see import_close.h. */
+#include "import_close.h"
+
+#include "audit/reporter.h"
+#include "open_cache.h"
+#include "process/driver_ops.h"
+#include "process/references.h"
+#include "process/scope.h"
+#include "registry/freed_history.h"
+#include "stack/trace.h"
+#include "vmm/mapping.h"
+#include "vmm/vmm_region.h"
+
+static void let_go(unsigned slot) {
+    gps_report_reference(gps_references_end(slot));
+}
+
+static void clear_last(const struct gps_import *import) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    let_go(import->slot);
+    gps_open_cache_forget(import);
+    if (import->vmm)
+        gps_vmm_region_released(&import->region);
+    gps_scope_end(&scope);
+}
+
+/* After the driver's teardown the close fails, but the program has done its part. */
+static bool is_closed(int code) {
+    return code == GPS_OK || code == GPS_DEINITIALIZED;
+}
+
+/* The driver counts what it opened; a mapping of ours ends with the last close. */
+static int close_vmm(const struct gps_import *import) {
+    struct gps_scope scope;
+    uint64_t current = 0;
+    if (import->count)
+        return GPS_OK;
+    if (gps_ops->context(&current) != GPS_OK || !current)
+        return GPS_INVALID_CONTEXT;
+    int code = gps_scope_enter(&scope, import->context);
+    if (code == GPS_OK)
+        code = gps_mapping_close(import->pointer);
+    gps_scope_end(&scope);
+    return code;
+}
+
+/* Closed by the program, or with its context. */
+static void note_closed(const struct gps_import *import, bool with_context) {
+    gps_freed_note(GPS_FREED_IMPORT, import->pointer,
+                   (struct gps_freed){.born = import->trace,
+                                      .ended = with_context ? GPS_NO_TRACE : gps_trace_kept(),
+                                      .context = import->context,
+                                      .size = import->size,
+                                      .device = import->device,
+                                      .with_context = with_context});
+}
+
+static int close_open(struct gps_import *import, enum gps_slot_via via, gps_close_fn *close) {
+    if (import->count == 0)
+        note_closed(import, false);
+    const int code = import->vmm ? close_vmm(import) : close(import->pointer);
+    if (!is_closed(code)) {
+        gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
+        gps_registry_unclose(import, via);
+    } else if (import->count == 0) {
+        clear_last(import);
+    }
+    return code;
+}
+
+static int no_close(uint64_t pointer) {
+    (void)pointer;
+    return GPS_OK;
+}
+
+void gps_import_roll_back(struct gps_opening *opening) {
+    struct gps_import import;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    let_go(opening->import.slot);
+    gps_scope_end(&scope);
+    if (opening->counted &&
+        gps_registry_close(opening->import.pointer, GPS_VIA_PROGRAM, &import) == GPS_CLOSE_ONE)
+        close_open(&import, GPS_VIA_PROGRAM, no_close);
+}
+
+/* As the driver's, for what is not open. */
+static int refuse_close(void) {
+    uint64_t context = 0;
+    return gps_ops->context(&context) == GPS_OK && context ? GPS_INVALID_VALUE
+                                                           : GPS_INVALID_CONTEXT;
+}
+
+/* The program believes that it allocated a rule's import: closing that one open is an error. So is
+ * closing what it has closed, and what is cached. */
+int gps_import_close(uint64_t pointer, gps_close_fn *close) {
+    struct gps_import import;
+    if (gps_open_cache_close(pointer, &import)) {
+        note_closed(&import, false);
+        return GPS_OK;
+    }
+    switch (gps_registry_close(pointer, GPS_VIA_PROGRAM, &import)) {
+    case GPS_CLOSE_ONE:
+        return close_open(&import, GPS_VIA_PROGRAM, close);
+    case GPS_CLOSE_RULES:
+        return refuse_close();
+    default:
+        return close(pointer);
+    }
+}
+
+static int close_rules(uint64_t pointer) {
+    struct gps_import import;
+    return gps_registry_close(pointer, GPS_VIA_RULE, &import) == GPS_CLOSE_ONE
+               ? close_open(&import, GPS_VIA_RULE, gps_ops->close_handle)
+               : gps_ops->close_handle(pointer);
+}
+
+int gps_import_free(const struct gps_alloc *alloc) {
+    struct gps_scope scope;
+    int code = gps_scope_enter(&scope, alloc->context);
+    if (code == GPS_OK) {
+        gps_freed_note_allocation(alloc, gps_trace_kept());
+        gps_ops->synchronize(); /* as a free; the close reports what is wrong with the context */
+        code = close_rules(alloc->pointer);
+    }
+    gps_scope_end(&scope);
+    if (code != GPS_OK)
+        gps_registry_add(alloc);
+    return code;
+}
+
+struct purge {
+    void (*fn)(void *arg, const struct gps_import *import);
+    void *arg;
+};
+
+static void purge_one(void *arg, const struct gps_import *import) {
+    const struct purge *purge = arg;
+    if (import->vmm) {
+        gps_mapping_close(import->pointer); /* it would outlive its context */
+        gps_vmm_region_released(&import->region);
+    }
+    let_go(import->slot);
+    gps_open_cache_forget(import);
+    if (import->count == 0)
+        return; /* cached: the program has closed it before */
+    note_closed(import, true);
+    if (purge->fn)
+        purge->fn(purge->arg, import);
+}
+
+void gps_import_purge(uint64_t context, uint32_t epoch,
+                      void (*fn)(void *arg, const struct gps_import *import), void *arg) {
+    struct purge purge = {fn, arg};
+    gps_registry_purge_imports(context, epoch, purge_one, &purge);
+}

@@ -1,0 +1,315 @@
+/* open_cache.c - see open_cache.h. */
+#include "open_cache.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "audit/reporter.h"
+#include "directory/lease.h"
+#include "directory/region.h"
+#include "process/driver_ops.h"
+#include "process/membership.h"
+#include "process/process.h"
+#include "process/references.h"
+#include "process/scope.h"
+#include "process/thread.h"
+#include "process/watch.h"
+#include "registry/freed_history.h"
+#include "stack/trace.h"
+#include "util/clock.h"
+
+enum {
+    RECORD_EVENTS = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF,
+    OWNER_EVENTS =
+        IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF, /* it has closed its file: a death */
+};
+
+_Atomic bool gps_open_cache_active;
+
+static struct {
+    pthread_mutex_t events; /* held from reading a change until it is noted */
+    struct gps_watch watch;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t idle;  /* nobody ends mappings */
+    unsigned ending, paused;
+    bool running;
+} state = {.events = PTHREAD_MUTEX_INITIALIZER,
+           .watch.fd = -1,
+           .lock = PTHREAD_MUTEX_INITIALIZER,
+           .idle = PTHREAD_COND_INITIALIZER};
+
+void gps_open_cache_start(const struct gps_options *options) {
+    gps_open_cache_active = options->mode == GPS_MODE_SHARE && options->open_cache > 0;
+}
+
+static void tell(uint64_t pointer) {
+    gps_report_reference(gps_references_rewrite(gps_registry_tell, pointer));
+}
+
+/* --- ending mappings --- */
+
+static bool begin_ending(void) {
+    pthread_mutex_lock(&state.lock);
+    const bool may = !state.paused;
+    state.ending += may;
+    pthread_mutex_unlock(&state.lock);
+    return may;
+}
+
+static void finish_ending(void) {
+    pthread_mutex_lock(&state.lock);
+    if (--state.ending == 0)
+        pthread_cond_broadcast(&state.idle);
+    pthread_mutex_unlock(&state.lock);
+}
+
+/* Whether another thread was ending mappings. It may wait for a kernel: two seconds at most. */
+static bool wait_idle(void) {
+    struct timespec until;
+    int code = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 2;
+    pthread_mutex_lock(&state.lock);
+    const bool busy = state.ending > 0;
+    while (state.ending && code == 0)
+        code = gps_thread_wait(&state.idle, &state.lock, &until);
+    pthread_mutex_unlock(&state.lock);
+    return busy;
+}
+
+void gps_open_cache_forget(const struct gps_import *import) {
+    if (!import->record_file)
+        return;
+    pthread_mutex_lock(&state.events);
+    gps_watch_unfile(&state.watch, import->record_file);
+    pthread_mutex_unlock(&state.events);
+}
+
+/* The slot goes last: until then the exporter waits. */
+static void end(const struct gps_import *import) {
+    struct gps_scope scope;
+    if (gps_scope_enter(&scope, import->context) == GPS_OK)
+        gps_ops->close_handle(import->pointer);
+    gps_open_cache_forget(import);
+    gps_report_reference(gps_references_end(import->slot));
+    gps_scope_end(&scope);
+}
+
+static bool is_stale(const struct gps_import *import, const void *unused) {
+    (void)unused;
+    return import->stale;
+}
+
+static bool is_of(const struct gps_import *import, const void *region) {
+    return !region || gps_id_equal(&import->region, region);
+}
+
+/* Ends up to `max` of those that fit, the oldest first. */
+static bool end_cached(bool (*fits)(const struct gps_import *import, const void *arg),
+                       const void *arg, unsigned max) {
+    struct gps_import import;
+    unsigned count = 0;
+    if (!begin_ending())
+        return false;
+    for (; count < max && gps_registry_take_cached(fits, arg, &import); count++)
+        end(&import);
+    finish_ending();
+    return count > 0;
+}
+
+bool gps_open_cache_relieve(const struct gps_id *region) {
+    struct gps_scope scope;
+    if (!gps_open_cache_active)
+        return false;
+    gps_scope_begin(&scope);
+    const bool ended = end_cached(is_of, region, UINT32_MAX);
+    const bool waited = wait_idle();
+    gps_scope_end(&scope);
+    return ended || waited;
+}
+
+/* --- the watching thread --- */
+
+static void note_changes(void) {
+    int files[GPS_WATCH_CHANGES];
+    unsigned count;
+    pthread_mutex_lock(&state.events);
+    do {
+        count = gps_watch_changed(&state.watch, files);
+        for (unsigned i = 0; i < count; i++)
+            gps_registry_outdate(files[i]);
+    } while (count == GPS_WATCH_CHANGES);
+    pthread_mutex_unlock(&state.events);
+}
+
+/* One pass; the program opens and closes them meanwhile. */
+static void tell_what_is_open(void) {
+    uint64_t pointer;
+    for (unsigned i = 0; i < GPS_OPEN_CACHE_MAX && gps_registry_untold(&pointer); i++)
+        tell(pointer);
+}
+
+/* False: it was closed by the program, or the process ends. */
+static bool watch_of(struct gps_watch *watch) {
+    pthread_mutex_lock(&state.lock);
+    pthread_mutex_lock(&state.events);
+    *watch = state.watch;
+    pthread_mutex_unlock(&state.events);
+    state.running = watch->fd >= 0 && gps_open_cache_active;
+    const bool goes_on = state.running;
+    pthread_mutex_unlock(&state.lock);
+    return goes_on;
+}
+
+static void *run(void *unused) {
+    struct gps_watch watch;
+    prctl(PR_SET_NAME, "gpushare-cache");
+    while (watch_of(&watch)) {
+        gps_watch_sleep(&watch, GPS_SECOND);
+        note_changes();
+        end_cached(is_stale, NULL, UINT32_MAX);
+        tell_what_is_open();
+    }
+    return unused;
+}
+
+static bool is_watching(void) {
+    pthread_mutex_lock(&state.lock);
+    if (!state.running)
+        state.running = gps_thread_start(run, NULL);
+    const bool running = state.running;
+    pthread_mutex_unlock(&state.lock);
+    return running;
+}
+
+/* --- what may be cached --- */
+
+/* The number of the record's file, or less than 0. */
+static int watch_files(const struct gps_import *import) {
+    const struct gps_store *store = gps_membership_store();
+    char record[GPS_FILE_PATH], owner[GPS_FILE_PATH];
+    gps_region_path(store, &import->region, "", record);
+    gps_lease_path(store, &import->exporter.owner, owner);
+    pthread_mutex_lock(&state.events);
+    if (state.watch.fd < 0)
+        gps_watch_open(&state.watch, store, 0);
+    const int owner_file = gps_watch_file(&state.watch, owner, OWNER_EVENTS);
+    const int record_file =
+        owner_file < 0 ? -1 : gps_watch_file(&state.watch, record, RECORD_EVENTS);
+    if (record_file >= 0)
+        gps_registry_watch(import->pointer, record_file, owner_file);
+    pthread_mutex_unlock(&state.events);
+    return record_file;
+}
+
+/* The region as it was opened, and its owner alive. */
+static bool is_ready(const struct gps_import *import) {
+    struct gps_region_record record;
+    return gps_region_read(gps_membership_store(), &import->region, &record, NULL) == 0 &&
+           record.generation == import->generation && record.status.state == GPS_STATE_READY &&
+           gps_owner_equal(&record.owner, &import->exporter.owner) &&
+           gps_lease_probe(gps_membership_store(), &record.owner) == GPS_ALIVE;
+}
+
+static bool fits_in(const struct gps_import *import) {
+    return import->size <= gps_process_config()->options.open_cache_bytes;
+}
+
+/* The files are watched before they are read: a change is seen by one or the other. */
+void gps_open_cache_admit(const struct gps_import *import) {
+    if (!gps_open_cache_active || !import->generation || import->vmm || !import->context ||
+        import->slot == GPS_NO_SLOT || !fits_in(import))
+        return;
+    const int record_file = watch_files(import);
+    if (record_file >= 0 && !(is_watching() && is_ready(import)))
+        gps_registry_outdate(record_file);
+}
+
+void gps_open_cache_revived(const struct gps_import *import) {
+    struct gps_scope scope;
+    gps_scope_enter(&scope, 0);
+    gps_ops->close_handle(import->pointer);
+    tell(import->pointer);
+    gps_scope_end(&scope);
+}
+
+/* --- opens and closes --- */
+
+/* As the driver's close, without a context it is none. */
+static bool has_context(uint64_t *context) {
+    return gps_ops->context(context) == GPS_OK && *context;
+}
+
+bool gps_open_cache_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
+                         uint64_t *pointer) {
+    uint64_t context = 0;
+    const int error = errno;
+    if (!gps_open_cache_active || flags != GPS_OPEN_FLAGS || !gps_registry_cached().count ||
+        !has_context(&context))
+        return false;
+    const struct gps_id region = gps_id_of_handle(handle);
+    const uint32_t trace = gps_trace_kept();
+    pthread_mutex_lock(&state.events);
+    const bool open =
+        gps_watch_quiet(&state.watch) && gps_registry_uncache(&region, context, trace, pointer);
+    pthread_mutex_unlock(&state.events);
+    if (open)
+        gps_freed_forget(GPS_FREED_IMPORT, *pointer);
+    errno = error;
+    return open;
+}
+
+/* The oldest go, but not at once where a context is being destroyed. */
+static void keep_limits(void) {
+    const struct gps_options *options = &gps_process_config()->options;
+    struct gps_cached sum = gps_registry_cached();
+    while ((sum.count > options->open_cache || sum.bytes > options->open_cache_bytes) &&
+           end_cached(is_of, NULL, 1))
+        sum = gps_registry_cached();
+}
+
+bool gps_open_cache_close(uint64_t pointer, struct gps_import *import) {
+    uint64_t context = 0;
+    struct gps_scope scope;
+    if (!gps_open_cache_active || !has_context(&context) || !gps_registry_cache(pointer, import))
+        return false;
+    if (import->told != GPS_SLOT_CACHED) {
+        gps_scope_begin(&scope);
+        tell(pointer);
+        gps_scope_end(&scope);
+    }
+    keep_limits();
+    return true;
+}
+
+/* --- contexts and the process end --- */
+
+void gps_open_cache_pause(void) {
+    pthread_mutex_lock(&state.lock);
+    state.paused++;
+    pthread_mutex_unlock(&state.lock);
+    wait_idle();
+}
+
+void gps_open_cache_resume(void) {
+    pthread_mutex_lock(&state.lock);
+    state.paused--;
+    pthread_mutex_unlock(&state.lock);
+    end_cached(is_stale, NULL, UINT32_MAX);
+}
+
+void gps_open_cache_stop(void) {
+    gps_open_cache_active = false;
+    gps_open_cache_pause();
+}
+
+void gps_open_cache_reset(void) {
+    gps_watch_close(&state.watch);
+    memset((void *)&state, 0, sizeof(state));
+    state.watch.fd = -1;
+    gps_open_cache_active = false;
+}

@@ -1,0 +1,318 @@
+// cache_test.cpp - open_cache: what the program closes stays mapped for its next open, and goes as
+// soon as its exporter frees it.
+#include "scenario/harness.hpp"
+
+#include <signal.h>
+
+#include <filesystem>
+
+namespace {
+
+// An exporter of `p`, which the importer has opened and closed: it is cached there.
+struct Pair {
+    explicit Pair(const std::string &how_many = "8") : a(world, producer()) {
+        world.environment["GPUSHARE_OPEN_CACHE"] = how_many;
+        b = std::make_unique<Puppet>(world, consumer());
+        before = world.used();
+        a.must("malloc p " + std::to_string(big()));
+        a.must("fill p 0xa1 4096");
+        a.must("sync");
+        handle = a.must("get p");
+        address = b->must("open q " + handle);
+        b->must("close q");
+    }
+    std::string slot() const { // as the directory says it
+        const Json users = world.region()["users"];
+        return !users.size() ? "none" : users[0]["cached"].truth ? "cached" : "open";
+    }
+    bool becomes(const std::string &use) const {
+        return eventually([&] { return slot() == use; });
+    }
+    World world;
+    Puppet a;
+    std::unique_ptr<Puppet> b;
+    std::string handle, address;
+    uint64_t before;
+};
+
+TEST(Cache, TheNextOpenHasTheSameAddressAndBytes) {
+    Pair pair;
+    EXPECT_EQ(pair.slot(), "cached");
+    EXPECT_EQ(pair.b->must("open q " + pair.handle), pair.address);
+    EXPECT_EQ(pair.b->must("read q 0 4"), "a1a1a1a1");
+    pair.a.must("fill p 0xa2 4");
+    pair.a.must("sync");
+    EXPECT_EQ(pair.b->must("read q 0 4"), "a2a2a2a2");
+    EXPECT_TRUE(pair.becomes("open")); // said a little later
+    pair.b->must("close q");
+    EXPECT_EQ(pair.slot(), "cached"); // said at once
+    EXPECT_TRUE(pair.world.findings().empty()) << pair.world.logs();
+}
+
+TEST(Cache, AFreeTakesItBackAndIsNoFinding) {
+    Pair pair;
+    pair.a.must("free p");
+    EXPECT_EQ(pair.world.state(), "none"); // freed, not deferred
+    EXPECT_TRUE(pair.world.used_becomes(pair.before));
+    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+    EXPECT_EQ(pair.world.count("open-stale"), 1u);
+    EXPECT_EQ(pair.world.findings().size(), 1u) << pair.world.logs();
+}
+
+TEST(Cache, WhatIsOpenDefersTheFreeAndIsAFinding) {
+    Pair pair;
+    pair.b->must("open q " + pair.handle); // the directory still says that it is cached
+    pair.a.must("free p");
+    EXPECT_EQ(pair.world.state(), "closing");
+    EXPECT_EQ(pair.world.count("free-while-open"), 1u);
+    EXPECT_EQ(pair.b->must("read q 0 2"), "a1a1");
+    pair.b->must("close q");
+    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+}
+
+TEST(Cache, WithOnFreeWaitAndRefuseOnlyOpensCount) {
+    for (const char *on_free : {"wait", "refuse", "allow"}) {
+        World world;
+        world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+        world.environment["GPUSHARE_ON_FREE"] = on_free;
+        world.environment["GPUSHARE_FREE_TIMEOUT"] = "50ms";
+        Puppet a(world, producer()), b(world, consumer());
+        for (int i = 0; i < 3; i++) {
+            a.must("malloc p 4194304");
+            const std::string handle = a.must("get p");
+            b.must("open q " + handle);
+            b.must("close q");
+            EXPECT_EQ(a.code("free p"), 0) << on_free;
+            EXPECT_EQ(b.code("open q " + handle), 1) << on_free;
+        }
+        EXPECT_EQ(world.count("free-while-open"), 0u) << on_free << world.logs();
+    }
+}
+
+TEST(Cache, AStoppedImporterHoldsUpNoFreeForLong) {
+    Pair pair;
+    pair.a.must("malloc other " + std::to_string(big()));
+    const std::string other = pair.a.must("get other");
+    pair.b->must("open r " + other);
+    pair.b->must("close r");
+    pair.b->stop();
+    EXPECT_EQ(pair.a.code("free p", soon(2000)), 0);
+    EXPECT_EQ(pair.world.state(), "closing");
+    EXPECT_EQ(pair.a.code("free other", soon(2000)), 0);
+    EXPECT_EQ(pair.world.count("free-while-open"), 0u);
+    pair.b->resume();
+    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+}
+
+TEST(Cache, TheDeathOfTheImporterFreesWhatItCached) {
+    Pair pair;
+    pair.b->stop();
+    pair.a.must("free p");
+    pair.b->kill();
+    EXPECT_TRUE(eventually([&] { return pair.world.state() == "none"; }, soon(2000)));
+}
+
+TEST(Cache, AnImporterWhoseKernelsRunLetsGoWhenTheyEnd) {
+    Pair pair;
+    pair.b->must("busy 300");
+    pair.a.must("free p");
+    EXPECT_EQ(pair.world.state(), "closing");
+    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+    EXPECT_EQ(pair.world.count("free-while-open"), 0u);
+}
+
+TEST(Cache, TheDeathOfTheExporterEndsIt) {
+    for (const bool killed : {true, false}) {
+        Pair pair;
+        if (killed)
+            pair.a.kill();
+        else
+            pair.a.quit("return");
+        EXPECT_EQ(pair.b->code("open q " + pair.handle), 400);
+        EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+    }
+}
+
+TEST(Cache, AResetOfTheExporterEndsIt) {
+    Pair pair;
+    pair.a.must("reset");
+    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+}
+
+TEST(Cache, AClosedPointerIsClosed) {
+    Pair pair;
+    EXPECT_EQ(pair.b->code("close q"), 1);
+    EXPECT_EQ(pair.world.count("double-close"), 1u) << pair.world.logs();
+    EXPECT_EQ(pair.b->code("free q"), 1);
+    EXPECT_EQ(pair.b->must("open q " + pair.handle), pair.address);
+    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
+    pair.b->must("open q " + pair.handle);
+    pair.b->must("close q");
+    EXPECT_EQ(pair.b->must("read q 0 1"), "a1"); // opened twice, closed once
+    pair.b->must("close q");
+    EXPECT_EQ(pair.b->code("close q"), 1);
+    EXPECT_EQ(pair.b->code("open q " + pair.handle + " 0"), 1); // flags
+}
+
+TEST(Cache, LeaksAreCountedAsWithoutIt) {
+    Pair pair;
+    pair.world.environment["GPUSHARE_LOG_LEVEL"] = "info";
+    EXPECT_EQ(pair.b->quit("return"), 0);
+    EXPECT_EQ(pair.world.count("leak-open"), 0u);
+    Puppet c(pair.world, consumer());
+    c.must("open q " + pair.handle);
+    c.must("close q");
+    c.must("open q " + pair.handle);
+    EXPECT_EQ(c.quit("return"), 0);
+    const std::vector<Finding> leaks = pair.world.findings("leak-open");
+    ASSERT_EQ(leaks.size(), 1u) << pair.world.logs();
+    EXPECT_NE(leaks[0].detail.find("opened 1 time, closed 0"), std::string::npos)
+        << leaks[0].detail;
+}
+
+TEST(Cache, TheOldestGoesFirst) {
+    Pair pair("2");
+    std::vector<std::string> handles;
+    for (int i = 0; i < 3; i++) {
+        const std::string name = "m" + std::to_string(i);
+        pair.a.must("malloc " + name + " 2097152");
+        handles.push_back(pair.a.must("get " + name));
+        pair.b->must("open q " + handles.back());
+        pair.b->must("close q");
+    }
+    size_t cached = 0;
+    const Json regions = pair.world.ls();
+    for (const Json &region : regions.elements)
+        cached += region["users"].size();
+    EXPECT_EQ(cached, 2u);
+}
+
+TEST(Cache, ItsBytesAreLimited) {
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    world.environment["GPUSHARE_OPEN_CACHE_BYTES"] = "5MiB";
+    Puppet a(world, producer()), b(world, consumer());
+    for (const char *name : {"small1", "small2", "small3", "large"}) {
+        const bool large = std::string(name) == "large";
+        a.must(std::string("malloc ") + name + (large ? " 8388608" : " 2097152"));
+        b.must("open q " + a.must(std::string("get ") + name));
+        b.must("close q");
+    }
+    std::vector<std::string> sizes;
+    const Json regions = world.ls();
+    for (const Json &region : regions.elements)
+        if (region["users"].size())
+            sizes.push_back(region["size"].text);
+    EXPECT_EQ(sizes, (std::vector<std::string>{"2097152", "2097152"}));
+}
+
+TEST(Cache, OutOfMemoryEmptiesIt) {
+    SIM_ONLY("the card is small");
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("open q " + a.must("get p"));
+    b.must("close q");
+    EXPECT_EQ(world.region()["users"].size(), 1u);
+    EXPECT_EQ(b.code("malloc huge 67108864"), 2);
+    EXPECT_EQ(world.region()["users"].size(), 0u);
+}
+
+TEST(Cache, ASecondContextGetsWhatTheFirstHasClosed) {
+    Pair pair;
+    pair.b->must("ctxcreate second");
+    EXPECT_EQ(pair.b->code("open r " + pair.handle), 0);
+    EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
+    EXPECT_EQ(pair.world.count("open-second-context"), 0u);
+    pair.b->must("close r");
+    pair.b->must("ctxdestroy second");
+    EXPECT_TRUE(eventually([&] { return pair.slot() == "none"; }));
+    pair.a.must("free p");
+    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+}
+
+TEST(Cache, AResetEmptiesIt) {
+    Pair pair;
+    pair.b->must("reset");
+    EXPECT_EQ(pair.slot(), "none");
+    EXPECT_EQ(pair.world.count("reset-with-shared"), 0u);
+    EXPECT_EQ(pair.b->code("open q " + pair.handle), 0);
+    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
+}
+
+TEST(Cache, AForkedChildHasNone) {
+    Pair pair;
+    pair.b->must("fork open q " + pair.handle);
+    EXPECT_EQ(pair.slot(), "cached");
+    EXPECT_EQ(pair.b->must("open q " + pair.handle), pair.address);
+    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
+}
+
+TEST(Cache, NotWithoutItsOptionNorInAudit) {
+    for (const bool audit : {false, true}) {
+        World world;
+        if (audit) {
+            world.environment["GPUSHARE_MODE"] = "audit";
+            world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+        }
+        Puppet a(world, producer()), b(world, consumer());
+        a.must("malloc p 4194304");
+        b.must("open q " + a.must("get p"));
+        b.must("close q");
+        EXPECT_EQ(world.region()["users"].size(), 0u) << audit;
+        EXPECT_EQ(b.must("tasks"), a.must("tasks"));
+    }
+}
+
+TEST(Cache, ClosingEveryDescriptorOnlyCostsTheCache) {
+    Pair pair;
+    pair.b->must("hoard");
+    pair.b->must("unhoard");
+    EXPECT_EQ(pair.b->code("open q " + pair.handle), 0);
+    EXPECT_EQ(pair.b->must("read q 0 1"), "a1");
+    pair.b->must("close q");
+    pair.a.must("free p");
+    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+}
+
+TEST(Cache, ARuleImportsWhatIsCached) {
+    World world;
+    world.config(FRAMES);
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0xa1 16");
+    a.must("sync");
+    b.must("open q " + a.must("get p"));
+    b.must("close q");
+    b.must("malloc r 4194304");
+    EXPECT_EQ(b.must("read r 0 1"), "a1");
+    EXPECT_FALSE(world.region("frames")["users"][0]["cached"].truth);
+    b.must("free r");
+    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
+}
+
+TEST(Cache, ManyThreadsOpenAndCloseBesideFrees) {
+    Pair pair("2");
+    std::vector<std::string> handles{pair.handle};
+    for (int i = 0; i < 40; i++) {
+        pair.b->send("threads 4 200 use " + handles.back());
+        const std::string name = "n" + std::to_string(i);
+        pair.a.must("malloc " + name + " 2097152");
+        handles.push_back(pair.a.must("get " + name));
+        const Reply reply = pair.b->receive(20000);
+        EXPECT_EQ(reply[0], "0") << reply.text;
+        pair.a.must(i ? "free n" + std::to_string(i - 1) : "free p");
+        EXPECT_EQ(pair.b->code("open q " + handles[static_cast<size_t>(i)]), 1);
+    }
+    EXPECT_EQ(pair.world.count("free-while-open"), 0u) << pair.world.logs();
+    pair.a.must("free n39");
+    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+}
+
+} // namespace
