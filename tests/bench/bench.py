@@ -27,13 +27,19 @@ MODES = {
 # These calls once more in a process that has such a rule, which takes none of its allocations.
 RULE = "[region elsewhere]\nprogram = calls\nsize = 3TiB\nrole = merge\n"
 RULED = {f"{row}, merge rule": row for row in ("kernel launch", "memcpy 4 KiB")}
+# The same with open_cache, and with the exporter's memory on another card, where there is one.
+CACHE = {"GPUSHARE_OPEN_CACHE": "64"}
+CACHED = ["open+close 64 MiB"] + [f"open+copy+close {size}" for size in ("1 KiB", "2 MiB", "64 MiB", "1 GiB")]
 # Nanoseconds on top. Two numbers: without and with stacks, which only mode = audit keeps of each call.
 BUDGET = {
     "malloc+free 1 KiB": (300, 1000), "malloc+free 2 MiB": (300, 1000), "malloc+free 64 MiB": (300, 1000),
     "malloc+free 1 GiB": (300, 1000), "malloc+free, 16 deep": (300, 1000), "malloc+free, new path": (300, 15000),
     "first export": (50000, 50000), "free of an export": (50000, 50000), "get handle again": (50, 50),
     "open+close 64 MiB": (10000, 10000), "open+close 4 GiB": (10000, 10000),
-    "open+close, open already": (150, 150), "memcpy 4 KiB": (0, 0), "memset 4 KiB": (0, 0),
+    "first export of a process": (150000, 150000), "open+close, open already": (150, 150),
+    **{f"{row}{where}{how}": (None, None) for row in CACHED for where in ("", ", 2 GPUs") for how in ("", ", open cache")
+       if where or how or "copy" in row},
+    "memcpy 4 KiB": (0, 0), "memset 4 KiB": (0, 0),
     "kernel launch": (0, 0), "kernel launch, merge rule": (10, 10), "memcpy 4 KiB, merge rule": (None, None), "/bin/true": (25000, 25000), "import torch": (None, None),
 }
 MANY = 1000000
@@ -56,9 +62,10 @@ class Bench:
         self.rule.write_text(RULE, encoding="utf-8")
         self.bare, self.added = {}, {mode: {} for mode in MODES}
         self.singles = []
+        self.cards = machine(options)["cards"]
 
     def run(self, words, mode=None, **more):
-        extra = {"LD_PRELOAD": self.library, **MODES[mode], **more} if mode else {}
+        extra = {"LD_PRELOAD": self.library, **MODES[mode], **more} if mode else more
         done = subprocess.run([f"{self.build}/bench/{words[0]}", *words[1:]], env={**self.environment, **extra},
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode:
@@ -78,11 +85,28 @@ class Bench:
                 for name, row in RULED.items():
                     if row in ruled:
                         alone[name], preloaded[name] = alone[row], ruled[row]
+                if mode == "share":
+                    self.opens(alone, preloaded)
                 for row, value in alone.items():
                     self.keep(mode, row, float(value), float(preloaded[row]))
             if time.monotonic() > until:
                 return number + 1
         return self.options.rounds
+
+    def opens(self, alone, preloaded):
+        def pick(mode=None, **more):
+            table = dict(self.run(["calls", "pick", *CACHED], mode, **more))
+            return [(row, table[row]) for row in CACHED]
+        for row, value in pick("share", **CACHE):
+            alone[f"{row}, open cache"], preloaded[f"{row}, open cache"] = alone[row], value
+        if self.cards < 2:
+            return
+        there = {"EXPORTER_DEVICE": "1"}
+        for row, value in pick(**there):
+            alone[f"{row}, 2 GPUs"] = alone[f"{row}, 2 GPUs, open cache"] = value
+        for how, more in (("", {}), (", open cache", CACHE)):
+            for row, value in pick("share", **there, **more):
+                preloaded[f"{row}, 2 GPUs{how}"] = value
 
     def start_up(self, words, preload):
         environment = {**self.environment, "LD_PRELOAD": preload} if preload else self.environment

@@ -19,6 +19,7 @@
 static struct exporter exporter;
 static cudaIpcMemHandle_t handle, first; /* the other process's, our own newest */
 static void *mine, *held, *pointer;
+static double first_export; /* of this process */
 static char host[4096];
 
 static void allocate(void) {
@@ -61,6 +62,15 @@ static void open_close(void) {
     close_it();
 }
 
+/* What a program without a cache of its own does for each frame. */
+static void open_copy_close(void) {
+    open_it();
+    check(cudaMemcpy(host, pointer, size < sizeof(host) ? size : sizeof(host),
+                     cudaMemcpyDeviceToHost),
+          "cudaMemcpy");
+    close_it();
+}
+
 static void memcpy_small(void) {
     check(cudaMemcpy(mine, host, sizeof(host), cudaMemcpyHostToDevice), "cudaMemcpy");
 }
@@ -89,6 +99,10 @@ static const struct row local[] = {
 static const struct row opening[] = {
     {.name = "open+close 64 MiB", .size = 64 * MIB, .call = open_close, .repeats = 50},
     {.name = "open+close 4 GiB", .size = 4 * GIB, .call = open_close, .repeats = 20},
+    {.name = "open+copy+close 1 KiB", .size = KIB, .call = open_copy_close, .repeats = 50},
+    {.name = "open+copy+close 2 MiB", .size = 2 * MIB, .call = open_copy_close, .repeats = 50},
+    {.name = "open+copy+close 64 MiB", .size = 64 * MIB, .call = open_copy_close, .repeats = 50},
+    {.name = "open+copy+close 1 GiB", .size = GIB, .call = open_copy_close, .repeats = 20},
 };
 static const struct row again = {
     .name = "open+close, open already", .size = 64 * MIB, .call = open_close, .repeats = 2000};
@@ -107,6 +121,7 @@ static void print_opening(size_t i) {
 }
 
 static void rows(void) {
+    print_figure("first export of a process", first_export);
     for (size_t i = 0; i < LOCAL; i++)
         row_print(&local[i]);
     for (size_t i = 0; i < OPENING; i++)
@@ -184,7 +199,9 @@ int main(int argc, char **argv) {
         return live_main(atol(argv[2]), atof(argv[3]));
     exporter_start(&exporter);
     check(cudaMalloc(&mine, 2 * MIB), "cudaMalloc");
+    first_export = now();
     check(cudaIpcGetMemHandle(&first, mine), "cudaIpcGetMemHandle");
+    first_export = now() - first_export;
     if (strcmp(what, "only") == 0 && argc == 4)
         return only(argv[2], atol(argv[3]));
     if (strcmp(what, "sweep") == 0)

@@ -325,6 +325,25 @@ def handles(stage):
     stage.ends(b)
 
 
+def cached(stage):
+    """open_cache: opened again and again, and let go of when the exporter frees."""
+    config = "[gpushare]\nopen_cache = 4\n"
+    a, b = stage.start("exporter", config), stage.start("importer", config)
+    for name, byte in (("m", 0x5a), ("n", 0x33)):
+        stage.does(a, f"malloc {name} {SIZE}")
+        stage.does(a, f"fill {name} {byte} {SIZE}")
+        handle = stage.does(a, f"get {name}")[0]
+        for _ in range(3):
+            stage.does(b, f"open q {handle}")
+            stage.reads(b, "q", byte)
+            stage.does(b, "close q")
+        stage.does(b, "close q", 1)
+        stage.does(a, f"free {name}")
+        stage.opens_stale(b, "s", handle, byte)
+    stage.ends(b)
+    stage.ends(a)
+
+
 RULE = "[region r]\nsize = 4MiB\nrole = {}\n"
 
 
@@ -410,7 +429,8 @@ def merge(stage):
     stage.ends(b)
 
 
-SCENARIOS = {"handles": (handles, ("exporter", "importer")), "rule": (rule, ("exporter", "importer")),
+SCENARIOS = {"handles": (handles, ("exporter", "importer")), "cached": (cached, ("exporter", "importer")),
+             "rule": (rule, ("exporter", "importer")),
              "vmm": (vmm, ("exporter", "importer", "third", "keeper")),
              "handover": (handover, ("exporter", "importer")), "merge": (merge, ("exporter", "importer"))}
 

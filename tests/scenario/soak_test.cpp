@@ -19,5 +19,7 @@ TEST_P(Soak, KilledAndRestartedProcessesLeaveNothingAndNoUntrueFinding) {
         said += static_cast<char>(c);
     EXPECT_EQ(pclose(output), 0) << said;
 }
-INSTANTIATE_TEST_SUITE_P(Modes, Soak, testing::Values("share", "audit"),
-                         [](const auto &one) { return std::string(one.param); });
+INSTANTIATE_TEST_SUITE_P(Modes, Soak, testing::Values("share", "audit", "share --cache 4"),
+                         [](const auto &one) {
+                             return std::string(one.param).substr(0, 5) + std::to_string(one.index);
+                         });

@@ -5,11 +5,12 @@ killed. Each call must answer as the bare driver's does, each byte must be its e
 everything must be as it was.
 
 usage: soak.py BUILD_DIR [--driver sim|gpu] [--mode share|audit|bare] [--seconds N] [--seed N] [--processes N]
-                         [--gentle] [--keep]
+                         [--cache N] [--gentle] [--keep]
 
 The seed (also SEED=n) decides what each process does and what is done to it; the times are the machine's own.
 --mode bare runs all of it without the library: that shows that the model itself is right, and must not fail.
 SOAK_WITHOUT="few fork trouble rules misuse" leaves out what it names.
+--cache N (also CACHE=N) sets open_cache.
 --gentle leaves out keepers' deaths, the full directory, and what stops processes.
 
 Judged as it runs: the workers' journal (memory.c and misuse.c say what is expected), and that no call lasts longer
@@ -171,7 +172,8 @@ class Soak:
         if self.options.mode != "bare":
             environment |= {"LD_PRELOAD": f"{self.build}/libgpushare.so", "GPUSHARE_MODE": self.options.mode,
                             "GPUSHARE_CONFIG": f"{self.place}/rules.conf", "GPUSHARE_LOG": f"{self.place}/logs/%p",
-                            "GPUSHARE_LOG_FORMAT": "jsonl", "GPUSHARE_LOG_LEVEL": "info"}
+                            "GPUSHARE_LOG_FORMAT": "jsonl", "GPUSHARE_LOG_LEVEL": "info",
+                            "GPUSHARE_OPEN_CACHE": str(self.options.cache)}
         with open(self.place / "stderr", "ab") as errors:
             worker = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stderr=errors)
         worker.seed = seed
@@ -450,6 +452,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "1")))
     parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--cache", type=int, default=int(os.environ.get("CACHE", "0")))
     parser.add_argument("--gentle", action="store_true")
     parser.add_argument("--keep", action="store_true")
     return parser.parse_args()
