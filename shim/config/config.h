@@ -41,7 +41,7 @@ struct gps_options {
     enum gps_on_free on_free;
     uint64_t free_timeout;
     uint64_t linger;
-    unsigned open_cache;       /* 0 to GPS_OPEN_CACHE_MAX */
+    unsigned open_cache; /* 0 to GPS_OPEN_CACHE_MAX */
     uint64_t open_cache_bytes;
     char log[GPS_CONFIG_PATH]; /* "stderr", or a path in which %p is the pid and %c the command */
     enum gps_log_format log_format;
