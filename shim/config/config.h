@@ -46,8 +46,9 @@ struct gps_options {
     char log[GPS_CONFIG_PATH]; /* "stderr", or a path in which %p is the pid and %c the command */
     enum gps_log_format log_format;
     enum gps_level log_level;
-    uint64_t log_max;     /* bytes a process */
-    unsigned stack_depth; /* 0 to GPS_STACK_MAX */
+    uint64_t log_max;                /* bytes a process */
+    char event_log[GPS_CONFIG_PATH]; /* "off", or a path as log has it */
+    unsigned stack_depth;            /* 0 to GPS_STACK_MAX */
 };
 
 enum gps_device_kind { GPS_DEVICE_ANY, GPS_DEVICE_ORDINAL, GPS_DEVICE_UUID };

@@ -57,6 +57,10 @@ static const char *set_log(void *field, const char *text) {
     return NULL;
 }
 
+static const char *set_event_log(void *field, const char *text) {
+    return strcmp(text, "stderr") == 0 ? "events do not go to stderr" : set_log(field, text);
+}
+
 static void show_string(const void *field, struct gps_text *text) {
     gps_text_str(text, field);
 }
@@ -162,6 +166,7 @@ static const struct gps_key_type DURATION = {.parse = gps_value_duration,
                                              .format = gps_value_duration_text};
 static const struct gps_key_type SIZE = {.parse = gps_value_size, .format = gps_value_size_text};
 static const struct gps_key_type LOG = {.set = set_log, .show = show_string};
+static const struct gps_key_type EVENT_LOG = {.set = set_event_log, .show = show_string};
 static const struct gps_key_type DEPTH = {.set = set_depth, .show = show_number};
 static const struct gps_key_type NUMBER = {.set = set_cache_count, .show = show_number};
 static const struct gps_key_type GLOB = {.set = set_glob, .show = show_string};

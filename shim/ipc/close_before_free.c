@@ -11,6 +11,7 @@
 #include "audit/region_history.h"
 #include "audit/reporter.h"
 #include "export.h"
+#include "happenings.h"
 #include "importers.h"
 #include "process/background.h"
 #include "process/driver_ops.h"
@@ -75,8 +76,7 @@ static struct gps_export *find(uint64_t address) {
     return region;
 }
 
-/* While the driver frees a region, its address may be another's already or not yet: only the end of
- * that free tells. */
+/* Only the end of the driver's free tells whether its address is another's already. */
 static enum gps_deferral find_waiting(uint64_t address, uint64_t *base) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
@@ -275,8 +275,7 @@ static struct gps_answer ask(enum gps_known known, bool waited) {
                                              .exiting = gps_process_exiting()});
 }
 
-/* Refusing takes nothing back from importers: while there is one the region stays open to others.
- */
+/* Refusing takes nothing back: while there is an importer the region stays open to others. */
 static bool is_refused(const struct gps_export *region) {
     const struct gps_options *options = &gps_process_config()->options;
     return options->mode == GPS_MODE_SHARE && options->on_free == GPS_FREE_REFUSE &&
@@ -314,7 +313,9 @@ static struct gps_answer ask_and_wait(struct gps_export *region) {
         answer = ask_about(region, false);
     }
     if (answer.verdict == GPS_WAIT) {
+        const uint64_t begun = gps_clock_monotonic();
         gps_importers_wait(region, gps_process_config()->options.free_timeout);
+        gps_happened_waited(region, gps_clock_monotonic() - begun);
         answer = ask_about(region, true);
     }
     if (puts_off && (answer.verdict == GPS_FORWARD || answer.verdict == GPS_DENY))
@@ -363,6 +364,7 @@ static int free_now(const struct gps_alloc *alloc, enum gps_state was,
 
 /* From now on the region is the reaper's. Should that not start, the next deferral tries again. */
 static void defer(struct gps_export *region, bool result) {
+    gps_happened_put_off(region, result);
     if (result)
         gps_export_make_final(region);
     gps_deferred_put_back(region);

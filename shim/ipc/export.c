@@ -10,6 +10,7 @@
 #include "audit/reporter.h"
 #include "directory/name.h"
 #include "directory/region.h"
+#include "happenings.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -76,8 +77,11 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
-    if (region->published) /* with an equal handle: the record is no tombstone any more */
+    if (region->published) { /* with an equal handle: the record is no tombstone any more */
         gps_tombstones_take(&region->record.id);
+        if (!region->rule)
+            gps_happened_exported(region);
+    }
     gps_region_history_publish(region, GPS_NO_TRACE);
     return region->published;
 }
@@ -117,10 +121,12 @@ static void publish_first(const struct gps_alloc *seen, const struct gps_id *id,
     const bool done = there && now.kind != GPS_ALLOC_PLAIN;
     const bool attached =
         region && there && !done && publish(region) && gps_registry_attach(seen->pointer, region);
-    if (!attached && region && region->published) /* freed meanwhile */
+    if (!attached && region && region->published) { /* freed meanwhile */
         gps_region_remove(gps_membership_store(), &region->record.id);
-    else if (!attached && !done)
+        gps_happened_freed(region);
+    } else if (!attached && !done) {
         revive(id);
+    }
     pthread_mutex_unlock(&state.publishing);
     if (!attached)
         free(region);
@@ -217,6 +223,7 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
         free(region);
         return false;
     }
+    gps_happened_created(region);
     gps_registry_attach(alloc->pointer, region);
     return true;
 }
@@ -256,6 +263,7 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                : status == -ENOSPC ? "the published directory is full"
                                    : "the keeper could not be started, or does not answer";
     }
+    gps_happened_created(region);
     gps_registry_attach(alloc->pointer, region);
     return NULL;
 }
@@ -275,8 +283,10 @@ bool gps_export_close(struct gps_export *region) {
 }
 
 bool gps_export_make_final(struct gps_export *region) {
-    if (!region->final)
+    if (!region->final) {
         region->until = gps_clock_now() + region->rule->handover;
+        gps_happened_exported(region);
+    }
     region->final = true;
     return region->record.status.state == GPS_STATE_FINAL ||
            gps_export_set_state(region, GPS_STATE_FINAL, region->until) == 0;
@@ -306,6 +316,7 @@ static void bury(const struct gps_export *region) {
 }
 
 void gps_export_end(struct gps_export *region) {
+    gps_happened_freed(region);
     if (region->vmm) {
         if (region->pointer)
             gps_mapping_close(region->pointer);

@@ -6,6 +6,7 @@
 
 #include "audit/reporter.h"
 #include "directory/region.h"
+#include "happenings.h"
 #include "namesake.h"
 #include "open_cache.h"
 #include "process/driver_ops.h"
@@ -25,6 +26,7 @@ static void hold(struct gps_import *import) {
 static void hold_committed(const struct gps_import *import) {
     gps_report_reference(gps_references_commit(import->slot, &import->region, import->via,
                                                import->pointer, import->generation));
+    gps_happened_opened(import);
 }
 
 /* What was cached, and opened by the driver after all, has a slot. */
@@ -81,8 +83,7 @@ static struct gps_answer ask(enum gps_ask what, enum gps_known known) {
         .ask = what, .known = known, .mode = gps_process_config()->options.mode});
 }
 
-/* Without a context, or of one's own, the driver has other codes; those are the program's to get.
- */
+/* Without a context, or of one's own, the driver's codes are the program's to get. */
 static bool is_stale(const struct gps_opening *opening) {
     return gps_record_over(&opening->record) && opening->import.context &&
            !gps_process_is_self(&opening->record.owner);

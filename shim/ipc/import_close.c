@@ -2,6 +2,7 @@
 #include "import_close.h"
 
 #include "audit/reporter.h"
+#include "happenings.h"
 #include "open_cache.h"
 #include "process/driver_ops.h"
 #include "process/references.h"
@@ -18,6 +19,7 @@ static void let_go(unsigned slot) {
 static void clear_last(const struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
+    gps_happened_closed(import, false);
     let_go(import->slot);
     gps_open_cache_forget(import);
     if (import->vmm)
@@ -146,6 +148,7 @@ static void purge_one(void *arg, const struct gps_import *import) {
     gps_open_cache_forget(import);
     if (import->count == 0)
         return; /* cached: the program has closed it before */
+    gps_happened_closed(import, true);
     note_closed(import, true);
     if (purge->fn)
         purge->fn(purge->arg, import);

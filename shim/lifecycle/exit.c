@@ -6,6 +6,7 @@
 #include "audit/leak.h"
 #include "ipc/teardown.h"
 #include "lifecycle.h"
+#include "log/event_log.h"
 #include "log/log.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -70,6 +71,7 @@ static void withdraw(void) {
     gps_scope_begin(&scope);
     unpublish();
     gps_log_summary();
+    gps_event_log_write(&(struct gps_event_line){.what = GPS_HAPPENED_ENDED});
     gps_scope_end(&scope);
 }
 

@@ -24,6 +24,7 @@
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
 #include "merge/mistake.h"
+#include "merge/tally.h"
 #include "merge/write.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -46,6 +47,7 @@
     FORGETS(keeper_client, gps_keeper_reset)                                                       \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
     KEEPS(sink, "gps_log_open begins it anew")                                                     \
+    KEEPS(event_log, "gps_event_log_open begins it anew; until then it writes nothing")            \
     KEEPS(stack, "the executable is the same")                                                     \
     KEEPS(find_object, "so is the linker")                                                         \
     FORGETS(trace, gps_trace_reset)                                                                \
@@ -73,6 +75,7 @@
     FORGETS(mistake, gps_mistake_reset)                                                            \
     FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
     KEEPS(shared_block, "a time")                                                                  \
+    FORGETS(tally, gps_tally_reset)                                                                \
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(write, gps_write_reset)                                                                \

@@ -5,6 +5,7 @@
 #include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "lifecycle.h"
+#include "log/event_log.h"
 #include "log/log.h"
 #include "merge/allocation.h"
 #include "merge/write.h"
@@ -64,6 +65,8 @@ static enum gps_phase start(void) {
     const int status = gps_process_load(note_config_error, &error);
     const struct gps_config *config = gps_process_config();
     gps_log_open(&config->options, gps_process_self());
+    if (status == 0)
+        gps_event_log_open(&config->options, gps_process_self());
     gps_stack_start();
     gps_trace_start(config->options.stack_depth, config->options.mode == GPS_MODE_AUDIT);
     if (status < 0)

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "event_log.h"
 #include "format.h"
 #include "sink.h"
 #include "util/clock.h"
@@ -131,12 +132,12 @@ static bool is_jsonl(void) {
 
 /* The line is formatted in mapped memory, because it may exceed a small stack. Without memory a
  * small buffer on the stack holds the most important parts. */
-static bool put(const struct gps_line *line, uint64_t site) {
+static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
     char *large =
         mmap(NULL, GPS_LOGLINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char small[2048];
     const bool mapped = large != MAP_FAILED;
-    const struct gps_stamp stamp = {.time = gps_clock_now(),
+    const struct gps_stamp stamp = {.time = time,
                                     .pid = (uint32_t)getpid(),
                                     .tid = (uint32_t)syscall(SYS_gettid),
                                     .pid_ns = state.self.pid_ns,
@@ -155,7 +156,8 @@ static bool put(const struct gps_line *line, uint64_t site) {
 
 /* Writes a line that is not a finding: a message about the log itself. */
 static void put_notice(const char *title, const char *message) {
-    put(&(struct gps_line){.report = {.device = -1}, .title = title, .notice = message}, 0);
+    put(&(struct gps_line){.report = {.device = -1}, .title = title, .notice = message}, 0,
+        gps_clock_now());
 }
 
 /* Writes once that the log is full. */
@@ -192,11 +194,18 @@ bool gps_log_report(const struct gps_report *report) {
         return false;
     if (ours)
         count(report);
+    const uint64_t now = gps_clock_now();
+    gps_event_log_write(&(struct gps_event_line){.what = GPS_HAPPENED_FINDING,
+                                                 .time = now,
+                                                 .region = report->region,
+                                                 .name = report->name,
+                                                 .size = report->size,
+                                                 .report = report});
     if (ours && atomic_load(&counts.written) >= state.max) {
         put_full();
         atomic_fetch_add(&counts.unwritten, 1);
     } else if (!put(&(struct gps_line){.report = *report},
-                    report->stack_hash != 0 ? key_of(report) : 0) &&
+                    report->stack_hash != 0 ? key_of(report) : 0, now) &&
                ours) {
         atomic_fetch_add(&counts.lost, 1);
     }
@@ -220,7 +229,7 @@ static uint64_t put_repeats(struct site *site) {
     if (repeats == 0)
         return 0;
     if (is_jsonl()) {
-        put(&(struct gps_line){.report = first}, atomic_load(&site->key));
+        put(&(struct gps_line){.report = first}, atomic_load(&site->key), gps_clock_now());
         return repeats;
     }
     char message[256];

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,8 +15,6 @@
 #include "util/pending_signal.h"
 #include "util/text.h"
 
-#define PATH_BYTES (PATH_MAX + 16u) /* what is cut here is too long for open as well */
-
 /* How often a write that has begun is continued on a full pipe, and how many milliseconds each
  * attempt waits for room. Half a report is useless, but the program must not hang either. */
 #define PATIENCE    5
@@ -27,7 +24,7 @@ static struct {
     bool known; /* descriptor 2 was open when the library was loaded: as this file */
     dev_t device;
     ino_t inode;
-    char path[PATH_BYTES]; /* of the log; empty: stderr */
+    char path[GPS_SINK_PATH]; /* of the log; empty: stderr */
     atomic_bool complained;
 } state;
 
@@ -53,16 +50,20 @@ static void expand(const char *log, uint32_t pid, const char *command, struct gp
     }
 }
 
-void gps_sink_open(const char *log, uint32_t pid, const char *command) {
-    struct gps_text path = GPS_TEXT(state.path);
-    atomic_store(&state.complained, false);
-    if (strcmp(log, "stderr") == 0)
-        return;
-    if (*log != '/' && getcwd(state.path, PATH_BYTES - 1) != NULL) {
-        path.length = strlen(state.path);
+void gps_sink_path(char to[GPS_SINK_PATH], const char *log, uint32_t pid, const char *command) {
+    struct gps_text path = gps_text_on(to, GPS_SINK_PATH);
+    if (*log != '/' && getcwd(to, GPS_SINK_PATH - 1) != NULL) {
+        path.length = strlen(to);
         gps_text_str(&path, "/");
     }
     expand(log, pid, command, &path);
+}
+
+void gps_sink_open(const char *log, uint32_t pid, const char *command) {
+    atomic_store(&state.complained, false);
+    state.path[0] = '\0';
+    if (strcmp(log, "stderr") != 0)
+        gps_sink_path(state.path, log, pid, command);
 }
 
 /* --- one write --- */
@@ -88,8 +89,8 @@ static int write_all(int fd, const char *bytes, size_t count) {
     return 0;
 }
 
-/* write_all, with the two signals blocked that a write can raise. */
-static int write_blocked(int fd, const char *bytes, size_t count) {
+/* With the two signals blocked that a write can raise. */
+int gps_sink_put(int fd, const char *bytes, size_t count) {
     sigset_t raised;
     sigemptyset(&raised);
     sigaddset(&raised, SIGPIPE);
@@ -123,17 +124,15 @@ static bool stderr_is_stderr(void) {
 }
 
 static bool write_stderr(const char *bytes, size_t count) {
-    return stderr_is_stderr() && write_blocked(STDERR_FILENO, bytes, count) == 0;
+    return stderr_is_stderr() && gps_sink_put(STDERR_FILENO, bytes, count) == 0;
 }
 
-static void complain(const char *why) {
-    char buffer[PATH_BYTES + 256];
+void gps_sink_complain(const char *what, const char *path, const char *why, const char *so) {
+    char buffer[GPS_SINK_PATH + 256];
     struct gps_text text = GPS_TEXT(buffer);
-    if (atomic_exchange(&state.complained, true))
-        return;
-    gps_text_str(&text, "========= GPUSHARE: cannot write to the log ");
-    gps_text_plain(&text, state.path);
-    gps_text_strs(&text, ": ", why, "; reports go to stderr\n");
+    gps_text_strs(&text, "========= GPUSHARE: cannot write to the ", what);
+    gps_text_plain(&text, path);
+    gps_text_strs(&text, ": ", why, "; ", so, "\n");
     (void)write_stderr(text.bytes, text.length);
 }
 
@@ -143,28 +142,36 @@ static bool is_system_link(const char *path) {
 }
 
 /* NULL, or why not. Another user could have put something at the path for us to write into. */
-static const char *write_to(int fd, const char *bytes, size_t count) {
+static const char *refuse(int fd) {
     struct stat info;
+    if (fd < 0)
+        return errno == ELOOP ? "it is a symbolic link" : gps_error_text(errno);
     if (fstat(fd, &info) != 0)
         return gps_error_text(errno);
-    if (!S_ISCHR(info.st_mode) && info.st_uid != geteuid())
-        return "it belongs to another user";
-    int error = write_blocked(fd, bytes, count);
-    return error != 0 ? gps_error_text(error) : NULL;
+    return S_ISCHR(info.st_mode) || info.st_uid == geteuid() ? NULL : "it belongs to another user";
 }
 
 /* O_NONBLOCK: a FIFO that nobody reads must not stop the program. */
-static bool write_log(const char *bytes, size_t count) {
+int gps_sink_open_file(const char *path, const char **why) {
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    int fd = open(state.path, flags | (is_system_link(state.path) ? 0 : O_NOFOLLOW), 0600);
-    const char *why = fd >= 0          ? write_to(fd, bytes, count)
-                      : errno == ELOOP ? "it is a symbolic link"
-                                       : gps_error_text(errno);
+    const int fd = open(path, flags | (is_system_link(path) ? 0 : O_NOFOLLOW), 0600);
+    *why = refuse(fd);
+    if (*why && fd >= 0)
+        close(fd);
+    return *why ? -1 : fd;
+}
+
+static bool write_log(const char *bytes, size_t count) {
+    const char *why;
+    const int fd = gps_sink_open_file(state.path, &why);
+    const int error = fd >= 0 ? gps_sink_put(fd, bytes, count) : 0;
     if (fd >= 0)
         close(fd);
-    if (!why)
+    if (fd >= 0 && error == 0)
         return true;
-    complain(why);
+    if (!atomic_exchange(&state.complained, true))
+        gps_sink_complain("log ", state.path, fd < 0 ? why : gps_error_text(error),
+                          "reports go to stderr");
     return write_stderr(bytes, count);
 }
 

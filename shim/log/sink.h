@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,3 +26,16 @@ void gps_sink_open(const char *log, uint32_t pid, const char *command);
 /* Writes to stderr, or to where gps_sink_open says. False: not all bytes were written. If the log
  * file cannot be written, the bytes go to stderr, after one message there. */
 bool gps_sink_write(const char *bytes, size_t count, bool to_stderr);
+
+/* --- for a log of another kind --- */
+
+#define GPS_SINK_PATH (PATH_MAX + 16u) /* what is cut here is too long for open as well */
+
+/* The absolute path that `log` means, as gps_sink_open has it. */
+void gps_sink_path(char to[GPS_SINK_PATH], const char *log, uint32_t pid, const char *command);
+/* Opens a log file as above. -1: *why says why not. */
+int gps_sink_open_file(const char *path, const char **why);
+/* One write, with SIGPIPE and SIGXFSZ blocked. 0, or errno. */
+int gps_sink_put(int fd, const char *bytes, size_t count);
+/* Says on stderr that `what` at the path cannot be written, why, and what follows. */
+void gps_sink_complain(const char *what, const char *path, const char *why, const char *so);

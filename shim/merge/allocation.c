@@ -13,6 +13,7 @@
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
+#include "tally.h"
 #include "vmm/mapping.h"
 
 bool gps_merge_active;
@@ -201,6 +202,8 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
     if (state == GPS_BLOCK_EMPTY || state == GPS_BLOCK_LIKELY)
         gps_merge_no_longer_empty();
     gps_block_drop(area, block);
+    if (state == GPS_BLOCK_MERGED && block->slot != GPS_NO_SLOT)
+        gps_tally_unmerged(block->size);
     if (state == GPS_BLOCK_MERGED || state == GPS_BLOCK_LIKELY)
         gps_shared_release(&block->id, block->slot, block->owned);
     free(block->chunks);

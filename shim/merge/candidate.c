@@ -11,6 +11,7 @@
 #include "mistake.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
+#include "tally.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
     return candidate->since ? block->state == GPS_BLOCK_FROZEN && block->swapped == candidate->since
@@ -94,10 +95,12 @@ static void end_offer(const struct gps_candidate *candidate, int status) {
     struct gps_block *block = gps_area_block(candidate->serial, candidate->index, &area);
     const bool still =
         block && block->state == GPS_BLOCK_MERGED && block->swapped == candidate->since;
-    if (still && status == 0)
+    if (still && status == 0) {
         block->slot = candidate->slot;
-    else if (still)
+        gps_tally_merged(block->size, 0);
+    } else if (still) {
         block->state = GPS_BLOCK_FROZEN;
+    }
     gps_area_unlock();
     if (!still && status == 0)
         gps_shared_release(&candidate->id, candidate->slot, true);

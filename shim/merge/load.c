@@ -13,6 +13,7 @@
 #include "merger.h"
 #include "process/scope.h"
 #include "shared_block.h"
+#include "tally.h"
 #include "unmerge.h"
 
 #define RUN     (UINT64_C(256) << 20)
@@ -173,6 +174,7 @@ static void note_equal(const struct piece *piece) {
     block->filled |= gps_area_bits(area, block, piece->to, piece->size);
     if (block->state == GPS_BLOCK_LIKELY && !~block->filled) {
         block->state = GPS_BLOCK_MERGED;
+        gps_tally_merged(block->size, block->size);
         gps_merge_no_longer_empty();
         free(block->chunks);
         block->chunks = NULL;

@@ -19,6 +19,7 @@
 #include "process/membership.h"
 #include "process/scope.h"
 #include "process/thread.h"
+#include "tally.h"
 #include "util/clock.h"
 
 #define MS             UINT64_C(1000000)
@@ -92,6 +93,7 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
     block->owned = false;
     block->id = candidate->id;
     block->slot = candidate->slot;
+    gps_tally_merged(block->size, block->size);
     return true;
 }
 
@@ -210,6 +212,7 @@ static void replace_batch(void) {
     for (unsigned i = 0; i < state.count; i++)
         gps_candidate_finish(&state.batch[i]);
     state.count = 0;
+    gps_tally_tell();
 }
 
 /* Both parts go through all blocks, and count in what they find to do. */
@@ -307,6 +310,7 @@ void gps_merger_stop(void) {
         nanosleep(&breath, NULL);
     gps_swap_lock();
     gps_swap_unlock();
+    gps_tally_tell();
 }
 
 void gps_merger_reset(void) {

@@ -82,6 +82,7 @@ struct gps_export {
     bool vmm;                     /* of vmm_region.h: the keeper owns the record */
     unsigned slot;                /* if vmm: the slot of this process's own use (references.h) */
     uint32_t allocated, exported; /* traces */
+    bool put_off;                 /* the event log has that its free waits */
     bool reported;                /* a finding on its end was reported: not to be repeated */
 
     /* Used by waiting.h while it owns the region. */

@@ -8,6 +8,7 @@
 #include "directory/processes.h"
 #include "directory/region.h"
 #include "ipc/import_close.h"
+#include "log/event_log.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -180,6 +181,7 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
         return outcome;
     if (take_over && gps_attempt_claim(attempt, NULL) == 0)
         return gps_rule_export_claimed(attempt, pointer);
+    const uint64_t begun = gps_clock_monotonic();
     gps_watch_open(&watch, gps_membership_store(),
                    GPS_WATCH_PROCS | GPS_WATCH_REGIONS | GPS_WATCH_NAMES);
     while (!try_import(attempt, pointer, &last_code, &holder, &outcome)) {
@@ -195,5 +197,9 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
         gps_watch_wait(&watch, until - now);
     }
     gps_watch_close(&watch);
+    gps_event_log_write(&(struct gps_event_line){.what = GPS_HAPPENED_WAITED,
+                                                 .name = attempt->name,
+                                                 .ns = gps_clock_monotonic() - begun,
+                                                 .how = "import"});
     return outcome;
 }

@@ -204,6 +204,15 @@ static void json_char(struct gps_text *text, const char *at, size_t length, uint
     }
 }
 
+/* How much there is of what needs no escape: nearly always all of it. */
+static size_t plain_length(const char *string) {
+    size_t length = 0;
+    while (string[length] >= ' ' && string[length] < 0x7f && string[length] != '"' &&
+           string[length] != '\\')
+        length++;
+    return length;
+}
+
 void gps_text_json(struct gps_text *text, const char *string) {
     if (!string) {
         gps_text_str(text, "null");
@@ -212,8 +221,13 @@ void gps_text_json(struct gps_text *text, const char *string) {
     gps_text_str(text, "\"");
     while (*string != '\0') {
         uint32_t code = 0;
-        size_t length = decode(string, &code);
-        json_char(text, string, length, code);
+        size_t length = plain_length(string);
+        if (length > 0) {
+            gps_text_bytes(text, string, length);
+        } else {
+            length = decode(string, &code);
+            json_char(text, string, length, code);
+        }
         string += length == 0 ? 1 : length;
     }
     gps_text_str(text, "\"");

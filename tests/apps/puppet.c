@@ -1286,6 +1286,23 @@ static int c_fds(char **w) {
     return 0;
 }
 
+/* Every descriptor of the file becomes one of another file. */
+static int c_refile(char **w) {
+    char link[32], target[4096];
+    const int other = open(w[2], O_WRONLY | O_CREAT, 0600);
+    int count = 0;
+    for (int fd = 3; fd < 4096; fd++) {
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        const ssize_t length = readlink(link, target, sizeof(target) - 1);
+        if (length < 0)
+            continue;
+        target[length] = 0;
+        count += strcmp(target, w[1]) == 0 && dup2(other, fd) == fd;
+    }
+    say(" %d", count);
+    return 0;
+}
+
 static int c_tasks(char **w) {
     int count = 0;
     DIR *dir = opendir("/proc/self/task");
@@ -1552,6 +1569,7 @@ static const struct command {
     {"sleep", "MILLISECONDS", c_sleep},
     {"env", "NAME", c_env},
     {"fds", "", c_fds},
+    {"refile", "PATH OTHER", c_refile},
     {"tasks", "", c_tasks},
     {"umask", "OCTAL", c_umask},
     {"alarm_exit", "MICROSECONDS", c_alarm_exit},

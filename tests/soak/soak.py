@@ -5,12 +5,13 @@ killed. Each call must answer as the bare driver's does, each byte must be its e
 everything must be as it was.
 
 usage: soak.py BUILD_DIR [--driver sim|gpu] [--mode share|audit|bare] [--seconds N] [--seed N] [--processes N]
-                         [--cache N] [--gentle] [--keep]
+                         [--cache N] [--gentle] [--keep] [--events DIR]
 
 The seed (also SEED=n) decides what each process does and what is done to it; the times are the machine's own.
 --mode bare runs all of it without the library: that shows that the model itself is right, and must not fail.
 SOAK_WITHOUT="few fork trouble rules misuse" leaves out what it names.
 --cache N (also CACHE=N) sets open_cache.
+--events has the workers write event logs into a directory, for `gpushare timeline`.
 --gentle leaves out keepers' deaths, the full directory, and what stops processes.
 
 Judged as it runs: the workers' journal (memory.c and misuse.c say what is expected), and that no call lasts longer
@@ -174,6 +175,8 @@ class Soak:
                             "GPUSHARE_CONFIG": f"{self.place}/rules.conf", "GPUSHARE_LOG": f"{self.place}/logs/%p",
                             "GPUSHARE_LOG_FORMAT": "jsonl", "GPUSHARE_LOG_LEVEL": "info",
                             "GPUSHARE_OPEN_CACHE": str(self.options.cache)}
+            if self.options.events:
+                environment["GPUSHARE_EVENT_LOG"] = f"{os.path.abspath(self.options.events)}/%p.jsonl"
         with open(self.place / "stderr", "ab") as errors:
             worker = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stderr=errors)
         worker.seed = seed
@@ -455,6 +458,7 @@ def arguments():
     parser.add_argument("--cache", type=int, default=int(os.environ.get("CACHE", "0")))
     parser.add_argument("--gentle", action="store_true")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--events")
     return parser.parse_args()
 
 

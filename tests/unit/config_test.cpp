@@ -146,6 +146,9 @@ const Bad bad_options[] = {
     {"log_format", "json", "log_format = json: not allowed; one of text, jsonl"},
     {"log_level", "debug", "log_level = debug: not allowed; one of info, warning, error"},
     {"log_max", "0", "log_max = 0: must be more than 0; a size such as 500KiB, 64MiB or 1GiB"},
+    {"event_log", "stderr",
+     "event_log = stderr: events do not go to stderr; off, or a path in which %p is the pid and %c "
+     "the command"},
     {"stack_depth", "65", "stack_depth = 65: too large; 0 to 64"},
     {"stack_depth", "18446744073709551632",
      "stack_depth = 18446744073709551632: too large; 0 to 64"},
@@ -415,7 +418,7 @@ TEST(ConfigRule, IsNotGivenTwice) {
 
 const char *const option_keys = "[gpushare] has mode, on_free, free_timeout, open_cache, "
                                 "open_cache_bytes, linger, log, log_format, "
-                                "log_level, log_max, stack_depth";
+                                "log_level, log_max, event_log, stack_depth";
 const char *const region_keys =
     "a region has program, size, index, device, caller, role, wait, "
     "missing, ready, handover, backing, keep, access, quiet, content, verify";
@@ -866,6 +869,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_LOG_LEVEL", "error"},
         {"GPUSHARE_STACK_DEPTH", "9"},
         {"GPUSHARE_LOG_MAX", "3MiB"},
+        {"GPUSHARE_EVENT_LOG", "/tmp/%p.e"},
         {"GPUSHARE_OPEN_CACHE", "64"},
         {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
     };
@@ -884,6 +888,7 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     EXPECT_EQ(loaded.config.options.log_format, GPS_LOG_JSONL);
     EXPECT_EQ(loaded.config.options.log_level, GPS_LEVEL_ERROR);
     EXPECT_EQ(loaded.config.options.stack_depth, 9u);
+    EXPECT_STREQ(loaded.config.options.event_log, "/tmp/%p.e");
 }
 
 TEST_F(ConfigLoad, VariablesStandOverTheFile) {
@@ -1005,7 +1010,8 @@ TEST_F(ConfigLoad, TheListingSaysWhereAValueCameFrom) {
                                                                          sentence};
         },
         &listed);
-    ASSERT_EQ(listed.size(), 11u);
+    ASSERT_EQ(listed.size(), 12u);
+    EXPECT_EQ(listed["event_log"].value, "off");
     EXPECT_EQ(listed["log_max"].value, "64MiB");
     EXPECT_EQ(listed["mode"].value, "audit");
     EXPECT_EQ(listed["mode"].from, "environment");

@@ -1,0 +1,64 @@
+/* happenings.c - see happenings.h. */
+#include "happenings.h"
+
+/* --- regions --- */
+
+static void tell(const struct gps_export *region, struct gps_event_line line) {
+    const struct gps_region_record *record = &region->record;
+    line.region = &record->id;
+    line.name = record->name;
+    line.size = record->requested;
+    if (line.what != GPS_HAPPENED_FREED)
+        line.device = record->device;
+    gps_event_log_write(&line);
+}
+
+void gps_happened_exported(const struct gps_export *region) {
+    tell(region, (struct gps_event_line){.what = GPS_HAPPENED_EXPORTED,
+                                         .how = region->rule ? "rule" : "program"});
+}
+
+void gps_happened_created(const struct gps_export *region) {
+    tell(region,
+         (struct gps_event_line){.what = GPS_HAPPENED_CREATED, .time = region->record.created});
+    if (region->record.status.state == GPS_STATE_READY)
+        gps_happened_exported(region);
+}
+
+void gps_happened_put_off(struct gps_export *region, bool result) {
+    region->put_off = true;
+    tell(region, (struct gps_event_line){.what = GPS_HAPPENED_FREED,
+                                         .how = result ? "handover" : "deferred"});
+}
+
+void gps_happened_waited(const struct gps_export *region, uint64_t ns) {
+    tell(region,
+         (struct gps_event_line){.what = GPS_HAPPENED_WAITED, .ns = ns, .how = "importers"});
+}
+
+void gps_happened_freed(const struct gps_export *region) {
+    tell(region, (struct gps_event_line){.what = GPS_HAPPENED_FREED,
+                                         .how = region->put_off ? "late" : "now"});
+}
+
+/* --- imports --- */
+
+static const char *by(const struct gps_import *import) {
+    return import->via == GPS_VIA_RULE ? "rule" : "program";
+}
+
+static void tell_import(const struct gps_import *import, enum gps_happening what, const char *how) {
+    gps_event_log_write(&(struct gps_event_line){.what = what,
+                                                 .region = &import->region,
+                                                 .name = import->name,
+                                                 .size = import->size,
+                                                 .how = how});
+}
+
+void gps_happened_opened(const struct gps_import *import) {
+    tell_import(import, GPS_HAPPENED_OPENED, by(import));
+}
+
+void gps_happened_closed(const struct gps_import *import, bool with_context) {
+    tell_import(import, GPS_HAPPENED_CLOSED, with_context ? "context" : by(import));
+}

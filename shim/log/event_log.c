@@ -1,0 +1,186 @@
+/* event_log.c - see event_log.h. */
+#include "event_log.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "directory/record.h"
+#include "format.h"
+#include "log.h"
+#include "sink.h"
+#include "util/clock.h"
+#include "util/error_text.h"
+#include "util/high_descriptor.h"
+#include "util/text.h"
+
+static struct {
+    _Atomic pid_t pid; /* of the process that writes; 0: none does */
+    _Atomic int fd;    /* of the file below; -1: none */
+    dev_t device;
+    ino_t inode;
+    _Atomic uint64_t written; /* bytes */
+    uint64_t max;
+    atomic_bool full;
+    char path[GPS_SINK_PATH];
+    char process[160]; /* the members that say who writes */
+} state = {.fd = -1};
+
+static const char *const names[] = {
+    [GPS_HAPPENED_CREATED] = "created", [GPS_HAPPENED_EXPORTED] = "exported",
+    [GPS_HAPPENED_OPENED] = "opened",   [GPS_HAPPENED_CLOSED] = "closed",
+    [GPS_HAPPENED_FREED] = "freed",     [GPS_HAPPENED_WAITED] = "waited",
+    [GPS_HAPPENED_MERGED] = "merged",   [GPS_HAPPENED_UNMERGED] = "unmerged",
+    [GPS_HAPPENED_FINDING] = "finding", [GPS_HAPPENED_ENDED] = "ended",
+    [GPS_HAPPENED_FULL] = "full",
+};
+
+/* --- the file --- */
+
+static void give_up(const char *why) {
+    atomic_store(&state.pid, 0);
+    gps_sink_complain("event log ", state.path, why, "no further event is written");
+}
+
+/* Whether the descriptor is still that of our file, and the file still has a name. */
+static bool is_file(int fd) {
+    struct stat info;
+    return fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == state.device &&
+           info.st_ino == state.inode && info.st_nlink != 0;
+}
+
+/* Of two threads that open it at once, one closes its own again. */
+static int reopen(int old) {
+    const char *why = NULL;
+    struct stat info;
+    int fd = gps_sink_open_file(state.path, &why);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        give_up(why ? why : gps_error_text(errno));
+        return -1;
+    }
+    fd = gps_descriptor_move_high(fd);
+    state.device = info.st_dev;
+    state.inode = info.st_ino;
+    if (atomic_compare_exchange_strong(&state.fd, &old, fd))
+        return fd;
+    close(fd);
+    return old;
+}
+
+static int descriptor(void) {
+    const int fd = atomic_load(&state.fd);
+    return is_file(fd) ? fd : reopen(fd);
+}
+
+/* "pid":12,"pid_ns":4026531836,"process":"00ab...","command":"app" */
+static void describe(const struct gps_owner *self) {
+    struct gps_text text = GPS_TEXT(state.process);
+    gps_text_add(&text, ",\"pid\":%u,\"pid_ns\":%lu,\"process\":\"%016lx\",\"command\":", self->pid,
+                 self->pid_ns, self->nonce);
+    gps_text_json(&text, self->command[0] != '\0' ? self->command : "?");
+}
+
+/* A child has inherited the descriptor, which may be of its parent's own file. */
+static void close_inherited(void) {
+    const int fd = atomic_exchange(&state.fd, -1);
+    if (is_file(fd))
+        close(fd);
+}
+
+void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self) {
+    atomic_store(&state.pid, 0);
+    close_inherited();
+    if (options->mode == GPS_MODE_OFF || strcmp(options->event_log, "off") == 0)
+        return;
+    gps_sink_path(state.path, options->event_log, self->pid, self->command);
+    describe(self);
+    state.max = options->log_max != 0 ? options->log_max : UINT64_MAX;
+    atomic_store(&state.written, 0);
+    atomic_store(&state.full, false);
+    atomic_store(&state.pid, getpid());
+    (void)descriptor();
+}
+
+/* --- a line --- */
+
+static void add_string(struct gps_text *text, const char *key, const char *value) {
+    if (!value || value[0] == '\0')
+        return;
+    gps_text_strs(text, ",\"", key, "\":");
+    gps_text_json(text, value);
+}
+
+static void add_number(struct gps_text *text, const char *key, uint64_t value) {
+    if (value == 0)
+        return;
+    gps_text_strs(text, ",\"", key, "\":");
+    gps_text_dec(text, value);
+}
+
+static void add_subject(struct gps_text *text, const struct gps_event_line *line) {
+    char id[GPS_ID_HEX], uuid[GPS_UUID_TEXT];
+    if (line->region) {
+        gps_id_format(line->region, id);
+        gps_text_strs(text, ",\"region\":\"", id, "\"");
+    }
+    add_string(text, "name", line->name);
+    add_number(text, "size", line->size);
+    add_number(text, "saved", line->saved);
+    add_number(text, "ns", line->ns);
+    if (line->device) {
+        gps_format_uuid(line->device, uuid);
+        gps_text_strs(text, ",\"device\":\"", uuid, "\"");
+    }
+    add_string(text, "how", line->how);
+}
+
+static void add_finding(struct gps_text *text, const struct gps_report *report) {
+    char name[64];
+    struct gps_text bare = GPS_TEXT(name);
+    add_string(text, "finding", gps_finding_id(report->finding));
+    add_string(text, "level", gps_level_name(gps_finding_level(report->finding)));
+    if (report->api)
+        gps_format_api(&bare, report->api);
+    add_string(text, "api", name);
+    add_string(text, "detail", report->detail);
+}
+
+static void format(struct gps_text *text, const struct gps_event_line *line) {
+    gps_text_str(text, "{\"ts\":\"");
+    gps_text_time(text, line->time != 0 ? line->time : gps_clock_now());
+    gps_text_strs(text, "\",\"event\":\"", names[line->what], "\"", state.process);
+    add_subject(text, line);
+    if (line->report)
+        add_finding(text, line->report);
+    gps_text_str(text, "}\n");
+}
+
+/* A reader of a FIFO that is too slow loses events; the program does not wait for it. */
+static void put(const struct gps_event_line *line) {
+    char bytes[2048];
+    struct gps_text text = GPS_TEXT(bytes);
+    const int fd = descriptor();
+    if (fd < 0)
+        return;
+    format(&text, line);
+    if (text.cut)
+        return;
+    const int error = gps_sink_put(fd, text.bytes, text.length);
+    if (error != 0 && error != EAGAIN)
+        give_up(gps_error_text(error));
+    atomic_fetch_add(&state.written, text.length);
+}
+
+void gps_event_log_write(const struct gps_event_line *line) {
+    const pid_t writer = atomic_load_explicit(&state.pid, memory_order_relaxed);
+    const int saved = errno;
+    if (writer == 0 || writer != getpid())
+        return;
+    if (atomic_load(&state.written) < state.max)
+        put(line);
+    else if (!atomic_exchange(&state.full, true))
+        put(&(struct gps_event_line){.what = GPS_HAPPENED_FULL});
+    errno = saved;
+}

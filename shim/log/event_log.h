@@ -1,0 +1,45 @@
+/*
+ * event_log.h - the event log: what happens to regions, one line of JSON an event.
+ *
+ * docs/event.schema.json describes a line. A line is formatted on the stack and written with one
+ * write, so lines of different threads and processes never mix. No lock, no malloc, and nothing
+ * waits. The descriptor stays open, close-on-exec, and is checked by device and inode before each
+ * write, because programs close descriptors that are not theirs. What cannot be written is lost:
+ * one message on stderr says so, and no event is written after it. Any thread, inside a gps_scope.
+ */
+#pragma once
+
+#include "config/config.h"
+
+enum gps_happening {
+    GPS_HAPPENED_CREATED,
+    GPS_HAPPENED_EXPORTED,
+    GPS_HAPPENED_OPENED,
+    GPS_HAPPENED_CLOSED,
+    GPS_HAPPENED_FREED,
+    GPS_HAPPENED_WAITED,
+    GPS_HAPPENED_MERGED,
+    GPS_HAPPENED_UNMERGED,
+    GPS_HAPPENED_FINDING,
+    GPS_HAPPENED_ENDED,
+    GPS_HAPPENED_FULL,
+};
+
+struct gps_event_line {
+    enum gps_happening what;
+    uint64_t time; /* 0: now; no member of the line stands for a 0 or NULL below */
+    const struct gps_id *region;
+    const char *name;
+    uint64_t size;
+    uint64_t saved;                  /* MERGED: so much of the size was there already */
+    uint64_t ns;                     /* WAITED: for so long */
+    const uint8_t *device;           /* its UUID */
+    const char *how;                 /* of the words of the schema */
+    const struct gps_report *report; /* FINDING */
+};
+
+/* At the first call, and in a forked child again. Nothing is written before. */
+void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self);
+
+/* Costs a load where event_log is off. errno is preserved. */
+void gps_event_log_write(const struct gps_event_line *line);

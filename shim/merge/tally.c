@@ -1,0 +1,34 @@
+/* tally.c - see tally.h. */
+#include "tally.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "log/event_log.h"
+
+static struct { _Atomic uint64_t merged, saved, unmerged; } state;
+
+void gps_tally_merged(uint64_t bytes, uint64_t saved) {
+    atomic_fetch_add(&state.saved, saved);
+    atomic_fetch_add(&state.merged, bytes);
+}
+
+void gps_tally_unmerged(uint64_t bytes) {
+    atomic_fetch_add(&state.unmerged, bytes);
+}
+
+void gps_tally_tell(void) {
+    const uint64_t merged = atomic_exchange(&state.merged, 0);
+    const uint64_t saved = atomic_exchange(&state.saved, 0);
+    const uint64_t unmerged = atomic_exchange(&state.unmerged, 0);
+    if (merged != 0)
+        gps_event_log_write(
+            &(struct gps_event_line){.what = GPS_HAPPENED_MERGED, .size = merged, .saved = saved});
+    if (unmerged != 0)
+        gps_event_log_write(
+            &(struct gps_event_line){.what = GPS_HAPPENED_UNMERGED, .size = unmerged});
+}
+
+void gps_tally_reset(void) {
+    memset((void *)&state, 0, sizeof(state));
+}

@@ -1,0 +1,156 @@
+// The event log: what happens to regions of real programs, and what the log keeps away from.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "scenario/harness.hpp"
+
+namespace {
+
+class EventLog : public testing::Test {
+  protected:
+    void SetUp() override {
+        world.config(FRAMES);
+        world.environment["GPUSHARE_EVENT_LOG"] = world.path("%c.events");
+    }
+    // The events of programs of this name, in the order in which they were written.
+    std::vector<Json> events(const std::string &name) const {
+        std::vector<Json> all;
+        std::ifstream file(world.path(name + ".events"));
+        for (std::string line; std::getline(file, line);)
+            all.push_back(Json::parse(line));
+        return all;
+    }
+    // "created exported:rule freed:deferred"
+    std::string words(const std::string &name) const {
+        std::string text;
+        for (const Json &event : events(name)) {
+            const bool how = event.members.count("how") > 0;
+            text += (text.empty() ? "" : " ") + event["event"].text +
+                    (how ? ":" + event["how"].text : "");
+        }
+        return text;
+    }
+    World world;
+};
+
+TEST_F(EventLog, TellsOfARegionFromItsCreationToItsEnd) {
+    Puppet one(world, producer()), two(world, consumer());
+    one.must("malloc a " + std::to_string(big()));
+    two.must("malloc b " + std::to_string(big()));
+    one.must("free a");
+    two.must("free b");
+    EXPECT_TRUE(eventually([&] { return words("producer").find("late") != std::string::npos; }));
+    two.quit("exit 0");
+    one.quit("exit 0");
+    EXPECT_EQ(words("producer"), "created exported:rule finding freed:deferred freed:late ended");
+    EXPECT_EQ(words("consumer"), "opened:rule closed:rule ended");
+    const Json opened = events("consumer").at(0), created = events("producer").at(0);
+    EXPECT_EQ(opened["region"].text, created["region"].text);
+    EXPECT_EQ(opened["name"].text, "frames");
+    EXPECT_EQ(created["size"].number, double(big()));
+    std::vector<std::string> check = {"python3", "tests/tool/check_lines.py",
+                                      "docs/event.schema.json", world.path("producer.events"),
+                                      world.path("consumer.events")};
+    const Result valid = command(check);
+    EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
+}
+
+TEST_F(EventLog, HasNothingOfPrivateMemory) {
+    Puppet one(world);
+    one.must("malloc a 4096");
+    one.must("free a");
+    one.quit("exit 0");
+    EXPECT_EQ(words("puppet"), "ended");
+}
+
+TEST_F(EventLog, HasWhatTheProgramSharesByItself) {
+    world.environment["GPUSHARE_MODE"] = "audit";
+    Puppet one(world), two(world);
+    one.must("malloc a " + std::to_string(big()));
+    const std::string handle = one.must("get a");
+    two.must("open b " + handle);
+    two.must("open c " + handle); // only the first open and the last close count
+    two.must("close c");
+    two.must("close b");
+    one.must("free a");
+    EXPECT_EQ(words("puppet"), "exported:program opened:program finding closed:program freed:now");
+}
+
+TEST_F(EventLog, SaysHowLongAnImportWaited) {
+    Puppet two(world, consumer());
+    two.send("malloc b " + std::to_string(big()));
+    EXPECT_FALSE(two.answers(200));
+    Puppet one(world, producer());
+    one.must("malloc a " + std::to_string(big()));
+    EXPECT_EQ(two.receive().code, 0);
+    EXPECT_EQ(words("consumer"), "opened:rule waited:import");
+    EXPECT_GT(events("consumer").at(1)["ns"].number, 100e6);
+}
+
+TEST_F(EventLog, SumsUpWhatIsMerged) {
+    world.config(rule("weights", "puppet", "merge", "quiet = 100ms\n"));
+    Puppet one(world), two(world);
+    for (Puppet *each : {&one, &two}) {
+        each->must("malloc p " + std::to_string(6 * MiB));
+        each->must("upload p 0 " + std::to_string(6 * MiB) + " 1 sync");
+    }
+    const auto sum = [&](const std::string &event, const std::string &member) {
+        double all = 0;
+        for (const Json &each : events("puppet"))
+            if (each["event"].text == event && each.members.count(member))
+                all += each[member].number;
+        return all;
+    };
+    EXPECT_TRUE(eventually([&] { return sum("merged", "size") == 12.0 * MiB; }));
+    EXPECT_EQ(sum("merged", "saved"), 6.0 * MiB);
+    two.must("upload p 0 " + std::to_string(6 * MiB) + " 2 sync");
+    EXPECT_TRUE(eventually([&] { return sum("unmerged", "size") == 6.0 * MiB; }));
+}
+
+TEST_F(EventLog, AForkedChildWritesItsOwn) {
+    world.environment["GPUSHARE_EVENT_LOG"] = world.path("%p.events");
+    Puppet one(world, producer());
+    const auto child = one.spawn();
+    child->must("malloc a " + std::to_string(big()));
+    child->must("free a");
+    child->quit("exit 0");
+    one.quit("exit 0");
+    EXPECT_EQ(words(std::to_string(child->pid)), "created exported:rule freed:now ended");
+    EXPECT_EQ(words(std::to_string(one.pid)), "");
+}
+
+// The descriptor stays open; what a program makes of its number must not be written to.
+TEST_F(EventLog, IsNotWrittenIntoWhatTheProgramHasInItsPlace) {
+    Puppet one(world, producer());
+    one.must("malloc a " + std::to_string(big()));
+    EXPECT_EQ(one.must("refile " + world.path("producer.events") + " " + world.path("own")), "1");
+    one.must("free a");
+    EXPECT_EQ(words("producer"), "created exported:rule freed:now");
+    EXPECT_EQ(read_file(world.path("own")), "");
+}
+
+TEST_F(EventLog, DoesNotFollowALink) {
+    std::filesystem::create_symlink(world.path("target"), world.path("producer.events"));
+    Puppet one(world, producer());
+    one.must("malloc a " + std::to_string(big()));
+    one.must("free a");
+    EXPECT_FALSE(std::filesystem::exists(world.path("target")));
+    const std::string said = one.errors();
+    EXPECT_NE(said.find("cannot write to the event log"), std::string::npos) << said;
+    EXPECT_EQ(said.find("event log", said.find("event log") + 9), std::string::npos) << "once";
+}
+
+TEST_F(EventLog, EndsWithLogMax) {
+    world.environment["GPUSHARE_LOG_MAX"] = "1KiB";
+    Puppet one(world);
+    for (int i = 0; i < 5; i++) {
+        one.must("malloc a " + std::to_string(big()));
+        one.must("get a");
+        one.must("free a");
+    }
+    const std::string said = words("puppet");
+    EXPECT_EQ(said.substr(said.rfind(' ') + 1), "full") << said;
+}
+
+} // namespace
