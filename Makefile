@@ -24,7 +24,7 @@ NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
 ROOMS := util config directory keeper log stack process registry audit vmm digest gate merge learn ipc rules lifecycle cuda
-TOOL_ROOMS := cli logs symbols report directory top run doctor keeper
+TOOL_ROOMS := cli logs symbols report timeline directory top run doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.
 CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
@@ -118,6 +118,8 @@ TOOL_OBJECTS := $(patsubst tools/%.c,$(BUILD)/tools/%.o,$(wildcard tools/*.c too
 $(BUILD)/tools/%.o: tools/%.c
 	@mkdir -p $(@D); echo "  CC    $<"
 	$(CC) $(C_FLAGS) -DGPS_VERSION='"$(VERSION)"' -DGPS_LIBDIR='"$(LIBDIR)"' -c $< -o $@
+
+$(BUILD)/tools/timeline/timeline_page.o: tools/timeline/page.html
 
 # libdw reads debug information, libiberty demangles, jansson reads and writes JSON, ncurses draws. All of it statically:
 # the keeper is this program, too, and starts where nothing was installed. What libdw.a needs differs.

@@ -3,8 +3,9 @@
 
 #include "harness.hpp"
 
-static const char *const verbs[] = {"run",    "learn", "audit",  "ls", "show",   "report", "check",
-                                    "keeper", "drop",  "forget", "gc", "doctor", "help"};
+static const char *const verbs[] = {"run",    "learn",    "audit",  "ls",     "show",
+                                    "report", "timeline", "check",  "keeper", "drop",
+                                    "forget", "gc",       "doctor", "help"};
 
 TEST(Tool, PrintsItsVersion) {
     for (const char *option : {"--version", "-V"}) {
@@ -51,11 +52,11 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
          "gpushare: unknown command 'list'; allowed: run, learn, audit, ls, show, top, metrics, "
-         "report, check, "
+         "report, timeline, check, "
          "keeper, drop, forget, gc, cdi, doctor, help\n"},
         {{"help", "list"},
          "gpushare: help: unknown command 'list'; allowed: run, learn, audit, ls, show, top, "
-         "metrics, report, "
+         "metrics, report, timeline, "
          "check, keeper, drop, forget, gc, cdi, doctor, help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},

@@ -24,6 +24,7 @@
     ROW(top)                                                                                       \
     ROW(metrics)                                                                                   \
     ROW(report)                                                                                    \
+    ROW(timeline)                                                                                  \
     ROW(check)                                                                                     \
     ROW(keeper)                                                                                    \
     ROW(drop)                                                                                      \

@@ -89,6 +89,10 @@ static struct site *site_of(struct aggregate_tally *tally, const struct log_line
     return site;
 }
 
+static const char *module_of(const struct log_frame *frame) {
+    return frame->build_id ? frame->build_id : tool_or(log_frame_module(frame), "");
+}
+
 static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line *line,
                             const char *text) {
     const struct log_stack *stack = aggregate_stack(line);
@@ -96,9 +100,7 @@ static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line
     gps_text_strs(&key, line->finding, " ", line->api, "\n");
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
-        const char *module =
-            frame->build_id ? frame->build_id : tool_or(log_frame_module(frame), "");
-        gps_text_add(&key, "%s %lx", module, frame->offset);
+        gps_text_add(&key, "%s %lx", module_of(frame), frame->offset);
         if (frame->function)
             gps_text_add(&key, " %s %lu", frame->function, (uint64_t)frame->line);
         gps_text_str(&key, "\n");
@@ -284,6 +286,32 @@ void aggregate_free(struct aggregate *aggregate) {
     free(aggregate->groups);
     string_map_free(&aggregate->tally->processes, NULL);
     free(aggregate->tally);
+}
+
+/* --- the group of a line --- */
+
+static bool is_same_frame(const struct log_frame *a, const struct log_frame *b) {
+    return a->offset == b->offset && strcmp(module_of(a), module_of(b)) == 0 &&
+           strcmp(tool_or(a->function, ""), tool_or(b->function, "")) == 0 && a->line == b->line;
+}
+
+static bool is_same(const struct log_stack *a, const struct log_stack *b) {
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = is_same_frame(&a->frames[i], &b->frames[i]);
+    return same;
+}
+
+const struct aggregate_group *aggregate_group_of(const struct aggregate *aggregate,
+                                                 const struct log_line *line) {
+    for (size_t i = 0; i < aggregate->count; i++) {
+        const struct log_line *first = aggregate->groups[i]->first;
+        if (strcmp(first->finding, line->finding) == 0 &&
+            strcmp(tool_or(first->api, ""), tool_or(line->api, "")) == 0 &&
+            is_same(aggregate_stack(first), aggregate_stack(line)))
+            return aggregate->groups[i];
+    }
+    return NULL;
 }
 
 /* --- sums --- */

@@ -51,5 +51,9 @@ void aggregate_end(struct aggregate *aggregate);
 void aggregate_free(struct aggregate *aggregate);
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate);
 
+/* The group that a line with a stack belongs to; NULL: none. After aggregate_end. */
+const struct aggregate_group *aggregate_group_of(const struct aggregate *aggregate,
+                                                 const struct log_line *line);
+
 /* The stack that tells the finding from others of its kind; can be empty. */
 const struct log_stack *aggregate_stack(const struct log_line *line);

@@ -169,6 +169,8 @@ static bool take_line(struct source from, struct log_line *line) {
                       take(from, ",\"detail\":$,\"others\":[", &line->detail) &&
                       take_events(from, "others", &line->others) && take(from, "}");
     log_line_level(level, &line->level);
+    if (from.tree && json_object_get(from.tree, "event"))
+        line->finding = NULL; /* a line of an event log, which tells of findings in a log */
     return good;
 }
 
@@ -181,7 +183,7 @@ static const char *foreign(const struct log_line *line, const json_t *tree) {
         return "no line of a gpushare log, for it has no ts with a time; skipped";
     if (line->process.pid == 0)
         return "no line of a gpushare log, for it has no pid; skipped";
-    if (tree && !json_object_get(tree, "finding"))
+    if (tree && !json_object_get(tree, "finding") && !json_object_get(tree, "event"))
         return "no line of a gpushare log, for it has no finding; skipped";
     return NULL;
 }

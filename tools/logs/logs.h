@@ -113,3 +113,40 @@ void log_line_time(log_moment moment, char time[LOG_TIME_BYTES]);
 char *line_delta_make(const char *base, const char *text);
 /* The text again. */
 char *line_delta_apply(const char *base, const char *delta);
+
+/* --- event_line.c: one line of an event log (docs/event.schema.json) --- */
+
+enum event_kind {
+    EVENT_CREATED,
+    EVENT_EXPORTED,
+    EVENT_OPENED,
+    EVENT_CLOSED,
+    EVENT_FREED,
+    EVENT_WAITED,
+    EVENT_MERGED,
+    EVENT_UNMERGED,
+    EVENT_FINDING,
+    EVENT_ENDED,
+    EVENT_OTHER, /* of a newer library, or without a meaning here */
+};
+
+/* A value that is not known: a string is NULL, a number 0. Strings are those of the JSON. */
+struct event_line {
+    json_t *json;
+    size_t order; /* of use to who keeps many */
+    enum event_kind kind;
+    const char *ts;
+    int64_t time; /* microseconds since 1970 */
+    struct log_process process;
+    const char *image; /* of the process, which tells it from others of its pid */
+    const char *region, *name, *how, *finding, *level, *api, *detail;
+    int64_t size, saved, ns;
+};
+
+/* Whether a text is to be read as a line of an event log, and not of a log. */
+bool event_line_is(const char *text);
+/* NULL: *wrong says why. */
+struct event_line *event_line_parse(const char *text, size_t length, const char **wrong);
+void event_line_free(struct event_line *line);
+/* Microseconds since 1970. False: it is no time of a log. */
+bool event_line_time(const char *ts, int64_t *time);

@@ -39,6 +39,8 @@ bool report_suppressions(const char *option, struct suppressions *suppressions);
 #define REPORT_INDENT REPORT_MARGIN "    "
 
 void report_text(FILE *out, const struct report *report);
+/* One finding of it. */
+void report_text_group(FILE *out, const struct report *report, const struct aggregate_group *group);
 void report_json(FILE *out, const struct report *report);
 void report_sarif(FILE *out, const struct report *report);
 

@@ -278,6 +278,11 @@ static void print_summary(FILE *out, const struct aggregate_sums *sums) {
     fputs("\n", out);
 }
 
+void report_text_group(FILE *out, const struct report *report,
+                       const struct aggregate_group *group) {
+    print_group(&(struct printer){out, report}, group);
+}
+
 void report_text(FILE *out, const struct report *report) {
     const struct printer printer = {out, report};
     const struct aggregate_sums sums = aggregate_sums(&report->aggregate);

@@ -16,6 +16,7 @@
 #include "directory/view.h"
 #include "launch.h"
 #include "report/report.h"
+#include "timeline/timeline.h"
 
 enum {
     OPTION_CONFIG,
@@ -26,6 +27,7 @@ enum {
     OPTION_LOG,
     OPTION_JSON,
     OPTION_SARIF,
+    OPTION_TIMELINE,
     OPTION_DEBUG,
 };
 
@@ -34,7 +36,7 @@ struct audit {
     int error_status;
     enum gps_level level;
     struct suppressions suppressions;
-    FILE *json, *sarif; /* NULL: not wanted */
+    FILE *json, *sarif, *timeline; /* NULL: not wanted */
     struct audit_logs logs;
 };
 
@@ -69,11 +71,13 @@ static bool parse(struct audit *audit) {
            report_level(values[OPTION_LEVEL], &audit->level) &&
            report_suppressions(values[OPTION_SUPPRESSIONS], &audit->suppressions) &&
            open_output(values[OPTION_JSON], &audit->json) &&
-           open_output(values[OPTION_SARIF], &audit->sarif);
+           open_output(values[OPTION_SARIF], &audit->sarif) &&
+           open_output(values[OPTION_TIMELINE], &audit->timeline);
 }
 
 static bool prepare(const struct audit *audit) {
-    audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"));
+    audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
+                               audit->timeline);
     return launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
 }
 
@@ -124,6 +128,15 @@ static bool close_output(FILE *file, const char *path) {
     return false;
 }
 
+static void print_timeline(struct audit *audit) {
+    struct history history;
+    history_begin(&history);
+    audit_logs_read(&audit->logs, history_add, &history);
+    history_end(&history);
+    timeline_page(audit->timeline, &history, audit->args->values[OPTION_DEBUG]);
+    history_free(&history);
+}
+
 static bool print(struct audit *audit, const struct report *report) {
     const char *const *values = audit->args->values;
     report_text(stderr, report);
@@ -133,10 +146,13 @@ static bool print(struct audit *audit, const struct report *report) {
         report_json(audit->json, report);
     if (audit->sarif)
         report_sarif(audit->sarif, report);
+    if (audit->timeline)
+        print_timeline(audit);
     bool json = close_output(audit->json, values[OPTION_JSON]);
     bool sarif = close_output(audit->sarif, values[OPTION_SARIF]);
-    audit->json = audit->sarif = NULL;
-    return json && sarif;
+    bool timeline = close_output(audit->timeline, values[OPTION_TIMELINE]);
+    audit->json = audit->sarif = audit->timeline = NULL;
+    return json && sarif && timeline;
 }
 
 static void warn_of_running(const struct audit *audit, size_t running) {
@@ -194,6 +210,8 @@ static int run_audit(const struct tool_args *args) {
         fclose(audit.json);
     if (audit.sarif)
         fclose(audit.sarif);
+    if (audit.timeline)
+        fclose(audit.timeline);
     suppress_free(&audit.suppressions);
     return status;
 }
@@ -215,6 +233,7 @@ const struct tool_verb tool_verb_audit = {
                 {"log", 0, "DIR", "keep the logs here, for `gpushare report`"},
                 {"json", 0, "FILE", "also write the report as JSON"},
                 {"sarif", 0, "FILE", "also write the report as SARIF 2.1.0"},
+                {"timeline", 0, "FILE", "also write a page that shows what happened when"},
                 {"debug-dir", 0, "DIR", "look for debug files here, too"}},
     .operands_min = 1,
     .command = true,

@@ -61,25 +61,28 @@ bool audit_logs_open(struct audit_logs *logs, const char *directory) {
 }
 
 /* GPUSHARE_LOG has %c and %p; so a % of the path is doubled. */
-static char *pattern(const struct audit_logs *logs) {
-    char *value = tool_resize(NULL, 2 * strlen(logs->path) + sizeof("/%c.%p.jsonl"), 1);
+static char *pattern(const struct audit_logs *logs, const char *file) {
+    char *value = tool_resize(NULL, 2 * strlen(logs->path) + strlen(file) + 1, 1);
     size_t length = 0;
     for (const char *c = logs->path; *c != 0; c++) {
         if (*c == '%')
             value[length++] = '%';
         value[length++] = *c;
     }
-    strcpy(value + length, "/%c.%p.jsonl");
+    strcpy(value + length, file);
     return value;
 }
 
-void audit_logs_set_environment(const struct audit_logs *logs, const char *level) {
-    char *log = pattern(logs);
+void audit_logs_set_environment(const struct audit_logs *logs, const char *level, bool events) {
+    char *log = pattern(logs, "/%c.%p.jsonl"), *event_log = pattern(logs, "/%c.%p.events.jsonl");
     launch_set("GPUSHARE_MODE", "audit");
     launch_set("GPUSHARE_LOG", log);
     launch_set("GPUSHARE_LOG_FORMAT", "jsonl");
     launch_set("GPUSHARE_LOG_LEVEL", level);
+    if (events)
+        launch_set("GPUSHARE_EVENT_LOG", event_log);
     free(log);
+    free(event_log);
 }
 
 void audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg) {

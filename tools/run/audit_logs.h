@@ -23,8 +23,8 @@ bool audit_logs_open(struct audit_logs *logs, const char *directory);
 void audit_logs_close(const struct audit_logs *logs);
 
 /* Sets the environment: the library only observes, and logs messages of this level or above into
- * the directory. */
-void audit_logs_set_environment(const struct audit_logs *logs, const char *level);
+ * the directory; events, too, if that is wanted. */
+void audit_logs_set_environment(const struct audit_logs *logs, const char *level, bool events);
 
 /* Hands on the lines that were written: as a log_sink has it. */
 void audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg);

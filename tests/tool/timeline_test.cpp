@@ -1,0 +1,252 @@
+// gpushare timeline: what the reader makes of event logs, what it skips, and what Perfetto gets.
+// tests/browser looks at the page itself.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "harness.hpp"
+#include "json.hpp"
+#include "logmaker.hpp"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string FRAMES = "00112233445566778899aabbccddeeff";
+
+// A line of an event log; `more` are further members.
+std::string event(int micro, const std::string &what, int pid, const std::string &more = "",
+                  long ns = 4026531836) {
+    char ts[32];
+    snprintf(ts, sizeof(ts), "2026-11-21T02:34:01.%06dZ", micro);
+    char image[32];
+    snprintf(image, sizeof(image), "%016lx", pid ^ ns);
+    return "{\"ts\":" + quoted(ts) + ",\"event\":" + quoted(what) +
+           ",\"pid\":" + std::to_string(pid) + ",\"pid_ns\":" + std::to_string(ns) +
+           ",\"process\":" + quoted(image) + ",\"command\":\"app\"" + more + "}\n";
+}
+
+std::string of(const std::string &how = "", const std::string &region = FRAMES) {
+    return ",\"region\":" + quoted(region) + ",\"name\":\"frames\",\"size\":4096" +
+           (how.empty() ? "" : ",\"how\":" + quoted(how));
+}
+
+class Timeline : public testing::Test {
+  protected:
+    Result timeline(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), "timeline");
+        return tool(arguments);
+    }
+    // The history that is in the page.
+    Json page(const std::vector<std::string> &logs) {
+        const Result result = timeline(logs);
+        EXPECT_EQ(result.status, 0) << result.err;
+        const std::string mark = "type=\"application/json\">";
+        const size_t from = result.out.find(mark) + mark.size();
+        return Json::parse(result.out.substr(from, result.out.find("</script>", from) - from));
+    }
+
+    Temporary place;
+};
+
+double number(const Json &json) {
+    return json.number;
+}
+
+} // namespace
+
+TEST_F(Timeline, FollowsARegionFromItsExportToItsLastClose) {
+    const std::string one =
+        place.file("one", event(10, "created", 1, of()) + event(20, "exported", 1, of("rule")) +
+                              event(40, "freed", 1, of("deferred")) +
+                              event(60, "freed", 1, of("late")) + event(90, "ended", 1));
+    const std::string two =
+        place.file("two", event(30, "opened", 2, of("rule")) + event(50, "closed", 2, of("rule")));
+    for (const auto &logs : {std::vector{one, two}, std::vector{two, one}}) {
+        const Json history = page(logs);
+        ASSERT_EQ(history["lives"].size(), 1u);
+        const Json &life = history["lives"][0];
+        EXPECT_EQ(number(life[2]), 4096);
+        EXPECT_EQ(number(life[3]), 0) << "created";
+        EXPECT_EQ(number(life[4]), 10) << "exported";
+        EXPECT_EQ(number(life[5]), 30) << "freed";
+        EXPECT_EQ(number(life[6]), 50) << "gone";
+        EXPECT_EQ(life[7].text, "deferred");
+        ASSERT_EQ(history["holds"].size(), 1u);
+        EXPECT_EQ(number(history["holds"][0][2]), 20);
+        EXPECT_EQ(number(history["holds"][0][3]), 40);
+        EXPECT_EQ(number(history["events"]), 7);
+        ASSERT_EQ(history["steps"].size(), 4u);
+        EXPECT_EQ(number(history["steps"][1][1]), 4096) << "in use";
+        EXPECT_EQ(number(history["steps"][1][2]), 8192) << "without sharing";
+        EXPECT_EQ(number(history["steps"][3][2]), 0) << "in the end nothing is left";
+    }
+}
+
+TEST_F(Timeline, AnEndClosesWhatAProcessHasOpen) {
+    const Json history = page(
+        {place.file("log", event(10, "exported", 1, of("program")) +
+                               event(20, "opened", 2, of("program")) + event(30, "ended", 2) +
+                               event(40, "exported", 1, of("program", "ff" + FRAMES.substr(2))))});
+    EXPECT_EQ(number(history["holds"][0][3]), 20);
+    EXPECT_EQ(number(history["lives"][0][6]), -1) << "its exporter may have been killed";
+    EXPECT_EQ(history["regions"].size(), 1u) << "one name, one lane";
+    EXPECT_EQ(history["lives"].size(), 2u);
+}
+
+TEST_F(Timeline, AStaleHandleHoldsNothing) {
+    const Json history = page({place.file(
+        "log", event(10, "exported", 1, of("program")) + event(20, "freed", 1, of("now")) +
+                   event(30, "opened", 2, of("program")) + event(40, "closed", 2, of("program")))});
+    EXPECT_EQ(number(history["lives"][0][6]), 10);
+    EXPECT_EQ(history["steps"].size(), 2u);
+}
+
+TEST_F(Timeline, AHandleThatIsUsedAgainIsAnotherLife) {
+    std::string text;
+    for (int i = 0; i < 3; i++)
+        text += event(100 * i + 10, "exported", 1, of("program")) +
+                event(100 * i + 20, "freed", 1, of("now"));
+    const Json history = page({place.file("log", text)});
+    ASSERT_EQ(history["lives"].size(), 3u);
+    EXPECT_EQ(number(history["lives"][2][4]), 200);
+}
+
+TEST_F(Timeline, MergedBytesAreInUseOnce) {
+    const Json history =
+        page({place.file("log", event(10, "merged", 1, ",\"size\":100") +
+                                    event(20, "merged", 2, ",\"size\":100,\"saved\":100") +
+                                    event(30, "unmerged", 2, ",\"size\":40") +
+                                    event(40, "ended", 1) + event(50, "ended", 2))});
+    const Json &steps = history["steps"];
+    ASSERT_EQ(steps.size(), 5u);
+    EXPECT_EQ(number(steps[1][1]), 100);
+    EXPECT_EQ(number(steps[1][2]), 200);
+    EXPECT_EQ(number(steps[2][1]), 100);
+    EXPECT_EQ(number(steps[2][2]), 160);
+    EXPECT_EQ(number(steps[4][1]), 0);
+    EXPECT_EQ(number(steps[4][2]), 0);
+}
+
+TEST_F(Timeline, AFindingCountsOnceAndHasItsReport) {
+    LogLine line;
+    line.pid = 1;
+    line.micro = 15;
+    line.stack = frame("/no/such/app", "0x100", "abcdef");
+    const std::string log = place.file("log", line.text());
+    const std::string events = place.file(
+        "events", event(15, "finding", 1, ",\"finding\":\"double-free\",\"level\":\"error\""));
+    const Json alone = page({events}), both = page({events, log});
+    ASSERT_EQ(alone["marks"].size(), 1u);
+    EXPECT_EQ(number(alone["marks"][0][7]), -1);
+    EXPECT_EQ(alone["findings"].size(), 1u) << "what it means is known without its report";
+    ASSERT_EQ(both["marks"].size(), 1u);
+    EXPECT_EQ(number(both["marks"][0][7]), 0);
+    EXPECT_TRUE(contains(both["reports"][0].text, "double-free in cudaFree, by app (pid 1)"));
+}
+
+TEST_F(Timeline, NoTextOfALogEndsTheData) {
+    const std::string text =
+        timeline({place.file("log", event(1, "exported", 1,
+                                          ",\"region\":\"" + FRAMES +
+                                              "\",\"name\":\"</script><b>\",\"size\":1"))})
+            .out;
+    EXPECT_FALSE(contains(text, "</script><b>"));
+    EXPECT_TRUE(contains(text, "\\u003c/script>\\u003cb>"));
+}
+
+TEST_F(Timeline, ThePageLoadsNothing) {
+    const std::string text = timeline({place.file("log", event(1, "ended", 1))}).out;
+    for (const char *way : {"http:", "https:", "src=", "@import", "url(", "fetch(", "import("})
+        EXPECT_FALSE(contains(text, way)) << way;
+}
+
+TEST_F(Timeline, BadLinesAreNamedAndSkipped) {
+    const std::string path = place.file(
+        "bad", event(1, "exported", 1, of("program")) + "{\"event\":\n" + event(2, "opened", 2) +
+                   event(3, "later-than-this-tool", 2) +
+                   "{\"event\":\"ended\",\"ts\":\"yesterday\",\"pid\":1,\"process\":\"0\"}\n" +
+                   event(4, "opened", 2, of("program").replace(0, 1, ",\"size\":-5,")) +
+                   "no log\n" + event(5, "opened", 2, of("program")).substr(0, 50));
+    const Result result = timeline({path});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.err, path + ":2: not JSON; skipped")) << result.err;
+    EXPECT_TRUE(contains(result.err, path + ":3: an event of a region without a region"))
+        << result.err;
+    EXPECT_FALSE(contains(result.err, path + ":4:")) << "of a newer library: " << result.err;
+    EXPECT_TRUE(
+        contains(result.err, path + ":5: no line of a gpushare event log, for it has no ts"))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, path + ":7: not JSON; skipped")) << result.err;
+    EXPECT_TRUE(contains(result.err, path + ":8: cut off")) << result.err;
+}
+
+TEST_F(Timeline, WithoutEventsItSaysHowToGetSome) {
+    const Result result = timeline({place.file("log", LogLine().text())});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "event_log = FILE")) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(timeline({place.path + "/none"}).status, 1);
+    EXPECT_EQ(timeline({}).status, 2);
+}
+
+TEST_F(Timeline, PerfettosTraceIsValid) {
+    const std::string other =
+        event(30, "opened", 1, of("rule"), 7) + // another container's pid 1
+        event(35, "waited", 1, ",\"name\":\"frames\",\"ns\":9000,\"how\":\"import\"", 7) +
+        event(50, "closed", 1, of("rule"), 7);
+    const Result result = timeline(
+        {"--perfetto",
+         place.file("log", event(10, "created", 1, of()) + event(20, "exported", 1, of("rule")) +
+                               event(40, "freed", 1, of("deferred")) + other +
+                               event(41, "finding", 1,
+                                     ",\"finding\":\"free-while-open\",\"level\":\"warning\""))});
+    EXPECT_EQ(result.status, 0) << result.err;
+    const Result valid =
+        command({"python3", "-m", "jsonschema", "-i", place.file("trace.json", result.out),
+                 "tests/tool/trace_event.schema.json"});
+    EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
+    std::map<std::string, int> phases;
+    std::map<double, int> pids;
+    const Json trace = Json::parse(result.out);
+    for (const Json &each : trace["traceEvents"].elements) {
+        phases[each["ph"].text]++;
+        if (each["ph"].text == "M" && each["name"].text == "process_name")
+            pids[each["pid"].number]++;
+    }
+    EXPECT_EQ(pids.size(), 3u) << "two processes of one pid, and all regions";
+    EXPECT_EQ(phases["b"], 3) << "a life, a hold, a wait";
+    EXPECT_EQ(phases["e"], 3);
+    EXPECT_EQ(phases["s"], 2) << "from export to open, from free to the last close";
+    EXPECT_EQ(phases["f"], 2);
+    EXPECT_EQ(phases["i"], 1);
+    EXPECT_GE(phases["C"], 3);
+}
+
+// Real programs: what they write follows the schema, and an audit makes a page of it in one go.
+TEST_F(Timeline, AnAuditMakesAPage) {
+    Temporary shared("/dev/shm");
+    const fs::path build = fs::absolute(tool_path()).parent_path();
+    const std::string out = place.path + "/page.html", logs = place.path + "/logs";
+    const Result run = tool({"audit", "--timeline", out, "--log", logs, build / "tests/apps/five"},
+                            {{"GPUSHARE_DIR", shared.path + "/pub"},
+                             {"GPUSHARE_CONFIG", place.file("config", "\n")},
+                             {"GPUSHARE_SIM_ROOT", "@" + shared.path},
+                             {"GPUSHARE_SIM_LINGER_MS", "50"},
+                             {"LD_LIBRARY_PATH", build / "sim"}});
+    EXPECT_EQ(run.status, 1) << run.err;
+    EXPECT_TRUE(contains(read_file(out), "close-interior")) << run.err;
+    const Json history = page({logs});
+    EXPECT_EQ(history["marks"].size(), 5u);
+    EXPECT_EQ(history["reports"].size(), 5u);
+    for (const Json &mark : history["marks"].elements)
+        EXPECT_GE(number(mark[7]), 0) << mark[3].text << " has no report";
+    std::vector<std::string> check = {"python3", "tests/tool/check_lines.py",
+                                      "docs/event.schema.json"};
+    for (const auto &file : fs::directory_iterator(logs))
+        if (contains(file.path(), ".events."))
+            check.push_back(file.path());
+    EXPECT_EQ(check.size(), 5u) << "one of each process";
+    const Result valid = command(check);
+    EXPECT_EQ(valid.status, 0) << valid.out << valid.err;
+}

@@ -1,0 +1,91 @@
+/*
+ * history.h - what happened to regions, played back from the event logs of many processes.
+ *
+ * Lines of all logs are sorted by time and followed one after the other. A region has a lane: all
+ * memory of one name, or of one id where there is no name. A life is one piece of memory, from its
+ * creation until it is freed; a hold is one process's use of a life, from its open to its close.
+ * Logs can begin late and end early, as where a process was killed: a time that is not known is
+ * HISTORY_OPEN. Strings are those of the lines. Findings come from event logs, from logs, or from
+ * both, and count once.
+ */
+#pragma once
+
+#include "logs/aggregate.h"
+
+#define HISTORY_OPEN INT64_MIN
+#define HISTORY_NONE SIZE_MAX
+
+struct history_process {
+    struct log_process facts;
+    int64_t first, last; /* events */
+    bool ended;          /* in order */
+    int64_t merged;      /* bytes, as of the line that is being followed */
+};
+
+struct history_region {
+    const char *name; /* NULL: it has none */
+    const char *id;   /* of its first life; NULL: no life is known */
+};
+
+struct history_life {
+    size_t region, owner; /* the owner's index of a process; HISTORY_NONE: not known */
+    int64_t size;
+    int64_t created, exported, freed, gone;
+    const char *how; /* of its free at first; NULL: not freed */
+    bool late;       /* it was freed when nobody had it open any more */
+};
+
+struct history_hold {
+    size_t life, process;
+    int64_t from, to;
+};
+
+struct history_mark {
+    size_t process, region; /* HISTORY_NONE: of none */
+    int64_t time;
+    const char *finding, *api, *detail;
+    enum gps_level level;
+    const struct aggregate_group *group; /* its report; NULL: there is none in the logs */
+};
+
+struct history_wait {
+    size_t process, region;
+    int64_t from, to;
+    bool of_import; /* else of a free */
+};
+
+/* Bytes of all regions and merged blocks, from `time` on. */
+struct history_step {
+    int64_t time, used, without; /* without: were nothing shared */
+};
+
+struct history {
+    struct history_process *processes;
+    struct history_region *regions;
+    struct history_life *lives;
+    struct history_hold *holds;
+    struct history_mark *marks;
+    struct history_wait *waits;
+    struct history_step *steps;
+    size_t process_count, region_count, life_count, hold_count, mark_count, wait_count, step_count;
+    int64_t begin, end;
+    size_t event_count; /* lines of event logs */
+    struct aggregate aggregate;
+    struct history_play *play; /* of history.c */
+};
+
+void history_begin(struct history *history);
+/* A log_sink's function: takes lines of both kinds of log. */
+const char *history_add(void *history, const char *text, size_t length);
+/* Plays them; no line can be added any more. */
+void history_end(struct history *history);
+void history_free(struct history *history);
+
+/* --- history_steps.c --- */
+
+/* Sums up lives, holds and what was merged. `merges`: events of those two kinds and ends of
+ * processes, by time. */
+struct history_merge {
+    int64_t time, merged, saved, unmerged;
+};
+void history_sum_up(struct history *history, const struct history_merge *merges, size_t count);

@@ -1,0 +1,208 @@
+/*
+ * perfetto.c - a history in the trace event format, which Perfetto and chrome://tracing open.
+ *
+ * A use of a region is an asynchronous event, for those of one process overlap in any way. Flows
+ * need a slice at either end: that is a slice of a microsecond.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "cli/json_tree.h"
+#include "cli/tool.h"
+#include "timeline.h"
+
+/* Above Linux's highest pid, for what has none and for pids that occur twice. */
+enum { FIRST_PID = 1 << 22 };
+
+struct trace {
+    FILE *out;
+    const struct history *history;
+    const char *before; /* the next event */
+    json_int_t *pids;   /* by process */
+    json_int_t flows;
+};
+
+/* --- events --- */
+
+static void put(struct trace *trace, json_t *event) {
+    fputs(trace->before, trace->out);
+    trace->before = ",\n";
+    json_dumpf(event, trace->out, JSON_COMPACT);
+    json_decref(event);
+}
+
+static json_int_t since(const struct trace *trace, int64_t time) {
+    return time - trace->history->begin;
+}
+
+static json_int_t pid_of(const struct trace *trace, size_t process) {
+    return process == HISTORY_NONE ? FIRST_PID : trace->pids[process];
+}
+
+static const char *label(const struct trace *trace, size_t region) {
+    if (region == HISTORY_NONE)
+        return "?";
+    const struct history_region *of = &trace->history->regions[region];
+    return tool_or(of->name, tool_or(of->id, "?"));
+}
+
+static json_t *event_of(const struct trace *trace, const char *phase, json_t *name,
+                        const char *category, size_t process, int64_t time) {
+    const json_int_t pid = pid_of(trace, process);
+    return json_tree_pack("{s:s, s:o, s:s, s:I, s:I, s:I}", "ph", phase, "name", name, "cat",
+                          category, "pid", pid, "tid", pid, "ts", since(trace, time));
+}
+
+/* One that lasts; what does not end lasts until the end of the logs. */
+static void put_span(struct trace *trace, json_t *name, const char *category, size_t process,
+                     int64_t from, int64_t to, const char *id, json_t *args) {
+    const int64_t until = to == HISTORY_OPEN ? trace->history->end : to;
+    json_t *begin = event_of(trace, "b", json_incref(name), category, process, from);
+    json_t *end = event_of(trace, "e", name, category, process, until > from ? until : from);
+    json_tree_add(begin, "{s:s, s:o}", "id", id, "args", args);
+    json_tree_add(end, "{s:s}", "id", id);
+    put(trace, begin);
+    put(trace, end);
+}
+
+/* One side of an arrow. */
+static void put_end(struct trace *trace, const char *what, const char *flow, size_t process,
+                    int64_t time) {
+    json_t *slice = event_of(trace, "X", json_tree_string(what), "event", process, time);
+    json_tree_add(slice, "{s:i}", "dur", 1);
+    put(trace, slice);
+    json_t *side = event_of(trace, flow, json_tree_string("region"), "flow", process, time);
+    json_tree_add(side, "{s:I}", "id", trace->flows);
+    if (*flow == 'f')
+        json_tree_add(side, "{s:s}", "bp", "e");
+    put(trace, side);
+}
+
+static void put_flow(struct trace *trace, const char *from, size_t from_process, int64_t from_time,
+                     const char *to, size_t to_process, int64_t to_time) {
+    trace->flows++;
+    put_end(trace, from, "s", from_process, from_time);
+    put_end(trace, to, "f", to_process, to_time);
+}
+
+/* --- processes --- */
+
+static json_int_t synthetic(const struct history *history, size_t index) {
+    const int64_t pid = history->processes[index].facts.pid;
+    for (size_t i = 0; i < history->process_count; i++)
+        if (i != index && history->processes[i].facts.pid == pid)
+            return FIRST_PID + 1 + (json_int_t)index;
+    return pid;
+}
+
+static void put_name(struct trace *trace, const char *what, json_int_t pid, const char *name) {
+    put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:o}}", "ph", "M", "name", what, "pid", pid,
+                              "tid", pid, "args", "name", json_tree_string(name)));
+}
+
+static void put_processes(struct trace *trace) {
+    const struct history *history = trace->history;
+    put_name(trace, "process_name", FIRST_PID, "all regions");
+    for (size_t i = 0; i < history->process_count; i++) {
+        const struct log_process *facts = &history->processes[i].facts;
+        trace->pids[i] = synthetic(history, i);
+        char *name = tool_format("%s (pid %" PRId64 " in namespace %" PRId64 ")", facts->command,
+                                 facts->pid, facts->pid_ns);
+        put_name(trace, "process_name", trace->pids[i], name);
+        put_name(trace, "thread_name", trace->pids[i], "exports, opens, frees");
+        free(name);
+    }
+}
+
+/* --- regions --- */
+
+static int64_t start_of(const struct history *history, const struct history_life *life) {
+    return life->created != HISTORY_OPEN    ? life->created
+           : life->exported != HISTORY_OPEN ? life->exported
+                                            : history->begin;
+}
+
+static void put_life(struct trace *trace, const struct history_life *life, size_t number) {
+    char id[32];
+    snprintf(id, sizeof(id), "life%zu", number);
+    put_span(trace, json_tree_string(label(trace, life->region)), "exported", life->owner,
+             start_of(trace->history, life), life->gone, id,
+             json_tree_pack("{s:o, s:I}", "region",
+                            json_tree_string(trace->history->regions[life->region].id), "bytes",
+                            life->size));
+}
+
+static void put_hold(struct trace *trace, const struct history_hold *hold, size_t number) {
+    const struct history_life *life = &trace->history->lives[hold->life];
+    char id[32];
+    snprintf(id, sizeof(id), "hold%zu", number);
+    put_span(trace, json_tree_string(label(trace, life->region)), "opened", hold->process,
+             hold->from, hold->to, id, json_tree_pack("{s:I}", "bytes", life->size));
+    if (life->exported != HISTORY_OPEN && life->exported <= hold->from)
+        put_flow(trace, "export", life->owner, life->exported, "open", hold->process, hold->from);
+}
+
+/* The hold that ends last, for whose end the freed memory waits. */
+static void put_last_closes(struct trace *trace) {
+    const struct history *history = trace->history;
+    size_t *last = tool_zeroed(history->life_count + 1, sizeof(*last));
+    for (size_t i = 0; i < history->hold_count; i++) {
+        const struct history_hold *hold = &history->holds[i];
+        size_t *best = &last[hold->life];
+        if (hold->to != HISTORY_OPEN && hold->from <= history->lives[hold->life].freed &&
+            (*best == 0 || history->holds[*best - 1].to < hold->to))
+            *best = i + 1;
+    }
+    for (size_t i = 0; i < history->life_count; i++) {
+        const struct history_life *life = &history->lives[i];
+        const struct history_hold *hold = last[i] != 0 ? &history->holds[last[i] - 1] : NULL;
+        if (hold && life->freed != HISTORY_OPEN && life->freed < hold->to)
+            put_flow(trace, "free", life->owner, life->freed, "last close", hold->process,
+                     hold->to);
+    }
+    free(last);
+}
+
+/* --- the rest --- */
+
+static void put_rest(struct trace *trace) {
+    const struct history *history = trace->history;
+    for (size_t i = 0; i < history->wait_count; i++) {
+        const struct history_wait *wait = &history->waits[i];
+        char id[32];
+        snprintf(id, sizeof(id), "wait%zu", i);
+        put_span(trace, json_tree_string(label(trace, wait->region)), "waited", wait->process,
+                 wait->from, wait->to, id, json_tree_pack("{}"));
+    }
+    for (size_t i = 0; i < history->mark_count; i++) {
+        const struct history_mark *mark = &history->marks[i];
+        json_t *event = event_of(trace, "i", json_tree_string(mark->finding), "finding",
+                                 mark->process, mark->time);
+        json_tree_add(event, "{s:s, s:{s:o, s:o}}", "s", "p", "args", "call",
+                      json_tree_string(mark->api), "detail", json_tree_string(mark->detail));
+        put(trace, event);
+    }
+    for (size_t i = 0; i < history->step_count; i++) {
+        const struct history_step *step = &history->steps[i];
+        put(trace,
+            json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:I, s:I}}", "ph", "C", "name",
+                           "bytes of regions", "pid", (json_int_t)FIRST_PID, "ts",
+                           since(trace, step->time), "args", "in use", (json_int_t)step->used,
+                           "without sharing", (json_int_t)step->without));
+    }
+}
+
+void timeline_perfetto(FILE *out, const struct history *history) {
+    struct trace trace = {.out = out, .history = history, .before = ""};
+    trace.pids = tool_zeroed(history->process_count + 1, sizeof(*trace.pids));
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", out);
+    put_processes(&trace);
+    for (size_t i = 0; i < history->life_count; i++)
+        put_life(&trace, &history->lives[i], i);
+    for (size_t i = 0; i < history->hold_count; i++)
+        put_hold(&trace, &history->holds[i], i);
+    put_last_closes(&trace);
+    put_rest(&trace);
+    fputs("\n]}\n", out);
+    free(trace.pids);
+}

@@ -1,0 +1,69 @@
+/* timeline.c - `gpushare timeline`: the logs of many processes as a page, or for Perfetto. */
+#include "timeline.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/tool.h"
+#include "report/report.h"
+
+enum { OPTION_OUTPUT, OPTION_PERFETTO, OPTION_DEBUG };
+
+static bool add_logs(struct history *history, char **paths) {
+    const struct log_sink sink = {history_add, history, report_complain};
+    for (; *paths; paths++) {
+        const int status = logs_add(*paths, &sink);
+        if (status != 0) {
+            tool_error("cannot read '%s': %s", *paths, strerror(-status));
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print(FILE *out, const struct history *history, const struct tool_args *args) {
+    if (args->values[OPTION_PERFETTO])
+        timeline_perfetto(out, history);
+    else
+        timeline_page(out, history, args->values[OPTION_DEBUG]);
+}
+
+static int write_out(const struct history *history, const struct tool_args *args) {
+    const char *path = args->values[OPTION_OUTPUT];
+    FILE *out = path ? fopen(path, "we") : stdout;
+    if (out)
+        print(out, history, args);
+    if (out && fflush(out) == 0 && !ferror(out) && (!path || fclose(out) == 0))
+        return TOOL_OK;
+    tool_error("cannot write '%s': %s", tool_or(path, "(stdout)"), strerror(errno));
+    return TOOL_FAILED;
+}
+
+static int run_timeline(const struct tool_args *args) {
+    struct history history;
+    int status = TOOL_FAILED;
+    history_begin(&history);
+    const bool read = add_logs(&history, args->operands);
+    history_end(&history);
+    if (read && history.event_count == 0)
+        tool_error("there is no event in these logs; a process writes them with event_log = FILE");
+    else if (read)
+        status = write_out(&history, args);
+    history_free(&history);
+    return status;
+}
+
+const struct tool_verb tool_verb_timeline = {
+    .name = "timeline",
+    .operands = "LOG...",
+    .summary = "show what happened to regions, as a page for a browser",
+    .details = "LOG is a file that gpushare wrote with event_log = FILE, a directory of *.jsonl "
+               "files,\nor - for standard input. Logs of log_format = jsonl add the reports of "
+               "findings.\n",
+    .options = {{"output", 'o', "FILE", "write FILE, and not standard output"},
+                {"perfetto", 0, NULL, "write trace events for ui.perfetto.dev instead"},
+                {"debug-dir", 0, "DIR", "look for debug files here, too"}},
+    .operands_min = 1,
+    .operands_max = 1 << 20,
+    .run = run_timeline,
+};

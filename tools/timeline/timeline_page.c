@@ -1,0 +1,182 @@
+/*
+ * timeline_page.c - a history as one page: page.html with the history in it as JSON.
+ *
+ * Times are microseconds from the beginning on, -1 is not known. Rows are arrays, so that a hundred
+ * thousand of them are a few megabytes; page.html has the meaning of their columns.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/json_tree.h"
+#include "cli/tool.h"
+#include "log/log.h"
+#include "report/report.h"
+#include "timeline.h"
+
+__asm__(".pushsection .rodata\n"
+        "timeline_template: .incbin \"tools/timeline/page.html\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char timeline_template[];
+static const char place[] = "@HISTORY@";
+
+static json_int_t since(const struct history *history, int64_t time) {
+    return time == HISTORY_OPEN ? -1 : time - history->begin;
+}
+
+static json_int_t place_of(size_t index) {
+    return index == HISTORY_NONE ? -1 : (json_int_t)index;
+}
+
+static json_t *processes(const struct history *history) {
+    json_t *rows = json_tree_pack("[]");
+    for (size_t i = 0; i < history->process_count; i++) {
+        const struct history_process *process = &history->processes[i];
+        json_tree_append(rows, json_tree_pack("[o, I, I, I, I, b]",
+                                              json_tree_string(process->facts.command),
+                                              process->facts.pid, process->facts.pid_ns,
+                                              since(history, process->first),
+                                              since(history, process->last), process->ended));
+    }
+    return rows;
+}
+
+static json_t *regions(const struct history *history) {
+    json_t *rows = json_tree_pack("[]");
+    for (size_t i = 0; i < history->region_count; i++)
+        json_tree_append(rows, json_tree_pack("[o, o]", json_tree_string(history->regions[i].name),
+                                              json_tree_string(history->regions[i].id)));
+    return rows;
+}
+
+static json_t *lives(const struct history *history) {
+    json_t *rows = json_tree_pack("[]");
+    for (size_t i = 0; i < history->life_count; i++) {
+        const struct history_life *life = &history->lives[i];
+        json_tree_append(
+            rows, json_tree_pack("[I, I, I, I, I, I, I, o]", place_of(life->region),
+                                 place_of(life->owner), life->size, since(history, life->created),
+                                 since(history, life->exported), since(history, life->freed),
+                                 since(history, life->gone), json_tree_string(life->how)));
+    }
+    return rows;
+}
+
+static json_t *holds(const struct history *history) {
+    json_t *rows = json_tree_pack("[]");
+    for (size_t i = 0; i < history->hold_count; i++) {
+        const struct history_hold *hold = &history->holds[i];
+        json_tree_append(rows, json_tree_pack("[I, I, I, I]", place_of(hold->life),
+                                              place_of(hold->process), since(history, hold->from),
+                                              since(history, hold->to)));
+    }
+    return rows;
+}
+
+static json_t *waits(const struct history *history) {
+    json_t *rows = json_tree_pack("[]");
+    for (size_t i = 0; i < history->wait_count; i++) {
+        const struct history_wait *wait = &history->waits[i];
+        json_tree_append(rows, json_tree_pack("[I, I, I, I, b]", place_of(wait->process),
+                                              place_of(wait->region), since(history, wait->from),
+                                              since(history, wait->to), wait->of_import));
+    }
+    return rows;
+}
+
+static json_t *steps(const struct history *history) {
+    json_t *rows = json_tree_pack("[]");
+    for (size_t i = 0; i < history->step_count; i++) {
+        const struct history_step *step = &history->steps[i];
+        json_tree_append(rows, json_tree_pack("[I, I, I]", since(history, step->time), step->used,
+                                              step->without));
+    }
+    return rows;
+}
+
+/* --- findings --- */
+
+static json_int_t report_of(const struct history *history, const struct aggregate_group *group) {
+    for (size_t i = 0; i < history->aggregate.count; i++)
+        if (history->aggregate.groups[i] == group)
+            return (json_int_t)i;
+    return -1;
+}
+
+static json_t *marks(const struct history *history) {
+    json_t *rows = json_tree_pack("[]");
+    for (size_t i = 0; i < history->mark_count; i++) {
+        const struct history_mark *mark = &history->marks[i];
+        json_tree_append(
+            rows, json_tree_pack("[I, I, I, o, s, o, o, I]", place_of(mark->process),
+                                 place_of(mark->region), since(history, mark->time),
+                                 json_tree_string(mark->finding), gps_level_name(mark->level),
+                                 json_tree_string(mark->api), json_tree_string(mark->detail),
+                                 report_of(history, mark->group)));
+    }
+    return rows;
+}
+
+static json_t *reports(const struct history *history, const char *debug_directory) {
+    const struct report report = {history->aggregate, symbol_open(debug_directory)};
+    json_t *texts = json_tree_pack("[]");
+    for (size_t i = 0; i < report.aggregate.count; i++) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        if (!out)
+            tool_no_memory();
+        report_text_group(out, &report, report.aggregate.groups[i]);
+        fclose(out);
+        json_tree_append(texts, json_tree_string(text));
+        free(text);
+    }
+    symbol_close(report.symbols);
+    return texts;
+}
+
+static bool occurs(const struct history *history, const char *finding) {
+    for (size_t i = 0; i < history->mark_count; i++)
+        if (strcmp(history->marks[i].finding, finding) == 0)
+            return true;
+    return false;
+}
+
+/* What the findings mean, where no log has their reports: sentence and hint. */
+static json_t *catalogue(const struct history *history) {
+    json_t *findings = json_tree_pack("{}");
+    for (int i = 0; i < GPS_FINDING_COUNT; i++) {
+        const enum gps_finding finding = (enum gps_finding)i;
+        if (occurs(history, gps_finding_id(finding)))
+            json_tree_add(findings, "{s:[s, s]}", gps_finding_id(finding),
+                          gps_finding_sentence(finding), gps_finding_hint(finding));
+    }
+    return findings;
+}
+
+/* --- the page --- */
+
+/* A "</script>" in a string would end the data. */
+static int put(const char *bytes, size_t count, void *out) {
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] == '<')
+            fputs("\\u003c", out);
+        else
+            fputc(bytes[i], out);
+    return 0;
+}
+
+void timeline_page(FILE *out, const struct history *history, const char *debug_directory) {
+    const char *at = strstr(timeline_template, place);
+    json_t *tree =
+        json_tree_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin",
+                       history->begin, "end", history->end - history->begin, "events",
+                       (json_int_t)history->event_count, "processes", processes(history), "regions",
+                       regions(history), "lives", lives(history), "holds", holds(history), "waits",
+                       waits(history), "steps", steps(history), "marks", marks(history), "reports",
+                       reports(history, debug_directory), "findings", catalogue(history));
+    fwrite(timeline_template, 1, (size_t)(at - timeline_template), out);
+    json_dump_callback(tree, put, out, JSON_COMPACT);
+    fputs(at + strlen(place), out);
+    json_decref(tree);
+}
