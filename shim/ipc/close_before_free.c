@@ -313,9 +313,7 @@ static struct gps_answer ask_and_wait(struct gps_export *region) {
         answer = ask_about(region, false);
     }
     if (answer.verdict == GPS_WAIT) {
-        const uint64_t begun = gps_clock_monotonic();
         gps_importers_wait(region, gps_process_config()->options.free_timeout);
-        gps_happened_waited(region, gps_clock_monotonic() - begun);
         answer = ask_about(region, true);
     }
     if (puts_off && (answer.verdict == GPS_FORWARD || answer.verdict == GPS_DENY))

@@ -59,6 +59,10 @@ void gps_happened_opened(const struct gps_import *import) {
     tell_import(import, GPS_HAPPENED_OPENED, by(import));
 }
 
+void gps_happened_cached(const struct gps_import *import) {
+    tell_import(import, GPS_HAPPENED_CACHED, NULL);
+}
+
 void gps_happened_closed(const struct gps_import *import, bool with_context) {
     tell_import(import, GPS_HAPPENED_CLOSED, with_context ? "context" : by(import));
 }

@@ -21,4 +21,6 @@ void gps_happened_freed(const struct gps_export *region);
 
 /* An import is open, or is closed again; `with_context`: because its context was destroyed. */
 void gps_happened_opened(const struct gps_import *import);
+/* Closed by the program, and mapped for its next open: it is closed when that ends. */
+void gps_happened_cached(const struct gps_import *import);
 void gps_happened_closed(const struct gps_import *import, bool with_context);

@@ -146,9 +146,9 @@ static void purge_one(void *arg, const struct gps_import *import) {
     }
     let_go(import->slot);
     gps_open_cache_forget(import);
+    gps_happened_closed(import, true);
     if (import->count == 0)
         return; /* cached: the program has closed it before */
-    gps_happened_closed(import, true);
     note_closed(import, true);
     if (purge->fn)
         purge->fn(purge->arg, import);

@@ -6,6 +6,7 @@
 
 #include "directory/processes.h"
 #include "directory/region.h"
+#include "happenings.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -60,7 +61,9 @@ static void wait_while(bool (*held)(const struct gps_export *region),
 }
 
 void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
+    const uint64_t begun = gps_clock_monotonic();
     wait_while(gps_importers_any, region, nanos);
+    gps_happened_waited(region, gps_clock_monotonic() - begun);
 }
 
 static bool is_cached(const struct gps_export *region) {

@@ -11,6 +11,7 @@
 #include "audit/reporter.h"
 #include "directory/lease.h"
 #include "directory/region.h"
+#include "happenings.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -94,6 +95,7 @@ static void end(const struct gps_import *import) {
     struct gps_scope scope;
     if (gps_scope_enter(&scope, import->context) == GPS_OK)
         gps_ops->close_handle(import->pointer);
+    gps_happened_closed(import, false);
     gps_open_cache_forget(import);
     gps_report_reference(gps_references_end(import->slot));
     gps_scope_end(&scope);
@@ -280,6 +282,7 @@ bool gps_open_cache_close(uint64_t pointer, struct gps_import *import) {
     if (import->told != GPS_SLOT_CACHED) {
         gps_scope_begin(&scope);
         tell(pointer);
+        gps_happened_cached(import);
         gps_scope_end(&scope);
     }
     keep_limits();

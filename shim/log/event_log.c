@@ -29,12 +29,12 @@ static struct {
 } state = {.fd = -1};
 
 static const char *const names[] = {
-    [GPS_HAPPENED_CREATED] = "created", [GPS_HAPPENED_EXPORTED] = "exported",
-    [GPS_HAPPENED_OPENED] = "opened",   [GPS_HAPPENED_CLOSED] = "closed",
-    [GPS_HAPPENED_FREED] = "freed",     [GPS_HAPPENED_WAITED] = "waited",
-    [GPS_HAPPENED_MERGED] = "merged",   [GPS_HAPPENED_UNMERGED] = "unmerged",
-    [GPS_HAPPENED_FINDING] = "finding", [GPS_HAPPENED_ENDED] = "ended",
-    [GPS_HAPPENED_FULL] = "full",
+    [GPS_HAPPENED_CREATED] = "created",   [GPS_HAPPENED_EXPORTED] = "exported",
+    [GPS_HAPPENED_OPENED] = "opened",     [GPS_HAPPENED_CLOSED] = "closed",
+    [GPS_HAPPENED_FREED] = "freed",       [GPS_HAPPENED_WAITED] = "waited",
+    [GPS_HAPPENED_CACHED] = "cached",     [GPS_HAPPENED_MERGED] = "merged",
+    [GPS_HAPPENED_UNMERGED] = "unmerged", [GPS_HAPPENED_FINDING] = "finding",
+    [GPS_HAPPENED_ENDED] = "ended",       [GPS_HAPPENED_FULL] = "full",
 };
 
 /* --- the file --- */
