@@ -35,6 +35,7 @@ PURPOSE = {
     "tools/keeper": "the keeper itself",
     "tools/top": "who uses how much, live and for Prometheus",
     "tools/doctor": "what would keep sharing from working here",
+    "tools/learn": "rules made from what was seen",
     "tools/run": "commands run with the library",
     "tools/directory": "what is shared: ls, show, drop, gc",
     "tools/timeline": "event logs as a page, or for Perfetto",

@@ -89,7 +89,8 @@ CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
     return substituted(gps_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status), pfn);
 }
 
-#define WRAP_lookup(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments)
+/* A runtime looks up hundreds of functions: these are no calls of the program's. */
+#define WRAP_lookup(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments, (void)0)
 #define WRAP_context(name, parameters, arguments)
 #define WRAP_memory(name, parameters, arguments)
 #define WRAP_ipc(name, parameters, arguments)

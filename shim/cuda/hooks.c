@@ -8,15 +8,18 @@
 #include "learn/learner.h"
 #include "lifecycle/lifecycle.h"
 #include "merge/allocation.h"
+#include "process/call_counter.h"
 #include "stack/call.h"
 #include "stack/module.h"
 #include "written.h"
 
 #define WRAP_lookup(name, parameters, arguments)
-#define WRAP_context(name, parameters, arguments) GPS_WRAPPER(name, parameters, arguments)
-#define WRAP_memory(name, parameters, arguments)  GPS_WRAPPER(name, parameters, arguments)
-#define WRAP_ipc(name, parameters, arguments)     GPS_WRAPPER(name, parameters, arguments)
-#define WRAP_merge(name, parameters, arguments)   GPS_WRAPPER(name, parameters, arguments)
+#define COUNTED(name, parameters, arguments)                                                       \
+    GPS_WRAPPER(name, parameters, arguments, gps_call_count())
+#define WRAP_context                              COUNTED
+#define WRAP_memory                               COUNTED
+#define WRAP_ipc                                  COUNTED
+#define WRAP_merge                                COUNTED
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 

@@ -17,12 +17,13 @@
 #define GATED(name, parameters, arguments, stream) CUresult gps_hook_##name parameters;
 #include "hooks.def"
 
-/* The wrapper of one DRIVER row. */
-#define GPS_WRAPPER(name, parameters, arguments)                                                   \
+/* The wrapper of one DRIVER row. `seen` is called for each call. */
+#define GPS_WRAPPER(name, parameters, arguments, seen)                                             \
     CUresult gps_hook_##name parameters {                                                          \
         if (!gps_enter() || !gps_real.name)                                                        \
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
+        seen;                                                                                      \
         const CUresult result = gps_on_##name arguments;                                           \
         if (__builtin_expect(result == CUDA_ERROR_NOT_INITIALIZED && !gps_call.runtime, 0))        \
             gps_lifecycle_not_initialized();                                                       \

@@ -52,6 +52,7 @@
     KEEPS(find_object, "so is the linker")                                                         \
     FORGETS(trace, gps_trace_reset)                                                                \
     KEEPS(scope, "the driver's operations are where they were")                                    \
+    KEEPS(call_counter, "its start takes another row")                                             \
     FORGETS(membership, gps_membership_reset)                                                      \
     FORGETS(references, gps_references_reset)                                                      \
     FORGETS(table_memory, gps_table_memory_reset)                                                  \

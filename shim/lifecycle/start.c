@@ -9,6 +9,7 @@
 #include "log/log.h"
 #include "merge/allocation.h"
 #include "merge/write.h"
+#include "process/call_counter.h"
 #include "process/process.h"
 #include "process/scope.h"
 #include "rules/rules.h"
@@ -73,6 +74,8 @@ static enum gps_phase start(void) {
         report_config(&error);
     if (status < 0 || config->options.mode == GPS_MODE_OFF)
         return GPS_PHASE_OFF;
+    if (config->options.mode == GPS_MODE_AUDIT)
+        gps_call_counter_start();
     gps_rules_start(config, gps_process_self());
     gps_merge_start(config, gps_process_self());
     gps_write_start(config, gps_process_self());

@@ -39,9 +39,20 @@ class Audit : public testing::Test {
         return "printf 'malloc a 4096\\nfree a\\nfree a\\nexit " + status + "\\n' | " + puppet +
                " >/dev/null";
     }
+    // One that makes no mistake.
+    std::string right() const {
+        return "printf 'malloc a 4096\\nfree a\\nexit 0\\n' | " + puppet + " >/dev/null";
+    }
     Result misused(std::vector<std::string> options, const std::string &status = "0") {
         options.insert(options.end(), {"--", "sh", "-c", misuse(status)});
         return audit(options);
+    }
+
+    // How many one of these makes.
+    int calls() {
+        const std::string err = audit({"sh", "-c", right()}).err;
+        const size_t at = err.find("CUDA, ");
+        return at == std::string::npos ? 0 : std::stoi(err.substr(at + 6));
     }
 
     Temporary place, temporary, shared{"/dev/shm"};
@@ -73,15 +84,59 @@ TEST_F(Audit, TheStatusIsTheCommandsUnlessItIs0) {
     EXPECT_EQ(misused({"--error-exitcode=7"}).status, 7);
     EXPECT_EQ(misused({"--error-exitcode=7"}, "3").status, 3);
     EXPECT_EQ(misused({"--error-exitcode", "0"}).status, 0);
-    EXPECT_EQ(audit({"true"}).status, 0);
+    EXPECT_EQ(audit({"sh", "-c", right()}).status, 0);
     EXPECT_EQ(audit({"sh", "-c", "kill -KILL $$"}).status, 128 + 9);
 }
 
-TEST_F(Audit, WithoutFindingsItSaysSo) {
-    const Result result = audit({"echo", "-n", "--json"});
+TEST_F(Audit, WithoutFindingsItSaysWhatItWatched) {
+    const Result result = audit({"sh", "-c", right() + "; " + right()});
     EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.err, "========= GPUSHARE SUMMARY: 0 findings; 2 processes used CUDA, " +
+                              std::to_string(2 * calls()) + " calls seen\n");
+}
+
+TEST_F(Audit, AProcessThatIsKilledHasBeenWatched) {
+    const Result result = audit({"sh", "-c",
+                                 "(printf 'malloc a 4096\\nfree a\\n'; sleep 10) | { " + puppet +
+                                     " & read_by=$!; sleep 1; kill -KILL $read_by; } >/dev/null"});
+    EXPECT_TRUE(
+        contains(result.err, "; 1 process used CUDA, " + std::to_string(calls()) + " calls seen\n"))
+        << result.err;
+}
+
+TEST_F(Audit, WhereNothingWasWatchedItIsNoCleanBill) {
+    const Result result = audit({"echo", "-n", "--json"});
+    EXPECT_EQ(result.status, 3);
     EXPECT_EQ(result.out, "--json");
-    EXPECT_EQ(result.err, "========= GPUSHARE SUMMARY: 0 findings\n");
+    EXPECT_EQ(result.err.find("========= GPUSHARE SUMMARY: 0 findings; nothing was watched\n"
+                              "gpushare: audit: nothing was watched: no process used CUDA"),
+              0u)
+        << result.err;
+    EXPECT_EQ(audit({"sh", "-c", "exit 4"}).status, 4) << "the command's goes before";
+    const std::string five = fs::path(puppet).parent_path() / "five";
+    EXPECT_EQ(audit({"env", "-u", "LD_PRELOAD", five}).status, 3);
+}
+
+TEST_F(Audit, AChildThatDropsThePreloadIsNamed) {
+    const Result result = audit({"sh", "-c",
+                                 right() + "; (echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " +
+                                     puppet + " >/dev/null"});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_TRUE(contains(result.err, "; 1 process used CUDA, ")) << result.err;
+    EXPECT_TRUE(contains(result.err, "gpushare: audit: puppet (pid ")) << result.err;
+    EXPECT_TRUE(contains(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
+                                     "environment; let whatever starts it keep LD_PRELOAD"));
+}
+
+TEST_F(Audit, AStaticProgramIsSaidToBeOne) {
+    const std::string source = place.file("a.c", "int main(void) { return 0; }\n");
+    const std::string program = place.path + "/static";
+    ASSERT_EQ(command({"cc", "-static", source, "-o", program}).status, 0);
+    const Result result = audit({program});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_TRUE(contains(result.err, "nothing was watched: '" + program +
+                                         "' is statically linked: no loader reads LD_PRELOAD"))
+        << result.err;
 }
 
 TEST_F(Audit, TheCommandsStreamsAreItsOwn) {
@@ -131,7 +186,11 @@ TEST_F(Audit, WhatIsSuppressedIsNoError) {
     const std::string known = place.file("known", "[suppress a]\nfunction = c_free\n");
     Result result = misused({"--suppressions", known});
     EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "========= GPUSHARE SUMMARY: 0 findings, 1 suppressed\n");
+    EXPECT_EQ(
+        result.err.find("========= GPUSHARE SUMMARY: 0 findings, 1 suppressed; 1 process used "
+                        "CUDA, "),
+        0u)
+        << result.err;
     result = misused({"--gen-suppressions"});
     const size_t section = result.err.find("[suppress ");
     ASSERT_NE(section, std::string::npos) << result.err;
@@ -193,7 +252,7 @@ TEST_F(Audit, WhatStillRunsAfter5SecondsIsSaid) {
         result = audit({"--log", directory, "sh", "-c", left});
     });
     kill(std::stoi(result.out), SIGKILL);
-    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.status, 3);
     EXPECT_TRUE(seconds > 4.5 && seconds < 9) << seconds;
     EXPECT_TRUE(
         contains(result.err, "gpushare: audit: warning: 1 process still running; what may be "
@@ -249,7 +308,7 @@ TEST_F(Audit, ItsPlaceInTheDirectoryIsNotTheCommands) {
 TEST_F(Audit, WithoutAPlaceInTheDirectoryItGoesOn) {
     const Result result = audit({"echo", "ran"}, {{"GPUSHARE_DIR", "/proc/no"}});
     EXPECT_EQ(result.out, "ran\n");
-    EXPECT_EQ(result.err, "========= GPUSHARE SUMMARY: 0 findings\n");
+    EXPECT_EQ(result.err.find("========= GPUSHARE SUMMARY: 0 findings; nothing was watched\n"), 0u);
 }
 
 TEST_F(Audit, IsNobodyWhoMayHaveExportedAHandle) {

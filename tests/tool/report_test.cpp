@@ -331,7 +331,10 @@ TEST_F(Report, EndsOfLinesMayDiffer) {
     EXPECT_EQ(last_line(report({place.file("b", "\n")}).out),
               "========= GPUSHARE SUMMARY: 0 findings\n");
     write_file(place.path + "/empty", "");
-    EXPECT_EQ(report({place.path + "/empty"}).out, "========= GPUSHARE SUMMARY: 0 findings\n");
+    const Result empty = report({place.path + "/empty"});
+    EXPECT_EQ(empty.out, "========= GPUSHARE SUMMARY: 0 findings\n");
+    EXPECT_EQ(empty.status, 3);
+    EXPECT_TRUE(contains(empty.err, "/empty: empty; gpushare writes into a log with")) << empty.err;
 }
 
 // The order of members and of escapes is the writer's; a NUL is in no JSON.
@@ -353,7 +356,7 @@ TEST_F(Report, AFloodOfComplaintsIsCutShort) {
     std::string text;
     for (int i = 0; i < 1000; i++)
         text += "x\n";
-    const Result result = report({place.file("a", text)});
+    const Result result = report({place.file("a", at(1).text() + text)});
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 9);
     EXPECT_EQ(last_line(result.err), "gpushare: report: warning: " + place.file("a") +
                                          ": 992 more lines that were skipped\n");
@@ -429,14 +432,27 @@ TEST_F(Report, StdinIsALog) {
     EXPECT_TRUE(contains(result.out, "1 finding (1 error)")) << result.out;
 }
 
-TEST_F(Report, ALogThatIsMissingIsAFailure) {
-    Result result = report({"/no/such"});
-    EXPECT_EQ(result.status, 1);
+TEST_F(Report, ALogThatCannotBeReadIsSaidAndDoesNotHideTheOthers) {
+    Result result = report({"/no/such", log("a", {at(1)})});
+    EXPECT_EQ(result.status, 3);
     EXPECT_EQ(result.err, "gpushare: report: cannot read '/no/such': No such file or directory\n");
-    EXPECT_EQ(result.out, "");
+    EXPECT_TRUE(contains(result.out, "1 finding (1 error)")) << result.out;
     result = report({place.path});
-    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.status, 3);
     EXPECT_TRUE(contains(result.err, "no *.jsonl in this directory")) << result.err;
+}
+
+TEST_F(Report, WhatIsNoLogIsSaid) {
+    Result result = report({place.file("a", "hello\n")});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_TRUE(contains(result.err, "/a: no log of gpushare's; it writes them with log_format = "
+                                     "jsonl\n"))
+        << result.err;
+    result = report({place.file("a", "========= GPUSHARE ERROR: double-free in cudaFree\n")});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_TRUE(contains(result.err, "/a: a log for people; only those of log_format = jsonl can "
+                                     "be read\n"))
+        << result.err;
 }
 
 TEST_F(Report, OthersTextCannotReachTheTerminal) {

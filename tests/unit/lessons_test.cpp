@@ -5,7 +5,7 @@
 #include <string>
 
 extern "C" {
-#include "run/lessons.h"
+#include "learn/lessons.h"
 }
 
 namespace {

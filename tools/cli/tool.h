@@ -40,6 +40,7 @@ enum tool_status {
     TOOL_OK = 0,
     TOOL_FAILED = 1,
     TOOL_USAGE = 2,
+    TOOL_BLIND = 3, /* of `audit` and `report`: something was not watched, or could not be read */
     TOOL_RUN_FAILED = 125, /* of `run`, as with env and timeout: our own failure */
     TOOL_CANNOT_EXECUTE = 126,
     TOOL_NOT_FOUND = 127,

@@ -316,6 +316,10 @@ const struct aggregate_group *aggregate_group_of(const struct aggregate *aggrega
 
 /* --- sums --- */
 
+size_t aggregate_processes(const struct aggregate *aggregate) {
+    return aggregate->tally->process_count;
+}
+
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate) {
     struct aggregate_sums sums = {.suppressed = 0};
     bool *seen = tool_zeroed(aggregate->tally->process_count + 1, sizeof(*seen));

@@ -49,6 +49,8 @@ const char *aggregate_add(void *aggregate, const char *text, size_t length);
 /* Makes the groups; no line can be added any more. */
 void aggregate_end(struct aggregate *aggregate);
 void aggregate_free(struct aggregate *aggregate);
+/* That occur in the lines. */
+size_t aggregate_processes(const struct aggregate *aggregate);
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate);
 
 /* The group that a line with a stack belongs to; NULL: none. After aggregate_end. */

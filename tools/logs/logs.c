@@ -19,7 +19,8 @@ struct reader {
     const struct log_sink *sink;
     FILE *file;
     const char *name;
-    unsigned long number, skipped;
+    unsigned long number, taken, skipped;
+    bool text;         /* the first line that was skipped is one for people */
     char *bytes;       /* what was read and is not cut into lines yet: */
     size_t begin, end; /* so much of it */
     char *line;        /* a string in `bytes` */
@@ -73,23 +74,37 @@ static void read_line(struct reader *reader) {
     if (strspn(reader->line, " \t\r") == reader->length)
         return;
     const char *wrong = sink->line(sink->arg, reader->line, reader->length);
+    reader->taken += !wrong;
+    reader->text |= wrong && reader->skipped == 0 && strncmp(reader->line, "=========", 9) == 0;
     if (wrong)
         skip(reader,
              reader->whole ? wrong : "cut off: its writer was killed, or still writes; skipped");
 }
 
-void logs_read(FILE *file, const char *name, const struct log_sink *sink) {
+static void complain_of_all(const struct reader *reader) {
+    const char *why =
+        reader->text           ? "a log for people; only those of log_format = jsonl can be read"
+        : reader->skipped == 0 ? "empty; gpushare writes into a log with log_format = jsonl, when "
+                                 "there is a finding"
+                               : "no log of gpushare's; it writes them with log_format = jsonl";
+    reader->sink->complain(reader->name, 0, why);
+}
+
+int logs_read(FILE *file, const char *name, const struct log_sink *sink) {
     struct reader reader = {.sink = sink, .file = file, .name = name};
     reader.bytes = tool_resize(NULL, BUFFER_BYTES + 1, 1);
     while (next_line(&reader))
         read_line(&reader);
     free(reader.bytes);
-    if (reader.skipped <= COMPLAINTS_MAX)
-        return;
-    char *message =
-        tool_format("%lu more lines that were skipped", reader.skipped - COMPLAINTS_MAX);
-    sink->complain(name, 0, message);
-    free(message);
+    if (reader.skipped > COMPLAINTS_MAX) {
+        char *message =
+            tool_format("%lu more lines that were skipped", reader.skipped - COMPLAINTS_MAX);
+        sink->complain(name, 0, message);
+        free(message);
+    }
+    if (reader.taken == 0 && !ferror(file))
+        complain_of_all(&reader);
+    return ferror(file) ? -EIO : reader.taken == 0 ? -ENODATA : 0;
 }
 
 /* --- files --- */
@@ -98,8 +113,7 @@ static int add_file(const char *path, const struct log_sink *sink) {
     FILE *file = fopen(path, "re");
     if (!file)
         return -errno;
-    logs_read(file, path, sink);
-    int status = ferror(file) ? -EIO : 0;
+    const int status = logs_read(file, path, sink);
     fclose(file);
     return status;
 }
@@ -129,23 +143,23 @@ static int add_directory(const char *path, const struct log_sink *sink) {
     char **paths = logs_list(path, &count);
     if (!paths)
         return -errno;
+    int result = count == 0 ? -ENODATA : 0;
     if (count == 0)
         sink->complain(path, 0, "no *.jsonl in this directory");
     for (size_t i = 0; i < count; i++) {
-        int status = add_file(paths[i], sink);
-        if (status != 0)
+        const int status = add_file(paths[i], sink);
+        if (status != 0 && status != -ENODATA)
             sink->complain(paths[i], 0, strerror(-status));
+        result = status != 0 ? -ENODATA : result;
         free(paths[i]);
     }
     free(paths);
-    return 0;
+    return result;
 }
 
 int logs_add(const char *path, const struct log_sink *sink) {
-    if (strcmp(path, "-") == 0) {
-        logs_read(stdin, "(stdin)", sink);
-        return ferror(stdin) ? -EIO : 0;
-    }
+    if (strcmp(path, "-") == 0)
+        return logs_read(stdin, "(stdin)", sink);
     struct stat info;
     if (stat(path, &info) != 0)
         return -errno;

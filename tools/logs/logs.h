@@ -80,14 +80,15 @@ struct log_sink {
     void (*complain)(const char *file, unsigned long line, const char *message);
 };
 
-/* `name` is for complaints. */
-void logs_read(FILE *file, const char *name, const struct log_sink *sink);
+/* `name` is for complaints. 0, or -ENODATA when it has no line of a log, which is complained of. */
+int logs_read(FILE *file, const char *name, const struct log_sink *sink);
 
 /* The *.jsonl files of a directory, sorted: an array and its elements are malloc'ed. NULL: errno
  * says why. */
 char **logs_list(const char *directory, size_t *count);
 
-/* Reads a file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno. */
+/* Reads a file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno; -ENODATA as above. Of a
+ * directory, all that can be read is. */
 int logs_add(const char *path, const struct log_sink *sink);
 
 /* --- log_line.c: one line --- */

@@ -2,6 +2,7 @@
  * report.c - `gpushare report`: the logs of many processes as one report, and what it has in common
  * with `audit`.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -73,16 +74,17 @@ static bool one_format(const struct tool_args *args) {
     return formats <= 1;
 }
 
+/* One that cannot be read does not hide the others. */
 static int add_logs(struct aggregate *aggregate, char **paths) {
     const struct log_sink sink = {aggregate_add, aggregate, report_complain};
+    int result = TOOL_OK;
     for (; *paths; paths++) {
-        int status = logs_add(*paths, &sink);
-        if (status != 0) {
+        const int status = logs_add(*paths, &sink);
+        if (status != 0 && status != -ENODATA)
             tool_error("cannot read '%s': %s", *paths, strerror(-status));
-            return TOOL_FAILED;
-        }
+        result = status != 0 ? TOOL_BLIND : result;
     }
-    return TOOL_OK;
+    return result;
 }
 
 static int run_report(const struct tool_args *args) {
@@ -92,12 +94,11 @@ static int run_report(const struct tool_args *args) {
     struct suppressions suppressions;
     if (!report_suppressions(args->values[OPTION_SUPPRESSIONS], &suppressions))
         return TOOL_FAILED;
-    struct report report;
+    struct report report = {.symbols = NULL};
     aggregate_begin(&report.aggregate, level);
     int status = add_logs(&report.aggregate, args->operands);
     report_make(&report, &suppressions, args->values[OPTION_DEBUG]);
-    if (status == TOOL_OK)
-        print(&report, args);
+    print(&report, args);
     report_free(&report);
     suppress_free(&suppressions);
     return status;
@@ -107,9 +108,10 @@ const struct tool_verb tool_verb_report = {
     .name = "report",
     .operands = "LOG...",
     .summary = "explain logs of many processes at once",
-    .details = "LOG is a file that gpushare wrote with log_format = jsonl, a directory of *.jsonl "
-               "files,\nor - for standard input. Equal findings are told once; frames get function "
-               "and line.\n",
+    .details =
+        "LOG is a file that gpushare wrote with log_format = jsonl, a directory of *.jsonl "
+        "files,\nor - for standard input. Equal findings are told once; frames get function "
+        "and line.\nThe exit status is 3 if a LOG cannot be read, or has no line of a log.\n",
     .options = {{"json", 0, NULL, "print an array of objects"},
                 {"sarif", 0, NULL, "print SARIF 2.1.0, for code-scanning tools"},
                 {"gen-suppressions", 0, NULL, "print a suppression for each finding instead"},

@@ -17,6 +17,7 @@
 struct report {
     struct aggregate aggregate; /* begun and filled by the caller, before report_make */
     struct symbols *symbols;
+    const char *watched; /* what an audit has watched, for the summary; or NULL */
 };
 
 /* `debug_directory` may be NULL (symbol.h). */

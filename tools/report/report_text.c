@@ -257,8 +257,9 @@ static void print_number(FILE *out, const char *before, uint64_t count, const ch
     fprintf(out, "%s%" PRIu64 " %s%s", before, count, what, count == 1 ? "" : "s");
 }
 
-/* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes" */
-static void print_summary(FILE *out, const struct aggregate_sums *sums) {
+/* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes; 2 processes used CUDA, ..." */
+static void print_summary(FILE *out, const struct report *report,
+                          const struct aggregate_sums *sums) {
     print_number(out, REPORT_MARGIN "GPUSHARE SUMMARY: ", sums->all, "finding");
     const char *before = " (";
     for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--) {
@@ -275,6 +276,8 @@ static void print_summary(FILE *out, const struct aggregate_sums *sums) {
     }
     if (sums->suppressed > 0)
         fprintf(out, ", %" PRIu64 " suppressed", sums->suppressed);
+    if (report->watched)
+        fprintf(out, "; %s", report->watched);
     fputs("\n", out);
 }
 
@@ -291,5 +294,5 @@ void report_text(FILE *out, const struct report *report) {
     for (size_t i = 0; i < report->aggregate.count; i++)
         if (!report->aggregate.groups[i]->suppressed)
             print_group(&printer, report->aggregate.groups[i]);
-    print_summary(out, &sums);
+    print_summary(out, report, &sums);
 }

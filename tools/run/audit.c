@@ -17,6 +17,7 @@
 #include "launch.h"
 #include "report/report.h"
 #include "timeline/timeline.h"
+#include "watched.h"
 
 enum {
     OPTION_CONFIG,
@@ -38,6 +39,8 @@ struct audit {
     struct suppressions suppressions;
     FILE *json, *sarif, *timeline; /* NULL: not wanted */
     struct audit_logs logs;
+    struct history history; /* for the timeline */
+    struct watched watched;
 };
 
 /* --- before --- */
@@ -128,13 +131,22 @@ static bool close_output(FILE *file, const char *path) {
     return false;
 }
 
+/* The logs are gone after that where they are temporary. */
+static bool read_logs(struct audit *audit, struct report *report) {
+    aggregate_begin(&report->aggregate, audit->level);
+    const bool read = audit_logs_read(&audit->logs, aggregate_add, &report->aggregate);
+    if (audit->timeline) {
+        history_begin(&audit->history);
+        audit_logs_read(&audit->logs, history_add, &audit->history);
+        history_end(&audit->history);
+    }
+    audit_logs_close(&audit->logs);
+    return read;
+}
+
 static void print_timeline(struct audit *audit) {
-    struct history history;
-    history_begin(&history);
-    audit_logs_read(&audit->logs, history_add, &history);
-    history_end(&history);
-    timeline_page(audit->timeline, &history, audit->args->values[OPTION_DEBUG]);
-    history_free(&history);
+    timeline_page(audit->timeline, &audit->history, audit->args->values[OPTION_DEBUG]);
+    history_free(&audit->history);
 }
 
 static bool print(struct audit *audit, const struct report *report) {
@@ -169,36 +181,51 @@ static void warn_of_running(const struct audit *audit, size_t running) {
                   running, plural, audit->logs.path);
 }
 
+/* The status of a command that ended with 0. `whole`: all that was done could be watched and read.
+ */
+static int judge(const struct audit *audit, const struct report *report, bool printed, bool whole) {
+    if (report_has_error(report) && audit->error_status != 0)
+        return audit->error_status;
+    return !printed ? TOOL_RUN_FAILED : whole ? TOOL_OK : TOOL_BLIND;
+}
+
 static int make_report(struct audit *audit, const struct descendants *descendants) {
-    struct report report;
-    int status = descendants->status;
-    aggregate_begin(&report.aggregate, audit->level);
-    audit_logs_read(&audit->logs, aggregate_add, &report.aggregate);
+    struct report report = {.symbols = NULL};
+    const bool read = read_logs(audit, &report);
+    const uint64_t reported = aggregate_processes(&report.aggregate);
+    char *watched = watched_text(&audit->watched, reported);
+    report.watched = watched;
     report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
-    bool printed = print(audit, &report);
-    if (status == 0 && report_has_error(&report))
-        status = audit->error_status;
-    if (status == 0 && !printed)
-        status = TOOL_RUN_FAILED;
+    const bool printed = print(audit, &report);
+    const bool all = watched_all(&audit->watched, reported, audit->args->operands[0]);
     warn_of_running(audit, descendants->running);
+    const int status = descendants->status;
+    const int judged = status == 0 ? judge(audit, &report, printed, read && all) : status;
     report_free(&report);
-    return status;
+    free(watched);
+    return judged;
 }
 
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
+    const struct descendants_look look = {watched_look, &audit->watched};
     struct descendants descendants;
     struct member member;
     begin_membership(&member);
-    int status = descendants_run(command, DESCENDANTS_ALL, &descendants);
+    int status = descendants_run(command, DESCENDANTS_ALL, &look, &descendants);
     end_membership(&member);
-    return status == 0 ? make_report(audit, &descendants) : launch_failed(command[0], -status);
+    if (status != 0)
+        return launch_failed(command[0], -status);
+    signal(SIGPIPE, SIG_IGN); /* what remains is to be cleaned up also where nobody reads */
+    return make_report(audit, &descendants);
 }
 
 static int run_logged(struct audit *audit) {
     if (!audit_logs_open(&audit->logs, audit->args->values[OPTION_LOG]))
         return TOOL_RUN_FAILED;
+    watched_begin(&audit->watched);
     int status = prepare(audit) ? run_command(audit) : TOOL_RUN_FAILED;
+    watched_end(&audit->watched);
     audit_logs_close(&audit->logs);
     return status;
 }
@@ -223,7 +250,12 @@ const struct tool_verb tool_verb_audit = {
     .details =
         "Runs CMD with gpushare in mode audit, which changes nothing, and then prints on stderr\n"
         "what CMD and the processes that it started did wrong with CUDA's shared memory.\n"
-        "The exit status is CMD's own; 0 becomes 1 if there was a finding of level error.\n"
+        "The last line says how many processes used CUDA and how many of their calls were seen.\n"
+        "Watched are allocations, frees, IPC memory, events and contexts. What kernels do is not:\n"
+        "for accesses out of bounds, uninitialised memory and races see compute-sanitizer(1).\n"
+        "The exit status is CMD's own; 0 becomes 1 if there was a finding of level error, and 3 "
+        "if\n"
+        "a process that used CUDA, or all of them, could not be watched.\n"
         "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
                 {"error-exitcode", 0, "N", "exit with N, not 1, after findings of level error"},

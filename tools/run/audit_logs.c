@@ -85,10 +85,9 @@ void audit_logs_set_environment(const struct audit_logs *logs, const char *level
     free(event_log);
 }
 
-void audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg) {
+bool audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg) {
     const struct log_sink sink = {line, arg, report_complain};
-    if (each_log(logs, NULL) > 0)
-        logs_add(logs->path, &sink);
+    return each_log(logs, NULL) == 0 || logs_add(logs->path, &sink) == 0;
 }
 
 void audit_logs_close(const struct audit_logs *logs) {

@@ -26,5 +26,5 @@ void audit_logs_close(const struct audit_logs *logs);
  * the directory; events, too, if that is wanted. */
 void audit_logs_set_environment(const struct audit_logs *logs, const char *level, bool events);
 
-/* Hands on the lines that were written: as a log_sink has it. */
-void audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg);
+/* Hands on the lines that were written: as a log_sink has it. False: a log could not be read. */
+bool audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg);

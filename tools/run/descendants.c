@@ -24,14 +24,18 @@
 #include "util/clock.h"
 #include "util/procfs.h"
 
-#define GRACE (5 * GPS_SECOND)
+#define GRACE      (5 * GPS_SECOND)
+#define FIRST_LOOK (GPS_SECOND / 20)
+#define LAST_LOOK  GPS_SECOND
 
 struct watch {
     pid_t command;
     bool ended;
     int status;
     sigset_t signals, mask; /* the signals to wait for; the mask before */
-    struct sigaction interrupt, quit, child;
+    struct sigaction interrupt, quit, child, pipe;
+    const struct descendants_look *look;
+    uint64_t next_look, pause;
 };
 
 /* --- signals --- */
@@ -51,12 +55,14 @@ static void guard(struct watch *watch, enum descendants_patience patience) {
     sigaction(SIGINT, &ignore, &watch->interrupt);
     sigaction(SIGQUIT, &ignore, &watch->quit);
     sigaction(SIGCHLD, &normal, &watch->child); /* ignored, it would leave no status */
+    sigaction(SIGPIPE, &ignore, &watch->pipe);
 }
 
 static void unguard(const struct watch *watch) {
     sigaction(SIGINT, &watch->interrupt, NULL);
     sigaction(SIGQUIT, &watch->quit, NULL);
     sigaction(SIGCHLD, &watch->child, NULL);
+    sigaction(SIGPIPE, &watch->pipe, NULL);
     sigprocmask(SIG_SETMASK, &watch->mask, NULL);
 }
 
@@ -106,32 +112,7 @@ static bool is_passed_on(const siginfo_t *info) {
            (info->si_signo != SIGCHLD && info->si_code <= 0);
 }
 
-static void await_command(struct watch *watch) {
-    while (reap(watch) && !watch->ended) {
-        siginfo_t info;
-        const int signal_number = sigwaitinfo(&watch->signals, &info);
-        if (signal_number > 0 && is_passed_on(&info))
-            kill(watch->command, signal_number);
-    }
-}
-
-/* --- its descendants --- */
-
-/* False: some are left. A signal that asks this process to end also ends the wait. */
-static bool await_others(struct watch *watch) {
-    const uint64_t until = gps_clock_monotonic() + GRACE;
-    while (reap(watch)) {
-        const uint64_t now = gps_clock_monotonic();
-        if (now >= until)
-            return false;
-        const struct timespec rest = {(time_t)((until - now) / GPS_SECOND),
-                                      (long)((until - now) % GPS_SECOND)};
-        int signal_number = sigtimedwait(&watch->signals, NULL, &rest);
-        if (signal_number == SIGTERM || signal_number == SIGHUP)
-            return false;
-    }
-    return true;
-}
+/* --- all descendants --- */
 
 struct process {
     uint32_t pid, parent;
@@ -173,20 +154,75 @@ static bool mark_children(struct process *list, size_t count) {
     return marked;
 }
 
-static size_t count_running(void) {
+/* Those that live. Returns how many. */
+static size_t each_descendant(const struct descendants_look *look) {
     size_t count = 0, running = 0;
     struct process *list = read_processes(&count);
     while (mark_children(list, count))
         continue;
-    for (size_t i = 0; i < count; i++)
-        running += list[i].descends && !list[i].zombie;
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i].descends || list[i].zombie)
+            continue;
+        running++;
+        if (look)
+            look->fn(look->arg, list[i].pid);
+    }
     free(list);
     return running;
 }
 
+/* --- waiting --- */
+
+static uint64_t look_around(struct watch *watch, uint64_t now) {
+    if (!watch->look)
+        return UINT64_MAX;
+    if (now >= watch->next_look) {
+        each_descendant(watch->look);
+        watch->pause = watch->pause < LAST_LOOK / 2 ? 2 * watch->pause : LAST_LOOK;
+        watch->next_look = now + watch->pause;
+    }
+    return watch->next_look;
+}
+
+/* The next signal, or 0 when the time is over. Looks at the descendants meanwhile. */
+static int next_signal(struct watch *watch, uint64_t until, siginfo_t *info) {
+    for (;;) {
+        const uint64_t now = gps_clock_monotonic();
+        if (now >= until)
+            return 0;
+        const uint64_t look = look_around(watch, now), rest = (look < until ? look : until) - now;
+        const struct timespec time = {(time_t)(rest / GPS_SECOND), (long)(rest % GPS_SECOND)};
+        const int number = sigtimedwait(&watch->signals, info, &time);
+        if (number > 0)
+            return number;
+    }
+}
+
+static void await_command(struct watch *watch) {
+    while (reap(watch) && !watch->ended) {
+        siginfo_t info;
+        const int number = next_signal(watch, UINT64_MAX, &info);
+        if (is_passed_on(&info))
+            kill(watch->command, number);
+    }
+}
+
+/* False: some are left. A signal that asks this process to end also ends the wait. */
+static bool await_others(struct watch *watch) {
+    const uint64_t until = gps_clock_monotonic() + GRACE;
+    while (reap(watch)) {
+        siginfo_t info;
+        const int number = next_signal(watch, until, &info);
+        if (number == 0 || number == SIGTERM || number == SIGHUP)
+            return false;
+    }
+    return true;
+}
+
 int descendants_run(char **command, enum descendants_patience patience,
-                    struct descendants *descendants) {
-    struct watch watch = {.ended = false};
+                    const struct descendants_look *look, struct descendants *descendants) {
+    struct watch watch = {
+        .look = look, .next_look = gps_clock_monotonic() + FIRST_LOOK, .pause = FIRST_LOOK};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     guard(&watch, patience);
     int status = start(&watch, command);
@@ -194,7 +230,7 @@ int descendants_run(char **command, enum descendants_patience patience,
         await_command(&watch);
         *descendants = (struct descendants){watch.status, 0};
         if (patience == DESCENDANTS_ALL && !await_others(&watch))
-            descendants->running = count_running();
+            descendants->running = each_descendant(NULL);
     }
     unguard(&watch);
     return status;

@@ -17,7 +17,7 @@ enum { OPTION_CONFIG, OPTION_MODE };
 /* In a container: as a child, since a process cannot change its pid. */
 static int run_as_another(char **command) {
     struct descendants descendants;
-    const int status = descendants_run(command, DESCENDANTS_NONE, &descendants);
+    const int status = descendants_run(command, DESCENDANTS_NONE, NULL, &descendants);
     return status == 0 ? descendants.status : launch_failed(command[0], -status);
 }
 

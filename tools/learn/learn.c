@@ -14,13 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "audit_logs.h"
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/config.h"
-#include "descendants.h"
-#include "launch.h"
 #include "lessons.h"
+#include "run/audit_logs.h"
+#include "run/descendants.h"
+#include "run/launch.h"
 #include "util/clock.h"
 
 enum { OPTION_FOR, OPTION_REPLICAS, OPTION_CONTENT, OPTION_OUTPUT };
@@ -73,7 +73,7 @@ static bool open_output(struct learn *learn, const char *path) {
 static int run_replica(const struct learn *learn, unsigned number) {
     struct descendants descendants;
     launch_set("GPUSHARE_LEARN", learn->reports[number]);
-    const int status = descendants_run(learn->command, DESCENDANTS_ALL, &descendants);
+    const int status = descendants_run(learn->command, DESCENDANTS_ALL, NULL, &descendants);
     if (status == 0 && descendants.running > 0)
         tool_warn("%zu still running; what they do from now on is not learned",
                   descendants.running);

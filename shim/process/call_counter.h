@@ -1,0 +1,35 @@
+/*
+ * call_counter.h - how many calls were seen, counted where `gpushare audit` reads them.
+ *
+ * With mode = audit, GPUSHARE_COUNTERS is the path of a memfd of the audit's. A process maps it at
+ * its first call, counts itself, and adds to a row: so one that is killed has been counted. The
+ * memfd is sealed and cannot shrink, so no access can fail. Any thread, no lock.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPS_CALL_COUNTERS_MAGIC 0x31746e756f635047u /* "GPcount1" */
+#define GPS_CALL_ROWS           63u
+
+struct gps_call_counters {
+    uint64_t magic;
+    _Atomic uint64_t processes; /* that used CUDA */
+    uint64_t unused[6];
+    struct {
+        _Atomic uint64_t calls; /* of one process; of every 63rd where there are more */
+        uint64_t unused[7];
+    } rows[GPS_CALL_ROWS];
+};
+
+extern _Atomic uint64_t *gps_call_counter; /* NULL: nobody counts */
+
+static inline void gps_call_count(void) {
+    if (__builtin_expect(gps_call_counter != NULL, 0))
+        atomic_fetch_add_explicit(gps_call_counter, 1, memory_order_relaxed);
+}
+
+/* At the first call. */
+void gps_call_counter_start(void);

@@ -1,0 +1,171 @@
+/* watched.c - see watched.h. */
+#include "watched.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/tool.h"
+#include "launch.h"
+#include "preload.h"
+#include "process/call_counter.h"
+
+#define COMMAND_BYTES 64
+
+struct unwatched {
+    uint32_t pid;
+    char command[COMMAND_BYTES];
+    bool asked; /* its environment has the library in LD_PRELOAD */
+};
+
+/* --- the counters --- */
+
+static struct gps_call_counters *make_counters(int *file) {
+    const size_t size = sizeof(struct gps_call_counters);
+    *file = memfd_create("gpushare-audit", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*file < 0 || ftruncate(*file, (off_t)size) != 0 ||
+        fcntl(*file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+        return NULL;
+    void *counters = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+    return counters == MAP_FAILED ? NULL : counters;
+}
+
+void watched_begin(struct watched *watched) {
+    char library[PATH_MAX], real[PATH_MAX];
+    *watched = (struct watched){.file = -1};
+    watched->counters = make_counters(&watched->file);
+    preload_library(library);
+    watched->library = tool_copy(tool_base_name(realpath(library, real) ? real : library));
+    if (!watched->counters)
+        return;
+    watched->counters->magic = GPS_CALL_COUNTERS_MAGIC;
+    char *path = tool_format("/proc/%d/fd/%d", getpid(), watched->file);
+    launch_set("GPUSHARE_COUNTERS", path);
+    free(path);
+}
+
+void watched_end(struct watched *watched) {
+    if (watched->counters)
+        munmap(watched->counters, sizeof(*watched->counters));
+    if (watched->file >= 0)
+        close(watched->file);
+    free(watched->library);
+    free(watched->others);
+}
+
+static uint64_t count_processes(const struct watched *watched, uint64_t reported) {
+    const uint64_t count = watched->counters ? atomic_load(&watched->counters->processes) : 0;
+    return count > reported ? count : reported;
+}
+
+static uint64_t count_calls(const struct watched *watched) {
+    uint64_t calls = 0;
+    for (size_t i = 0; watched->counters && i < GPS_CALL_ROWS; i++)
+        calls += atomic_load(&watched->counters->rows[i].calls);
+    return calls;
+}
+
+char *watched_text(const struct watched *watched, uint64_t reported) {
+    const uint64_t processes = count_processes(watched, reported), calls = count_calls(watched);
+    if (processes == 0)
+        return tool_copy("nothing was watched");
+    return tool_format("%" PRIu64 " process%s used CUDA, %" PRIu64 " call%s seen", processes,
+                       processes == 1 ? "" : "es", calls, calls == 1 ? "" : "s");
+}
+
+/* --- who was not --- */
+
+static FILE *open_proc(uint32_t pid, const char *name) {
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
+    return fopen(path, "re");
+}
+
+static bool uses_cuda_unwatched(uint32_t pid, const char *library) {
+    char *line = NULL;
+    size_t size = 0;
+    bool cuda = false, watched = false;
+    FILE *maps = open_proc(pid, "maps");
+    while (maps && getline(&line, &size, maps) > 0) {
+        const char *name = tool_base_name(line);
+        cuda = cuda || strncmp(name, "libcuda.so", 10) == 0;
+        watched = watched || strncmp(name, library, strlen(library)) == 0;
+    }
+    free(line);
+    if (maps)
+        fclose(maps);
+    return cuda && !watched;
+}
+
+static bool has_preload(uint32_t pid, const char *library) {
+    static const char name[] = "LD_PRELOAD=";
+    char *entry = NULL;
+    size_t size = 0;
+    bool found = false;
+    FILE *environment = open_proc(pid, "environ");
+    while (environment && !found && getdelim(&entry, &size, 0, environment) > 0)
+        found = strncmp(entry, name, sizeof(name) - 1) == 0 && strstr(entry, library);
+    free(entry);
+    if (environment)
+        fclose(environment);
+    return found;
+}
+
+static void read_command(uint32_t pid, char command[COMMAND_BYTES]) {
+    FILE *file = open_proc(pid, "comm");
+    if (!file || !fgets(command, COMMAND_BYTES, file))
+        strcpy(command, "?");
+    command[strcspn(command, "\n")] = 0;
+    if (file)
+        fclose(file);
+}
+
+void watched_look(void *arg, uint32_t pid) {
+    struct watched *watched = arg;
+    for (size_t i = 0; i < watched->other_count; i++)
+        if (watched->others[i].pid == pid)
+            return;
+    if (!uses_cuda_unwatched(pid, watched->library))
+        return;
+    struct unwatched other = {.pid = pid, .asked = has_preload(pid, watched->library)};
+    read_command(pid, other.command);
+    watched->others = tool_grow(watched->others, watched->other_count, sizeof(other));
+    watched->others[watched->other_count++] = other;
+}
+
+/* --- said at the end --- */
+
+static void tell_nothing(const char *command) {
+    char path[PATH_MAX], why[PATH_MAX + 128];
+    if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
+        tool_error("nothing was watched: '%s' %s; audit a build that is linked dynamically and has "
+                   "no privileges",
+                   command, why);
+    else
+        tool_error(
+            "nothing was watched: no process used CUDA with gpushare preloaded; if '%s' uses "
+            "CUDA, something drops LD_PRELOAD before it starts (env, sudo, ssh, docker, a "
+            "script): put `gpushare audit --` behind that; see also: gpushare doctor",
+            command);
+}
+
+bool watched_all(const struct watched *watched, uint64_t reported, const char *command) {
+    for (size_t i = 0; i < watched->other_count; i++) {
+        const struct unwatched *other = &watched->others[i];
+        tool_error("%s (pid %" PRIu32 ") used CUDA and was not watched: %s", other->command,
+                   other->pid,
+                   other->asked ? "its loader did not load the library (see: gpushare doctor CMD)"
+                                : "LD_PRELOAD was not in its environment; let whatever starts it "
+                                  "keep LD_PRELOAD and GPUSHARE_*");
+    }
+    if (count_processes(watched, reported) > 0)
+        return watched->other_count == 0;
+    if (watched->other_count == 0)
+        tell_nothing(command);
+    return false;
+}

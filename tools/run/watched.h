@@ -1,0 +1,34 @@
+/*
+ * watched.h - what an audit has watched: how many processes and calls, and who was not.
+ *
+ * Each process counts itself and its calls in a memfd of this process's (call_counter.h). A
+ * descendant that has loaded libcuda, but not the library, is found by looking at its maps now and
+ * then; one that lives shorter than that is not found.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct watched {
+    struct gps_call_counters *counters; /* NULL: they could not be made */
+    int file;
+    char *library; /* its file name */
+    struct unwatched *others;
+    size_t other_count;
+};
+
+/* Tells the processes by the environment where to count. */
+void watched_begin(struct watched *watched);
+void watched_end(struct watched *watched);
+
+/* For descendants_look. */
+void watched_look(void *watched, uint32_t pid);
+
+/* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
+char *watched_text(const struct watched *watched, uint64_t reported);
+
+/* Whether all that used CUDA was watched, and something was; else it is said on stderr, with what
+ * to do. */
+bool watched_all(const struct watched *watched, uint64_t reported, const char *command);
