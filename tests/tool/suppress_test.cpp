@@ -84,11 +84,12 @@ TEST_F(Suppress, AnySectionWillDo) {
 }
 
 TEST_F(Suppress, MistakesAreExplainedAndNothingIsReported) {
-    EXPECT_EQ(error("[suppress a]\nfunktion = x\n"),
-              "2: funktion: unknown key; allowed: finding, module, function, name, command\n" +
-                  place.file("s.conf") +
-                  ":1: [suppress a] has no key, and so would suppress "
-                  "everything; give one of finding, module, function, name, command\n");
+    EXPECT_EQ(
+        error("[suppress a]\nfunktion = x\n"),
+        "2: funktion: unknown key; allowed: finding, module, function, name, command, stack\n" +
+            place.file("s.conf") +
+            ":1: [suppress a] has no key, and so would suppress "
+            "everything; give one of finding, module, function, name, command, stack\n");
     EXPECT_EQ(error("[suppress a]\nfinding = dubble-free\n"),
               "2: finding = dubble-free: no such finding; `gpushare report` prints the ids; "
               "allowed: an id such as double-free\n");
@@ -102,6 +103,9 @@ TEST_F(Suppress, MistakesAreExplainedAndNothingIsReported) {
               "1: a section without its ]; write [suppress NAME]\n");
     EXPECT_EQ(error("[suppress " + std::string(41, 'x') + "]\nname = a\n"),
               "1: the section name is 50 characters long; at most 49, which leaves 40 for NAME\n");
+    EXPECT_EQ(error("[suppress a]\nstack = 12\n"),
+              "2: stack = 12: no such hash; allowed: 16 hexadecimal digits, as --gen-suppressions "
+              "prints\n");
     EXPECT_TRUE(contains(error("[suppress a]\nmodule = [a\n"), "a [ is not closed"));
     EXPECT_TRUE(contains(error("[suppress a]\nmodule =\n"), "no value"));
     EXPECT_TRUE(contains(error("[suppress a]\nmodule = " + std::string(300, 'x') + "\n"),

@@ -7,6 +7,7 @@
 
 #include "cli/tool.h"
 #include "report.h"
+#include "symbols/runtime_frames.h"
 
 enum {
     OPTION_JSON,
@@ -41,6 +42,8 @@ void report_make(struct report *report, const struct suppressions *suppressions,
                  const char *debug_directory) {
     report->symbols = symbol_open(debug_directory);
     aggregate_end(&report->aggregate);
+    for (size_t i = 0; i < report->aggregate.count; i++)
+        runtime_frames_strip(report->aggregate.groups[i]->first, report->symbols);
     suppress_aggregate(suppressions, &report->aggregate, report->symbols);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/tool.h"
 #include "log/log.h"
 #include "report.h"
+#include "symbols/runtime_frames.h"
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
@@ -197,6 +198,11 @@ static void print_group(const struct printer *to, const struct aggregate_group *
     if (line->stack.count > 0)
         fputs(REPORT_INDENT "Host frames:\n", to->out);
     print_stack(to, &line->stack);
+    if (runtime_frames_hidden(line, to->report->symbols))
+        term_line(to->out,
+                  REPORT_INDENT "%s has no symbols: if a CUDA runtime is linked into it, %s is a "
+                                "call of that, and the first frames are its own",
+                  tool_base_name(line->stack.frames[0].module), line->api);
     for (size_t i = 0; i < line->prior.count; i++)
         print_prior(to, &line->process, &line->prior.events[i]);
     print_line(to, "Hint: ", line->hint);

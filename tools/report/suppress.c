@@ -27,7 +27,8 @@ static const struct {
             [SUPPRESS_MODULE] = {"module", "a glob on a file name, as libold.so*"},
             [SUPPRESS_FUNCTION] = {"function", "a glob on a function's name, as Pool::release*"},
             [SUPPRESS_NAME] = {"name", "a glob on a region's name"},
-            [SUPPRESS_COMMAND] = {"command", "a glob on the executable's file name"}};
+            [SUPPRESS_COMMAND] = {"command", "a glob on the executable's file name"},
+            [SUPPRESS_STACK] = {"stack", "16 hexadecimal digits, as --gen-suppressions prints"}};
 
 struct parser {
     struct suppressions *suppressions;
@@ -68,7 +69,7 @@ static void end_section(struct parser *parser) {
             return;
     fail(parser, current(parser)->line,
          "[%s] has no key, and so would suppress everything; "
-         "give one of finding, module, function, name, command",
+         "give one of finding, module, function, name, command, stack",
          current(parser)->title);
 }
 
@@ -115,6 +116,11 @@ static const char *wrong_with(enum suppress_key key, const char *value) {
         return "no value";
     if (key == SUPPRESS_FINDING)
         return suppress_knows(value) ? NULL : "no such finding; `gpushare report` prints the ids";
+    if (key == SUPPRESS_STACK)
+        return strspn(value, "0123456789abcdef") == SUPPRESS_HASH_DIGITS &&
+                       value[SUPPRESS_HASH_DIGITS] == 0
+                   ? NULL
+                   : "no such hash";
     return key == SUPPRESS_FUNCTION ? NULL : gps_glob_check(value);
 }
 
@@ -144,8 +150,8 @@ static void on_key(void *arg, unsigned line, const char *name, const char *value
             set_key(parser, line, (enum suppress_key)i, value);
             return;
         }
-    fail(parser, line, "%.60s: unknown key; allowed: finding, module, function, name, command",
-         name);
+    fail(parser, line,
+         "%.60s: unknown key; allowed: finding, module, function, name, command, stack", name);
 }
 
 static void on_error(void *arg, unsigned line, const char *message) {

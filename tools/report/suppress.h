@@ -10,7 +10,9 @@
  * `module` is a glob on a module's file name, of a Python frame on its source's, and `function` one
  * on a function's name (as shown, without its parameters, or as the linker knows it); both must
  * match in one frame of the finding's stack or of an earlier event's. `name` is a glob on the
- * region's name, `command` one on the command of the first process.
+ * region's name, `command` one on the command of the first process. `stack` is the hash of all
+ * functions of the stack (user_frame_hash): so a section that has it hides one caller's finding and
+ * no other's.
  */
 #pragma once
 
@@ -26,6 +28,7 @@ enum suppress_key {
     SUPPRESS_FUNCTION,
     SUPPRESS_NAME,
     SUPPRESS_COMMAND,
+    SUPPRESS_STACK,
     SUPPRESS_KEY_COUNT,
 };
 
@@ -49,6 +52,8 @@ void suppress_free(struct suppressions *suppressions);
 
 /* Whether the catalogue has the finding: a log of a newer library can hold others. */
 bool suppress_knows(const char *finding);
+
+#define SUPPRESS_HASH_DIGITS 16
 
 /* suppress_apply.c: marks the groups that a section matches. */
 void suppress_aggregate(const struct suppressions *suppressions, struct aggregate *aggregate,

@@ -2,6 +2,8 @@
  * suppress_apply.c - suppressions and the findings of a report: marks those that one matches, and
  * writes one for each of the others.
  */
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -50,12 +52,17 @@ static bool fits_stacks(const struct suppression *section, const struct log_line
     return false;
 }
 
+static bool fits_hash(const char *wanted, const struct log_line *line, struct symbols *symbols) {
+    return !wanted || strtoull(wanted, NULL, 16) == user_frame_hash(line, symbols);
+}
+
 static bool matches(const struct suppression *section, const struct log_line *line,
                     struct symbols *symbols) {
     const char *finding = section->keys[SUPPRESS_FINDING];
     return (!finding || strcmp(finding, line->finding) == 0) &&
            fits(section->keys[SUPPRESS_NAME], line->name) &&
            fits(section->keys[SUPPRESS_COMMAND], line->process.command) &&
+           fits_hash(section->keys[SUPPRESS_STACK], line, symbols) &&
            fits_stacks(section, line, symbols);
 }
 
@@ -87,9 +94,9 @@ static void print_glob(FILE *out, const char *key, const char *name) {
 static void print_section(FILE *out, const struct aggregate_group *group, struct symbols *symbols) {
     const struct log_line *line = group->first;
     const struct log_frame *frame = user_frame_find(aggregate_stack(line));
+    const uint64_t hash = user_frame_hash(line, symbols);
     bool known = suppress_knows(line->finding);
-    fprintf(out, "[suppress %.24s-%08x]\n", known ? line->finding : "unknown",
-            (unsigned)user_frame_hash(line, symbols));
+    fprintf(out, "[suppress %.24s-%08x]\n", known ? line->finding : "unknown", (unsigned)hash);
     if (known)
         fprintf(out, "finding = %s\n", line->finding);
     const char *function = frame ? symbol_find(symbols, frame)->places[0].function : NULL;
@@ -97,6 +104,8 @@ static void print_section(FILE *out, const struct aggregate_group *group, struct
         print_glob(out, "module", tool_or(log_frame_module(frame), "*"));
     if (function)
         print_glob(out, "function", function);
+    if (aggregate_stack(line)->count > 0)
+        fprintf(out, "stack = %0*" PRIx64 "\n", SUPPRESS_HASH_DIGITS, hash);
     if (!frame && line->process.command)
         print_glob(out, "command", line->process.command);
     fputc('\n', out);

@@ -83,7 +83,8 @@ uint64_t user_frame_hash(const struct log_line *line, struct symbols *symbols) {
     XXH3_64bits_update(state, line->finding, strlen(line->finding) + 1);
     if (line->api)
         XXH3_64bits_update(state, line->api, strlen(line->api));
-    for (size_t i = 0; i < stack->count; i++)
+    const size_t shown = user_frame_shown(stack, symbols);
+    for (size_t i = 0; i < shown; i++)
         mix_frame(state, &stack->frames[i], symbols);
     uint64_t hash = XXH3_64bits_digest(state);
     XXH3_freeState(state);

@@ -1,0 +1,116 @@
+// Programs with the CUDA runtime linked in, as nvcc does it: its frames are not the user's code.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "harness.hpp"
+#include "logmaker.hpp"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class LinkedRuntime : public testing::Test {
+  protected:
+    void SetUp() override {
+        build = fs::absolute(tool_path()).parent_path();
+        twice = build / "tests/apps/twice";
+        environment = {{"GPUSHARE_DIR", shared.path + "/pub"},
+                       {"GPUSHARE_CONFIG", "/dev/null"},
+                       {"GPUSHARE_SIM_ROOT", "@" + shared.path},
+                       {"GPUSHARE_SIM_LINGER_MS", "50"},
+                       {"LD_LIBRARY_PATH", build / "sim"}};
+    }
+    Result audit(std::vector<std::string> line) {
+        line.insert(line.begin(), "audit");
+        return tool(line, environment);
+    }
+    // "tests/apps/twice.c:12": the line that has this text.
+    static std::string place(const std::string &text) {
+        const std::string source = read_file("tests/apps/twice.c");
+        const auto end = source.begin() + static_cast<long>(source.find(text));
+        return "tests/apps/twice.c:" + std::to_string(1 + std::count(source.begin(), end, '\n'));
+    }
+    static std::string hexadecimal(unsigned long value) {
+        std::ostringstream text;
+        text << "0x" << std::hex << value;
+        return text.str();
+    }
+    // Behind the first instructions of a symbol: 0x1234.
+    static std::string inside(const std::string &program, const std::string &symbol) {
+        std::istringstream lines(command({"nm", "--defined-only", program}).out);
+        std::string address, type, name;
+        while (lines >> address >> type >> name)
+            if (name.find(symbol) == 0 && (type == "t" || type == "T"))
+                return hexadecimal(std::stoul(address, nullptr, 16) + 2);
+        return "";
+    }
+
+    Temporary files, shared{"/dev/shm"};
+    fs::path build;
+    std::string twice;
+    Environment environment;
+};
+
+} // namespace
+
+TEST_F(LinkedRuntime, TheCallIsTheRuntimesAndTheFramesAreTheCallers) {
+    const Result result = audit({twice});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "ERROR: double-free in cudaFree, by twice")) << result.err;
+    EXPECT_TRUE(contains(result.err, " camera at " + place("/* a bug of")));
+    EXPECT_TRUE(contains(result.err, " viewer at " + place("/* and one")));
+    EXPECT_TRUE(contains(result.err, "Host frames:\n=========         #0 ")) << result.err;
+    EXPECT_FALSE(contains(result.err, " cudaFree at ")) << result.err;
+    EXPECT_FALSE(contains(result.err, " cudaMalloc at ")) << result.err;
+    EXPECT_TRUE(contains(result.err, "SUMMARY: 2 findings (2 errors)"));
+}
+
+TEST_F(LinkedRuntime, WhatWasMadeOfOneBugHidesNoOther) {
+    const std::string made = audit({"--gen-suppressions", twice}).err;
+    const size_t first = made.find("[suppress "), second = made.find("[suppress ", first + 1);
+    ASSERT_NE(second, std::string::npos) << made;
+    EXPECT_TRUE(contains(made, "module = twice\nfunction = release\nstack = ")) << made;
+    const std::string known = files.file("known", made.substr(first, second - first));
+    const Result result = audit({"--suppressions", known, twice});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "SUMMARY: 1 finding (1 error), 1 occurrence, 1 process, 1 "
+                                     "suppressed"))
+        << result.err;
+    EXPECT_FALSE(contains(result.err, " camera at "));
+    EXPECT_TRUE(contains(result.err, " viewer at "));
+    EXPECT_EQ(audit({"-s", files.file("all", made.substr(first)), twice}).status, 0);
+}
+
+TEST_F(LinkedRuntime, WithoutSymbolsThatIsSaid) {
+    const std::string bare = files.path + "/bare";
+    ASSERT_EQ(command({"strip", "-o", bare, twice}).status, 0);
+    const Result result = audit({bare});
+    EXPECT_TRUE(contains(result.err, "double-free in cuMemFree, by bare")) << result.err;
+    EXPECT_TRUE(contains(result.err, "bare has no symbols: if a CUDA runtime is linked into it, "
+                                     "cuMemFree is a call of that"))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, "SUMMARY: 2 findings")) << result.err;
+}
+
+// It refuses the simulated driver, so its frames come by a log.
+TEST_F(LinkedRuntime, NvidiasOwnIsKnownByItsLocalSymbols) {
+    const std::string real = build / "tests/apps/twice_nvidia";
+    if (!fs::exists(real))
+        GTEST_SKIP() << "no libcudart_static.a here";
+    LogLine line;
+    line.api = "cuMemFree";
+    line.stack = frame(real, inside(real, "libcudart_static_")) + "," +
+                 frame(real, inside(real, "cudaFree")) + "," + frame(real, inside(real, "release"));
+    line.prior =
+        prior("allocated", 100, "app",
+              frame(real, inside(real, "cudaMalloc")) + "," + frame(real, inside(real, "main")));
+    const Result result = tool({"report", files.file("log", line.text())});
+    EXPECT_TRUE(contains(result.out, "double-free in cudaFree, by app")) << result.out;
+    EXPECT_TRUE(contains(result.out, " release at tests/apps/twice.c:")) << result.out;
+    EXPECT_FALSE(contains(result.out, "libcudart_static_")) << result.out;
+    EXPECT_FALSE(contains(result.out, "cudaMalloc ")) << result.out;
+    const std::string json = tool({"report", "--json", files.file("log")}).out;
+    EXPECT_TRUE(contains(json, "\"api\": \"cudaFree\"")) << json;
+}
