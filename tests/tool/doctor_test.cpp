@@ -221,6 +221,22 @@ TEST_F(Doctor, WhatElseIsPreloadedIsTold) {
     EXPECT_EQ(result_of(diagnose(), "preload", "in front of: libdl.so.2"), "ok");
 }
 
+TEST_F(Doctor, APreloadedFileThatIsNotThereIsAFailure) {
+    environment["LD_PRELOAD"] = "libdl.so.2 /no/such.so";
+    const Result result = tool({"doctor", "--json"}, environment); // the loader complains, too
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result_of(Json::parse(result.out), "preload",
+                        "LD_PRELOAD names /no/such.so: No such file or directory"),
+              "fail");
+}
+
+TEST_F(Doctor, NoTimeAtAllIsRefused) {
+    const Result result = tool({"doctor", "-t", "0"}, environment);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.err, "gpushare: doctor: --timeout '0' is no time to wait; allowed: 500ms, "
+                          "30s, 2min ...\n");
+}
+
 TEST_F(Doctor, ADirectoryThatIsOpenToOthersIsAFailure) {
     chmod(shared.root.path.c_str(), 0755);
     EXPECT_EQ(result_of(diagnose(), "directory", "is open to others: its mode is 0755"), "fail");
@@ -258,6 +274,16 @@ TEST_F(Doctor, ADirectoryOfSomebodyElseIsAFailure) {
 TEST_F(Doctor, ADirectoryThatIsNoneIsAFailure) {
     environment["GPUSHARE_DIR"] = shared.root.file("plain", "x");
     EXPECT_EQ(result_of(diagnose(), "directory", "is not a directory"), "fail");
+    environment["GPUSHARE_DIR"] += "/below";
+    EXPECT_EQ(result_of(diagnose(), "directory",
+                        "cannot be made: " + shared.root.path + "/plain: is not a directory"),
+              "fail");
+    environment["GPUSHARE_DIR"] = "/proc/gpushare";
+    EXPECT_EQ(
+        result_of(diagnose(), "directory", "cannot be made: /proc: holds no files of programs"),
+        "fail");
+    environment["GPUSHARE_DIR"] = shared.root.path + "/no/such";
+    EXPECT_EQ(result_of(diagnose(), "directory", "the directories between do not exist"), "fail");
     environment["GPUSHARE_DIR"] = "relative/path";
     EXPECT_EQ(result_of(diagnose(), "directory", "'relative/path' is not an absolute path"),
               "fail");
@@ -295,6 +321,8 @@ TEST_F(Doctor, TheConfigurationIsChecked) {
 
 TEST_F(Doctor, ACommandIsJudged) {
     EXPECT_EQ(result_of(diagnose({"sh"}), "command", "/sh can be preloaded"), "ok");
+    EXPECT_EQ(result_of(diagnose({"sh", "--json", "cam.sh"}), "command", "/sh can be preloaded"),
+              "ok");
     EXPECT_EQ(status, 0);
     EXPECT_EQ(result_of(diagnose({"no-such-command"}), "command", "'no-such-command': not found"),
               "fail");

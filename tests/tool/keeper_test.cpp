@@ -367,7 +367,7 @@ TEST_F(Keeper, HowLongARegionIsKept) {
         if (recorded(made.id)) {
             EXPECT_EQ(0, gps_keeper_drop(store, nullptr, &made.id, &creator.self, SECOND));
         }
-        EXPECT_FALSE(recorded(made.id));
+        EXPECT_EQ("-2", user.get(made.id));
     }
 }
 
@@ -753,8 +753,50 @@ TEST_F(Keeper, DropSaysWhatCanBeDropped) {
     EXPECT_EQ(legacy.status, 1);
     EXPECT_TRUE(contains(legacy.err, "'legacy' is memory of camera")) << legacy.err;
     EXPECT_EQ(shared.tool({"drop"}).status, 2);
-    EXPECT_EQ(shared.tool({"drop", "frames"}).status, 0);
-    EXPECT_FALSE(recorded(made.id));
+    const Result done = shared.tool({"drop", "frames"});
+    EXPECT_EQ(done.status, 0);
+    EXPECT_EQ(done.out, "Dropped frames (id " + id_text(made.id).substr(0, 8) + ", " +
+                            "2 MiB); 1 process still has it open.\n");
+    EXPECT_TRUE(contains(shared.tool({"drop", "frames"}).err, "nothing is kept"));
+}
+
+TEST_F(Keeper, WhatIsDroppedIsListedAsLongAsItIsInUse) {
+    Actor creator(*store, "camera"), user(*store, "viewer");
+    auto made = creator.record(1, GPS_KEEP_FOREVER, "frames");
+    ASSERT_EQ(0, creator.create(made));
+    user.hold(made.id, GPS_VIA_RULE);
+    EXPECT_TRUE(contains(shared.tool({"drop", "frames"}).out, "; 2 processes still have it open"));
+    std::string text = shared.tool({"ls"}).out;
+    EXPECT_TRUE(contains(text, "closing  camera ")) << text;
+    EXPECT_TRUE(contains(text, "1: viewer")) << text;
+    text = shared.tool({"show", pid_text(user.self)}).out;
+    EXPECT_TRUE(contains(text, "holds      1 region, 2 MiB")) << text;
+    EXPECT_TRUE(contains(text, "pins       1 region, 2 MiB")) << text;
+    EXPECT_EQ("", entries_of("names"));
+    EXPECT_EQ("-2", user.get(made.id)) << "nobody can open it any more";
+    auto again = creator.record(2, GPS_KEEP_FOREVER, "frames");
+    EXPECT_EQ(0, creator.create(again)) << "the name is free";
+    user.die();
+    creator.die();
+    EXPECT_TRUE(dropped(made.id));
+    EXPECT_TRUE(recorded(again.id));
+}
+
+TEST_F(Keeper, DropTakesGlobsAndSeveralNames) {
+    Actor creator(*store, "camera");
+    std::vector<gps_region_record> made;
+    for (const char *name : {"frames-0", "frames-1", "weights", "other"}) {
+        made.push_back(
+            creator.record(static_cast<uint8_t>(made.size() + 1), GPS_KEEP_FOREVER, name));
+        ASSERT_EQ(0, creator.create(made.back()));
+    }
+    const Result result = shared.tool({"drop", "frames-*", "weights", "none*"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 3) << result.out;
+    for (const char *name : {"Dropped frames-0 (", "Dropped frames-1 (", "Dropped weights ("})
+        EXPECT_TRUE(contains(result.out, name)) << result.out;
+    EXPECT_EQ(result.err, "gpushare: drop: nothing that is kept is called 'none*'; there is: "
+                          "other (see: gpushare ls)\n");
 }
 
 // --- what the tool says of it

@@ -5,38 +5,23 @@
 #include <string.h>
 
 #include "cli/printable.h"
+#include "cli/term.h"
 #include "cli/tool.h"
+#include "config/config.h"
 #include "directory/lease.h"
 #include "keeper/keeper_client.h"
 #include "util/clock.h"
-#include "view.h"
+#include "view_format.h"
 
 #define DROP_PATIENCE (10 * GPS_SECOND)
 
 enum { OPTION_MERGED };
 
-/* Of several with that name, the one that is kept. */
-static const struct view_region *find_name(const struct view *view, const char *name) {
-    const struct view_region *found = NULL;
-    for (size_t i = 0; i < view->region_count; i++)
-        if (strcmp(view->regions[i].record.name, name) == 0 &&
-            (!found || view_is_vmm(&view->regions[i])))
-            found = &view->regions[i];
-    return found;
-}
-
-static const struct view_region *first_found(const struct view *view) {
-    size_t at = 0;
-    while (!view->regions[at].found)
-        at++;
-    return &view->regions[at];
-}
-
 static bool is_named(const struct view_region *region) {
-    return view_is_vmm(region) && !view_merged(region);
+    return view_is_vmm(region) && !view_merged(region) && !gps_record_over(&region->record);
 }
 
-static int not_found(const struct view *view, const char *what) {
+static void not_found(const struct view *view, const char *what) {
     char *names = NULL;
     if (view_names(view, is_named, &names) > 0)
         tool_error("nothing that is kept is called '%s'; there is: %s (see: gpushare ls)", what,
@@ -45,10 +30,9 @@ static int not_found(const struct view *view, const char *what) {
         tool_error("nothing that is kept is called '%s'; nothing is kept in %s", what,
                    view->store.path);
     free(names);
-    return TOOL_FAILED;
 }
 
-static int drop(const struct view *view, const struct view_region *region, const char *what) {
+static bool drop(const struct view *view, const struct view_region *region, const char *what) {
     struct gps_owner self;
     gps_owner_self(&self);
     int status = gps_keeper_drop(&view->store, NULL, &region->record.id, &self, DROP_PATIENCE);
@@ -59,25 +43,78 @@ static int drop(const struct view *view, const struct view_region *region, const
     else if (status != 0)
         tool_error("no keeper can be reached or started: %s; see: gpushare doctor",
                    strerror(-status));
-    return status == 0 ? TOOL_OK : TOOL_FAILED;
+    return status == 0;
 }
 
-static int find_and_drop(struct view *view, const char *what) {
-    const struct view_region *region = find_name(view, what);
-    const size_t count = region ? 1 : view_find_id(view, what);
-    if (count == 0)
-        return not_found(view, what);
-    if (count > 1) {
-        tool_error("%zu regions have an id that begins with '%s'; give more of it", count, what);
-        return TOOL_FAILED;
+/* "Dropped frames (id 8e02da08, 64 MiB); 2 processes still have it open." */
+static void tell(const struct view_region *region) {
+    const struct gps_region_record *record = &region->record;
+    const size_t users = region->user_count + (region->creator_holds > 0);
+    char *text = tool_format("Dropped %s (id %.8s, %s)", view_format_name(region),
+                             printable_id(&record->id).text, printable_size(record->extent).text);
+    if (users > 0)
+        term_line(stdout, "%s; %zu process%s still ha%s it open.", text, users,
+                  users == 1 ? "" : "es", users == 1 ? "s" : "ve");
+    else
+        term_line(stdout, "%s.", text);
+    free(text);
+}
+
+static bool is_meant(const struct view_region *region, const char *what, bool kept) {
+    const char *name = region->record.name;
+    if (!kept)
+        return !view_is_vmm(region) && strcmp(name, what) == 0;
+    return is_named(region) && name[0] != 0 &&
+           (strcmp(name, what) == 0 || gps_glob_match(what, name));
+}
+
+/* Marks what is meant: what is kept under this name or glob, else by the beginning of its id, else
+ * what has the name and is not kept. */
+static size_t find(struct view *view, const char *what) {
+    size_t count = 0;
+    for (int kept = 1; kept >= 0 && count == 0; kept--) {
+        for (size_t i = 0; i < view->region_count; i++) {
+            view->regions[i].found = is_meant(&view->regions[i], what, kept);
+            count += view->regions[i].found;
+        }
+        count = count > 0 ? count : kept ? view_find_id(view, what) : 0;
     }
-    region = region ? region : first_found(view);
-    if (!view_is_vmm(region)) {
+    return count;
+}
+
+static const struct view_region *first_found(const struct view *view) {
+    size_t at = 0;
+    while (!view->regions[at].found)
+        at++;
+    return &view->regions[at];
+}
+
+/* Whether what was found can be dropped. */
+static bool judge(const struct view *view, size_t count, const char *what) {
+    const struct view_region *region = count > 0 ? first_found(view) : NULL;
+    if (region && view_is_vmm(region) && (count == 1 || region->record.name[0] != 0))
+        return true;
+    if (!region)
+        not_found(view, what);
+    else if (count > 1)
+        tool_error("%zu regions have an id that begins with '%s'; give more of it", count, what);
+    else
         tool_error("'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it",
                    what, region->record.owner.command, region->record.owner.pid);
-        return TOOL_FAILED;
+    return false;
+}
+
+static bool find_and_drop(struct view *view, const char *what) {
+    bool good = judge(view, find(view, what), what);
+    for (size_t i = 0; good && i < view->region_count; i++) {
+        const struct view_region *region = &view->regions[i];
+        if (!region->found)
+            continue;
+        good = drop(view, region, what);
+        if (good)
+            tell(region);
     }
-    return drop(view, region, what);
+    return good;
 }
 
 /* --- blocks --- */
@@ -87,50 +124,60 @@ static bool is_unused_block(const struct view_region *region) {
            region->creator_holds == 0;
 }
 
-static int drop_blocks(const struct view *view) {
+static bool drop_blocks(const struct view *view) {
     size_t count = 0;
     uint64_t bytes = 0;
-    int status = TOOL_OK;
-    for (size_t i = 0; i < view->region_count && status == TOOL_OK; i++) {
+    bool good = true;
+    for (size_t i = 0; i < view->region_count && good; i++) {
         const struct view_region *region = &view->regions[i];
         if (!is_unused_block(region))
             continue;
-        status = drop(view, region, printable_id(&region->record.id).text);
-        count += status == TOOL_OK;
-        bytes += status == TOOL_OK ? region->record.extent : 0;
+        good = drop(view, region, printable_id(&region->record.id).text);
+        count += good;
+        bytes += good ? region->record.extent : 0;
     }
     if (count == 0)
         puts("No merged block is without a user.");
     else
         printf("Dropped %zu block%s, %s.\n", count, count == 1 ? "" : "s",
                printable_size(bytes).text);
-    return status;
+    return good;
+}
+
+/* NULL: the blocks. Each looks anew: what one has dropped is not there for the next. */
+static bool drop_one(const char *what) {
+    struct view view;
+    if (!view_read(&view))
+        return false;
+    const bool good = what ? find_and_drop(&view, what) : drop_blocks(&view);
+    view_free(&view);
+    return good;
 }
 
 static int run_drop(const struct tool_args *args) {
-    struct view view;
     const bool merged = args->values[OPTION_MERGED];
     if (merged != (args->operand_count == 0)) {
         tool_error(merged ? "a NAME or ID does not go with --merged"
                           : "a NAME or ID is missing, or --merged; see: gpushare drop --help");
         return TOOL_USAGE;
     }
-    if (!view_read(&view))
-        return TOOL_FAILED;
-    int status = merged ? drop_blocks(&view) : find_and_drop(&view, args->operands[0]);
-    view_free(&view);
-    return status;
+    bool good = !merged || drop_one(NULL);
+    for (int i = 0; i < args->operand_count; i++)
+        good &= drop_one(args->operands[i]);
+    return good ? TOOL_OK : TOOL_FAILED;
 }
 
 const struct tool_verb tool_verb_drop = {
     .name = "drop",
-    .operands = "[NAME|ID]",
-    .summary = "have the keeper forget a region (backing = vmm), or merged blocks",
-    .details = "Nobody can open it any more. Who has it open keeps it: its memory goes with the "
-               "last of them.\n"
-               "With --merged, all blocks of role = merge that nobody uses go, keep or not.\n"
-               "A region is given by its NAME or by the first 6 or more digits of its ID.\n",
+    .operands = "[NAME|ID...]",
+    .summary = "have the keeper forget regions (backing = vmm), or merged blocks",
+    .details =
+        "Nobody can open it any more. Who has it open keeps it: its memory goes with the "
+        "last of them.\n"
+        "With --merged, all blocks of role = merge that nobody uses go, keep or not.\n"
+        "A region is given by its NAME, a glob on names ('frames-*'), or the first 6 or more "
+        "digits\nof its ID.\n",
     .options = {{"merged", 0, NULL, "drop all blocks of role = merge that nobody uses"}},
-    .operands_max = 1,
+    .operands_max = 1 << 20,
     .run = run_drop,
 };

@@ -66,10 +66,10 @@ static void print_json(const struct doctor *doctor) {
 }
 
 static int run_doctor(const struct tool_args *args) {
-    struct doctor doctor = {.command = args->operands[0]};
+    struct doctor doctor = {.command = args->operands};
     const char *timeout = args->values[OPTION_TIMEOUT];
-    if (!gps_parse_duration(timeout ? timeout : "30s", &doctor.timeout)) {
-        tool_error("--timeout '%s' is not a time; allowed: 500ms, 30s, 2min ...", timeout);
+    if (!gps_parse_duration(timeout ? timeout : "30s", &doctor.timeout) || doctor.timeout == 0) {
+        tool_error("--timeout '%s' is no time to wait; allowed: 500ms, 30s, 2min ...", timeout);
         return TOOL_USAGE;
     }
     examine(&doctor);
@@ -90,15 +90,15 @@ static int run_doctor(const struct tool_args *args) {
 
 const struct tool_verb tool_verb_doctor = {
     .name = "doctor",
-    .operands = "[CMD]",
+    .operands = "[[--] CMD...]",
     .summary = "say what would keep sharing from working here",
     .details =
         "Looks at the library, the driver and its GPUs, containers, the directory in shared "
         "memory\n"
-        "and the configuration, and with CMD whether that program can be preloaded. Changes\n"
-        "nothing. Exit status 1 when a check fails.\n",
+        "and the configuration, and with CMD, which is not run, whether that program can be\n"
+        "preloaded. Changes nothing. Exit status 1 when a check fails.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"timeout", 't', "TIME", "how long the driver may take to answer (30s)"}},
-    .operands_max = 1,
+    .command = true,
     .run = run_doctor,
 };

@@ -24,8 +24,8 @@ struct diagnosis {
 struct doctor {
     struct diagnosis *list;
     size_t count;
-    const char *command; /* the operand, or NULL */
-    uint64_t timeout;    /* for the driver, ns */
+    char **command;   /* and its arguments; empty: none */
+    uint64_t timeout; /* for the driver, ns */
 };
 
 void diagnosis_add(struct doctor *doctor, enum doctor_verdict verdict, const char *check,

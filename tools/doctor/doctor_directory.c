@@ -43,6 +43,33 @@ void doctor_existing(const char *root, char path[GPS_STORE_PATH]) {
     }
 }
 
+/* What the kernel shows as files; nobody can make any there. */
+static bool is_kernels(const char *path) {
+    static const long kinds[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC,
+                                 CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC};
+    struct statfs system;
+    bool found = false;
+    if (statfs(path, &system) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        found = found || system.f_type == kinds[i];
+    return found;
+}
+
+/* NULL: the root can be made in it. Programs make one directory, not those on the way. */
+static const char *why_not_below(const char *above, const char *root) {
+    const size_t length = strlen(above);
+    struct stat info;
+    if (stat(above, &info) == 0 && !S_ISDIR(info.st_mode))
+        return "is not a directory";
+    if (is_kernels(above))
+        return "holds no files of programs";
+    const char *slash = strchr(root + length + 1, '/');
+    if (slash && slash[1])
+        return "the directories between do not exist (mkdir -p)";
+    return access(above, W_OK | X_OK) == 0 ? NULL : strerror(errno);
+}
+
 static bool check_parent(struct doctor *doctor, const struct view_place *place, const char *above) {
     if (!place->chosen && access("/dev/shm", F_OK) != 0) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "there is no /dev/shm");
@@ -51,14 +78,15 @@ static bool check_parent(struct doctor *doctor, const struct view_place *place, 
                          "directory on a tmpfs");
         return false;
     }
-    if (strcmp(above, place->root) != 0 && access(above, W_OK | X_OK) != 0) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s cannot be made: %s: %s", place->root,
-                      above, strerror(errno));
-        diagnosis_remedy(
-            doctor, "make %s writable for you, or set GPUSHARE_DIR to a directory of yours", above);
-        return false;
-    }
-    return true;
+    const char *why = strcmp(above, place->root) == 0 ? NULL : why_not_below(above, place->root);
+    if (!why)
+        return true;
+    diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s cannot be made: %s: %s", place->root, above,
+                  why);
+    diagnosis_remedy(doctor,
+                     "set GPUSHARE_DIR to a directory on a tmpfs in which you may write, or "
+                     "unset it");
+    return false;
 }
 
 static void check_room(struct doctor *doctor, const char *above) {
@@ -156,10 +184,8 @@ void doctor_directory(struct doctor *doctor) {
     if (!check_parent(doctor, &place, above))
         return;
     struct gps_store store;
-    if (!check_directories(doctor, &place)) {
-        check_room(doctor, above);
+    if (!check_directories(doctor, &place))
         return;
-    }
     int status = view_store(&place, false, &store);
     if (status == 0 || status == -ENOENT)
         diagnosis_add(doctor, DOCTOR_OK, "directory", "%s%s; programs of uid %u share there",

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "cli/tool.h"
 #include "doctor.h"
 #include "run/preload.h"
 
@@ -48,33 +50,55 @@ void doctor_library(struct doctor *doctor) {
     }
 }
 
+/* A name without a slash is one for the loader's own search. */
+static bool check_files(struct doctor *doctor, const char *preload) {
+    char *list = tool_copy(preload), *rest = list;
+    bool good = true;
+    for (const char *file; (file = strsep(&rest, " :"));) {
+        if (!strchr(file, '/') || access(file, R_OK) == 0)
+            continue;
+        good = false;
+        diagnosis_add(doctor, DOCTOR_FAIL, "preload", "LD_PRELOAD names %s: %s", file,
+                      strerror(errno));
+        diagnosis_remedy(doctor, "the loader complains in every program and goes on without it: "
+                                 "correct the path, or unset LD_PRELOAD and use gpushare run");
+    }
+    free(list);
+    return good;
+}
+
+static void warn_of_rivals(struct doctor *doctor, const char *preload) {
+    if (!strstr(preload, "libvgpu") && !strstr(preload, "nvshare"))
+        return;
+    doctor->list[doctor->count - 1].verdict = DOCTOR_WARN;
+    diagnosis_remedy(doctor, "another library there steps between programs and the driver too; if "
+                             "anything looks odd, try without it");
+}
+
 void doctor_preload(struct doctor *doctor) {
     const char *preload = getenv("LD_PRELOAD");
     if (!preload || preload[0] == 0) {
         diagnosis_add(doctor, DOCTOR_OK, "preload", "LD_PRELOAD is not set");
         return;
     }
-    if (strstr(preload, "libgpushare.so"))
-        diagnosis_add(doctor, DOCTOR_OK, "preload", "LD_PRELOAD has the library already: %s",
-                      preload);
-    else
-        diagnosis_add(doctor, DOCTOR_OK, "preload",
-                      "LD_PRELOAD is set; gpushare run puts its library in front of: %s", preload);
-    if (strstr(preload, "libvgpu") || strstr(preload, "nvshare")) {
-        doctor->list[doctor->count - 1].verdict = DOCTOR_WARN;
-        diagnosis_remedy(doctor,
-                         "another library there steps between programs and the driver too; if "
-                         "anything looks odd, try without it");
-    }
+    if (!check_files(doctor, preload))
+        return;
+    diagnosis_add(doctor, DOCTOR_OK, "preload", "%s: %s",
+                  strstr(preload, "libgpushare.so")
+                      ? "LD_PRELOAD has the library already"
+                      : "LD_PRELOAD is set; gpushare run puts its library in front of",
+                  preload);
+    warn_of_rivals(doctor, preload);
 }
 
 void doctor_command(struct doctor *doctor) {
-    if (!doctor->command)
+    const char *command = doctor->command[0];
+    if (!command)
         return;
     char path[PATH_MAX], why[PATH_MAX + 128];
-    int status = preload_program(doctor->command, path);
+    int status = preload_program(command, path);
     if (status != 0) {
-        diagnosis_add(doctor, DOCTOR_FAIL, "command", "'%s': %s", doctor->command,
+        diagnosis_add(doctor, DOCTOR_FAIL, "command", "'%s': %s", command,
                       status == -ENOENT ? "not found" : "not an executable file");
         diagnosis_remedy(doctor, "check its path and mode, and PATH");
     } else if (preload_obstacle(path, why, sizeof(why))) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "directory/name.h"
+#include "directory/processes.h"
 #include "directory/region.h"
 #include "keeper/keeper_protocol.h"
 #include "util/clock.h"
@@ -26,7 +27,7 @@
 static int deposit(struct keeper *keeper, const struct gps_keeper_request *request,
                    int *descriptor) {
     struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
-    if (region && region->descriptor >= 0)
+    if (region && (region->descriptor >= 0 || region_list_retired(region)))
         return -EEXIST;
     struct gps_region_record record;
     gps_request_record(request, &keeper->regions.self, &record);
@@ -48,7 +49,7 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
 
 static int get(const struct keeper *keeper, const struct gps_keeper_request *request, int *give) {
     const struct keeper_region *region = region_list_find(&keeper->regions, &request->record.id);
-    if (!region)
+    if (!region || region_list_retired(region))
         return -ENOENT;
     if (region->descriptor < 0)
         return -EAGAIN;
@@ -76,7 +77,7 @@ static struct keeper_region *find_named(const struct keeper *keeper, const char 
     if (gps_name_resolve(&keeper->store, name, &target) == 0 && target.kind == GPS_NAME_REGION)
         return region_list_find(list, &target.region);
     for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i]->record.name, name) == 0)
+        if (strcmp(list->items[i]->record.name, name) == 0 && !region_list_retired(list->items[i]))
             return list->items[i];
     return NULL;
 }
@@ -86,9 +87,13 @@ static int drop(struct keeper *keeper, const struct gps_keeper_request *request)
     struct keeper_region *region = name[0] != 0
                                        ? find_named(keeper, name)
                                        : region_list_find(&keeper->regions, &request->record.id);
-    if (!region)
+    if (!region || region_list_retired(region))
         return -ENOENT;
-    region_list_drop(&keeper->regions, region);
+    if (gps_users_of(&keeper->store, &region->record.id, NULL, NULL, 0) == 0)
+        region_list_drop(&keeper->regions, region);
+    else
+        region_list_retire(&keeper->regions, region);
+    keeper_sweep_by(keeper, keeper->now);
     return 0;
 }
 

@@ -129,14 +129,29 @@ int region_list_adopt(struct region_list *list, uint64_t now) {
 
 /* --- dropping --- */
 
-void region_list_drop(struct region_list *list, struct keeper_region *region) {
+static void withdraw(struct region_list *list, struct keeper_region *region) {
     const struct gps_region_record *record = &region->record;
     if (record->name[0] != 0)
         gps_name_release(list->store, record->name, &list->self, &record->id);
-    gps_region_remove(list->store, &record->id);
     if (region->descriptor >= 0)
         close(region->descriptor);
+    region->descriptor = -1;
+}
+
+void region_list_drop(struct region_list *list, struct keeper_region *region) {
+    withdraw(list, region);
+    gps_region_remove(list->store, &region->record.id);
     forget(list, region);
+}
+
+bool region_list_retired(const struct keeper_region *region) {
+    return region->record.status.state == GPS_STATE_CLOSING;
+}
+
+void region_list_retire(struct region_list *list, struct keeper_region *region) {
+    withdraw(list, region);
+    if (gps_region_set_status(list->store, &region->record, GPS_STATE_CLOSING, 0) != 0)
+        region_list_drop(list, region);
 }
 
 void region_list_drop_all(struct region_list *list) {
@@ -209,6 +224,8 @@ static bool is_retained(const struct region_list *list, struct keeper_region *re
     const struct gps_region_record *record = &region->record;
     bool creator = creator_has(list, region, now, next);
     bool held = creator || region->users + region->intents > 0;
+    if (region_list_retired(region))
+        return held;
     if (!can_be_deposited(region, now, next))
         return false;
     if (held || region->held)

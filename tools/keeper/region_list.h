@@ -42,7 +42,10 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
  */
 int region_list_adopt(struct region_list *list, uint64_t now);
 
+/* Removes it at once, or lets nobody open it any more and removes it after its last holder. */
 void region_list_drop(struct region_list *list, struct keeper_region *region);
+void region_list_retire(struct region_list *list, struct keeper_region *region);
+bool region_list_retired(const struct keeper_region *region);
 void region_list_drop_all(struct region_list *list);
 
 /* Counts the holders of each region, and drops those that are retained no longer. Lowers *next to
