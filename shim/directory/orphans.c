@@ -24,9 +24,12 @@ struct sweep {
     const struct gps_store *store;
     struct gps_gc_counts *counts;
     bool dry_run;
-    unsigned alive; /* processes */
-    int at;         /* of the directory being swept */
-    int error;      /* of the first entry that could not be judged or removed */
+    unsigned alive;        /* processes */
+    int at;                /* of the directory being swept */
+    const char *directory; /* its name */
+    gps_gc_fn *fn;
+    void *arg;
+    int error; /* of the first entry that could not be judged or removed */
 };
 
 static void note(struct sweep *sweep, int status) {
@@ -34,8 +37,14 @@ static void note(struct sweep *sweep, int status) {
         sweep->error = status;
 }
 
+static void tell(const struct sweep *sweep, const char *name) {
+    if (sweep->fn)
+        sweep->fn(sweep->arg, sweep->directory, name);
+}
+
 /* 1: the entry is removed, or would be without dry_run. */
 static unsigned remove_entry(struct sweep *sweep, const char *name) {
+    tell(sweep, name);
     if (sweep->dry_run || unlinkat(sweep->at, name, 0) == 0)
         return 1;
     note(sweep, -errno);
@@ -86,6 +95,7 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
 }
 
 static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
+    tell(sweep, name);
     if (sweep->dry_run)
         return 1;
     int status = gps_ownership_replace(sweep->store, sweep->at, NULL, name, judge);
@@ -155,6 +165,7 @@ static int sweep_directory(struct sweep *sweep, const char *directory,
     const char *name;
     gps_dir_open(&dir, sweep->store, directory);
     sweep->at = dir.fd;
+    sweep->directory = directory;
     while ((name = gps_dir_next(&dir)))
         if (!is_odd(directory, dir.fd, name))
             visit(sweep, name);
@@ -177,6 +188,11 @@ int gps_odd_each(const struct gps_store *store, gps_odd_fn *fn, void *arg) {
 }
 
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts) {
+    return gps_store_gc_each(store, dry_run, counts, NULL, NULL);
+}
+
+int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts,
+                      gps_gc_fn *fn, void *arg) {
     static const struct {
         const char *directory;
         void (*visit)(struct sweep *, const char *);
@@ -184,7 +200,8 @@ int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_coun
                  {"names", sweep_name},
                  {"regions", sweep_region},
                  {".", sweep_dead_temp}}; /* sockets that a keeper was about to put in place */
-    struct sweep sweep = {.store = store, .counts = counts, .dry_run = dry_run};
+    struct sweep sweep = {
+        .store = store, .counts = counts, .dry_run = dry_run, .fn = fn, .arg = arg};
     memset(counts, 0, sizeof(*counts));
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
         int status = sweep_directory(&sweep, parts[i].directory, parts[i].visit);
@@ -194,6 +211,8 @@ int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_coun
     int removed = gps_leader_lock_clear(store, dry_run);
     if (removed != -EBADMSG) /* odd */
         note(&sweep, removed);
+    if (removed > 0)
+        tell(&sweep, GPS_KEEPER_LOCK);
     counts->temps += removed > 0 ? (unsigned)removed : 0;
     if (!dry_run && sweep.alive == 0)
         gps_ownership_end(store);

@@ -20,6 +20,11 @@ struct gps_gc_counts {
  * swept. Otherwise as in store.h. */
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts);
 
+/* The same, and calls fn, unless it is NULL, for each entry before it counts it. */
+typedef void gps_gc_fn(void *arg, const char *directory, const char *name);
+int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts,
+                      gps_gc_fn *fn, void *arg);
+
 /* Calls fn for every odd entry: one that has a name of ours but is a directory, or not a regular
  * file where only a file can be judged. "." is the store itself. */
 typedef void gps_odd_fn(void *arg, const char *directory, const char *name);

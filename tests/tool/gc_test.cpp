@@ -35,7 +35,13 @@ TEST(Gc, RemovesWhatTheDeadLeftByKind) {
     dead.kill();
     Result result = shared.tool({"gc", "--dry-run"});
     EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.out, "Would remove 2 regions, 1 name and 1 file of a dead process.\n");
+    EXPECT_TRUE(contains(result.out, "\nWould remove 2 regions, 1 name and 1 file of a dead "
+                                     "process.\n"))
+        << result.out;
+    EXPECT_TRUE(contains(result.out, "  a, 64 MiB, of dead " + pid_text(dead.owner) + "\n"))
+        << result.out;
+    EXPECT_TRUE(contains(result.out, "\nnames/a\n"));
+    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 5);
     EXPECT_TRUE(contains(shared.tool({"ls", "--all"}).out, "dead")) << "a dry run removes nothing";
     EXPECT_EQ(shared.tool({"gc"}).out, "Removed 2 regions, 1 name and 1 file of a dead process.\n");
     EXPECT_EQ(shared.tool({"gc"}).out, "Nothing to remove.\n");

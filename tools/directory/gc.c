@@ -1,10 +1,14 @@
 /* gc.c - `gpushare gc`: removes the files of dead processes from the published directory. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/printable.h"
+#include "cli/term.h"
 #include "cli/tool.h"
 #include "directory/orphans.h"
+#include "directory/region.h"
 #include "view.h"
 
 enum { OPTION_DRY_RUN };
@@ -56,6 +60,23 @@ static void warn_of_odd(void *arg, const char *directory, const char *name) {
               below ? directory : "", below ? "/" : "", name);
 }
 
+/* "regions/0123...  frames, 64 MiB, of camera 4242" */
+static void name_entry(void *arg, const char *directory, const char *name) {
+    const struct gps_store *store = arg;
+    struct gps_region_record record;
+    struct gps_id id;
+    const bool below = strcmp(directory, ".") != 0;
+    char *path = tool_format("%s%s%s", below ? directory : "", below ? "/" : "", name);
+    if (strcmp(directory, "regions") == 0 && gps_id_parse(name, &id) &&
+        gps_region_read(store, &id, &record, NULL) == 0)
+        term_line(stdout, "%s  %s, %s, of %s %u", path, record.name[0] ? record.name : "no name",
+                  printable_size(record.requested).text, gps_record_creator(&record)->command,
+                  gps_record_creator(&record)->pid);
+    else
+        term_line(stdout, "%s", path);
+    free(path);
+}
+
 static int run_gc(const struct tool_args *args) {
     struct gps_gc_counts counts = {0};
     struct gps_store store;
@@ -65,7 +86,7 @@ static int run_gc(const struct tool_args *args) {
         return TOOL_FAILED;
     if (status == 0) {
         gps_odd_each(&store, warn_of_odd, &store);
-        status = gps_store_gc(&store, dry_run, &counts);
+        status = gps_store_gc_each(&store, dry_run, &counts, dry_run ? name_entry : NULL, &store);
     } else {
         status = 0;
     }
@@ -83,6 +104,6 @@ const struct tool_verb tool_verb_gc = {
     .summary = "remove what dead processes left",
     .details = "Touches nothing that a live process owns or holds; safe beside running programs.\n"
                "Files that are damaged go too.\n",
-    .options = {{"dry-run", 'n', NULL, "only say what would be removed"}},
+    .options = {{"dry-run", 'n', NULL, "only name what would be removed"}},
     .run = run_gc,
 };
