@@ -30,7 +30,8 @@ What gpushare can report, each with a program that raises it and what a person i
 made by running the programs on the simulated driver (`make docs`, which `make check` repeats); what
 differs from run to run is replaced, and frames of libc are left out. `misuse` is `build/tests/apps/misuse`, built by `make apps` from
 [tests/apps/misuse](../tests/apps/misuse): `misuse --right ID` does the same job as it should be done, and
-is told nothing. Where an importer and an exporter take part, it starts both.
+is told nothing. Where an importer and an exporter take part, it starts both. `gpushare explain ID` says in short
+what a finding means, `gpushare explain --list` lists them all.
 """
 BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
@@ -49,6 +50,18 @@ def catalogue():
     row = re.compile(r'ROW\(\w+,\s*"([a-z-]+)",\s*(\w+),\s*((?:"[^"]*"\s*)+),\s*((?:"[^"]*"\s*)+)\)')
     join = lambda literals: "".join(re.findall(r'"([^"]*)"', literals))
     return [(i, level.lower(), join(s), join(h)) for i, level, s, h in row.findall(text)]
+
+
+def groups(build):
+    """[(title, [id])], as `gpushare explain --list` has them."""
+    found = []
+    for line in subprocess.run([f"{build}/gpushare", "explain", "--list"], capture_output=True, text=True, check=True).stdout.splitlines():
+        words = line.split()
+        if line and line[0] != " ":
+            found.append((line, []))
+        elif words and words[0] != "FINDING":
+            found[-1][1].append(words[0])
+    return found
 
 
 class Machine:
@@ -229,7 +242,7 @@ def check_logs(build):
 
 def section(build, row):
     name, level, sentence, hint = row
-    parts = [f"## {name}\n\n{level}: {sentence}.\n\nWhat to do: {hint}.\n"]
+    parts = [f"### {name}\n\n{level}: {sentence}.\n\nWhat to do: {hint}.\n"]
     for run in [name, *BEYOND.get(name, [])]:
         block = transcript(build, run)
         if block is None:
@@ -240,8 +253,9 @@ def section(build, row):
 
 def sections_of(page):
     found = {}
-    for part in re.split(r"(?m)^(?=## )", page)[1:]:
-        found[part[3 : part.index("\n")]] = part.strip() + "\n"
+    for part in re.split(r"(?m)^(?=##+ )", page)[1:]:
+        title, _, _ = part.partition("\n")
+        found[title.lstrip("# ")] = part.strip() + "\n"
     return found
 
 
@@ -249,14 +263,19 @@ def main():
     arguments = [word for word in sys.argv[1:] if word != "--check"]
     build = pathlib.Path(arguments[0] if arguments else ROOT / "build").resolve()
     committed = sections_of(PAGE.read_text()) if PAGE.exists() else {}
-    made = []
-    for row in catalogue():
-        text = section(build, row)
-        if text is None:
-            print(f"findings.py: {row[0]} cannot be had on this machine; its section stays", file=sys.stderr)
-            text = committed.get(row[0], "")
-        made.append(text.strip() + "\n")
-    page = INTRODUCTION + "\n" + "\n".join(made)
+    rows = {row[0]: row for row in catalogue()}
+    index, made = [], []
+    for title, names in groups(build):
+        index.append(f"- {title}: " + ", ".join(f"[{name}](#{name})" for name in names))
+        made.append(f"## {title}\n")
+        for name in names:
+            text = section(build, rows.pop(name))
+            if text is None:
+                print(f"findings.py: {name} cannot be had on this machine; its section stays", file=sys.stderr)
+                text = committed.get(name, "")
+            made.append(text.strip() + "\n")
+    assert not rows, f"in no group: {list(rows)}"
+    page = INTRODUCTION + "\n" + "\n".join(index) + "\n\n" + "\n".join(made)
     if "--check" not in sys.argv:
         PAGE.write_text(page)
         return 0

@@ -2,7 +2,8 @@
  * table.h - rows of text in columns that are as wide as they need to be.
  *
  * Cells are added left to right, row after row, and printed at the end. Each is copied and made
- * harmless (gps_text_plain). The last column is not padded, so lines have no trailing blanks.
+ * harmless (gps_text_plain). The last column is not padded, so lines have no trailing blanks. On a
+ * terminal it is wrapped between words.
  */
 #pragma once
 

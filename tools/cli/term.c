@@ -5,12 +5,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tool.h"
 #include "util/text.h"
 
-#define TERM_WIDTH 100
+#define TERM_WIDTH 100 /* where the stream is no terminal, and at most */
 
 static bool colourful(FILE *stream) {
     const char *no = getenv("NO_COLOR");
@@ -46,11 +47,18 @@ void term_line(FILE *stream, const char *format, ...) {
     free(line);
 }
 
+size_t term_width(FILE *stream) {
+    struct winsize size;
+    return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 void term_wrap(const char *text, size_t at) {
+    const size_t terminal = term_width(stdout);
+    const size_t width = terminal > 0 && terminal < TERM_WIDTH ? terminal : TERM_WIDTH;
     size_t column = at;
     while (*text != 0) {
         size_t word = strcspn(text, " ");
-        if (column > at && column + 1 + word > TERM_WIDTH) {
+        if (column > at && column + 1 + word > width) {
             printf("\n%*s", (int)at, "");
             column = at;
         }

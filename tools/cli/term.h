@@ -27,6 +27,9 @@ const char *term_colour_on(FILE *stream, enum term_colour colour);
 /* Prints a line of foreign text and its newline: control characters and broken UTF-8 become '?'. */
 void term_line(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Columns of the terminal that the stream is; 0: it is none, or does not say. */
+size_t term_width(FILE *stream);
+
 /* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to
  * it. Ends with a newline. */
 void term_wrap(const char *text, size_t at);

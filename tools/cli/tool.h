@@ -25,6 +25,7 @@
     ROW(metrics)                                                                                   \
     ROW(report)                                                                                    \
     ROW(timeline)                                                                                  \
+    ROW(explain)                                                                                   \
     ROW(check)                                                                                     \
     ROW(keeper)                                                                                    \
     ROW(drop)                                                                                      \

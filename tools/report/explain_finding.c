@@ -1,0 +1,121 @@
+/* explain_finding.c - see explain_finding.h. */
+#include "explain_finding.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/table.h"
+#include "cli/tool.h"
+#include "config/config.h"
+#include "log/log.h"
+
+#define LABEL_WIDTH 12
+
+/* Each goes from its first finding to the next group's. */
+static const struct {
+    enum gps_finding first;
+    const char *title;
+} groups[] = {
+    {GPS_FREE_WHILE_OPEN, "Freeing memory"},       {GPS_CLOSE_UNOPENED, "Closing memory of others"},
+    {GPS_DOUBLE_OPEN, "Opening memory of others"}, {GPS_EXPORT_NOT_CAPABLE, "Exporting memory"},
+    {GPS_EVENT_NOT_INTERPROCESS, "Events"},        {GPS_LEAK_OPEN, "Leaks, resets and forks"},
+    {GPS_SHARE_MISMATCH, "Sharing by rule"},       {GPS_CONFIG_ERROR, "gpushare itself"}};
+
+static const char *group_of(enum gps_finding finding) {
+    const char *title = "";
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]) && groups[i].first <= finding; i++)
+        title = groups[i].title;
+    return title;
+}
+
+static enum term_colour colour_of(enum gps_level level) {
+    static const enum term_colour colours[] = {TERM_BOLD, TERM_YELLOW, TERM_RED};
+    return colours[level];
+}
+
+static bool fits(const char *word, int finding) {
+    return gps_glob_match(word, gps_finding_id((enum gps_finding)finding));
+}
+
+bool explain_finding_knows(char **words) {
+    for (; *words; words++) {
+        bool found = false;
+        for (int i = 0; i < GPS_FINDING_COUNT && !found; i++)
+            found = fits(*words, i);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* --- in full --- */
+
+static const char *meaning_of(enum gps_level level) {
+    static const char *const meanings[] = {
+        "info: nothing need be wrong; you may want to know it",
+        "warning: the program works only by luck or through gpushare's protection, or sharing did "
+        "not happen as configured",
+        "error: the program is wrong; its own results or those of other processes are at risk"};
+    return meanings[level];
+}
+
+static void line(const char *label, const char *text) {
+    printf("  %-*s", LABEL_WIDTH - 2, label);
+    term_wrap(text, LABEL_WIDTH);
+}
+
+static void sentence(const char *label, const char *text) {
+    char *whole = tool_format("%c%s.", toupper((unsigned char)text[0]), text + 1);
+    line(label, whole);
+    free(whole);
+}
+
+static void explain(enum gps_finding finding) {
+    const char *id = gps_finding_id(finding);
+    const enum gps_level level = gps_finding_level(finding);
+    char *suppress = tool_format("[suppress NAME] with finding = %s; more exactly: gpushare report "
+                                 "--gen-suppressions LOG",
+                                 id);
+    char *example = tool_format("docs/findings.md#%s", id);
+    printf("%s%s%s\n", term_colour(colour_of(level)), id, term_colour(TERM_PLAIN));
+    line("Group", group_of(finding));
+    line("Level", meaning_of(level));
+    sentence("What", gps_finding_sentence(finding));
+    sentence("To do", gps_finding_hint(finding));
+    line("Example", example);
+    line("Suppress", suppress);
+    free(suppress);
+    free(example);
+}
+
+void explain_findings(char **words) {
+    const char *before = "";
+    for (; *words; words++)
+        for (int i = 0; i < GPS_FINDING_COUNT; i++)
+            if (fits(*words, i)) {
+                fputs(before, stdout);
+                explain((enum gps_finding)i);
+                before = "\n";
+            }
+}
+
+/* --- all of them --- */
+
+void explain_finding_list(void) {
+    static const struct table_column columns[] = {{"FINDING", 0}, {"LEVEL", 0}, {"WHAT", 0}};
+    for (int i = 0; i < GPS_FINDING_COUNT;) {
+        struct table table = TABLE(columns);
+        const char *group = group_of((enum gps_finding)i);
+        printf("%s%s\n", i > 0 ? "\n" : "", group);
+        for (; i < GPS_FINDING_COUNT && group_of((enum gps_finding)i) == group; i++) {
+            const enum gps_finding finding = (enum gps_finding)i;
+            const enum gps_level level = gps_finding_level(finding);
+            table_cell(&table, TERM_PLAIN, "%s", gps_finding_id(finding));
+            table_cell(&table, colour_of(level), "%s", gps_level_name(level));
+            table_cell(&table, TERM_PLAIN, "%s", gps_finding_sentence(finding));
+        }
+        table_print(stdout, &table, "  ");
+    }
+}
