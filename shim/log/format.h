@@ -34,6 +34,10 @@ typedef void gps_format_fn(struct gps_text *text, const struct gps_line *line,
 gps_format_fn gps_format_text;
 gps_format_fn gps_format_jsonl;
 
+/* Adds a text of gps_format_text with the pid on every line, for several processes write to one
+ * terminal. In colour, the words that tell the level stand out. */
+void gps_format_live(struct gps_text *out, const char *text, uint32_t pid, bool colour);
+
 /* Formats the line without the parts for which there is no room. Reports that are too long are
  * rare, and formatting takes microseconds, so each shorter version is formatted from the start. */
 struct gps_text gps_format_line(char *buffer, size_t size, struct gps_line line,

@@ -1,4 +1,6 @@
 /* format_text.c - formats a report for people, in the manner of compute-sanitizer. See format.h. */
+#include <string.h>
+
 #include "directory/record.h"
 #include "format.h"
 
@@ -157,4 +159,47 @@ void gps_format_text(struct gps_text *text, const struct gps_line *line,
     for (unsigned i = 0; i < report->prior_count; i++)
         add_prior(text, &report->prior[i], stamp);
     gps_text_add(text, INDENT "Hint: %s\n=========\n", gps_finding_hint(report->finding));
+}
+
+/* --- as it is written --- */
+
+static const char *colour_of(const char *title, size_t length) {
+    static const struct {
+        const char *title, *code;
+    } colours[] = {{"GPUSHARE ERROR", "\033[31m"},
+                   {"GPUSHARE WARNING", "\033[33m"},
+                   {"GPUSHARE INFO", "\033[1m"}};
+    for (size_t i = 0; i < sizeof(colours) / sizeof(colours[0]); i++)
+        if (strlen(colours[i].title) == length && strncmp(title, colours[i].title, length) == 0)
+            return colours[i].code;
+    return NULL;
+}
+
+static void add_live_line(struct gps_text *out, const char *line, size_t length, bool colour) {
+    const char *colon = memchr(line, ':', length);
+    const size_t title = colon ? (size_t)(colon - line) : 0;
+    const char *code = colour ? colour_of(line, title) : NULL;
+    if (code) {
+        gps_text_str(out, code);
+        gps_text_bytes(out, line, title);
+        gps_text_str(out, "\033[0m");
+    }
+    gps_text_bytes(out, code ? colon : line, code ? length - title : length);
+}
+
+void gps_format_live(struct gps_text *out, const char *text, uint32_t pid, bool colour) {
+    for (size_t length; *text != '\0'; text += length) {
+        const size_t margin = sizeof(MARGIN) - 2; /* without the blank, as of a last line */
+        const char *end = strchr(text, '\n');
+        length = end ? (size_t)(end - text) + 1 : strlen(text);
+        if (strncmp(text, MARGIN, margin) != 0 || length < margin) {
+            gps_text_bytes(out, text, length);
+            continue;
+        }
+        gps_text_bytes(out, text, margin);
+        gps_text_add(out, " [%u]", pid);
+        const size_t blank = text[margin] == ' ';
+        gps_text_bytes(out, " ", blank);
+        add_live_line(out, text + margin + blank, length - margin - blank, colour);
+    }
 }

@@ -52,7 +52,7 @@ static struct {
     _Atomic uint64_t unwritten; /* came after log_max was reached */
     _Atomic uint64_t written;   /* bytes */
     atomic_bool full;           /* there were more call sites than the table of repeats holds */
-    atomic_bool full_log, summed_up;
+    atomic_bool full_log, told_frames, summed_up;
     struct site sites[SITES];
 } counts;
 
@@ -130,11 +130,22 @@ static bool is_jsonl(void) {
     return is_open() && atomic_load(&state.format) == GPS_LOG_JSONL;
 }
 
+/* As text the lines get the pid, where there is room for a second copy. */
+static bool write_line(const struct gps_text *text, uint32_t pid, char *copy, size_t size) {
+    struct gps_text live = *text;
+    atomic_fetch_add(&counts.written, text->length);
+    if (copy && !is_jsonl()) {
+        live = gps_text_on(copy, size);
+        gps_format_live(&live, text->bytes, pid, gps_sink_colours(!is_open()));
+    }
+    return gps_sink_write(live.bytes, live.length, !is_open());
+}
+
 /* The line is formatted in mapped memory, because it may exceed a small stack. Without memory a
  * small buffer on the stack holds the most important parts. */
 static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
-    char *large =
-        mmap(NULL, GPS_LOGLINE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t size = GPS_LOGLINE_BYTES, all = 3 * size;
+    char *large = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char small[2048];
     const bool mapped = large != MAP_FAILED;
     const struct gps_stamp stamp = {.time = time,
@@ -144,13 +155,13 @@ static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
                                     .command =
                                         state.self.command[0] != '\0' ? state.self.command : "?",
                                     .site = site};
-    struct gps_text text =
-        gps_format_line(mapped ? large : small, mapped ? GPS_LOGLINE_BYTES : sizeof(small), *line,
-                        &stamp, is_jsonl() ? gps_format_jsonl : gps_format_text);
-    atomic_fetch_add(&counts.written, text.length);
-    bool done = gps_sink_write(text.bytes, text.length, !is_open());
+    const struct gps_text text =
+        gps_format_line(mapped ? large : small, mapped ? size : sizeof(small), *line, &stamp,
+                        is_jsonl() ? gps_format_jsonl : gps_format_text);
+    const bool done =
+        write_line(&text, stamp.pid, mapped ? large + size : NULL, mapped ? all - size : 0);
     if (mapped)
-        munmap(large, GPS_LOGLINE_BYTES);
+        munmap(large, all);
     return done;
 }
 
@@ -170,6 +181,14 @@ static void put_full(void) {
     gps_text_size(&said, state.max);
     gps_text_str(&said, "); further findings are only counted");
     put_notice("GPUSHARE", message);
+}
+
+/* Says once how frames get their names. */
+static void put_advice(const struct gps_report *report) {
+    if (report->stack_count == 0 || is_jsonl() || atomic_exchange(&counts.told_frames, true))
+        return;
+    put_notice("GPUSHARE", "to see functions and lines: gpushare audit -- CMD, or log_format = "
+                           "jsonl and gpushare report LOG");
 }
 
 static void count(const struct gps_report *report) {
@@ -208,6 +227,8 @@ bool gps_log_report(const struct gps_report *report) {
                     report->stack_hash != 0 ? key_of(report) : 0, now) &&
                ours) {
         atomic_fetch_add(&counts.lost, 1);
+    } else if (ours) {
+        put_advice(report);
     }
     errno = saved;
     return true;

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ static struct {
     dev_t device;
     ino_t inode;
     char path[GPS_SINK_PATH]; /* of the log; empty: stderr */
+    bool plain;               /* no colours are wanted */
     atomic_bool complained;
 } state;
 
@@ -50,6 +52,15 @@ static void expand(const char *log, uint32_t pid, const char *command, struct gp
     }
 }
 
+static bool is_plain(void) {
+    const char *no = getenv("NO_COLOR"), *kind = getenv("TERM");
+    return (no && *no) || (kind && strcmp(kind, "dumb") == 0);
+}
+
+bool gps_sink_colours(bool to_stderr) {
+    return (to_stderr || state.path[0] == '\0') && !state.plain && isatty(STDERR_FILENO);
+}
+
 void gps_sink_path(char to[GPS_SINK_PATH], const char *log, uint32_t pid, const char *command) {
     struct gps_text path = gps_text_on(to, GPS_SINK_PATH);
     if (*log != '/' && getcwd(to, GPS_SINK_PATH - 1) != NULL) {
@@ -60,6 +71,7 @@ void gps_sink_path(char to[GPS_SINK_PATH], const char *log, uint32_t pid, const 
 }
 
 void gps_sink_open(const char *log, uint32_t pid, const char *command) {
+    state.plain = is_plain();
     atomic_store(&state.complained, false);
     state.path[0] = '\0';
     if (strcmp(log, "stderr") != 0)

@@ -23,6 +23,9 @@ void gps_sink_start(void);
  * %% a percent sign. A relative path starts at the directory that is current now. */
 void gps_sink_open(const char *log, uint32_t pid, const char *command);
 
+/* Whether what goes there is read on a terminal that has colours (no-color.org). */
+bool gps_sink_colours(bool to_stderr);
+
 /* Writes to stderr, or to where gps_sink_open says. False: not all bytes were written. If the log
  * file cannot be written, the bytes go to stderr, after one message there. */
 bool gps_sink_write(const char *bytes, size_t count, bool to_stderr);

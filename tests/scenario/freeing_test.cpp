@@ -808,16 +808,16 @@ TEST(Reports, AsTextSayWhatHappenedAndWhatToDo) {
     Puppet b(world, consumer());
     b.must("open q " + a.handle);
     a.must("free p");
-    const std::string text = a.errors();
-    EXPECT_EQ(
-        text.find("========= GPUSHARE WARNING: free-while-open in cudaFree, by producer (pid " +
-                  std::to_string(a.pid)),
-        0u)
+    const std::string text = a.errors(), margin = "========= [" + std::to_string(a.pid) + "]";
+    EXPECT_EQ(text.find(margin +
+                        " GPUSHARE WARNING: free-while-open in cudaFree, by producer (pid " +
+                        std::to_string(a.pid)),
+              0u)
         << text;
     for (const std::string &part :
          {std::string("other process: consumer (pid ") + std::to_string(b.pid) + ")",
           std::string("#0 0x"), std::string("producer"), std::string("Hint: "),
-          std::string("\n=========\n")})
+          "\n" + margin + "\n", margin + " GPUSHARE: to see functions and lines: gpushare audit"})
         EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
     EXPECT_EQ(b.errors(), "");
 }

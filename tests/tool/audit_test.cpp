@@ -169,6 +169,16 @@ TEST_F(Audit, ItsTemporaryDirectoryIsPrivateAndGoes) {
     EXPECT_TRUE(fs::is_empty(temporary.path));
 }
 
+TEST_F(Audit, ItsTemporaryDirectoryGoesAlsoWhereNobodyReads) {
+    command({"sh", "-c", "\"$0\" audit -- sh -c \"$1\" 2>&1 | true", tool_path(),
+             "sleep 0.3; " + misuse()},
+            environment);
+    EXPECT_TRUE(fs::is_empty(temporary.path));
+    const std::string status = audit({"sh", "-c", "grep SigIgn /proc/self/status"}).out;
+    EXPECT_EQ(std::stoull(status.substr(7), nullptr, 16) & (1u << (SIGPIPE - 1)), 0u)
+        << "the command's own";
+}
+
 TEST_F(Audit, LogsAreKeptWhereTheUserSaysOnce) {
     const std::string directory = place.path + "/%p logs";
     EXPECT_EQ(misused({"--log", directory}).status, 1);

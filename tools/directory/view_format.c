@@ -2,10 +2,10 @@
 #include "view_format.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "config/value.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 const char *view_format_state(const struct view_region *region) {
     if (region->owner_alive)
@@ -33,12 +33,9 @@ struct printable view_format_pid(const struct view *view, const struct gps_owner
 }
 
 struct printable view_format_time(uint64_t realtime_ns) {
-    struct printable time = {"?"};
-    time_t seconds = (time_t)(realtime_ns / GPS_SECOND);
-    struct tm local;
-    if (!localtime_r(&seconds, &local) ||
-        strftime(time.text, sizeof(time.text), "%F %T", &local) == 0)
-        return (struct printable){"?"};
+    struct printable time = {""};
+    struct gps_text out = GPS_TEXT(time.text);
+    gps_text_time(&out, realtime_ns);
     return time;
 }
 

@@ -11,6 +11,7 @@
 
 /* "4242", or "7@4026532201" when the pid counts in another pid namespace than ours. */
 struct printable view_format_pid(const struct view *view, const struct gps_owner *owner);
+/* As in reports: UTC, "2026-11-21T06:36:31.829937Z". */
 struct printable view_format_time(uint64_t realtime_ns);
 /* How long ago, in one unit: "5 min". */
 struct printable view_format_age(const struct view *view, uint64_t since);

@@ -92,11 +92,10 @@ const struct tool_verb tool_verb_doctor = {
     .name = "doctor",
     .operands = "[[--] CMD...]",
     .summary = "say what would keep sharing from working here",
-    .details =
-        "Looks at the library, the driver and its GPUs, containers, the directory in shared "
-        "memory\n"
-        "and the configuration, and with CMD, which is not run, whether that program can be\n"
-        "preloaded. Changes nothing. Exit status 1 when a check fails.\n",
+    .details = "Looks at the library, the driver and its GPUs, containers, the directory in\n"
+               "shared memory and the configuration, and with CMD, which is not run, whether\n"
+               "that program can be preloaded. Changes nothing. Exit status 1 when a check\n"
+               "fails.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"timeout", 't', "TIME", "how long the driver may take to answer (30s)"}},
     .command = true,

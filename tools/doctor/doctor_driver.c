@@ -208,8 +208,8 @@ static void judge(struct doctor *doctor, const struct answer *answer) {
 
 static void judge_silence(struct doctor *doctor, bool late, int status) {
     if (late)
-        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "the driver did not answer within %llu s%s",
-                      (unsigned long long)(doctor->timeout / GPS_SECOND),
+        diagnosis_add(doctor, DOCTOR_FAIL, "driver", "the driver did not answer within %s%s",
+                      printable_duration(doctor->timeout).text,
                       status == -1 ? ", and the process that asked cannot even be killed" : "");
     else if (status != -1 && WIFSIGNALED(status))
         diagnosis_add(doctor, DOCTOR_FAIL, "driver",

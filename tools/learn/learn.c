@@ -142,7 +142,7 @@ static void await(struct learn *learn, const sigset_t *signals) {
 /* A child of ours for each replica. */
 static bool run_all(struct learn *learn) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
-    struct sigaction interrupt;
+    struct sigaction interrupt, pipe;
     sigset_t signals, mask;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
@@ -150,6 +150,7 @@ static bool run_all(struct learn *learn) {
     sigaddset(&signals, SIGHUP);
     sigaction(SIGCHLD, &normal, NULL);
     sigaction(SIGINT, &ignore, &interrupt); /* a terminal's is the command's */
+    sigaction(SIGPIPE, &ignore, &pipe);     /* the directory is to go also where nobody reads */
     sigprocmask(SIG_BLOCK, &signals, &mask);
     learn->begun = gps_clock_monotonic();
     for (unsigned i = 0; i < learn->replicas; i++) {
@@ -161,6 +162,7 @@ static bool run_all(struct learn *learn) {
             learn->status = TOOL_RUN_FAILED;
         } else if (learn->children[i] == 0) {
             sigaction(SIGINT, &interrupt, NULL);
+            sigaction(SIGPIPE, &pipe, NULL);
             sigprocmask(SIG_SETMASK, &mask, NULL);
             _exit(run_replica(learn, i));
         }
@@ -189,6 +191,7 @@ static int tell(struct learn *learn, const char *path) {
     const struct lessons *lessons = &learn->lessons;
     const int status = learn->over ? 0 : learn->status;
     read_reports(learn);
+    audit_logs_close(&learn->directory);
     if (lessons->count > 0)
         lessons_table(stderr, lessons);
     if (!lessons->looked && status < TOOL_RUN_FAILED)

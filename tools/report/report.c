@@ -111,10 +111,10 @@ const struct tool_verb tool_verb_report = {
     .name = "report",
     .operands = "LOG...",
     .summary = "explain logs of many processes at once",
-    .details =
-        "LOG is a file that gpushare wrote with log_format = jsonl, a directory of *.jsonl "
-        "files,\nor - for standard input. Equal findings are told once; frames get function "
-        "and line.\nThe exit status is 3 if a LOG cannot be read, or has no line of a log.\n",
+    .details = "LOG is a file that gpushare wrote with log_format = jsonl, a directory of\n"
+               "*.jsonl files, or - for standard input. Equal findings are told once; frames\n"
+               "get function and line.\n"
+               "The exit status is 3 if a LOG cannot be read, or has no line of a log.\n",
     .options = {{"json", 0, NULL, "print an array of objects"},
                 {"sarif", 0, NULL, "print SARIF 2.1.0, for code-scanning tools"},
                 {"gen-suppressions", 0, NULL, "print a suppression for each finding instead"},
