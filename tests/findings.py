@@ -176,7 +176,7 @@ def normalised(text, machine):
     for rule in (
         Numbers(r"(0x[0-9a-f]{8,16})\b", lambda n: f"0x7f{n:02x}00000000"),
         Numbers(r"\b([0-9a-f]{32})\b", lambda n: f"{n:032x}"),
-        Numbers(r"\b(?:pid|process|by|of) (\d{2,7})\b", lambda n: str(1000 + n)),
+        Numbers(r"(?m)(?:\b(?:pid|process|by|of) |^=+ \[)(\d{2,7})\b", lambda n: str(1000 + n)),
         Numbers(r"\b[\w.]+ (\d{3,7})(?=[,:)]| \(| freed| has| opened)", lambda n: str(1000 + n)),
     ):
         text = rule(text)

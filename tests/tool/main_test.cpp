@@ -52,12 +52,11 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{}, "gpushare: a command is missing; see: gpushare --help\n"},
         {{"list"},
          "gpushare: unknown command 'list'; allowed: run, learn, audit, ls, show, top, metrics, "
-         "report, timeline, check, "
-         "keeper, drop, forget, gc, cdi, doctor, help\n"},
+         "report, timeline, explain, check, keeper, drop, forget, gc, cdi, doctor, help\n"},
         {{"help", "list"},
          "gpushare: help: unknown command 'list'; allowed: run, learn, audit, ls, show, top, "
-         "metrics, report, timeline, "
-         "check, keeper, drop, forget, gc, cdi, doctor, help\n"},
+         "metrics, report, timeline, explain, check, keeper, drop, forget, gc, cdi, doctor, "
+         "help\n"},
         {{"--json"}, "gpushare: unknown option '--json'; allowed: --version, --help\n"},
         {{"ls", "--foo"}, "gpushare: ls: unknown option '--foo'; allowed: --json, --all, --help\n"},
         {{"ls", "-x"}, "gpushare: ls: unknown option '-x'; allowed: --json, --all, --help\n"},
@@ -82,14 +81,14 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
          "gpushare: report: --json, --sarif and --gen-suppressions exclude each other\n"},
         {{"gc", "now"}, "gpushare: gc: unexpected argument 'now'; usage: gpushare gc [OPTIONS]\n"},
         {{"gc", "--force"}, "gpushare: gc: unknown option '--force'; allowed: --dry-run, --help\n"},
-        {{"doctor", "a", "b"},
-         "gpushare: doctor: unexpected argument 'b'; usage: gpushare doctor [OPTIONS] [CMD]\n"},
+        {{"doctor", "--foo", "b"},
+         "gpushare: doctor: unknown option '--foo'; allowed: --json, --timeout, --help\n"},
         {{"doctor", "--timeout"},
          "gpushare: doctor: option '--timeout' needs a value; see: gpushare doctor --help\n"},
         {{"doctor", "-t"},
          "gpushare: doctor: option '-t' needs a value; see: gpushare doctor --help\n"},
         {{"doctor", "--timeout=soon"},
-         "gpushare: doctor: --timeout 'soon' is not a time; allowed: 500ms, 30s, 2min ...\n"},
+         "gpushare: doctor: --timeout 'soon' is no time to wait; allowed: 500ms, 30s, 2min ...\n"},
     };
     for (const auto &[line, error] : wrong) {
         Result result = tool(line);
