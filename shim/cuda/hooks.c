@@ -16,10 +16,10 @@
 #define WRAP_lookup(name, parameters, arguments)
 #define COUNTED(name, parameters, arguments)                                                       \
     GPS_WRAPPER(name, parameters, arguments, gps_call_count())
-#define WRAP_context                              COUNTED
-#define WRAP_memory                               COUNTED
-#define WRAP_ipc                                  COUNTED
-#define WRAP_merge                                COUNTED
+#define WRAP_context(name, parameters, arguments) COUNTED(name, parameters, arguments)
+#define WRAP_memory(name, parameters, arguments)  COUNTED(name, parameters, arguments)
+#define WRAP_ipc(name, parameters, arguments)     COUNTED(name, parameters, arguments)
+#define WRAP_merge(name, parameters, arguments)   COUNTED(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 
