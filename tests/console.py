@@ -39,7 +39,11 @@ def normalised(text):
         (r"[ \t]+", " "),
     ):
         text = re.sub(pattern, with_what, text)
-    return [line.rstrip() for line in text.strip("\n").split("\n")]
+    lines = [line.rstrip() for line in text.strip("\n").split("\n")]
+    rows = [i for i, line in enumerate(lines) if re.match(r"=+ \d+x ", line)]  # of two processes, in any order
+    for i, line in zip(rows, sorted(lines[i] for i in rows)):
+        lines[i] = line
+    return lines
 
 
 def fits(wanted, got):
