@@ -118,7 +118,8 @@ static json_t *marks(const struct history *history) {
 }
 
 static json_t *reports(const struct history *history, const char *debug_directory) {
-    const struct report report = {history->aggregate, symbol_open(debug_directory)};
+    const struct report report = {.aggregate = history->aggregate,
+                                  .symbols = symbol_open(debug_directory)};
     json_t *texts = json_tree_pack("[]");
     for (size_t i = 0; i < report.aggregate.count; i++) {
         char *text = NULL;
