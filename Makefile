@@ -108,7 +108,7 @@ endif
 # What the tool and the unit tests share with the library: everything that stands without a driver and
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,util config directory keeper log stack registry,$(call room,$(name))) \
-	$(patsubst %,$(BUILD)/shim/%.o,process/thread process/watch audit/policy \
+	$(patsubst %,$(BUILD)/shim/%.o,process/thread process/watch process/program audit/policy \
 	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@

@@ -38,15 +38,16 @@
 #define GPS_REGION_MAGIC   "GPSREGN"
 #define GPS_PROC_MAGIC     "GPSPROC"
 
-#define GPS_ID_BYTES     16u
-#define GPS_ID_HEX       (2 * GPS_ID_BYTES + 1) /* with its NUL */
-#define GPS_UUID_BYTES   16u
-#define GPS_HANDLE_BYTES 64u  /* sizeof(CUipcMemHandle) */
-#define GPS_NAME_BYTES   128u /* 1 to 127 of [A-Za-z0-9._-], no leading dot, and a NUL */
-#define GPS_COMM_BYTES   32u
-#define GPS_BLOCK_NAME   "block."   /* what the names of merged blocks begin with */
-#define GPS_BLOCK_MARK   "GPSBLOCK" /* what their handles begin with; not every one has a name */
-#define GPS_PROC_NAME    96u        /* longest file name in procs/, with its NUL */
+#define GPS_ID_BYTES       16u
+#define GPS_ID_HEX         (2 * GPS_ID_BYTES + 1) /* with its NUL */
+#define GPS_UUID_BYTES     16u
+#define GPS_HANDLE_BYTES   64u  /* sizeof(CUipcMemHandle) */
+#define GPS_NAME_BYTES     128u /* 1 to 127 of [A-Za-z0-9._-], no leading dot, and a NUL */
+#define GPS_COMM_BYTES     32u
+#define GPS_ARGUMENT_BYTES 96u
+#define GPS_BLOCK_NAME     "block."   /* what the names of merged blocks begin with */
+#define GPS_BLOCK_MARK     "GPSBLOCK" /* what their handles begin with; not every one has a name */
+#define GPS_PROC_NAME      96u        /* longest file name in procs/, with its NUL */
 
 /* The id of a region is the XXH3-128 hash of its handle bytes, in canonical (big-endian) order. So
  * an importer that received a handle through the program's own channel finds the record with one
@@ -63,7 +64,8 @@ struct gps_owner {
     uint64_t nonce;               /* random, never 0 */
     uint32_t pid;                 /* in its own pid namespace */
     uint32_t uid;                 /* effective */
-    char command[GPS_COMM_BYTES]; /* file name of the executable, cut to fit, printable ASCII */
+    char command[GPS_COMM_BYTES]; /* the program's name (of its script, its executable, or as
+                                     GPUSHARE_PROGRAM says), cut to fit, printable ASCII */
 };
 
 /* The state of a region, as importers see it. */
@@ -167,7 +169,8 @@ struct gps_proc_header {
     uint32_t size; /* sizeof(struct gps_proc_header) */
     struct gps_owner owner;
     uint64_t created;
-    uint8_t reserved[160];
+    char arguments[GPS_ARGUMENT_BYTES]; /* of the command, cut to fit; terminated */
+    uint8_t reserved[64];
     uint64_t checksum; /* of the bytes before it */
 };
 
@@ -189,6 +192,9 @@ enum gps_slot_via {
     GPS_VIA_OWN = 6,     /* no region: `region` is the UUID of a GPU, `address` how many bytes of
                             what merge rules took there are this process's own; at most a second
                             old */
+    GPS_VIA_WAIT_EXPORTER = 7,  /* no region: a struct gps_wait_slot. It waits for an exporter, */
+    GPS_VIA_WAIT_IMPORTERS = 8, /* until all importers have closed, */
+    GPS_VIA_WAIT_IMPORTER = 9,  /* for the first importer of a result */
 };
 
 /* One region or event that one process has open. Written before the driver's open and cleared after
@@ -202,6 +208,17 @@ struct gps_slot {
     uint64_t generation; /* of the record that was read; 0 in an intent */
     uint64_t reserved;
     uint64_t checksum; /* of the bytes before it */
+};
+
+/* What one process waits for, in place of a slot; the checksum is made alike. It is published when
+ * the wait has lasted a second, and cleared at its end. */
+struct gps_wait_slot {
+    char name[32];  /* of the region, or 8 digits of its id; its beginning if longer; terminated */
+    uint32_t state; /* GPS_SLOT_OPEN */
+    uint32_t via;   /* GPS_VIA_WAIT_... */
+    uint64_t until; /* at most */
+    uint64_t since;
+    uint64_t checksum;
 };
 
 static_assert(sizeof(struct gps_id) == 16, "layout");
@@ -250,6 +267,7 @@ static_assert(offsetof(struct gps_region_traces, checksum) == 2040, "layout");
 static_assert(sizeof(struct gps_proc_header) == 256, "layout");
 static_assert(offsetof(struct gps_proc_header, owner) == 16, "layout");
 static_assert(offsetof(struct gps_proc_header, created) == 80, "layout");
+static_assert(offsetof(struct gps_proc_header, arguments) == 88, "layout");
 static_assert(offsetof(struct gps_proc_header, checksum) == 248, "layout");
 
 static_assert(sizeof(struct gps_slot) == 64, "layout");
@@ -258,5 +276,11 @@ static_assert(offsetof(struct gps_slot, since) == 24, "layout");
 static_assert(offsetof(struct gps_slot, state) == 32, "layout");
 static_assert(offsetof(struct gps_slot, via) == 36, "layout");
 static_assert(offsetof(struct gps_slot, checksum) == 56, "layout");
+
+static_assert(sizeof(struct gps_wait_slot) == sizeof(struct gps_slot), "layout");
+static_assert(offsetof(struct gps_wait_slot, state) == offsetof(struct gps_slot, state), "layout");
+static_assert(offsetof(struct gps_wait_slot, via) == offsetof(struct gps_slot, via), "layout");
+static_assert(offsetof(struct gps_wait_slot, until) == 40, "layout");
+static_assert(offsetof(struct gps_wait_slot, checksum) == 56, "layout");
 
 #endif

@@ -112,12 +112,16 @@ void gps_config_free(struct gps_config *config);
 /* --- matching --- */
 
 struct gps_alloc_facts {
-    const char *program; /* file name of the executable */
+    const char *program;    /* its name: of a script, say */
+    const char *executable; /* its file name */
     uint64_t size;
     unsigned device_ordinal;
     const uint8_t *device_uuid; /* GPS_UUID_BYTES */
     bool pool;                  /* cudaMallocAsync: for rules with backing = vmm only */
 };
+
+/* Whether a rule is for a program of this name or with this executable. */
+bool gps_rule_is_for(const struct gps_rule *rule, const char *program, const char *executable);
 
 /* Whether a rule fits an allocation, without its index and caller. The index counts the allocations
  * of the process that the rule fits and no earlier rule took; {n} is the same number. */

@@ -154,6 +154,10 @@ bool gps_rule_name(const struct gps_rule *rule, uint64_t n, unsigned device,
 
 /* --- rules --- */
 
+bool gps_rule_is_for(const struct gps_rule *rule, const char *program, const char *executable) {
+    return gps_glob_match(rule->program, program) || gps_glob_match(rule->program, executable);
+}
+
 bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
     if (facts->pool && rule->backing != GPS_RULE_VMM && rule->role != GPS_ROLE_MERGE)
         return false;
@@ -164,7 +168,7 @@ bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *fa
     if (rule->device_kind == GPS_DEVICE_UUID &&
         memcmp(rule->device_uuid, facts->device_uuid, GPS_UUID_BYTES) != 0)
         return false;
-    return gps_glob_match(rule->program, facts->program);
+    return gps_rule_is_for(rule, facts->program, facts->executable);
 }
 
 bool gps_rule_needs_caller(const struct gps_rule *rule) {

@@ -9,23 +9,15 @@
 #include "util/clock.h"
 #include "util/high_descriptor.h"
 #include "util/procfs.h"
+#include "util/text.h"
 
 /* A gc can come between a temporary file and its lock; not again and again. */
 #define TAKE_TRIES 8
 
-/* The executable's file name, cut to fit, without characters that control a terminal. */
-static void own_command(char command[GPS_COMM_BYTES]) {
-    static const char deleted[] = " (deleted)";
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    path[n > 0 ? n : 0] = '\0';
-    size_t length = strlen(path);
-    if (length > sizeof(deleted) && strcmp(path + length - (sizeof(deleted) - 1), deleted) == 0)
-        path[length - (sizeof(deleted) - 1)] = '\0';
-    const char *base = strrchr(path, '/');
-    base = !base || base[1] == '\0' ? "?" : base + 1;
-    for (size_t i = 0; i < GPS_COMM_BYTES - 1 && base[i] != '\0'; i++)
-        command[i] = base[i] >= ' ' && base[i] <= '~' ? base[i] : '?';
+void gps_owner_name(struct gps_owner *owner, const char *name) {
+    memset(owner->command, 0, sizeof(owner->command));
+    for (size_t i = 0; i < GPS_COMM_BYTES - 1 && name[i] != '\0'; i++)
+        owner->command[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
 }
 
 void gps_owner_self(struct gps_owner *self) {
@@ -36,7 +28,9 @@ void gps_owner_self(struct gps_owner *self) {
     do
         who.nonce = gps_random();
     while (who.nonce == 0);
-    own_command(who.command);
+    char executable[GPS_COMM_BYTES];
+    gps_procfs_executable(executable, sizeof(executable));
+    gps_owner_name(&who, executable);
     *self = who;
 }
 
@@ -92,6 +86,8 @@ static int prepare(int fd, struct gps_lease *lease) {
     lease->device = st.st_dev;
     lease->inode = st.st_ino;
     struct gps_proc_header header = {.owner = lease->self, .created = gps_clock_now()};
+    struct gps_text arguments = GPS_TEXT(header.arguments);
+    gps_text_str(&arguments, lease->arguments);
     gps_proc_seal(&header);
     return gps_file_write(fd, &header, sizeof(header), 0);
 }
@@ -140,9 +136,13 @@ unlink_temp:
 }
 
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
-                   struct gps_lease *lease) {
-    struct gps_lease made = {
-        .store = store, .self = *self, .hold = MAP_FAILED, .lock_fd = -1, .write_fd = -1};
+                   const char *arguments, struct gps_lease *lease) {
+    struct gps_lease made = {.store = store,
+                             .self = *self,
+                             .arguments = arguments,
+                             .hold = MAP_FAILED,
+                             .lock_fd = -1,
+                             .write_fd = -1};
     int at = gps_file_directory(store, "procs");
     if (at < 0)
         return at;

@@ -24,9 +24,10 @@
 struct gps_lease {
     const struct gps_store *store;
     struct gps_owner self;
-    void *hold;   /* the mapping that holds the lock; MAP_FAILED if lock_fd holds it */
-    int lock_fd;  /* -1 if the mapping holds the lock */
-    int write_fd; /* -1 until first used */
+    const char *arguments; /* only while it is taken */
+    void *hold;            /* the mapping that holds the lock; MAP_FAILED if lock_fd holds it */
+    int lock_fd;           /* -1 if the mapping holds the lock */
+    int write_fd;          /* -1 until first used */
     dev_t device;
     ino_t inode;
 };
@@ -35,15 +36,18 @@ struct gps_lease {
  * cannot be read is 0, and an unknown command or a character of it that is not printable ASCII is
  * "?". No malloc. */
 void gps_owner_self(struct gps_owner *self);
+/* Another command: cut to fit, a character that is not printable ASCII is "?". */
+void gps_owner_name(struct gps_owner *owner, const char *name);
 
 /* The path <store>/procs/<owner> of a process's file. */
 void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner,
                     char path[GPS_FILE_PATH]);
 
 /* Creates, locks and writes procs/<self> under a temporary name and then renames it, so that it is
- * never visible without its lock. -ENOSPC: less than GPS_STORE_RESERVE would remain. */
+ * never visible without its lock. `arguments` of the command, or NULL. -ENOSPC: less than
+ * GPS_STORE_RESERVE would remain. */
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
-                   struct gps_lease *lease);
+                   const char *arguments, struct gps_lease *lease);
 
 /* At the end of the process: removes the file. Other threads may still write to it; the kernel
  * drops the lock. */

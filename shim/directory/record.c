@@ -200,15 +200,30 @@ const char *gps_proc_check(const void *bytes, size_t size) {
     memcpy(&header, bytes, sizeof(header));
     const char *why =
         check_frame(&header, GPS_PROC_MAGIC, sizeof(header), header.checksum == SUM(&header));
+    if (!why && !memchr(header.arguments, '\0', sizeof(header.arguments)))
+        why = "arguments are not terminated";
     return why ? why : gps_owner_check(&header.owner);
 }
 
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state < GPS_SLOT_INTENT || slot->state > GPS_SLOT_CACHED)
         return false;
-    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_OWN)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_WAIT_IMPORTER)
         return false;
     return slot->checksum == SUM(slot);
+}
+
+bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait) {
+    if (slot->via < GPS_VIA_WAIT_EXPORTER)
+        return false;
+    memcpy(wait, slot, sizeof(*wait));
+    return memchr(wait->name, '\0', sizeof(wait->name)) != NULL;
+}
+
+const char *gps_wait_whom(uint32_t via) {
+    return via == GPS_VIA_WAIT_EXPORTER    ? "an exporter of "
+           : via == GPS_VIA_WAIT_IMPORTERS ? "the importers of "
+                                           : "an importer of ";
 }
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]) {

@@ -40,8 +40,13 @@ const char *gps_proc_check(const void *bytes, size_t size);
 bool gps_slot_valid(const struct gps_slot *slot);
 /* Whether it stands for a region, and not for an event or a number. */
 static inline bool gps_slot_has_region(const struct gps_slot *slot) {
-    return slot->via != GPS_VIA_EVENT && slot->via != GPS_VIA_OWN;
+    return slot->via != GPS_VIA_EVENT && slot->via != GPS_VIA_OWN &&
+           slot->via < GPS_VIA_WAIT_EXPORTER;
 }
+/* Whether a valid slot tells of a wait, which is then filled in. */
+bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait);
+/* What a wait is for: "an exporter of ", "the importers of ", "an importer of ". */
+const char *gps_wait_whom(uint32_t via);
 
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]);
 bool gps_id_equal(const struct gps_id *a, const struct gps_id *b);

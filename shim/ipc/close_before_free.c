@@ -19,7 +19,7 @@
 #include "process/process.h"
 #include "process/scope.h"
 #include "process/thread.h"
-#include "process/watch.h"
+#include "process/wait.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "util/clock.h"

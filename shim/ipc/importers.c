@@ -10,6 +10,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
+#include "process/wait.h"
 #include "process/watch.h"
 #include "util/clock.h"
 
@@ -50,19 +51,15 @@ bool gps_importers_any(const struct gps_export *region) {
 
 /* --- waiting --- */
 
-static void wait_while(bool (*held)(const struct gps_export *region),
-                       const struct gps_export *region, uint64_t nanos) {
-    const uint64_t until = gps_clock_monotonic() + nanos;
-    struct gps_watch watch;
-    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
-    for (uint64_t now = until - nanos; now < until && held(region); now = gps_clock_monotonic())
-        gps_watch_wait(&watch, until - now);
-    gps_watch_close(&watch);
-}
-
 void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
-    const uint64_t begun = gps_clock_monotonic();
-    wait_while(gps_importers_any, region, nanos);
+    const uint64_t begun = gps_clock_monotonic(), until = begun + nanos;
+    struct gps_wait wait;
+    gps_wait_begin(&wait, GPS_VIA_WAIT_IMPORTERS, region->record.name, &region->record.id, nanos,
+                   GPS_WATCH_PROCS);
+    for (uint64_t now = begun; now < until && gps_importers_any(region);
+         now = gps_clock_monotonic())
+        gps_wait_turn(&wait, until - now);
+    gps_wait_end(&wait);
     gps_happened_waited(region, gps_clock_monotonic() - begun);
 }
 
@@ -97,9 +94,15 @@ static bool are_silent(const struct gps_export *region, bool add) {
 }
 
 void gps_importers_let_go(const struct gps_export *region) {
+    const uint64_t until = gps_clock_monotonic() + LET_GO_NANOS;
+    struct gps_watch watch;
     if (are_silent(region, false))
         return;
-    wait_while(is_cached, region, LET_GO_NANOS);
+    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
+    for (uint64_t now = until - LET_GO_NANOS; now < until && is_cached(region);
+         now = gps_clock_monotonic())
+        gps_watch_wait(&watch, until - now);
+    gps_watch_close(&watch);
     are_silent(region, true);
 }
 

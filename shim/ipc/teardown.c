@@ -16,7 +16,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/scope.h"
-#include "process/watch.h"
+#include "process/wait.h"
 #include "util/clock.h"
 #include "vmm/vmm_region.h"
 
@@ -71,35 +71,45 @@ static bool is_awaited(const struct gps_export *region, uint64_t left) {
 struct wait {
     uint64_t linger_until;
     uint64_t left;
+    struct gps_region_record record; /* of the region that is waited for */
+    bool result;
 };
 
 static bool look_at(void *arg, struct gps_export *region) {
     struct wait *wait = arg;
     const uint64_t left = time_left(region, wait->linger_until);
-    if (is_awaited(region, left) && (!wait->left || left < wait->left))
-        wait->left = left;
+    if (!is_awaited(region, left) || (wait->left && left >= wait->left))
+        return false;
+    wait->left = left;
+    wait->record = region->record;
+    wait->result = region->final && !region->claimed;
     return false;
 }
 
 /* How long there still is something to wait for; 0: nothing. */
-static uint64_t patience(uint64_t context, uint64_t linger_until) {
-    struct wait wait = {.linger_until = linger_until};
-    gps_deferred_each(context, GPS_PATIENT, look_at, &wait);
-    return wait.left;
+static uint64_t patience(uint64_t context, uint64_t linger_until, struct wait *wait) {
+    *wait = (struct wait){.linger_until = linger_until};
+    gps_deferred_each(context, GPS_PATIENT, look_at, wait);
+    return wait->left;
+}
+
+static uint64_t whole_seconds(uint64_t nanos) {
+    return nanos < GPS_SECOND ? nanos : (nanos + GPS_SECOND / 2) / GPS_SECOND * GPS_SECOND;
 }
 
 /* Hands over the results in a context (0: in any), and waits for importers as configured. */
 static void hand_over(uint64_t context) {
     const uint64_t linger_until = gps_clock_monotonic() + gps_process_config()->options.linger;
     gps_registry_take_exports(context, bring, NULL);
-    uint64_t left = patience(context, linger_until);
-    if (!left)
+    struct wait first, next;
+    if (!patience(context, linger_until, &first))
         return;
-    struct gps_watch watch;
-    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
-    while ((left = patience(context, linger_until)) != 0)
-        gps_watch_wait(&watch, left);
-    gps_watch_close(&watch);
+    struct gps_wait wait;
+    gps_wait_begin(&wait, first.result ? GPS_VIA_WAIT_IMPORTER : GPS_VIA_WAIT_IMPORTERS,
+                   first.record.name, &first.record.id, whole_seconds(first.left), GPS_WATCH_PROCS);
+    while (patience(context, linger_until, &next))
+        gps_wait_turn(&wait, next.left);
+    gps_wait_end(&wait);
 }
 
 /* --- the end of the process --- */

@@ -85,7 +85,7 @@ static uint64_t since(uint64_t began, uint64_t time) {
 static void begin_line(struct gps_text *text) {
     const struct gps_owner *self = gps_process_self();
     gps_text_add(text, "{\"process\":\"%u.%016lx\",\"program\":", self->pid, self->nonce);
-    gps_text_json(text, self->command);
+    gps_text_json(text, gps_process_program()->name);
 }
 
 void gps_lesson_process_line(uint64_t began, uint64_t looked, struct gps_text *text) {

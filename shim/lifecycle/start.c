@@ -76,9 +76,9 @@ static enum gps_phase start(void) {
         return GPS_PHASE_OFF;
     if (config->options.mode == GPS_MODE_AUDIT)
         gps_call_counter_start();
-    gps_rules_start(config, gps_process_self());
-    gps_merge_start(config, gps_process_self());
-    gps_write_start(config, gps_process_self());
+    gps_rules_start(config, gps_process_program());
+    gps_merge_start(config, gps_process_program());
+    gps_write_start(config, gps_process_program());
     gps_learn_start(&config->options);
     gps_open_cache_start(&config->options);
     return GPS_PHASE_ON;

@@ -197,9 +197,24 @@ static void count(const struct gps_report *report) {
         atomic_fetch_add(&counts.errors, 1);
 }
 
+static bool passes(enum gps_level level) {
+    return level >= (is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING);
+}
+
 bool gps_log_wants(enum gps_finding finding) {
-    unsigned least = is_open() ? atomic_load(&state.level) : (unsigned)GPS_LEVEL_WARNING;
-    return gps_finding_level(finding) >= least;
+    return passes(gps_finding_level(finding));
+}
+
+/* "waiting ..., by app (pid 12)", as a heading has it: several processes may share a terminal. */
+void gps_log_notice(enum gps_level level, const char *message) {
+    char signed_by[512];
+    int saved = errno;
+    struct gps_text text = GPS_TEXT(signed_by);
+    gps_text_strs(&text, message, ", by ", state.self.command[0] ? state.self.command : "?");
+    gps_text_add(&text, " (pid %u)", (unsigned)getpid());
+    if (passes(level))
+        put_notice("GPUSHARE", is_jsonl() ? message : signed_by);
+    errno = saved;
 }
 
 bool gps_log_skips(const struct gps_report *report) {

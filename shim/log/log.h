@@ -80,6 +80,9 @@ bool gps_log_skips(const struct gps_report *report);
  * lines of one call site have the same "site". */
 bool gps_log_report(const struct gps_report *report);
 
+/* Writes a line that is no finding, if log_level lets findings of this level pass. */
+void gps_log_notice(enum gps_level level, const char *message);
+
 /* Writes, once at the end and only if there was a report, the counts of repeated findings and one
  * summary line ("========= GPUSHARE SUMMARY: 2 findings (1 error), 1 repeated"; in JSON a line with
  * the same keys whose "finding" is null). Does nothing in a child of vfork. */

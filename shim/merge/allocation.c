@@ -18,14 +18,15 @@
 
 bool gps_merge_active;
 
-static bool merges(const struct gps_rule *rule, const struct gps_owner *self) {
-    return rule->role == GPS_ROLE_MERGE && gps_glob_match(rule->program, self->command);
+static bool merges(const struct gps_rule *rule, const struct gps_program *program) {
+    return rule->role == GPS_ROLE_MERGE &&
+           gps_rule_is_for(rule, program->name, program->executable);
 }
 
-void gps_merge_start(const struct gps_config *config, const struct gps_owner *self) {
+void gps_merge_start(const struct gps_config *config, const struct gps_program *program) {
     bool any = false;
     for (size_t i = 0; i < config->rule_count; i++)
-        any |= merges(&config->rules[i], self);
+        any |= merges(&config->rules[i], program);
     gps_merge_active = any && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "area.h"
+#include "process/program.h"
 
 /* What a rule took. */
 struct gps_merge_request {
@@ -18,7 +19,7 @@ struct gps_merge_request {
 
 /* A rule of this program merges. Constant once the process has begun. */
 extern bool gps_merge_active;
-void gps_merge_start(const struct gps_config *config, const struct gps_owner *self);
+void gps_merge_start(const struct gps_config *config, const struct gps_program *program);
 
 /* Inside a gps_scope, with the context current. False: there is no memory of this kind, or not
  * enough; the program's own call says so. */

@@ -12,12 +12,13 @@
 
 bool gps_write_seen;
 
-void gps_write_start(const struct gps_config *config, const struct gps_owner *self) {
+void gps_write_start(const struct gps_config *config, const struct gps_program *program) {
     gps_write_seen = gps_merge_active;
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
         if (config->options.mode == GPS_MODE_SHARE && rule->backing == GPS_RULE_VMM &&
-            rule->access == GPS_ACCESS_RO && gps_glob_match(rule->program, self->command))
+            rule->access == GPS_ACCESS_RO &&
+            gps_rule_is_for(rule, program->name, program->executable))
             gps_write_seen = true;
     }
 }

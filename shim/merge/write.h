@@ -24,6 +24,7 @@
 #include "gate/streams.h"
 #include "mistake.h"
 #include "process/driver_ops.h"
+#include "process/program.h"
 
 enum gps_write_kind {
     GPS_WRITE_UPLOAD, /* from host memory */
@@ -51,7 +52,7 @@ struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n);
 
 /* A rule of this program asks for its writes. Constant once the process has begun. */
 extern bool gps_write_seen;
-void gps_write_start(const struct gps_config *config, const struct gps_owner *self);
+void gps_write_start(const struct gps_config *config, const struct gps_program *program);
 
 /* True: call the driver, then gps_write_end. False: *code is the answer. */
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code);

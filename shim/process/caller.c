@@ -19,7 +19,7 @@ static bool name_if_users(const void *address, char *name, size_t size) {
     struct gps_module module;
     if (!gps_module_of(address, &module) || is_cuda(&module))
         return false;
-    const char *path = *module.path ? module.path : gps_process_self()->command;
+    const char *path = *module.path ? module.path : gps_process_program()->executable;
     const char *slash = strrchr(path, '/');
     struct gps_text text = gps_text_on(name, size);
     gps_text_str(&text, slash ? slash + 1 : path);

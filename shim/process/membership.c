@@ -26,7 +26,9 @@ static int take_lease(void) {
     gps_store_root(root, sizeof(root));
     const int status = gps_store_init(&state.store, root,
                                       name_space && *name_space ? name_space : "default", true);
-    return status < 0 ? status : gps_lease_take(&state.store, gps_process_self(), &state.lease);
+    return status < 0 ? status
+                      : gps_lease_take(&state.store, gps_process_self(),
+                                       gps_process_program()->arguments, &state.lease);
 }
 
 int gps_membership_join(void) {

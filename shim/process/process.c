@@ -15,6 +15,7 @@ _Static_assert(sizeof(pthread_mutex_t) <= sizeof(before_first_call.lock), "the p
 static struct {
     struct gps_config config;
     struct gps_owner self;
+    struct gps_program program;
     _Atomic bool exiting;
 } state;
 
@@ -24,6 +25,10 @@ const struct gps_config *gps_process_config(void) {
 
 const struct gps_owner *gps_process_self(void) {
     return &state.self;
+}
+
+const struct gps_program *gps_process_program(void) {
+    return &state.program;
 }
 
 bool gps_process_is_self(const struct gps_owner *owner) {
@@ -77,6 +82,8 @@ enum gps_phase gps_process_set_phase(enum gps_phase phase) {
 
 int gps_process_load(gps_config_error_fn *fn, void *arg) {
     gps_owner_self(&state.self);
+    gps_program_self(&state.program);
+    gps_owner_name(&state.self, state.program.name);
     return gps_config_load(&state.config, fn, arg);
 }
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "config/config.h"
+#include "program.h"
 
 enum gps_phase {
     GPS_PHASE_NEW = 0, /* no CUDA call yet in this process; also what a forked child finds */
@@ -34,7 +35,8 @@ static inline enum gps_phase gps_process_phase(void) {
 }
 
 const struct gps_config *gps_process_config(void);
-const struct gps_owner *gps_process_self(void);
+const struct gps_owner *gps_process_self(void); /* its command is the name below, cut */
+const struct gps_program *gps_process_program(void);
 bool gps_process_is_self(const struct gps_owner *owner);
 
 /* True from the beginning of the process's exit: nothing is deferred any more. */

@@ -69,6 +69,17 @@ int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_
     return status;
 }
 
+int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot) {
+    struct gps_slot sealed;
+    memcpy(&sealed, wait, sizeof(sealed));
+    gps_slot_seal(&sealed);
+    pthread_mutex_lock(&slots.lock);
+    *slot = take_number();
+    const int status = write_slot(*slot, &sealed);
+    pthread_mutex_unlock(&slots.lock);
+    return status;
+}
+
 int gps_references_rewrite(bool (*tell)(uint64_t address, unsigned *slot, struct gps_slot *now),
                            uint64_t address) {
     struct gps_slot now = {.address = address, .since = gps_clock_now()};

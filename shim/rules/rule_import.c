@@ -12,7 +12,7 @@
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/watch.h"
+#include "process/wait.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
@@ -170,7 +170,7 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
     const uint64_t until = gps_clock_monotonic() + attempt->rule->wait;
     struct gps_owner holder = {0};
     enum gps_outcome outcome = GPS_PRIVATE;
-    struct gps_watch watch;
+    struct gps_wait wait;
     uint64_t now;
     int last_code = 0;
     if (gps_registry_imports_name(attempt->name))
@@ -182,7 +182,7 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
     if (take_over && gps_attempt_claim(attempt, NULL) == 0)
         return gps_rule_export_claimed(attempt, pointer);
     const uint64_t begun = gps_clock_monotonic();
-    gps_watch_open(&watch, gps_membership_store(),
+    gps_wait_begin(&wait, GPS_VIA_WAIT_EXPORTER, attempt->name, NULL, attempt->rule->wait,
                    GPS_WATCH_PROCS | GPS_WATCH_REGIONS | GPS_WATCH_NAMES);
     while (!try_import(attempt, pointer, &last_code, &holder, &outcome)) {
         if (take_over && gps_attempt_claim(attempt, NULL) == 0) {
@@ -194,9 +194,9 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
             outcome = timed_out(attempt, last_code, &holder, code);
             break;
         }
-        gps_watch_wait(&watch, until - now);
+        gps_wait_turn(&wait, until - now);
     }
-    gps_watch_close(&watch);
+    gps_wait_end(&wait);
     gps_event_log_write(&(struct gps_event_line){.what = GPS_HAPPENED_WAITED,
                                                  .name = attempt->name,
                                                  .ns = gps_clock_monotonic() - begun,

@@ -25,12 +25,12 @@ static struct {
     size_t count;
 } state;
 
-void gps_rules_start(const struct gps_config *config, const struct gps_owner *self) {
+void gps_rules_start(const struct gps_config *config, const struct gps_program *program) {
     if (config->options.mode != GPS_MODE_SHARE || !config->rule_count)
         return;
     state.rules = calloc(config->rule_count, sizeof(*state.rules));
     for (size_t i = 0; state.rules && i < config->rule_count; i++)
-        if (gps_glob_match(config->rules[i].program, self->command))
+        if (gps_rule_is_for(&config->rules[i], program->name, program->executable))
             state.rules[state.count++].rule = &config->rules[i];
     gps_rules_active = state.count != 0;
 }
@@ -81,7 +81,8 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_attempt *atte
         gps_ops->device(&attempt->device) != GPS_OK ||
         gps_ops->uuid(attempt->device, attempt->uuid) != GPS_OK)
         return NULL;
-    const struct gps_alloc_facts facts = {.program = gps_process_self()->command,
+    const struct gps_alloc_facts facts = {.program = gps_process_program()->name,
+                                          .executable = gps_process_program()->executable,
                                           .size = size,
                                           .device_ordinal = (unsigned)attempt->device,
                                           .device_uuid = attempt->uuid,

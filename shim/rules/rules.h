@@ -8,8 +8,9 @@
 #pragma once
 
 #include "config/config.h"
+#include "process/program.h"
 
-void gps_rules_start(const struct gps_config *config, const struct gps_owner *self);
+void gps_rules_start(const struct gps_config *config, const struct gps_program *program);
 
 /* Whether any rule could ever match here: without one an allocation costs one look at this. */
 extern bool gps_rules_active;

@@ -57,6 +57,19 @@ int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     return parse_stat(text, stat);
 }
 
+void gps_procfs_executable(char *name, size_t size) {
+    static const char deleted[] = " (deleted)";
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = '\0';
+    size_t length = strlen(path);
+    if (length > sizeof(deleted) && strcmp(path + length - (sizeof(deleted) - 1), deleted) == 0)
+        path[length - (sizeof(deleted) - 1)] = '\0';
+    const char *base = strrchr(path, '/');
+    struct gps_text text = gps_text_on(name, size);
+    gps_text_str(&text, !base || base[1] == '\0' ? "?" : base + 1);
+}
+
 uint64_t gps_procfs_pid_ns(void) {
     struct stat st;
     return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;

@@ -21,6 +21,9 @@ struct gps_procfs_stat {
 /* Reads the state of a process. 0 or -errno. -ENOENT, -ESRCH: no such process here. */
 int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat);
 
+/* The file name of the caller's executable, cut to fit; "?" where it cannot be read. */
+void gps_procfs_executable(char *name, size_t size);
+
 /* The inode of the calling process's pid namespace; 0 if it cannot be read. */
 uint64_t gps_procfs_pid_ns(void);
 

@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
     struct gps_owner self;
     int failed = argc != 2 || gps_store_init(&store, argv[1], "default", true);
     gps_owner_self(&self);
-    failed = failed || gps_lease_take(&store, &self, &lease);
+    failed = failed || gps_lease_take(&store, &self, NULL, &lease);
     for (unsigned i = 0; !failed && i < FEW; i++)
         failed = publish(i);
     failed = failed || measure(FEW);

@@ -111,7 +111,7 @@ static void deposit(struct worker *worker, unsigned i) {
 
 static void begin(struct worker *worker) {
     gps_owner_self(&worker->self);
-    if (gps_lease_take(&abuse.store, &worker->self, &worker->lease) != 0)
+    if (gps_lease_take(&abuse.store, &worker->self, NULL, &worker->lease) != 0)
         exit(2);
     for (unsigned i = 0; i < OWN; i++) {
         const unsigned seed = worker->number * OWN + i;

@@ -143,7 +143,7 @@ static uint64_t now() {
 static void hold_lease(const Shared &shared, gps_owner owner, const std::vector<Hold> &holds,
                        int up) {
     gps_lease lease;
-    if (gps_lease_take(&shared.store, &owner, &lease))
+    if (gps_lease_take(&shared.store, &owner, NULL, &lease))
         _exit(1);
     for (unsigned i = 0; i < holds.size(); i++) {
         gps_slot slot{};

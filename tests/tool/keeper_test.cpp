@@ -82,7 +82,7 @@ class Actor {
         gps_owner_self(&self);
         memset(self.command, 0, sizeof self.command);
         strncpy(self.command, command.c_str(), sizeof self.command - 1);
-        EXPECT_EQ(0, gps_lease_take(&store, &self, &lease));
+        EXPECT_EQ(0, gps_lease_take(&store, &self, NULL, &lease));
         lives = true;
     }
     ~Actor() {

@@ -197,7 +197,7 @@ class MergedKeeper : public ::testing::Test {
     void SetUp() override {
         setenv("GPUSHARE_KEEPER", tool_path().c_str(), 1);
         gps_owner_self(&self);
-        ASSERT_EQ(0, gps_lease_take(&shared.store, &self, &lease));
+        ASSERT_EQ(0, gps_lease_take(&shared.store, &self, NULL, &lease));
     }
     void TearDown() override {
         gps_lease_drop(&lease);

@@ -258,7 +258,7 @@ TEST_F(GcTest, NeverMakesALeaseFail) {
         gps_lease mine;
 
         gps_owner_self(&me);
-        ASSERT_EQ(0, gps_lease_take(&store, &me, &mine)) << i;
+        ASSERT_EQ(0, gps_lease_take(&store, &me, NULL, &mine)) << i;
         ASSERT_EQ(GPS_ALIVE, gps_lease_probe(&store, &me)) << i;
         gps_lease_drop(&mine);
     }
@@ -285,7 +285,7 @@ TEST_F(GcTest, ALeaseTakerMeetsAGcThatWasStoppedWithItsFile) {
         gps_lease mine;
 
         gps_owner_self(&me);
-        ASSERT_EQ(0, gps_lease_take(&store, &me, &mine));
+        ASSERT_EQ(0, gps_lease_take(&store, &me, NULL, &mine));
         gps_lease_drop(&mine);
         collector.signal(SIGCONT);
     }
@@ -332,7 +332,7 @@ int live_a_life(const gps_store *store, unsigned seed) {
         gps_lease lease;
 
         gps_owner_self(&me);
-        if (gps_lease_take(store, &me, &lease) != 0)
+        if (gps_lease_take(store, &me, NULL, &lease) != 0)
             return 1;
         for (int i = 0; i < 4; i++) {
             gps_region_record record = make_record(me, id, "life" + std::to_string(seed));

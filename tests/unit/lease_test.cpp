@@ -175,7 +175,7 @@ TEST_F(LeaseTest, DroppedIsGone) {
     gps_lease second;
 
     gps_owner_self(&other);
-    ASSERT_EQ(0, gps_lease_take(&store, &other, &second));
+    ASSERT_EQ(0, gps_lease_take(&store, &other, NULL, &second));
     EXPECT_TRUE(alive(other));
     gps_lease_drop(&second);
     EXPECT_FALSE(alive(other));
@@ -190,7 +190,7 @@ TEST_F(LeaseTest, NeedsNoDescriptor) {
                                    gps_lease mine;
 
                                    gps_owner_self(&me);
-                                   if (gps_lease_take(&store, &me, &mine) != 0)
+                                   if (gps_lease_take(&store, &me, NULL, &mine) != 0)
                                        return 90;
                                    int out = peer.output();
                                    for (int fd = 3; fd < 4096; fd++)
@@ -326,7 +326,7 @@ TEST_F(LeaseTest, ExecEndsIt) {
         gps_lease mine;
 
         gps_owner_self(&me);
-        if (gps_lease_take(&store, &me, &mine) != 0)
+        if (gps_lease_take(&store, &me, NULL, &mine) != 0)
             return 90;
         peer.send(me);
         peer.await();
@@ -351,7 +351,7 @@ TEST_F(LeaseTest, AForkedChildNeitherHoldsItNorEndsIt) {
         int up[2];
 
         gps_owner_self(&me);
-        if (gps_lease_take(&store, &me, &mine) != 0 || pipe(up) != 0)
+        if (gps_lease_take(&store, &me, NULL, &mine) != 0 || pipe(up) != 0)
             return 90;
         /* A bare clone: no atfork handler runs. */
         pid_t pid = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0));
@@ -445,7 +445,7 @@ TEST_F(LeaseTest, ALockOfAReusedPidIsNotBelieved) {
 
     earlier.start--; /* an image of our pid that started before us */
     earlier.nonce++;
-    ASSERT_EQ(0, gps_lease_take(&store, &earlier, &mine));
+    ASSERT_EQ(0, gps_lease_take(&store, &earlier, NULL, &mine));
     EXPECT_FALSE(alive(earlier));
     gps_lease_drop(&mine);
 }
@@ -457,7 +457,7 @@ TEST_F(LeaseTest, ALockFromAnotherPidNamespaceIsBelieved) {
     far.pid_ns++; /* its pid and start time mean nothing here */
     far.pid = INT32_MAX;
     far.nonce++;
-    ASSERT_EQ(0, gps_lease_take(&store, &far, &mine));
+    ASSERT_EQ(0, gps_lease_take(&store, &far, NULL, &mine));
     EXPECT_TRUE(alive(far));
     gps_lease_drop(&mine);
     EXPECT_FALSE(alive(far));
@@ -474,7 +474,7 @@ TEST_F(LeaseTest, AProcessWhoseMainThreadHasEndedIsAlive) {
         static gps_lease mine;
 
         gps_owner_self(&me);
-        if (gps_lease_take(&store, &me, &mine) != 0)
+        if (gps_lease_take(&store, &me, NULL, &mine) != 0)
             _exit(90);
         std::thread([=] {
             usleep(100000);
@@ -513,7 +513,7 @@ TEST_F(LeaseTest, CrossesPidNamespaces) {
 
             gps_owner_self(&me);
             bool seen = gps_lease_probe(&store, &self) == GPS_ALIVE;
-            if (gps_lease_take(&store, &me, &mine) != 0 ||
+            if (gps_lease_take(&store, &me, NULL, &mine) != 0 ||
                 write(up[1], &me, sizeof me) != sizeof me || write(up[1], &seen, 1) != 1)
                 _exit(90);
             sleep(100);
@@ -556,7 +556,7 @@ TEST_F(LeaseTest, IsHeldByADescriptorWhereItCannotBeMapped) {
 
         gps_owner_self(&me);
         setrlimit(RLIMIT_AS, &none);
-        if (gps_lease_take(&store, &me, &mine) != 0)
+        if (gps_lease_take(&store, &me, NULL, &mine) != 0)
             return 90;
         if (mine.hold != MAP_FAILED || mine.lock_fd < 0)
             return 91;

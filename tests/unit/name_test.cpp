@@ -357,7 +357,7 @@ int contend(const gps_store *store, Child &child) {
     gps_lease mine;
 
     gps_owner_self(&me);
-    if (gps_lease_take(store, &me, &mine) != 0)
+    if (gps_lease_take(store, &me, NULL, &mine) != 0)
         return 90;
     child.send('r');
     child.await();

@@ -175,7 +175,7 @@ const uint8_t uuid_a[16] = {1, 2, 3}, uuid_b[16] = {1, 2, 4};
 
 TEST(RuleFits, ProgramSizeAndDevice) {
     gps_rule rule = rule_of("r");
-    gps_alloc_facts facts = {"producer-1", 1000, 2, uuid_a, false};
+    gps_alloc_facts facts = {"producer-1", "python3.11", 1000, 2, uuid_a, false};
 
     EXPECT_TRUE(gps_rule_fits(&rule, &facts));
     strcpy(rule.program, "producer*");
@@ -207,7 +207,7 @@ TEST(RuleFits, ProgramSizeAndDevice) {
 
 TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
     gps_rule rule = rule_of("r");
-    gps_alloc_facts facts = {"p", 1, 0, nullptr, false};
+    gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, false};
 
     EXPECT_TRUE(gps_rule_fits(&rule, &facts));
     facts.size = 0;
@@ -216,7 +216,7 @@ TEST(RuleFits, AnyDeviceDoesNotLookAtTheUuid) {
 
 TEST(RuleFits, APoolOnlyWithVmmMemory) {
     gps_rule rule = rule_of("r");
-    const gps_alloc_facts facts = {"p", 1, 0, nullptr, true};
+    const gps_alloc_facts facts = {"p", "p", 1, 0, nullptr, true};
 
     EXPECT_FALSE(gps_rule_fits(&rule, &facts));
     rule.backing = GPS_RULE_VMM;

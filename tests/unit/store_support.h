@@ -221,7 +221,7 @@ class StoreTest : public ::testing::Test {
             gps_lease lease;
 
             gps_owner_self(&me);
-            if (gps_lease_take(&store, &me, &lease) != 0)
+            if (gps_lease_take(&store, &me, NULL, &lease) != 0)
                 return 90;
             if (body) {
                 int rc = body(self, lease);
@@ -263,7 +263,7 @@ class LeasedTest : public StoreTest {
     void SetUp() override {
         StoreTest::SetUp();
         gps_owner_self(&self);
-        ASSERT_EQ(0, gps_lease_take(&store, &self, &lease));
+        ASSERT_EQ(0, gps_lease_take(&store, &self, NULL, &lease));
     }
     void TearDown() override {
         gps_lease_drop(&lease);

@@ -351,7 +351,7 @@ TEST_F(RegionTest, OfManyProcessesOneReplacesADeadRecord) {
                 gps_lease mine;
 
                 gps_owner_self(&me);
-                if (gps_lease_take(&store, &me, &mine) != 0)
+                if (gps_lease_take(&store, &me, NULL, &mine) != 0)
                     return 90;
                 gps_region_record theirs = make_record(me, 100 + round);
                 child.await();
@@ -600,7 +600,7 @@ TEST(Unreadable, ADirectoryIsSaidNotGuessedAbout) {
 
                   gps_owner_self(&me);
                   gps_region_record record = make_record(me, 1);
-                  if (gps_lease_take(&store, &me, &lease) != 0)
+                  if (gps_lease_take(&store, &me, NULL, &lease) != 0)
                       return 1;
                   chmod((std::string(store.path) + "/regions").c_str(), 0);
                   if (gps_region_each(&store, see, &seen) != -EACCES)
@@ -627,7 +627,7 @@ TEST(Unreadable, ARecordIsBadButNotTakenForAnOrphan) {
 
                   gps_owner_self(&me);
                   gps_region_record record = make_record(me, 1);
-                  if (gps_lease_take(&store, &me, &lease) != 0 ||
+                  if (gps_lease_take(&store, &me, NULL, &lease) != 0 ||
                       gps_region_publish(&store, &record) != 0)
                       return 1;
                   std::string path = std::string(store.path) + "/regions/" + id_text(record.id);
@@ -660,7 +660,7 @@ TEST_F(RegionTest, WithoutDescriptorsEveryCallSaysSo) {
             return 2;
         if (gps_region_each(&store, see, &seen) != -EMFILE)
             return 3;
-        if (gps_lease_take(&store, &me, &mine) != -EMFILE)
+        if (gps_lease_take(&store, &me, NULL, &mine) != -EMFILE)
             return 4;
         if (gps_users_of(&store, &record.id, nullptr, nullptr, 0) != -EMFILE)
             return 5;
@@ -687,7 +687,7 @@ TEST_F(RegionTest, RunningOutOfDescriptorsHalfWayLeavesNothingBehind) {
             few.rlim_cur = few.rlim_max = static_cast<rlim_t>(next) + spare;
             gps_owner_self(&me);
             setrlimit(RLIMIT_NOFILE, &few);
-            int rc = gps_lease_take(&store, &me, &mine);
+            int rc = gps_lease_take(&store, &me, NULL, &mine);
             if (rc == 0)
                 gps_lease_drop(&mine);
             else if (rc != -EMFILE)
@@ -743,7 +743,7 @@ TEST_F(SmallFileSystem, PublishingStopsBeforeItIsFull) {
     gps_region_record second = make_record(self, 2);
 
     fill_up_to(GPS_STORE_RESERVE + 2 * 4096);
-    ASSERT_EQ(0, gps_lease_take(&small, &self, &lease));
+    ASSERT_EQ(0, gps_lease_take(&small, &self, NULL, &lease));
     ASSERT_EQ(0, gps_region_publish(&small, &record));
     EXPECT_EQ(-ENOSPC, gps_region_publish(&small, &second));
     EXPECT_EQ(-ENOSPC, gps_region_publish(&small, &record)) << "also over an old one";
@@ -759,7 +759,7 @@ TEST_F(SmallFileSystem, NoLeaseIsTakenWhenItIsNearlyFull) {
     gps_lease lease;
 
     fill_up_to(GPS_STORE_RESERVE);
-    EXPECT_EQ(-ENOSPC, gps_lease_take(&small, &self, &lease));
+    EXPECT_EQ(-ENOSPC, gps_lease_take(&small, &self, NULL, &lease));
     EXPECT_TRUE(entries(std::string(small.path) + "/procs").empty());
 }
 
@@ -767,7 +767,7 @@ TEST_F(SmallFileSystem, AFullOneIsAnErrorOfTheSlotThatNeedsAPage) {
     gps_lease lease;
     gps_slot slot = make_slot(make_record(self, 1).id);
 
-    ASSERT_EQ(0, gps_lease_take(&small, &self, &lease));
+    ASSERT_EQ(0, gps_lease_take(&small, &self, NULL, &lease));
     fill_up_to(0);
     EXPECT_EQ(0, gps_lease_write(&lease, 0, &slot)) << "the first page is there from the start";
     EXPECT_EQ(-ENOSPC, gps_lease_write(&lease, 100, &slot));
@@ -779,7 +779,7 @@ TEST_F(SmallFileSystem, WithoutALimitThereIsRoom) {
     gps_lease lease;
 
     ASSERT_EQ(0, mount("gps", where.c_str(), nullptr, MS_REMOUNT, "size=0"));
-    ASSERT_EQ(0, gps_lease_take(&small, &self, &lease));
+    ASSERT_EQ(0, gps_lease_take(&small, &self, NULL, &lease));
     gps_lease_drop(&lease);
 }
 

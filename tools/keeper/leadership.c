@@ -101,7 +101,7 @@ static int open_socket(struct keeper *keeper) {
 }
 
 static int start(struct keeper *keeper) {
-    int status = gps_lease_take(&keeper->store, &keeper->regions.self, &keeper->lease);
+    int status = gps_lease_take(&keeper->store, &keeper->regions.self, NULL, &keeper->lease);
     if (status == 0) {
         status = adopt(keeper);
         if (status == 0)

@@ -103,7 +103,7 @@ static bool join(struct member *member) {
     if (view_store(&place, true, &member->store) != 0)
         return false;
     gps_owner_self(&self);
-    return gps_lease_take(&member->store, &self, &member->lease) == 0;
+    return gps_lease_take(&member->store, &self, NULL, &member->lease) == 0;
 }
 
 /* A failure is left to the command's processes to report. A child does not inherit the membership.

@@ -1,0 +1,154 @@
+/*
+ * program.c - see program.h.
+ *
+ * A row for each interpreter says which of its options take an argument, so that the argument is
+ * not taken for the script.
+ */
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/procfs.h"
+#include "util/text.h"
+
+#define WORDS_BYTES 4096
+
+static const struct interpreter {
+    const char *executable; /* a glob */
+    const char *takes;  /* letters of options whose argument is the rest of the word or the next */
+    const char *ends;   /* letters of options whose argument, if any, is the rest of the word */
+    const char *code;   /* letters of options that bring the program itself: there is no script */
+    char module;        /* letter of the option that names a module; 0: none */
+    const char *longer; /* long options that take the next word, each with a blank behind it */
+} interpreters[] = {
+    {"python*", "WX", "", "c", 'm', "--check-hash-based-pycs "},
+    {"pypy*", "WX", "", "c", 'm', ""},
+    {"perl*", "I", "0CDFMVdilmx", "eE", 0, ""},
+    {"ruby*", "CEIr", "0FKTWix", "e", 0, ""},
+    {"bash", "Oo", "", "cs", 0, "--rcfile --init-file "},
+    {"*sh", "o", "", "cs", 0, ""}, /* sh, dash, ksh, zsh */
+};
+
+/* The words of a command line, of which the last may be cut. */
+struct words {
+    const char *at, *end;
+};
+
+static const char *next_word(struct words *words) {
+    const char *word = words->at;
+    if (word >= words->end)
+        return NULL;
+    words->at += strlen(word) + 1;
+    return word;
+}
+
+/* Past an option. *named: it names the module. False: there is no script. */
+static bool skip_option(const struct interpreter *of, const char *word, struct words *words,
+                        const char **named) {
+    if (word[1] == '-') {
+        const char *at = strstr(of->longer, word);
+        if (at && at[strlen(word)] == ' ')
+            next_word(words);
+        return true;
+    }
+    for (const char *letter = word + 1; *letter; letter++) {
+        const bool module = of->module && *letter == of->module;
+        if (strchr(of->code, *letter))
+            return false;
+        if (strchr(of->ends, *letter))
+            return true;
+        if (!module && !strchr(of->takes, *letter))
+            continue;
+        const char *argument = letter[1] ? letter + 1 : next_word(words);
+        *named = module ? argument : NULL;
+        return argument;
+    }
+    return true;
+}
+
+static const char *script_of(const struct interpreter *of, struct words *words) {
+    const char *word, *named = NULL;
+    while ((word = next_word(words))) {
+        if (strcmp(word, "--") == 0)
+            return next_word(words);
+        if (word[0] != '-' || !word[1])
+            return word[0] == '-' ? NULL : word; /* "-": from standard input */
+        if (!skip_option(of, word, words, &named))
+            return NULL;
+        if (named)
+            return named;
+    }
+    return NULL;
+}
+
+static const char *class_of(struct words *words) {
+    static const char with_argument[] =
+        "-cp -classpath --class-path -p --module-path --add-modules ";
+    const char *word;
+    while ((word = next_word(words)) && word[0] == '-') {
+        const char *at = strstr(with_argument, word);
+        if (strcmp(word, "-jar") == 0 || strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0)
+            return next_word(words);
+        if (at && at[strlen(word)] == ' ')
+            next_word(words);
+    }
+    return word;
+}
+
+/* What an interpreter runs, and `words` behind it; NULL: it is none, or that has no name. */
+static const char *run_by(const char *executable, struct words *words) {
+    if (strcmp(executable, "java") == 0)
+        return class_of(words);
+    for (size_t i = 0; i < sizeof(interpreters) / sizeof(interpreters[0]); i++)
+        if (gps_glob_match(interpreters[i].executable, executable))
+            return script_of(&interpreters[i], words);
+    return NULL;
+}
+
+static void join(struct words words, char arguments[GPS_ARGUMENT_BYTES]) {
+    static const char more[] = "...";
+    struct gps_text text = gps_text_on(arguments, GPS_ARGUMENT_BYTES - (sizeof(more) - 1));
+    const char *word, *blank = "";
+    while ((word = next_word(&words)) && !text.cut) {
+        gps_text_str(&text, blank);
+        gps_text_plain(&text, word);
+        blank = " ";
+    }
+    if (text.cut)
+        memcpy(arguments + text.length, more, sizeof(more));
+}
+
+/* The file name of a path; NULL for none. */
+static const char *base_of(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    const char *base = slash ? slash + 1 : path;
+    return base && *base ? base : NULL;
+}
+
+void gps_program_read(struct gps_program *program, const char *words, size_t count,
+                      const char *given) {
+    struct words left = {words, words + count};
+    next_word(&left); /* what it was started as */
+    const struct words all = left;
+    const char *run = base_of(run_by(program->executable, &left));
+    const char *named = base_of(given);
+    struct gps_text name = GPS_TEXT(program->name);
+    gps_text_str(&name, named ? named : run ? run : program->executable);
+    join(run ? left : all, program->arguments);
+}
+
+void gps_program_self(struct gps_program *program) {
+    char words[WORDS_BYTES] = "";
+    const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t count = fd < 0 ? 0 : TEMP_FAILURE_RETRY(read(fd, words, sizeof(words) - 1));
+    if (fd >= 0)
+        close(fd);
+    count = count < 0 ? 0 : count;
+    words[count] = '\0';
+    gps_procfs_executable(program->executable, sizeof(program->executable));
+    gps_program_read(program, words, (size_t)count, secure_getenv("GPUSHARE_PROGRAM"));
+}

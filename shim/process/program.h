@@ -1,0 +1,27 @@
+/*
+ * program.h - what a person calls this program, and with which arguments it was started.
+ *
+ * The name is the first of: GPUSHARE_PROGRAM; of an interpreter, the file name of the script that
+ * it runs (cam.py of `python3 cam.py`), the module (`python3 -m package`), or of java the jar or
+ * the main class; the file name of the executable. Code on the command line (-c, -e) has no name of
+ * its own.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "config/config.h"
+
+struct gps_program {
+    char name[GPS_GLOB_BYTES];
+    char executable[GPS_GLOB_BYTES];
+    char arguments[GPS_ARGUMENT_BYTES]; /* those behind the name, without control characters */
+};
+
+/* Never fails: what cannot be read is empty, and the executable "?". No malloc. */
+void gps_program_self(struct gps_program *program);
+
+/* The same from what /proc/self/cmdline has (`count` bytes, each word with its NUL) and from
+ * GPUSHARE_PROGRAM (NULL: not set); the executable is filled in. */
+void gps_program_read(struct gps_program *program, const char *words, size_t count,
+                      const char *given);
