@@ -24,7 +24,7 @@ NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
 ROOMS := util config directory keeper log stack process registry audit vmm digest gate merge learn ipc rules lifecycle cuda
-TOOL_ROOMS := cli logs symbols report timeline directory top run learn doctor keeper
+TOOL_ROOMS := cli logs symbols report timeline directory top run learn matching doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.
 CFLAGS ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)

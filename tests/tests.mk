@@ -76,8 +76,8 @@ CUDART_STATIC := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a $(
 # It looks at registers and stacks.
 FAULT_INJECT := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(TESTS)/fault-inject)
 apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driver \
-	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/twice \
-	$(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
+	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/camerad \
+	$(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
 	$(TESTS)/apps/libbetween.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker \
 	$(TESTS)/keeper-abuse $(FAULT_INJECT)
 
@@ -196,3 +196,8 @@ $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -o $@ $(INIH) -l:libjansson.a
 
 -include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)
+
+# An example that runs.
+$(TESTS)/apps/camerad: config/examples/daemon/camerad.c $(SIM_LIBS)/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart

@@ -123,9 +123,21 @@ struct gps_alloc_facts {
 /* Whether a rule is for a program of this name or with this executable. */
 bool gps_rule_is_for(const struct gps_rule *rule, const char *program, const char *executable);
 
-/* Whether a rule fits an allocation, without its index and caller. The index counts the allocations
- * of the process that the rule fits and no earlier rule took; {n} is the same number. */
-bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts);
+/* Whether a rule fits an allocation, without its index and caller, or the first reason against it.
+ * The index counts the allocations of the process that the rule fits and no earlier rule took; {n}
+ * is the same number. */
+enum gps_mismatch {
+    GPS_FITS,
+    GPS_OTHER_PROGRAM,
+    GPS_OTHER_SIZE,
+    GPS_OTHER_DEVICE,
+    GPS_POOL_MEMORY, /* the rule has no backing = vmm */
+};
+enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
+                                    const struct gps_alloc_facts *facts);
+static inline bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
+    return gps_rule_mismatch(rule, facts) == GPS_FITS;
+}
 static inline bool gps_rule_takes(const struct gps_rule *rule, uint64_t index) {
     return rule->index_min <= index && index <= rule->index_max;
 }
@@ -142,7 +154,8 @@ typedef void gps_option_fn(void *arg, const char *key, const char *value, const 
                            const char *allowed, const char *sentence);
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg);
 /* The keys of a rule with their values, defaults included, as a file would have them. */
-void gps_rule_each_key(const struct gps_rule *rule, void (*fn)(const char *key, const char *value));
+void gps_rule_each_key(const struct gps_rule *rule,
+                       void (*fn)(void *arg, const char *key, const char *value), void *arg);
 
 /* --- units, shared with the tool --- */
 bool gps_parse_duration(const char *text, uint64_t *nanos);          /* 30s 500ms 2min 1h 0 */

@@ -238,7 +238,7 @@ void gps_key_show(const struct gps_key *key, const void *target, struct gps_text
 }
 
 void gps_rule_each_key(const struct gps_rule *rule,
-                       void (*fn)(const char *key, const char *value)) {
+                       void (*fn)(void *arg, const char *key, const char *value), void *arg) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
     for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
         char value[GPS_GLOB_BYTES];
@@ -246,7 +246,7 @@ void gps_rule_each_key(const struct gps_rule *rule,
         if (!gps_rule_uses(rule, key->name))
             continue;
         gps_key_show(key, rule, &text);
-        fn(key->name, value);
+        fn(arg, key->name, value);
     }
 }
 

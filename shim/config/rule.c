@@ -158,17 +158,28 @@ bool gps_rule_is_for(const struct gps_rule *rule, const char *program, const cha
     return gps_glob_match(rule->program, program) || gps_glob_match(rule->program, executable);
 }
 
-bool gps_rule_fits(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
-    if (facts->pool && rule->backing != GPS_RULE_VMM && rule->role != GPS_ROLE_MERGE)
-        return false;
+static bool is_on(const struct gps_rule *rule, const struct gps_alloc_facts *facts) {
+    switch (rule->device_kind) {
+    case GPS_DEVICE_ORDINAL:
+        return rule->device_ordinal == facts->device_ordinal;
+    case GPS_DEVICE_UUID:
+        return memcmp(rule->device_uuid, facts->device_uuid, GPS_UUID_BYTES) == 0;
+    default:
+        return true;
+    }
+}
+
+enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
+                                    const struct gps_alloc_facts *facts) {
+    if (!gps_rule_is_for(rule, facts->program, facts->executable))
+        return GPS_OTHER_PROGRAM;
     if (facts->size < rule->size_min || facts->size > rule->size_max)
-        return false;
-    if (rule->device_kind == GPS_DEVICE_ORDINAL && rule->device_ordinal != facts->device_ordinal)
-        return false;
-    if (rule->device_kind == GPS_DEVICE_UUID &&
-        memcmp(rule->device_uuid, facts->device_uuid, GPS_UUID_BYTES) != 0)
-        return false;
-    return gps_rule_is_for(rule, facts->program, facts->executable);
+        return GPS_OTHER_SIZE;
+    if (!is_on(rule, facts))
+        return GPS_OTHER_DEVICE;
+    if (facts->pool && rule->backing != GPS_RULE_VMM && rule->role != GPS_ROLE_MERGE)
+        return GPS_POOL_MEMORY;
+    return GPS_FITS;
 }
 
 bool gps_rule_needs_caller(const struct gps_rule *rule) {

@@ -11,6 +11,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/scope.h"
+#include "rules/rules.h"
 #include "stack/call.h"
 #include "stack/stack.h"
 
@@ -70,6 +71,7 @@ static void withdraw(void) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     unpublish();
+    gps_rules_end();
     gps_log_summary();
     gps_event_log_write(&(struct gps_event_line){.what = GPS_HAPPENED_ENDED});
     gps_scope_end(&scope);

@@ -5,6 +5,7 @@
 #include "directory/name.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "util/text.h"
 
 int gps_attempt_claim(const struct gps_attempt *attempt, struct gps_owner *holder) {
     return gps_name_claim(gps_membership_store(), attempt->name, gps_process_self(), holder);
@@ -13,6 +14,8 @@ int gps_attempt_claim(const struct gps_attempt *attempt, struct gps_owner *holde
 void gps_attempt_report(const struct gps_attempt *attempt, enum gps_finding finding,
                         const char *detail, const struct gps_owner *other) {
     struct gps_report report = gps_report_new(finding);
+    struct gps_text why = gps_text_on(attempt->why, GPS_WHY_BYTES);
+    gps_text_str(&why, detail);
     report.size = attempt->size;
     report.name = attempt->name;
     report.device = attempt->device;

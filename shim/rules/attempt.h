@@ -9,6 +9,8 @@
 
 #include "config/config.h"
 
+#define GPS_WHY_BYTES 160u
+
 struct gps_attempt {
     const struct gps_rule *rule;
     uint64_t size;
@@ -17,6 +19,7 @@ struct gps_attempt {
     int device; /* ordinal */
     uint8_t uuid[GPS_UUID_BYTES];
     char name[GPS_NAME_BYTES]; /* of the region */
+    char *why;                 /* where the reason for private memory goes; GPS_WHY_BYTES */
 };
 
 enum gps_outcome {

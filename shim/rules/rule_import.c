@@ -94,12 +94,14 @@ static enum gps_outcome misfit(const struct gps_attempt *attempt,
 
 static enum gps_outcome timed_out(const struct gps_attempt *attempt, int last_code,
                                   const struct gps_owner *holder, int *code) {
-    char detail[256];
+    char detail[256 + GPS_STORE_PATH];
     struct gps_text text = GPS_TEXT(detail);
     const bool fail = attempt->rule->missing == GPS_MISSING_FAIL;
     gps_text_str(&text,
                  holder->pid ? "its region was not ready after " : "nobody exported it within ");
     gps_text_duration(&text, attempt->rule->wait);
+    if (!holder->pid)
+        gps_text_strs(&text, " in ", gps_membership_store()->path);
     if (last_code) {
         gps_text_add(&text, "; the last attempt to open it failed with code %lu",
                      (uint64_t)last_code);

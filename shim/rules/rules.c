@@ -6,6 +6,7 @@
 
 #include "attempt.h"
 #include "audit/reporter.h"
+#include "explain.h"
 #include "merge/allocation.h"
 #include "process/caller.h"
 #include "process/driver_ops.h"
@@ -14,6 +15,7 @@
 #include "process/scope.h"
 #include "registry/registry.h"
 #include "stack/trace.h"
+#include "util/text.h"
 
 bool gps_rules_active;
 
@@ -21,6 +23,7 @@ static struct {
     struct active {
         const struct gps_rule *rule;
         _Atomic uint64_t matches; /* so far: the next one's number */
+        _Atomic bool taken;       /* it has taken one of them */
     } * rules;
     size_t count;
 } state;
@@ -32,7 +35,24 @@ void gps_rules_start(const struct gps_config *config, const struct gps_program *
     for (size_t i = 0; state.rules && i < config->rule_count; i++)
         if (gps_rule_is_for(&config->rules[i], program->name, program->executable))
             state.rules[state.count++].rule = &config->rules[i];
-    gps_rules_active = state.count != 0;
+    gps_explain_start();
+    gps_rules_active = state.count != 0 || gps_explain_active;
+}
+
+void gps_rules_end(void) {
+    char message[384];
+    struct gps_text text = GPS_TEXT(message);
+    const char *before = "no allocation matched ";
+    for (size_t i = 0; i < state.count; i++) {
+        const struct gps_rule *rule = state.rules[i].rule;
+        if (state.rules[i].taken)
+            continue;
+        gps_text_strs(&text, before, "[region ", rule->name, "]");
+        gps_text_add(&text, " (line %u)", rule->line);
+        before = ", ";
+    }
+    if (text.length)
+        gps_log_notice(GPS_LEVEL_INFO, message);
 }
 
 /* A pitch is the width, rounded up to at most another 64 KiB. */
@@ -41,7 +61,7 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height) {
     for (size_t i = 0; i < state.count; i++)
         if (state.rules[i].rule->size_max >= least && state.rules[i].rule->size_min <= most)
             return true;
-    return false;
+    return gps_explain_active;
 }
 
 void gps_rules_reset(void) {
@@ -69,8 +89,10 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts, uint64_
         if (!gps_rule_fits(rule, facts) || !matches_caller(rule, caller, sizeof(caller)))
             continue;
         *number = atomic_fetch_add(&state.rules[i].matches, 1);
-        if (gps_rule_takes(rule, *number))
+        if (gps_rule_takes(rule, *number)) {
+            state.rules[i].taken = true;
             return rule;
+        }
     }
     return NULL;
 }
@@ -135,13 +157,17 @@ static enum gps_outcome follow(struct gps_attempt *attempt, uint64_t number, uin
 
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) {
     struct gps_scope scope;
-    struct gps_attempt attempt = {.size = size, .pool = pool};
+    char why[GPS_WHY_BYTES] = "";
+    struct gps_attempt attempt = {.size = size, .pool = pool, .why = why};
     uint64_t number;
     if (!size)
         return false;
     gps_scope_enter(&scope, 0);
     attempt.rule = match_here(size, &attempt, &number);
     const bool done = attempt.rule && follow(&attempt, number, pointer, code) == GPS_DONE;
+    if (gps_explain_active)
+        gps_explain_allocation(&attempt, done && *code == GPS_OK ? *pointer : 0,
+                               done && *code != GPS_OK);
     gps_scope_end(&scope);
     return done;
 }

@@ -24,4 +24,7 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height);
  * no rule. */
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
+/* At the end of the process: says at level info which rules matched nothing. */
+void gps_rules_end(void);
+
 void gps_rules_reset(void); /* in a forked child */

@@ -52,19 +52,19 @@ size_t term_width(FILE *stream) {
     return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-void term_wrap(const char *text, size_t at) {
-    const size_t terminal = term_width(stdout);
+void term_wrap(FILE *stream, const char *text, size_t at) {
+    const size_t terminal = term_width(stream);
     const size_t width = terminal > 0 && terminal < TERM_WIDTH ? terminal : TERM_WIDTH;
     size_t column = at;
     while (*text != 0) {
         size_t word = strcspn(text, " ");
         if (column > at && column + 1 + word > width) {
-            printf("\n%*s", (int)at, "");
+            fprintf(stream, "\n%*s", (int)at, "");
             column = at;
         }
-        column += (size_t)printf("%s%.*s", column > at ? " " : "", (int)word, text);
+        column += (size_t)fprintf(stream, "%s%.*s", column > at ? " " : "", (int)word, text);
         text += word;
         text += strspn(text, " ");
     }
-    putchar('\n');
+    fputc('\n', stream);
 }

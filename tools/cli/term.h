@@ -32,4 +32,4 @@ size_t term_width(FILE *stream);
 
 /* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to
  * it. Ends with a newline. */
-void term_wrap(const char *text, size_t at);
+void term_wrap(FILE *stream, const char *text, size_t at);

@@ -234,6 +234,7 @@ static int parse(const struct tool_verb *verb, int argc, char **argv, struct too
     }
     args->operands = argv + optind;
     args->operand_count = argc - optind;
+    args->separated = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
     return -1;
 }
 

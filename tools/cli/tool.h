@@ -27,6 +27,7 @@
     ROW(timeline)                                                                                  \
     ROW(explain)                                                                                   \
     ROW(check)                                                                                     \
+    ROW(explain)                                                                                   \
     ROW(keeper)                                                                                    \
     ROW(drop)                                                                                      \
     ROW(forget)                                                                                    \
@@ -58,6 +59,7 @@ struct tool_args {
     const char *values[TOOL_OPTIONS_MAX]; /* by index of the option: NULL not given, "" given */
     char **operands;                      /* ends with NULL */
     int operand_count;
+    bool separated; /* "--" stood before the operands */
 };
 
 struct tool_verb {

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "mistaken.h"
 #include "view_format.h"
+#include "waiting.h"
 
 #define MARGIN "    " /* of a table below its line */
 
@@ -55,6 +56,10 @@ static const char *opened_by(const struct gps_slot *slot) {
     default:
         return "program";
     }
+}
+
+static void waiting_line(const char *text) {
+    term_line(stdout, "  waiting    %s", text);
 }
 
 /* --- a region --- */
@@ -123,6 +128,8 @@ void describe_region(const struct view *view, const struct view_region *region) 
         vmm_lines(view, region);
     line("users", "%zu", region->user_count);
     users_table(view, region);
+    if (named)
+        waiting_each(view, NULL, record->name, waiting_line);
 }
 
 /* --- a process --- */
@@ -253,6 +260,8 @@ void describe_process(const struct view *view, const struct view_process *proces
            view_format_pid(view, owner).text, term_colour(TERM_PLAIN));
     line("state", "%s%s%s", term_colour(process->alive ? TERM_GREEN : TERM_DIM),
          process->alive ? "alive" : "dead", term_colour(TERM_PLAIN));
+    if (process->arguments[0] != 0)
+        term_line(stdout, "  arguments  %s", process->arguments);
     process_lines(view, owner);
     if (process->created != 0)
         line_time(view, "published", process->created);
@@ -261,6 +270,7 @@ void describe_process(const struct view *view, const struct view_process *proces
     describe_memory(view, owner);
     describe_mistakes(view, owner);
     describe_pins(view, owner);
+    waiting_each(view, owner, NULL, waiting_line);
 }
 
 /* --- JSON: members named *_at are seconds since 1970; age and held are durations --- */
@@ -376,5 +386,6 @@ json_t *describe_process_json(const struct view *view, const struct view_process
     add_holds(view, owner, object);
     add_memory(view, owner, object);
     add_pins(view, owner, object);
+    json_tree_add(object, "{s:o}", "arguments", json_tree_string(process->arguments));
     return object;
 }

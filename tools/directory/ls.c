@@ -11,6 +11,7 @@
 #include "cli/tool.h"
 #include "merged.h"
 #include "view_format.h"
+#include "waiting.h"
 
 #define LS_USERS 4 /* named in the table; show names all */
 
@@ -24,8 +25,9 @@ static char *users_text(const struct view *view, const struct view_region *regio
         const struct gps_owner *owner = &region->holds[i].owner;
         if (i > 0 && gps_owner_equal(owner, &region->holds[i - 1].owner))
             continue;
-        tool_list(&users, "%s %s%s", owner->command, view_format_pid(view, owner).text,
-                  view_cached(&region->holds[i]) ? " (cached)" : "");
+        char *user = view_format_program(view, owner);
+        tool_list(&users, "%s%s", user, view_cached(&region->holds[i]) ? " (cached)" : "");
+        free(user);
         shown++;
     }
     char more[40] = "";
@@ -41,18 +43,19 @@ static void add_row(const struct view *view, const struct view_region *region,
                     struct table *table) {
     const struct gps_region_record *record = &region->record;
     const struct gps_owner *owner = gps_record_creator(record);
-    char *users = users_text(view, region);
+    char *users = users_text(view, region), *program = view_format_program(view, owner);
     enum term_colour plain = view_hidden(region) ? TERM_DIM : TERM_PLAIN;
     table_cell(table, plain, "%s", view_format_name(region));
     table_cell(table, plain, "%.8s", printable_id(&record->id).text);
     table_cell(table, plain, "%s", printable_size(record->requested).text);
     table_cell(table, plain, "%.12s", printable_uuid(record->device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
-    table_cell(table, plain, "%s %s%s", owner->command, view_format_pid(view, owner).text,
+    table_cell(table, plain, "%s%s", program,
                view_is_vmm(region) && !region->creator_alive ? " (ended)" : "");
     table_cell(table, plain, "%s", view_format_age(view, record->created).text);
     table_cell(table, plain, "%s", users);
     free(users);
+    free(program);
 }
 
 /* Blocks are thousands, and told in one line for each GPU. */
@@ -74,8 +77,10 @@ static void print_table(const struct view *view, const struct accounting *accoun
     const bool any = table.cell_count > 0;
     if (any)
         table_print(stdout, &table, "");
-    if (merged_print(accounting, any ? "\n" : "") == 0 && !any)
+    const bool merged = merged_print(accounting, any ? "\n" : "") != 0;
+    if (!any && !merged)
         printf("No shared regions in %s.\n", view->store.path);
+    waiting_print(view);
     if (dead > 0)
         printf("\n%zu region%s of dead processes%s. Remove %s with: gpushare gc\n", dead,
                dead == 1 ? "" : "s", all ? "" : " not shown", dead == 1 ? "it" : "them");
@@ -91,6 +96,7 @@ static void print_json(const struct view *view, const struct accounting *account
         json_tree_append(array, object);
     }
     merged_append(accounting, array);
+    waiting_append(view, array);
     json_tree_print(stdout, array);
 }
 
@@ -127,6 +133,9 @@ const struct tool_verb tool_verb_ls = {
         "merge rules took\n"
         "that is each process's OWN.\n"
         "A user is (cached) if its program has closed the region and open_cache keeps it mapped.\n"
+        "Behind that stands who has waited for more than a second, for what and for how long at "
+        "most.\n"
+        "Of several processes of one name the arguments are told, too.\n"
         "A pid of another pid namespace is written PID@NAMESPACE.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"all", 'a', NULL, "also what nobody can use any more"}},

@@ -14,6 +14,7 @@
 #include "describe.h"
 #include "directory/name.h"
 #include "view_format.h"
+#include "waiting.h"
 
 enum { OPTION_JSON };
 
@@ -67,9 +68,14 @@ static bool is_shown(const struct view_region *region) {
     return !view_hidden(region) && !view_merged(region);
 }
 
+static void say_waiting(const char *text) {
+    tool_warn("waiting: %s", text);
+}
+
 static int not_found(const struct view *view, const char *what) {
     if (name_claimed(view, what))
         return TOOL_FAILED;
+    waiting_each(view, NULL, what, say_waiting);
     char *known = NULL; /* names first, then processes */
     size_t count = view_names(view, is_shown, &known);
     for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)

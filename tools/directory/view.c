@@ -94,6 +94,18 @@ static void add_process(struct view *view, const struct view_process *process) {
     view->processes[view->process_count++] = *process;
 }
 
+static void collect_slot(struct view *view, const struct gps_owner *owner,
+                         const struct gps_slot *slot) {
+    struct view_wait wait = {.owner = *owner};
+    if (gps_slot_wait(slot, &wait.wait)) {
+        view->waits = tool_grow(view->waits, view->wait_count, sizeof(*view->waits));
+        view->waits[view->wait_count++] = wait;
+    } else if (slot->via < GPS_VIA_WAIT_EXPORTER) {
+        view->holds = tool_grow(view->holds, view->hold_count, sizeof(*view->holds));
+        view->holds[view->hold_count++] = (struct view_hold){.owner = *owner, .slot = *slot};
+    }
+}
+
 static bool collect_process(void *arg, const struct gps_proc *proc) {
     struct view *view = arg;
     if (proc->status != 0) {
@@ -101,14 +113,12 @@ static bool collect_process(void *arg, const struct gps_proc *proc) {
                   proc->why ? proc->why : strerror(-proc->status));
         return true;
     }
-    add_process(view, &(struct view_process){.owner = proc->header.owner,
-                                             .created = proc->header.created,
-                                             .alive = proc->alive});
-    for (unsigned i = 0; proc->alive && i < proc->slot_count; i++) {
-        view->holds = tool_grow(view->holds, view->hold_count, sizeof(*view->holds));
-        view->holds[view->hold_count++] =
-            (struct view_hold){.owner = proc->header.owner, .slot = proc->slots[i]};
-    }
+    struct view_process process = {
+        .owner = proc->header.owner, .created = proc->header.created, .alive = proc->alive};
+    memcpy(process.arguments, proc->header.arguments, sizeof(process.arguments));
+    add_process(view, &process);
+    for (unsigned i = 0; proc->alive && i < proc->slot_count; i++)
+        collect_slot(view, &process.owner, &proc->slots[i]);
     return true;
 }
 
@@ -147,6 +157,11 @@ static int by_name(const void *left, const void *right) {
     int order = strcmp(a->name, b->name);
     order = order != 0 ? order : tool_compare(a->created, b->created);
     return order != 0 ? order : memcmp(&a->id, &b->id, sizeof(a->id));
+}
+
+static int by_since(const void *left, const void *right) {
+    const struct view_wait *a = left, *b = right;
+    return tool_compare(a->wait.since, b->wait.since);
 }
 
 static void sort(void *array, size_t count, size_t size, int (*order)(const void *, const void *)) {
@@ -240,6 +255,7 @@ bool view_read(struct view *view) {
     }
     sort_processes(view);
     sort(view->holds, view->hold_count, sizeof(*view->holds), by_hold);
+    sort(view->waits, view->wait_count, sizeof(*view->waits), by_since);
     sort(view->regions, view->region_count, sizeof(*view->regions), by_name);
     for (size_t i = 0; i < view->region_count; i++)
         join(view, &view->regions[i]);
@@ -250,6 +266,7 @@ void view_free(struct view *view) {
     free(view->regions);
     free(view->processes);
     free(view->holds);
+    free(view->waits);
 }
 
 /* --- facts about a region --- */

@@ -12,6 +12,7 @@
 struct view_process {
     struct gps_owner owner;
     uint64_t created; /* its first CUDA call; 0: it has no file any more */
+    char arguments[GPS_ARGUMENT_BYTES];
     bool alive;
     bool found; /* by `show`: it is asked for; of a region, too */
 };
@@ -27,6 +28,12 @@ struct view_hold {
 static inline bool view_cached(const struct view_hold *hold) {
     return hold->slot.state == GPS_SLOT_CACHED;
 }
+
+/* What a live process waits for. */
+struct view_wait {
+    struct gps_owner owner;
+    struct gps_wait_slot wait;
+};
 
 struct view_region {
     struct gps_region_record record;
@@ -50,6 +57,8 @@ struct view {
     size_t process_count;
     struct view_hold *holds; /* by region */
     size_t hold_count;
+    struct view_wait *waits; /* the longest first */
+    size_t wait_count;
 };
 
 /* Root and namespace as the library sees them; fills `root` where GPUSHARE_DIR is not set. */

@@ -2,7 +2,9 @@
 #include "view_format.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "cli/tool.h"
 #include "config/value.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -30,6 +32,28 @@ struct printable view_format_pid(const struct view *view, const struct gps_owner
     else
         snprintf(pid.text, sizeof(pid.text), "%u@%" PRIu64, owner->pid, owner->pid_ns);
     return pid;
+}
+
+#define ARGUMENTS_SHOWN 24
+
+static bool has_namesake(const struct view *view, const struct gps_owner *owner) {
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_process *other = &view->processes[i];
+        if (other->alive && strcmp(other->owner.command, owner->command) == 0 &&
+            !gps_owner_equal(&other->owner, owner))
+            return true;
+    }
+    return false;
+}
+
+char *view_format_program(const struct view *view, const struct gps_owner *owner) {
+    const struct view_process *process = view_process_find(view, owner);
+    const struct printable pid = view_format_pid(view, owner);
+    const char *arguments = process ? process->arguments : "";
+    if (!*arguments || !has_namesake(view, owner))
+        return tool_format("%s %s", owner->command, pid.text);
+    return tool_format("%s %s (%.*s%s)", owner->command, pid.text, ARGUMENTS_SHOWN, arguments,
+                       strlen(arguments) > ARGUMENTS_SHOWN ? "..." : "");
 }
 
 struct printable view_format_time(uint64_t realtime_ns) {

@@ -32,11 +32,11 @@ static void print_diagnosis(const struct diagnosis *diagnosis) {
     static const enum term_colour colours[] = {TERM_GREEN, TERM_YELLOW, TERM_RED};
     printf("%s%-4s%s  %-11s  ", term_colour(colours[diagnosis->verdict]),
            verdict_names[diagnosis->verdict], term_colour(TERM_PLAIN), diagnosis->check);
-    term_wrap(diagnosis->message, DOCTOR_INDENT);
+    term_wrap(stdout, diagnosis->message, DOCTOR_INDENT);
     if (!diagnosis->remedy)
         return;
     printf("%*s-> ", DOCTOR_INDENT, "");
-    term_wrap(diagnosis->remedy, DOCTOR_INDENT + 3);
+    term_wrap(stdout, diagnosis->remedy, DOCTOR_INDENT + 3);
 }
 
 static void print_text(const struct doctor *doctor, const size_t *counts) {

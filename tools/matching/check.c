@@ -15,7 +15,8 @@ static void print_option(void *arg, const char *key, const char *value, const ch
            term_colour(TERM_PLAIN));
 }
 
-static void print_key(const char *key, const char *value) {
+static void print_key(void *arg, const char *key, const char *value) {
+    (void)arg;
     printf("  %-12s = %s\n", key, value);
 }
 
@@ -82,7 +83,7 @@ static void print_merge_in_words(const struct gps_rule *rule) {
 static void print_rule(const struct gps_rule *rule) {
     printf("\n%s[region %s]%s, line %u\n", term_colour(TERM_BOLD), rule->name,
            term_colour(TERM_PLAIN), rule->line);
-    gps_rule_each_key(rule, print_key);
+    gps_rule_each_key(rule, print_key, NULL);
     if (rule->role == GPS_ROLE_MERGE)
         print_merge_in_words(rule);
 }

@@ -1,0 +1,50 @@
+/*
+ * explained.h - what `gpushare explain` learns of a process, byte for byte.
+ *
+ * With GPUSHARE_EXPLAIN=DIR in its environment a process maps a file <DIR>/<pid>.<nonce> and counts
+ * its allocations in it, equal ones in one row. So what is known outlasts any end of the process.
+ * Integers are in the byte order of the machine. The tool reads the file when the process has
+ * ended.
+ */
+#ifndef GPUSHARE_EXPLAINED_H
+#define GPUSHARE_EXPLAINED_H
+
+#include "region.h"
+
+#define GPS_EXPLAINED_MAGIC "GPSEXPL"
+#define GPS_EXPLAINED_ROWS  512u
+
+enum gps_explained_outcome {
+    GPS_EXPLAINED_PRIVATE = 0, /* with a rule: `why` */
+    GPS_EXPLAINED_EXPORTED,
+    GPS_EXPLAINED_IMPORTED,
+    GPS_EXPLAINED_MERGED,
+    GPS_EXPLAINED_FAILED, /* missing = fail */
+};
+
+/* Allocations that agree in all but their number. Strings are terminated, and cut to fit. */
+struct gps_explained_row {
+    uint64_t count; /* 0: this row and those behind it are free */
+    uint64_t size;
+    uint32_t rule; /* line of the section that took it; 0: none */
+    uint32_t outcome;
+    uint32_t device; /* ordinal */
+    uint32_t pool;   /* 1: cudaMallocAsync */
+    uint8_t uuid[GPS_UUID_BYTES];
+    char call[48];
+    char caller[128]; /* file name of the module */
+    char region[GPS_NAME_BYTES];
+    char why[160];
+};
+
+struct gps_explained {
+    char magic[8];    /* GPS_EXPLAINED_MAGIC */
+    uint32_t version; /* GPS_FORMAT_VERSION */
+    uint32_t pid;
+    uint64_t lost; /* allocations for which there was no row */
+    char program[128], executable[128];
+    char arguments[GPS_ARGUMENT_BYTES];
+    struct gps_explained_row rows[GPS_EXPLAINED_ROWS];
+};
+
+#endif

@@ -1,0 +1,115 @@
+/* explain.c - see explain.h. */
+#include "explain.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gpushare/explained.h"
+#include "log/format.h"
+#include "process/caller.h"
+#include "process/process.h"
+#include "registry/registry.h"
+#include "stack/call.h"
+#include "util/text.h"
+
+bool gps_explain_active;
+
+static struct {
+    pthread_mutex_t lock;
+    struct gps_explained *file;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Its blocks are there before it is mapped: a full file system must not end the program. */
+static struct gps_explained *map(const char *path) {
+    const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    void *file = MAP_FAILED;
+    if (fd >= 0 && fallocate(fd, 0, 0, sizeof(struct gps_explained)) == 0)
+        file = mmap(NULL, sizeof(struct gps_explained), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    return file == MAP_FAILED ? NULL : file;
+}
+
+static void copy(char *to, size_t size, const char *from) {
+    struct gps_text text = gps_text_on(to, size);
+    gps_text_plain(&text, from);
+}
+#define COPY(to, from) copy(to, sizeof(to), from)
+
+void gps_explain_start(void) {
+    const char *directory = secure_getenv("GPUSHARE_EXPLAIN");
+    const struct gps_owner *self = gps_process_self();
+    const struct gps_program *program = gps_process_program();
+    char path[GPS_CONFIG_PATH];
+    struct gps_text text = GPS_TEXT(path);
+    if (!directory)
+        return;
+    gps_text_add(&text, "%s/%u.%lx", directory, self->pid, self->nonce);
+    struct gps_explained *file = text.cut ? NULL : map(path);
+    if (!file)
+        return;
+    file->pid = self->pid;
+    file->version = GPS_FORMAT_VERSION;
+    COPY(file->program, program->name);
+    COPY(file->executable, program->executable);
+    COPY(file->arguments, program->arguments);
+    memcpy(file->magic, GPS_EXPLAINED_MAGIC, sizeof(file->magic));
+    state.file = file;
+    gps_explain_active = true;
+}
+
+static uint32_t outcome_of(uint64_t pointer, bool failed) {
+    struct gps_alloc alloc;
+    if (failed)
+        return GPS_EXPLAINED_FAILED;
+    if (!pointer || !gps_registry_find(pointer, &alloc))
+        return GPS_EXPLAINED_PRIVATE;
+    return alloc.kind == GPS_ALLOC_EXPORTED   ? GPS_EXPLAINED_EXPORTED
+           : alloc.kind == GPS_ALLOC_IMPORTED ? GPS_EXPLAINED_IMPORTED
+                                              : GPS_EXPLAINED_MERGED;
+}
+
+/* Rows are equal byte by byte but for their count. */
+static void count(const struct gps_explained_row *row) {
+    const size_t head = sizeof(row->count);
+    for (unsigned i = 0; i < GPS_EXPLAINED_ROWS; i++) {
+        struct gps_explained_row *at = &state.file->rows[i];
+        if (at->count && memcmp((char *)at + head, (const char *)row + head, sizeof(*at) - head))
+            continue;
+        const uint64_t before = at->count;
+        *at = *row;
+        at->count = before + 1;
+        return;
+    }
+    state.file->lost++;
+}
+
+void gps_explain_allocation(const struct gps_attempt *attempt, uint64_t pointer, bool failed) {
+    struct gps_explained_row row;
+    memset(&row, 0, sizeof(row));
+    row.size = attempt->size;
+    row.rule = attempt->rule ? attempt->rule->line : 0;
+    row.outcome = outcome_of(pointer, failed);
+    row.device = (uint32_t)attempt->device;
+    row.pool = attempt->pool;
+    memcpy(row.uuid, attempt->uuid, sizeof(row.uuid));
+    struct gps_text call = GPS_TEXT(row.call);
+    gps_format_api(&call, gps_call_name());
+    char caller[GPS_GLOB_BYTES];
+    gps_caller_name(caller, sizeof(caller));
+    COPY(row.caller, caller);
+    COPY(row.region, attempt->name);
+    COPY(row.why, attempt->why);
+    pthread_mutex_lock(&state.lock);
+    count(&row);
+    pthread_mutex_unlock(&state.lock);
+}
+
+void gps_explain_reset(void) {
+    gps_explain_active = false;
+    memset((void *)&state, 0, sizeof(state)); /* the parent's file is its own; locks */
+}

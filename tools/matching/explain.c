@@ -1,0 +1,125 @@
+/*
+ * explain.c - `gpushare explain`: runs a command, and says for each allocation which rule took it.
+ *
+ * The rules are followed as with `gpushare run`: only so is known what becomes of a match.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/term.h"
+#include "cli/tool.h"
+#include "explained.h"
+#include "run/descendants.h"
+#include "run/launch.h"
+
+enum { OPTION_CONFIG };
+
+/* --- the directory of the processes' files --- */
+
+static char *make_directory(void) {
+    const char *parent = getenv("TMPDIR");
+    char *path =
+        tool_format("%s/gpushare-explain-XXXXXX", parent && parent[0] == '/' ? parent : "/tmp");
+    if (mkdtemp(path))
+        return path;
+    tool_error("cannot make a directory as '%s': %s; set TMPDIR", path, strerror(errno));
+    free(path);
+    return NULL;
+}
+
+static void each_file(const char *directory, void (*fn)(struct explained *, const char *),
+                      struct explained *explained) {
+    DIR *dir = opendir(directory);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        char *path = tool_format("%s/%s", directory, entry->d_name);
+        if (entry->d_name[0] != '.')
+            fn(explained, path);
+        free(path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void remove_file(struct explained *unused, const char *path) {
+    (void)unused;
+    unlink(path);
+}
+
+/* --- the report --- */
+
+static void ignore_error(void *arg, const char *file, unsigned line, const char *message) {
+    (void)arg, (void)file, (void)line, (void)message;
+}
+
+static bool print(const char *directory, size_t running) {
+    struct gps_config config;
+    struct explained explained = {.config = &config};
+    if (gps_config_load(&config, ignore_error, NULL) != 0)
+        return false; /* it was checked before; somebody has changed it meanwhile */
+    each_file(directory, explained_read, &explained);
+    const bool any = explained.count > 0;
+    fprintf(stderr, "\n%s%s: %zu rule%s%s\n", term_colour_on(stderr, TERM_BOLD),
+            config.source[0] ? config.source : "no configuration was found", config.rule_count,
+            config.rule_count == 1 ? "" : "s", term_colour_on(stderr, TERM_PLAIN));
+    explained_print_allocations(stderr, &explained);
+    if (any)
+        explained_print_misses(stderr, &explained);
+    else
+        tool_error("no process used CUDA, as far as gpushare can see; what may keep it from that: "
+                   "gpushare doctor CMD");
+    if (running > 0)
+        tool_warn("%zu still running; what they allocate from now on is not told", running);
+    explained_free(&explained);
+    gps_config_free(&config);
+    return any;
+}
+
+static int run_command(char **command, const char *directory) {
+    struct descendants descendants;
+    const int status = descendants_run(command, DESCENDANTS_ALL, &descendants);
+    if (status != 0)
+        return launch_failed(command[0], -status);
+    const bool any = print(directory, descendants.running);
+    return descendants.status == 0 && !any ? TOOL_FAILED : descendants.status;
+}
+
+static int run_explain(const struct tool_args *args) {
+    if (!args->separated) {
+        tool_error("a command stands behind --, as in: gpushare explain -- %s", args->operands[0]);
+        return TOOL_RUN_FAILED;
+    }
+    char *directory = make_directory();
+    int status = TOOL_RUN_FAILED;
+    if (!directory)
+        return status;
+    launch_set("GPUSHARE_EXPLAIN", directory);
+    if (launch_prepare(args->values[OPTION_CONFIG], "share", args->operands[0]))
+        status = run_command(args->operands, directory);
+    each_file(directory, remove_file, NULL);
+    rmdir(directory);
+    free(directory);
+    return status;
+}
+
+const struct tool_verb tool_verb_explain = {
+    .name = "explain",
+    .operands = "-- CMD...",
+    .summary = "run a command and say which rule took each of its allocations, or why none did",
+    .details =
+        "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited for.\n"
+        "When it has ended a line for each allocation (equal ones once) says on stderr its size,\n"
+        "the call, the module that called, and the rule that took it, or for each rule of its\n"
+        "program the first reason against it. At the end stand the rules that matched nothing,\n"
+        "with what came nearest.\n"
+        "The exit status is CMD's own; 0 becomes 1 if no process used CUDA.\n"
+        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n",
+    .options = {{"config", 'c', "FILE", "use this configuration (checked first)"}},
+    .operands_min = 1,
+    .command = true,
+    .usage_status = TOOL_RUN_FAILED,
+    .run = run_explain,
+};
