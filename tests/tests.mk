@@ -198,6 +198,6 @@ $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 -include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)
 
 # An example that runs.
-$(TESTS)/apps/camerad: config/examples/daemon/camerad.c $(SIM_LIBS)/libcudart.so
+$(TESTS)/apps/camerad: config/examples/camerad.c $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart

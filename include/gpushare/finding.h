@@ -133,6 +133,14 @@
         "the published directory cannot be used; other processes do not see this one's memory",    \
         "run: gpushare doctor")
 
+/* Other hints, for regions that a rule gave to its importers: they know of no handle. */
+#define GPS_RULE_HINTS(ROW)                                                                        \
+    ROW(FREE_WHILE_OPEN, "let the importing programs free it first: their cudaFree closes it")     \
+    ROW(EXIT_WHILE_OPEN, "let this program end last, set linger in the configuration, or give "    \
+                         "the region backing = vmm and keep = users")                              \
+    ROW(RESET_WITH_SHARED, "let the importing programs free it before the reset: their cudaFree "  \
+                           "closes it")
+
 enum gps_level { GPS_LEVEL_INFO = 0, GPS_LEVEL_WARNING = 1, GPS_LEVEL_ERROR = 2 };
 
 #define GPS_FINDING_ENUM(id, text, level, sentence, hint) GPS_##id,

@@ -139,6 +139,21 @@ static struct gps_answer name(const struct gps_question *q) {
     return say(GPS_FORWARD, GPS_NO_FINDING);
 }
 
+const char *gps_policy_deed(const struct gps_answer *answer) {
+    if (answer->finding == GPS_EXIT_WHILE_OPEN)
+        return "the process waits for them no longer: linger is over, or 0s";
+    switch (answer->verdict) {
+    case GPS_DEFER:
+        return "the free is deferred: it succeeds, and the memory goes when they have closed it";
+    case GPS_WAIT:
+        return "the free waits for them to close it, up to free_timeout, and is deferred then";
+    case GPS_DENY:
+        return "the free is refused: it fails, and the memory stays";
+    default:
+        return "the free is let through";
+    }
+}
+
 struct gps_answer gps_policy(const struct gps_question *q) {
     if (q->mode == GPS_MODE_OFF)
         return say(GPS_FORWARD, GPS_NO_FINDING);

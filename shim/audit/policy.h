@@ -86,3 +86,6 @@ struct gps_answer {
 };
 
 struct gps_answer gps_policy(const struct gps_question *question);
+
+/* What gpushare does about memory that others hold, as a report has it. */
+const char *gps_policy_deed(const struct gps_answer *answer);

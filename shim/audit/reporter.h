@@ -22,8 +22,9 @@ void gps_report_about_import(struct gps_report *report, const struct gps_import 
 /* Adds the other processes that have its subject open, as gps_references_users gave them: `count`
  * of them, or -errno. `users` holds the first GPS_USERS_REPORTED. */
 void gps_report_users(struct gps_report *report, const struct gps_party *users, int count);
-/* The whole report of a finding about a region of ours and its importers. */
-void gps_report_held(const struct gps_export *region, enum gps_finding finding,
+/* The whole report of the finding of an answer about a region of ours and its importers. It tells
+ * what the answer has gpushare do. */
+void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count);
 /* Adds an earlier event of this process; nothing without a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);

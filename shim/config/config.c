@@ -240,8 +240,8 @@ static void set_key(struct session *session, unsigned line, const struct gps_key
         session->given[place] = line;
     if (wrong)
         fail_value(session, line, key, value, wrong);
-    else if (!in_rule)
-        session->config->from_file |= 1u << place;
+    else
+        *(in_rule ? &current_rule(session)->given : &session->config->from_file) |= 1u << place;
 }
 
 static void on_key(void *arg, unsigned line, const char *name, const char *value) {

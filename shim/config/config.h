@@ -77,6 +77,7 @@ struct gps_rule {
     uint64_t quiet;         /* GPS_ROLE_MERGE, and the two below */
     enum gps_content content;
     enum gps_verify verify;
+    unsigned given; /* which keys the file has: bit n is the n-th of options.def */
 };
 
 struct gps_config {

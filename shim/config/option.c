@@ -243,7 +243,7 @@ void gps_rule_each_key(const struct gps_rule *rule,
     for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
         char value[GPS_GLOB_BYTES];
         struct gps_text text = GPS_TEXT(value);
-        if (!gps_rule_uses(rule, key->name))
+        if (gps_rule_unused(rule, key->name))
             continue;
         gps_key_show(key, rule, &text);
         fn(arg, key->name, value);

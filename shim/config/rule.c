@@ -231,10 +231,30 @@ const char *gps_rule_check_key(const struct gps_rule *rule, const char *key) {
     return NULL;
 }
 
-bool gps_rule_uses(const struct gps_rule *rule, const char *key) {
+const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
+    static const struct {
+        const char *key, *why;
+        unsigned roles; /* bit n: without effect with the n-th role */
+    } keys[] = {
+        {"wait", "an exporter waits for nobody", 1u << GPS_ROLE_EXPORT},
+        {"missing", "an exporter waits for nobody", 1u << GPS_ROLE_EXPORT},
+        {"ready", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
+        {"handover", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
+        {"keep", "the exporter's rule says it", 1u << GPS_ROLE_IMPORT},
+        {"quiet", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+        {"content", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+        {"verify", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+    };
     if (rule->role == GPS_ROLE_MERGE)
-        return !gps_rule_check_key(rule, key);
-    return strcmp(key, "quiet") != 0 && strcmp(key, "content") != 0 && strcmp(key, "verify") != 0;
+        return gps_rule_check_key(rule, key);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(key, keys[i].key) == 0 && keys[i].roles >> rule->role & 1)
+            return keys[i].why;
+    if (strcmp(key, "handover") == 0 && rule->ready != GPS_READY_FREE)
+        return "it is for ready = free";
+    if ((strcmp(key, "keep") == 0 || strcmp(key, "access") == 0) && rule->backing != GPS_RULE_VMM)
+        return "it is for backing = vmm";
+    return NULL;
 }
 
 bool gps_rule_repeats(const struct gps_rule *a, const struct gps_rule *b) {

@@ -23,8 +23,8 @@ const char *gps_rule_check(const struct gps_rule *rule);
  */
 const char *gps_rule_check_key(const struct gps_rule *rule, const char *key);
 
-/* Whether a key says anything about a rule of this role. */
-bool gps_rule_uses(const struct gps_rule *rule, const char *key);
+/* Why a key has no effect in this rule; NULL: it has. */
+const char *gps_rule_unused(const struct gps_rule *rule, const char *key);
 
 /* Whether two rules have the same name, role and program, which is an error. Rules that differ in
  * role or program may share a name. */

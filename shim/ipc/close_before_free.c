@@ -298,7 +298,7 @@ static struct gps_answer ask_about(struct gps_export *region, bool waited) {
                                                           : GPS_KNOWN_EXPORTED,
                                          waited);
     if (answer.finding != GPS_NO_FINDING)
-        gps_report_held(region, answer.finding, users, count);
+        gps_report_held(region, &answer, users, count);
     return answer;
 }
 

@@ -121,7 +121,8 @@ static void report_held(struct gps_export *region) {
                                           .mode = gps_process_config()->options.mode,
                                           .waited = true};
     const int count = gps_importers_of(region, users, GPS_USERS_REPORTED);
-    gps_report_held(region, gps_policy(&question).finding, users, count);
+    const struct gps_answer answer = gps_policy(&question);
+    gps_report_held(region, &answer, users, count);
     region->reported = true;
 }
 

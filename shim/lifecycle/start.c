@@ -65,7 +65,7 @@ static enum gps_phase start(void) {
     struct first_error error = {.count = 0};
     const int status = gps_process_load(note_config_error, &error);
     const struct gps_config *config = gps_process_config();
-    gps_log_open(&config->options, gps_process_self());
+    gps_log_open(&config->options, gps_process_self(), gps_process_program()->arguments);
     if (status == 0)
         gps_event_log_open(&config->options, gps_process_self());
     gps_stack_start();

@@ -36,6 +36,17 @@ const char *gps_finding_hint(enum gps_finding finding) {
     return row_of(finding)->hint;
 }
 
+const char *gps_report_hint(const struct gps_report *report) {
+    static const char *const by_rule[GPS_FINDING_COUNT] = {
+#define RULE_HINT(name, hint) [GPS_##name] = hint,
+        GPS_RULE_HINTS(RULE_HINT)
+#undef RULE_HINT
+    };
+    const bool ruled = report->name && *report->name && report->finding < GPS_FINDING_COUNT;
+    return ruled && by_rule[report->finding] ? by_rule[report->finding]
+                                             : gps_finding_hint(report->finding);
+}
+
 const char *gps_level_name(enum gps_level level) {
     return level == GPS_LEVEL_INFO ? "info" : level == GPS_LEVEL_WARNING ? "warning" : "error";
 }

@@ -18,6 +18,7 @@ struct gps_stamp {
     uint32_t pid, tid;
     uint64_t pid_ns;
     const char *command;
+    const char *arguments; /* NULL: not known */
     uint64_t site; /* identifies the call site and so links repeats to their report; 0: none */
 };
 

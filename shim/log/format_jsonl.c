@@ -124,13 +124,14 @@ void gps_format_jsonl(struct gps_text *text, const struct gps_line *line,
     add_number(text, "pid_ns", stamp->pid_ns);
     add_number(text, "tid", stamp->tid);
     add_string(text, "command", stamp->command);
+    add_string(text, "arguments", stamp->arguments);
     add_string(text, "level",
                gps_level_name(line->notice ? GPS_LEVEL_INFO : gps_finding_level(finding)));
     add_string(text, "finding", line->notice ? NULL : gps_finding_id(finding));
     add_api(text, report->api);
     add_subject(text, report);
     add_string(text, "message", line->notice ? line->notice : gps_finding_sentence(finding));
-    add_string(text, "hint", line->notice ? NULL : gps_finding_hint(finding));
+    add_string(text, "hint", line->notice ? NULL : gps_report_hint(report));
     add_number(text, "count", report->count == 0 && !line->notice ? 1 : report->count);
     gps_text_add(text, stamp->site != 0 ? ",\"site\":\"%016lx\"" : ",\"site\":null", stamp->site);
     add_stack(text, report->stack, report->stack_count);

@@ -33,6 +33,11 @@ static void add_heading(struct gps_text *text, const struct gps_report *report,
     gps_text_str(text, ", by ");
     add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp);
     gps_text_add(text, "\n" INDENT "%s\n", gps_finding_sentence(report->finding));
+    if (stamp->arguments && *stamp->arguments) {
+        gps_text_str(text, INDENT "arguments of this process: ");
+        gps_text_plain(text, stamp->arguments);
+        gps_text_str(text, "\n");
+    }
 }
 
 /* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...", as far as known. */
@@ -158,7 +163,7 @@ void gps_format_text(struct gps_text *text, const struct gps_line *line,
         gps_text_add(text, INDENT "    (%u more frames)\n", line->omitted);
     for (unsigned i = 0; i < report->prior_count; i++)
         add_prior(text, &report->prior[i], stamp);
-    gps_text_add(text, INDENT "Hint: %s\n=========\n", gps_finding_hint(report->finding));
+    gps_text_add(text, INDENT "Hint: %s\n=========\n", gps_report_hint(report));
 }
 
 /* --- as it is written --- */

@@ -42,6 +42,7 @@ static struct {
     _Atomic unsigned format, level;
     uint64_t max; /* bytes */
     struct gps_owner self;
+    const char *arguments;
 } state = {.level = GPS_LEVEL_WARNING, .max = UINT64_MAX};
 
 /* What the process has reported; a child begins anew. */
@@ -67,11 +68,13 @@ void gps_log_start(void) {
     errno = saved;
 }
 
-void gps_log_open(const struct gps_options *options, const struct gps_owner *self) {
+void gps_log_open(const struct gps_options *options, const struct gps_owner *self,
+                  const char *arguments) {
     int saved = errno;
     if (!is_ours())
         memset(&counts, 0, sizeof(counts));
     state.self = *self;
+    state.arguments = arguments;
     state.self.command[GPS_COMM_BYTES - 1] = '\0';
     gps_sink_open(options->log, self->pid, state.self.command);
     atomic_store(&state.format, options->log_format);
@@ -154,6 +157,7 @@ static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
                                     .pid_ns = state.self.pid_ns,
                                     .command =
                                         state.self.command[0] != '\0' ? state.self.command : "?",
+                                    .arguments = state.arguments,
                                     .site = site};
     const struct gps_text text =
         gps_format_line(mapped ? large : small, mapped ? size : sizeof(small), *line, &stamp,

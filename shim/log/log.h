@@ -62,10 +62,12 @@ struct gps_report {
 
 /* At library load: remembers the file behind descriptor 2. */
 void gps_log_start(void);
-/* Sets the options at the first CUDA call; one thread calls it before others report. Before this
- * call, and in a forked child before it calls it again, reports go to stderr as text from level
- * warning on. In a forked child it forgets the reports of the parent. */
-void gps_log_open(const struct gps_options *options, const struct gps_owner *self);
+/* `arguments` of the program stay. Sets the options at the first CUDA call; one thread calls it
+ * before others report. Before this call, and in a forked child before it calls it again, reports
+ * go to stderr as text from level warning on. In a forked child it forgets the reports of the
+ * parent. */
+void gps_log_open(const struct gps_options *options, const struct gps_owner *self,
+                  const char *arguments);
 
 /* Whether its level is not below log_level. */
 bool gps_log_wants(enum gps_finding finding);
@@ -93,4 +95,6 @@ const char *gps_finding_id(enum gps_finding finding);
 enum gps_level gps_finding_level(enum gps_finding finding);
 const char *gps_finding_sentence(enum gps_finding finding);
 const char *gps_finding_hint(enum gps_finding finding);
+/* The same for this report: another one where a rule made the region, which then has a name. */
+const char *gps_report_hint(const struct gps_report *report);
 const char *gps_level_name(enum gps_level level);

@@ -23,7 +23,7 @@ static _Atomic bool happened;
 
 static uint64_t sum_of(const struct gps_rule *rule) {
     struct gps_rule plain = *rule;
-    plain.line = 0; /* where it stands is no part of it */
+    plain.line = plain.given = 0; /* where and how it stands is no part of it */
     return XXH3_64bits(&plain, sizeof(plain));
 }
 

@@ -13,7 +13,6 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
                                 "size = >=1GiB\nrole = import\nmissing = fail\n");
     Result result = tool({"check", file});
     EXPECT_EQ(result.status, 0);
-    EXPECT_EQ(result.err, "");
     EXPECT_EQ(
         result.out.find(file + ": OK: 2 rules\n\n[gpushare]\n  mode         = audit      file "),
         0u)
@@ -26,10 +25,15 @@ TEST(Check, AGoodFileIsListedWithItsRulesAndDefaults) {
                                      "  device       = *\n"
                                      "  caller       = *\n"
                                      "  role         = export\n"
-                                     "  wait         = 10s\n"
-                                     "  missing      = private\n"
                                      "  ready        = free\n"
-                                     "  handover     = 5s\n"))
+                                     "  handover     = 5s\n"
+                                     "  backing      = legacy\n\n"
+                                     "  Takes the first allocation of 64 MiB of programs named "
+                                     "producer*: that becomes\n"
+                                     "  region frames, for others to import.\n"
+                                     "  Importers get it when the program frees it; it is kept for "
+                                     "the first of them\n"
+                                     "  for 5 s, the end of the program included.\n"))
         << result.out;
     EXPECT_TRUE(contains(result.out, "\n[region part{n}], line 9\n"
                                      "  program      = *\n"
@@ -71,7 +75,6 @@ TEST(Check, EveryKeyIsListedAsAFileWouldHaveIt) {
                              "  wait         = 500ms\n"
                              "  missing      = private\n"
                              "  ready        = alloc\n"
-                             "  handover     = 1min\n"
                              "  backing      = vmm\n"
                              "  keep         = 90s\n"
                              "  access       = ro\n";

@@ -1123,7 +1123,7 @@ TEST(ShippedConfig, EveryExampleParsesAndHasRules) {
 
     ASSERT_NE(entries, nullptr) << dir;
     while (dirent *entry = readdir(entries)) {
-        if (entry->d_name[0] == '.')
+        if (!strstr(entry->d_name, ".conf"))
             continue;
         Parsed parsed(read_text(dir + "/" + entry->d_name));
         EXPECT_EQ(parsed.status, 0) << entry->d_name << testing::PrintToString(parsed.errors);

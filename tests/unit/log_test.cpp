@@ -57,7 +57,7 @@ void open_log(const std::string &log = "stderr", gps_log_format format = GPS_LOG
     gps_options options = options_of(log, format, level);
     gps_owner self = self_of("app");
 
-    gps_log_open(&options, &self);
+    gps_log_open(&options, &self, "--fps 30");
 }
 
 gps_report report_of(gps_finding finding, uint64_t stack_hash = 0) {
@@ -1184,7 +1184,7 @@ TEST(LogFile, WhoseNameIsTooLongIsNotCut) {
         while (log.size() + 4 < GPS_CONFIG_PATH)
             log += "/%c";
         strcpy(options.log, log.c_str());
-        gps_log_open(&options, &self);
+        gps_log_open(&options, &self, nullptr);
         send(GPS_DOUBLE_FREE, 1);
         return 0;
     });

@@ -361,7 +361,8 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_EVENT; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_MERGE; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_OWN; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 7; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_WAIT_IMPORTER; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 10; }));
 }
 
 TEST(Slot, AllZeroIsFree) {

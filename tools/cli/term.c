@@ -11,7 +11,7 @@
 #include "tool.h"
 #include "util/text.h"
 
-#define TERM_WIDTH 100 /* where the stream is no terminal, and at most */
+#define TERM_WIDTH 80 /* where the stream is no terminal, and at most */
 
 static bool colourful(FILE *stream) {
     const char *no = getenv("NO_COLOR");

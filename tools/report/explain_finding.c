@@ -63,7 +63,7 @@ static const char *meaning_of(enum gps_level level) {
 
 static void line(const char *label, const char *text) {
     printf("  %-*s", LABEL_WIDTH - 2, label);
-    term_wrap(text, LABEL_WIDTH);
+    term_wrap(stdout, text, LABEL_WIDTH);
 }
 
 static void sentence(const char *label, const char *text) {

@@ -1,0 +1,296 @@
+// A stranger's first ten minutes: why is it not shared? Each mistake is made by real programs on
+// the simulated driver, the example's daemon in C and its front end in Python; and explain, check,
+// doctor or the program's own words must lead to the line that is wrong.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "harness.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string examples =
+    fs::path(__FILE__).parent_path().parent_path().parent_path() / "config/examples/";
+
+std::string build() {
+    return fs::path(tool_path()).parent_path();
+}
+
+std::string quoted(const std::string &word) {
+    return "'" + word + "'";
+}
+
+class Stranger : public testing::Test {
+  protected:
+    Stranger() : shared("/dev/shm") {
+        environment = {{"GPUSHARE_DIR", shared.path + "/pub"},
+                       {"GPUSHARE_SIM_ROOT", "@" + shared.path},
+                       {"GPUSHARE_SIM_LINGER_MS", "50"},
+                       {"LD_LIBRARY_PATH", build() + "/sim"}};
+        chmod(shared.path.c_str(), 0711);
+        program("frontend.py", "frontend.py");
+    }
+
+    // A copy of an example's Python program under a name of the test's.
+    std::string program(const std::string &name, const std::string &of) {
+        fs::copy_file(examples + of, work.path + "/" + name, fs::copy_options::overwrite_existing);
+        return work.path + "/" + name;
+    }
+    // The example's configuration with one mistake.
+    std::string conf(const std::string &from = "", const std::string &to = "") {
+        std::string text = read_file(examples + "daemon.conf");
+        const size_t at = from.empty() ? 0 : text.rfind(from);
+        EXPECT_NE(at, std::string::npos);
+        return work.file("daemon.conf", text.replace(at, from.size(), to));
+    }
+    // A Python program that allocates, looks and ends.
+    std::vector<std::string> once(const std::string &name) {
+        return {"sh", "-c", "exec python3 " + work.path + "/" + name + " </dev/null"};
+    }
+    Result run(std::vector<std::string> words, const std::string &name,
+               const Environment &more = {}) {
+        const auto line = once(name);
+        words.insert(words.end(), line.begin(), line.end());
+        Environment all = more;
+        all.merge(Environment(environment));
+        return tool(words, all);
+    }
+    Result explain(const std::string &file, const std::string &name = "frontend.py",
+                   const Environment &more = {}) {
+        return run({"explain", "-c", file, "--"}, name, more);
+    }
+    Result look(const std::vector<std::string> &words) {
+        return tool(words, environment);
+    }
+
+    Temporary work, shared;
+    Environment environment;
+};
+
+// A program under gpushare that goes on for each line that it gets.
+class Running {
+  public:
+    Running(const Temporary &work, const Environment &environment, const std::string &conf,
+            const std::string &command, const std::string &before = "") {
+        static int number;
+        file = work.path + "/out." + std::to_string(number++);
+        std::string line = "exec env";
+        for (const auto &[name, value] : environment)
+            line += " " + name + "=" + quoted(value);
+        line += " " + before + " " + tool_path() + " run -c " + conf + " -- " + command + " >" +
+                file + " 2>&1";
+        in = popen(line.c_str(), "we");
+    }
+    ~Running() {
+        end();
+    }
+    bool says(const std::string &text, int seconds = 20) const {
+        for (int i = 0; i < seconds * 100; i++, usleep(10000))
+            if (contains(said(), text))
+                return true;
+        return false;
+    }
+    std::string said() const {
+        return read_file(file);
+    }
+    void enter() const {
+        fputc('\n', in);
+        fflush(in);
+    }
+    int end() {
+        const int status = in ? pclose(in) : 0;
+        in = nullptr;
+        return status;
+    }
+
+  private:
+    FILE *in;
+    std::string file;
+};
+
+// Without the line ends and blanks of wrapping.
+std::string unwrapped(const std::string &text) {
+    std::istringstream stream(text);
+    std::string all;
+    for (std::string word; stream >> word;)
+        all += (all.empty() ? "" : " ") + word;
+    return all;
+}
+
+void expect_to_fit(const std::string &text, size_t columns) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+        EXPECT_LE(line.size(), columns) << line;
+}
+
+} // namespace
+
+TEST_F(Stranger, ADaemonInCAndAFrontEndInPythonShareAsTheExampleSays) {
+    Running daemon(work, environment, conf(), build() + "/tests/apps/camerad");
+    ASSERT_TRUE(daemon.says("frame 1, drawn by camerad")) << daemon.said();
+    Running front(work, environment, conf(), "python3 " + work.path + "/frontend.py --big");
+    ASSERT_TRUE(front.says("sees: frame 1, drawn by camerad")) << front.said();
+    const Result ls = look({"ls"});
+    EXPECT_TRUE(contains(ls.out, "1: frontend.py ")) << ls.out;
+    daemon.enter();
+    ASSERT_TRUE(daemon.says("frame 2")) << daemon.said();
+    front.enter();
+    ASSERT_TRUE(front.says("sees: frame 2, drawn by camerad")) << front.said();
+    EXPECT_EQ(front.end(), 0);
+    EXPECT_EQ(daemon.end(), 0);
+    EXPECT_FALSE(contains(daemon.said() + front.said(), "GPUSHARE"))
+        << daemon.said() << front.said();
+}
+
+TEST_F(Stranger, TwoScriptsShareByTheirNames) {
+    const std::string cam = program("cam.py", "frontend.py"),
+                      view = program("view.py", "frontend.py");
+    const std::string file =
+        work.file("cam.conf", "[region frame]\nprogram = cam.py\nsize = 64MiB\nrole = export\n"
+                              "[region frame]\nprogram = view\nsize = 64MiB\nrole = import\n");
+    Running writer(work, environment, file, "python3 " + cam + " --fps 30");
+    ASSERT_TRUE(writer.says("sees: ")) << writer.said();
+    Running module(work, environment, file, "sh -c 'cd " + work.path + " && exec python3 -m view'");
+    ASSERT_TRUE(module.says("sees: ")) << module.said();
+    const Result ls = look({"ls"});
+    EXPECT_TRUE(contains(ls.out, " cam.py ")) << ls.out;
+    EXPECT_TRUE(contains(ls.out, "1: view ")) << ls.out;
+    const Result show = look({"show", "frame"});
+    EXPECT_TRUE(contains(show.out, "owner      cam.py ")) << show.out;
+}
+
+TEST_F(Stranger, TheEnvironmentNamesAProgramAndArgumentsTellNamesakesApart) {
+    const std::string file =
+        work.file("left.conf", "[region left]\nprogram = left\nrole = export\n"
+                               "[region right]\nprogram = right\nrole = export\n");
+    Environment left = environment, right = environment;
+    left["GPUSHARE_PROGRAM"] = "left";
+    right["GPUSHARE_PROGRAM"] = "right";
+    const std::string line = "python3 " + work.path + "/frontend.py ";
+    Running a(work, left, file, line + "--gpu 0"), b(work, right, file, line + "--gpu 1"),
+        c(work, right, file, line + "--gpu 2");
+    ASSERT_TRUE(a.says("sees: ") && b.says("sees: ") && c.says("sees: "));
+    const Result ls = look({"ls"});
+    EXPECT_TRUE(contains(ls.out, " left ")) << ls.out;
+    EXPECT_TRUE(contains(ls.out, "(--gpu 1)") || contains(ls.out, "(--gpu 2)")) << ls.out;
+    EXPECT_FALSE(contains(ls.out, "(--gpu 0)")) << ls.out;
+}
+
+TEST_F(Stranger, AWrongSizeIsShownWithWhatWasAskedFor) {
+    const std::string file = conf("64MiB", "65MiB");
+    const Result result = explain(file);
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.err, "     1x  64 MiB     cuMemAlloc in ")) << result.err;
+    EXPECT_TRUE(
+        contains(result.err, "not by [region frame], line 12: size = 65MiB, and this is 64MiB\n"))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, "\nRules that matched nothing:\n")) << result.err;
+    EXPECT_TRUE(contains(result.err, "  [region frame], line 12: size = 65MiB: 64MiB was asked for "
+                                     "once\n"))
+        << result.err;
+    const Result check = look({"check", file});
+    EXPECT_EQ(check.status, 0);
+    EXPECT_EQ(check.err, file +
+                             ":12: warning: [region frame] cannot be imported: size = 65MiB here "
+                             "asks for more than size = 64MiB of line 7 exports\n");
+    const Result said =
+        run({"run", "-c", file, "--"}, "frontend.py", {{"GPUSHARE_LOG_LEVEL", "info"}});
+    EXPECT_TRUE(contains(said.err, "GPUSHARE: no allocation matched [region frame] (line 12), by "
+                                   "frontend.py (pid "))
+        << said.err;
+    EXPECT_EQ(run({"run", "-c", file, "--"}, "frontend.py").err, "");
+}
+
+TEST_F(Stranger, AWrongNameIsShownBesideThoseThatRan) {
+    const Result result = explain(conf("frontend.py", "frontent.py"));
+    EXPECT_TRUE(contains(result.err, "no rule is for this program\n")) << result.err;
+    EXPECT_TRUE(contains(result.err, "line 12: program = frontent.py: CUDA was used by "
+                                     "frontend.py\n"))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, "not for it: [region frame], line 12: program = frontent.py, "
+                                     "and this is frontend.py\n"))
+        << result.err;
+}
+
+TEST_F(Stranger, AMissingPartnerIsWaitedForAloud) {
+    const std::string file = conf("30s ", "4s ");
+    Running front(work, environment, file, "python3 " + work.path + "/frontend.py --big");
+    ASSERT_TRUE(front.says("GPUSHARE: waiting up to 4 s for an exporter of frame, by frontend.py "
+                           "(pid "))
+        << front.said();
+    const Result ls = look({"ls"});
+    EXPECT_TRUE(contains(ls.out, "\nWAITING ")) << ls.out;
+    EXPECT_TRUE(contains(ls.out, "  an exporter of frame ")) << ls.out;
+    EXPECT_TRUE(contains(look({"ls", "--json"}).out, "\"region\": \"frame\""));
+    const Result show = look({"show", "frame"});
+    EXPECT_TRUE(contains(show.err, "warning: waiting: frontend.py ")) << show.err;
+    ASSERT_TRUE(front.says("share-timeout")) << front.said();
+    EXPECT_TRUE(contains(front.said(), "arguments of this process: --big\n")) << front.said();
+    EXPECT_TRUE(front.says("nobody exported it within 4 s in " + environment["GPUSHARE_DIR"] +
+                           "/default; the allocation is private"))
+        << front.said();
+    EXPECT_FALSE(contains(look({"ls"}).out, "WAITING"));
+    EXPECT_EQ(front.end(), 0);
+
+    const std::string alone = work.file("alone.conf", "[region frame]\nprogram = frontend.py\n"
+                                                      "role = import\nwait = 10ms\n");
+    const Result result = explain(alone);
+    EXPECT_TRUE(contains(result.err, "taken by [region frame], line 1: but it was left private: "))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, "\nEvery rule matched.\n")) << result.err;
+    EXPECT_EQ(look({"check", alone}).err,
+              alone + ":1: warning: [region frame] is imported, and no rule of this file exports "
+                      "it: give the exporting program a rule of this name with role = export\n");
+}
+
+TEST_F(Stranger, AnotherDirectoryIsNamed) {
+    Environment elsewhere = environment;
+    elsewhere["GPUSHARE_DIR"] = shared.path + "/other";
+    Running daemon(work, elsewhere, conf(), build() + "/tests/apps/camerad");
+    ASSERT_TRUE(daemon.says("frame 1")) << daemon.said();
+    const Result result = explain(conf("30s ", "20ms "));
+    EXPECT_TRUE(contains(result.err, "nobody exported it within 20 ms in " +
+                                         environment["GPUSHARE_DIR"] + "/default"))
+        << result.err;
+    EXPECT_TRUE(contains(look({"ls"}).out, environment["GPUSHARE_DIR"] + "/default"));
+    EXPECT_TRUE(contains(tool({"ls"}, elsewhere).out, " camerad "));
+}
+
+TEST_F(Stranger, AnotherUserIsNamed) {
+    if (geteuid() != 0 || access("/usr/bin/setpriv", X_OK) != 0)
+        GTEST_SKIP() << "only root can become another user";
+    Environment other = environment;
+    other["GPUSHARE_DIR"] = shared.path + "/other";
+    ASSERT_EQ(mkdir(other["GPUSHARE_DIR"].c_str(), 0700), 0);
+    ASSERT_EQ(chown(other["GPUSHARE_DIR"].c_str(), 12345, 12345), 0);
+    const Result result = explain(conf("30s ", "20ms "), "frontend.py", other);
+    EXPECT_TRUE(contains(result.err, "store-unavailable")) << result.err;
+    EXPECT_TRUE(
+        contains(unwrapped(result.err), "left private: the published directory cannot be used"))
+        << result.err;
+    const Result doctor = tool({"doctor"}, other);
+    EXPECT_TRUE(contains(unwrapped(doctor.out), "belongs to uid 12345, you are 0")) << doctor.out;
+}
+
+TEST_F(Stranger, AProgramWithoutCudaIsSaid) {
+    const Result result = tool({"explain", "-c", conf(), "--", "true"}, environment);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "no process used CUDA, as far as gpushare can see"))
+        << result.err;
+    EXPECT_EQ(tool({"explain", "-c", conf(), "--", "sh", "-c", "exit 3"}, environment).status, 3);
+    EXPECT_EQ(tool({"explain", "--", "no-such-command-here"}, environment).status, 127);
+    EXPECT_EQ(tool({"explain", "-c", "/no/such/file", "--", "true"}, environment).status, 125);
+}
+
+TEST_F(Stranger, EveryLineFits80Columns) {
+    expect_to_fit(look({"check", examples + "daemon.conf"}).out, 80);
+    const Result result = explain(work.file("c", "[region frame]\nprogram = frontend.py\n"
+                                                 "size = 1GiB\nrole = export\n"));
+    std::string told = result.err.substr(result.err.find("frontend.py (pid"));
+    expect_to_fit(told, 80);
+}

@@ -1,0 +1,10 @@
+/*
+ * check_warnings.h - what is allowed in a configuration and yet is hardly meant.
+ */
+#pragma once
+
+#include "config/config.h"
+
+/* Prints "FILE:LINE: warning: ..." on stderr for each: an import that nobody exports, sides that
+ * cannot meet, a rule that an earlier one hides, a key without effect. */
+void check_warn(const char *file, const struct gps_config *config);
