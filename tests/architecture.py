@@ -37,6 +37,7 @@ PURPOSE = {
     "tools/doctor": "what would keep sharing from working here",
     "tools/learn": "rules made from what was seen",
     "tools/run": "commands run with the library",
+    "tools/matching": "rules explained: explain, check",
     "tools/directory": "what is shared: ls, show, drop, gc",
     "tools/timeline": "event logs as a page, or for Perfetto",
     "tools/report": "findings as text, JSON, SARIF",

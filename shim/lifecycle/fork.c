@@ -33,8 +33,8 @@
 #include "registry/registry.h"
 #include "registry/table_memory.h"
 #include "registry/tombstones.h"
-#include "rules/explain.h"
 #include "rules/rules.h"
+#include "rules/tally.h"
 #include "stack/trace.h"
 #include "util/high_descriptor.h"
 #include "vmm/mapping.h"
@@ -86,7 +86,7 @@
     FORGETS(importers, gps_importers_reset)                                                        \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(close_before_free, gps_deferred_reset)                                                 \
-    FORGETS(explain, gps_explain_reset)                                                            \
+    FORGETS(tally, gps_tally_reset)                                                                \
     FORGETS(rules, gps_rules_reset)                                                                \
     FORGETS(process, gps_process_reset) /* the configuration, to which the rules point */          \
     KEEPS(start, "it tells that this is a fork")                                                   \

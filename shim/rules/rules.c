@@ -6,7 +6,6 @@
 
 #include "attempt.h"
 #include "audit/reporter.h"
-#include "explain.h"
 #include "merge/allocation.h"
 #include "process/caller.h"
 #include "process/driver_ops.h"
@@ -15,6 +14,7 @@
 #include "process/scope.h"
 #include "registry/registry.h"
 #include "stack/trace.h"
+#include "tally.h"
 #include "util/text.h"
 
 bool gps_rules_active;
@@ -35,8 +35,8 @@ void gps_rules_start(const struct gps_config *config, const struct gps_program *
     for (size_t i = 0; state.rules && i < config->rule_count; i++)
         if (gps_rule_is_for(&config->rules[i], program->name, program->executable))
             state.rules[state.count++].rule = &config->rules[i];
-    gps_explain_start();
-    gps_rules_active = state.count != 0 || gps_explain_active;
+    gps_tally_start();
+    gps_rules_active = state.count != 0 || gps_tally_active;
 }
 
 void gps_rules_end(void) {
@@ -61,7 +61,7 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height) {
     for (size_t i = 0; i < state.count; i++)
         if (state.rules[i].rule->size_max >= least && state.rules[i].rule->size_min <= most)
             return true;
-    return gps_explain_active;
+    return gps_tally_active;
 }
 
 void gps_rules_reset(void) {
@@ -165,9 +165,8 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
     gps_scope_enter(&scope, 0);
     attempt.rule = match_here(size, &attempt, &number);
     const bool done = attempt.rule && follow(&attempt, number, pointer, code) == GPS_DONE;
-    if (gps_explain_active)
-        gps_explain_allocation(&attempt, done && *code == GPS_OK ? *pointer : 0,
-                               done && *code != GPS_OK);
+    if (gps_tally_active)
+        gps_tally_add(&attempt, done && *code == GPS_OK ? *pointer : 0, done && *code != GPS_OK);
     gps_scope_end(&scope);
     return done;
 }

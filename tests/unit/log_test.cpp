@@ -225,7 +225,7 @@ struct Full {
     gps_frame stack[3] = {};
     gps_report report = {};
     gps_frame earlier[1] = {};
-    gps_stamp stamp = {UINT64_C(1795228445123456789), 1234, 1235, 77, "producer", 0};
+    gps_stamp stamp = {UINT64_C(1795228445123456789), 1234, 1235, 77, "producer", nullptr, 0};
 
     Full() {
         others[0].owner.pid = 4242;
@@ -372,7 +372,7 @@ TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
     EXPECT_NE(std::string(buffer).find("=========     a?b?\n"), std::string::npos);
 }
 
-const Strings json_keys = {"ts",      "pid",     "pid_ns",  "tid",   "command", "level",
+const Strings json_keys = {"ts",      "pid",     "pid_ns",  "tid",   "command", "arguments", "level",
                            "finding", "api",     "ptr",     "size",  "region",  "name",
                            "device",  "context", "message", "hint",  "count",   "site",
                            "stack",   "prior",   "detail",  "others"};
@@ -458,7 +458,7 @@ TEST(JsonReport, NamesTheCallAsItStandsInAProgram) {
 
 TEST(JsonReport, WhatIsNotKnownIsNull) {
     gps_report report = report_of(GPS_CONFIG_ERROR);
-    gps_stamp stamp = {1, 1, 1, 0, "x", 0};
+    gps_stamp stamp = {1, 1, 1, 0, "x", nullptr, 0};
     char buffer[GPS_LOGLINE_BYTES];
 
     format_jsonl(buffer, sizeof buffer, &report, &stamp, 0);

@@ -1,5 +1,5 @@
-/* explain.c - see explain.h. */
-#include "explain.h"
+/* tally.c - see tally.h. */
+#include "tally.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include "stack/call.h"
 #include "util/text.h"
 
-bool gps_explain_active;
+bool gps_tally_active;
 
 static struct {
     pthread_mutex_t lock;
@@ -40,7 +40,7 @@ static void copy(char *to, size_t size, const char *from) {
 }
 #define COPY(to, from) copy(to, sizeof(to), from)
 
-void gps_explain_start(void) {
+void gps_tally_start(void) {
     const char *directory = secure_getenv("GPUSHARE_EXPLAIN");
     const struct gps_owner *self = gps_process_self();
     const struct gps_program *program = gps_process_program();
@@ -59,7 +59,7 @@ void gps_explain_start(void) {
     COPY(file->arguments, program->arguments);
     memcpy(file->magic, GPS_EXPLAINED_MAGIC, sizeof(file->magic));
     state.file = file;
-    gps_explain_active = true;
+    gps_tally_active = true;
 }
 
 static uint32_t outcome_of(uint64_t pointer, bool failed) {
@@ -88,7 +88,7 @@ static void count(const struct gps_explained_row *row) {
     state.file->lost++;
 }
 
-void gps_explain_allocation(const struct gps_attempt *attempt, uint64_t pointer, bool failed) {
+void gps_tally_add(const struct gps_attempt *attempt, uint64_t pointer, bool failed) {
     struct gps_explained_row row;
     memset(&row, 0, sizeof(row));
     row.size = attempt->size;
@@ -109,7 +109,7 @@ void gps_explain_allocation(const struct gps_attempt *attempt, uint64_t pointer,
     pthread_mutex_unlock(&state.lock);
 }
 
-void gps_explain_reset(void) {
-    gps_explain_active = false;
+void gps_tally_reset(void) {
+    gps_tally_active = false;
     memset((void *)&state, 0, sizeof(state)); /* the parent's file is its own; locks */
 }
