@@ -57,7 +57,7 @@ void open_log(const std::string &log = "stderr", gps_log_format format = GPS_LOG
     gps_options options = options_of(log, format, level);
     gps_owner self = self_of("app");
 
-    gps_log_open(&options, &self, "--fps 30");
+    gps_log_open(&options, &self, nullptr);
 }
 
 gps_report report_of(gps_finding finding, uint64_t stack_hash = 0) {
