@@ -1,6 +1,6 @@
 /*
- * camerad.c - a daemon in C that draws frames into one buffer on the GPU. Nothing in it knows of other
- * programs: daemon.conf gives its buffer to frontend.py.
+ * camerad.c - a daemon in C that draws frames into one buffer on the GPU. Nothing in it knows of
+ * other programs: daemon.conf gives its buffer to frontend.py.
  *
  *     nvcc -x c camerad.c -o camerad
  *

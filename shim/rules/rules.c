@@ -29,13 +29,14 @@ static struct {
 } state;
 
 void gps_rules_start(const struct gps_config *config, const struct gps_program *program) {
-    if (config->options.mode != GPS_MODE_SHARE || !config->rule_count)
+    if (config->options.mode != GPS_MODE_SHARE)
         return;
-    state.rules = calloc(config->rule_count, sizeof(*state.rules));
+    gps_tally_start();
+    if (config->rule_count)
+        state.rules = calloc(config->rule_count, sizeof(*state.rules));
     for (size_t i = 0; state.rules && i < config->rule_count; i++)
         if (gps_rule_is_for(&config->rules[i], program->name, program->executable))
             state.rules[state.count++].rule = &config->rules[i];
-    gps_tally_start();
     gps_rules_active = state.count != 0 || gps_tally_active;
 }
 

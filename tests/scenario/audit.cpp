@@ -66,9 +66,9 @@ Audit run_audited(World &world, const Words &words, const std::string &mode) {
 static void check_keys(Json &json) {
     std::string missing;
     for (const char *key :
-         {"ts",   "pid",   "pid_ns", "tid",   "command", "arguments", "level",   "finding", "api",
-          "ptr",  "size",  "region", "name",  "device",  "context", "site",    "message",
-          "hint", "count", "stack",  "prior", "detail",  "others"})
+         {"ts",      "pid",  "pid_ns", "tid",    "command", "arguments", "level",   "finding",
+          "api",     "ptr",  "size",   "region", "name",    "device",    "context", "site",
+          "message", "hint", "count",  "stack",  "prior",   "detail",    "others"})
         if (json.members.emplace(key, Json()).second)
             missing += std::string(" ") + key;
     EXPECT_EQ(missing, "");

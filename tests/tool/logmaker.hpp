@@ -35,7 +35,8 @@ struct LogLine {
         snprintf(ts, sizeof(ts), "2026-11-21T02:34:%02d.%06dZ", second, micro);
         return "{\"ts\":" + quoted(ts) + ",\"pid\":" + std::to_string(pid) +
                ",\"pid_ns\":" + pid_ns + ",\"tid\":" + std::to_string(pid) +
-               ",\"command\":" + quoted(command) + ",\"level\":" + quoted(level) +
+               ",\"command\":" + quoted(command) +
+               ",\"arguments\":null,\"level\":" + quoted(level) +
                ",\"finding\":" + quoted(finding) + ",\"api\":" + quoted(api) +
                ",\"ptr\":\"0x7f0000000000\",\"size\":67108864" +
                ",\"region\":null,\"name\":" + quoted(name) +

@@ -283,6 +283,7 @@ TEST_F(Stranger, AProgramWithoutCudaIsSaid) {
     EXPECT_TRUE(contains(result.err, "no process used CUDA, as far as gpushare can see"))
         << result.err;
     EXPECT_EQ(tool({"explain", "-c", conf(), "--", "sh", "-c", "exit 3"}, environment).status, 3);
+    EXPECT_TRUE(contains(explain("/dev/null").err, "cuMemAlloc in ")); // without a rule
     EXPECT_EQ(tool({"explain", "--", "no-such-command-here"}, environment).status, 127);
     EXPECT_EQ(tool({"explain", "-c", "/no/such/file", "--", "true"}, environment).status, 125);
 }

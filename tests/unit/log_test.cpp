@@ -372,10 +372,10 @@ TEST(TextReport, ForeignTextCannotSteerTheTerminal) {
     EXPECT_NE(std::string(buffer).find("=========     a?b?\n"), std::string::npos);
 }
 
-const Strings json_keys = {"ts",      "pid",     "pid_ns",  "tid",   "command", "arguments", "level",
-                           "finding", "api",     "ptr",     "size",  "region",  "name",
-                           "device",  "context", "message", "hint",  "count",   "site",
-                           "stack",   "prior",   "detail",  "others"};
+const Strings json_keys = {"ts",    "pid",     "pid_ns",  "tid",     "command", "arguments",
+                           "level", "finding", "api",     "ptr",     "size",    "region",
+                           "name",  "device",  "context", "message", "hint",    "count",
+                           "site",  "stack",   "prior",   "detail",  "others"};
 
 TEST(JsonReport, HasEveryField) {
     Full full;
