@@ -108,7 +108,7 @@ static int run_explain(const struct tool_args *args) {
 const struct tool_verb tool_verb_explain = {
     .name = "explain",
     .operands = "-- CMD...",
-    .summary = "run a command and say which rule took each of its allocations, or why none did",
+    .summary = "run a command and say which rule took each allocation",
     .details =
         "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited for.\n"
         "When it has ended a line for each allocation (equal ones once) says on stderr its size,\n"
