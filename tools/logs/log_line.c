@@ -17,7 +17,8 @@
 #define LINE_BITS 60 /* of a moment */
 
 #define LINE                                                                                       \
-    "{\"ts\":$,\"pid\":#,\"pid_ns\":#,\"tid\":#,\"command\":$,\"level\":$,\"finding\":$,"          \
+    "{\"ts\":$,\"pid\":#,\"pid_ns\":#,\"tid\":#,\"command\":$,\"arguments\":$,\"level\":$,"        \
+    "\"finding\":$,"                                                                               \
     "\"api\":$,\"ptr\":$,\"size\":#,\"region\":$,\"name\":$,\"device\":#,\"context\":$,"           \
     "\"message\":$,\"hint\":$,\"count\":#,\"site\":$,\"stack\":["
 #define FRAME   "{\"module\":$,\"offset\":$,\"build_id\":$"
@@ -158,16 +159,17 @@ static bool take_events(struct source from, const char *name, struct log_events 
 
 static bool take_line(struct source from, struct log_line *line) {
     struct log_process *process = &line->process;
-    const char *level = NULL;
+    const char *level = NULL, *arguments = NULL; /* of which reports do not tell */
     int64_t tid;
-    const bool good = take(from, LINE, &line->ts, &process->pid, &process->pid_ns, &tid,
-                           &process->command, &level, &line->finding, &line->api, &line->ptr,
-                           &line->size, &line->region, &line->name, &line->device, &line->context,
-                           &line->message, &line->hint, &line->count, &line->site) &&
-                      take_stack(from, &line->stack) && take(from, ",\"prior\":[") &&
-                      take_events(from, "prior", &line->prior) &&
-                      take(from, ",\"detail\":$,\"others\":[", &line->detail) &&
-                      take_events(from, "others", &line->others) && take(from, "}");
+    const bool good =
+        take(from, LINE, &line->ts, &process->pid, &process->pid_ns, &tid, &process->command,
+             &arguments, &level, &line->finding, &line->api, &line->ptr, &line->size, &line->region,
+             &line->name, &line->device, &line->context, &line->message, &line->hint, &line->count,
+             &line->site) &&
+        take_stack(from, &line->stack) && take(from, ",\"prior\":[") &&
+        take_events(from, "prior", &line->prior) &&
+        take(from, ",\"detail\":$,\"others\":[", &line->detail) &&
+        take_events(from, "others", &line->others) && take(from, "}");
     log_line_level(level, &line->level);
     if (from.tree && json_object_get(from.tree, "event"))
         line->finding = NULL; /* a line of an event log, which tells of findings in a log */
