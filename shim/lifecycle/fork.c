@@ -22,9 +22,9 @@
 #include "merge/allocation.h"
 #include "merge/area.h"
 #include "merge/keeper_watch.h"
+#include "merge/merged_sum.h"
 #include "merge/merger.h"
 #include "merge/mistake.h"
-#include "merge/tally.h"
 #include "merge/write.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -77,7 +77,7 @@
     FORGETS(mistake, gps_mistake_reset)                                                            \
     FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
     KEEPS(shared_block, "a time")                                                                  \
-    FORGETS(tally, gps_tally_reset)                                                                \
+    FORGETS(merged_sum, gps_merged_sum_reset)                                                      \
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(write, gps_write_reset)                                                                \

@@ -7,13 +7,13 @@
 #include "block.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
+#include "merged_sum.h"
 #include "merger.h"
 #include "mistake.h"
 #include "process/caller.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
-#include "tally.h"
 #include "vmm/mapping.h"
 
 bool gps_merge_active;
@@ -204,7 +204,7 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
         gps_merge_no_longer_empty();
     gps_block_drop(area, block);
     if (state == GPS_BLOCK_MERGED && block->slot != GPS_NO_SLOT)
-        gps_tally_unmerged(block->size);
+        gps_merged_sum_unmerged(block->size);
     if (state == GPS_BLOCK_MERGED || state == GPS_BLOCK_LIKELY)
         gps_shared_release(&block->id, block->slot, block->owned);
     free(block->chunks);

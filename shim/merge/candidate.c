@@ -8,10 +8,10 @@
 #include "block.h"
 #include "digest/look.h"
 #include "gate/swap.h"
+#include "merged_sum.h"
 #include "mistake.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
-#include "tally.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
     return candidate->since ? block->state == GPS_BLOCK_FROZEN && block->swapped == candidate->since
@@ -97,7 +97,7 @@ static void end_offer(const struct gps_candidate *candidate, int status) {
         block && block->state == GPS_BLOCK_MERGED && block->swapped == candidate->since;
     if (still && status == 0) {
         block->slot = candidate->slot;
-        gps_tally_merged(block->size, 0);
+        gps_merged_sum_merged(block->size, 0);
     } else if (still) {
         block->state = GPS_BLOCK_FROZEN;
     }

@@ -10,10 +10,10 @@
 #include "digest/look.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
+#include "merged_sum.h"
 #include "merger.h"
 #include "process/scope.h"
 #include "shared_block.h"
-#include "tally.h"
 #include "unmerge.h"
 
 #define RUN     (UINT64_C(256) << 20)
@@ -174,7 +174,7 @@ static void note_equal(const struct piece *piece) {
     block->filled |= gps_area_bits(area, block, piece->to, piece->size);
     if (block->state == GPS_BLOCK_LIKELY && !~block->filled) {
         block->state = GPS_BLOCK_MERGED;
-        gps_tally_merged(block->size, block->size);
+        gps_merged_sum_merged(block->size, block->size);
         gps_merge_no_longer_empty();
         free(block->chunks);
         block->chunks = NULL;

@@ -15,11 +15,11 @@
 #include "gate/swap.h"
 #include "keeper/keeper_client.h"
 #include "keeper_watch.h"
+#include "merged_sum.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/scope.h"
 #include "process/thread.h"
-#include "tally.h"
 #include "util/clock.h"
 
 #define MS             UINT64_C(1000000)
@@ -93,7 +93,7 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
     block->owned = false;
     block->id = candidate->id;
     block->slot = candidate->slot;
-    gps_tally_merged(block->size, block->size);
+    gps_merged_sum_merged(block->size, block->size);
     return true;
 }
 
@@ -212,7 +212,7 @@ static void replace_batch(void) {
     for (unsigned i = 0; i < state.count; i++)
         gps_candidate_finish(&state.batch[i]);
     state.count = 0;
-    gps_tally_tell();
+    gps_merged_sum_tell();
 }
 
 /* Both parts go through all blocks, and count in what they find to do. */
@@ -310,7 +310,7 @@ void gps_merger_stop(void) {
         nanosleep(&breath, NULL);
     gps_swap_lock();
     gps_swap_unlock();
-    gps_tally_tell();
+    gps_merged_sum_tell();
 }
 
 void gps_merger_reset(void) {

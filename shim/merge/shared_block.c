@@ -12,9 +12,9 @@
 #include "directory/record.h"
 #include "directory/region.h"
 #include "keeper/keeper_client.h"
+#include "merged_sum.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "tally.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "vmm/parked_descriptors.h"
@@ -151,7 +151,7 @@ void gps_shared_release(const struct gps_id *id, unsigned slot, bool created) {
 
 void gps_shared_leave(struct gps_block *block) {
     if (block->state == GPS_BLOCK_MERGED && block->slot != GPS_NO_SLOT)
-        gps_tally_unmerged(block->size);
+        gps_merged_sum_unmerged(block->size);
     block->state = GPS_BLOCK_PRIVATE;
     block->hashed = 0;
     free(block->chunks);

@@ -27,7 +27,6 @@
     ROW(timeline)                                                                                  \
     ROW(explain)                                                                                   \
     ROW(check)                                                                                     \
-    ROW(explain)                                                                                   \
     ROW(keeper)                                                                                    \
     ROW(drop)                                                                                      \
     ROW(forget)                                                                                    \

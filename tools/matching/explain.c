@@ -1,5 +1,6 @@
 /*
- * explain.c - `gpushare explain`: runs a command, and says for each allocation which rule took it.
+ * explain.c - `gpushare explain`: runs a command, and says for each allocation which rule took it;
+ * or tells what a finding means.
  *
  * The rules are followed as with `gpushare run`: only so is known what becomes of a match.
  */
@@ -13,10 +14,11 @@
 #include "cli/term.h"
 #include "cli/tool.h"
 #include "explained.h"
+#include "report/explain_finding.h"
 #include "run/descendants.h"
 #include "run/launch.h"
 
-enum { OPTION_CONFIG };
+enum { OPTION_CONFIG, OPTION_LIST };
 
 /* --- the directory of the processes' files --- */
 
@@ -80,18 +82,14 @@ static bool print(const char *directory, size_t running) {
 
 static int run_command(char **command, const char *directory) {
     struct descendants descendants;
-    const int status = descendants_run(command, DESCENDANTS_ALL, &descendants);
+    const int status = descendants_run(command, DESCENDANTS_ALL, NULL, &descendants);
     if (status != 0)
         return launch_failed(command[0], -status);
     const bool any = print(directory, descendants.running);
     return descendants.status == 0 && !any ? TOOL_FAILED : descendants.status;
 }
 
-static int run_explain(const struct tool_args *args) {
-    if (!args->separated) {
-        tool_error("a command stands behind --, as in: gpushare explain -- %s", args->operands[0]);
-        return TOOL_RUN_FAILED;
-    }
+static int explain_command(const struct tool_args *args) {
     char *directory = make_directory();
     int status = TOOL_RUN_FAILED;
     if (!directory)
@@ -105,11 +103,36 @@ static int run_explain(const struct tool_args *args) {
     return status;
 }
 
+static int explain_names(char **names) {
+    if (explain_finding_knows(names)) {
+        explain_findings(names);
+        return TOOL_OK;
+    }
+    tool_error("no such finding; gpushare explain --list has all; a command stands behind --");
+    return TOOL_FAILED;
+}
+
+static int run_explain(const struct tool_args *args) {
+    const bool list = args->values[OPTION_LIST];
+    if (args->separated && args->operand_count > 0 && !list)
+        return explain_command(args);
+    if (list != (args->operand_count == 0)) {
+        tool_error(list ? "neither a FINDING nor a command goes with --list"
+                        : "-- CMD, a FINDING or --list is missing; see: gpushare explain --help");
+        return TOOL_USAGE;
+    }
+    if (!list)
+        return explain_names(args->operands);
+    explain_finding_list();
+    return TOOL_OK;
+}
+
 const struct tool_verb tool_verb_explain = {
     .name = "explain",
-    .operands = "-- CMD...",
-    .summary = "run a command and say which rule took each allocation",
+    .operands = "-- CMD...|FINDING...",
+    .summary = "say which rule took each allocation of a command, or what a finding means",
     .details =
+        "FINDING is an id, as double-free, or a glob, as 'open-*': told in full.\n"
         "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited for.\n"
         "When it has ended a line for each allocation (equal ones once) says on stderr its size,\n"
         "the call, the module that called, and the rule that took it, or for each rule of its\n"
@@ -117,8 +140,8 @@ const struct tool_verb tool_verb_explain = {
         "with what came nearest.\n"
         "The exit status is CMD's own; 0 becomes 1 if no process used CUDA.\n"
         "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n",
-    .options = {{"config", 'c', "FILE", "use this configuration (checked first)"}},
-    .operands_min = 1,
+    .options = {{"config", 'c', "FILE", "CMD: use this configuration (checked first)"},
+                {"list", 'l', NULL, "list all findings, in groups"}},
     .command = true,
     .usage_status = TOOL_RUN_FAILED,
     .run = run_explain,

@@ -1,5 +1,5 @@
-/* tally.c - see tally.h. */
-#include "tally.h"
+/* merged_sum.c - see merged_sum.h. */
+#include "merged_sum.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 
 static struct { _Atomic uint64_t merged, saved, unmerged; } state;
 
-void gps_tally_merged(uint64_t bytes, uint64_t saved) {
+void gps_merged_sum_merged(uint64_t bytes, uint64_t saved) {
     atomic_fetch_add(&state.saved, saved);
     atomic_fetch_add(&state.merged, bytes);
 }
 
-void gps_tally_unmerged(uint64_t bytes) {
+void gps_merged_sum_unmerged(uint64_t bytes) {
     atomic_fetch_add(&state.unmerged, bytes);
 }
 
-void gps_tally_tell(void) {
+void gps_merged_sum_tell(void) {
     const uint64_t merged = atomic_exchange(&state.merged, 0);
     const uint64_t saved = atomic_exchange(&state.saved, 0);
     const uint64_t unmerged = atomic_exchange(&state.unmerged, 0);
@@ -29,6 +29,6 @@ void gps_tally_tell(void) {
             &(struct gps_event_line){.what = GPS_HAPPENED_UNMERGED, .size = unmerged});
 }
 
-void gps_tally_reset(void) {
+void gps_merged_sum_reset(void) {
     memset((void *)&state, 0, sizeof(state));
 }
