@@ -4,7 +4,7 @@
 # make bench                ROUNDS=n pairs, 7; a table, and build/bench/result.json
 # make bench-instructions   instructions a call on the simulated driver: what noise hides
 # make bench-docs           docs/measured.md and its plots from RESULT (build/bench/result.json)
-# make replicas-docs        the table of docs/replicas.md from RESULTS (build/gpu-results)
+# make replicas-docs        the table of docs/replicas.md, and docs/savings.svg, from RESULTS (build/gpu-results)
 .PHONY: bench bench-programs bench-instructions bench-docs replicas-docs
 
 BENCH := $(BUILD)/bench
@@ -21,8 +21,11 @@ bench-instructions: all sim bench-programs
 bench-docs:
 	tests/bench/tables.py $(RESULT) $(wildcard $(INSTRUCTIONS)) >docs/measured.md
 	tests/bench/plot.py $(RESULT) docs
+	tests/bench/savings.py
+	tests/bench/overhead.py
 replicas-docs:
 	tests/bench/replicas_table.py $(RESULTS) docs/replicas.md
+	tests/bench/savings.py
 
 CALLS := $(patsubst %,tests/bench/%.c,calls measure exporter paths launch live)
 $(BENCH)/calls: $(CALLS) tests/bench/measure.h $(BUILD)/sim/libcudart.so

@@ -169,6 +169,12 @@ static void list(void) {
 }
 
 /* Up to a quarter of the card, in MiB: a line of size, open, close. */
+/* The median, and the quartiles. */
+static void print_quartiles(double *times, char end) {
+    const double middle = median_of(times, BATCHES);
+    printf("%.1f\t%.1f\t%.1f%c", middle, times[BATCHES / 4], times[BATCHES - 1 - BATCHES / 4], end);
+}
+
 static void sweep(void) {
     size_t left, total;
     check(cudaMemGetInfo(&left, &total), "cudaMemGetInfo");
@@ -184,8 +190,9 @@ static void sweep(void) {
             opens[i] = middle - start;
             closes[i] = now() - middle;
         }
-        printf("%zu\t%.1f\t%.1f\n", bytes / MIB, median_of(opens, BATCHES),
-               median_of(closes, BATCHES));
+        printf("%zu\t", bytes / MIB);
+        print_quartiles(opens, '\t');
+        print_quartiles(closes, '\n');
     }
 }
 

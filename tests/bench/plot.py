@@ -10,7 +10,7 @@ import math
 import pathlib
 import sys
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 420, 70, 170, 40, 50
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 420, 84, 170, 40, 56
 COLOURS = {"bare": "#444444", "share": "#1b7fbd", "audit": "#d1602b"}
 DASHES = {"open": "", "close": ' stroke-dasharray="6 4"'}
 
@@ -48,16 +48,17 @@ def number_name(count):
 
 
 def plot(title, note, x_title, x_base, x_name, lines):
-    """lines: (label, colour, dashes, [(x, y in ns)])"""
-    x_axis = Axis([x for line in lines for x, _ in line[3]], x_base, LEFT, WIDTH - RIGHT)
-    y_axis = Axis([y for line in lines for _, y in line[3]], 10, HEIGHT - BOTTOM, TOP)
+    """lines: (label, colour, dashes, [(x, y in ns)]), or with quartiles (x, y, low, high)"""
+    x_axis = Axis([point[0] for line in lines for point in line[3]], x_base, LEFT, WIDTH - RIGHT)
+    y_axis = Axis([y for line in lines for point in line[3] for y in point[1:]], 10, HEIGHT - BOTTOM, TOP)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
            f'font-family="sans-serif" font-size="12" fill="#222222" role="img">',
            f"<title>{html.escape(title)}</title>",
            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
            text(LEFT, 20, title, "start", ' font-size="14" font-weight="bold"'),
            text(WIDTH - 8, HEIGHT - 8, note, "end", ' font-size="10" fill="#666666"'),
-           text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x_title)]
+           text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 20, x_title + " (logarithmic)"),
+           text(0, 0, "time of a call (logarithmic)", more=f' transform="translate(18 {(TOP + HEIGHT - BOTTOM) / 2:.0f}) rotate(-90)"')]
     for value in y_axis.ticks():
         y = y_axis(value)
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#dddddd"/>' + text(LEFT - 6, y + 4, time_name(value), "end"))
@@ -66,9 +67,11 @@ def plot(title, note, x_title, x_base, x_name, lines):
         label = text(x, HEIGHT - BOTTOM + 18, x_name(value)) if i % (2 if len(x_axis.ticks()) > 9 else 1) == 0 else ""
         out.append(f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#eeeeee"/>' + label)
     for i, (label, colour, dashes, points) in enumerate(lines):
-        path = " ".join(f"{x_axis(x):.1f},{y_axis(y):.1f}" for x, y in points)
+        path = " ".join(f"{x_axis(point[0]):.1f},{y_axis(point[1]):.1f}" for point in points)
         out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
-        out += [f'<circle cx="{x_axis(x):.1f}" cy="{y_axis(y):.1f}" r="2.5" fill="{colour}"/>' for x, y in points]
+        out += [f'<circle cx="{x_axis(point[0]):.1f}" cy="{y_axis(point[1]):.1f}" r="2.5" fill="{colour}"/>' for point in points]
+        out += [f'<path d="M{x_axis(x):.1f} {y_axis(low):.1f}V{y_axis(high):.1f}" stroke="{colour}"/>' for x, _, low, high in
+                (point for point in points if len(point) == 4)]
         y, x = TOP + 12 + 20 * i, WIDTH - RIGHT + 14
         out.append(f'<path d="M{x} {y}h26" stroke="{colour}" stroke-width="2"{dashes}/>' + text(x + 32, y + 4, label, "start"))
     return "\n".join(out + ["</svg>", ""])
@@ -80,8 +83,8 @@ def main():
     machine = result["machine"]
     note = ", ".join(filter(None, [machine["gpu"], machine["driver"] and "driver " + machine["driver"], result["when"]]))
     name = lambda mode: mode if mode == "bare" else f"mode = {mode}"
-    opening = [(f"{verb}, {name(mode)}", COLOURS[mode], DASHES[verb], [(point[0], point[column]) for point in points])
-               for mode, points in result["sweep"].items() for column, verb in ((1, "open"), (2, "close"))]
+    opening = [(f"{verb}, {name(mode)}", COLOURS[mode], DASHES[verb], [[point[0], *point[column : column + 3]] for point in points])
+               for mode, points in result["sweep"].items() for column, verb in ((1, "open"), (4, "close"))]
     (directory / "open-close.svg").write_text(
         plot("Opening and closing a region", note, "size of the region", 2, size_name, opening), encoding="utf-8")
     live = [(name(mode), COLOURS[mode], "", [(point[0], point[1]) for point in points])

@@ -13,27 +13,32 @@ import sys
 STEPS = ["hole", "model", "together", "changed", "latency", "serve", "kills", "learn", "read-only", "tokens"]
 
 
+HEAD = ["| program | measured | bare | merged | `quiet = 0` |", "| --- | --- | ---: | ---: | ---: |"]
+
+
 def table(results):
-    lines = ["| | without | with gpushare |", "| --- | ---: | ---: |"]
-    weights = 0
+    """A row for each program and what was measured of it; a program is named once."""
+    rows = {}
     for step in STEPS:
         path = results / f"replicas-{step}.json"
         if path.exists():
             found = json.loads(path.read_text(encoding="utf-8"))
             if found["driver"] == "sim":
                 sys.exit("replicas_table.py: the simulator measures nothing")
-            weights = found["weights"] if step == "together" else weights
-            lines += [f"| {one['what']} | {one['without']} | {one['with']} |" for one in found["figures"]]
-    return weights, "\n".join(lines)
+            for one in found["figures"]:
+                rows.setdefault(one["program"], {}).setdefault(one["measured"], {"bare": one["bare"]})[one["column"]] = one["figure"]
+    lines = [f"| {'' if i else program} | {measured} | " + " | ".join(cells.get(name, "") for name in ("bare", "merged", "quiet = 0")) + " |"
+             for program, found in rows.items() for i, (measured, cells) in enumerate(found.items())]
+    return "\n".join(HEAD + lines)
 
 
 def main():
     results, page = map(pathlib.Path, sys.argv[1:3])
-    weights, lines = table(results)
+    lines = table(results)
     machine = (results / "table.txt").read_text(encoding="utf-8").splitlines()[0]
     when = datetime.date.fromtimestamp((results / "table.txt").stat().st_mtime).isoformat()
-    text = (f"On {when}: {machine}; {weights / 2**30:g} GiB of weights in a file in memory where a row names no size, by\n"
-            f"`tests/gpu/check.sh BUILD replicas`.\n\n{lines}\n")
+    text = (f"{machine}, {when}, by `tests/gpu/check.sh BUILD replicas`. Memory includes a context a process where nothing\n"
+            f"else is said; times are medians, and in brackets the least and the greatest.\n\n{lines}\n")
     old = page.read_text(encoding="utf-8")
     new, count = re.subn(r"(<!-- measured:.*?-->\n).*?(<!-- end -->)", lambda marks: marks[1] + text + marks[2], old, flags=re.S)
     if count != 1:

@@ -12,6 +12,7 @@ import pathlib
 import queue
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -305,8 +306,10 @@ class Table:
     def skip(self, name, reason):
         print("skip", name, reason, sep="\t", flush=True)
 
-    def figure(self, what, without, having):
-        self.figures.append({"what": what, "without": without, "with": having})
+    def figure(self, program, measured, bare, having, at_once=False):
+        """at_once: with `quiet = 0`."""
+        self.figures.append({"program": program, "measured": measured, "bare": bare, "column": "quiet = 0" if at_once else "merged",
+                             "figure": having})
 
     @contextlib.contextmanager
     def part(self, name):
@@ -315,6 +318,11 @@ class Table:
             yield
         except (Failed, OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
             self.row(False, name, f"{type(error).__name__}: {error}".replace("\n", " ")[:300])
+
+
+def seconds(times):
+    """The median, and from when to when."""
+    return f"{statistics.median(times):.2f} s ({min(times):.2f} to {max(times):.2f})"
 
 
 def sums(members):

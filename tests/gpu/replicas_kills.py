@@ -107,5 +107,5 @@ def kills(fleet, table, _):
               f"{len(files)} files, {len(keepers)} keepers" + "".join(f" {path.name}" for path in files[:3]))
     used = fleet.settled(run.before + SETTLED) - run.before
     table.row(used <= SETTLED, "and no memory", f"{used // MIB} MiB more than before")
-    table.figure(f"killed at random in {seconds:g} s: replicas, keepers; steps with a wrong sum", "",
-                 f"{run.deaths}, {run.keepers}; {len(run.trouble)} of {run.steps}")
+    table.figure(f"killed at random in {seconds:g} s: {run.deaths} replicas, {run.keepers} keepers", "steps with a wrong sum", "",
+                 f"{len(run.trouble)} of {run.steps}")

@@ -6,7 +6,7 @@ import statistics
 import sys
 import time
 
-from fleet import GIB, MIB, gib, merge_rule, sums
+from fleet import GIB, MIB, gib, merge_rule, seconds, sums
 
 SERVER = pathlib.Path(__file__).parent / "programs" / "torch_server.py"
 LAYERS = {"model": 24, "serve": 12}
@@ -71,7 +71,6 @@ def model(fleet, table, _):
     for (name, _, threads), members in zip(wanted, waiting):
         with table.part(f"PyTorch, {name}"):
             one_group(models, table, name, members, threads, private)
-    table.figure(f"PyTorch, {gib(models.size)} of weights: a replica besides its context", gib(private.in_use // 3), "")
 
 
 def learned_model(fleet, table):
@@ -107,7 +106,11 @@ def one_group(models, table, name, members, threads, private):
     reported = [member.findings() for member in members]
     table.row(group.end() == {0} and not any(reported), f"PyTorch, {name}: they end well, and nothing is reported", f"{reported}")
     models.fleet.settled(0, 1)
-    table.figure(f"PyTorch, {name}: a further replica; its load", f"{private.load():.2f} s", f"{gib(further)}; {group.load(1):.2f} s")
+    program = f"PyTorch, {gib(size)} of weights" + (", loaded by 4 threads in random order" if threads > 1 else "")
+    program, at_once = program + (", a learned rule" if name == "learned" else ""), not name.startswith("quiet = 3s")
+    table.figure(program, f"memory of {count} replicas, without contexts", gib(private.in_use), gib(group.in_use), at_once)
+    table.figure(program, "of the weights, a further one takes", "100 %", f"{100 * further / size:.1f} %", at_once)
+    table.figure(program, "a further one loads in", seconds(private.loads), seconds(group.loads[1:]), at_once)
 
 
 # --- under load ---
@@ -196,7 +199,7 @@ def mistake(fleet, table, size):
               "started again, it writes and runs on", f"codes {' '.join(codes)}, reported {again.findings()}")
     table.row(other.ask("sum") == right and not other.findings(), "the one beside it has its own bytes all the time")
     table.row({other.end(), again.end()} == {0}, "they end well")
-    table.figure("a kernel writes into merged memory", "", "its process gets 700 once; started again it runs on")
+    table.figure("a kernel writes into merged memory", "its process gets", "", "700 once; started again it runs on")
     fleet.settled(0, 0.5)
 
 
