@@ -155,7 +155,8 @@ install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/gpushare include/gpushare/*.h
 	install -D -m 644 tools/gpushare.1 $(DESTDIR)$(SHARE)/man/man1/gpushare.1
 	install -D -m 644 $(MADE)/gpushare.conf.5 $(DESTDIR)$(SHARE)/man/man5/gpushare.conf.5
-	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md config/gpushare.conf docs/*
+	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md config/gpushare.conf
+	install -D -m 644 -t $(DESTDIR)$(DOC)/docs docs/*
 	install -D -m 644 -t $(DESTDIR)$(DOC)/examples config/examples/*
 	install -D -m 644 $(MADE)/gpushare.bash $(DESTDIR)$(SHARE)/bash-completion/completions/gpushare
 	install -D -m 644 $(MADE)/_gpushare $(DESTDIR)$(SHARE)/zsh/site-functions/_gpushare
@@ -206,9 +207,11 @@ $(BUILD)/demo/gpu/consumer: tests/demo/consumer.c
 check:
 	tests/check $(BUILD)
 
-# docs/findings.md, from what the programs of tests/apps/misuse are really told.
+# docs/findings.md, from what the programs of tests/apps/misuse are really told; the outputs in the other pages,
+# from running the commands in them.
 docs: all sim apps
 	tests/findings.py $(BUILD)
+	tests/pages.py $(BUILD)
 
 # Every parser, FUZZ_TIME seconds each; a longer run is for a person: make fuzz-run FUZZ_TIME=600
 FUZZ_TIME ?= 15

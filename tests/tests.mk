@@ -167,6 +167,13 @@ $(TESTS)/apps/embed: tests/apps/python/embed.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $< -o $@ -ldl
 
+# Programs that the pages of docs/ show.
+SHOWN := $(addprefix $(TESTS)/apps/,camera viewer server)
+apps: $(SHOWN)
+$(SHOWN): $(TESTS)/apps/%: tests/apps/%.c $(SIM_LIBS)/libcudart.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(MISUSE_FLAGS) $< -o $@ -L$(SIM_LIBS) -lcudart
+
 # Two containers share by the device of `gpushare cdi`. Needs root, podman and crun.
 .PHONY: check-containers
 check-containers: all sim apps

@@ -26,7 +26,7 @@ fi
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
-shown() { printf '    $ %s\n' "$*"; "$@" | sed 's/^/    /'; }
+shown() { printf '    $ gpushare %s\n' "$*"; "$build/gpushare" "$@" | sed 's/^/    /'; }
 # start NAME: runs the program under gpushare with its input on a pipe
 start() {
     mkfifo "$pipes/$1.in"
@@ -46,7 +46,7 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 sleep 0.4
-shown "$build/gpushare" ls
+shown ls
 say "2. The consumer starts. Its cudaMalloc gives it the producer's memory, not new memory."
 start consumer
 consumer_pid=$!
@@ -56,12 +56,12 @@ for _ in $(seq 100); do
     sleep 0.1
 done
 sleep 0.6
-shown "$build/gpushare" ls
+shown ls
 say "3. What the consumer wrote is in the producer's buffer:"
 enter 3
 say "4. The producer frees its buffer while the consumer uses it. The free succeeds at once; the memory waits:"
 enter 3
-shown "$build/gpushare" ls
+shown ls
 say "5. The consumer can still read it:"
 enter 4
 say "6. The consumer frees its buffer; nobody holds the memory any more, and it is freed:"
@@ -71,7 +71,7 @@ for _ in $(seq 40); do
     [ "$("$build/gpushare" ls --json)" = "[]" ] && break
     sleep 0.1
 done
-shown "$build/gpushare" ls
+shown ls
 enter 3
 wait "$producer_pid" && producer_status=0 || producer_status=$?
 say "What gpushare reported in the producer:"
