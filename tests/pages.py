@@ -202,9 +202,8 @@ def main():
         print(f"{page}: dead link: {link}")
         good = False
     with concurrent.futures.ThreadPoolExecutor() as pool: # they wait most of the time
-        answers = pool.map(lambda page: check_page(build, page, "--check" not in sys.argv), words[1:] or RUN)
-        good = all(list(answers)) and good
-    return 0 if good else 1
+        answers = list(pool.map(lambda page: check_page(build, page, "--check" not in sys.argv), words[1:] or RUN))
+    return 0 if good and (all(answers) or "--check" not in sys.argv) else 1
 
 
 if __name__ == "__main__":
