@@ -34,8 +34,11 @@ static void on_option(void *arg, const char *key, const char *value, const char 
 
 static void use_rule(const struct gps_rule *rule, const char *text) {
     const uint8_t uuid[GPS_UUID_BYTES] = {0};
-    const struct gps_alloc_facts facts = {
-        .program = text, .size = rule->size_min, .device_ordinal = 0, .device_uuid = uuid};
+    const struct gps_alloc_facts facts = {.program = text,
+                                          .executable = "server",
+                                          .size = rule->size_min,
+                                          .device_ordinal = 0,
+                                          .device_uuid = uuid};
     char name[GPS_NAME_BYTES];
 
     need(rule->size_min >= 1 && rule->size_min <= rule->size_max);
