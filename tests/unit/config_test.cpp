@@ -860,18 +860,12 @@ TEST_F(ConfigLoad, AnAuditTellsEverythingUnlessALevelIsChosen) {
 
 TEST_F(ConfigLoad, EveryOptionHasAVariable) {
     const std::pair<const char *, const char *> variables[] = {
-        {"GPUSHARE_MODE", "audit"},
-        {"GPUSHARE_ON_FREE", "refuse"},
-        {"GPUSHARE_FREE_TIMEOUT", "7s"},
-        {"GPUSHARE_LINGER", "8s"},
-        {"GPUSHARE_LOG", "/tmp/%p"},
-        {"GPUSHARE_LOG_FORMAT", "jsonl"},
-        {"GPUSHARE_LOG_LEVEL", "error"},
-        {"GPUSHARE_STACK_DEPTH", "9"},
-        {"GPUSHARE_LOG_MAX", "3MiB"},
-        {"GPUSHARE_EVENT_LOG", "/tmp/%p.e"},
-        {"GPUSHARE_OPEN_CACHE", "64"},
-        {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
+        {"GPUSHARE_MODE", "audit"},      {"GPUSHARE_ON_FREE", "refuse"},
+        {"GPUSHARE_FREE_TIMEOUT", "7s"}, {"GPUSHARE_LINGER", "8s"},
+        {"GPUSHARE_LOG", "/tmp/%p"},     {"GPUSHARE_LOG_FORMAT", "jsonl"},
+        {"GPUSHARE_LOG_LEVEL", "error"}, {"GPUSHARE_STACK_DEPTH", "9"},
+        {"GPUSHARE_LOG_MAX", "3MiB"},    {"GPUSHARE_EVENT_LOG", "/tmp/%p.e"},
+        {"GPUSHARE_OPEN_CACHE", "64"},   {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
     };
     ASSERT_EQ(gps_keys_of(GPS_SECTION_OPTIONS).count, sizeof variables / sizeof variables[0]);
     for (const auto &each : variables)

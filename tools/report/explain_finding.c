@@ -55,8 +55,8 @@ bool explain_finding_knows(char **words) {
 static const char *meaning_of(enum gps_level level) {
     static const char *const meanings[] = {
         "info: nothing need be wrong; you may want to know it",
-        "warning: the program works only by luck or through gpushare's protection, or sharing did "
-        "not happen as configured",
+        ("warning: the program works only by luck or through gpushare's protection, or sharing did "
+         "not happen as configured"),
         "error: the program is wrong; its own results or those of other processes are at risk"};
     return meanings[level];
 }
