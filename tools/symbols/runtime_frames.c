@@ -63,7 +63,8 @@ static const char *strip(struct log_stack *stack, struct symbols *symbols) {
     const char *call;
     const size_t count = count_frames(stack, symbols, &call);
     stack->count -= count;
-    memmove(stack->frames, stack->frames + count, stack->count * sizeof(*stack->frames));
+    if (count > 0)
+        memmove(stack->frames, stack->frames + count, stack->count * sizeof(*stack->frames));
     return call;
 }
 
