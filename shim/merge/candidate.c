@@ -24,12 +24,20 @@ struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
     return block && is_the_same(candidate, block) ? block : NULL;
 }
 
+/* The program may have freed it before the lock was taken. */
+static bool is_there(const struct gps_candidate *candidate) {
+    struct gps_area *area;
+    gps_area_lock();
+    const bool there = gps_candidate_block(candidate, &area);
+    gps_area_unlock();
+    return there;
+}
+
 bool gps_candidate_look(struct gps_candidate *candidate) {
     struct gps_digest digest;
-    int code = gps_ops->enter(candidate->context);
-    if (code != GPS_OK)
+    if (!is_there(candidate) || gps_ops->enter(candidate->context) != GPS_OK)
         return false;
-    code = gps_look_digest(candidate->pointer, candidate->key.size, &digest);
+    const int code = gps_look_digest(candidate->pointer, candidate->key.size, &digest);
     gps_ops->leave();
     if (code == GPS_ILLEGAL_ADDRESS)
         gps_mistake_happened();

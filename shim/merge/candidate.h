@@ -30,7 +30,8 @@ struct gps_candidate {
 struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
                                       struct gps_area **area);
 
-/* What its bytes are now. With gps_swap_lock. False: they could not be read. */
+/* What its bytes are now. With gps_swap_lock. False: it is freed or written meanwhile, or could not
+ * be read. */
 bool gps_candidate_look(struct gps_candidate *candidate);
 
 /* Of a frozen block: offers it. True: there is a shared block like it instead, whose memory the
