@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Which system calls of the library's own take over 100 us in programs with CUDA's threads: simple_ipc, a writer by
 # rule, a replica that merges. A table: program, call, how often, the longest. What a thread of ours waits
-# in is left out. Under a minute. docs/measured.md has it.
+# in is left out. Under a minute.
 # shellcheck disable=SC2154 # check.sh's variables
 SLOW=100
 slow_calls() { # slow_calls NAME COMMAND...
