@@ -162,7 +162,9 @@ static void slot_late(struct gps_import *import) {
     gps_scope_begin(&scope);
     hold(import);
     hold_committed(import);
-    if (!gps_registry_set_slot(import->pointer, import->slot))
+    if (gps_registry_set_slot(import->pointer, import->slot))
+        gps_open_cache_admit(import);
+    else
         let_go(import->slot); /* closed again already, or another thread was faster */
     import->slot = GPS_NO_SLOT;
     gps_scope_end(&scope);

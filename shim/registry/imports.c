@@ -107,6 +107,15 @@ static void count_first(struct gps_import *import, enum gps_slot_via via) {
     import->reopened = false;
 }
 
+/* What was open when this open began may be closed by now: no file is watched for it any more. */
+static bool insert_first(struct gps_import *import, enum gps_slot_via via) {
+    count_first(import, via);
+    import->told = 0;
+    import->record_file = import->owner_file = 0;
+    import->stale = false;
+    return insert(import);
+}
+
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     int status = 0;
     pthread_mutex_lock(&table.lock);
@@ -125,8 +134,7 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     } else if (node) {
         count(node, via, import);
     } else {
-        count_first(import, via);
-        status = insert(import) ? 0 : -ENOMEM;
+        status = insert_first(import, via) ? 0 : -ENOMEM;
     }
     pthread_mutex_unlock(&table.lock);
     return status;
