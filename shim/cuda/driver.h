@@ -60,8 +60,6 @@ extern struct gps_real gps_real;
     ROW(cuMemRelease)                                                                              \
     ROW(cuMemSetAccess)                                                                            \
     ROW(cuMemUnmap)                                                                                \
-    ROW(cuMemcpyDtoD_v2_ptds)                                                                      \
-    ROW(cuMemcpyDtoH_v2_ptds)                                                                      \
     ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuLaunchKernel)                                                                            \
     ROW(cuModuleGetFunction)                                                                       \

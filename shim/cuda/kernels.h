@@ -1,8 +1,11 @@
 /*
- * kernels.h - the kernels that hash and compare memory (kernels.cu), on a stream of ours.
+ * kernels.h - the kernels that hash and compare memory (kernels.cu), and copies, on a stream of
+ * ours.
  *
- * Loaded into a context when they are first asked for there. Inside a gps_scope; one thread at a
- * time (merge/merger.h). Codes as in driver_ops.h.
+ * Made in a context when they are first asked for there. Inside a gps_scope; one thread at a time
+ * (merge/merger.h). Codes as in driver_ops.h. The stream is ours because the legacy one ends a
+ * capture under way in another thread, and a thread that has used its per-thread one cannot exit
+ * in a forked child: the driver's exit handler crashes there (fork_probe, H200, 2026-11-22).
  */
 #pragma once
 
@@ -11,6 +14,10 @@
 
 int gps_kernels_digest(uint64_t from, uint64_t size, uint64_t *hashes);
 int gps_kernels_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal);
+
+/* They return when the bytes are there. */
+int gps_kernels_copy(uint64_t to, uint64_t from, uint64_t size);
+int gps_kernels_copy_out(void *to, uint64_t from, uint64_t size);
 
 /* The context is gone, with what was loaded into it. */
 void gps_kernels_forget(uint64_t context);

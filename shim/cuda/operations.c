@@ -234,14 +234,6 @@ static int allow(uint64_t pointer, uint64_t size, int device, bool write) {
     return VMM(cuMemSetAccess, pointer, size, &access, 1);
 }
 
-/* On the thread's own stream: the legacy one would end a capture under way in another thread. All
- * that these copies read is there already. A copy on the device has not ended when the driver
- * returns (H200, 2026-11-22). */
-static int copy(uint64_t to, uint64_t from, uint64_t size) {
-    const int code = VMM(cuMemcpyDtoD_v2_ptds, to, from, size);
-    return code == GPS_OK ? REAL(cuStreamSynchronize, CU_STREAM_PER_THREAD) : code;
-}
-PASS(copy_out, (void *to, uint64_t from, uint64_t size), VMM(cuMemcpyDtoH_v2_ptds, to, from, size))
 PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
      REAL(cuMemcpyHtoDAsync_v2, to, from, size, (CUstream)stream))
 PASS(stream_state, (uint64_t stream),
@@ -284,8 +276,8 @@ static const struct gps_ops operations = {
     .map = map,
     .unmap = unmap,
     .allow = allow,
-    .copy = copy,
-    .copy_out = copy_out,
+    .copy = gps_kernels_copy,
+    .copy_out = gps_kernels_copy_out,
     .stream_state = stream_state,
     .upload = upload,
     .room = room,
