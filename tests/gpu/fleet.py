@@ -61,7 +61,7 @@ class Fleet:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="replicas-", dir=shm))
         self.scratch = None
         self.members = []
-        self.card = 0
+        self.card = int((os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]) # as NVML counts
         self.nvml = None
         if driver == "gpu":
             try:

@@ -260,7 +260,7 @@ def fine_tunes(weights, table):
 
 def latency(fleet, table, size):
     """Small requests while everything is merged, and the cost of a launch."""
-    count, pause = (10000, 400) if fleet.driver == "gpu" else (1500, 3000)
+    count, pause = (10000, 900) if fleet.driver == "gpu" else (1500, 3000)
     weights = Weights(fleet, size, f"layers={LAYERS}")
     config = fleet.config("quiet", merge_rule(PROGRAM, quiet="1s"))
     bare = weights.start("bare").ready()

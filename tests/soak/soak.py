@@ -396,6 +396,8 @@ class Soak:
             self.fail(line)
         if len(lines) > 20:
             self.fail(f"and {len(lines) - 20} more in the journal")
+        for path in sorted(self.place.glob("crash.*"))[:3]:
+            self.fail(f"{path.name}:\n" + path.read_text(errors="replace"))
         for path in self.place.glob("sanitizer.*"):
             for report in path.read_text(errors="replace").split("=" * 18 + "\n"):
                 self.judge_report(report)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Python as people use it, bare and preloaded: PyTorch (with both of its allocators), numba, CuPy, JAX. Eight
-# minutes; PYTHON_ONLY="torch numba" picks some.
+# minutes; PYTHON_ONLY=torch,numba picks some.
 # shellcheck disable=SC2154 # check.sh's variables
 scripts=$PWD/tests/gpu/programs
 one() { # one NAME MODULE COMMAND...
     local name=$1 module=$2
     shift 2
-    case " ${PYTHON_ONLY:-$module} " in *" $module "*) ;; *) return ;; esac
+    case ",${PYTHON_ONLY:-$module}," in *",$module,"*) ;; *) return ;; esac
     if python3 -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$module') is None)" 2>/dev/null; then
         unmodified "$name" "$@"
     else

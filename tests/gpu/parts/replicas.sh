@@ -9,10 +9,10 @@
 # SERVE_SECONDS=n      how long PyTorch servers are under load (40; the full run: 300, with the default quiet)
 # KILL_SECONDS=n       how long replicas and keeper are killed (30; the full run: 600; a rehearsal: 10)
 # KEEPER_SECONDS=n     how long the keeper is abused (60; a rehearsal: 10)
-# REPLICAS_ONLY="..."  some of: probe hole model together changed serve latency kills attributes learn tokens
+# REPLICAS_ONLY=A,B,..  some of: probe hole model together changed serve latency kills attributes learn tokens
 #                      read-only keeper
 # shellcheck disable=SC2154 # check.sh's variables
-wanted() { case " ${REPLICAS_ONLY:-$1} " in *" $1 "*) ;; *) false ;; esac }
+wanted() { case ",${REPLICAS_ONLY:-$1}," in *",$1,"*) ;; *) false ;; esac }
 rows_of() { # rows_of STEP SECONDS COMMAND...: its lines are rows: ok, FAIL or skip, a tab, name, a tab, remark
     local step=$1 limit=$2 lines=$results/replicas-$1.rows errors=$results/replicas-$1.err status word name remark
     wanted "$step" || return
