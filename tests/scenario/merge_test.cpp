@@ -465,6 +465,7 @@ TEST(MergeFork, AChildHasNoneAndTheParentAll) {
     EXPECT_TRUE(two.use(8 * MiB));
     two.expect_all("p", 8 * MiB, 3);
     two[0].must("write p 0 0a0b");
+    EXPECT_EQ(two[0].must("fork exit 0"), "0") << "the block was copied on a stream of ours";
     EXPECT_EQ(two.expect(two[1], "p", 8 * MiB, 3), "same");
     two.each("free p");
     EXPECT_TRUE(two.use(0)) << two.in_use();

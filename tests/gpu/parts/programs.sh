@@ -6,3 +6,11 @@ for runtime in shared static; do
     unmodified "simple_ipc-$runtime" "$programs/simple_ipc_$runtime" 4
 done
 unmodified driver_only "$programs/driver_only"
+if [ "$driver" = sim ]; then
+    skip "a forked child's end" "it launches a kernel that the simulator has not"
+else
+    "$programs/fork_probe" >"$results/fork-probe.log" 2>&1
+    row "a forked child ends by exit(), but for its thread's own stream" \
+        "$(grep '| ' "$results/fork-probe.log" | grep -v '| status 0' | grep -qv "thread's stream *| signal 11"; echo $((! $?)))" \
+        "$(grep -c '| status 0' "$results/fork-probe.log") of $(grep -c '| ' "$results/fork-probe.log") do"
+fi

@@ -3,8 +3,10 @@
 
 #include "device.h"
 #include "link.h"
+#include "stream.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -35,8 +37,11 @@ static bool is_child(void) {
 
 /* Registered in cuInit: handlers registered later run earlier and may still use the driver. */
 static void teardown(void) {
-    if (is_child())
+    if (is_child()) {
+        while (stream_own_used())
+            raise(SIGSEGV); /* as on a card */
         return;
+    }
     atomic_store(&state.phase, ENDED);
     link_close();
 }

@@ -234,6 +234,10 @@ static CUresult default_stream(bool per_thread, CUstream *stream) {
     return *stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+bool stream_own_used(void) {
+    return own_default.stream != NULL;
+}
+
 CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream) {
     CUresult result = state_check();
     if (result)

@@ -43,6 +43,8 @@ void stream_wait_card(uint32_t card);
 void stream_hurt(uint64_t address, uint64_t size);
 /* The context has ended: its streams go with it. */
 void stream_end_context(CUcontext context);
+/* This thread has used its per-thread default stream. */
+bool stream_own_used(void);
 
 /*
  * Captures. `forbidden` is for calls that no capture of this process may see (900), `implicit` for
