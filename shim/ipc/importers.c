@@ -11,7 +11,6 @@
 #include "process/process.h"
 #include "process/references.h"
 #include "process/wait.h"
-#include "process/watch.h"
 #include "util/clock.h"
 
 enum {
@@ -51,15 +50,20 @@ bool gps_importers_any(const struct gps_export *region) {
 
 /* --- waiting --- */
 
-void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
+static void wait_while(bool (*held)(const struct gps_export *region),
+                       const struct gps_export *region, uint64_t nanos) {
     const uint64_t begun = gps_clock_monotonic(), until = begun + nanos;
     struct gps_wait wait;
     gps_wait_begin(&wait, GPS_VIA_WAIT_IMPORTERS, region->record.name, &region->record.id, nanos,
                    GPS_WATCH_PROCS);
-    for (uint64_t now = begun; now < until && gps_importers_any(region);
-         now = gps_clock_monotonic())
+    for (uint64_t now = begun; now < until && held(region); now = gps_clock_monotonic())
         gps_wait_turn(&wait, until - now);
     gps_wait_end(&wait);
+}
+
+void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
+    const uint64_t begun = gps_clock_monotonic();
+    wait_while(gps_importers_any, region, nanos);
     gps_happened_waited(region, gps_clock_monotonic() - begun);
 }
 
@@ -94,15 +98,9 @@ static bool are_silent(const struct gps_export *region, bool add) {
 }
 
 void gps_importers_let_go(const struct gps_export *region) {
-    const uint64_t until = gps_clock_monotonic() + LET_GO_NANOS;
-    struct gps_watch watch;
     if (are_silent(region, false))
         return;
-    gps_watch_open(&watch, gps_membership_store(), GPS_WATCH_PROCS);
-    for (uint64_t now = until - LET_GO_NANOS; now < until && is_cached(region);
-         now = gps_clock_monotonic())
-        gps_watch_wait(&watch, until - now);
-    gps_watch_close(&watch);
+    wait_while(is_cached, region, LET_GO_NANOS);
     are_silent(region, true);
 }
 

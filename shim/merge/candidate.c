@@ -25,17 +25,17 @@ struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
 }
 
 /* The program may have freed it before the lock was taken. */
-static bool is_there(const struct gps_candidate *candidate) {
-    struct gps_area *area;
+static bool is_there(const struct gps_candidate *candidate, struct gps_area **area) {
     gps_area_lock();
-    const bool there = gps_candidate_block(candidate, &area);
+    const bool there = gps_candidate_block(candidate, area);
     gps_area_unlock();
     return there;
 }
 
 bool gps_candidate_look(struct gps_candidate *candidate) {
-    struct gps_digest digest;
-    if (!is_there(candidate) || gps_ops->enter(candidate->context) != GPS_OK)
+    struct gps_digest digest = {0};
+    struct gps_area *area;
+    if (!is_there(candidate, &area) || gps_ops->enter(candidate->context) != GPS_OK)
         return false;
     const int code = gps_look_digest(candidate->pointer, candidate->key.size, &digest);
     gps_ops->leave();
@@ -66,10 +66,8 @@ static bool is_equal(const struct gps_candidate *candidate, const struct gps_are
 /* With gps_swap_lock, so that the area and the block stay. */
 static bool compare(struct gps_candidate *candidate, int descriptor) {
     struct gps_area *area;
-    gps_area_lock();
-    const bool there = gps_candidate_block(candidate, &area);
-    gps_area_unlock();
-    if (!there || gps_ops->block_import(descriptor, &candidate->memory) != GPS_OK)
+    if (!is_there(candidate, &area) ||
+        gps_ops->block_import(descriptor, &candidate->memory) != GPS_OK)
         return false;
     if (is_equal(candidate, area, candidate->memory))
         return true;
