@@ -27,7 +27,7 @@ def table(results):
                 sys.exit("replicas_table.py: the simulator measures nothing")
             for one in found["figures"]:
                 rows.setdefault(one["program"], {}).setdefault(one["measured"], {"bare": one["bare"]})[one["column"]] = one["figure"]
-    lines = [f"| {'' if i else program} | {measured} | " + " | ".join(cells.get(name, "") for name in ("bare", "merged", "quiet = 0")) + " |"
+    lines = [f"| {program + ' ' if not i else ''}| {measured} | " + " | ".join(cells.get(name, "") for name in ("bare", "merged", "quiet = 0")) + " |"
              for program, found in rows.items() for i, (measured, cells) in enumerate(found.items())]
     return "\n".join(HEAD + lines)
 
@@ -37,8 +37,9 @@ def main():
     lines = table(results)
     machine = (results / "table.txt").read_text(encoding="utf-8").splitlines()[0]
     when = datetime.date.fromtimestamp((results / "table.txt").stat().st_mtime).isoformat()
-    text = (f"{machine}, {when}, by `tests/gpu/check.sh BUILD replicas`. Memory includes a context a process where nothing\n"
-            f"else is said; times are medians, and in brackets the least and the greatest.\n\n{lines}\n")
+    name, driver = machine.split(", ")[:2]
+    text = (f"{name}, driver {driver}, {when}, by `tests/gpu/check.sh BUILD replicas`. Memory includes a context a process\n"
+            f"where nothing else is said; times are medians, and in brackets the least and the greatest.\n\n{lines}\n")
     old = page.read_text(encoding="utf-8")
     new, count = re.subn(r"(<!-- measured:.*?-->\n).*?(<!-- end -->)", lambda marks: marks[1] + text + marks[2], old, flags=re.S)
     if count != 1:

@@ -309,7 +309,6 @@ def launches(weights, table, config):
     table.row(on_a_card(weights.fleet, middle <= 10), "a launch beside a merge rule costs at most 10 ns more",
               f"{middle:+.1f} ns ({more[pairs // 4]:+.1f} to {more[-1 - pairs // 4]:+.1f}) on {statistics.median(base):.0f} ns, {pairs} pairs")
     table.row(weights.end([bare, merging]) == {0}, "they end well")
-    table.figure("a merge rule", "a kernel launch takes", f"{statistics.median(base):.0f} ns", f"{middle:+.0f} ns")
 
 
 # DESIGN.md, section 10: memory of cuMemCreate has no context and no legacy handle, allows descriptors, and each
