@@ -107,12 +107,13 @@ static void count_first(struct gps_import *import, enum gps_slot_via via) {
     import->reopened = false;
 }
 
-/* What was open when this open began may be closed by now: no file is watched for it any more. */
-static bool insert_first(struct gps_import *import, enum gps_slot_via via) {
+/* What was open when this open began may be closed by now: no file is watched for it any more.
+ * `beside`: the driver counts opens of another region at this address, so none of it is cached. */
+static bool insert_first(struct gps_import *import, enum gps_slot_via via, bool beside) {
     count_first(import, via);
     import->told = 0;
     import->record_file = import->owner_file = 0;
-    import->stale = false;
+    import->stale = beside;
     return insert(import);
 }
 
@@ -120,8 +121,9 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     int status = 0;
     pthread_mutex_lock(&table.lock);
     struct node *node = at(import->pointer);
-    if (node && !gps_id_equal(&node->import.region, &import->region)) {
-        drop(node); /* its close failed, and the driver has given the address to another region */
+    const bool beside = node && !gps_id_equal(&node->import.region, &import->region);
+    if (beside) { /* its close failed, or its exporter freed it: the address is another region's */
+        drop(node);
         node = NULL;
     }
     import->revived = node && node->cached;
@@ -134,7 +136,7 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     } else if (node) {
         count(node, via, import);
     } else {
-        status = insert_first(import, via) ? 0 : -ENOMEM;
+        status = insert_first(import, via, beside) ? 0 : -ENOMEM;
     }
     pthread_mutex_unlock(&table.lock);
     return status;

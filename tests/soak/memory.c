@@ -211,6 +211,29 @@ static void judge_refusal(const struct slot *slot, int code) {
         forget_handle(&slot->advert);
 }
 
+/* What the threads of this process do, in PLACE/crash.PID: calls, and what the kernel says. */
+static void say_who_is_busy(void) {
+    char command[PATH + 256];
+    FILE *file;
+    snprintf(command, sizeof(command), "%s/crash.%d", world.place, (int)getpid());
+    if ((file = fopen(command, "a")) != NULL) {
+        for (unsigned i = 0; i < world.threads; i++) {
+            const unsigned long since = atomic_load(&world.selves[i].status->since);
+            fprintf(file, "thread %u: %s, for %lu ms\n", i,
+                    since ? world.selves[i].status->call : "-",
+                    since ? (unsigned long)milliseconds() - since : 0);
+        }
+        fclose(file);
+    }
+    snprintf(
+        command, sizeof(command),
+        "cd /proc/%d/task && for t in *; do echo $t $(cat $t/comm) $(cat $t/syscall $t/wchan); done"
+        " >>%s/crash.%d 2>&1",
+        (int)getpid(), world.place, (int)getpid());
+    if (system(command) < 0)
+        wrong("no shell");
+}
+
 /* The driver answers 208 when another thread opens or closes the same memory just then; on a busy
  * machine that can take it a while. */
 static int open_handle(struct slot *slot) {
@@ -225,6 +248,8 @@ static int open_handle(struct slot *slot) {
             nap(1);
         }
     }
+    if (code == ALREADY_MAPPED)
+        say_who_is_busy();
     return code;
 }
 
