@@ -208,7 +208,7 @@ static int make_report(struct audit *audit, const struct descendants *descendant
 
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
-    const struct descendants_look look = {watched_look, &audit->watched};
+    const struct descendants_look look = {watched_look, &audit->watched, audit->watched.opened};
     struct descendants descendants;
     struct member member;
     begin_membership(&member);
