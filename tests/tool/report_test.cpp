@@ -120,6 +120,25 @@ TEST_F(Report, EqualFindingsOfAllProcessesAreOne) {
               "========= GPUSHARE SUMMARY: 2 findings (2 errors), 3 occurrences, 2 processes\n");
 }
 
+TEST_F(Report, ArgumentsTellNamesakesApart) {
+    std::vector<LogLine> lines = {at(1), at(2, "0x100", 101), at(3, "0x100", 102)};
+    lines[0].arguments = "--gpu 0";
+    lines[1].arguments = "--model /models/of/a/long/path --gpu 1";
+    lines[2].command = "viewer", lines[2].arguments = "--big";
+    const std::string file = log("a", lines);
+    const std::string out = report({file}).out;
+    EXPECT_TRUE(contains(out, "\n=========     arguments of this process: --gpu 0\n")) << out;
+    EXPECT_TRUE(contains(out, "by 3 processes: app (pid 100: --gpu 0), app (pid 101: --model "
+                              "/models/of/a/lon...), viewer (pid 102)\n"))
+        << out;
+    const Json array = json({file});
+    EXPECT_EQ(array[0]["arguments"].text, "--gpu 0");
+    EXPECT_EQ(array[0]["processes"][1]["arguments"].text, lines[1].arguments);
+    EXPECT_FALSE(contains(report({log("b", {at(1)})}).out, "arguments"));
+    const Json sarif = Json::parse(report({"--sarif", file}).out)["runs"][0];
+    EXPECT_EQ(sarif["results"][0]["properties"]["arguments"].text, "--gpu 0");
+}
+
 TEST_F(Report, LongListsOfProcessesAreCutShort) {
     std::vector<LogLine> lines;
     for (int pid = 100; pid < 132; pid++)

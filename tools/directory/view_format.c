@@ -34,8 +34,6 @@ struct printable view_format_pid(const struct view *view, const struct gps_owner
     return pid;
 }
 
-#define ARGUMENTS_SHOWN 24
-
 static bool has_namesake(const struct view *view, const struct gps_owner *owner) {
     for (size_t i = 0; i < view->process_count; i++) {
         const struct view_process *other = &view->processes[i];
@@ -52,8 +50,7 @@ char *view_format_program(const struct view *view, const struct gps_owner *owner
     const char *arguments = process ? process->arguments : "";
     if (!*arguments || !has_namesake(view, owner))
         return tool_format("%s %s", owner->command, pid.text);
-    return tool_format("%s %s (%.*s%s)", owner->command, pid.text, ARGUMENTS_SHOWN, arguments,
-                       strlen(arguments) > ARGUMENTS_SHOWN ? "..." : "");
+    return tool_format("%s %s (%s)", owner->command, pid.text, printable_arguments(arguments).text);
 }
 
 struct printable view_format_time(uint64_t realtime_ns) {

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/table.h"
@@ -83,18 +84,30 @@ void report_stack(FILE *out, const char *margin, const struct log_stack *stack, 
 
 /* --- the parts of a finding --- */
 
-/* "app (pid 7)"; malloc'ed. */
-static char *process_text(const struct printer *to, const struct log_process *process) {
-    const char *command = tool_or(process->command, "?");
+/* "app (pid 7)", or with its arguments "app (pid 7: --gpu 0)"; malloc'ed. */
+static char *process_text(const struct printer *to, const struct log_process *process,
+                          bool arguments) {
+    const struct printable told = printable_arguments(arguments ? process->arguments : NULL);
+    char namespace[48] = "";
     if (to->report->aggregate.namespaces && process->pid_ns != 0)
-        return tool_format("%s (pid %" PRId64 " in namespace %" PRId64 ")", command, process->pid,
-                           process->pid_ns);
-    return tool_format("%s (pid %" PRId64 ")", command, process->pid);
+        snprintf(namespace, sizeof(namespace), " in namespace %" PRId64, process->pid_ns);
+    return tool_format("%s (pid %" PRId64 "%s%s%s)", tool_or(process->command, "?"), process->pid,
+                       namespace, told.text[0] ? ": " : "", told.text);
+}
+
+/* Whether two of the group have one name, and so are told apart by their arguments. */
+static bool has_namesake(const struct aggregate_group *group, const struct log_process *of) {
+    for (size_t i = 0; i < group->process_count; i++) {
+        const struct log_process *other = &group->processes[i]->facts;
+        if (other != of && strcmp(tool_or(other->command, ""), tool_or(of->command, "")) == 0)
+            return true;
+    }
+    return false;
 }
 
 static void print_heading(const struct printer *to, const struct log_line *line) {
     static const char *const names[] = {"INFO", "WARNING", "ERROR"};
-    char *process = process_text(to, &line->process);
+    char *process = process_text(to, &line->process, false);
     fprintf(to->out,
             REPORT_MARGIN "%sGPUSHARE %s%s: ", term_colour_on(to->out, level_colour(line->level)),
             names[line->level], term_colour_on(to->out, TERM_PLAIN));
@@ -137,7 +150,8 @@ static void print_count(const struct printer *to, const struct aggregate_group *
     if (group->count < 2)
         return;
     for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
-        char *process = process_text(to, &group->processes[i]->facts);
+        const struct log_process *facts = &group->processes[i]->facts;
+        char *process = process_text(to, facts, has_namesake(group, facts));
         tool_list(&names, "%s", process);
         free(process);
     }
@@ -155,7 +169,7 @@ static void print_count(const struct printer *to, const struct aggregate_group *
 static void print_others(const struct printer *to, const struct log_line *line) {
     for (size_t i = 0; i < line->others.count && i < NAMED_MAX; i++) {
         const struct log_event *other = &line->others.events[i];
-        char *process = process_text(to, &other->process);
+        char *process = process_text(to, &other->process, false);
         term_line(to->out, REPORT_INDENT "other process: %s%s%s", process,
                   other->ts ? ", since " : "", tool_or(other->ts, ""));
         free(process);
@@ -177,7 +191,7 @@ static void print_prior(const struct printer *to, const struct log_process *repo
     const char *what = prior->what && prior->what[0] != 0 ? prior->what : "before";
     const bool own =
         reporter->pid == prior->process.pid && reporter->pid_ns == prior->process.pid_ns;
-    char *process = own ? NULL : process_text(to, &prior->process);
+    char *process = own ? NULL : process_text(to, &prior->process, false);
     const char *before_time = !prior->ts ? "" : own ? " " : ", ";
     const char *end = prior->stack.count == 0 ? "" : prior->ts ? ", at:" : " at:";
     term_line(to->out, REPORT_INDENT "%c%s%s%s%s%s%s", toupper((unsigned char)what[0]), what + 1,
@@ -190,6 +204,8 @@ static void print_group(const struct printer *to, const struct aggregate_group *
     const struct log_line *line = group->first;
     print_heading(to, line);
     print_line(to, "", line->message);
+    if (line->process.arguments && *line->process.arguments)
+        print_line(to, "arguments of this process: ", line->process.arguments);
     print_memory(to, line);
     print_region(to, line);
     print_line(to, "", line->detail);
