@@ -3,9 +3,13 @@
 
 #include "harness.hpp"
 
-static const char *const verbs[] = {"run",    "learn",    "audit",  "ls",     "show",
-                                    "report", "timeline", "check",  "keeper", "drop",
-                                    "forget", "gc",       "doctor", "help"};
+extern "C" {
+#include "cli/tool.h"
+}
+
+#define NAME(id) #id,
+static const char *const verbs[] = {GPS_VERBS(NAME)};
+#undef NAME
 
 TEST(Tool, PrintsItsVersion) {
     for (const char *option : {"--version", "-V"}) {
@@ -35,6 +39,16 @@ TEST(Tool, EveryCommandExplainsItself) {
         EXPECT_TRUE(contains(result.out, "--help")) << result.out;
         EXPECT_EQ(tool({verb, "-h"}).out, result.out);
         EXPECT_EQ(tool({"help", verb}).out, result.out);
+    }
+}
+
+TEST(Tool, HelpFits80Columns) {
+    expect_to_fit(tool({"--help"}).out, 80);
+    for (std::string verb : verbs) {
+        const Result result = tool({verb, "--help"});
+        expect_to_fit(result.out, 80);
+        EXPECT_FALSE(contains(result.out, " \n")) << result.out;
+        EXPECT_EQ(on_terminal(200, {tool_path(), verb, "--help"}), result.out);
     }
 }
 

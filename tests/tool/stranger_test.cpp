@@ -122,12 +122,6 @@ std::string unwrapped(const std::string &text) {
     return all;
 }
 
-void expect_to_fit(const std::string &text, size_t columns) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);)
-        EXPECT_LE(line.size(), columns) << line;
-}
-
 } // namespace
 
 TEST_F(Stranger, ADaemonInCAndAFrontEndInPythonShareAsTheExampleSays) {

@@ -156,10 +156,8 @@ const struct tool_verb tool_verb_show = {
     .operands = "NAME|ID|PID",
     .summary = "tell everything about a region or a process",
     .details = "A region is given by its NAME or by the first 6 or more digits of its ID. Of a "
-               "process, what\n"
-               "it exports and what it holds open is shown, in bytes too. A PID that several pid "
-               "namespaces\n"
-               "have means all of them; PID@NAMESPACE means one.\n",
+               "process, what it exports and what it holds open is shown, in bytes too. A PID "
+               "that several pid namespaces have means all of them; PID@NAMESPACE means one.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
     .operands_min = 1,
     .operands_max = 1,

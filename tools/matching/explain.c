@@ -131,15 +131,16 @@ const struct tool_verb tool_verb_explain = {
     .name = "explain",
     .operands = "-- CMD...|FINDING...",
     .summary = "say which rule took each allocation of a command, or what a finding means",
-    .details =
-        "FINDING is an id, as double-free, or a glob, as 'open-*': told in full.\n"
-        "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited for.\n"
-        "When it has ended a line for each allocation (equal ones once) says on stderr its size,\n"
-        "the call, the module that called, and the rule that took it, or for each rule of its\n"
-        "program the first reason against it. At the end stand the rules that matched nothing,\n"
-        "with what came nearest.\n"
-        "The exit status is CMD's own; 0 becomes 1 if no process used CUDA.\n"
-        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n",
+    .details = "FINDING is an id, as double-free, or a glob, as 'open-*': told in full.\n"
+               "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited "
+               "for.\n"
+               "When it has ended a line for each allocation (equal ones once) says on stderr "
+               "its size, the call, the module that called, and the rule that took it, or for "
+               "each rule of its program the first reason against it. At the end stand the "
+               "rules that matched nothing, with what came nearest.\n"
+               "The exit status is CMD's own; 0 becomes 1 if no process used CUDA.\n"
+               "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
+               "found.\n",
     .options = {{"config", 'c', "FILE", "CMD: use this configuration (checked first)"},
                 {"list", 'l', NULL, "list all findings, in groups"}},
     .command = true,

@@ -8,6 +8,7 @@
 #include "cli/printable.h"
 #include "cli/term.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "misses.h"
 
 #define INDENT 8 /* of what became of an allocation */
@@ -58,7 +59,7 @@ void explained_free(struct explained *explained) {
 
 static void print_line(FILE *out, char *text) {
     fprintf(out, "%*s", INDENT, "");
-    term_wrap(out, text, INDENT);
+    wrap_text(out, text, INDENT);
     free(text);
 }
 
@@ -255,7 +256,7 @@ void explained_print_misses(FILE *out, const struct explained *explained) {
         char *key = miss_key(nearest.miss, rule), *near = near_text(explained, &nearest);
         char *line = tool_format("[region %s], line %u: %s: %s", rule->name, rule->line, key, near);
         fprintf(out, "%s  ", title);
-        term_wrap(out, line, 2);
+        wrap_text(out, line, 2);
         title = "";
         free(line);
         free(near);

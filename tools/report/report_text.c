@@ -10,6 +10,7 @@
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "log/log.h"
 #include "report.h"
 #include "symbols/runtime_frames.h"
@@ -108,11 +109,16 @@ static bool has_namesake(const struct aggregate_group *group, const struct log_p
 static void print_heading(const struct printer *to, const struct log_line *line) {
     static const char *const names[] = {"INFO", "WARNING", "ERROR"};
     char *process = process_text(to, &line->process, false);
-    fprintf(to->out,
-            REPORT_MARGIN "%sGPUSHARE %s%s: ", term_colour_on(to->out, level_colour(line->level)),
-            names[line->level], term_colour_on(to->out, TERM_PLAIN));
-    term_line(to->out, "%s%s%s, by %s", line->finding, line->api ? " in " : "",
-              tool_or(line->api, ""), process);
+    char *title = tool_format("%s%s%s, by %s", line->finding, line->api ? " in " : "",
+                              tool_or(line->api, ""), process);
+    char *clean = term_clean(title);
+    char *heading = tool_format(REPORT_MARGIN "%sGPUSHARE %s%s: %s",
+                                term_colour_on(to->out, level_colour(line->level)),
+                                names[line->level], term_colour_on(to->out, TERM_PLAIN), clean);
+    wrap_line(to->out, heading);
+    free(heading);
+    free(clean);
+    free(title);
     free(process);
 }
 
@@ -157,12 +163,12 @@ static void print_count(const struct printer *to, const struct aggregate_group *
     }
     if (group->process_count > NAMED_MAX)
         snprintf(more, sizeof(more), " (and %zu more)", group->process_count - NAMED_MAX);
-    fprintf(to->out, REPORT_INDENT "%" PRIu64 " times, from %s to %s", group->count,
-            group->first->ts, group->last);
-    if (group->process_count > 1)
-        term_line(to->out, ", by %zu processes: %s%s", group->process_count, names, more);
-    else
-        fputs("\n", to->out);
+    char *by = group->process_count < 2
+                   ? tool_copy("")
+                   : tool_format(", by %zu processes: %s%s", group->process_count, names, more);
+    term_line(to->out, REPORT_INDENT "%" PRIu64 " times, from %s to %s%s", group->count,
+              group->first->ts, group->last, by);
+    free(by);
     free(names);
 }
 
@@ -275,32 +281,35 @@ static void print_contents(FILE *out, const struct report *report, uint64_t find
 
 /* --- the end --- */
 
-static void print_number(FILE *out, const char *before, uint64_t count, const char *what) {
-    fprintf(out, "%s%" PRIu64 " %s%s", before, count, what, count == 1 ? "" : "s");
+/* "2 errors, 1 warning" of the levels that occur; malloc'ed. */
+static char *levels_text(const struct aggregate_sums *sums) {
+    char *list = NULL;
+    for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--) {
+        const uint64_t count = sums->findings[level];
+        if (count > 0)
+            tool_list(&list, "%" PRIu64 " %s%s", count, gps_level_name((enum gps_level)level),
+                      count > 1 && level > GPS_LEVEL_INFO ? "s" : "");
+    }
+    return list;
 }
 
 /* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes; 2 processes used CUDA, ..." */
 static void print_summary(FILE *out, const struct report *report,
                           const struct aggregate_sums *sums) {
-    print_number(out, REPORT_MARGIN "GPUSHARE SUMMARY: ", sums->all, "finding");
-    const char *before = " (";
-    for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--) {
-        const uint64_t count = sums->findings[level];
-        if (count > 0 && level > GPS_LEVEL_INFO)
-            print_number(out, before, count, gps_level_name((enum gps_level)level));
-        else if (count > 0)
-            fprintf(out, "%s%" PRIu64 " info", before, count);
-        before = count > 0 ? ", " : before;
-    }
+    char *text = tool_format("%" PRIu64 " finding%s", sums->all, sums->all == 1 ? "" : "s");
     if (sums->all > 0) {
-        print_number(out, "), ", sums->occurrences, "occurrence");
-        fprintf(out, ", %" PRIu64 " process%s", sums->processes, sums->processes == 1 ? "" : "es");
+        char *levels = levels_text(sums), *findings = text;
+        text = tool_format("%s (%s), %" PRIu64 " occurrence%s, %" PRIu64 " process%s", findings,
+                           levels, sums->occurrences, sums->occurrences == 1 ? "" : "s",
+                           sums->processes, sums->processes == 1 ? "" : "es");
+        free(levels);
+        free(findings);
     }
     if (sums->suppressed > 0)
-        fprintf(out, ", %" PRIu64 " suppressed", sums->suppressed);
-    if (report->watched)
-        fprintf(out, "; %s", report->watched);
-    fputs("\n", out);
+        tool_list(&text, "%" PRIu64 " suppressed", sums->suppressed);
+    term_line(out, REPORT_MARGIN "GPUSHARE SUMMARY: %s%s%s", text, report->watched ? "; " : "",
+              tool_or(report->watched, ""));
+    free(text);
 }
 
 void report_text_group(FILE *out, const struct report *report,
