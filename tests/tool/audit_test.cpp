@@ -165,7 +165,7 @@ TEST_F(Audit, TheLibraryIsToldToWatchAndToLogLines) {
     EXPECT_TRUE(contains(result.out, "GPUSHARE_MODE=audit\n")) << result.out;
     EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG_FORMAT=jsonl\n"));
     EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG_LEVEL=info\n"));
-    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG=" + temporary.path + "/gpushare-audit-"));
+    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG=" + temporary.path + "/gpushare-"));
     EXPECT_TRUE(contains(result.out, "/%c.%p.jsonl\n"));
     EXPECT_EQ(audit({"printenv", "GPUSHARE_LOG_LEVEL"}, {{"GPUSHARE_LOG_LEVEL", "error"}}).out,
               "error\n");
@@ -247,6 +247,29 @@ TEST_F(Audit, WhatIsWrongIsSaidBeforeTheCommandStarts) {
         EXPECT_EQ(result.out, "") << option;
         EXPECT_NE(result.err, "") << option;
     }
+    EXPECT_TRUE(fs::is_empty(temporary.path));
+}
+
+TEST_F(Audit, ATemporaryDirectoryIsWhereItIsToldAsExplains) {
+    const std::string why = ": cannot make a directory in '/no/such': No such file or directory; "
+                            "set TMPDIR";
+    Environment bad = environment;
+    bad["TMPDIR"] = "/no/such";
+    EXPECT_EQ(tool({"audit", "true"}, bad).err, "gpushare: audit" + why + ", or use --log=DIR\n");
+    const Result result = tool({"explain", "--", "true"}, bad);
+    EXPECT_EQ(result.err, "gpushare: explain" + why + "\n");
+    EXPECT_EQ(result.status, 125);
+    const std::string inner = "cd / && " + right();
+    const std::string line = "cd " + temporary.path + " && TMPDIR=. exec \"$0\" \"$@\"";
+    EXPECT_TRUE(contains(
+        command({"sh", "-c", line, tool_path(), "explain", "--", "sh", "-c", inner}, environment)
+            .err,
+        "cudaMalloc"));
+    EXPECT_TRUE(contains(
+        command({"sh", "-c", line, tool_path(), "audit", "sh", "-c", "cd / && " + misuse()},
+                environment)
+            .err,
+        "double-free"));
     EXPECT_TRUE(fs::is_empty(temporary.path));
 }
 

@@ -1,4 +1,5 @@
-// What the tool prints on terminals of 80 and 200 columns, and narrower: it fits, and no word is broken.
+// What the tool prints on terminals of 80 and 200 columns, and narrower: it fits, and no word is
+// broken.
 #include <gtest/gtest.h>
 
 #include <sstream>

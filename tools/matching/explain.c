@@ -5,12 +5,11 @@
  * The rules are followed as with `gpushare run`: only so is known what becomes of a match.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/temporary.h"
 #include "cli/term.h"
 #include "cli/tool.h"
 #include "explained.h"
@@ -21,17 +20,6 @@
 enum { OPTION_CONFIG, OPTION_LIST };
 
 /* --- the directory of the processes' files --- */
-
-static char *make_directory(void) {
-    const char *parent = getenv("TMPDIR");
-    char *path =
-        tool_format("%s/gpushare-explain-XXXXXX", parent && parent[0] == '/' ? parent : "/tmp");
-    if (mkdtemp(path))
-        return path;
-    tool_error("cannot make a directory as '%s': %s; set TMPDIR", path, strerror(errno));
-    free(path);
-    return NULL;
-}
 
 static void each_file(const char *directory, void (*fn)(struct explained *, const char *),
                       struct explained *explained) {
@@ -90,7 +78,7 @@ static int run_command(char **command, const char *directory) {
 }
 
 static int explain_command(const struct tool_args *args) {
-    char *directory = make_directory();
+    char *directory = temporary_make("");
     int status = TOOL_RUN_FAILED;
     if (!directory)
         return status;
