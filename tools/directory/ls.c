@@ -63,6 +63,15 @@ static bool is_listed(const struct view_region *region, bool all) {
     return (all || !view_hidden(region)) && !view_merged(region);
 }
 
+static void print_none(const struct view *view) {
+    char *others = view_other_users();
+    printf("No shared regions in %s.\n", view->store.path);
+    if (others)
+        term_line(stdout, "Programs of one user share only with each other; elsewhere: %s.",
+                  others);
+    free(others);
+}
+
 static void print_table(const struct view *view, const struct accounting *accounting, bool all) {
     static const struct table_column columns[] = {{"NAME", 0}, {"ID", 0},    {"SIZE", 1},
                                                   {"GPU", 0},  {"STATE", 0}, {"OWNER", 0},
@@ -79,7 +88,7 @@ static void print_table(const struct view *view, const struct accounting *accoun
         table_print(stdout, &table, "");
     const bool merged = merged_print(accounting, any ? "\n" : "") != 0;
     if (!any && !merged)
-        printf("No shared regions in %s.\n", view->store.path);
+        print_none(view);
     waiting_print(view);
     if (dead > 0)
         printf("\n%zu region%s of dead processes%s. Remove %s with: gpushare gc\n", dead,

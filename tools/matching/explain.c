@@ -12,6 +12,8 @@
 #include "cli/temporary.h"
 #include "cli/term.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
+#include "directory/view.h"
 #include "explained.h"
 #include "report/explain_finding.h"
 #include "run/descendants.h"
@@ -45,6 +47,20 @@ static void ignore_error(void *arg, const char *file, unsigned line, const char 
     (void)arg, (void)file, (void)line, (void)message;
 }
 
+/* Where a partner may be that did not come. */
+static void print_remedies(void) {
+    char *others = view_other_users();
+    char *text =
+        tool_format("An allocation was left private: `gpushare ls` says who shares in this "
+                    "directory, `gpushare doctor` whether that works here.%s%s%s",
+                    others ? " Programs of one user share only with each other; elsewhere: " : "",
+                    tool_or(others, ""), others ? "." : "");
+    fputc('\n', stderr);
+    wrap_text(stderr, text, 0);
+    free(text);
+    free(others);
+}
+
 static bool print(const char *directory, size_t running) {
     struct gps_config config;
     struct explained explained = {.config = &config};
@@ -61,6 +77,8 @@ static bool print(const char *directory, size_t running) {
     else
         tool_error("no process used CUDA, as far as gpushare can see; what may keep it from that: "
                    "gpushare doctor CMD");
+    if (explained_any_private(&explained))
+        print_remedies();
     if (running > 0)
         tool_warn("%zu still running; what they allocate from now on is not told", running);
     explained_free(&explained);

@@ -155,6 +155,16 @@ static void print_process(FILE *out, const struct explained *explained,
                 process->lost);
 }
 
+bool explained_any_private(const struct explained *explained) {
+    for (size_t i = 0; i < explained->count; i++)
+        for (size_t j = 0; j < GPS_EXPLAINED_ROWS && explained->processes[i]->rows[j].count; j++) {
+            const struct gps_explained_row *row = &explained->processes[i]->rows[j];
+            if (row->rule && row->outcome == GPS_EXPLAINED_PRIVATE)
+                return true;
+        }
+    return false;
+}
+
 void explained_print_allocations(FILE *out, const struct explained *explained) {
     for (size_t i = 0; i < explained->count; i++)
         print_process(out, explained, explained->processes[i]);
