@@ -542,6 +542,21 @@ TEST_F(Report, ShowsPythonFramesAsTheyAre) {
     EXPECT_EQ(stack[1]["module"].kind, Json::Null);
 }
 
+TEST_F(Report, FoldsTheInterpreterBelowANativeStack) {
+    const std::string library = frame("/opt/lib/libgpu.so", "0x10"),
+                      interpreter = frame("/usr/lib/libpython3.11.so.1.0", "0x20");
+    LogLine line = at(1), executable = at(2, "0x200");
+    line.prior = prior("freed", 100, "app", library + "," + interpreter + "," + interpreter);
+    executable.stack = library + "," + frame("/usr/bin/python3.12", "0x30");
+    const std::string file = log("a", {line, executable}), out = report({file}).out;
+    EXPECT_TRUE(contains(out, "#0 0x10 in /opt/lib/libgpu.so (file is gone)\n"
+                              "=========         (and 2 of the Python interpreter)\n"))
+        << out;
+    EXPECT_FALSE(contains(out, "libpython")) << out;
+    EXPECT_TRUE(contains(out, "#1 0x30 in /usr/bin/python3.12 (file")) << out;
+    EXPECT_EQ(json({file})[0]["prior"][0]["stack"].size(), 3u);
+}
+
 TEST_F(Report, NamesThePythonLineInItsContents) {
     std::vector<LogLine> lines;
     for (int i = 1; i <= 4; i++) {

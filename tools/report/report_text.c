@@ -70,9 +70,23 @@ static void print_native(FILE *out, const char *margin, size_t number,
     }
 }
 
+/* How many frames of Python's interpreter end the stack, if it does not end in fewer than two. */
+static size_t interpreter_frames(const struct log_stack *stack, size_t shown) {
+    size_t count = 0;
+    while (count < shown) {
+        const char *module = stack->frames[shown - count - 1].module;
+        const char *base = module ? tool_base_name(module) : "";
+        if (strncmp(base, "libpython", 9) != 0 && strncmp(base, "python", 6) != 0)
+            break;
+        count++;
+    }
+    return count > 1 ? count : 0;
+}
+
 void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
                   struct symbols *symbols) {
-    const size_t shown = user_frame_shown(stack, symbols);
+    const size_t all = user_frame_shown(stack, symbols), folded = interpreter_frames(stack, all);
+    const size_t shown = all - folded;
     for (size_t i = 0; i < shown && i < max; i++) {
         const struct log_frame *frame = &stack->frames[i];
         const struct symbol *symbol = symbol_find(symbols, frame);
@@ -81,6 +95,8 @@ void report_stack(FILE *out, const char *margin, const struct log_stack *stack, 
         else
             print_native(out, margin, i, frame, symbol);
     }
+    if (folded > 0 && shown < max)
+        fprintf(out, "%s(and %zu of the Python interpreter)\n", margin, folded);
 }
 
 /* --- the parts of a finding --- */
