@@ -80,9 +80,11 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{"ls", "frames"},
          "gpushare: ls: unexpected argument 'frames'; usage: gpushare ls [OPTIONS]\n"},
         {{"show"},
-         "gpushare: show: an argument is missing; usage: gpushare show [OPTIONS] NAME|ID|PID\n"},
+         "gpushare: show: an argument is missing; usage: gpushare show [OPTIONS] "
+         "NAME|ID|PID|PROGRAM\n"},
         {{"show", "a", "b"},
-         "gpushare: show: unexpected argument 'b'; usage: gpushare show [OPTIONS] NAME|ID|PID\n"},
+         "gpushare: show: unexpected argument 'b'; usage: gpushare show [OPTIONS] "
+         "NAME|ID|PID|PROGRAM\n"},
         {{"show", "--all"}, "gpushare: show: unknown option '--all'; allowed: --json, --help\n"},
         {{"check"},
          "gpushare: check: an argument is missing; usage: gpushare check [OPTIONS] FILE\n"},

@@ -237,6 +237,11 @@ TEST_F(Stranger, AMissingPartnerIsWaitedForAloud) {
     EXPECT_TRUE(contains(result.err, "taken by [region frame], line 1: but it was left private: "))
         << result.err;
     EXPECT_TRUE(contains(result.err, "\nEvery rule matched.\n")) << result.err;
+    const std::string taken = result.err.substr(result.err.find("taken by"));
+    EXPECT_FALSE(contains(unwrapped(taken), "the allocation is private")) << taken;
+    EXPECT_TRUE(contains(unwrapped(taken), "An allocation was left private: `gpushare ls` says who "
+                                           "shares in this directory, "))
+        << taken;
     EXPECT_EQ(look({"check", alone}).err,
               alone + ":1: warning: [region frame] is imported, and no rule of this file exports "
                       "it: give the exporting program a rule of this name with role = export\n");

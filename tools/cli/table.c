@@ -37,16 +37,22 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
     table->cells[table->cell_count++] = clean_cell(text, colour);
 }
 
-/* How much of the text goes into a line of this width: whole items of a list or, if none is so
- * short, whole words, one at least. */
-static size_t fitting(const char *text, size_t width) {
+/* "3: camera 12, viewer 13, viewer 14" */
+static bool is_list(const char *text) {
+    const size_t digits = strspn(text, "0123456789");
+    return digits > 0 && text[digits] == ':';
+}
+
+/* How much of the text goes into a line of this width: whole words, one at least; of a list whole
+ * items, if one is so short. */
+static size_t fitting(const char *text, size_t width, bool list) {
     size_t end = strcspn(text, " "), next = end, item = 0;
     while (text[next] != 0) {
         next = end + 1 + strcspn(text + end + 1, " ");
         if (next > width)
             return item > 0 ? item : end;
         end = next;
-        if (text[end - 1] == ',')
+        if (list && text[end - 1] == ',')
             item = end;
     }
     return end;
@@ -69,10 +75,11 @@ static void begin_line(struct row *row, size_t column) {
 
 /* In lines that begin in the same column. */
 static void print_wrapped(struct row *row, const char *text) {
+    const bool list = is_list(text);
     const size_t column = row->at;
     const size_t width = row->terminal > column + WRAP_MIN ? row->terminal - column : SIZE_MAX;
     for (;;) {
-        const size_t length = fitting(text, width);
+        const size_t length = fitting(text, width, list);
         fprintf(row->out, "%.*s", (int)length, text);
         text += length;
         if (*text == 0)

@@ -67,6 +67,14 @@ static bool is_for(const struct gps_rule *rule, const struct gps_explained *proc
     return gps_rule_is_for(rule, process->program, process->executable);
 }
 
+/* The reason, without what the report on it says besides. */
+static char *why_private(const struct gps_explained_row *row) {
+    static const char besides[] = "; the allocation is private";
+    const char *end = strstr(row->why, besides);
+    const int length = (int)(end ? (size_t)(end - row->why) : strlen(row->why));
+    return tool_format("but it was left private%s%.*s", length > 0 ? ": " : "", length, row->why);
+}
+
 /* "exported as frames" */
 static char *outcome_text(const struct gps_explained_row *row) {
     switch (row->outcome) {
@@ -79,7 +87,7 @@ static char *outcome_text(const struct gps_explained_row *row) {
     case GPS_EXPLAINED_FAILED:
         return tool_format("the allocation failed (missing = fail): %s", row->why);
     default:
-        return tool_format("but it was left private%s%s", row->why[0] ? ": " : "", row->why);
+        return why_private(row);
     }
 }
 
