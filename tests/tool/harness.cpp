@@ -112,6 +112,7 @@ void expect_to_fit(const std::string &text, int columns) {
     for (std::string line; std::getline(lines, line);) {
         const std::string plain = std::regex_replace(line, std::regex("\033\\[[0-9;]*m"), "");
         EXPECT_LE(static_cast<int>(plain.size()), columns) << plain;
+        EXPECT_TRUE(plain.empty() || plain.back() != ' ') << plain;
     }
 }
 

@@ -102,6 +102,8 @@ static void print_cell(struct row *row, size_t column, const struct table_cell *
     const size_t gap = column == 0 ? 0 : columns[column - 1].right == TABLE_CLOSE ? 1 : 2;
     const size_t before = right ? padding : 0, width = last ? cell->width : row->widths[column];
     const bool coloured = cell->colour != TERM_PLAIN;
+    if (last && cell->text[0] == 0)
+        return;
     if (column > 0 && !has_room(row, row->at + gap, width + (last ? before : 0), last))
         begin_line(row, strlen(row->margin) + BELOW - gap);
     row->at += gap + before;
