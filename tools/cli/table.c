@@ -66,11 +66,13 @@ struct row {
     const char *margin;
     size_t terminal; /* its columns; 0: it is none */
     size_t at;       /* the column that is reached */
+    size_t pending;  /* blanks up to it that are not printed yet */
 };
 
 static void begin_line(struct row *row, size_t column) {
     fprintf(row->out, "\n%s%*s", row->margin, (int)(column - strlen(row->margin)), "");
     row->at = column;
+    row->pending = 0;
 }
 
 /* In lines that begin in the same column. */
@@ -107,15 +109,15 @@ static void print_cell(struct row *row, size_t column, const struct table_cell *
     if (column > 0 && !has_room(row, row->at + gap, width + (last ? before : 0), last))
         begin_line(row, strlen(row->margin) + BELOW - gap);
     row->at += gap + before;
-    fprintf(row->out, "%*s%s", (int)(gap + before), "",
+    fprintf(row->out, "%*s%s", (int)(row->pending + gap + before), "",
             coloured ? term_colour_on(row->out, cell->colour) : "");
     if (last)
         print_wrapped(row, cell->text);
     else
         fputs(cell->text, row->out);
-    fprintf(row->out, "%s%*s", coloured ? term_colour_on(row->out, TERM_PLAIN) : "",
-            right || last ? 0 : (int)padding, "");
-    row->at += cell->width + (right ? 0 : padding);
+    fputs(coloured ? term_colour_on(row->out, TERM_PLAIN) : "", row->out);
+    row->pending = right ? 0 : padding;
+    row->at += cell->width + row->pending;
 }
 
 static void measure(const struct table *table, size_t *widths) {
@@ -130,7 +132,7 @@ static void measure(const struct table *table, size_t *widths) {
 
 static void print_row(FILE *out, const struct table *table, const size_t *widths,
                       const char *margin, const struct table_cell *cells) {
-    struct row row = {out, table, widths, margin, wrap_columns(out), strlen(margin)};
+    struct row row = {out, table, widths, margin, wrap_columns(out), strlen(margin), 0};
     fputs(margin, out);
     for (size_t i = 0; i < table->column_count; i++)
         print_cell(&row, i, &cells[i]);
