@@ -176,7 +176,7 @@ void gps_report_held(const struct gps_export *region, const struct gps_answer *a
 void gps_report_store(int status, const char *what) {
     if (atomic_exchange(&state.store_reported, true))
         return;
-    char detail[GPS_STORE_PATH + 128], root[GPS_STORE_PATH];
+    char detail[512], root[256]; /* cut to fit */
     struct gps_text text = GPS_TEXT(detail);
     gps_store_root(root, sizeof(root));
     if (gps_membership_store())

@@ -72,9 +72,11 @@ void wrap_text(FILE *stream, const char *text, size_t at) {
 void wrap_line(FILE *stream, const char *line) {
     const size_t terminal = wrap_columns(stream), margin = strspn(line, "= ");
     const struct frame frame = {line, margin, INDENT, terminal};
-    if (terminal > 2 * (margin + INDENT))
-        print_words(stream, line, &frame, 0);
-    else
-        fputs(line, stream);
+    if (terminal <= 2 * (margin + INDENT)) {
+        fprintf(stream, "%s\n", line);
+        return;
+    }
+    while (*(line = print_words(stream, line, &frame, 0)) != 0)
+        fputc(*line++, stream);
     fputc('\n', stream);
 }

@@ -14,7 +14,6 @@ size_t wrap_columns(FILE *stream);
  * is. Ends with a newline. */
 void wrap_text(FILE *stream, const char *text, size_t at);
 
-/* Prints a line and its newline, on a terminal wrapped to its width; further lines have the margin
- * of
- * '=' and blanks that the first has, and are indented. */
+/* Prints a line and its newline, on a terminal wrapped to its width. Further lines have the margin
+ * of the first, which is '=' and blanks, and are indented. */
 void wrap_line(FILE *stream, const char *line);
