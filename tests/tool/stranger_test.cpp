@@ -270,7 +270,7 @@ class StrangerToAnother : public Stranger {
         chmod(work.path.c_str(), 0755);
         if (as_other({"test", "-x", tool_path()}, {}).status != 0)
             GTEST_SKIP() << "another user cannot reach " << tool_path();
-        environment["GPUSHARE_SIM_ROOT"] = "@" + shared.path;
+        environment["GPUSHARE_SIM_ROOT"] = shared.path; // a simulated GPU for each user
     }
     Result as_other(std::vector<std::string> line, const Environment &with) {
         line.insert(line.begin(), {"setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"});
