@@ -32,7 +32,7 @@ $(TESTS)/obj/%.o: tests/%.c
 
 # The modules themselves, without a library in between.
 $(TESTS)/unit: $(call test_objects,unit) $(TESTS)/obj/unit/c_gate.o $(patsubst %,$(BUILD)/tools/%.o,learn/lessons learn/lessons_print \
-	cli/string_map cli/tool cli/table cli/term cli/printable)
+	cli/string_map cli/tool cli/table cli/term cli/printable cli/wrap)
 $(TESTS)/tool: $(call test_objects,tool)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o
 $(TESTS)/scenario $(TESTS)/tool: | apps
@@ -40,7 +40,7 @@ $(TESTS)/doors: $(call test_objects,doors)
 
 $(TESTS)/tool: GTEST_MAIN :=
 $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil
-$(TESTS)/tool: $(patsubst %,$(BUILD)/tools/%.o,cli/tool logs/log_line)
+$(TESTS)/tool: $(patsubst %,$(BUILD)/tools/%.o,cli/tool cli/wrap logs/log_line)
 $(TESTS)/tool: LDLIBS += -l:libjansson.a
 $(TESTS)/unit: LDLIBS += -l:libjansson.a
 
@@ -186,7 +186,7 @@ FUZZ_FLAGS = -std=gnu11 -D_GNU_SOURCE= -O1 -g $(COMMON) -Wno-unknown-warning-opt
 FUZZERS := $(patsubst tests/fuzz/%.c,$(TESTS)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_OBJECTS := $(patsubst shim/%.c,$(TESTS)/fuzz/obj/%.o,shim/log/finding.c shim/stack/python_line.c shim/stack/python_frame.c \
 	$(foreach room,util config directory keeper,$(wildcard shim/$(room)/*.c))) \
-	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/line_delta logs/aggregate report/suppress cli/tool)
+	$(patsubst %,$(TESTS)/fuzz/obj/tools/%.o,cli/string_map logs/logs logs/log_line logs/line_delta logs/aggregate report/suppress cli/tool cli/wrap)
 fuzz: $(FUZZERS)
 
 $(TESTS)/fuzz/obj/%.o: shim/%.c

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/tool.h"
+#include "cli/wrap.h"
 
 #ifndef GPS_VERSION
 #define GPS_VERSION "0.0.0"
@@ -20,7 +21,8 @@ static const struct tool_verb *const verbs[] = {
     GPS_VERBS(VERB_ROW)
 #undef VERB_ROW
 };
-#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+#define VERB_COUNT  (sizeof(verbs) / sizeof(verbs[0]))
+#define USAGE_WIDTH 20
 
 static void print_help(void);
 static int run_itself(const struct tool_args *args);
@@ -52,18 +54,23 @@ static void print_help(void) {
          "Commands:");
     for (size_t i = 0; i < VERB_COUNT; i++) {
         char usage[64];
-        snprintf(usage, sizeof(usage), "%s %s", verbs[i]->name, verbs[i]->operands);
-        printf("  %-20s  %s\n", usage, verbs[i]->summary);
+        const int length =
+            snprintf(usage, sizeof(usage), "%s %s", verbs[i]->name, verbs[i]->operands);
+        if (length > USAGE_WIDTH)
+            printf("  %s\n%*s", usage, USAGE_WIDTH + 4, "");
+        else
+            printf("  %-*s  ", USAGE_WIDTH, usage);
+        wrap_text(stdout, verbs[i]->summary, USAGE_WIDTH + 4);
     }
     puts("\nOptions:");
     tool_help_options(&itself);
     puts("\nEnvironment:\n"
-         "  GPUSHARE_DIR        where processes publish what they share (/dev/shm/gpushare-UID)\n"
+         "  GPUSHARE_DIR        where what is shared is published (/dev/shm/gpushare-UID)\n"
          "  GPUSHARE_NAMESPACE  a set of names of its own in there (default)\n"
          "  GPUSHARE_CONFIG     the configuration file\n"
          "  GPUSHARE_LIBRARY    libgpushare.so, where it is not beside this tool\n\n"
          "`gpushare COMMAND --help` explains a command, gpushare(1) everything.\n"
-         "Something does not work? `gpushare doctor` says what keeps sharing from working here.");
+         "Something does not work? `gpushare doctor` says what keeps sharing from working.");
 }
 
 static int run_help(const struct tool_args *args) {

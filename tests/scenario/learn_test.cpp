@@ -65,6 +65,7 @@ TEST(Learn, TellsWhatStaysAsItWasUploaded) {
     EXPECT_TRUE(has(err, "6 MiB", "1", "soon freed")) << err;
     EXPECT_TRUE(has(err, "8 MiB", "1", "not filled by copies")) << err;
     EXPECT_FALSE(contains(err, "KiB")) << err;
+    EXPECT_FALSE(contains(err, " \n")) << err;
     EXPECT_TRUE(contains(err, "A second process saves 8 MiB (if it uploads the same).")) << err;
     EXPECT_TRUE(contains(learned.rules, "\n[region puppet-1]\nprogram = puppet\nsize = 4MiB\n"
                                         "index = 0..1\nrole = merge\nquiet = 0\n"))

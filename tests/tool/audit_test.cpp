@@ -127,6 +127,17 @@ TEST_F(Audit, AChildThatDropsThePreloadIsNamed) {
                                      "environment; let whatever starts it keep LD_PRELOAD"));
 }
 
+// Between two looks at all processes: the look is made because the driver was loaded.
+TEST_F(Audit, AChildThatDropsThePreloadForAMomentIsNamed) {
+    const Result result = audit({"sh", "-c",
+                                 right() +
+                                     "; sleep 0.8; (echo malloc a 4096; sleep 0.4) | env -u "
+                                     "LD_PRELOAD GPUSHARE_PROGRAM=moment " +
+                                     puppet + " >/dev/null"});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_TRUE(contains(result.err, "gpushare: audit: moment (pid ")) << result.err;
+}
+
 TEST_F(Audit, AStaticProgramIsSaidToBeOne) {
     const std::string source = place.file("a.c", "int main(void) { return 0; }\n");
     const std::string program = place.path + "/static";
@@ -154,7 +165,7 @@ TEST_F(Audit, TheLibraryIsToldToWatchAndToLogLines) {
     EXPECT_TRUE(contains(result.out, "GPUSHARE_MODE=audit\n")) << result.out;
     EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG_FORMAT=jsonl\n"));
     EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG_LEVEL=info\n"));
-    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG=" + temporary.path + "/gpushare-audit-"));
+    EXPECT_TRUE(contains(result.out, "GPUSHARE_LOG=" + temporary.path + "/gpushare-"));
     EXPECT_TRUE(contains(result.out, "/%c.%p.jsonl\n"));
     EXPECT_EQ(audit({"printenv", "GPUSHARE_LOG_LEVEL"}, {{"GPUSHARE_LOG_LEVEL", "error"}}).out,
               "error\n");
@@ -236,6 +247,29 @@ TEST_F(Audit, WhatIsWrongIsSaidBeforeTheCommandStarts) {
         EXPECT_EQ(result.out, "") << option;
         EXPECT_NE(result.err, "") << option;
     }
+    EXPECT_TRUE(fs::is_empty(temporary.path));
+}
+
+TEST_F(Audit, ATemporaryDirectoryIsWhereItIsToldAsExplains) {
+    const std::string why = ": cannot make a directory in '/no/such': No such file or directory; "
+                            "set TMPDIR";
+    Environment bad = environment;
+    bad["TMPDIR"] = "/no/such";
+    EXPECT_EQ(tool({"audit", "true"}, bad).err, "gpushare: audit" + why + ", or use --log=DIR\n");
+    const Result result = tool({"explain", "--", "true"}, bad);
+    EXPECT_EQ(result.err, "gpushare: explain" + why + "\n");
+    EXPECT_EQ(result.status, 125);
+    const std::string inner = "cd / && " + right();
+    const std::string line = "cd " + temporary.path + " && TMPDIR=. exec \"$0\" \"$@\"";
+    EXPECT_TRUE(contains(
+        command({"sh", "-c", line, tool_path(), "explain", "--", "sh", "-c", inner}, environment)
+            .err,
+        "cudaMalloc"));
+    EXPECT_TRUE(contains(
+        command({"sh", "-c", line, tool_path(), "audit", "sh", "-c", "cd / && " + misuse()},
+                environment)
+            .err,
+        "double-free"));
     EXPECT_TRUE(fs::is_empty(temporary.path));
 }
 
@@ -342,6 +376,36 @@ TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusiness) {
     EXPECT_TRUE(contains(result.err, "SUMMARY")) << result.err;
     EXPECT_EQ(audit({"sh", "-c", "kill -INT $$"}).status, 128 + SIGINT) << "not ignored there";
     EXPECT_EQ(audit({"sh", "-c", "kill -TERM $$"}).status, 128 + SIGTERM) << "nor blocked";
+}
+
+TEST_F(Audit, AfterCtrlCItIsSaidWhoGoesOn) {
+    const Result result = audit({"sh", "-c", "kill -INT $PPID; sleep 3 & wait; exit 5"});
+    EXPECT_EQ(result.status, 5);
+    EXPECT_TRUE(
+        contains(result.err, "audit: warning: waiting for what goes on after Ctrl-C: dash (pid ") ||
+        contains(result.err, "audit: warning: waiting for what goes on after Ctrl-C: bash (pid "))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, ", sleep (pid ")) << result.err;
+    EXPECT_TRUE(contains(result.err, "; Ctrl-\\ or kill ")) << result.err;
+    EXPECT_EQ(result.err.find("goes on"), result.err.rfind("goes on")) << result.err;
+}
+
+TEST_F(Audit, ASecondCtrlCEndsTheWaitingForWhatTheCommandLeft) {
+    Result result;
+    const double seconds = seconds_of([&] {
+        result = audit({"sh", "-c",
+                        "sleep 30 >/dev/null 2>&1 & echo $!; (sleep 0.3; kill -INT $PPID; "
+                        "sleep 1.5; kill -INT $PPID) >/dev/null & exit 6"});
+    });
+    const std::string pid = std::to_string(std::stoi(result.out));
+    kill(std::stoi(pid), SIGKILL);
+    EXPECT_EQ(result.status, 6);
+    EXPECT_LT(seconds, 4.5);
+    EXPECT_TRUE(contains(result.err, "waiting up to 5 s for what goes on after Ctrl-C: "))
+        << result.err;
+    EXPECT_TRUE(contains(result.err, "sleep (pid " + pid + ")")) << result.err;
+    EXPECT_TRUE(contains(result.err, "; a second Ctrl-C ends the waiting\n")) << result.err;
+    EXPECT_TRUE(contains(result.err, "still running")) << result.err;
 }
 
 TEST_F(Audit, ImagesOfOnePidHaveLogsOfTheirOwn) {

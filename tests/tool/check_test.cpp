@@ -159,3 +159,32 @@ TEST(Check, TheEnvironmentIsLeftOut) {
                          {{"GPUSHARE_MODE", "nonsense"}});
     EXPECT_EQ(result.status, 0) << result.err;
 }
+
+TEST(Check, WarnsOfWhatIsHardlyMeant) {
+    const std::string export_any = "[region b]\nprogram = *\nsize = 1MiB\nrole = export\n",
+                      import = "[region b]\nprogram = cons\nsize = 1MiB\nrole = import\n";
+    const struct {
+        std::string text, warning;
+    } cases[] = {
+        {export_any + import,
+         ":5: warning: [region b] in line 1 is for program = cons, too, which would export and not "
+         "import it: put this one before it\n"},
+        {"[region b]\nprogram = prod\nsize = 1MiB\nrole = export\n" + import, ""},
+        {import + export_any, ""},
+        {"[region a{n}]\nprogram = *\nsize = *\nindex = *\nrole = auto\n[region b]\nprogram = "
+         "prod\n"
+         "role = export\n",
+         ":6: warning: [region b] matches nothing: [region a{n}] in line 1 takes all that it fits; "
+         "put "
+         "this one before it\n"},
+        {"[region b]\nprogram = python3 cam.py\nrole = export\n",
+         ":1: warning: program = python3 cam.py has a blank: the name of a program is matched, and "
+         "not its command line: cam.py for `python3 cam.py --gpu 0`; GPUSHARE_PROGRAM gives "
+         "processes names of their own\n"},
+    };
+    for (const auto &one : cases) {
+        Temporary place;
+        const std::string file = place.file("a.conf", one.text);
+        EXPECT_EQ(tool({"check", file}).err, one.warning.empty() ? "" : file + one.warning);
+    }
+}

@@ -1,6 +1,7 @@
 #include "harness.hpp"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
@@ -11,10 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -66,10 +69,10 @@ static void read_both(int out, int err, Result &result) {
     }
 }
 
-Result command(const std::vector<std::string> &line, const Environment &environment,
-               bool terminal) {
+static Result run(const std::vector<std::string> &line, const Environment &environment,
+                  bool terminal, const winsize *size) {
     int out[2], err[2];
-    if (terminal ? openpty(&out[0], &out[1], nullptr, nullptr, nullptr) : pipe2(out, O_CLOEXEC))
+    if (terminal ? openpty(&out[0], &out[1], nullptr, nullptr, size) : pipe2(out, O_CLOEXEC))
         throw std::runtime_error("no pipe");
     if (pipe2(err, O_CLOEXEC))
         throw std::runtime_error("no pipe");
@@ -80,7 +83,7 @@ Result command(const std::vector<std::string> &line, const Environment &environm
             argv.push_back(const_cast<char *>(word.c_str()));
         argv.push_back(nullptr);
         dup2(out[1], 1);
-        dup2(err[1], 2);
+        dup2(size ? out[1] : err[1], 2);
         set_environment(environment);
         execvp(argv[0], argv.data());
         _exit(99);
@@ -97,6 +100,28 @@ Result command(const std::vector<std::string> &line, const Environment &environm
     result.memory = usage.ru_maxrss;
     result.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return result;
+}
+
+Result command(const std::vector<std::string> &line, const Environment &environment,
+               bool terminal) {
+    return run(line, environment, terminal, nullptr);
+}
+
+void expect_to_fit(const std::string &text, int columns) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        const std::string plain = std::regex_replace(line, std::regex("\033\\[[0-9;]*m"), "");
+        EXPECT_LE(static_cast<int>(plain.size()), columns) << plain;
+        EXPECT_TRUE(plain.empty() || plain.back() != ' ') << plain;
+    }
+}
+
+std::string on_terminal(int columns, const std::vector<std::string> &line,
+                        const Environment &environment) {
+    const winsize size = {50, static_cast<unsigned short>(columns), 0, 0};
+    std::string text = run(line, environment, true, &size).out;
+    text.erase(std::remove(text.begin(), text.end(), '\r'), text.end());
+    return text;
 }
 
 Result tool(const std::vector<std::string> &arguments, const Environment &environment,

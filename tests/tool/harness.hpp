@@ -31,6 +31,11 @@ Result tool(const std::vector<std::string> &arguments, const Environment &enviro
 Result command(const std::vector<std::string> &line, const Environment &environment = {},
                bool terminal = false);
 std::string tool_path();
+// What it prints on a terminal so wide, on stdout and stderr.
+std::string on_terminal(int columns, const std::vector<std::string> &line,
+                        const Environment &environment = {});
+// Each line of the text has at most so many columns.
+void expect_to_fit(const std::string &text, int columns);
 
 class Temporary { // a directory, 0700, removed at the end
   public:

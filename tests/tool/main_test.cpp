@@ -3,9 +3,13 @@
 
 #include "harness.hpp"
 
-static const char *const verbs[] = {"run",    "learn",    "audit",  "ls",     "show",
-                                    "report", "timeline", "check",  "keeper", "drop",
-                                    "forget", "gc",       "doctor", "help"};
+extern "C" {
+#include "cli/tool.h"
+}
+
+#define NAME(id) #id,
+static const char *const verbs[] = {GPS_VERBS(NAME)};
+#undef NAME
 
 TEST(Tool, PrintsItsVersion) {
     for (const char *option : {"--version", "-V"}) {
@@ -38,6 +42,16 @@ TEST(Tool, EveryCommandExplainsItself) {
     }
 }
 
+TEST(Tool, HelpFits80Columns) {
+    expect_to_fit(tool({"--help"}).out, 80);
+    for (std::string verb : verbs) {
+        const Result result = tool({verb, "--help"});
+        expect_to_fit(result.out, 80);
+        EXPECT_FALSE(contains(result.out, " \n")) << result.out;
+        EXPECT_EQ(on_terminal(200, {tool_path(), verb, "--help"}), result.out);
+    }
+}
+
 TEST(Tool, HelpWorksAfterOtherOptionsAndWithoutAGoodDirectory) {
     Result result = tool({"ls", "--json", "--help"}, {{"GPUSHARE_DIR", "bad"}});
     EXPECT_EQ(result.status, 0);
@@ -66,9 +80,11 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{"ls", "frames"},
          "gpushare: ls: unexpected argument 'frames'; usage: gpushare ls [OPTIONS]\n"},
         {{"show"},
-         "gpushare: show: an argument is missing; usage: gpushare show [OPTIONS] NAME|ID|PID\n"},
+         "gpushare: show: an argument is missing; usage: gpushare show [OPTIONS] "
+         "NAME|ID|PID|PROGRAM\n"},
         {{"show", "a", "b"},
-         "gpushare: show: unexpected argument 'b'; usage: gpushare show [OPTIONS] NAME|ID|PID\n"},
+         "gpushare: show: unexpected argument 'b'; usage: gpushare show [OPTIONS] "
+         "NAME|ID|PID|PROGRAM\n"},
         {{"show", "--all"}, "gpushare: show: unknown option '--all'; allowed: --json, --help\n"},
         {{"check"},
          "gpushare: check: an argument is missing; usage: gpushare check [OPTIONS] FILE\n"},

@@ -120,6 +120,25 @@ TEST_F(Report, EqualFindingsOfAllProcessesAreOne) {
               "========= GPUSHARE SUMMARY: 2 findings (2 errors), 3 occurrences, 2 processes\n");
 }
 
+TEST_F(Report, ArgumentsTellNamesakesApart) {
+    std::vector<LogLine> lines = {at(1), at(2, "0x100", 101), at(3, "0x100", 102)};
+    lines[0].arguments = "--gpu 0";
+    lines[1].arguments = "--model /models/of/a/long/path --gpu 1";
+    lines[2].command = "viewer", lines[2].arguments = "--big";
+    const std::string file = log("a", lines);
+    const std::string out = report({file}).out;
+    EXPECT_TRUE(contains(out, "\n=========     arguments of this process: --gpu 0\n")) << out;
+    EXPECT_TRUE(contains(out, "by 3 processes: app (pid 100: --gpu 0), app (pid 101: --model "
+                              "/models/of/a/lon...), viewer (pid 102)\n"))
+        << out;
+    const Json array = json({file});
+    EXPECT_EQ(array[0]["arguments"].text, "--gpu 0");
+    EXPECT_EQ(array[0]["processes"][1]["arguments"].text, lines[1].arguments);
+    EXPECT_FALSE(contains(report({log("b", {at(1)})}).out, "arguments"));
+    const Json sarif = Json::parse(report({"--sarif", file}).out)["runs"][0];
+    EXPECT_EQ(sarif["results"][0]["properties"]["arguments"].text, "--gpu 0");
+}
+
 TEST_F(Report, LongListsOfProcessesAreCutShort) {
     std::vector<LogLine> lines;
     for (int pid = 100; pid < 132; pid++)
@@ -521,6 +540,21 @@ TEST_F(Report, ShowsPythonFramesAsTheyAre) {
     EXPECT_EQ(stack[1]["file"].text, "/opt/käm/cam.py");
     EXPECT_EQ(stack[1]["line"].number, 12);
     EXPECT_EQ(stack[1]["module"].kind, Json::Null);
+}
+
+TEST_F(Report, FoldsTheInterpreterBelowANativeStack) {
+    const std::string library = frame("/opt/lib/libgpu.so", "0x10"),
+                      interpreter = frame("/usr/lib/libpython3.11.so.1.0", "0x20");
+    LogLine line = at(1), executable = at(2, "0x200");
+    line.prior = prior("freed", 100, "app", library + "," + interpreter + "," + interpreter);
+    executable.stack = library + "," + frame("/usr/bin/python3.12", "0x30");
+    const std::string file = log("a", {line, executable}), out = report({file}).out;
+    EXPECT_TRUE(contains(out, "#0 0x10 in /opt/lib/libgpu.so (file is gone)\n"
+                              "=========         (and 2 of the Python interpreter)\n"))
+        << out;
+    EXPECT_FALSE(contains(out, "libpython")) << out;
+    EXPECT_TRUE(contains(out, "#1 0x30 in /usr/bin/python3.12 (file")) << out;
+    EXPECT_EQ(json({file})[0]["prior"][0]["stack"].size(), 3u);
 }
 
 TEST_F(Report, NamesThePythonLineInItsContents) {

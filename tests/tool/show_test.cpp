@@ -253,8 +253,20 @@ TEST(Show, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(result.err, "gpushare: show: nothing is called 'frames'; there is: weights, " +
-                              id_text(nameless.id).substr(0, 8) + ", " + pid_text(producer.owner) +
-                              " (see: gpushare ls)\n");
+                              id_text(nameless.id).substr(0, 8) + ", producer " +
+                              pid_text(producer.owner) + " (see: gpushare ls)\n");
+}
+
+TEST(Show, AProgramMeansAllItsProcesses) {
+    Shared shared;
+    Peer one(shared, "cam.py"), two(shared, "cam.py"), other(shared, "viewer");
+    const Result result = shared.tool({"show", "cam.py"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_TRUE(contains(result.out, "Process cam.py " + pid_text(one.owner) + "\n")) << result.out;
+    EXPECT_TRUE(contains(result.out, "Process cam.py " + pid_text(two.owner) + "\n")) << result.out;
+    EXPECT_FALSE(contains(result.out, "viewer")) << result.out;
+    shared.region(one.owner, "viewer", 1);
+    EXPECT_TRUE(contains(shared.tool({"show", "viewer"}).out, "Region viewer\n"));
 }
 
 TEST(Show, ANameThatIsOnlyClaimedSaysByWhom) {

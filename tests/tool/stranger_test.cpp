@@ -122,12 +122,6 @@ std::string unwrapped(const std::string &text) {
     return all;
 }
 
-void expect_to_fit(const std::string &text, size_t columns) {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);)
-        EXPECT_LE(line.size(), columns) << line;
-}
-
 } // namespace
 
 TEST_F(Stranger, ADaemonInCAndAFrontEndInPythonShareAsTheExampleSays) {
@@ -243,6 +237,11 @@ TEST_F(Stranger, AMissingPartnerIsWaitedForAloud) {
     EXPECT_TRUE(contains(result.err, "taken by [region frame], line 1: but it was left private: "))
         << result.err;
     EXPECT_TRUE(contains(result.err, "\nEvery rule matched.\n")) << result.err;
+    const std::string taken = result.err.substr(result.err.find("taken by"));
+    EXPECT_FALSE(contains(unwrapped(taken), "the allocation is private")) << taken;
+    EXPECT_TRUE(contains(unwrapped(taken), "An allocation was left private: `gpushare ls` says who "
+                                           "shares in this directory, "))
+        << taken;
     EXPECT_EQ(look({"check", alone}).err,
               alone + ":1: warning: [region frame] is imported, and no rule of this file exports "
                       "it: give the exporting program a rule of this name with role = export\n");
@@ -261,20 +260,97 @@ TEST_F(Stranger, AnotherDirectoryIsNamed) {
     EXPECT_TRUE(contains(tool({"ls"}, elsewhere).out, " camerad "));
 }
 
-TEST_F(Stranger, AnotherUserIsNamed) {
-    if (geteuid() != 0 || access("/usr/bin/setpriv", X_OK) != 0)
-        GTEST_SKIP() << "only root can become another user";
-    Environment other = environment;
-    other["GPUSHARE_DIR"] = shared.path + "/other";
-    ASSERT_EQ(mkdir(other["GPUSHARE_DIR"].c_str(), 0700), 0);
-    ASSERT_EQ(chown(other["GPUSHARE_DIR"].c_str(), 12345, 12345), 0);
-    const Result result = explain(conf("30s ", "20ms "), "frontend.py", other);
-    EXPECT_TRUE(contains(result.err, "store-unavailable")) << result.err;
-    EXPECT_TRUE(
-        contains(unwrapped(result.err), "left private: the published directory cannot be used"))
-        << result.err;
-    const Result doctor = tool({"doctor"}, other);
-    EXPECT_TRUE(contains(unwrapped(doctor.out), "belongs to uid 12345, you are 0")) << doctor.out;
+// Another user's processes are real ones: uid 12345's.
+class StrangerToAnother : public Stranger {
+  protected:
+    void SetUp() override {
+        if (geteuid() != 0 || access("/usr/bin/setpriv", X_OK) != 0)
+            GTEST_SKIP() << "only root can become another user";
+        chmod(shared.path.c_str(), 01777);
+        chmod(work.path.c_str(), 0755);
+        if (as_other({"test", "-x", tool_path()}, {}).status != 0)
+            GTEST_SKIP() << "another user cannot reach " << tool_path();
+        environment["GPUSHARE_SIM_ROOT"] = shared.path; // a simulated GPU for each user
+    }
+    Result as_other(std::vector<std::string> line, const Environment &with) {
+        line.insert(line.begin(), {"setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"});
+        return command(line, with);
+    }
+    // The daemon of one, and what the front end of the other is told.
+    void expect_to_be_told(const Environment &with, bool daemon_is_other) {
+        const std::string file = conf("30s ", "20ms "), other = "setpriv --reuid=12345 "
+                                                                "--regid=12345 --clear-groups ";
+        for (const auto &entry : fs::directory_iterator(work.path))
+            chmod(entry.path().c_str(), 0644);
+        const std::string uid = daemon_is_other ? "12345" : "0",
+                          me = daemon_is_other ? "0" : "12345";
+        Running daemon(work, with, file, build() + "/tests/apps/camerad",
+                       daemon_is_other ? other : "");
+        ASSERT_TRUE(daemon.says("frame 1")) << daemon.said();
+        const auto ask = [&](std::vector<std::string> words) {
+            words.insert(words.begin(), tool_path());
+            return daemon_is_other ? command(words, with) : as_other(words, with);
+        };
+        std::vector<std::string> line = {"explain", "-c", file, "--"};
+        for (const auto &word : once("frontend.py"))
+            line.push_back(word);
+        told = ask(line).err;
+        doctor = unwrapped(ask({"doctor"}).out);
+        const Result list = ask({"ls"});
+        ls = list.out + list.err;
+        whose = "uid " + uid;
+        who = "you are " + me;
+    }
+    std::string told, doctor, ls, whose, who;
+};
+
+TEST_F(StrangerToAnother, WhoHasADirectoryOfHisOwnIsNamed) {
+    Environment with = environment;
+    with.erase("GPUSHARE_DIR");
+    with["NVIDIA_DRA_LOCAL_IPC_DIR"] = shared.path;
+    for (const bool other : {true, false}) {
+        expect_to_be_told(with, other);
+        const std::string mine = shared.path + "/gpushare-" + (other ? "0" : "12345"),
+                          theirs =
+                              whose + " in " + shared.path + "/gpushare-" + (other ? "12345" : "0");
+        EXPECT_TRUE(contains(told, "nobody exported it within 20 ms in " + mine + "/default"))
+            << told;
+        EXPECT_TRUE(contains(told, "as the same user")) << told;
+        EXPECT_TRUE(
+            contains(unwrapped(told), "share only with each other; elsewhere: " + theirs + "."))
+            << told;
+        EXPECT_TRUE(
+            contains(ls, "No shared regions in " + mine +
+                             "/default.\n"
+                             "Programs of one user share only with each other; elsewhere: " +
+                             theirs))
+            << ls;
+        EXPECT_TRUE(contains(doctor, "elsewhere: " + theirs)) << doctor;
+    }
+}
+
+TEST_F(StrangerToAnother, WhoseDirectoryItIsIsSaid) {
+    for (const bool other : {true, false}) {
+        Environment with = environment;
+        with["GPUSHARE_DIR"] = shared.path + (other ? "/others" : "/roots");
+        expect_to_be_told(with, other);
+        EXPECT_TRUE(contains(told, "the directory " + with["GPUSHARE_DIR"] +
+                                       " cannot be used: it is "
+                                       "not ours, or others may use it\n"))
+            << told;
+        EXPECT_TRUE(contains(told, "Hint: run: gpushare doctor\n")) << told;
+        EXPECT_TRUE(contains(unwrapped(told),
+                             "taken by [region frame], line 12: but it was left private: "
+                             "the published directory cannot be used"))
+            << told;
+        EXPECT_TRUE(contains(unwrapped(told), "`gpushare doctor` whether that works here."))
+            << told;
+        EXPECT_TRUE(contains(doctor, "FAIL directory " + with["GPUSHARE_DIR"] + " belongs to " +
+                                         whose + ", " + who +
+                                         " -> use one uid for all programs that share"))
+            << doctor;
+        EXPECT_TRUE(contains(ls, "it or a directory on the way is not yours")) << ls;
+    }
 }
 
 TEST_F(Stranger, AProgramWithoutCudaIsSaid) {

@@ -97,18 +97,23 @@ TEST_F(Gate, NobodyIsInsideWhileItIsHeld) {
     EXPECT_GT(swaps, 10u);
 }
 
+// Another thread, which passes the gate once.
+static std::thread pass_through(std::atomic<bool> &through) {
+    return std::thread([&through] {
+        test_pass pass;
+        test_gate_enter(&pass);
+        through = true;
+        test_gate_leave(&pass);
+    });
+}
+
 // A closer that waits for the device keeps nobody for long, unless it must.
 TEST_F(Gate, IsOpenedByThoseWhoWaitedTooLong) {
     for (const bool surely : {false, true}) {
         ASSERT_TRUE(test_gate_close(MS, surely));
         const auto begin = Clock::now();
         std::atomic<bool> through{false};
-        std::thread other([&] {
-            test_pass pass;
-            test_gate_enter(&pass);
-            through = true;
-            test_gate_leave(&pass);
-        });
+        std::thread other = pass_through(through);
         while (!through && Clock::now() - begin < milliseconds(400))
             std::this_thread::yield();
         EXPECT_EQ(through, !surely);
@@ -122,12 +127,7 @@ TEST_F(Gate, ASwapThatHasBegunIsWaitedFor) {
     ASSERT_TRUE(test_gate_close(MS, false));
     ASSERT_TRUE(test_gate_hold());
     std::atomic<bool> through{false};
-    std::thread other([&] {
-        test_pass pass;
-        test_gate_enter(&pass);
-        through = true;
-        test_gate_leave(&pass);
-    });
+    std::thread other = pass_through(through);
     std::this_thread::sleep_for(milliseconds(100));
     EXPECT_FALSE(through);
     test_gate_open();

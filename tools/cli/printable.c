@@ -1,8 +1,13 @@
 /* printable.c - see printable.h. */
 #include "printable.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "config/value.h"
 #include "util/text.h"
+
+#define ARGUMENTS_SHOWN 24
 
 struct printable printable_size(uint64_t bytes) {
     struct printable printable = {""};
@@ -25,6 +30,14 @@ struct printable printable_duration(uint64_t nanos) {
     struct printable printable = {""};
     struct gps_text out = GPS_TEXT(printable.text);
     gps_text_duration(&out, nanos);
+    return printable;
+}
+
+struct printable printable_arguments(const char *arguments) {
+    struct printable printable = {""};
+    if (arguments)
+        snprintf(printable.text, sizeof(printable.text), "%.*s%s", ARGUMENTS_SHOWN, arguments,
+                 strlen(arguments) > ARGUMENTS_SHOWN ? "..." : "");
     return printable;
 }
 

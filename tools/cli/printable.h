@@ -17,6 +17,8 @@ struct printable {
 struct printable printable_size(uint64_t bytes);       /* "64 MiB" */
 struct printable printable_exact_size(uint64_t bytes); /* "64 MiB (67108864 bytes)" */
 struct printable printable_duration(uint64_t nanos);   /* "30 s" */
+/* Of a program, cut for a list: "--model /very/long/path/..."; "" for NULL. */
+struct printable printable_arguments(const char *arguments);
 struct printable printable_id(const struct gps_id *id);
 struct printable printable_uuid(const uint8_t uuid[GPS_UUID_BYTES]);
 /* As a configuration has them: "64MiB", "0..9". */

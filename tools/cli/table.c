@@ -9,10 +9,12 @@
 
 #include "tool.h"
 #include "util/text.h"
+#include "wrap.h"
 
 #define TABLE_CELL_MAX    512
 #define TABLE_COLUMNS_MAX 16
-#define WRAP_MIN          20 /* a narrower last column is left to the terminal */
+#define WRAP_MIN          20 /* a last column that has less goes below its row */
+#define BELOW             8  /* behind the margin, where the line is full */
 
 /* Text from outside may hold anything: the copy is printable, and its width is known. */
 static struct table_cell clean_cell(const char *text, enum term_colour colour) {
@@ -35,48 +37,87 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
     table->cells[table->cell_count++] = clean_cell(text, colour);
 }
 
-/* How much of the text goes into a line of this width: whole words, one at least. */
-static size_t fitting(const char *text, size_t width) {
-    size_t end = strcspn(text, " "), next = end;
+/* "3: camera 12, viewer 13, viewer 14" */
+static bool is_list(const char *text) {
+    const size_t digits = strspn(text, "0123456789");
+    return digits > 0 && text[digits] == ':';
+}
+
+/* How much of the text goes into a line of this width: whole words, one at least; of a list whole
+ * items, if one is so short. */
+static size_t fitting(const char *text, size_t width, bool list) {
+    size_t end = strcspn(text, " "), next = end, item = 0;
     while (text[next] != 0) {
         next = end + 1 + strcspn(text + end + 1, " ");
         if (next > width)
-            break;
+            return item > 0 ? item : end;
         end = next;
+        if (list && text[end - 1] == ',')
+            item = end;
     }
     return end;
 }
 
+/* A row on its way out. */
+struct row {
+    FILE *out;
+    const struct table *table;
+    const size_t *widths;
+    const char *margin;
+    size_t terminal; /* its columns; 0: it is none */
+    size_t at;       /* the column that is reached */
+    size_t pending;  /* blanks up to it that are not printed yet */
+};
+
+static void begin_line(struct row *row, size_t column) {
+    fprintf(row->out, "\n%s%*s", row->margin, (int)(column - strlen(row->margin)), "");
+    row->at = column;
+    row->pending = 0;
+}
+
 /* In lines that begin in the same column. */
-static void print_wrapped(FILE *out, const char *text, size_t column) {
-    const size_t terminal = term_width(out);
-    const size_t width = terminal > column + WRAP_MIN ? terminal - column : SIZE_MAX;
+static void print_wrapped(struct row *row, const char *text) {
+    const bool list = is_list(text);
+    const size_t column = row->at;
+    const size_t width = row->terminal > column + WRAP_MIN ? row->terminal - column : SIZE_MAX;
     for (;;) {
-        const size_t length = fitting(text, width);
-        fprintf(out, "%.*s", (int)length, text);
+        const size_t length = fitting(text, width, list);
+        fprintf(row->out, "%.*s", (int)length, text);
         text += length;
         if (*text == 0)
             return;
-        fprintf(out, "\n%*s", (int)column, "");
+        begin_line(row, column);
         text++;
     }
 }
 
-static void print_cell(FILE *out, const struct table *table, size_t column, const size_t *widths,
-                       const struct table_cell *cell, size_t *at) {
-    const size_t padding = widths[column] - cell->width;
-    const bool right = table->columns[column].right, last = column + 1 == table->column_count;
-    const size_t gap = column == 0 ? 0 : table->columns[column - 1].right == TABLE_CLOSE ? 1 : 2;
-    *at += gap + (right ? padding : 0);
-    fprintf(out, "%*s%s", (int)(gap + (right ? padding : 0)), "",
-            cell->colour == TERM_PLAIN ? "" : term_colour_on(out, cell->colour));
+/* Whether the cell fits into the line, or enough of it, if it is the last. */
+static bool has_room(const struct row *row, size_t from, size_t width, bool last) {
+    return row->terminal == 0 || from + width <= row->terminal ||
+           (last && from + WRAP_MIN <= row->terminal);
+}
+
+static void print_cell(struct row *row, size_t column, const struct table_cell *cell) {
+    const struct table_column *columns = row->table->columns;
+    const size_t padding = row->widths[column] - cell->width;
+    const bool right = columns[column].right, last = column + 1 == row->table->column_count;
+    const size_t gap = column == 0 ? 0 : columns[column - 1].right == TABLE_CLOSE ? 1 : 2;
+    const size_t before = right ? padding : 0, width = last ? cell->width : row->widths[column];
+    const bool coloured = cell->colour != TERM_PLAIN;
+    if (last && cell->text[0] == 0)
+        return;
+    if (column > 0 && !has_room(row, row->at + gap, width + (last ? before : 0), last))
+        begin_line(row, strlen(row->margin) + BELOW - gap);
+    row->at += gap + before;
+    fprintf(row->out, "%*s%s", (int)(row->pending + gap + before), "",
+            coloured ? term_colour_on(row->out, cell->colour) : "");
     if (last)
-        print_wrapped(out, cell->text, *at);
+        print_wrapped(row, cell->text);
     else
-        fputs(cell->text, out);
-    fprintf(out, "%s%*s", cell->colour == TERM_PLAIN ? "" : term_colour_on(out, TERM_PLAIN),
-            right || last ? 0 : (int)padding, "");
-    *at += cell->width + (right ? 0 : padding);
+        fputs(cell->text, row->out);
+    fputs(coloured ? term_colour_on(row->out, TERM_PLAIN) : "", row->out);
+    row->pending = right ? 0 : padding;
+    row->at += cell->width + row->pending;
 }
 
 static void measure(const struct table *table, size_t *widths) {
@@ -91,10 +132,10 @@ static void measure(const struct table *table, size_t *widths) {
 
 static void print_row(FILE *out, const struct table *table, const size_t *widths,
                       const char *margin, const struct table_cell *cells) {
-    size_t at = strlen(margin);
+    struct row row = {out, table, widths, margin, wrap_columns(out), strlen(margin), 0};
     fputs(margin, out);
     for (size_t i = 0; i < table->column_count; i++)
-        print_cell(out, table, i, widths, &cells[i], &at);
+        print_cell(&row, i, &cells[i]);
     putc('\n', out);
 }
 

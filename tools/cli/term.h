@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include <stddef.h>
 #include <stdio.h>
 
 enum term_colour {
@@ -24,12 +23,7 @@ const char *term_colour(enum term_colour colour);
 /* The same for another stream than stdout. */
 const char *term_colour_on(FILE *stream, enum term_colour colour);
 
-/* Prints a line of foreign text and its newline: control characters and broken UTF-8 become '?'. */
+/* A copy of foreign text in which control characters and broken UTF-8 are '?'; malloc'ed. */
+char *term_clean(const char *text);
+/* Prints a line of foreign text, cleaned, and wrapped on a terminal; and its newline. */
 void term_line(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Columns of the terminal that the stream is; 0: it is none, or does not say. */
-size_t term_width(FILE *stream);
-
-/* Prints text wrapped at words: the first line starts at column `at`, further ones are indented to
- * it. Ends with a newline. */
-void term_wrap(FILE *stream, const char *text, size_t at);

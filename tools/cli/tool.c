@@ -15,17 +15,33 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "wrap.h"
+
 #define OPTION_BASE 256 /* getopt value of option 0: above every letter */
 #define OPTION_HELP (OPTION_BASE + TOOL_OPTIONS_MAX)
 
 static const struct tool_verb *running; /* the verb that messages name */
 
-static void message(const char *kind, const char *format, va_list args) {
-    bool named = running && running->name;
+/* Without a message of its own where memory has run out. */
+static void print_message(const char *format, ...) {
+    char *line;
+    va_list args;
+    va_start(args, format);
+    const int length = vasprintf(&line, format, args);
+    va_end(args);
     fflush(stdout);
-    fprintf(stderr, "gpushare: %s%s%s", named ? running->name : "", named ? ": " : "", kind);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    wrap_line(stderr, length < 0 ? "gpushare: out of memory" : line);
+    free(length < 0 ? NULL : line);
+}
+
+static void message(const char *kind, const char *format, va_list args) {
+    const bool named = running && running->name;
+    char *text;
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
+    print_message("gpushare: %s%s%s%s", named ? running->name : "", named ? ": " : "", kind,
+                  text ? text : "out of memory");
+    free(text);
 }
 
 void tool_error(const char *format, ...) {
@@ -44,11 +60,10 @@ void tool_warn(const char *format, ...) {
 
 void tool_error_in(void *arg, const char *file, unsigned line, const char *text) {
     (void)arg;
-    fflush(stdout);
     if (line > 0)
-        fprintf(stderr, "%s:%u: %s\n", file, line, text);
+        print_message("%s:%u: %s", file, line, text);
     else
-        fprintf(stderr, "%s: %s\n", file, text);
+        print_message("%s: %s", file, text);
 }
 
 void tool_no_memory(void) {
@@ -142,8 +157,10 @@ void tool_help_options(const struct tool_verb *verb) {
     }
     for (const struct tool_option *option = verb->options; option->name; option++) {
         option_text(option, text, sizeof(text));
-        if (option->help)
-            printf("  %-*s  %s\n", width, text, option->help);
+        if (!option->help)
+            continue;
+        printf("  %-*s  ", width, text);
+        wrap_text(stdout, option->help, (size_t)width + 4);
     }
     option_text(&help, text, sizeof(text));
     printf("  %-*s  %s\n", width, text, help.help);
@@ -152,8 +169,13 @@ void tool_help_options(const struct tool_verb *verb) {
 void tool_help(const struct tool_verb *verb) {
     printf("Usage: gpushare %s [OPTIONS]%s%s\n", verb->name, verb->operands[0] ? " " : "",
            verb->operands);
-    printf("%c%s.\n\n%s\nOptions:\n", toupper((unsigned char)verb->summary[0]), verb->summary + 1,
-           verb->details);
+    char *summary =
+        tool_format("%c%s.", toupper((unsigned char)verb->summary[0]), verb->summary + 1);
+    wrap_text(stdout, summary, 0);
+    free(summary);
+    putchar('\n');
+    wrap_text(stdout, verb->details, 0);
+    puts("\nOptions:");
     tool_help_options(verb);
 }
 

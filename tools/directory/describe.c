@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "accounting.h"
 #include "cli/table.h"
@@ -70,7 +71,9 @@ static void users_table(const struct view *view, const struct view_region *regio
     struct table table = TABLE(columns);
     for (size_t i = 0; i < region->hold_count; i++) {
         const struct view_hold *hold = &region->holds[i];
-        table_cell(&table, TERM_PLAIN, "%s", hold->owner.command);
+        char *command = view_format_command(view, &hold->owner);
+        table_cell(&table, TERM_PLAIN, "%s", command);
+        free(command);
         table_cell(&table, TERM_PLAIN, "%s", view_format_pid(view, &hold->owner).text);
         address_cell(hold, &table);
         table_cell(&table, TERM_PLAIN, "%s %s", hold->slot.via == GPS_VIA_PROGRAM ? "the" : "a",
@@ -121,8 +124,9 @@ void describe_region(const struct view *view, const struct view_region *region) 
     line("backing", "%s", view_format_backing(region));
     line_time(view, "created", record->created);
     line("export", "number %" PRIu64 " of its owner", record->generation);
-    line("owner", "%s %s, %s", owner->command, view_format_pid(view, owner).text,
-         region->creator_alive ? "alive" : "dead");
+    char *program = view_format_program(view, owner);
+    line("owner", "%s, %s", program, region->creator_alive ? "alive" : "dead");
+    free(program);
     process_lines(view, owner);
     if (view_is_vmm(region))
         vmm_lines(view, region);

@@ -171,11 +171,11 @@ const struct tool_verb tool_verb_drop = {
     .name = "drop",
     .operands = "[NAME|ID...]",
     .summary = "have the keeper forget regions (backing = vmm), or merged blocks",
-    .details = "Nobody can open it any more. Who has it open keeps it: its memory goes with the\n"
-               "last of them.\n"
+    .details = "Nobody can open it any more. Who has it open keeps it: its memory goes with "
+               "the last of them.\n"
                "With --merged, all blocks of role = merge that nobody uses go, keep or not.\n"
-               "A region is given by its NAME, by a glob on names ('frames-*'), or by the first\n"
-               "6 or more digits of its ID.\n",
+               "A region is given by its NAME, by a glob on names ('frames-*'), or by the "
+               "first 6 or more digits of its ID.\n",
     .options = {{"merged", 0, NULL, "drop all blocks of role = merge that nobody uses"}},
     .operands_max = 1 << 20,
     .run = run_drop,

@@ -64,11 +64,10 @@ const struct tool_verb tool_verb_forget = {
     .name = "forget",
     .operands = "",
     .summary = "merge again what was left out after an error 700",
-    .details = "A process that ended with error 700 has left the allocations that it may come from "
-               "(the report\n"
-               "merge-written names them): they are not merged any more. This lists them, and "
-               "forgets them: programs\n"
-               "that start from now on merge them again. A rule that was changed has none.\n",
+    .details = "A process that ended with error 700 has left the allocations that it may come "
+               "from (the report merge-written names them): they are not merged any more. This "
+               "lists them, and forgets them: programs that start from now on merge them "
+               "again. A rule that was changed has none.\n",
     .options = {{"dry-run", 'n', NULL, "only list them"}},
     .run = run_forget,
 };

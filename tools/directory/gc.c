@@ -102,7 +102,8 @@ const struct tool_verb tool_verb_gc = {
     .name = "gc",
     .operands = "",
     .summary = "remove what dead processes left",
-    .details = "Touches nothing that a live process owns or holds; safe beside running programs.\n"
+    .details = "Touches nothing that a live process owns or holds; safe beside running "
+               "programs.\n"
                "Files that are damaged go too.\n",
     .options = {{"dry-run", 'n', NULL, "only name what would be removed"}},
     .run = run_gc,

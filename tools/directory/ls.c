@@ -63,6 +63,15 @@ static bool is_listed(const struct view_region *region, bool all) {
     return (all || !view_hidden(region)) && !view_merged(region);
 }
 
+static void print_none(const struct view *view) {
+    char *others = view_other_users();
+    printf("No shared regions in %s.\n", view->store.path);
+    if (others)
+        term_line(stdout, "Programs of one user share only with each other; elsewhere: %s.",
+                  others);
+    free(others);
+}
+
 static void print_table(const struct view *view, const struct accounting *accounting, bool all) {
     static const struct table_column columns[] = {{"NAME", 0}, {"ID", 0},    {"SIZE", 1},
                                                   {"GPU", 0},  {"STATE", 0}, {"OWNER", 0},
@@ -79,7 +88,7 @@ static void print_table(const struct view *view, const struct accounting *accoun
         table_print(stdout, &table, "");
     const bool merged = merged_print(accounting, any ? "\n" : "") != 0;
     if (!any && !merged)
-        printf("No shared regions in %s.\n", view->store.path);
+        print_none(view);
     waiting_print(view);
     if (dead > 0)
         printf("\n%zu region%s of dead processes%s. Remove %s with: gpushare gc\n", dead,
@@ -117,26 +126,24 @@ const struct tool_verb tool_verb_ls = {
     .name = "ls",
     .operands = "",
     .summary = "list the shared regions, their owners and users",
-    .details =
-        "STATE is what an importer may do with the region:\n"
-        "  exporting  its owner still writes it; importers by name wait\n"
-        "  ready      open to importers\n"
-        "  final      finished and freed by its owner, kept for its first importer\n"
-        "  closing    freed by its owner, still held by users; no new ones\n"
-        "  orphaned   its owner is dead, users still hold it\n"
-        "With --all also:\n"
-        "  freed      the memory is gone; what is left guards against stale handles\n"
-        "  dead       its owner is dead and nobody holds it\n"
-        "Blocks of role = merge are told in a line for each GPU: what they take (HELD; UNUSED "
-        "of it is\n"
-        "only kept), what processes have MAPPED of them, what is SAVED by that, and what "
-        "merge rules took\n"
-        "that is each process's OWN.\n"
-        "A user is (cached) if its program has closed the region and open_cache keeps it mapped.\n"
-        "Behind that stands who has waited for more than a second, for what and for how long at "
-        "most.\n"
-        "Of several processes of one name the arguments are told, too.\n"
-        "A pid of another pid namespace is written PID@NAMESPACE.\n",
+    .details = "STATE is what an importer may do with the region:\n"
+               "  exporting  its owner still writes it; importers by name wait\n"
+               "  ready      open to importers\n"
+               "  final      finished and freed by its owner, kept for its first importer\n"
+               "  closing    freed by its owner, still held by users; no new ones\n"
+               "  orphaned   its owner is dead, users still hold it\n"
+               "With --all also:\n"
+               "  freed      the memory is gone; what is left guards against stale handles\n"
+               "  dead       its owner is dead and nobody holds it\n"
+               "Blocks of role = merge are told in a line for each GPU: what they take (HELD; "
+               "UNUSED of it is only kept), what processes have MAPPED of them, what is SAVED "
+               "by that, and what merge rules took that is each process's OWN.\n"
+               "A user is (cached) if its program has closed the region and open_cache keeps "
+               "it mapped.\n"
+               "Behind that stands who has waited for more than a second, for what and for how "
+               "long at most.\n"
+               "Of several processes of one name the arguments are told, too.\n"
+               "A pid of another pid namespace is written PID@NAMESPACE.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"all", 'a', NULL, "also what nobody can use any more"}},
     .run = run_ls,

@@ -2,8 +2,8 @@
  * show.c - `gpushare show`: everything about one region or one process.
  *
  * The operand is taken as a region's name, else as a pid ("@NAMESPACE" picks one of several), else
- * as the beginning of a region's id. All matches are shown, as of one pid in two pid namespaces;
- * dead and freed ones only where nothing else matches.
+ * as the beginning of a region's id, else as the name of a program. All matches are shown, as of
+ * one pid in two pid namespaces; dead and freed ones only where nothing else matches.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,12 +38,17 @@ static bool pid_matches(const struct gps_owner *owner, const char *text) {
     return strcmp(pid, text) == 0 || strcmp(full, text) == 0;
 }
 
-static size_t find_pid(struct view *view, const char *text) {
+static bool program_matches(const struct gps_owner *owner, const char *text) {
+    return strcmp(owner->command, text) == 0;
+}
+
+static size_t find_process(struct view *view, const char *text,
+                           bool (*matches)(const struct gps_owner *, const char *)) {
     size_t count = 0;
     for (int alive = 1; alive >= 0 && count == 0; alive--)
         for (size_t i = 0; i < view->process_count; i++) {
             struct view_process *process = &view->processes[i];
-            process->found = process->alive == alive && pid_matches(&process->owner, text);
+            process->found = process->alive == alive && matches(&process->owner, text);
             count += process->found;
         }
     return count;
@@ -80,7 +85,9 @@ static int not_found(const struct view *view, const char *what) {
     size_t count = view_names(view, is_shown, &known);
     for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
         if (view->processes[i].alive) {
-            tool_list(&known, "%s", view_format_pid(view, &view->processes[i].owner).text);
+            char *program = view_format_program(view, &view->processes[i].owner);
+            tool_list(&known, "%s", program);
+            free(program);
             count++;
         }
     if (known)
@@ -131,12 +138,12 @@ static void print_json(const struct view *view) {
 }
 
 static int show(struct view *view, const char *what, bool json) {
-    if (find_name(view, what) == 0 && find_pid(view, what) == 0) {
+    if (find_name(view, what) == 0 && find_process(view, what, pid_matches) == 0) {
         const size_t count = view_find_id(view, what);
-        if (count == 0)
-            return not_found(view, what);
         if (count > 1)
             return ambiguous(view, count, what);
+        if (count == 0 && find_process(view, what, program_matches) == 0)
+            return not_found(view, what);
     }
     (json ? print_json : print_text)(view);
     return TOOL_OK;
@@ -153,13 +160,12 @@ static int run_show(const struct tool_args *args) {
 
 const struct tool_verb tool_verb_show = {
     .name = "show",
-    .operands = "NAME|ID|PID",
+    .operands = "NAME|ID|PID|PROGRAM",
     .summary = "tell everything about a region or a process",
     .details = "A region is given by its NAME or by the first 6 or more digits of its ID. Of a "
-               "process, what\n"
-               "it exports and what it holds open is shown, in bytes too. A PID that several pid "
-               "namespaces\n"
-               "have means all of them; PID@NAMESPACE means one.\n",
+               "process, what it exports and what it holds open is shown, in bytes too. A PID "
+               "that several pid namespaces have means all of them; PID@NAMESPACE means one. A "
+               "PROGRAM, as cam.py, means all processes of this name.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"}},
     .operands_min = 1,
     .operands_max = 1,

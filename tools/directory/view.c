@@ -1,10 +1,13 @@
 /* view.c - see view.h. */
 #include "view.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +26,27 @@ void view_place_get(struct view_place *place) {
     const char *name_space = getenv("GPUSHARE_NAMESPACE");
     place->chosen = gps_store_root(place->root, sizeof(place->root));
     place->name_space = name_space && name_space[0] != 0 ? name_space : "default";
+}
+
+char *view_other_users(void) {
+    struct view_place place;
+    char *users = NULL;
+    view_place_get(&place);
+    char *slash = place.chosen ? NULL : strrchr(place.root, '/');
+    if (slash)
+        *slash = 0;
+    DIR *directory = slash ? opendir(place.root) : NULL;
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+        struct stat info;
+        unsigned uid;
+        if (sscanf(entry->d_name, "gpushare-%u", &uid) == 1 && uid != geteuid() &&
+            fstatat(dirfd(directory), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISDIR(info.st_mode) && info.st_uid == uid)
+            tool_list(&users, "uid %u in %s/%s", uid, place.root, entry->d_name);
+    }
+    if (directory)
+        closedir(directory);
+    return users;
 }
 
 int view_store(const struct view_place *place, bool make, struct gps_store *store) {

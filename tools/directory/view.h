@@ -69,6 +69,10 @@ struct view_place {
 };
 void view_place_get(struct view_place *place);
 
+/* "uid 1000 in /dev/shm/gpushare-1000", those who have had a directory beside this user's;
+ * malloc'ed. NULL: there is none, or GPUSHARE_DIR names the place. */
+char *view_other_users(void);
+
 /* `make`: the directory is made if need be. 0, -ENOENT when there is none yet, or -errno; the path
  * in `store` is set for messages in any case. */
 int view_store(const struct view_place *place, bool make, struct gps_store *store);

@@ -2,6 +2,7 @@
 #include "view_format.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -34,8 +35,6 @@ struct printable view_format_pid(const struct view *view, const struct gps_owner
     return pid;
 }
 
-#define ARGUMENTS_SHOWN 24
-
 static bool has_namesake(const struct view *view, const struct gps_owner *owner) {
     for (size_t i = 0; i < view->process_count; i++) {
         const struct view_process *other = &view->processes[i];
@@ -46,14 +45,27 @@ static bool has_namesake(const struct view *view, const struct gps_owner *owner)
     return false;
 }
 
-char *view_format_program(const struct view *view, const struct gps_owner *owner) {
+/* " (--gpu 0)" where that is needed to tell it from another; malloc'ed. */
+static char *namesake_arguments(const struct view *view, const struct gps_owner *owner) {
     const struct view_process *process = view_process_find(view, owner);
-    const struct printable pid = view_format_pid(view, owner);
-    const char *arguments = process ? process->arguments : "";
-    if (!*arguments || !has_namesake(view, owner))
-        return tool_format("%s %s", owner->command, pid.text);
-    return tool_format("%s %s (%.*s%s)", owner->command, pid.text, ARGUMENTS_SHOWN, arguments,
-                       strlen(arguments) > ARGUMENTS_SHOWN ? "..." : "");
+    if (!process || process->arguments[0] == 0 || !has_namesake(view, owner))
+        return tool_copy("");
+    return tool_format(" (%s)", printable_arguments(process->arguments).text);
+}
+
+char *view_format_command(const struct view *view, const struct gps_owner *owner) {
+    char *arguments = namesake_arguments(view, owner);
+    char *text = tool_format("%s%s", owner->command, arguments);
+    free(arguments);
+    return text;
+}
+
+char *view_format_program(const struct view *view, const struct gps_owner *owner) {
+    char *arguments = namesake_arguments(view, owner);
+    char *text =
+        tool_format("%s %s%s", owner->command, view_format_pid(view, owner).text, arguments);
+    free(arguments);
+    return text;
 }
 
 struct printable view_format_time(uint64_t realtime_ns) {

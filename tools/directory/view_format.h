@@ -13,6 +13,8 @@
 struct printable view_format_pid(const struct view *view, const struct gps_owner *owner);
 /* "camera 4242"; with its arguments where another live process has the same name; malloc'ed. */
 char *view_format_program(const struct view *view, const struct gps_owner *owner);
+/* The same without the pid. */
+char *view_format_command(const struct view *view, const struct gps_owner *owner);
 /* As in reports: UTC, "2026-11-21T06:36:31.829937Z". */
 struct printable view_format_time(uint64_t realtime_ns);
 /* How long ago, in one unit: "5 min". */

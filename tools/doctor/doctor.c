@@ -11,6 +11,7 @@
 #include "cli/json_tree.h"
 #include "cli/term.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "config/config.h"
 
 #define DOCTOR_INDENT 19 /* "FAIL  config       " */
@@ -32,11 +33,11 @@ static void print_diagnosis(const struct diagnosis *diagnosis) {
     static const enum term_colour colours[] = {TERM_GREEN, TERM_YELLOW, TERM_RED};
     printf("%s%-4s%s  %-11s  ", term_colour(colours[diagnosis->verdict]),
            verdict_names[diagnosis->verdict], term_colour(TERM_PLAIN), diagnosis->check);
-    term_wrap(stdout, diagnosis->message, DOCTOR_INDENT);
+    wrap_text(stdout, diagnosis->message, DOCTOR_INDENT);
     if (!diagnosis->remedy)
         return;
     printf("%*s-> ", DOCTOR_INDENT, "");
-    term_wrap(stdout, diagnosis->remedy, DOCTOR_INDENT + 3);
+    wrap_text(stdout, diagnosis->remedy, DOCTOR_INDENT + 3);
 }
 
 static void print_text(const struct doctor *doctor, const size_t *counts) {
@@ -92,9 +93,9 @@ const struct tool_verb tool_verb_doctor = {
     .name = "doctor",
     .operands = "[[--] CMD...]",
     .summary = "say what would keep sharing from working here",
-    .details = "Looks at the library, the driver and its GPUs, containers, the directory in\n"
-               "shared memory and the configuration, and with CMD, which is not run, whether\n"
-               "that program can be preloaded. Changes nothing. Exit status 1 when a check\n"
+    .details = "Looks at the library, the driver and its GPUs, containers, the directory in "
+               "shared memory and the configuration, and with CMD, which is not run, whether "
+               "that program can be preloaded. Changes nothing. Exit status 1 when a check "
                "fails.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"timeout", 't', "TIME", "how long the driver may take to answer (30s)"}},

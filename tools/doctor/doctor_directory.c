@@ -3,6 +3,7 @@
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -174,6 +175,14 @@ static void warn_of_mistakes(struct doctor *doctor, const struct gps_store *stor
                              "them tried again with gpushare forget");
 }
 
+static void tell_of_others(struct doctor *doctor) {
+    char *others = view_other_users();
+    if (others)
+        diagnosis_add(doctor, DOCTOR_OK, "users",
+                      "programs of one user share only with each other; elsewhere: %s", others);
+    free(others);
+}
+
 void doctor_directory(struct doctor *doctor) {
     struct view_place place;
     view_place_get(&place);
@@ -193,6 +202,7 @@ void doctor_directory(struct doctor *doctor) {
     else
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place.root,
                       view_store_trouble(status));
+    tell_of_others(doctor);
     if (status == 0) {
         gps_odd_each(&store, warn_of_odd, doctor);
         warn_of_mistakes(doctor, &store);

@@ -265,10 +265,12 @@ const struct tool_verb tool_verb_keeper = {
     .name = "keeper",
     .operands = "",
     .summary = "keep regions of backing = vmm, in the foreground",
-    .details =
-        "Programs start a keeper when they need one, and it ends when there is nothing to keep.\n"
-        "Run one yourself where regions must outlive the service or container that made them.\n"
-        "SIGTERM and SIGINT end it: what is mapped stays mapped, but cannot be opened any more.\n",
+    .details = "Programs start a keeper when they need one, and it ends when there is nothing "
+               "to keep.\n"
+               "Run one yourself where regions must outlive the service or container that made "
+               "them.\n"
+               "SIGTERM and SIGINT end it: what is mapped stays mapped, but cannot be opened "
+               "any more.\n",
     .options = {{"idle", 0, "TIME", "end after so long with nothing to keep (default: never)"},
                 {"metrics", 0, "FILE", "write metrics there, as gpushare metrics does"},
                 {"every", 0, "TIME", "with --metrics: how often (15s)"},

@@ -233,12 +233,13 @@ const struct tool_verb tool_verb_learn = {
     .name = "learn",
     .operands = "[--] CMD...",
     .summary = "run a command and write the rules by which its replicas share memory",
-    .details =
-        "Runs CMD unchanged, on ordinary memory, and looks which of it stays as it was uploaded.\n"
-        "Then prints what that is on stderr, and rules for it, role = merge, on stdout.\n"
-        "Let CMD do its usual work meanwhile: what it never does cannot be learned.\n"
-        "The exit status is CMD's own, 0 after --for; 0 becomes 1 if there is no rule.\n"
-        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n",
+    .details = "Runs CMD unchanged, on ordinary memory, and looks which of it stays as it was "
+               "uploaded.\n"
+               "Then prints what that is on stderr, and rules for it, role = merge, on stdout.\n"
+               "Let CMD do its usual work meanwhile: what it never does cannot be learned.\n"
+               "The exit status is CMD's own, 0 after --for; 0 becomes 1 if there is no rule.\n"
+               "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
+               "found.\n",
     .options = {{"for", 'f', "TIME", "end CMD by SIGTERM after this time, as 2min"},
                 {"replicas", 'r', "N", "run N at once: share what is equal in all of them"},
                 {"content", 0, "WHAT", "uploaded, or any: also what kernels filled and left alone"},

@@ -62,14 +62,17 @@ const struct log_stack *aggregate_stack(const struct log_line *line) {
 
 static const struct aggregate_process *process_of(struct aggregate_tally *tally,
                                                   const struct log_process *facts) {
-    const char *command = tool_or(facts->command, "");
+    const char *command = tool_or(facts->command, ""), *arguments = tool_or(facts->arguments, "");
+    const size_t length = strlen(command) + 1;
     struct gps_text key = GPS_TEXT(tally->key);
     gps_text_add(&key, "%lu %lu %s", (uint64_t)facts->pid_ns, (uint64_t)facts->pid, command);
-    struct aggregate_process *process =
-        string_map_make(&tally->processes, tally->key, sizeof(*process) + strlen(command) + 1);
+    struct aggregate_process *process = string_map_make(
+        &tally->processes, tally->key, sizeof(*process) + length + strlen(arguments) + 1);
     if (process->facts.pid == 0) {
         process->facts = *facts;
-        process->facts.command = command[0] != 0 ? strcpy(process->command, command) : NULL;
+        process->facts.command = command[0] != 0 ? strcpy(process->texts, command) : NULL;
+        process->facts.arguments =
+            arguments[0] != 0 ? strcpy(process->texts + length, arguments) : NULL;
         process->number = tally->process_count++;
     }
     return process;

@@ -16,7 +16,7 @@
 struct aggregate_process {
     struct log_process facts;
     size_t number;
-    char command[];
+    char texts[]; /* those of the facts */
 };
 
 struct aggregate_group {

@@ -159,13 +159,13 @@ static bool take_events(struct source from, const char *name, struct log_events 
 
 static bool take_line(struct source from, struct log_line *line) {
     struct log_process *process = &line->process;
-    const char *level = NULL, *arguments = NULL; /* of which reports do not tell */
+    const char *level = NULL;
     int64_t tid;
     const bool good =
         take(from, LINE, &line->ts, &process->pid, &process->pid_ns, &tid, &process->command,
-             &arguments, &level, &line->finding, &line->api, &line->ptr, &line->size, &line->region,
-             &line->name, &line->device, &line->context, &line->message, &line->hint, &line->count,
-             &line->site) &&
+             &process->arguments, &level, &line->finding, &line->api, &line->ptr, &line->size,
+             &line->region, &line->name, &line->device, &line->context, &line->message, &line->hint,
+             &line->count, &line->site) &&
         take_stack(from, &line->stack) && take(from, ",\"prior\":[") &&
         take_events(from, "prior", &line->prior) &&
         take(from, ",\"detail\":$,\"others\":[", &line->detail) &&

@@ -18,9 +18,10 @@
 #define LOGS_LINE_MAX ((size_t)1 << 20) /* the library writes a few KiB */
 
 struct log_process {
-    int64_t pid;         /* in its own pid namespace */
-    int64_t pid_ns;      /* 0: not known */
-    const char *command; /* NULL: not known */
+    int64_t pid;           /* in its own pid namespace */
+    int64_t pid_ns;        /* 0: not known */
+    const char *command;   /* NULL: not known */
+    const char *arguments; /* of who wrote the line; NULL: not known */
 };
 
 struct log_frame {

@@ -5,6 +5,7 @@
 #include "check_words.h"
 #include "cli/term.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "config/config.h"
 
 static void print_option(void *arg, const char *key, const char *value, const char *from,
@@ -13,7 +14,7 @@ static void print_option(void *arg, const char *key, const char *value, const ch
     (void)allowed;
     const int at = printf("  %-12s = %-9s  %-11s  ", key, value, from);
     fputs(term_colour(TERM_DIM), stdout);
-    term_wrap(stdout, sentence, (size_t)at);
+    wrap_text(stdout, sentence, (size_t)at);
     fputs(term_colour(TERM_PLAIN), stdout);
 }
 
@@ -54,14 +55,14 @@ const struct tool_verb tool_verb_check = {
     .name = "check",
     .operands = "FILE",
     .summary = "check a configuration and print what it says",
-    .details =
-        "Prints the options and rules that hold, defaults included; the environment is left out.\n"
-        "Keys that have no effect in a rule are left out, and what the rest say follows in words.\n"
-        "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then warnings of "
-        "what\n"
-        "is allowed and hardly meant: an import that nobody exports, sides that cannot meet, a "
-        "rule\n"
-        "that an earlier one hides, a key without effect.\n",
+    .details = "Prints the options and rules that hold, defaults included; the environment is "
+               "left out.\n"
+               "Keys that have no effect in a rule are left out, and what the rest say follows "
+               "in words.\n"
+               "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then "
+               "warnings of what is allowed and hardly meant: an import that nobody exports, "
+               "sides that cannot meet, a rule that an earlier one hides, a key without "
+               "effect.\n",
     .operands_min = 1,
     .operands_max = 1,
     .run = run_check,

@@ -123,12 +123,23 @@ static bool takes_pools(const struct gps_rule *rule) {
     return rule->backing == GPS_RULE_VMM || rule->role == GPS_ROLE_MERGE;
 }
 
-static bool hides(const struct gps_rule *earlier, const struct gps_rule *later) {
-    return earlier->index_min == 0 && earlier->index_max == UINT64_MAX &&
-           glob_covers(earlier->program, later->program) &&
-           glob_covers(earlier->caller, later->caller) && device_covers(earlier, later) &&
+/* Whether the earlier rule fits each allocation that the later fits, the program aside. */
+static bool fits_all(const struct gps_rule *earlier, const struct gps_rule *later) {
+    return glob_covers(earlier->caller, later->caller) && device_covers(earlier, later) &&
            earlier->size_min <= later->size_min && later->size_max <= earlier->size_max &&
            (takes_pools(earlier) || !takes_pools(later));
+}
+
+static bool hides(const struct gps_rule *earlier, const struct gps_rule *later) {
+    return earlier->index_min == 0 && earlier->index_max == UINT64_MAX &&
+           glob_covers(earlier->program, later->program) && fits_all(earlier, later);
+}
+
+/* Whether the importing program would export the region itself. */
+static bool exports_first(const struct gps_rule *earlier, const struct gps_rule *later) {
+    return earlier->role == GPS_ROLE_EXPORT && later->role == GPS_ROLE_IMPORT &&
+           names_meet(earlier, later) && gps_glob_match(earlier->program, later->program) &&
+           fits_all(earlier, later);
 }
 
 static void check_hidden(const struct check *check, const struct gps_rule *rule) {
@@ -139,7 +150,23 @@ static void check_hidden(const struct check *check, const struct gps_rule *rule)
                  "this one before it",
                  rule->name, earlier->name, earlier->line);
             return;
+        } else if (exports_first(earlier, rule)) {
+            warn(check, rule->line,
+                 "[region %s] in line %u is for program = %s, too, which would export and not "
+                 "import it: put this one before it",
+                 earlier->name, earlier->line, rule->program);
+            return;
         }
+}
+
+/* A file name may have a blank, but few have. */
+static void check_program(const struct check *check, const struct gps_rule *rule) {
+    if (strchr(rule->program, ' '))
+        warn(check, rule->line,
+             "program = %s has a blank: the name of a program is matched, and not its command "
+             "line: cam.py for `python3 cam.py --gpu 0`; GPUSHARE_PROGRAM gives processes names "
+             "of their own",
+             rule->program);
 }
 
 /* --- keys without effect --- */
@@ -172,6 +199,7 @@ void check_warn(const char *file, const struct gps_config *config) {
         const struct gps_rule *rule = &config->rules[i];
         if (rule->role == GPS_ROLE_IMPORT)
             check_import(&check, rule);
+        check_program(&check, rule);
         check_hidden(&check, rule);
         check_keys(&check, rule);
     }

@@ -8,13 +8,14 @@
 #include "cli/printable.h"
 #include "cli/term.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 
 #define INDENT 2
 
 /* Prints a sentence, wrapped, and frees it. */
 static void say(char *sentence) {
     printf("%*s", INDENT, "");
-    term_wrap(stdout, sentence, INDENT);
+    wrap_text(stdout, sentence, INDENT);
     free(sentence);
 }
 

@@ -5,14 +5,15 @@
  * The rules are followed as with `gpushare run`: only so is known what becomes of a match.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/temporary.h"
 #include "cli/term.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
+#include "directory/view.h"
 #include "explained.h"
 #include "report/explain_finding.h"
 #include "run/descendants.h"
@@ -21,17 +22,6 @@
 enum { OPTION_CONFIG, OPTION_LIST };
 
 /* --- the directory of the processes' files --- */
-
-static char *make_directory(void) {
-    const char *parent = getenv("TMPDIR");
-    char *path =
-        tool_format("%s/gpushare-explain-XXXXXX", parent && parent[0] == '/' ? parent : "/tmp");
-    if (mkdtemp(path))
-        return path;
-    tool_error("cannot make a directory as '%s': %s; set TMPDIR", path, strerror(errno));
-    free(path);
-    return NULL;
-}
 
 static void each_file(const char *directory, void (*fn)(struct explained *, const char *),
                       struct explained *explained) {
@@ -57,6 +47,20 @@ static void ignore_error(void *arg, const char *file, unsigned line, const char 
     (void)arg, (void)file, (void)line, (void)message;
 }
 
+/* Where a partner may be that did not come. */
+static void print_remedies(void) {
+    char *others = view_other_users();
+    char *text =
+        tool_format("An allocation was left private: `gpushare ls` says who shares in this "
+                    "directory, `gpushare doctor` whether that works here.%s%s%s",
+                    others ? " Programs of one user share only with each other; elsewhere: " : "",
+                    tool_or(others, ""), others ? "." : "");
+    fputc('\n', stderr);
+    wrap_text(stderr, text, 0);
+    free(text);
+    free(others);
+}
+
 static bool print(const char *directory, size_t running) {
     struct gps_config config;
     struct explained explained = {.config = &config};
@@ -73,6 +77,8 @@ static bool print(const char *directory, size_t running) {
     else
         tool_error("no process used CUDA, as far as gpushare can see; what may keep it from that: "
                    "gpushare doctor CMD");
+    if (explained_any_private(&explained))
+        print_remedies();
     if (running > 0)
         tool_warn("%zu still running; what they allocate from now on is not told", running);
     explained_free(&explained);
@@ -90,7 +96,7 @@ static int run_command(char **command, const char *directory) {
 }
 
 static int explain_command(const struct tool_args *args) {
-    char *directory = make_directory();
+    char *directory = temporary_make("");
     int status = TOOL_RUN_FAILED;
     if (!directory)
         return status;
@@ -131,15 +137,16 @@ const struct tool_verb tool_verb_explain = {
     .name = "explain",
     .operands = "-- CMD...|FINDING...",
     .summary = "say which rule took each allocation of a command, or what a finding means",
-    .details =
-        "FINDING is an id, as double-free, or a glob, as 'open-*': told in full.\n"
-        "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited for.\n"
-        "When it has ended a line for each allocation (equal ones once) says on stderr its size,\n"
-        "the call, the module that called, and the rule that took it, or for each rule of its\n"
-        "program the first reason against it. At the end stand the rules that matched nothing,\n"
-        "with what came nearest.\n"
-        "The exit status is CMD's own; 0 becomes 1 if no process used CUDA.\n"
-        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n",
+    .details = "FINDING is an id, as double-free, or a glob, as 'open-*': told in full.\n"
+               "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited "
+               "for.\n"
+               "When it has ended a line for each allocation (equal ones once) says on stderr "
+               "its size, the call, the module that called, and the rule that took it, or for "
+               "each rule of its program the first reason against it. At the end stand the "
+               "rules that matched nothing, with what came nearest.\n"
+               "The exit status is CMD's own; 0 becomes 1 if no process used CUDA.\n"
+               "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
+               "found.\n",
     .options = {{"config", 'c', "FILE", "CMD: use this configuration (checked first)"},
                 {"list", 'l', NULL, "list all findings, in groups"}},
     .command = true,

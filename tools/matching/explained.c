@@ -8,6 +8,7 @@
 #include "cli/printable.h"
 #include "cli/term.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "misses.h"
 
 #define INDENT 8 /* of what became of an allocation */
@@ -58,12 +59,20 @@ void explained_free(struct explained *explained) {
 
 static void print_line(FILE *out, char *text) {
     fprintf(out, "%*s", INDENT, "");
-    term_wrap(out, text, INDENT);
+    wrap_text(out, text, INDENT);
     free(text);
 }
 
 static bool is_for(const struct gps_rule *rule, const struct gps_explained *process) {
     return gps_rule_is_for(rule, process->program, process->executable);
+}
+
+/* The reason, without what the report on it says besides. */
+static char *why_private(const struct gps_explained_row *row) {
+    static const char besides[] = "; the allocation is private";
+    const char *end = strstr(row->why, besides);
+    const int length = (int)(end ? (size_t)(end - row->why) : strlen(row->why));
+    return tool_format("but it was left private%s%.*s", length > 0 ? ": " : "", length, row->why);
 }
 
 /* "exported as frames" */
@@ -78,7 +87,7 @@ static char *outcome_text(const struct gps_explained_row *row) {
     case GPS_EXPLAINED_FAILED:
         return tool_format("the allocation failed (missing = fail): %s", row->why);
     default:
-        return tool_format("but it was left private%s%s", row->why[0] ? ": " : "", row->why);
+        return why_private(row);
     }
 }
 
@@ -152,6 +161,16 @@ static void print_process(FILE *out, const struct explained *explained,
     if (process->lost)
         fprintf(out, "  %" PRIu64 " more allocations of other kinds are not listed.\n",
                 process->lost);
+}
+
+bool explained_any_private(const struct explained *explained) {
+    for (size_t i = 0; i < explained->count; i++)
+        for (size_t j = 0; j < GPS_EXPLAINED_ROWS && explained->processes[i]->rows[j].count; j++) {
+            const struct gps_explained_row *row = &explained->processes[i]->rows[j];
+            if (row->rule && row->outcome == GPS_EXPLAINED_PRIVATE)
+                return true;
+        }
+    return false;
 }
 
 void explained_print_allocations(FILE *out, const struct explained *explained) {
@@ -255,7 +274,7 @@ void explained_print_misses(FILE *out, const struct explained *explained) {
         char *key = miss_key(nearest.miss, rule), *near = near_text(explained, &nearest);
         char *line = tool_format("[region %s], line %u: %s: %s", rule->name, rule->line, key, near);
         fprintf(out, "%s  ", title);
-        term_wrap(out, line, 2);
+        wrap_text(out, line, 2);
         title = "";
         free(line);
         free(near);

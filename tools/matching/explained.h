@@ -22,5 +22,7 @@ void explained_free(struct explained *explained);
 /* A line for each allocation of each process (equal ones once), and what became of it: the rule
  * that took it, or for each rule the first reason against it. */
 void explained_print_allocations(FILE *out, const struct explained *explained);
+/* Whether one of them was left private that a rule took. */
+bool explained_any_private(const struct explained *explained);
 /* The rules that never matched, each with the nearest miss. */
 void explained_print_misses(FILE *out, const struct explained *explained);

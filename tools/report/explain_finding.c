@@ -8,6 +8,7 @@
 
 #include "cli/table.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "config/config.h"
 #include "log/log.h"
 
@@ -63,7 +64,7 @@ static const char *meaning_of(enum gps_level level) {
 
 static void line(const char *label, const char *text) {
     printf("  %-*s", LABEL_WIDTH - 2, label);
-    term_wrap(stdout, text, LABEL_WIDTH);
+    wrap_text(stdout, text, LABEL_WIDTH);
 }
 
 static void sentence(const char *label, const char *text) {

@@ -181,8 +181,8 @@ static json_t *fingerprints(const struct log_line *line, struct symbols *symbols
 }
 
 static json_t *properties(const struct aggregate_group *group) {
-    static const char *const keys[] = {"api",  "command", "pid",  "pid_ns", "ptr",
-                                       "size", "region",  "name", "device", "hint"};
+    static const char *const keys[] = {"api",  "command", "arguments", "pid",    "pid_ns", "ptr",
+                                       "size", "region",  "name",      "device", "hint"};
     json_t *object = json_tree_pack("{}");
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         json_t *value = json_object_get(group->first->json, keys[i]);

@@ -5,10 +5,12 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "log/log.h"
 #include "report.h"
 #include "symbols/runtime_frames.h"
@@ -68,9 +70,23 @@ static void print_native(FILE *out, const char *margin, size_t number,
     }
 }
 
+/* How many frames of Python's interpreter end the stack, if it does not end in fewer than two. */
+static size_t interpreter_frames(const struct log_stack *stack, size_t shown) {
+    size_t count = 0;
+    while (count < shown) {
+        const char *module = stack->frames[shown - count - 1].module;
+        const char *base = module ? tool_base_name(module) : "";
+        if (strncmp(base, "libpython", 9) != 0 && strncmp(base, "python", 6) != 0)
+            break;
+        count++;
+    }
+    return count > 1 ? count : 0;
+}
+
 void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
                   struct symbols *symbols) {
-    const size_t shown = user_frame_shown(stack, symbols);
+    const size_t all = user_frame_shown(stack, symbols), folded = interpreter_frames(stack, all);
+    const size_t shown = all - folded;
     for (size_t i = 0; i < shown && i < max; i++) {
         const struct log_frame *frame = &stack->frames[i];
         const struct symbol *symbol = symbol_find(symbols, frame);
@@ -79,27 +95,46 @@ void report_stack(FILE *out, const char *margin, const struct log_stack *stack, 
         else
             print_native(out, margin, i, frame, symbol);
     }
+    if (folded > 0 && shown < max)
+        fprintf(out, "%s(and %zu of the Python interpreter)\n", margin, folded);
 }
 
 /* --- the parts of a finding --- */
 
-/* "app (pid 7)"; malloc'ed. */
-static char *process_text(const struct printer *to, const struct log_process *process) {
-    const char *command = tool_or(process->command, "?");
+/* "app (pid 7)", or with its arguments "app (pid 7: --gpu 0)"; malloc'ed. */
+static char *process_text(const struct printer *to, const struct log_process *process,
+                          bool arguments) {
+    const struct printable told = printable_arguments(arguments ? process->arguments : NULL);
+    char namespace[48] = "";
     if (to->report->aggregate.namespaces && process->pid_ns != 0)
-        return tool_format("%s (pid %" PRId64 " in namespace %" PRId64 ")", command, process->pid,
-                           process->pid_ns);
-    return tool_format("%s (pid %" PRId64 ")", command, process->pid);
+        snprintf(namespace, sizeof(namespace), " in namespace %" PRId64, process->pid_ns);
+    return tool_format("%s (pid %" PRId64 "%s%s%s)", tool_or(process->command, "?"), process->pid,
+                       namespace, told.text[0] ? ": " : "", told.text);
+}
+
+/* Whether two of the group have one name, and so are told apart by their arguments. */
+static bool has_namesake(const struct aggregate_group *group, const struct log_process *of) {
+    for (size_t i = 0; i < group->process_count; i++) {
+        const struct log_process *other = &group->processes[i]->facts;
+        if (other != of && strcmp(tool_or(other->command, ""), tool_or(of->command, "")) == 0)
+            return true;
+    }
+    return false;
 }
 
 static void print_heading(const struct printer *to, const struct log_line *line) {
     static const char *const names[] = {"INFO", "WARNING", "ERROR"};
-    char *process = process_text(to, &line->process);
-    fprintf(to->out,
-            REPORT_MARGIN "%sGPUSHARE %s%s: ", term_colour_on(to->out, level_colour(line->level)),
-            names[line->level], term_colour_on(to->out, TERM_PLAIN));
-    term_line(to->out, "%s%s%s, by %s", line->finding, line->api ? " in " : "",
-              tool_or(line->api, ""), process);
+    char *process = process_text(to, &line->process, false);
+    char *title = tool_format("%s%s%s, by %s", line->finding, line->api ? " in " : "",
+                              tool_or(line->api, ""), process);
+    char *clean = term_clean(title);
+    char *heading = tool_format(REPORT_MARGIN "%sGPUSHARE %s%s: %s",
+                                term_colour_on(to->out, level_colour(line->level)),
+                                names[line->level], term_colour_on(to->out, TERM_PLAIN), clean);
+    wrap_line(to->out, heading);
+    free(heading);
+    free(clean);
+    free(title);
     free(process);
 }
 
@@ -137,25 +172,26 @@ static void print_count(const struct printer *to, const struct aggregate_group *
     if (group->count < 2)
         return;
     for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
-        char *process = process_text(to, &group->processes[i]->facts);
+        const struct log_process *facts = &group->processes[i]->facts;
+        char *process = process_text(to, facts, has_namesake(group, facts));
         tool_list(&names, "%s", process);
         free(process);
     }
     if (group->process_count > NAMED_MAX)
         snprintf(more, sizeof(more), " (and %zu more)", group->process_count - NAMED_MAX);
-    fprintf(to->out, REPORT_INDENT "%" PRIu64 " times, from %s to %s", group->count,
-            group->first->ts, group->last);
-    if (group->process_count > 1)
-        term_line(to->out, ", by %zu processes: %s%s", group->process_count, names, more);
-    else
-        fputs("\n", to->out);
+    char *by = group->process_count < 2
+                   ? tool_copy("")
+                   : tool_format(", by %zu processes: %s%s", group->process_count, names, more);
+    term_line(to->out, REPORT_INDENT "%" PRIu64 " times, from %s to %s%s", group->count,
+              group->first->ts, group->last, by);
+    free(by);
     free(names);
 }
 
 static void print_others(const struct printer *to, const struct log_line *line) {
     for (size_t i = 0; i < line->others.count && i < NAMED_MAX; i++) {
         const struct log_event *other = &line->others.events[i];
-        char *process = process_text(to, &other->process);
+        char *process = process_text(to, &other->process, false);
         term_line(to->out, REPORT_INDENT "other process: %s%s%s", process,
                   other->ts ? ", since " : "", tool_or(other->ts, ""));
         free(process);
@@ -177,7 +213,7 @@ static void print_prior(const struct printer *to, const struct log_process *repo
     const char *what = prior->what && prior->what[0] != 0 ? prior->what : "before";
     const bool own =
         reporter->pid == prior->process.pid && reporter->pid_ns == prior->process.pid_ns;
-    char *process = own ? NULL : process_text(to, &prior->process);
+    char *process = own ? NULL : process_text(to, &prior->process, false);
     const char *before_time = !prior->ts ? "" : own ? " " : ", ";
     const char *end = prior->stack.count == 0 ? "" : prior->ts ? ", at:" : " at:";
     term_line(to->out, REPORT_INDENT "%c%s%s%s%s%s%s", toupper((unsigned char)what[0]), what + 1,
@@ -190,6 +226,8 @@ static void print_group(const struct printer *to, const struct aggregate_group *
     const struct log_line *line = group->first;
     print_heading(to, line);
     print_line(to, "", line->message);
+    if (line->process.arguments && *line->process.arguments)
+        print_line(to, "arguments of this process: ", line->process.arguments);
     print_memory(to, line);
     print_region(to, line);
     print_line(to, "", line->detail);
@@ -259,32 +297,35 @@ static void print_contents(FILE *out, const struct report *report, uint64_t find
 
 /* --- the end --- */
 
-static void print_number(FILE *out, const char *before, uint64_t count, const char *what) {
-    fprintf(out, "%s%" PRIu64 " %s%s", before, count, what, count == 1 ? "" : "s");
+/* "2 errors, 1 warning" of the levels that occur; malloc'ed. */
+static char *levels_text(const struct aggregate_sums *sums) {
+    char *list = NULL;
+    for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--) {
+        const uint64_t count = sums->findings[level];
+        if (count > 0)
+            tool_list(&list, "%" PRIu64 " %s%s", count, gps_level_name((enum gps_level)level),
+                      count > 1 && level > GPS_LEVEL_INFO ? "s" : "");
+    }
+    return list;
 }
 
 /* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes; 2 processes used CUDA, ..." */
 static void print_summary(FILE *out, const struct report *report,
                           const struct aggregate_sums *sums) {
-    print_number(out, REPORT_MARGIN "GPUSHARE SUMMARY: ", sums->all, "finding");
-    const char *before = " (";
-    for (int level = GPS_LEVEL_ERROR; level >= GPS_LEVEL_INFO; level--) {
-        const uint64_t count = sums->findings[level];
-        if (count > 0 && level > GPS_LEVEL_INFO)
-            print_number(out, before, count, gps_level_name((enum gps_level)level));
-        else if (count > 0)
-            fprintf(out, "%s%" PRIu64 " info", before, count);
-        before = count > 0 ? ", " : before;
-    }
+    char *text = tool_format("%" PRIu64 " finding%s", sums->all, sums->all == 1 ? "" : "s");
     if (sums->all > 0) {
-        print_number(out, "), ", sums->occurrences, "occurrence");
-        fprintf(out, ", %" PRIu64 " process%s", sums->processes, sums->processes == 1 ? "" : "es");
+        char *levels = levels_text(sums), *findings = text;
+        text = tool_format("%s (%s), %" PRIu64 " occurrence%s, %" PRIu64 " process%s", findings,
+                           levels, sums->occurrences, sums->occurrences == 1 ? "" : "s",
+                           sums->processes, sums->processes == 1 ? "" : "es");
+        free(levels);
+        free(findings);
     }
     if (sums->suppressed > 0)
-        fprintf(out, ", %" PRIu64 " suppressed", sums->suppressed);
-    if (report->watched)
-        fprintf(out, "; %s", report->watched);
-    fputs("\n", out);
+        tool_list(&text, "%" PRIu64 " suppressed", sums->suppressed);
+    term_line(out, REPORT_MARGIN "GPUSHARE SUMMARY: %s%s%s", text, report->watched ? "; " : "",
+              tool_or(report->watched, ""));
+    free(text);
 }
 
 void report_text_group(FILE *out, const struct report *report,

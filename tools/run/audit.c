@@ -208,7 +208,7 @@ static int make_report(struct audit *audit, const struct descendants *descendant
 
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
-    const struct descendants_look look = {watched_look, &audit->watched};
+    const struct descendants_look look = {watched_look, &audit->watched, audit->watched.opened};
     struct descendants descendants;
     struct member member;
     begin_membership(&member);
@@ -247,14 +247,14 @@ const struct tool_verb tool_verb_audit = {
     .name = "audit",
     .operands = "[--] CMD...",
     .summary = "run a command and report what it does wrong",
-    .details = "Runs CMD with gpushare in mode audit, which changes nothing, and then prints on\n"
-               "stderr what CMD and the processes that it started did wrong with CUDA's shared\n"
-               "memory.\n"
-               "The last line says how many processes used CUDA, and how many of their calls\n"
-               "were seen: allocations, frees, IPC memory, events and contexts. What kernels do\n"
-               "is not looked at: for accesses out of bounds, uninitialised memory and races\n"
-               "there is compute-sanitizer.\n"
-               "The exit status is CMD's own; 0 becomes 1 if there was a finding of level\n"
+    .details = "Runs CMD with gpushare in mode audit, which changes nothing, and then prints "
+               "on stderr what CMD and the processes that it started did wrong with CUDA's "
+               "shared memory.\n"
+               "The last line says how many processes used CUDA, and how many of their calls "
+               "were seen: allocations, frees, IPC memory, events and contexts. What kernels "
+               "do is not looked at: for accesses out of bounds, uninitialised memory and "
+               "races there is compute-sanitizer.\n"
+               "The exit status is CMD's own; 0 becomes 1 if there was a finding of level "
                "error, and 3 if a process that used CUDA, or any, could not be watched.\n"
                "125: gpushare itself failed, 126: CMD cannot be executed, 127: not found.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},

@@ -7,22 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/temporary.h"
 #include "cli/tool.h"
 #include "launch.h"
 #include "report/report.h"
 
 static bool make_temporary(struct audit_logs *logs) {
-    const char *parent = getenv("TMPDIR");
-    if (!parent || parent[0] == 0)
-        parent = "/tmp";
-    logs->temporary = true;
-    char *path = tool_format("%s/gpushare-audit-XXXXXX", parent);
-    bool made = mkdtemp(path) && realpath(path, logs->path);
-    if (!made)
-        tool_error("cannot make a directory in '%s': %s; set TMPDIR, or use --log=DIR", parent,
-                   strerror(errno));
+    char *path = temporary_make(", or use --log=DIR");
+    logs->temporary = path;
+    if (path)
+        snprintf(logs->path, sizeof(logs->path), "%s", path);
     free(path);
-    return made;
+    return logs->temporary;
 }
 
 /* Calls fn, unless it is NULL, with the path of each log. Returns how many there are. */

@@ -121,12 +121,12 @@ const struct tool_verb tool_verb_cdi = {
     .name = "cdi",
     .operands = "",
     .summary = "describe a namespace as a device for containers",
-    .details =
-        "Prints a device of the Container Device Interface that brings gpushare into containers:\n"
-        "  gpushare cdi --output /etc/cdi/gpushare.json\n"
-        "  podman run --device gpushare.io/namespace=default IMAGE ./app\n"
-        "The directory is made, with a file of gpushare's in it: in /dev/shm they end with the\n"
-        "machine's, so do this again when it has started.\n",
+    .details = "Prints a device of the Container Device Interface that brings gpushare into "
+               "containers:\n"
+               "  gpushare cdi --output /etc/cdi/gpushare.json\n"
+               "  podman run --device gpushare.io/namespace=default IMAGE ./app\n"
+               "The directory is made, with a file of gpushare's in it: in /dev/shm they end "
+               "with the machine's, so do this again when it has started.\n",
     .options = {{"output", 'o', "FILE", "write to FILE"},
                 {"namespace", 'n', "NAME", "another than GPUSHARE_NAMESPACE, or default"}},
     .run = run_cdi,

@@ -6,13 +6,13 @@
  */
 #include "descendants.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -21,41 +21,63 @@
 
 #include "cli/tool.h"
 #include "own_pid.h"
+#include "process_tree.h"
 #include "util/clock.h"
-#include "util/procfs.h"
 
 #define GRACE      (5 * GPS_SECOND)
 #define FIRST_LOOK (GPS_SECOND / 20)
 #define LAST_LOOK  GPS_SECOND
+#define EVENT_LOOK                                                                                 \
+    (GPS_SECOND / 100)        /* after an event, and between looks, however many there are */
+#define TELL_AFTER GPS_SECOND /* most programs have ended by then */
+#define NAMED_MAX  8
 
 struct watch {
+    enum descendants_patience patience;
     pid_t command;
-    bool ended;
+    bool ended, interrupted;
     int status;
     sigset_t signals, mask; /* the signals to wait for; the mask before */
     struct sigaction interrupt, quit, child, pipe;
     const struct descendants_look *look;
     uint64_t next_look, pause;
+    uint64_t tell; /* when it is said who goes on after a Ctrl-C */
 };
 
 /* --- signals --- */
 
+static const int signals[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, 0};
 /* In place of the command, when nothing is to be done after its end. */
-static const int passed_on[] = {SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, 0};
+static const int passed_on[] = {SIGQUIT, SIGUSR1, SIGUSR2, 0};
 
-static void guard(struct watch *watch, enum descendants_patience patience) {
+static void add_signals(sigset_t *set, const int *numbers) {
+    for (; *numbers; numbers++)
+        sigaddset(set, *numbers);
+}
+
+/* Whether its events send SIGIO. Those that were sent are forgotten. */
+static void set_events(const struct watch *watch, bool on) {
+    if (!watch->look || watch->look->events < 0)
+        return;
+    fcntl(watch->look->events, F_SETOWN, getpid());
+    fcntl(watch->look->events, F_SETFL, O_NONBLOCK | (on ? O_ASYNC : 0));
+    signal(SIGIO, signal(SIGIO, SIG_IGN));
+}
+
+static void guard(struct watch *watch) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
     sigemptyset(&watch->signals);
-    sigaddset(&watch->signals, SIGCHLD);
-    sigaddset(&watch->signals, SIGTERM);
-    sigaddset(&watch->signals, SIGHUP);
-    for (const int *more = passed_on; patience == DESCENDANTS_NONE && *more; more++)
-        sigaddset(&watch->signals, *more);
+    add_signals(&watch->signals, signals);
+    if (watch->patience == DESCENDANTS_NONE)
+        add_signals(&watch->signals, passed_on);
+    if (watch->look)
+        sigaddset(&watch->signals, SIGIO);
     sigprocmask(SIG_BLOCK, &watch->signals, &watch->mask);
     sigaction(SIGINT, &ignore, &watch->interrupt);
     sigaction(SIGQUIT, &ignore, &watch->quit);
     sigaction(SIGCHLD, &normal, &watch->child); /* ignored, it would leave no status */
     sigaction(SIGPIPE, &ignore, &watch->pipe);
+    set_events(watch, true);
 }
 
 static void unguard(const struct watch *watch) {
@@ -107,81 +129,79 @@ static bool reap(struct watch *watch) {
 }
 
 /* A terminal has sent its signals to the command, too. */
-static bool is_passed_on(const siginfo_t *info) {
-    return info->si_signo == SIGTERM || info->si_signo == SIGHUP ||
-           (info->si_signo != SIGCHLD && info->si_code <= 0);
+static bool is_passed_on(const struct watch *watch, const siginfo_t *info) {
+    const int number = info->si_signo;
+    return number == SIGTERM || number == SIGHUP ||
+           (watch->patience == DESCENDANTS_NONE && number != SIGCHLD && info->si_code <= 0);
 }
 
-/* --- all descendants --- */
+/* --- after a Ctrl-C --- */
 
-struct process {
-    uint32_t pid, parent;
-    bool descends, zombie;
+struct names {
+    char *list;
+    size_t count;
 };
 
-static bool read_process(const char *pid, struct process *process) {
-    struct gps_procfs_stat stat;
-    *process = (struct process){.pid = (uint32_t)strtoul(pid, NULL, 10)};
-    if (gps_procfs_stat(process->pid, &stat) != 0)
-        return false;
-    process->parent = (uint32_t)stat.parent;
-    process->zombie = stat.state == 'Z' || stat.state == 'X';
-    return true;
+static void add_name(void *arg, uint32_t pid) {
+    struct names *names = arg;
+    if (names->count++ >= NAMED_MAX)
+        return;
+    char *name = process_tree_name(pid);
+    tool_list(&names->list, "%s (pid %" PRIu32 ")", name, pid);
+    free(name);
 }
 
-/* All processes that /proc shows; malloc'ed. */
-static struct process *read_processes(size_t *count) {
-    struct process *list = NULL, process;
-    DIR *directory = opendir("/proc");
-    for (const struct dirent *entry; directory && (entry = readdir(directory));)
-        if (isdigit((unsigned char)entry->d_name[0]) && read_process(entry->d_name, &process)) {
-            list = tool_grow(list, *count, sizeof(*list));
-            list[(*count)++] = process;
-        }
-    if (directory)
-        closedir(directory);
-    return list;
+static void tell_who_goes_on(const struct watch *watch) {
+    struct names names = {NULL, 0};
+    char more[48] = "";
+    process_tree_each(add_name, &names);
+    if (names.count > NAMED_MAX)
+        snprintf(more, sizeof(more), " and %zu more", names.count - NAMED_MAX);
+    if (names.count > 0 && watch->ended)
+        tool_warn("waiting up to %d s for what goes on after Ctrl-C: %s%s; a second Ctrl-C ends "
+                  "the waiting",
+                  (int)(GRACE / GPS_SECOND), names.list, more);
+    else if (names.count > 0)
+        tool_warn("waiting for what goes on after Ctrl-C: %s%s; Ctrl-\\ or kill %d may end the "
+                  "command",
+                  names.list, more, (int)watch->command);
+    free(names.list);
 }
 
-/* Marks one more generation; false: there is none. */
-static bool mark_children(struct process *list, size_t count) {
-    bool marked = false;
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < count && !list[i].descends; j++)
-            if (list[i].parent == (uint32_t)getpid() ||
-                (list[j].descends && list[j].pid == list[i].parent))
-                marked = list[i].descends = true;
-    return marked;
-}
-
-/* Those that live. Returns how many. */
-static size_t each_descendant(const struct descendants_look *look) {
-    size_t count = 0, running = 0;
-    struct process *list = read_processes(&count);
-    while (mark_children(list, count))
-        continue;
-    for (size_t i = 0; i < count; i++) {
-        if (!list[i].descends || list[i].zombie)
-            continue;
-        running++;
-        if (look)
-            look->fn(look->arg, list[i].pid);
-    }
-    free(list);
-    return running;
+static void note_interrupt(struct watch *watch) {
+    if (!watch->interrupted)
+        watch->tell = gps_clock_monotonic() + TELL_AFTER;
+    watch->interrupted = true;
 }
 
 /* --- waiting --- */
 
-static uint64_t look_around(struct watch *watch, uint64_t now) {
-    if (!watch->look)
-        return UINT64_MAX;
-    if (now >= watch->next_look) {
-        each_descendant(watch->look);
-        watch->pause = watch->pause < LAST_LOOK / 2 ? 2 * watch->pause : LAST_LOOK;
-        watch->next_look = now + watch->pause;
+static void look_around(struct watch *watch, uint64_t now) {
+    watch->pause = watch->pause < LAST_LOOK / 2 ? 2 * watch->pause : LAST_LOOK;
+    watch->next_look = now + watch->pause;
+    process_tree_each(watch->look->fn, watch->look->arg);
+}
+
+/* There is something to look at soon, and then as at the start. */
+static void note_event(struct watch *watch) {
+    char events[4096];
+    while (read(watch->look->events, events, sizeof(events)) > 0)
+        continue;
+    const uint64_t soon = gps_clock_monotonic() + EVENT_LOOK;
+    if (soon < watch->next_look)
+        watch->next_look = soon;
+    watch->pause = EVENT_LOOK;
+}
+
+/* Does what is due. The time of what is due next. */
+static uint64_t attend(struct watch *watch, uint64_t now) {
+    if (watch->look && now >= watch->next_look)
+        look_around(watch, now);
+    if (now >= watch->tell) {
+        watch->tell = UINT64_MAX;
+        tell_who_goes_on(watch);
     }
-    return watch->next_look;
+    return watch->tell < watch->next_look ? watch->tell : watch->next_look;
 }
 
 /* The next signal, or 0 when the time is over. Looks at the descendants meanwhile. */
@@ -190,10 +210,13 @@ static int next_signal(struct watch *watch, uint64_t until, siginfo_t *info) {
         const uint64_t now = gps_clock_monotonic();
         if (now >= until)
             return 0;
-        const uint64_t look = look_around(watch, now), rest = (look < until ? look : until) - now;
+        const uint64_t next = attend(watch, now), end = next < until ? next : until;
+        const uint64_t rest = end > now ? end - now : 0;
         const struct timespec time = {(time_t)(rest / GPS_SECOND), (long)(rest % GPS_SECOND)};
         const int number = sigtimedwait(&watch->signals, info, &time);
-        if (number > 0)
+        if (number == SIGIO)
+            note_event(watch);
+        else if (number > 0)
             return number;
     }
 }
@@ -202,36 +225,48 @@ static void await_command(struct watch *watch) {
     while (reap(watch) && !watch->ended) {
         siginfo_t info;
         const int number = next_signal(watch, UINT64_MAX, &info);
-        if (is_passed_on(&info))
+        if (number == SIGINT && watch->patience == DESCENDANTS_ALL)
+            note_interrupt(watch);
+        if (is_passed_on(watch, &info))
             kill(watch->command, number);
     }
 }
 
-/* False: some are left. A signal that asks this process to end also ends the wait. */
+/* False: some are left. A signal that asks this process to end also ends the wait, as does a second
+ * Ctrl-C. */
 static bool await_others(struct watch *watch) {
-    const uint64_t until = gps_clock_monotonic() + GRACE;
+    const uint64_t now = gps_clock_monotonic(), until = now + GRACE;
+    if (watch->interrupted)
+        watch->tell = now + TELL_AFTER;
     while (reap(watch)) {
         siginfo_t info;
         const int number = next_signal(watch, until, &info);
-        if (number == 0 || number == SIGTERM || number == SIGHUP)
+        if (number == 0 || number == SIGTERM || number == SIGHUP ||
+            (number == SIGINT && watch->interrupted))
             return false;
+        if (number == SIGINT)
+            note_interrupt(watch);
     }
     return true;
 }
 
 int descendants_run(char **command, enum descendants_patience patience,
                     const struct descendants_look *look, struct descendants *descendants) {
-    struct watch watch = {
-        .look = look, .next_look = gps_clock_monotonic() + FIRST_LOOK, .pause = FIRST_LOOK};
+    struct watch watch = {.patience = patience,
+                          .look = look,
+                          .next_look = look ? gps_clock_monotonic() + FIRST_LOOK : UINT64_MAX,
+                          .pause = FIRST_LOOK,
+                          .tell = UINT64_MAX};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    guard(&watch, patience);
+    guard(&watch);
     int status = start(&watch, command);
     if (status == 0) {
         await_command(&watch);
         *descendants = (struct descendants){watch.status, 0};
         if (patience == DESCENDANTS_ALL && !await_others(&watch))
-            descendants->running = each_descendant(NULL);
+            descendants->running = process_tree_each(NULL, NULL);
     }
+    set_events(&watch, false);
     unguard(&watch);
     return status;
 }

@@ -5,11 +5,14 @@
  * terminal sends SIGINT and SIGQUIT to the command as well, so they are ignored here; SIGTERM and
  * SIGHUP come to this process alone, and are passed on; so are, with DESCENDANTS_NONE, SIGINT,
  * SIGQUIT, SIGUSR1 and SIGUSR2 that a process sends. SIGPIPE is ignored here until the end.
+ *
+ * With DESCENDANTS_ALL it is said a second after a Ctrl-C who goes on all the same.
  */
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
+
+#include "process_tree.h"
 
 struct descendants {
     int status;     /* the command's exit status, or 128 + the signal that ended it */
@@ -19,14 +22,15 @@ struct descendants {
 enum descendants_patience { DESCENDANTS_NONE, DESCENDANTS_ALL };
 
 /* Is called with each descendant that lives, at first after 50 ms and then less often, up to once a
- * second. */
+ * second; and when there are events. */
 struct descendants_look {
-    void (*fn)(void *arg, uint32_t pid);
+    process_tree_fn *fn;
     void *arg;
+    int events; /* a descriptor from which they are read; -1: none */
 };
 
-/* Runs the command to its end, then gives all its descendants, or none, 5 seconds to end. In a
- * container the command gets a pid of its own (own_pid.h). `look` may be NULL. 0, or -errno when
- * the command could not be executed. */
+/* Runs the command to its end, then gives all its descendants, or none, 5 seconds to end, and to
+ * the second Ctrl-C. In a container the command gets a pid of its own (own_pid.h). `look` may be
+ * NULL. 0, or -errno when the command could not be executed. */
 int descendants_run(char **command, enum descendants_patience patience,
                     const struct descendants_look *look, struct descendants *descendants);

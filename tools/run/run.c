@@ -35,12 +35,14 @@ const struct tool_verb tool_verb_run = {
     .name = "run",
     .operands = "[--] CMD...",
     .summary = "run a command with gpushare preloaded",
-    .details =
-        "Puts libgpushare.so first into LD_PRELOAD and becomes CMD; its exit status is CMD's own.\n"
-        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not found.\n"
-        "In a container (a pid namespace) CMD is a child and gets a pid that no other process has\n"
-        "which shares: the driver tells processes apart by their pids.\n"
-        "The library is GPUSHARE_LIBRARY, or found beside this tool, or where it is installed.\n",
+    .details = "Puts libgpushare.so first into LD_PRELOAD and becomes CMD; its exit status is "
+               "CMD's own.\n"
+               "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
+               "found.\n"
+               "In a container (a pid namespace) CMD is a child and gets a pid that no other "
+               "process has which shares: the driver tells processes apart by their pids.\n"
+               "The library is GPUSHARE_LIBRARY, or found beside this tool, or where it is "
+               "installed.\n",
     .options = {{"config", 'c', "FILE", "use this configuration (checked first)"},
                 {"mode", 'm', "MODE", "share, audit or off, instead of the configuration's"}},
     .operands_min = 1,

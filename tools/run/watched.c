@@ -1,12 +1,15 @@
 /* watched.c - see watched.h. */
 #include "watched.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,12 +17,11 @@
 #include "launch.h"
 #include "preload.h"
 #include "process/call_counter.h"
-
-#define COMMAND_BYTES 64
+#include "process_tree.h"
 
 struct unwatched {
     uint32_t pid;
-    char command[COMMAND_BYTES];
+    char *name;
     bool asked; /* its environment has the library in LD_PRELOAD */
 };
 
@@ -35,9 +37,31 @@ static struct gps_call_counters *make_counters(int *file) {
     return counters == MAP_FAILED ? NULL : counters;
 }
 
+/* Where the loader finds libcuda for this process; false: nowhere. */
+static bool find_driver(char path[PATH_MAX]) {
+    struct link_map *map;
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    const bool found = driver && dlinfo(driver, RTLD_DI_LINKMAP, &map) == 0;
+    if (found)
+        snprintf(path, PATH_MAX, "%s", map->l_name);
+    if (driver)
+        dlclose(driver);
+    return found;
+}
+
+static int watch_driver(void) {
+    char path[PATH_MAX];
+    int events = find_driver(path) ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
+    if (events >= 0 && inotify_add_watch(events, path, IN_OPEN) < 0) {
+        close(events);
+        events = -1;
+    }
+    return events;
+}
+
 void watched_begin(struct watched *watched) {
     char library[PATH_MAX], real[PATH_MAX];
-    *watched = (struct watched){.file = -1};
+    *watched = (struct watched){.file = -1, .opened = watch_driver()};
     watched->counters = make_counters(&watched->file);
     preload_library(library);
     watched->library = tool_copy(tool_base_name(realpath(library, real) ? real : library));
@@ -54,7 +78,11 @@ void watched_end(struct watched *watched) {
         munmap(watched->counters, sizeof(*watched->counters));
     if (watched->file >= 0)
         close(watched->file);
+    if (watched->opened >= 0)
+        close(watched->opened);
     free(watched->library);
+    for (size_t i = 0; i < watched->other_count; i++)
+        free(watched->others[i].name);
     free(watched->others);
 }
 
@@ -80,17 +108,13 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 /* --- who was not --- */
 
-static FILE *open_proc(uint32_t pid, const char *name) {
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
-    return fopen(path, "re");
-}
-
 static bool uses_cuda_unwatched(uint32_t pid, const char *library) {
     char *line = NULL;
     size_t size = 0;
     bool cuda = false, watched = false;
-    FILE *maps = open_proc(pid, "maps");
+    char *path = tool_format("/proc/%" PRIu32 "/maps", pid);
+    FILE *maps = fopen(path, "re");
+    free(path);
     while (maps && getline(&line, &size, maps) > 0) {
         const char *name = tool_base_name(line);
         cuda = cuda || strncmp(name, "libcuda.so", 10) == 0;
@@ -103,26 +127,10 @@ static bool uses_cuda_unwatched(uint32_t pid, const char *library) {
 }
 
 static bool has_preload(uint32_t pid, const char *library) {
-    static const char name[] = "LD_PRELOAD=";
-    char *entry = NULL;
-    size_t size = 0;
-    bool found = false;
-    FILE *environment = open_proc(pid, "environ");
-    while (environment && !found && getdelim(&entry, &size, 0, environment) > 0)
-        found = strncmp(entry, name, sizeof(name) - 1) == 0 && strstr(entry, library);
-    free(entry);
-    if (environment)
-        fclose(environment);
+    char *preload = process_tree_variable(pid, "LD_PRELOAD");
+    const bool found = preload && strstr(preload, library);
+    free(preload);
     return found;
-}
-
-static void read_command(uint32_t pid, char command[COMMAND_BYTES]) {
-    FILE *file = open_proc(pid, "comm");
-    if (!file || !fgets(command, COMMAND_BYTES, file))
-        strcpy(command, "?");
-    command[strcspn(command, "\n")] = 0;
-    if (file)
-        fclose(file);
 }
 
 void watched_look(void *arg, uint32_t pid) {
@@ -132,8 +140,8 @@ void watched_look(void *arg, uint32_t pid) {
             return;
     if (!uses_cuda_unwatched(pid, watched->library))
         return;
-    struct unwatched other = {.pid = pid, .asked = has_preload(pid, watched->library)};
-    read_command(pid, other.command);
+    const struct unwatched other = {pid, process_tree_name(pid),
+                                    has_preload(pid, watched->library)};
     watched->others = tool_grow(watched->others, watched->other_count, sizeof(other));
     watched->others[watched->other_count++] = other;
 }
@@ -157,7 +165,7 @@ static void tell_nothing(const char *command) {
 bool watched_all(const struct watched *watched, uint64_t reported, const char *command) {
     for (size_t i = 0; i < watched->other_count; i++) {
         const struct unwatched *other = &watched->others[i];
-        tool_error("%s (pid %" PRIu32 ") used CUDA and was not watched: %s", other->command,
+        tool_error("%s (pid %" PRIu32 ") used CUDA and was not watched: %s", other->name,
                    other->pid,
                    other->asked ? "its loader did not load the library (see: gpushare doctor CMD)"
                                 : "LD_PRELOAD was not in its environment; let whatever starts it "

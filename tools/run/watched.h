@@ -2,8 +2,8 @@
  * watched.h - what an audit has watched: how many processes and calls, and who was not.
  *
  * Each process counts itself and its calls in a memfd of this process's (call_counter.h). A
- * descendant that has loaded libcuda, but not the library, is found by looking at its maps now and
- * then; one that lives shorter than that is not found.
+ * descendant that has loaded libcuda, but not the library, is found by looking at its maps: when
+ * somebody has loaded the libcuda that this process would load, and now and then.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 struct watched {
     struct gps_call_counters *counters; /* NULL: they could not be made */
     int file;
+    int opened;    /* inotify: somebody has loaded libcuda; -1: it cannot be known */
     char *library; /* its file name */
     struct unwatched *others;
     size_t other_count;

@@ -57,9 +57,9 @@ const struct tool_verb tool_verb_timeline = {
     .name = "timeline",
     .operands = "LOG...",
     .summary = "show what happened to regions, as a page for a browser",
-    .details = "LOG is a file that gpushare wrote with event_log = FILE, a directory of *.jsonl "
-               "files,\nor - for standard input. Logs of log_format = jsonl add the reports of "
-               "findings.\n",
+    .details = "LOG is a file that gpushare wrote with event_log = FILE, a directory of "
+               "*.jsonl files, or - for standard input. Logs of log_format = jsonl add the "
+               "reports of findings.\n",
     .options = {{"output", 'o', "FILE", "write FILE, and not standard output"},
                 {"perfetto", 0, NULL, "write trace events for ui.perfetto.dev instead"},
                 {"debug-dir", 0, "DIR", "look for debug files here, too"}},

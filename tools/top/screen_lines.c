@@ -9,8 +9,6 @@
 #include "cli/tool.h"
 #include "util/text.h"
 
-#define WIDE 110 /* columns for the wide layout */
-
 static bool is_utf8(void) {
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
@@ -105,7 +103,7 @@ char *screen_lines_totals(const struct usage *usage) {
 }
 
 void screen_lines_body(struct screen_lines *lines, const struct usage *usage, int width) {
-    const struct usage_layout layout = {.narrow = width < WIDE, .mark = screen_mark()};
+    const struct usage_layout layout = {.narrow = width < USAGE_WIDE, .mark = screen_mark()};
     struct usage_rows rows = {.count = 0};
     struct print print;
     screen_lines_free(lines);

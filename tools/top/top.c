@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "config/config.h"
 #include "screen.h"
 #include "usage_json.h"
@@ -29,7 +30,8 @@ static bool parse_delay(const char *text, uint64_t *delay) {
 }
 
 static void print_text(const struct usage *usage) {
-    const struct usage_layout layout = {.mark = ""};
+    const size_t columns = wrap_columns(stdout);
+    const struct usage_layout layout = {columns > 0 && columns < USAGE_WIDE, "..."};
     usage_text_totals(stdout, usage);
     if (usage->accounting.gpu_count > 1) {
         putchar('\n');
@@ -97,19 +99,15 @@ const struct tool_verb tool_verb_top = {
     .name = "top",
     .operands = "[LOG...]",
     .summary = "show who uses how much GPU memory, as it changes",
-    .details =
-        "Of a process: OWN is what it alone has, SHARED what others have, too, PROPORTIONAL its "
-        "own "
-        "and\n"
-        "its part of what is shared, SAVED what it would take more without sharing. Memory that is "
-        "not\n"
-        "shared by gpushare or by IPC handles counts nowhere, but in DRIVER, which is what "
-        "nvidia-smi says;\n"
-        "FAIR is that with shared memory split among its holders, not counted as its exporter's.\n"
-        "Findings come from LOGs (log_format = jsonl), or else from those that the configuration "
-        "names.\n"
-        "Keys: q quits, a letter of the last line sorts, r reverses, arrows scroll, + and - change "
-        "the delay.\n",
+    .details = "Of a process: OWN is what it alone has, SHARED what others have, too, "
+               "PROPORTIONAL its own and its part of what is shared, SAVED what it would take "
+               "more without sharing. Memory that is not shared by gpushare or by IPC handles "
+               "counts nowhere, but in DRIVER, which is what nvidia-smi says; FAIR is that "
+               "with shared memory split among its holders, not counted as its exporter's.\n"
+               "Findings come from LOGs (log_format = jsonl), or else from those that the "
+               "configuration names.\n"
+               "Keys: q quits, a letter of the last line sorts, r reverses, arrows scroll, + "
+               "and - change the delay.\n",
     .options = {{"delay", 'd', "SECONDS", "look again after so long (2)"},
                 {"sort", 's', "KEY",
                  "proportional, own, shared, saved, driver, name or pid (proportional)"},

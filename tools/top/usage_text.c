@@ -7,6 +7,7 @@
 
 #include "cli/table.h"
 #include "cli/tool.h"
+#include "cli/wrap.h"
 #include "directory/view_format.h"
 
 #define NARROW_NAME  24
@@ -84,7 +85,9 @@ static void process_row(const struct usage *usage, const struct usage_process *p
         else
             table_cell(table, TERM_PLAIN, "%zu GPUs", account->gpus);
     }
-    table_cell(table, TERM_PLAIN, "%s", owner->command);
+    char *command = view_format_command(&usage->view, owner);
+    table_cell(table, TERM_PLAIN, "%s", command);
+    free(command);
 }
 
 /* The columns that there are, in their order; returns how many. */
@@ -131,9 +134,11 @@ struct holders {
 
 static void add_holder(void *arg, const struct gps_owner *owner) {
     struct holders *holders = arg;
-    if (holders->count++ < HOLDERS_MOST)
-        tool_list(&holders->list, "%s %s", owner->command,
-                  view_format_pid(holders->view, owner).text);
+    if (holders->count++ >= HOLDERS_MOST)
+        return;
+    char *program = view_format_program(holders->view, owner);
+    tool_list(&holders->list, "%s", program);
+    free(program);
 }
 
 static void holders_cell(struct holders *holders, struct table *table) {
@@ -225,7 +230,7 @@ void usage_text_levels(FILE *out, const struct usage *usage) {
     list_level(&list, levels.findings[GPS_LEVEL_WARNING], "warning");
     list_level(&list, levels.findings[GPS_LEVEL_INFO], "note");
     if (usage->tail.pattern_count == 0)
-        fputs("Findings: not looked for; name logs, or set log and log_format = jsonl\n", out);
+        wrap_line(out, "Findings: not looked for; name logs, or set log and log_format = jsonl");
     else
         fprintf(out, "Findings: %s\n", tool_or(list, "none"));
     free(list);

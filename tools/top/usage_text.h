@@ -8,6 +8,8 @@
 #include "cli/term.h"
 #include "usage.h"
 
+#define USAGE_WIDE 110 /* columns for the wide layout */
+
 struct usage_layout {
     bool narrow;      /* fewer columns, with shorter titles and names */
     const char *mark; /* stands where text was cut */

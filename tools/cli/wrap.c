@@ -1,0 +1,82 @@
+/* wrap.c - see wrap.h. */
+#include "wrap.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+
+#define COLUMNS 80 /* that a reader's eye can follow */
+#define INDENT  4
+
+size_t wrap_columns(FILE *stream) {
+    struct winsize size;
+    return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* What the bytes of UTF-8 take, without switches of colour. */
+static size_t columns_of(const char *text, size_t bytes) {
+    size_t columns = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == '\033')
+            i += strcspn(text + i, "m");
+        else
+            columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    }
+    return columns;
+}
+
+/* Where lines begin, and where they end. */
+struct frame {
+    const char *margin; /* of all lines but the first */
+    size_t margin_bytes, indent, width;
+};
+
+/* The words of a line of the text. Returns what follows it. */
+static const char *print_words(FILE *stream, const char *text, const struct frame *frame,
+                               size_t column) {
+    const size_t start = columns_of(frame->margin, frame->margin_bytes) + frame->indent;
+    size_t blanks = 0;
+    for (;;) {
+        const size_t bytes = strcspn(text, " \n"), word = columns_of(text, bytes);
+        if (column > start && column + blanks + word > frame->width) {
+            fprintf(stream, "\n%.*s%*s", (int)frame->margin_bytes, frame->margin,
+                    (int)frame->indent, "");
+            column = start;
+            blanks = 0;
+        }
+        fprintf(stream, "%*s%.*s", (int)blanks, "", (int)bytes, text);
+        column += blanks + word;
+        text += bytes;
+        if (*text != ' ')
+            return text;
+        blanks = strspn(text, " ");
+        text += blanks;
+    }
+}
+
+void wrap_text(FILE *stream, const char *text, size_t at) {
+    const size_t terminal = wrap_columns(stream);
+    const size_t width = terminal > 0 && terminal < COLUMNS ? terminal : COLUMNS;
+    const struct frame frame = {"", 0, at, width};
+    for (;;) {
+        if (*text == ' ')
+            text += fprintf(stream, "%.*s", (int)strcspn(text, "\n"), text);
+        else
+            text = print_words(stream, text, &frame, at);
+        fputc('\n', stream);
+        if (*text == 0 || *++text == 0)
+            return;
+        fprintf(stream, "%*s", (int)at, "");
+    }
+}
+
+void wrap_line(FILE *stream, const char *line) {
+    const size_t terminal = wrap_columns(stream), margin = strspn(line, "= ");
+    const struct frame frame = {line, margin, INDENT, terminal};
+    if (terminal <= 2 * (margin + INDENT)) {
+        fprintf(stream, "%s\n", line);
+        return;
+    }
+    while (*(line = print_words(stream, line, &frame, 0)) != 0)
+        fputc(*line++, stream);
+    fputc('\n', stream);
+}

@@ -1,0 +1,19 @@
+/*
+ * wrap.h - text wrapped between words. No memory, and no other module: messages need it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Columns of the terminal that the stream is; 0: it is none, or does not say. */
+size_t wrap_columns(FILE *stream);
+
+/* Prints a text in 80 columns, or in those of a narrower terminal: the first line starts at column
+ * `at`, further ones are indented to it. A line of the text that begins with a blank stays as it
+ * is. Ends with a newline. */
+void wrap_text(FILE *stream, const char *text, size_t at);
+
+/* Prints a line and its newline, on a terminal wrapped to its width. Further lines have the margin
+ * of the first, which is '=' and blanks, and are indented. */
+void wrap_line(FILE *stream, const char *line);
