@@ -47,15 +47,18 @@ static void add(struct gps_region_traces *traces, enum gps_history_event deed, u
     traces->count[deed] = count;
 }
 
-void gps_region_history_publish(const struct gps_export *region, uint32_t freed) {
+static void publish(const struct gps_export *region, uint32_t freed) {
     struct gps_region_traces traces = {.module_count = 0};
-    if (!region->published || !(region->allocated || region->exported || freed))
-        return;
     add(&traces, GPS_HISTORY_ALLOCATED, region->allocated);
     add(&traces, GPS_HISTORY_EXPORTED, region->exported);
     add(&traces, GPS_HISTORY_FREED, freed);
     (void)gps_region_set_traces(gps_membership_store(), &region->record,
                                 &traces); /* a report less */
+}
+
+void gps_region_history_publish(const struct gps_export *region, uint32_t freed) {
+    if (region->published && (region->allocated || region->exported || freed))
+        publish(region, freed);
 }
 
 /* --- in --- */

@@ -13,25 +13,21 @@
 #include "vmm/vmm_region.h"
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
-    uint8_t bytes[GPS_HANDLE_BYTES];
-    (void)gps_memory_reclaim(pointer);
-    if (handle && gps_vmm_region_token(pointer, bytes)) {
-        memcpy(handle, bytes, sizeof(bytes));
-        return CUDA_SUCCESS;
-    }
+    uint8_t *const bytes = (uint8_t *)handle;
     int denied;
-    if (handle && gps_memory_export_denied(pointer, &denied))
+    if (!handle)
+        return gps_real.cuIpcGetMemHandle(handle, pointer);
+    if (gps_memory_export_denied(pointer, &denied))
         return (CUresult)denied;
-    const CUresult result = gps_real.cuIpcGetMemHandle(handle, pointer);
-    if (result == CUDA_SUCCESS) {
-        memcpy(bytes, handle, sizeof(bytes));
-        gps_export_first(pointer, bytes);
-    } else if (handle && gps_import_handle(pointer, bytes)) {
-        memcpy(handle, bytes, sizeof(bytes));
+    if (gps_vmm_region_token(pointer, bytes))
         return CUDA_SUCCESS;
-    } else if (handle) {
+    const CUresult result = gps_real.cuIpcGetMemHandle(handle, pointer);
+    if (result == CUDA_SUCCESS)
+        gps_export_first(pointer, bytes);
+    else if (gps_import_handle(pointer, bytes))
+        return CUDA_SUCCESS;
+    else
         gps_diagnose_export(pointer, (int)result);
-    }
     return result;
 }
 
@@ -70,7 +66,7 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
         return real(out, handle, flags);
     memcpy(bytes, &handle, sizeof(bytes));
     uint64_t cached;
-    if (gps_open_cache_open(bytes, flags, &cached)) {
+    if (gps_open_cache_active && gps_open_cache_open(bytes, flags, &cached)) {
         *out = cached;
         return CUDA_SUCCESS;
     }

@@ -77,7 +77,7 @@ static struct gps_export *find(uint64_t address) {
 }
 
 /* Only the end of the driver's free tells whether its address is another's already. */
-static enum gps_deferral find_waiting(uint64_t address, uint64_t *base) {
+__attribute__((noinline)) static enum gps_deferral find_waiting(uint64_t address, uint64_t *base) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     pthread_mutex_lock(&state.lock);

@@ -69,7 +69,6 @@ static bool publish(struct gps_export *region) {
     const bool joined = status == 0;
     if (joined) {
         gps_record_seal(&region->record);
-        gps_record_seal_status(&region->record, &region->record.status);
         status = gps_region_publish(gps_membership_store(), &region->record);
     }
     if (!joined || status == -ENOSPC)
@@ -107,13 +106,14 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
 }
 
 /* A handle lives again, and has no record: it must not be taken for a stale one. With the lock. */
-static void revive(const struct gps_id *id) {
-    if (gps_tombstones_take(id))
-        gps_region_remove(gps_membership_store(), id);
+static void revive(const uint8_t handle[GPS_HANDLE_BYTES]) {
+    const struct gps_id id = gps_id_of_handle(handle);
+    if (gps_tombstones_take(&id))
+        gps_region_remove(gps_membership_store(), &id);
 }
 
 /* First exports one at a time: of two threads that export one pointer, the second finds it done. */
-static void publish_first(const struct gps_alloc *seen, const struct gps_id *id,
+static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS_HANDLE_BYTES],
                           struct gps_export *region) {
     struct gps_alloc now;
     pthread_mutex_lock(&state.publishing);
@@ -125,7 +125,7 @@ static void publish_first(const struct gps_alloc *seen, const struct gps_id *id,
         gps_region_remove(gps_membership_store(), &region->record.id);
         gps_happened_freed(region);
     } else if (!attached && !done) {
-        revive(id);
+        revive(handle);
     }
     pthread_mutex_unlock(&state.publishing);
     if (!attached)
@@ -171,21 +171,23 @@ static void note_neighbours(const struct gps_alloc *alloc) {
     note(alloc, alloc->pointer, GPS_KNOWN_BLOCK, detail);
 }
 
-void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
+static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_alloc alloc;
     struct gps_scope scope;
-    if (gps_registry_find(pointer, &alloc) && alloc.kind != GPS_ALLOC_PLAIN)
-        return; /* the common case: every export of it but the first */
     gps_scope_enter(&scope, 0);
     const bool found = find_base(pointer, &alloc);
     if (found && alloc.kind == GPS_ALLOC_PLAIN) {
         note_neighbours(&alloc);
-        const struct gps_id id = gps_id_of_handle(handle);
-        publish_first(&alloc, &id, is_usable() ? make(&alloc, handle) : NULL);
+        publish_first(&alloc, handle, is_usable() ? make(&alloc, handle) : NULL);
     }
     if (found && alloc.pointer != pointer)
         note_interior(&alloc, pointer);
     gps_scope_end(&scope);
+}
+
+void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    if (!gps_registry_is_exported(pointer))
+        export_first(pointer, handle);
 }
 
 /* Into the registry first: what is published must be found again. */

@@ -98,7 +98,7 @@ static int refuse_close(void) {
  * closing what it has closed, and what is cached. */
 int gps_import_close(uint64_t pointer, gps_close_fn *close) {
     struct gps_import import;
-    if (gps_open_cache_close(pointer, &import)) {
+    if (gps_open_cache_active && gps_open_cache_close(pointer, &import)) {
         note_closed(&import, false);
         return GPS_OK;
     }

@@ -250,8 +250,7 @@ bool gps_open_cache_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
                          uint64_t *pointer) {
     uint64_t context = 0;
     const int error = errno;
-    if (!gps_open_cache_active || flags != GPS_OPEN_FLAGS || !gps_registry_cached().count ||
-        !has_context(&context))
+    if (flags != GPS_OPEN_FLAGS || !gps_registry_cached().count || !has_context(&context))
         return false;
     const struct gps_id region = gps_id_of_handle(handle);
     const uint32_t trace = gps_trace_kept();
@@ -277,7 +276,7 @@ static void keep_limits(void) {
 bool gps_open_cache_close(uint64_t pointer, struct gps_import *import) {
     uint64_t context = 0;
     struct gps_scope scope;
-    if (!gps_open_cache_active || !has_context(&context) || !gps_registry_cache(pointer, import))
+    if (!has_context(&context) || !gps_registry_cache(pointer, import))
         return false;
     if (import->told != GPS_SLOT_CACHED) {
         gps_scope_begin(&scope);

@@ -6,22 +6,34 @@
 #include "freed_history.h"
 #include "hash_table.h"
 
-enum { SHARDS = 64, BLOCK_BITS = 21 /* 2 MiB: the driver cuts small ones from such blocks */ };
+enum {
+    SHARDS = 64,
+    BLOCK_BITS = 21, /* 2 MiB: the driver cuts small ones from such blocks */
+    MARKS = 256,
+};
 
 struct node {
     struct gps_alloc alloc;
     UT_hash_handle hh;
 };
 
+/* uthash frees a table with its last entry, and to make one takes longer than the rest of an
+ * allocation: the anchor is the first entry and stays. */
 static struct shard {
     pthread_mutex_t lock;
     struct node *table;
+    struct node anchor;
     struct gps_slab slab;
 } shards[SHARDS] = {
     [0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)},
 };
 
-static struct { _Atomic uint32_t epoch; } state;
+static struct {
+    _Atomic uint32_t epoch;
+    /* Addresses that have a region, to be read without a lock; a newer one may replace an older.
+     * One is set and cleared with the lock of its shard. */
+    _Atomic uint64_t exported[MARKS];
+} state;
 
 /* By block: the neighbours of an allocation are in its shard. */
 static struct shard *shard_of(uint64_t pointer) {
@@ -29,14 +41,37 @@ static struct shard *shard_of(uint64_t pointer) {
 }
 _Static_assert(SHARDS == 1 << 6, "6 bits of the hash");
 
+static _Atomic uint64_t *mark_of(uint64_t pointer) {
+    return &state.exported[(pointer >> 8 ^ pointer << 56) * 0x9e3779b97f4a7c15u >> 56];
+}
+_Static_assert(MARKS == 1 << 8, "8 bits of the hash");
+
+/* Before the allocation goes: it is the driver's to reuse then. */
+static void unmark(const struct gps_alloc *alloc) {
+    uint64_t expected = alloc->pointer;
+    if (alloc->kind == GPS_ALLOC_EXPORTED)
+        atomic_compare_exchange_strong(mark_of(alloc->pointer), &expected, 0);
+}
+
 static struct node *find(struct shard *shard, uint64_t pointer) {
     struct node *node;
     HASH_FIND(hh, shard->table, &pointer, sizeof(pointer), node);
-    return node;
+    return node == &shard->anchor ? NULL : node;
+}
+
+static struct node *first(struct shard *shard) {
+    return shard->table ? shard->table->hh.next : NULL;
+}
+
+static bool is_anchored(struct shard *shard) {
+    if (!shard->table)
+        HASH_ADD(hh, shard->table, alloc.pointer, sizeof(shard->anchor.alloc.pointer),
+                 &shard->anchor);
+    return shard->table != NULL;
 }
 
 static void insert(struct shard *shard, const struct gps_alloc *alloc) {
-    struct node *node = gps_slab_get(&shard->slab);
+    struct node *node = is_anchored(shard) ? gps_slab_get(&shard->slab) : NULL;
     if (!node)
         return;
     node->alloc = *alloc;
@@ -51,15 +86,18 @@ struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
     pthread_mutex_lock(&shard->lock);
     struct node *node = find(shard, alloc->pointer);
     struct gps_export *lost = node ? node->alloc.region : NULL;
-    if (node)
+    if (node) {
+        unmark(&node->alloc);
         node->alloc = *alloc;
-    else
+    } else {
         insert(shard, alloc);
+    }
     pthread_mutex_unlock(&shard->lock);
     return lost;
 }
 
 static void drop(struct shard *shard, struct node *node) {
+    unmark(&node->alloc);
     HASH_DELETE(hh, shard->table, node);
     gps_slab_put(&shard->slab, node);
 }
@@ -99,11 +137,27 @@ bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
     return attached;
 }
 
+static bool find_exported(uint64_t pointer) {
+    struct shard *shard = shard_of(pointer);
+    pthread_mutex_lock(&shard->lock);
+    const struct node *node = find(shard, pointer);
+    const bool exported = node && node->alloc.kind == GPS_ALLOC_EXPORTED;
+    if (exported)
+        atomic_store(mark_of(pointer), pointer);
+    pthread_mutex_unlock(&shard->lock);
+    return exported;
+}
+
+bool gps_registry_is_exported(uint64_t pointer) {
+    const uint64_t marked = atomic_load_explicit(mark_of(pointer), memory_order_relaxed);
+    return (marked && marked == pointer) || find_exported(pointer);
+}
+
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
     struct shard *shard = shard_of(pointer);
     unsigned count = 0;
     pthread_mutex_lock(&shard->lock);
-    for (const struct node *node = shard->table; node; node = node->hh.next)
+    for (const struct node *node = first(shard); node; node = node->hh.next)
         if (node->alloc.pointer >> BLOCK_BITS == pointer >> BLOCK_BITS &&
             node->alloc.pointer != pointer && !count++)
             *one = node->alloc;
@@ -133,11 +187,13 @@ static bool matches(const struct match *match, const struct gps_alloc *alloc) {
 
 /* Out of the table and onto a list of its own, linked by hh.next. */
 static struct node *detach(struct shard *shard, const struct match *match) {
-    struct node *list = NULL, *node, *after;
+    struct node *list = NULL, *after;
     pthread_mutex_lock(&shard->lock);
-    HASH_ITER(hh, shard->table, node, after) {
+    for (struct node *node = first(shard); node; node = after) {
+        after = node->hh.next;
         if (!matches(match, &node->alloc))
             continue;
+        unmark(&node->alloc);
         HASH_DELETE(hh, shard->table, node);
         node->hh.next = list;
         list = node;
@@ -180,7 +236,7 @@ size_t gps_registry_count(void) {
     size_t count = 0;
     for (size_t i = 0; i < SHARDS; i++) {
         pthread_mutex_lock(&shards[i].lock);
-        count += HASH_COUNT(shards[i].table);
+        count += shards[i].table ? HASH_COUNT(shards[i].table) - 1 : 0;
         pthread_mutex_unlock(&shards[i].lock);
     }
     return count;

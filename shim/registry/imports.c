@@ -24,6 +24,7 @@ struct node {
 static struct {
     pthread_mutex_t lock;
     struct node *by_pointer, *by_region, *cached;
+    struct node anchor; /* the first entry of both, as in allocations.c */
     struct gps_cached sum;
     struct gps_slab slab;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
@@ -31,7 +32,11 @@ static struct {
 static struct node *at(uint64_t pointer) {
     struct node *node;
     HASH_FIND(by_pointer, table.by_pointer, &pointer, sizeof(pointer), node);
-    return node;
+    return node == &table.anchor ? NULL : node;
+}
+
+static struct node *first(void) {
+    return table.by_pointer ? table.by_pointer->by_pointer.next : NULL;
 }
 
 static struct node *unless_cached(struct node *node) {
@@ -61,8 +66,18 @@ static void drop(struct node *node) {
     gps_slab_put(&table.slab, node);
 }
 
+static bool is_anchored(void) {
+    struct node *anchor = &table.anchor;
+    if (!table.by_pointer)
+        HASH_ADD(by_pointer, table.by_pointer, import.pointer, sizeof(anchor->import.pointer),
+                 anchor);
+    if (!table.by_region)
+        HASH_ADD(by_region, table.by_region, key, sizeof(anchor->key), anchor);
+    return table.by_pointer && table.by_region;
+}
+
 static bool insert(const struct gps_import *import) {
-    struct node *node = gps_slab_get(&table.slab);
+    struct node *node = is_anchored() ? gps_slab_get(&table.slab) : NULL;
     if (!node)
         return false;
     *node = (struct node){.import = *import, .key = {import->region, import->context}};
@@ -146,7 +161,7 @@ static struct node *of(const struct gps_id *region, uint64_t context) {
     const struct key key = {*region, context};
     struct node *node;
     HASH_FIND(by_region, table.by_region, &key, sizeof(key), node);
-    return node;
+    return node == &table.anchor ? NULL : node;
 }
 
 bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import) {
@@ -224,7 +239,7 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
 
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    const struct node *node = table.by_pointer;
+    const struct node *node = first();
     while (node && (node->cached || !gps_id_equal(&node->import.region, region)))
         node = node->by_pointer.next;
     return give(node, import);
@@ -241,7 +256,7 @@ static bool take(struct node *node, struct gps_import *import) {
 
 bool gps_registry_take_import(struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    struct node *node = table.by_pointer;
+    struct node *node = first();
     while (node && node->cached)
         node = node->by_pointer.next;
     return take(node, import);
@@ -250,7 +265,7 @@ bool gps_registry_take_import(struct gps_import *import) {
 bool gps_registry_imports_name(const char *name) {
     bool found = false;
     pthread_mutex_lock(&table.lock);
-    for (struct node *node = table.by_pointer; node && !found; node = node->by_pointer.next)
+    for (struct node *node = first(); node && !found; node = node->by_pointer.next)
         found = node->import.by_rule && strcmp(node->import.name, name) == 0;
     pthread_mutex_unlock(&table.lock);
     return found;
@@ -258,7 +273,7 @@ bool gps_registry_imports_name(const char *name) {
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
     pthread_mutex_lock(&table.lock);
-    struct node *node = table.by_pointer;
+    struct node *node = first();
     while (node && (node->import.context != context || (int32_t)(node->import.epoch - epoch) >= 0))
         node = node->by_pointer.next;
     return take(node, import);
@@ -286,7 +301,7 @@ void gps_registry_watch(uint64_t pointer, int record_file, int owner_file) {
 
 void gps_registry_outdate(int file) {
     pthread_mutex_lock(&table.lock);
-    for (struct node *node = table.by_pointer; node; node = node->by_pointer.next) {
+    for (struct node *node = first(); node; node = node->by_pointer.next) {
         struct gps_import *import = &node->import;
         if (file < 0 || import->record_file == file || import->owner_file == file)
             import->stale = true;
@@ -347,7 +362,7 @@ bool gps_registry_caches(uint64_t pointer) {
 
 bool gps_registry_untold(uint64_t *pointer) {
     pthread_mutex_lock(&table.lock);
-    const struct node *node = table.by_pointer;
+    const struct node *node = first();
     while (node && (node->cached || node->import.told != GPS_SLOT_CACHED))
         node = node->by_pointer.next;
     if (node)

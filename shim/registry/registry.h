@@ -51,6 +51,10 @@ bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc);
 /* Gives an allocation its region, once. False: it has one already, or is not there (any more). */
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region);
 
+/* Whether an allocation begins at this address and has a region. Takes no lock for one that was
+ * asked about lately. */
+bool gps_registry_is_exported(uint64_t pointer);
+
 /* The other allocations in the same 2 MiB as this pointer, which the driver may place in one block.
  * Returns their number, and one of them in *one. */
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one);

@@ -40,14 +40,12 @@ static struct gps_answer ask(enum gps_ask what, bool deferred) {
                                .mode = gps_process_config()->options.mode});
 }
 
-bool gps_memory_reclaim(uint64_t pointer) {
-    uint64_t base;
-    return gps_deferred_find(pointer, &base) == GPS_LEAVING && gps_teardown_reclaim(base);
-}
-
 bool gps_memory_export_denied(uint64_t pointer, int *code) {
     uint64_t base;
-    if (gps_deferred_find(pointer, &base) != GPS_DEFERRED)
+    const enum gps_deferral deferral = gps_deferred_find(pointer, &base);
+    if (deferral == GPS_LEAVING)
+        gps_teardown_reclaim(base);
+    if (deferral != GPS_DEFERRED)
         return false;
     const struct gps_answer answer = ask(GPS_ASK_EXPORT, true);
     if (answer.verdict != GPS_DENY)

@@ -10,12 +10,9 @@
 /* The driver has allocated. */
 void gps_memory_allocated(uint64_t pointer, uint64_t size);
 
-/* Memory that was to leave with the process, or with a context, is used by a thread that goes on:
- * it is as before. False: it was not to leave. */
-bool gps_memory_reclaim(uint64_t pointer);
-
 /* Whether the program asks for the handle of memory that it has freed; *code is the answer then.
- * The driver would give it while others hold the memory. */
+ * The driver would give it while others hold the memory. Memory that was to leave with the process,
+ * or with a context, is used by a thread that goes on: it is as before. */
 bool gps_memory_export_denied(uint64_t pointer, int *code);
 
 /* The program frees `pointer` with the driver's `release`. Returns the code for the program. */

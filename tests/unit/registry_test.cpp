@@ -117,6 +117,50 @@ TEST_F(Registry, ARegionAtAnAddressThatIsAllocatedAgainIsGivenBack) {
     EXPECT_EQ(gps_registry_add(&again), nullptr);
 }
 
+/* Asked twice: from the table, and from the mark that the first answer leaves. */
+bool is_exported(uint64_t pointer) {
+    const bool exported = gps_registry_is_exported(pointer);
+    EXPECT_EQ(gps_registry_is_exported(pointer), exported);
+    return exported;
+}
+
+TEST_F(Registry, AnAddressIsNotExportedAnyMoreOnceItIsGone) {
+    gps_export region = {};
+    const gps_alloc again = allocation(0x1000);
+    const auto share = [&] {
+        add(0x1000);
+        EXPECT_FALSE(is_exported(0x1000));
+        ASSERT_TRUE(gps_registry_attach(0x1000, &region));
+        EXPECT_TRUE(is_exported(0x1000));
+    };
+    EXPECT_FALSE(is_exported(0));
+    share();
+    EXPECT_TRUE(take(0x1000));
+    EXPECT_FALSE(is_exported(0x1000));
+    share();
+    EXPECT_EQ(gps_registry_add(&again), &region);
+    EXPECT_FALSE(is_exported(0x1000));
+    ASSERT_TRUE(gps_registry_attach(0x1000, &region));
+    EXPECT_TRUE(is_exported(0x1000));
+    std::set<gps_export *> seen;
+    gps_registry_take_exports(0, collect_region, &seen);
+    EXPECT_FALSE(is_exported(0x1000));
+}
+
+TEST_F(Registry, AllExportedAddressesAreKnown) {
+    std::vector<gps_export> regions(1000);
+    for (size_t i = 0; i < regions.size(); i++) {
+        add(0x1000 * (i + 1));
+        ASSERT_TRUE(gps_registry_attach(0x1000 * (i + 1), &regions[i]));
+    }
+    for (size_t i = 0; i < regions.size(); i++)
+        EXPECT_TRUE(is_exported(0x1000 * (i + 1)));
+    for (size_t i = 0; i < regions.size(); i++)
+        EXPECT_TRUE(take(0x1000 * (i + 1)));
+    for (size_t i = 0; i < regions.size(); i++)
+        EXPECT_FALSE(is_exported(0x1000 * (i + 1)));
+}
+
 TEST_F(Registry, ExportsAreTakenAndOtherAllocationsStay) {
     std::vector<gps_export> regions(100);
     for (size_t i = 0; i < 200; i++)
