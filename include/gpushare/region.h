@@ -74,7 +74,8 @@ enum gps_state {
     GPS_STATE_READY = 2,   /* open to importers */
     GPS_STATE_FINAL = 3,   /* ready = free: freed by the program, retained for its first importer */
     GPS_STATE_CLOSING = 4, /* freed by the program, still open in importers; no new opens */
-    GPS_STATE_FREED = 5,   /* tombstone: the memory is freed, its handle must not be opened */
+    GPS_STATE_FREED = 5,   /* tombstone: the memory is freed or about to be, its handle must not be
+                              opened */
 };
 
 enum gps_backing {

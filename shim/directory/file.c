@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h> /* for renameat, which it declares */
 #include <string.h>
 #include <sys/random.h>
@@ -79,9 +80,15 @@ int gps_file_open(int at, const char *name, int flags, struct stat *st, const ch
     return status;
 }
 
+/* The program's umask may have taken our own bits. */
+static bool is_ours(int fd) {
+    struct stat st;
+    return fstat(fd, &st) == 0 && (st.st_mode & 0777) == 0600;
+}
+
 int gps_file_create(int at, const char *name) {
     int fd = gps_file_open_any(at, name, O_RDWR | O_CREAT | O_EXCL);
-    if (fd < 0 || fchmod(fd, 0600) == 0) /* the program's umask may have taken our own bits */
+    if (fd < 0 || is_ours(fd) || fchmod(fd, 0600) == 0)
         return fd;
     int status = -errno;
     unlinkat(at, name, 0);
@@ -193,11 +200,20 @@ int gps_file_room(int fd) {
     return left < GPS_STORE_RESERVE + (uint64_t)fs.f_bsize ? -ENOSPC : 0;
 }
 
+/* One after another, from a random one on: the processes that write for one owner are few. */
+static uint64_t unique(void) {
+    static _Atomic uint64_t next;
+    uint64_t none = 0;
+    if (!atomic_load(&next))
+        atomic_compare_exchange_strong(&next, &none, gps_random());
+    return atomic_fetch_add(&next, 1);
+}
+
 void gps_temp_format(const struct gps_owner *writer, char name[GPS_TEMP_NAME]) {
     struct gps_text out = gps_text_on(name, GPS_TEMP_NAME);
     char owner[GPS_PROC_NAME];
     gps_owner_format(writer, owner);
-    gps_text_add(&out, TEMP_PREFIX "%s.%016lx", owner, gps_random());
+    gps_text_add(&out, TEMP_PREFIX "%s.%016lx", owner, unique());
 }
 
 bool gps_temp_parse(const char *name, struct gps_owner *writer) {

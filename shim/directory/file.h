@@ -5,7 +5,7 @@
  * blocks: a symbolic link is not followed, a FIFO does not wait for its other end, and a terminal
  * does not become the controlling one. Descriptors are close-on-exec. `at` is the descriptor of a
  * directory, or AT_FDCWD with an absolute path. Functions return 0 or -errno unless their comment
- * says otherwise. There is no state and no allocation; every thread may call them.
+ * says otherwise. There is no allocation; every thread may call them.
  */
 #pragma once
 

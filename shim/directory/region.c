@@ -124,7 +124,7 @@ int gps_region_holder(const struct gps_store *store, const struct gps_region_rec
 
 /* Renames the finished file to its place, over the owner's own record or an orphan. A record that
  * the next keeper adopts is replaced at once, so it is never missing. */
-static int install(const struct gps_store *store, int at, const char *temp,
+static int replace(const struct gps_store *store, int at, const char *temp,
                    const struct gps_region_record *record) {
     gps_ownership_fn *judge =
         record->backing == GPS_BACKING_VMM ? gps_region_keeper_ownership : gps_region_ownership;
@@ -132,48 +132,59 @@ static int install(const struct gps_store *store, int at, const char *temp,
     gps_id_format(&record->id, name);
     struct gps_owner holder;
     for (int i = 0; i < GPS_OWNERSHIP_TRIES; i++) {
-        int status = gps_file_rename_new(at, temp, name);
-        if (status != -EEXIST)
-            return status;
-        status = gps_ownership_contest(store, at, temp, name, judge, &holder);
+        int status = gps_ownership_contest(store, at, temp, name, judge, &holder);
         if (status == -EEXIST && gps_owner_equal(&holder, &record->owner))
             return gps_file_rename(at, temp, name);
         if (status != 0)
             return status == 1 ? 0 : status;
+        status = gps_file_rename_new(at, temp, name);
+        if (status != -EEXIST)
+            return status;
     }
     return -EEXIST;
 }
 
-int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record) {
+/* Nearly always nothing stands there. */
+static int install(const struct gps_store *store, const char *temp,
+                   const struct gps_region_record *record) {
+    char path[GPS_FILE_PATH];
+    gps_region_path(store, &record->id, "", path);
+    int status = gps_file_rename_new(AT_FDCWD, temp, path);
+    if (status != -EEXIST)
+        return status;
     int at = gps_file_directory(store, "regions");
     if (at < 0)
         return at;
-    char temp[GPS_TEMP_NAME];
-    gps_temp_format(&record->owner, temp);
-    int status = gps_file_room(at);
-    int fd = status < 0 ? status : gps_file_create(at, temp);
-    if (fd < 0) {
-        status = fd;
-        goto close_directory;
-    }
-    status = gps_file_write(fd, record, sizeof(*record), 0);
-    close(fd);
-    if (status == 0)
-        status = install(store, at, temp, record);
-    if (status < 0)
-        unlinkat(at, temp, 0);
-close_directory:
+    status = replace(store, at, strrchr(temp, '/') + 1, record);
     close(at);
     return status;
 }
 
-/* Opens the file of a published record: a descriptor or -errno. -ENOENT: it holds another one. */
+int gps_region_publish(const struct gps_store *store, const struct gps_region_record *record) {
+    char temp[GPS_FILE_PATH], name[GPS_TEMP_NAME];
+    gps_temp_format(&record->owner, name);
+    gps_file_path(store, "regions", name, temp);
+    int fd = gps_file_create(AT_FDCWD, temp);
+    if (fd < 0)
+        return fd;
+    int status = gps_file_room(fd);
+    if (status == 0)
+        status = gps_file_write(fd, record, sizeof(*record), 0);
+    close(fd);
+    if (status == 0)
+        status = install(store, temp, record);
+    if (status < 0)
+        unlink(temp);
+    return status;
+}
+
+/* Opens the file of a published record: a descriptor or -errno. -ENOENT: it holds another one. What
+ * has the record's checksum needs no look at its type and owner. */
 static int open_record(const struct gps_store *store, const struct gps_region_record *record,
                        int flags) {
     char path[GPS_FILE_PATH];
     gps_region_path(store, &record->id, "", path);
-    struct stat st;
-    int fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
+    int fd = gps_file_open_any(AT_FDCWD, path, flags);
     if (fd < 0)
         return fd;
     uint64_t sum;
@@ -245,25 +256,21 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     return access(path, F_OK) == 0;
 }
 
-/* The path is that of the record, and is again in the end. */
-static void remove_beside(char path[GPS_FILE_PATH]) {
-    char *end = path + strlen(path);
-    memcpy(end, GPS_TAKEN_SUFFIX, sizeof(GPS_TAKEN_SUFFIX));
-    unlink(path);
-    *end = '\0';
-}
-
 void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
+    gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
+    unlink(path);
+}
+
+int gps_region_remove_record(const struct gps_store *store, const struct gps_id *id) {
+    char path[GPS_FILE_PATH];
     gps_region_path(store, id, "", path);
-    remove_beside(path);
+    return unlink(path) == 0 ? 0 : -errno;
 }
 
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
-    char path[GPS_FILE_PATH];
-    gps_region_path(store, id, "", path);
-    remove_beside(path);
-    return unlink(path) == 0 ? 0 : -errno;
+    gps_region_remove_beside(store, id);
+    return gps_region_remove_record(store, id);
 }
 
 int gps_region_each(const struct gps_store *store, gps_region_fn *fn, void *arg) {

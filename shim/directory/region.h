@@ -43,8 +43,10 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why);
 
-/* Removes the record and the files beside it. */
+/* Removes the record and the files beside it, or one of the two. Only a result has files beside it.
+ */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
+int gps_region_remove_record(const struct gps_store *store, const struct gps_id *id);
 void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id);
 
 /* Judges a record, by its owner and for a VMM region also by its users: they wait for the next

@@ -15,11 +15,10 @@
 #include "importers.h"
 #include "process/background.h"
 #include "process/driver_ops.h"
-#include "process/membership.h"
 #include "process/process.h"
 #include "process/scope.h"
 #include "process/thread.h"
-#include "process/wait.h"
+#include "process/watch.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "util/clock.h"
@@ -289,10 +288,12 @@ static struct gps_answer ask_about(struct gps_export *region, bool waited) {
     if (region->rule && region->rule->ready == GPS_READY_FREE && !region->final)
         return ask(GPS_KNOWN_RESULT, waited);
     const bool closed = gps_process_config()->options.mode != GPS_MODE_SHARE ||
-                        is_refused(region) || gps_export_close(region);
+                        is_refused(region) || gps_export_close_unheld(region);
     const int count =
         closed ? gps_importers_and_cachers(region, users, GPS_USERS_REPORTED, &cachers) : -EIO;
     region->cached = count == 0 && cachers.count > 0;
+    if (gps_record_over(&region->record) && (count || region->cached))
+        (void)gps_export_close(region); /* else the reaper tries again */
     const struct gps_answer answer = ask(count            ? GPS_KNOWN_HELD
                                          : region->cached ? GPS_KNOWN_CACHED
                                                           : GPS_KNOWN_EXPORTED,

@@ -109,7 +109,7 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
 static void revive(const uint8_t handle[GPS_HANDLE_BYTES]) {
     const struct gps_id id = gps_id_of_handle(handle);
     if (gps_tombstones_take(&id))
-        gps_region_remove(gps_membership_store(), &id);
+        gps_region_remove_record(gps_membership_store(), &id);
 }
 
 /* First exports one at a time: of two threads that export one pointer, the second finds it done. */
@@ -284,6 +284,13 @@ bool gps_export_close(struct gps_export *region) {
            gps_export_set_state(region, GPS_STATE_CLOSING, 0) == 0;
 }
 
+bool gps_export_close_unheld(struct gps_export *region) {
+    if (*region->record.name)
+        return gps_export_close(region);
+    return gps_record_over(&region->record) ||
+           gps_export_set_state(region, GPS_STATE_FREED, 0) == 0;
+}
+
 bool gps_export_make_final(struct gps_export *region) {
     if (!region->final) {
         region->until = gps_clock_now() + region->rule->handover;
@@ -306,14 +313,16 @@ void gps_export_rename(struct gps_export *region) {
         gps_name_point(gps_membership_store(), region->record.name, &region->record.id);
 }
 
-/* The record stays for a while, and that of the oldest goes. */
+/* The record stays for a while, alone, and that of the oldest goes. */
 static void bury(const struct gps_export *region) {
     struct gps_id oldest;
     if (!region->published)
         return;
+    if (region->rule && region->rule->ready == GPS_READY_FREE)
+        gps_region_remove_beside(gps_membership_store(), &region->record.id);
     pthread_mutex_lock(&state.publishing);
     if (gps_tombstones_add(&region->record.id, &oldest))
-        gps_region_remove(gps_membership_store(), &oldest);
+        gps_region_remove_record(gps_membership_store(), &oldest);
     pthread_mutex_unlock(&state.publishing);
 }
 
@@ -327,7 +336,8 @@ void gps_export_end(struct gps_export *region) {
         return;
     }
     gps_export_unname(region);
-    gps_export_set_state(region, GPS_STATE_FREED, 0);
+    if (region->record.status.state != GPS_STATE_FREED)
+        gps_export_set_state(region, GPS_STATE_FREED, 0);
     bury(region);
     free(region);
 }
@@ -342,7 +352,7 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
 void gps_export_remove_tombstones(void) {
     for (unsigned i = 0; i < GPS_TOMBSTONES; i++)
         if (gps_tombstones_at(i))
-            gps_region_remove(gps_membership_store(), gps_tombstones_at(i));
+            gps_region_remove_record(gps_membership_store(), gps_tombstones_at(i));
     gps_tombstones_reset();
 }
 

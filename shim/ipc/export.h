@@ -35,6 +35,11 @@ int gps_export_free_vmm(const struct gps_alloc *alloc);
 int gps_export_set_state(struct gps_export *region, enum gps_state state, uint64_t until);
 /* No process opens the region from now on. False: that could not be published. */
 bool gps_export_close(struct gps_export *region);
+/* The same, where nearly always no process has it open: FREED is then its last state, and written
+ * once. A region with a name is CLOSING first: the name of a freed one is another process's to
+ * claim.
+ */
+bool gps_export_close_unheld(struct gps_export *region);
 /* The region is a final result, for its hand-over time. False: that could not be published. */
 bool gps_export_make_final(struct gps_export *region);
 /* New importers no longer find it by its name; and they do again. */

@@ -45,6 +45,7 @@
 #define MODULES(FORGETS, KEEPS)                                                                    \
     KEEPS(processor, "it is the same")                                                             \
     FORGETS(high_descriptor, gps_descriptor_reset)                                                 \
+    KEEPS(file, "a number in names that also have the process's own")                              \
     FORGETS(keeper_client, gps_keeper_reset)                                                       \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
     KEEPS(sink, "gps_log_open begins it anew")                                                     \

@@ -34,8 +34,9 @@ void gps_text_list(struct gps_text *text, const char *const *strings, size_t cou
         gps_text_str(text, strings[i]);
 }
 
-/* `width`: at least so many digits, with leading zeros. */
-static void digits(struct gps_text *text, uint64_t value, unsigned base, unsigned width) {
+/* `width`: at least so many digits, with leading zeros. Inline, so that the base is a constant: to
+ * divide by a variable takes long. */
+static inline void digits(struct gps_text *text, uint64_t value, unsigned base, unsigned width) {
     char reversed[64];
     size_t at = sizeof(reversed);
     do {
@@ -45,8 +46,16 @@ static void digits(struct gps_text *text, uint64_t value, unsigned base, unsigne
     gps_text_bytes(text, reversed + at, sizeof(reversed) - at);
 }
 
+static void dec(struct gps_text *text, uint64_t value, unsigned width) {
+    digits(text, value, 10, width);
+}
+
+static void hex(struct gps_text *text, uint64_t value, unsigned width) {
+    digits(text, value, 16, width);
+}
+
 void gps_text_dec(struct gps_text *text, uint64_t value) {
-    digits(text, value, 10, 1);
+    dec(text, value, 1);
 }
 
 void gps_text_hex(struct gps_text *text, uint64_t value) {
@@ -65,7 +74,7 @@ static const char *convert(struct gps_text *text, const char *at, va_list *args)
     bool is_long = *at == 'l';
     uint64_t value = is_long ? va_arg(*args, unsigned long) : va_arg(*args, unsigned);
     at += is_long;
-    digits(text, value, *at == 'x' ? 16 : 10, width);
+    (*at == 'x' ? hex : dec)(text, value, width);
     return at + 1;
 }
 
@@ -198,7 +207,7 @@ static void json_char(struct gps_text *text, const char *at, size_t length, uint
         gps_text_bytes(text, at, 1);
     } else if (is_control(code)) {
         gps_text_str(text, "\\u");
-        digits(text, code, 16, 4);
+        hex(text, code, 4);
     } else {
         gps_text_bytes(text, at, length);
     }

@@ -2,6 +2,7 @@
 #include "scenario/harness.hpp"
 
 #include <signal.h>
+#include <sys/inotify.h>
 
 namespace {
 
@@ -337,6 +338,33 @@ TEST(DoubleFree, AnAddressThatIsAllocatedAgainIsNotFreed) {
         a.must("free p");
     }
     EXPECT_EQ(world.findings().size(), 0u);
+}
+
+// How often the record of any region was opened, written and closed.
+size_t writes_during(World &world, const std::function<void()> &what) {
+    const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    inotify_add_watch(watch, (std::string(world.store().path) + "/regions").c_str(),
+                      IN_MODIFY | IN_CLOSE_WRITE);
+    what();
+    alignas(inotify_event) char bytes[4096];
+    const ssize_t size = read(watch, bytes, sizeof(bytes));
+    size_t count = 0;
+    for (ssize_t at = 0; at < size;) {
+        const auto *event = reinterpret_cast<const inotify_event *>(bytes + at);
+        count += (event->mask & IN_CLOSE_WRITE) != 0;
+        at += static_cast<ssize_t>(sizeof(*event) + event->len);
+    }
+    close(watch);
+    return count;
+}
+
+TEST(Stale, OneWriteTellsThatMemoryIsFreedWhichNobodyHolds) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    EXPECT_EQ(writes_during(world, [&] { a.must("free p"); }), 1u);
+    EXPECT_EQ(b.code("open q " + a.handle), 1);
+    EXPECT_EQ(world.count("open-stale"), 1u);
 }
 
 // Bare CUDA opens whatever lies at the address now (driver-truth, row 11).

@@ -425,10 +425,10 @@ TEST_F(RegionTest, StatusDoesNotGoThroughASymlinkOrIntoAFifo) {
     ASSERT_EQ(0, gps_region_publish(&store, &record));
     fs::rename(path, base + "/victim");
     fs::create_symlink(base + "/victim", path);
-    EXPECT_EQ(-EBADMSG, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
+    EXPECT_EQ(-ELOOP, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
     fs::remove(path);
     mkfifo(path.c_str(), 0600);
-    EXPECT_EQ(-EBADMSG, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
+    EXPECT_EQ(-ESPIPE, gps_region_set_status(&store, &record, GPS_STATE_FREED, 0));
 }
 
 TEST_F(RegionTest, EveryReadDuringStatusChangesIsWhole) {
