@@ -58,34 +58,56 @@ static bool may_succeed_after(const struct gps_opening *opening, CUresult result
 
 typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
 
-static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
-    struct gps_opening opening;
-    uint8_t bytes[GPS_HANDLE_BYTES];
+static CUresult opened_first(struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
+                             CUipcMemHandle handle, unsigned int flags) {
+    const uint8_t *bytes = (const uint8_t *)&handle;
     int code;
+    if (!gps_import_prepare(opening, bytes, &code))
+        return (CUresult)code;
+    CUresult result =
+        gps_vmm_region_is_token(bytes) ? open_token(opening, out, flags) : real(out, handle, flags);
+    if (may_succeed_after(opening, result))
+        result = real(out, handle, flags);
+    if (result == CUDA_ERROR_INVALID_CONTEXT)
+        result = open_namesakes(opening, out);
+    if (result == CUDA_SUCCESS) {
+        gps_import_commit(opening, *out);
+    } else {
+        gps_import_roll_back(opening);
+        gps_diagnose_open(&opening->import, opening->recorded ? &opening->record : NULL, flags,
+                          (int)result);
+    }
+    return result;
+}
+
+/* False: the driver refuses, and is asked again on the long way; or another thread has closed it
+ * for the last time, and it is a first open again. */
+static bool opened_again(const struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
+                         CUipcMemHandle handle, unsigned int flags) {
+    CUdeviceptr pointer;
+    if (real(&pointer, handle, flags) != CUDA_SUCCESS)
+        return false;
+    if (!gps_registry_count_open(pointer, &opening->import.region)) {
+        gps_real.cuIpcCloseMemHandle(pointer);
+        return false;
+    }
+    *out = pointer;
+    return true;
+}
+
+static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
+    const uint8_t *bytes = (const uint8_t *)&handle;
+    struct gps_opening opening;
+    uint64_t cached;
     if (!out)
         return real(out, handle, flags);
-    memcpy(bytes, &handle, sizeof(bytes));
-    uint64_t cached;
     if (gps_open_cache_active && gps_open_cache_open(bytes, flags, &cached)) {
         *out = cached;
         return CUDA_SUCCESS;
     }
-    if (!gps_import_prepare(&opening, bytes, &code))
-        return (CUresult)code;
-    CUresult result = gps_vmm_region_is_token(bytes) ? open_token(&opening, out, flags)
-                                                     : real(out, handle, flags);
-    if (may_succeed_after(&opening, result))
-        result = real(out, handle, flags);
-    if (result == CUDA_ERROR_INVALID_CONTEXT)
-        result = open_namesakes(&opening, out);
-    if (result == CUDA_SUCCESS) {
-        gps_import_commit(&opening, *out);
-    } else {
-        gps_import_roll_back(&opening);
-        gps_diagnose_open(&opening.import, opening.recorded ? &opening.record : NULL, flags,
-                          (int)result);
-    }
-    return result;
+    if (gps_import_begin(&opening, bytes) && opened_again(&opening, real, out, handle, flags))
+        return CUDA_SUCCESS;
+    return opened_first(&opening, real, out, handle, flags);
 }
 
 #define OPEN(name)                                                                                 \

@@ -98,30 +98,37 @@ static struct gps_answer ask_first(struct gps_opening *opening) {
                                                  : GPS_KNOWN_LIVE);
 }
 
+bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    struct gps_import *import = &opening->import;
+    import->region = gps_id_of_handle(handle);
+    import->context = 0;
+    gps_ops->context(&import->context);
+    return !gps_vmm_region_is_token(handle) &&
+           gps_registry_counts(&import->region, import->context);
+}
+
 /* A driver counts the opens of its handles. A token is counted here, at once: the look and the
  * count are one, or another thread's last close could come in between. */
-static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
-                    const struct gps_id *region, uint64_t context) {
+static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    const struct gps_id region = opening->import.region;
+    const uint64_t context = opening->import.context;
     if (!gps_vmm_region_is_token(handle))
-        return gps_registry_opened(region, context, &opening->import);
-    opening->counted = gps_registry_reopen(region, context, &opening->import);
+        return gps_registry_opened(&region, context, &opening->import);
+    opening->counted = gps_registry_reopen(&region, context, &opening->import);
     return opening->counted;
 }
 
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code) {
-    const struct gps_id region = gps_id_of_handle(handle);
-    uint64_t context = 0;
     opening->recorded = opening->counted = opening->unsaid = false;
-    gps_ops->context(&context);
-    if (is_open(opening, handle, &region, context)) {
+    if (is_open(opening, handle)) {
         opening->unsaid = opening->import.slot == GPS_NO_SLOT;
         opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
         opening->finding = ask(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
         return true;
     }
-    opening->import = (struct gps_import){.region = region,
-                                          .context = context,
+    opening->import = (struct gps_import){.region = opening->import.region,
+                                          .context = opening->import.context,
                                           .slot = GPS_NO_SLOT,
                                           .via = GPS_VIA_PROGRAM,
                                           .device = -1};

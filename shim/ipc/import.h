@@ -19,7 +19,10 @@ struct gps_opening {
     enum gps_finding finding;
 };
 
-/* The program opens a handle. True: ask the driver, then commit; false: answer *code. */
+/* The program opens a handle. True: the region is open here, so ask the driver, then only
+ * gps_registry_count_open. False: prepare. */
+bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
+/* True: ask the driver, then commit; false: answer *code. */
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code);
 /* In place of the driver's open where the handle is a token: its code. */

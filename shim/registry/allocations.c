@@ -65,8 +65,7 @@ static struct node *first(struct shard *shard) {
 
 static bool is_anchored(struct shard *shard) {
     if (!shard->table)
-        HASH_ADD(hh, shard->table, alloc.pointer, sizeof(shard->anchor.alloc.pointer),
-                 &shard->anchor);
+        HASH_ADD(hh, shard->table, alloc.pointer, sizeof(uint64_t), &shard->anchor);
     return shard->table != NULL;
 }
 

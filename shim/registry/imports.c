@@ -60,19 +60,18 @@ static void uncache(struct node *node) {
 static void drop(struct node *node) {
     if (node->cached)
         uncache(node);
-    HASH_DELETE(by_pointer, table.by_pointer, node);
+    if (node->by_pointer.tbl)
+        HASH_DELETE(by_pointer, table.by_pointer, node);
     if (node->by_region.tbl)
         HASH_DELETE(by_region, table.by_region, node);
     gps_slab_put(&table.slab, node);
 }
 
 static bool is_anchored(void) {
-    struct node *anchor = &table.anchor;
     if (!table.by_pointer)
-        HASH_ADD(by_pointer, table.by_pointer, import.pointer, sizeof(anchor->import.pointer),
-                 anchor);
+        HASH_ADD(by_pointer, table.by_pointer, import.pointer, sizeof(uint64_t), &table.anchor);
     if (!table.by_region)
-        HASH_ADD(by_region, table.by_region, key, sizeof(anchor->key), anchor);
+        HASH_ADD(by_region, table.by_region, key, sizeof(struct key), &table.anchor);
     return table.by_pointer && table.by_region;
 }
 
@@ -82,11 +81,8 @@ static bool insert(const struct gps_import *import) {
         return false;
     *node = (struct node){.import = *import, .key = {import->region, import->context}};
     HASH_ADD(by_pointer, table.by_pointer, import.pointer, sizeof(node->import.pointer), node);
-    if (!node->by_pointer.tbl) {
-        gps_slab_put(&table.slab, node);
-        return false;
-    }
-    HASH_ADD(by_region, table.by_region, key, sizeof(node->key), node);
+    if (node->by_pointer.tbl)
+        HASH_ADD(by_region, table.by_region, key, sizeof(node->key), node);
     const bool whole = node->by_region.tbl != NULL;
     if (!whole)
         drop(node);
@@ -173,6 +169,26 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
     }
     pthread_mutex_unlock(&table.lock);
     return node != NULL;
+}
+
+bool gps_registry_counts(const struct gps_id *region, uint64_t context) {
+    pthread_mutex_lock(&table.lock);
+    const struct node *node = unless_cached(of(region, context));
+    const bool counts = node && node->import.reopened && node->import.slot != UINT32_MAX;
+    pthread_mutex_unlock(&table.lock);
+    return counts;
+}
+
+bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {
+    pthread_mutex_lock(&table.lock);
+    struct node *node = unless_cached(at(pointer));
+    const bool open = node && gps_id_equal(&node->import.region, region);
+    if (open) {
+        node->import.count++;
+        node->import.opens++;
+    }
+    pthread_mutex_unlock(&table.lock);
+    return open;
 }
 
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {

@@ -518,6 +518,30 @@ TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
     }
 }
 
+TEST_F(Registry, TheThirdOpenOfAnImportIsOnlyCounted) {
+    const gps_id one = id_of(1), two = id_of(2);
+    gps_import import;
+    EXPECT_FALSE(gps_registry_counts(&one, 1));
+    open(0x1000, 1, 1, 5);
+    EXPECT_FALSE(gps_registry_counts(&one, 1)); /* the second has a report */
+    open(0x1000, 1, 1, 6);
+    EXPECT_TRUE(gps_registry_counts(&one, 1));
+    EXPECT_FALSE(gps_registry_counts(&one, 2));
+    EXPECT_TRUE(gps_registry_count_open(0x1000, &one));
+    EXPECT_FALSE(gps_registry_count_open(0x1000, &two));
+    EXPECT_FALSE(gps_registry_count_open(0x2000, &one));
+    for (uint64_t left : {2u, 1u, 0u}) {
+        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+        EXPECT_EQ(import.count, left);
+    }
+    EXPECT_EQ(import.opens, 3u);
+    EXPECT_FALSE(gps_registry_counts(&one, 1));
+    EXPECT_FALSE(gps_registry_count_open(0x1000, &one));
+    open(0x1000, 1, 1, UINT32_MAX); /* without a slot, which the next open may get */
+    open(0x1000, 1, 1, UINT32_MAX);
+    EXPECT_FALSE(gps_registry_counts(&one, 1));
+}
+
 TEST_F(Registry, ARefusedCloseIsTakenBack) {
     gps_import import;
     for (int opens = 1; opens <= 2; opens++) {
