@@ -87,11 +87,12 @@ $(BUILD)/exports.map: shim/hooks.def
 		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE_A?SYNC\(|GATED\(|EXIT\()(\w+).*/\2/p' $< | \
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
-# Lazy binding, one text segment, no mprotect: what loading costs a program that never uses CUDA.
+# Lazy binding, one text segment, no mprotect, no empty _init and _fini, which lie far apart: what loading costs a
+# program that never uses CUDA.
 LIBRARY_OBJECTS = $(filter %.o,$^)
 LINK_LIBRARY = $(CC) $(C_FLAGS) -shared -static-libgcc $(LIBRARY_OBJECTS) -o $@ -Wl,--version-script=$(BUILD)/exports.map \
 		-Wl,-z,defs,-z,noexecstack,-Bsymbolic-functions,--no-undefined-version \
-		-Wl,-z,lazy,-z,norelro,-z,noseparate-code,-O1,--hash-style=gnu \
+		-Wl,-z,lazy,-z,norelro,-z,noseparate-code,-O1,--hash-style=gnu,-init=none,-fini=none \
 		-Wl,-soname,libgpushare.so -Wl,--exclude-libs,ALL $(INIH)
 $(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(LIBRARY_COMPAT) $(BUILD)/exports.map
 	@echo "  LINK  $@"

@@ -15,25 +15,24 @@
 #include "merge/write.h"
 #include "stack/call.h"
 
+/* In the order of struct gps_real. The exported function is an alias of the wrapper. */
 static const struct row {
-    void **real;
     void *wrapper;
-    const void *exported;
     enum { ALWAYS, FOR_WRITES, FOR_MERGING } when;
 } rows[] = {
-#define WHEN_lookup  ALWAYS
-#define WHEN_context ALWAYS
-#define WHEN_memory  ALWAYS
-#define WHEN_ipc     ALWAYS
-#define WHEN_merge   FOR_MERGING
-#define ROW(name, when)                                                                            \
-    {(void **)&gps_real.name, (void *)gps_hook_##name, (const void *)name, when},
+#define WHEN_lookup                                ALWAYS
+#define WHEN_context                               ALWAYS
+#define WHEN_memory                                ALWAYS
+#define WHEN_ipc                                   ALWAYS
+#define WHEN_merge                                 FOR_MERGING
+#define ROW(name, when)                            {(void *)gps_hook_##name, when},
 #define DRIVER(kind, name, parameters, arguments)  ROW(name, WHEN_##kind)
 #define WRITE(name, parameters, arguments, what)   ROW(name, FOR_WRITES)
 #define GATED(name, parameters, arguments, stream) ROW(name, FOR_MERGING)
 #include "hooks.def"
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+_Static_assert(ROWS * sizeof(void *) == sizeof(gps_real), "a row for each function");
 
 static const void *const runtime[] = {
 #define RUNTIME(name, parameters, arguments) (const void *)name,
@@ -52,15 +51,16 @@ static bool is_asked_for(const struct row *row) {
 void *gps_lookup_substitute(void *address) {
     if (!gps_driver_attach_by(address))
         return address;
+    void *const *const real = (void *const *)&gps_real;
     for (size_t i = 0; i < ROWS; i++)
-        if (*rows[i].real == address)
+        if (real[i] == address)
             return is_asked_for(&rows[i]) ? rows[i].wrapper : address;
     return address;
 }
 
 bool gps_lookup_is_ours(const void *address) {
     for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].exported == address || rows[i].wrapper == address)
+        if (rows[i].wrapper == address)
             return true;
     return gps_lookup_is_runtime(address);
 }

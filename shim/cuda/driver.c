@@ -16,15 +16,16 @@ static struct {
     _Atomic bool attached;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const struct {
-    const char *name;
-    void **slot;
-} functions[] = {
-#define DRIVER(kind, name, parameters, arguments)  {#name, (void **)&gps_real.name},
-#define WRITE(name, parameters, arguments, what)   {#name, (void **)&gps_real.name},
-#define GATED(name, parameters, arguments, stream) {#name, (void **)&gps_real.name},
+/* In the order of the two structs. Arrays, not pointers, which would be relocated in every program
+ * that the library is preloaded into. */
+static const char real_names[][GPS_HOOK_NAME] = {
+#define DRIVER(kind, name, parameters, arguments)  #name,
+#define WRITE(name, parameters, arguments, what)   #name,
+#define GATED(name, parameters, arguments, stream) #name,
 #include "hooks.def"
-#define CALL_ROW(name) {#name, (void **)&gps_calls.name},
+};
+static const char call_names[][GPS_HOOK_NAME] = {
+#define CALL_ROW(name) #name,
     GPS_CALLS(CALL_ROW)};
 
 /* --- attaching --- */
@@ -48,11 +49,19 @@ static void pin(const struct gps_module *module) {
         (void)open(module->path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+static void look_up(const struct gps_module *libcuda, const char (*names)[GPS_HOOK_NAME],
+                    void **slots, size_t size) {
+    for (size_t i = 0; i < size / sizeof(*slots); i++)
+        slots[i] = gps_module_symbol(libcuda, names[i]);
+}
+
 static bool attach_to(const struct gps_module *libcuda) {
     pin(libcuda);
     pthread_mutex_lock(&state.lock);
-    for (size_t i = 0; !state.attached && i < sizeof(functions) / sizeof(functions[0]); i++)
-        *functions[i].slot = gps_module_symbol(libcuda, functions[i].name);
+    if (!state.attached) {
+        look_up(libcuda, real_names, (void **)&gps_real, sizeof(gps_real));
+        look_up(libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
+    }
     state.attached = true;
     pthread_mutex_unlock(&state.lock);
     return true;

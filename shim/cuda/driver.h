@@ -26,6 +26,8 @@ CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned i
 #define DRIVER(kind, name, parameters, arguments) DRIVER_##kind(name, parameters)
 #include "hooks.def"
 
+#define GPS_HOOK_NAME 40 /* the longest name of a function in hooks.def, with its NUL, fits in */
+
 /* The hooked functions' real addresses; NULL: this driver does not have it. */
 struct gps_real {
 #define DRIVER(kind, name, parameters, arguments)  __typeof__(name) *name;

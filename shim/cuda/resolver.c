@@ -27,7 +27,7 @@ void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);
 #define BARE __attribute__((no_sanitize("address", "undefined", "thread")))
 #endif
 
-static const char *const names[] = {
+static const char names[][GPS_HOOK_NAME] = {
 #define DRIVER(kind, name, parameters, arguments)  #name,
 #define RUNTIME(name, parameters, arguments)       #name,
 #define WRITE(name, parameters, arguments, what)   #name,

@@ -7,6 +7,7 @@
 #include "lifecycle.h"
 #include "log/event_log.h"
 #include "log/log.h"
+#include "log/sink.h"
 #include "merge/allocation.h"
 #include "merge/write.h"
 #include "process/call_counter.h"
@@ -111,5 +112,5 @@ void gps_lifecycle_not_initialized(void) {
 }
 
 __attribute__((constructor)) static void on_load(void) {
-    gps_log_start();
+    gps_sink_start();
 }

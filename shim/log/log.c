@@ -57,15 +57,11 @@ static struct {
     struct site sites[SITES];
 } counts;
 
+/* The state belongs to the first process that asks. */
 static bool is_ours(void) {
-    return atomic_load(&state.pid) == getpid();
-}
-
-void gps_log_start(void) {
-    int saved = errno;
-    gps_sink_start();
-    atomic_store(&state.pid, getpid());
-    errno = saved;
+    const pid_t self = getpid();
+    pid_t owner = 0;
+    return atomic_compare_exchange_strong(&state.pid, &owner, self) || owner == self;
 }
 
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self,

@@ -60,8 +60,6 @@ struct gps_report {
     uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
 };
 
-/* At library load: remembers the file behind descriptor 2. */
-void gps_log_start(void);
 /* `arguments` of the program stay. Sets the options at the first CUDA call; one thread calls it
  * before others report. Before this call, and in a forked child before it calls it again, reports
  * go to stderr as text from level warning on. In a forked child it forgets the reports of the

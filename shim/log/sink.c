@@ -21,22 +21,30 @@
 #define PATIENCE    5
 #define PATIENCE_MS 10
 
+/* Descriptor 2 as it was when the library was loaded. Not zero, so that it lies in a page that the
+ * linker has written to already. */
 static struct {
-    bool known; /* descriptor 2 was open when the library was loaded: as this file */
+    bool closed;
     dev_t device;
     ino_t inode;
+} at_load = {.closed = true};
+
+static struct {
     char path[GPS_SINK_PATH]; /* of the log; empty: stderr */
     bool plain;               /* no colours are wanted */
     atomic_bool complained;
 } state;
 
-void gps_sink_start(void) {
+/* With the constructor that calls it, in one page. */
+__attribute__((section(".text.startup"))) void gps_sink_start(void) {
     struct stat info;
-    state.known = fstat(STDERR_FILENO, &info) == 0;
-    if (!state.known)
+    const int error = errno;
+    at_load.closed = fstat(STDERR_FILENO, &info) != 0;
+    errno = error;
+    if (at_load.closed)
         return;
-    state.device = info.st_dev;
-    state.inode = info.st_ino;
+    at_load.device = info.st_dev;
+    at_load.inode = info.st_ino;
 }
 
 static void expand(const char *log, uint32_t pid, const char *command, struct gps_text *path) {
@@ -127,7 +135,7 @@ static bool stderr_is_stderr(void) {
     struct stat info;
     if (fstat(STDERR_FILENO, &info) != 0)
         return false;
-    if (state.known && info.st_dev == state.device && info.st_ino == state.inode)
+    if (!at_load.closed && info.st_dev == at_load.device && info.st_ino == at_load.inode)
         return true;
     int flags = fcntl(STDERR_FILENO, F_GETFL);
     if (flags >= 0 && (flags & O_ACCMODE) == O_WRONLY)

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At library load: remembers the file behind descriptor 2. */
+/* At library load: remembers the file behind descriptor 2. Every program pays for it. */
 void gps_sink_start(void);
 
 /* Directs gps_sink_write to `log`: "stderr", or a path in which %p is the pid, %c the command and

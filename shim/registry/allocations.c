@@ -24,9 +24,7 @@ static struct shard {
     struct node *table;
     struct node anchor;
     struct gps_slab slab;
-} shards[SHARDS] = {
-    [0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)},
-};
+} shards[SHARDS] = {[0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static struct {
     _Atomic uint32_t epoch;
@@ -70,7 +68,7 @@ static bool is_anchored(struct shard *shard) {
 }
 
 static void insert(struct shard *shard, const struct gps_alloc *alloc) {
-    struct node *node = is_anchored(shard) ? gps_slab_get(&shard->slab) : NULL;
+    struct node *node = is_anchored(shard) ? gps_slab_get(&shard->slab, sizeof(*node)) : NULL;
     if (!node)
         return;
     node->alloc = *alloc;
@@ -242,8 +240,6 @@ size_t gps_registry_count(void) {
 }
 
 void gps_registry_reset_allocations(void) {
-    for (size_t i = 0; i < SHARDS; i++)
-        shards[i] =
-            (struct shard){.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
+    memset((void *)shards, 0, sizeof(shards)); /* as PTHREAD_MUTEX_INITIALIZER is */
     memset((void *)&state, 0, sizeof(state));
 }

@@ -14,7 +14,7 @@ static struct {
     struct node *events;
     struct gps_slab slab;
     _Atomic bool any; /* ever: programs without one do not take the lock */
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct node *find(uint64_t event) {
     struct node *node;
@@ -23,7 +23,7 @@ static struct node *find(uint64_t event) {
 }
 
 static bool insert(const struct gps_event *event) {
-    struct node *node = gps_slab_get(&table.slab);
+    struct node *node = gps_slab_get(&table.slab, sizeof(struct node));
     if (!node)
         return false;
     node->event = *event;
@@ -104,5 +104,4 @@ void gps_registry_purge_events(uint64_t context, uint32_t epoch,
 
 void gps_registry_reset_events(void) {
     memset((void *)&table, 0, sizeof(table));
-    table.slab.size = sizeof(struct node);
 }

@@ -38,10 +38,9 @@ static inline uint32_t gps_table_hash(const void *key, size_t size) {
 #define HASH_BKT_CAPACITY_THRESH 4U
 
 /* Objects of one size: a free list, and the unused rest of a chunk, which is never touched before
- * it is needed. Chunks are never unmapped. An empty slab is zero but for `size`. The caller locks.
+ * it is needed. Chunks are never unmapped. An empty slab is zero. The caller locks.
  */
 struct gps_slab {
-    size_t size;
     void *free;
     char *next, *end;
 };
@@ -56,16 +55,16 @@ static inline bool gps_slab_grow(struct gps_slab *slab) {
     return true;
 }
 
-static inline void *gps_slab_get(struct gps_slab *slab) {
+static inline void *gps_slab_get(struct gps_slab *slab, size_t size) {
     void *object = slab->free;
     if (object) {
         slab->free = *(void **)object;
         return object;
     }
-    if ((size_t)(slab->end - slab->next) < slab->size && !gps_slab_grow(slab))
+    if ((size_t)(slab->end - slab->next) < size && !gps_slab_grow(slab))
         return NULL;
     object = slab->next;
-    slab->next += slab->size;
+    slab->next += size;
     return object;
 }
 

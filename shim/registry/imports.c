@@ -27,7 +27,7 @@ static struct {
     struct node anchor; /* the first entry of both, as in allocations.c */
     struct gps_cached sum;
     struct gps_slab slab;
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .slab.size = sizeof(struct node)};
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct node *at(uint64_t pointer) {
     struct node *node;
@@ -76,7 +76,7 @@ static bool is_anchored(void) {
 }
 
 static bool insert(const struct gps_import *import) {
-    struct node *node = is_anchored() ? gps_slab_get(&table.slab) : NULL;
+    struct node *node = is_anchored() ? gps_slab_get(&table.slab, sizeof(*node)) : NULL;
     if (!node)
         return false;
     *node = (struct node){.import = *import, .key = {import->region, import->context}};
@@ -406,5 +406,4 @@ bool gps_registry_tell(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
 
 void gps_registry_reset_imports(void) {
     memset((void *)&table, 0, sizeof(table));
-    table.slab.size = sizeof(struct node);
 }

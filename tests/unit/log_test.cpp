@@ -27,6 +27,7 @@
 extern "C" {
 #include "log/format.h"
 #include "log/log.h"
+#include "log/sink.h"
 }
 #include "strict_json.h"
 
@@ -110,7 +111,7 @@ Outcome in_child(const std::function<int()> &body) {
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        gps_log_start();
+        gps_sink_start();
         _exit(body());
     }
     close(ends[1]);
@@ -856,7 +857,7 @@ TEST(LogStderr, ASocketFromTheStartIsStderr) {
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     Outcome run = in_child([&] {
         dup2(ends[0], STDERR_FILENO);
-        gps_log_start();
+        gps_sink_start();
         open_log();
         send(GPS_DOUBLE_FREE, 1);
         return 0;
@@ -907,7 +908,7 @@ void break_stderr() {
     dup2(ends[1], STDERR_FILENO);
     close(ends[0]);
     close(ends[1]);
-    gps_log_start();
+    gps_sink_start();
 }
 
 TEST(LogSignals, ABrokenPipeDoesNotKillTheProgram) {
@@ -1022,7 +1023,7 @@ TEST(LogSignals, ACancelledThreadEndsBehindTheReport) {
 TEST(Log, LeavesErrnoAlone) {
     Outcome run = in_child([] {
         errno = 4711;
-        gps_log_start();
+        gps_sink_start();
         if (errno != 4711)
             return 1;
         open_log("/nonexistent/directory/log");
@@ -1072,7 +1073,7 @@ TEST(Log, ContinuesAWriteThatWasPartial) {
         if (room != 8192 || write(ends[1], fill, sizeof fill) != sizeof fill)
             return 2;
         dup2(ends[1], STDERR_FILENO);
-        gps_log_start();
+        gps_sink_start();
         open_log();
         std::thread reader([&] {
             char buffer[1024];
