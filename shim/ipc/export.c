@@ -58,7 +58,8 @@ static struct gps_export *make(const struct gps_alloc *alloc,
 }
 
 static bool is_usable(void) {
-    return gps_clock_monotonic() >= atomic_load(&state.again);
+    const uint64_t again = atomic_load(&state.again);
+    return !again || gps_clock_monotonic() >= again;
 }
 
 /* With the lock. */
@@ -88,8 +89,6 @@ static bool publish(struct gps_export *region) {
 /* An address inside an allocation, or memory that came by a way we do not hook: the driver knows.
  */
 static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
-    if (gps_registry_find(pointer, alloc))
-        return true;
     uint64_t base, size;
     if (gps_ops->range(pointer, &base, &size) != GPS_OK)
         return false;
@@ -174,8 +173,11 @@ static void note_neighbours(const struct gps_alloc *alloc) {
 static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_alloc alloc;
     struct gps_scope scope;
+    bool found = gps_registry_find(pointer, &alloc);
+    if (found && alloc.kind != GPS_ALLOC_PLAIN)
+        return;
     gps_scope_enter(&scope, 0);
-    const bool found = find_base(pointer, &alloc);
+    found = found || find_base(pointer, &alloc);
     if (found && alloc.kind == GPS_ALLOC_PLAIN) {
         note_neighbours(&alloc);
         publish_first(&alloc, handle, is_usable() ? make(&alloc, handle) : NULL);

@@ -28,8 +28,8 @@ static struct shard {
 
 static struct {
     _Atomic uint32_t epoch;
-    /* Addresses that have a region, to be read without a lock; a newer one may replace an older.
-     * One is set and cleared with the lock of its shard. */
+    /* Addresses that were found to have a region, to be read without a lock; a newer one may
+     * replace an older. One is set and cleared with the lock of its shard. */
     _Atomic uint64_t exported[MARKS];
 } state;
 
@@ -117,6 +117,8 @@ bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc) {
     const struct node *node = find(shard, pointer);
     if (node)
         *alloc = node->alloc;
+    if (node && alloc->kind == GPS_ALLOC_EXPORTED)
+        atomic_store(mark_of(pointer), pointer);
     pthread_mutex_unlock(&shard->lock);
     return node != NULL;
 }
@@ -134,20 +136,8 @@ bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
     return attached;
 }
 
-static bool find_exported(uint64_t pointer) {
-    struct shard *shard = shard_of(pointer);
-    pthread_mutex_lock(&shard->lock);
-    const struct node *node = find(shard, pointer);
-    const bool exported = node && node->alloc.kind == GPS_ALLOC_EXPORTED;
-    if (exported)
-        atomic_store(mark_of(pointer), pointer);
-    pthread_mutex_unlock(&shard->lock);
-    return exported;
-}
-
 bool gps_registry_is_exported(uint64_t pointer) {
-    const uint64_t marked = atomic_load_explicit(mark_of(pointer), memory_order_relaxed);
-    return (marked && marked == pointer) || find_exported(pointer);
+    return pointer && atomic_load_explicit(mark_of(pointer), memory_order_relaxed) == pointer;
 }
 
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
