@@ -108,12 +108,14 @@ static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
 static int home(uint64_t pointer, uint64_t *of, int *ordinal) {
     CUcontext owner = NULL;
     int device_ordinal = -1;
-    int code = REAL(cuPointerGetAttribute, &owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
+    int code =
+        of ? REAL(cuPointerGetAttribute, &owner, CU_POINTER_ATTRIBUTE_CONTEXT, pointer) : GPS_OK;
     if (code == GPS_OK)
         code = REAL(cuPointerGetAttribute, &device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
                     pointer);
     if (code == GPS_OK) {
-        *of = (uintptr_t)owner;
+        if (of)
+            *of = (uintptr_t)owner;
         *ordinal = device_ordinal;
     }
     return code;

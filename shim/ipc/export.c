@@ -51,8 +51,7 @@ static struct gps_export *make(const struct gps_alloc *alloc,
     record->status.state = GPS_STATE_READY;
     memcpy(record->handle, handle, GPS_HANDLE_BYTES);
     record->owner = *gps_process_self();
-    uint64_t context;
-    if (gps_ops->home(alloc->pointer, &context, &region->device) == GPS_OK)
+    if (gps_ops->home(alloc->pointer, NULL, &region->device) == GPS_OK)
         gps_ops->uuid(region->device, record->device);
     return region;
 }

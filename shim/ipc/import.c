@@ -100,11 +100,13 @@ static struct gps_answer ask_first(struct gps_opening *opening) {
 
 bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_import *import = &opening->import;
+    bool counts = false;
     import->region = gps_id_of_handle(handle);
     import->context = 0;
     gps_ops->context(&import->context);
-    return !gps_vmm_region_is_token(handle) &&
-           gps_registry_counts(&import->region, import->context);
+    opening->open = !gps_vmm_region_is_token(handle) &&
+                    gps_registry_is_open(&import->region, import->context, &counts);
+    return counts;
 }
 
 /* A driver counts the opens of its handles. A token is counted here, at once: the look and the
@@ -113,7 +115,7 @@ static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
     const struct gps_id region = opening->import.region;
     const uint64_t context = opening->import.context;
     if (!gps_vmm_region_is_token(handle))
-        return gps_registry_opened(&region, context, &opening->import);
+        return opening->open && gps_registry_opened(&region, context, &opening->import);
     opening->counted = gps_registry_reopen(&region, context, &opening->import);
     return opening->counted;
 }

@@ -13,13 +13,14 @@
 struct gps_opening {
     struct gps_import import;
     struct gps_region_record record;
+    bool open;     /* it was, here, before this open; of tokens that is not asked */
     bool counted;  /* a token's open that the registry has counted already */
     bool unsaid;   /* it is open here, and could not be published */
     bool recorded; /* record is that of the region; else it is not published */
     enum gps_finding finding;
 };
 
-/* The program opens a handle. True: the region is open here, so ask the driver, then only
+/* The program opens a handle. True: it is open here, so ask the driver, then only
  * gps_registry_count_open. False: prepare. */
 bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
 /* True: ask the driver, then commit; false: answer *code. */

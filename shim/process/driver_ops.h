@@ -63,7 +63,7 @@ struct gps_ops {
     int (*allocate)(uint64_t size, uint64_t *pointer);
     int (*release)(uint64_t pointer);
     int (*range)(uint64_t pointer, uint64_t *base, uint64_t *size);
-    int (*home)(uint64_t pointer, uint64_t *context, int *ordinal);
+    int (*home)(uint64_t pointer, uint64_t *context, int *ordinal); /* context NULL: not asked */
     enum gps_memory_kind (*kind)(uint64_t pointer);
     /* Whether the current device can reach the memory of another: 1, 0, or -1: not known. */
     int (*reaches)(const uint8_t uuid[GPS_UUID_BYTES]);

@@ -171,12 +171,12 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
     return node != NULL;
 }
 
-bool gps_registry_counts(const struct gps_id *region, uint64_t context) {
+bool gps_registry_is_open(const struct gps_id *region, uint64_t context, bool *counts) {
     pthread_mutex_lock(&table.lock);
     const struct node *node = unless_cached(of(region, context));
-    const bool counts = node && node->import.reopened && node->import.slot != UINT32_MAX;
+    *counts = node && node->import.reopened && node->import.slot != UINT32_MAX;
     pthread_mutex_unlock(&table.lock);
-    return counts;
+    return node != NULL;
 }
 
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {

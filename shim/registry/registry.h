@@ -142,9 +142,9 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 /* The same for a region that is open in the context: counts one more open of it. False: it is not
  * open. */
 bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import);
-/* Whether an open of it is only counted, by gps_registry_count: it has a slot, and its second open
- * is over. */
-bool gps_registry_counts(const struct gps_id *region, uint64_t context);
+/* Whether it is open; and *counts: whether one more open of it is only counted, by
+ * gps_registry_count_open, because it has a slot and its second open is over. */
+bool gps_registry_is_open(const struct gps_id *region, uint64_t context, bool *counts);
 /* One more open of the program's gave this pointer. False: the region is not open there any more.
  */
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region);

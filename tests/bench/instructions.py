@@ -22,8 +22,9 @@ CHEAP = 20000  # instead of MANY where a call is cheap: what varies between two 
 
 
 def run(build, row, count, mode, environment, *options):
-    """What callgrind says of the whole program; what it starts is not counted."""
-    extra = {"LD_PRELOAD": f"{build}/libgpushare.so", **MODES[mode]} if mode else {}
+    """What callgrind says of the whole program; what it starts is not counted. Bare has as many variables: the
+    simulated runtime looks through them in each call."""
+    extra = {"LD_PRELOAD": f"{build}/{'libgpushare.so' if mode else 'bench/empty.so'}", **MODES[mode or "share"]}
     done = subprocess.run(["valgrind", "--tool=callgrind", *options, f"{build}/bench/calls", "only", row, str(count)],
                           env={**environment, **extra}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
     counts = re.findall(r"Collected : (\d+)", done.stderr)
