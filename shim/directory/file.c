@@ -81,14 +81,14 @@ int gps_file_open(int at, const char *name, int flags, struct stat *st, const ch
 }
 
 /* The program's umask may have taken our own bits. */
-static bool is_ours(int fd) {
+static bool is_private(int fd) {
     struct stat st;
     return fstat(fd, &st) == 0 && (st.st_mode & 0777) == 0600;
 }
 
 int gps_file_create(int at, const char *name) {
     int fd = gps_file_open_any(at, name, O_RDWR | O_CREAT | O_EXCL);
-    if (fd < 0 || is_ours(fd) || fchmod(fd, 0600) == 0)
+    if (fd < 0 || is_private(fd) || fchmod(fd, 0600) == 0)
         return fd;
     int status = -errno;
     unlinkat(at, name, 0);
