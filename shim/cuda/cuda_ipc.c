@@ -105,8 +105,11 @@ static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, u
         *out = cached;
         return CUDA_SUCCESS;
     }
-    if (gps_import_begin(&opening, bytes) && opened_again(&opening, real, out, handle, flags))
-        return CUDA_SUCCESS;
+    if (gps_import_begin(&opening, bytes, true)) {
+        if (opened_again(&opening, real, out, handle, flags))
+            return CUDA_SUCCESS;
+        gps_import_begin(&opening, bytes, false);
+    }
     return opened_first(&opening, real, out, handle, flags);
 }
 

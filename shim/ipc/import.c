@@ -98,14 +98,16 @@ static struct gps_answer ask_first(struct gps_opening *opening) {
                                                  : GPS_KNOWN_LIVE);
 }
 
-bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
+bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                      bool may_count) {
     struct gps_import *import = &opening->import;
     bool counts = false;
     import->region = gps_id_of_handle(handle);
     import->context = 0;
     gps_ops->context(&import->context);
-    opening->open = !gps_vmm_region_is_token(handle) &&
-                    gps_registry_is_open(&import->region, import->context, &counts);
+    opening->open =
+        !gps_vmm_region_is_token(handle) &&
+        gps_registry_opened(&import->region, import->context, import, may_count ? &counts : NULL);
     return counts;
 }
 
@@ -113,10 +115,9 @@ bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HAND
  * count are one, or another thread's last close could come in between. */
 static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     const struct gps_id region = opening->import.region;
-    const uint64_t context = opening->import.context;
     if (!gps_vmm_region_is_token(handle))
-        return opening->open && gps_registry_opened(&region, context, &opening->import);
-    opening->counted = gps_registry_reopen(&region, context, &opening->import);
+        return opening->open;
+    opening->counted = gps_registry_reopen(&region, opening->import.context, &opening->import);
     return opening->counted;
 }
 

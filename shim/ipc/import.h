@@ -20,9 +20,10 @@ struct gps_opening {
     enum gps_finding finding;
 };
 
-/* The program opens a handle. True: it is open here, so ask the driver, then only
+/* The program opens a handle. True, if it may be: it is open here, so ask the driver, then only
  * gps_registry_count_open. False: prepare. */
-bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
+bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                      bool may_count);
 /* True: ask the driver, then commit; false: answer *code. */
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code);

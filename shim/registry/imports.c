@@ -29,6 +29,12 @@ static struct {
     struct gps_slab slab;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* The end of a look-up. */
+static bool unlocked(bool answer) {
+    pthread_mutex_unlock(&table.lock);
+    return answer;
+}
+
 static struct node *at(uint64_t pointer) {
     struct node *node;
     HASH_FIND(by_pointer, table.by_pointer, &pointer, sizeof(pointer), node);
@@ -167,16 +173,7 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
         *import = node->import;
         count(node, GPS_VIA_PROGRAM, import);
     }
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
-}
-
-bool gps_registry_is_open(const struct gps_id *region, uint64_t context, bool *counts) {
-    pthread_mutex_lock(&table.lock);
-    const struct node *node = unless_cached(of(region, context));
-    *counts = node && node->import.reopened && node->import.slot != UINT32_MAX;
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return unlocked(node != NULL);
 }
 
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {
@@ -187,8 +184,7 @@ bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {
         node->import.count++;
         node->import.opens++;
     }
-    pthread_mutex_unlock(&table.lock);
-    return open;
+    return unlocked(open);
 }
 
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
@@ -197,21 +193,24 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
     const bool set = node && node->import.slot == UINT32_MAX;
     if (set)
         node->import.slot = slot;
-    pthread_mutex_unlock(&table.lock);
-    return set;
+    return unlocked(set);
 }
 
 /* The end of a look-up: copies what was found, and gives the lock back. */
 static bool give(const struct node *node, struct gps_import *import) {
     if (node)
         *import = node->import;
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return unlocked(node != NULL);
 }
 
-bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import,
+                         bool *counts) {
     pthread_mutex_lock(&table.lock);
-    return give(unless_cached(of(region, context)), import);
+    const struct node *node = unless_cached(of(region, context));
+    const bool only = counts && node && node->import.reopened && node->import.slot != UINT32_MAX;
+    if (counts)
+        *counts = only;
+    return give(only ? NULL : node, import);
 }
 
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
@@ -266,8 +265,7 @@ static bool take(struct node *node, struct gps_import *import) {
         *import = node->import;
         drop(node);
     }
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return unlocked(node != NULL);
 }
 
 bool gps_registry_take_import(struct gps_import *import) {
@@ -283,8 +281,7 @@ bool gps_registry_imports_name(const char *name) {
     pthread_mutex_lock(&table.lock);
     for (struct node *node = first(); node && !found; node = node->by_pointer.next)
         found = node->import.by_rule && strcmp(node->import.name, name) == 0;
-    pthread_mutex_unlock(&table.lock);
-    return found;
+    return unlocked(found);
 }
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
@@ -335,8 +332,7 @@ bool gps_registry_cache(uint64_t pointer, struct gps_import *import) {
         *import = node->import;
         cache(node);
     }
-    pthread_mutex_unlock(&table.lock);
-    return cached;
+    return unlocked(cached);
 }
 
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
@@ -348,8 +344,7 @@ bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_
         revive(node, GPS_VIA_PROGRAM, trace);
         *pointer = node->import.pointer;
     }
-    pthread_mutex_unlock(&table.lock);
-    return found;
+    return unlocked(found);
 }
 
 bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
@@ -372,8 +367,7 @@ bool gps_registry_caches(uint64_t pointer) {
     pthread_mutex_lock(&table.lock);
     const struct node *node = at(pointer);
     const bool cached = node && node->cached;
-    pthread_mutex_unlock(&table.lock);
-    return cached;
+    return unlocked(cached);
 }
 
 bool gps_registry_untold(uint64_t *pointer) {
@@ -383,8 +377,7 @@ bool gps_registry_untold(uint64_t *pointer) {
         node = node->by_pointer.next;
     if (node)
         *pointer = node->import.pointer;
-    pthread_mutex_unlock(&table.lock);
-    return node != NULL;
+    return unlocked(node != NULL);
 }
 
 bool gps_registry_tell(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
@@ -400,8 +393,7 @@ bool gps_registry_tell(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
         now->via = (uint32_t)node->import.via;
         now->state = (uint32_t)state;
     }
-    pthread_mutex_unlock(&table.lock);
-    return news;
+    return unlocked(news);
 }
 
 void gps_registry_reset_imports(void) {

@@ -142,13 +142,13 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 /* The same for a region that is open in the context: counts one more open of it. False: it is not
  * open. */
 bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import);
-/* Whether it is open; and *counts: whether one more open of it is only counted, by
- * gps_registry_count_open, because it has a slot and its second open is over. */
-bool gps_registry_is_open(const struct gps_id *region, uint64_t context, bool *counts);
 /* One more open of the program's gave this pointer. False: the region is not open there any more.
  */
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region);
-bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
+/* `counts` may be NULL. Else an import of which one more open is only counted, because it has a
+ * slot and its second open is over, is not copied: then *counts, and false. */
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import,
+                         bool *counts);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 enum gps_close {
     GPS_CLOSE_NONE,  /* nothing is open at this address */

@@ -523,8 +523,8 @@ TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
 
 bool counts(const gps_id &region, uint64_t context = 1) {
     bool only = false;
-    const bool open = gps_registry_is_open(&region, context, &only);
-    EXPECT_TRUE(open || !only);
+    gps_import import;
+    EXPECT_FALSE(gps_registry_opened(&region, context, &import, &only) && only);
     return only;
 }
 
@@ -534,10 +534,11 @@ TEST_F(Registry, TheThirdOpenOfAnImportIsOnlyCounted) {
     EXPECT_FALSE(counts(one));
     open(0x1000, 1, 1, 5);
     bool only = true;
-    EXPECT_TRUE(gps_registry_is_open(&one, 1, &only));
+    EXPECT_TRUE(gps_registry_opened(&one, 1, &import, &only));
     EXPECT_FALSE(only); /* the second has a report */
     open(0x1000, 1, 1, 6);
     EXPECT_TRUE(counts(one));
+    EXPECT_TRUE(gps_registry_opened(&one, 1, &import, nullptr));
     EXPECT_FALSE(counts(one, 2));
     EXPECT_TRUE(gps_registry_count_open(0x1000, &one));
     EXPECT_FALSE(gps_registry_count_open(0x1000, &two));
@@ -571,14 +572,14 @@ TEST_F(Registry, AnImportIsFoundByItsRegionInItsContextOnly) {
     open(0x3000, 1, 2);
     const gps_id one = id_of(1), three = id_of(3);
     gps_import import;
-    ASSERT_TRUE(gps_registry_opened(&one, 1, &import));
+    ASSERT_TRUE(gps_registry_opened(&one, 1, &import, nullptr));
     EXPECT_EQ(import.pointer, 0x1000u);
-    ASSERT_TRUE(gps_registry_opened(&one, 2, &import));
+    ASSERT_TRUE(gps_registry_opened(&one, 2, &import, nullptr));
     EXPECT_EQ(import.pointer, 0x3000u);
-    EXPECT_FALSE(gps_registry_opened(&three, 1, &import));
+    EXPECT_FALSE(gps_registry_opened(&three, 1, &import, nullptr));
     gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import);
-    EXPECT_FALSE(gps_registry_opened(&one, 1, &import));
-    EXPECT_TRUE(gps_registry_opened(&one, 2, &import));
+    EXPECT_FALSE(gps_registry_opened(&one, 1, &import, nullptr));
+    EXPECT_TRUE(gps_registry_opened(&one, 2, &import, nullptr));
 }
 
 TEST_F(Registry, ASlotCanBeSetLater) {
