@@ -177,13 +177,12 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
 }
 
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {
+    struct gps_import unused;
     pthread_mutex_lock(&table.lock);
     struct node *node = unless_cached(at(pointer));
     const bool open = node && gps_id_equal(&node->import.region, region);
-    if (open) {
-        node->import.count++;
-        node->import.opens++;
-    }
+    if (open)
+        count(node, GPS_VIA_PROGRAM, &unused);
     return unlocked(open);
 }
 
