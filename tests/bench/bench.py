@@ -210,7 +210,8 @@ def machine(options):
     lines = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                            stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     name, driver = lines[0].split(", ")
-    return {"gpu": name, "driver": driver, "cards": len(lines)}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return {"gpu": name, "driver": driver, "cards": len(visible.split(",")) if visible else len(lines)}
 
 
 def word(met):

@@ -129,6 +129,23 @@ def aims(rows):
     return "\n".join(lines)
 
 
+LONG_CALLS = """
+## Long system calls
+
+Which system calls of the library's own took over 100 us in programs with CUDA's threads, on a machine with two
+H200s, 2026-11-22, by `tests/gpu/check.sh BUILD calls`. A tracer took the times, of one stop after the other, so
+what several threads and processes do at once is counted longer than it was. What a thread of ours waits in is
+left out.
+
+| program | calls | longest |
+| --- | --- | ---: |
+| a writer by rule | none | |
+| eight processes that open one another's handles | read 1, close 1, openat 1 | 18.0 ms (openat) |
+| a replica of which 64 MiB are merged and written for 3 s | madvise 609 (it reads the source's pages in), mprotect 2, membarrier 21 | 1.6 ms |
+| the same, calls that wait for nothing themselves | rt_sigprocmask 434, fstat 81, openat 77, close 66, newfstatat 47, readlinkat 42, pwrite64 37, and others | 12.9 ms (recvmsg) |
+"""
+
+
 def main():
     result = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     machine = result["machine"]
@@ -151,6 +168,7 @@ def main():
         print("\n### Row by row\n\nWhat the calls are to cost on top of bare CUDA, and where the instructions and system calls in "
               "mode `share` go.\n")
         print(aims(rows))
+    print(LONG_CALLS, end="")
 
 
 if __name__ == "__main__":
