@@ -113,8 +113,9 @@
         "a region does not fit the allocation that should share it",                               \
         "make size and device of the rule's allocations agree in exporter and importer")           \
     ROW(SHARE_TIMEOUT, "share-timeout", WARNING, "the other side of a shared region did not come", \
-        "start the other program sooner, as the same user and with the same GPUSHARE_DIR, or "     \
-        "raise wait (import) or handover (export)")                                                \
+        "give the other program a rule that fits (gpushare explain tells), the same user, "        \
+        "GPUSHARE_DIR and GPUSHARE_NAMESPACE; start it sooner, or raise wait (import) or "         \
+        "handover (export)")                                                                       \
     ROW(SHARE_FALLBACK, "share-fallback", WARNING,                                                 \
         "an allocation that a rule matches was left private",                                      \
         "see the reason; a name belongs to one live exporter and to one allocation of it")         \

@@ -465,7 +465,7 @@ TEST_F(Report, WhatIsNoLogIsSaid) {
     Result result = report({place.file("a", "hello\n")});
     EXPECT_EQ(result.status, 3);
     EXPECT_TRUE(contains(result.err, "/a: no log of gpushare's; it writes them with log_format = "
-                                     "jsonl\n"))
+                                     "jsonl, and events with event_log\n"))
         << result.err;
     result = report({place.file("a", "========= GPUSHARE ERROR: double-free in cudaFree\n")});
     EXPECT_EQ(result.status, 3);

@@ -315,7 +315,7 @@ TEST_F(StrangerToAnother, WhoHasADirectoryOfHisOwnIsNamed) {
                               whose + " in " + shared.path + "/gpushare-" + (other ? "12345" : "0");
         EXPECT_TRUE(contains(told, "nobody exported it within 20 ms in " + mine + "/default"))
             << told;
-        EXPECT_TRUE(contains(told, "as the same user")) << told;
+        EXPECT_TRUE(contains(told, "the same user")) << told;
         EXPECT_TRUE(
             contains(unwrapped(told), "share only with each other; elsewhere: " + theirs + "."))
             << told;
