@@ -17,7 +17,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -110,7 +109,9 @@ Result command(const std::vector<std::string> &line, const Environment &environm
 void expect_to_fit(const std::string &text, int columns) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-        const std::string plain = std::regex_replace(line, std::regex("\033\\[[0-9;]*m"), "");
+        std::string plain = line;
+        for (size_t at; (at = plain.find("\033[")) != std::string::npos;)
+            plain.erase(at, plain.find('m', at) - at + 1);
         EXPECT_LE(static_cast<int>(plain.size()), columns) << plain;
         EXPECT_TRUE(plain.empty() || plain.back() != ' ') << plain;
     }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,11 +38,12 @@ static struct gps_call_counters *make_counters(int *file) {
 
 /* Where the loader finds libcuda for this process; false: nowhere. */
 static bool find_driver(char path[PATH_MAX]) {
-    struct link_map *map;
+    Dl_info place;
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    const bool found = driver && dlinfo(driver, RTLD_DI_LINKMAP, &map) == 0;
+    void *known = driver ? dlsym(driver, "cuInit") : NULL;
+    const bool found = known && dladdr(known, &place) != 0;
     if (found)
-        snprintf(path, PATH_MAX, "%s", map->l_name);
+        snprintf(path, PATH_MAX, "%s", place.dli_fname);
     if (driver)
         dlclose(driver);
     return found;
