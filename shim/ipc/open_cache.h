@@ -4,7 +4,9 @@
  * Owns the choice of what is cached (the imports themselves are the registry's), and a thread that
  * watches the records of their regions and the files of their owners in the directory. An open is
  * answered from the cache only while neither has changed: a change is in the watch's queue before
- * the call that made it returns, so an open that comes after it sees it.
+ * the call that made it returns, so an open that comes after it sees it. Only the end of a process
+ * may be seen a moment late: the kernel closes its file when nobody looks into the process any
+ * more.
  *
  * The slot of a cached import stays in the directory, as GPS_SLOT_CACHED. So an exporter never
  * frees beneath one: it marks its region closing, and the thread ends the mapping and clears the
