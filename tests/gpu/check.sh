@@ -53,6 +53,12 @@ skip() { # skip NAME REASON
     skipped=$((skipped + 1))
     printf '%-62s %-4s %s\n' "$1" skip "$2" | tee -a "$table"
 }
+rows_in() { # rows_in PREFIX FILE: its lines are rows: ok, FAIL or skip, a tab, name, a tab, remark
+    local word name remark
+    while IFS=$'\t' read -r word name remark; do
+        if [ "$word" = skip ]; then skip "$1: $name" "$remark"; else row "$1: $name" "$([ "$word" = ok ]; echo $?)" "$remark"; fi
+    done <"$2"
+}
 found_in() { # found_in FILE...: the findings in these logs, counted
     cat "$@" 2>/dev/null | grep -oE '"level":"[a-z]*","finding":"[^"]*"' | cut -d'"' -f4,8 | sort | uniq -c | tr -s ' \n"' ' '
 }

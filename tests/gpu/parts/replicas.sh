@@ -13,15 +13,13 @@
 #                      read-only keeper
 # shellcheck disable=SC2154 # check.sh's variables
 wanted() { case ",${REPLICAS_ONLY:-$1}," in *",$1,"*) ;; *) false ;; esac }
-rows_of() { # rows_of STEP SECONDS COMMAND...: its lines are rows: ok, FAIL or skip, a tab, name, a tab, remark
-    local step=$1 limit=$2 lines=$results/replicas-$1.rows errors=$results/replicas-$1.err status word name remark
+rows_of() { # rows_of STEP SECONDS COMMAND...: its lines are rows, as rows_in reads them
+    local step=$1 limit=$2 lines=$results/replicas-$1.rows errors=$results/replicas-$1.err status
     wanted "$step" || return
     shift 2
     timeout -k 5 "$limit" "$@" >"$lines" 2>"$errors"
     status=$?
-    while IFS=$'\t' read -r word name remark; do
-        if [ "$word" = skip ]; then skip "replicas: $name" "$remark"; else row "replicas: $name" "$([ "$word" = ok ]; echo $?)" "$remark"; fi
-    done <"$lines"
+    rows_in replicas "$lines"
     [ $status = 0 ] || row "replicas: step $step ends" 1 "status $status (124: not in $limit s): $(tail -1 "$errors")"
 }
 probe() { # what it prints is the result

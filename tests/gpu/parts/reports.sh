@@ -4,7 +4,5 @@
 # shellcheck disable=SC2154 # check.sh's variables
 tests/gpu/reports.py "$build" "$driver" >"$results/reports.rows" 2>"$results/reports.err"
 status=$?
-while IFS=$'\t' read -r word name remark; do
-    if [ "$word" = skip ]; then skip "reports: $name" "$remark"; else row "reports: $name" "$([ "$word" = ok ]; echo $?)" "$remark"; fi
-done <"$results/reports.rows"
+rows_in reports "$results/reports.rows"
 [ $status = 0 ] || row "reports: they end" 1 "status $status: $(tail -1 "$results/reports.err")"
