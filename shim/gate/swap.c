@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "process/driver_ops.h"
+#include "process/thread.h"
 #include "streams.h"
 #include "util/clock.h"
 
@@ -15,6 +16,10 @@ static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
 
 void gps_swap_lock(void) {
     pthread_mutex_lock(&looking);
+}
+
+bool gps_swap_lock_within(uint64_t patience) {
+    return gps_thread_lock(&looking, patience);
 }
 
 void gps_swap_unlock(void) {

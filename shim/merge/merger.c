@@ -35,7 +35,7 @@ enum { BATCH = 64, LOOKS = 8 /* while a block is to be quiet */, RARE = 20 /* at
 
 static struct {
     pthread_mutex_t turn; /* one at a time */
-    _Atomic bool running, stop, busy;
+    _Atomic bool running, stop;
     _Atomic unsigned wakes; /* a futex */
     unsigned vain;          /* attempts to swap, one after the other */
     uint64_t sure;          /* when a block of no doubt was last frozen */
@@ -254,12 +254,10 @@ static bool take_turn(uint64_t only) {
     bool any = false;
     gps_scope_enter(&scope, 0);
     pthread_mutex_lock(&state.turn);
-    state.busy = true;
     if (!state.stop && !gps_keeper_is_silent() && gps_membership_join() == 0) {
         any = freeze_quiet(only);
         any |= settle_frozen(only);
     }
-    state.busy = false;
     pthread_mutex_unlock(&state.turn);
     gps_scope_end(&scope);
     return any;
@@ -303,13 +301,11 @@ void gps_merger_wake(void) {
 
 /* After what is under way, which may be waiting for the keeper. */
 void gps_merger_stop(void) {
-    const struct timespec breath = {.tv_nsec = (long)MS};
-    const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
     state.stop = true;
-    while (state.busy && gps_clock_monotonic() < until)
-        nanosleep(&breath, NULL);
-    gps_swap_lock();
-    gps_swap_unlock();
+    if (gps_thread_lock(&state.turn, GPS_SECOND))
+        pthread_mutex_unlock(&state.turn);
+    if (gps_swap_lock_within(GPS_SECOND))
+        gps_swap_unlock();
     gps_merged_sum_tell();
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "stack/module.h"
+#include "util/clock.h"
 
 enum { OURS = 512 << 10 };
 
@@ -71,4 +72,13 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
     __typeof__(&pthread_cond_clockwait) wait = GPS_LATE(pthread_cond_clockwait);
     return wait ? wait(condition, lock, CLOCK_MONOTONIC, until)
                 : gps_thread_wait_by_wall_clock(condition, lock, until);
+}
+
+bool gps_thread_lock(pthread_mutex_t *lock, uint64_t patience) {
+    const struct timespec breath = {.tv_nsec = 1000000};
+    const uint64_t until = gps_clock_monotonic() + patience;
+    int code;
+    while ((code = pthread_mutex_trylock(lock)) != 0 && gps_clock_monotonic() < until)
+        nanosleep(&breath, NULL);
+    return code == 0;
 }

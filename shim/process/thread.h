@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 
 /* Starts one, detached. Call inside a gps_scope: that has blocked all signals, and the thread
@@ -16,3 +17,7 @@ bool gps_thread_start(void *(*fn)(void *arg), void *arg);
 int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const struct timespec *until);
 int gps_thread_wait_by_wall_clock(pthread_cond_t *condition, pthread_mutex_t *lock,
                                   const struct timespec *until);
+
+/* Waits for a lock that another thread may hold while it is in the driver, which may never return:
+ * `patience` ns at most. False: the lock is still another's. */
+bool gps_thread_lock(pthread_mutex_t *lock, uint64_t patience);

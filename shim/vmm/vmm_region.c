@@ -19,6 +19,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
+#include "process/thread.h"
 #include "process/watch.h"
 #include "util/clock.h"
 
@@ -128,8 +129,8 @@ static void start_watching(void) {
 
 void gps_vmm_region_stop(void) {
     gps_background_stop(&keeper_watch);
-    pthread_mutex_lock(&state.driver); /* after what is under way */
-    pthread_mutex_unlock(&state.driver);
+    if (gps_thread_lock(&state.driver, GPS_SECOND)) /* after what is under way */
+        pthread_mutex_unlock(&state.driver);
 }
 
 void gps_vmm_region_reset(void) {

@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 namespace {
 
 std::string vmm_rules(const std::string &more = "", const std::string &wait = "5s") {
@@ -458,6 +461,30 @@ pid_t keeper_of(const World &world) {
     return static_cast<pid_t>(world.region("frames")["keeper"]["pid"].number);
 }
 
+// The daemon of this world; -1: there is none.
+pid_t simulated_driver(const World &world) {
+    const std::string root = "GPUSHARE_SIM_ROOT=" + world.environment.at("GPUSHARE_SIM_ROOT");
+    for (const auto &process : std::filesystem::directory_iterator("/proc")) {
+        std::ifstream name(process.path() / "comm"), file(process.path() / "environ");
+        const std::string variables(std::istreambuf_iterator<char>(file), {});
+        std::string command;
+        if (std::getline(name, command) && command == "gpusimd" &&
+            variables.find(root + '\0') != std::string::npos)
+            return std::stoi(process.path().filename());
+    }
+    return -1;
+}
+
+struct Stopped {
+    explicit Stopped(pid_t process) : pid(process) {
+        EXPECT_EQ(::kill(pid, SIGSTOP), 0);
+    }
+    ~Stopped() {
+        ::kill(pid, SIGCONT);
+    }
+    pid_t pid;
+};
+
 TEST(Keeper, IsReplacedAndGetsEverythingAgain) {
     World world;
     world.config(vmm_rules("keep = users\n"));
@@ -476,6 +503,23 @@ TEST(Keeper, IsReplacedAndGetsEverythingAgain) {
     d.must("malloc q 4194304"); // of c, which opened it
     EXPECT_EQ(d.must("read q 0 4"), "61616161");
     EXPECT_EQ(world.findings().size(), 0u);
+}
+
+// A thread of ours that is in the driver for ever does not keep the program from ending.
+TEST(Keeper, WhoNeverGetsAnAnswerOfTheDriverForItEnds) {
+    if (on_gpu())
+        GTEST_SKIP() << "needs a driver that can be stopped";
+    World world;
+    world.config(vmm_rules("keep = users\n"));
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("info");
+    ASSERT_EQ(::kill(keeper_of(world), SIGKILL), 0);
+    const Stopped driver(simulated_driver(world));
+    b.send("malloc q 4194304"); // starts the next keeper, and `a` exports the memory for it
+    usleep(2000000);
+    a.send("_exit 3");
+    EXPECT_EQ(a.wait(soon(6000)), 3);
 }
 
 TEST(Keeper, GetsHundredsOfRegionsFromAnImporterThatKeepsFewDescriptors) {
