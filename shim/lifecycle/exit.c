@@ -32,7 +32,7 @@ static bool in_crash_handler(void) {
 
 /* --- before the driver's teardown --- */
 
-static void settle(void) {
+static void tear_down(void) {
     struct gps_scope scope;
     if (!gps_process_begin_exit())
         return;
@@ -43,7 +43,7 @@ static void settle(void) {
 
 static void on_exit_handler(void) {
     if (gps_process_phase() == GPS_PHASE_ON && !is_interrupted())
-        settle();
+        tear_down();
 }
 
 void gps_lifecycle_driver_ready(void) {
@@ -97,11 +97,11 @@ void gps_lifecycle_end(bool last) {
         return;
     ends = true;
     if (!last)
-        settle();
+        tear_down();
     if (gps_process_set_phase(next) != GPS_PHASE_ON)
         return;
     if (last)
-        settle();
+        tear_down();
     withdraw();
 }
 

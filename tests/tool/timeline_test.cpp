@@ -64,14 +64,14 @@ TEST_F(Timeline, FollowsARegionFromItsExportToItsLastClose) {
         place.file("two", event(30, "opened", 2, of("rule")) + event(50, "closed", 2, of("rule")));
     for (const auto &logs : {std::vector{one, two}, std::vector{two, one}}) {
         const Json history = page(logs);
-        ASSERT_EQ(history["lives"].size(), 1u);
-        const Json &life = history["lives"][0];
-        EXPECT_EQ(number(life[2]), 4096);
-        EXPECT_EQ(number(life[3]), 0) << "created";
-        EXPECT_EQ(number(life[4]), 10) << "exported";
-        EXPECT_EQ(number(life[5]), 30) << "freed";
-        EXPECT_EQ(number(life[6]), 50) << "gone";
-        EXPECT_EQ(life[7].text, "deferred");
+        ASSERT_EQ(history["lifetimes"].size(), 1u);
+        const Json &lifetime = history["lifetimes"][0];
+        EXPECT_EQ(number(lifetime[2]), 4096);
+        EXPECT_EQ(number(lifetime[3]), 0) << "created";
+        EXPECT_EQ(number(lifetime[4]), 10) << "exported";
+        EXPECT_EQ(number(lifetime[5]), 30) << "freed";
+        EXPECT_EQ(number(lifetime[6]), 50) << "gone";
+        EXPECT_EQ(lifetime[7].text, "deferred");
         ASSERT_EQ(history["holds"].size(), 1u);
         EXPECT_EQ(number(history["holds"][0][2]), 20);
         EXPECT_EQ(number(history["holds"][0][3]), 40);
@@ -89,16 +89,16 @@ TEST_F(Timeline, AnEndClosesWhatAProcessHasOpen) {
                                event(20, "opened", 2, of("program")) + event(30, "ended", 2) +
                                event(40, "exported", 1, of("program", "ff" + FRAMES.substr(2))))});
     EXPECT_EQ(number(history["holds"][0][3]), 20);
-    EXPECT_EQ(number(history["lives"][0][6]), -1) << "its exporter may have been killed";
+    EXPECT_EQ(number(history["lifetimes"][0][6]), -1) << "its exporter may have been killed";
     EXPECT_EQ(history["regions"].size(), 1u) << "one name, one lane";
-    EXPECT_EQ(history["lives"].size(), 2u);
+    EXPECT_EQ(history["lifetimes"].size(), 2u);
 }
 
 TEST_F(Timeline, AStaleHandleHoldsNothing) {
     const Json history = page({place.file(
         "log", event(10, "exported", 1, of("program")) + event(20, "freed", 1, of("now")) +
                    event(30, "opened", 2, of("program")) + event(40, "closed", 2, of("program")))});
-    EXPECT_EQ(number(history["lives"][0][6]), 10);
+    EXPECT_EQ(number(history["lifetimes"][0][6]), 10);
     EXPECT_EQ(history["steps"].size(), 2u);
 }
 
@@ -108,8 +108,8 @@ TEST_F(Timeline, AHandleThatIsUsedAgainIsAnotherLife) {
         text += event(100 * i + 10, "exported", 1, of("program")) +
                 event(100 * i + 20, "freed", 1, of("now"));
     const Json history = page({place.file("log", text)});
-    ASSERT_EQ(history["lives"].size(), 3u);
-    EXPECT_EQ(number(history["lives"][2][4]), 200);
+    ASSERT_EQ(history["lifetimes"].size(), 3u);
+    EXPECT_EQ(number(history["lifetimes"][2][4]), 200);
 }
 
 TEST_F(Timeline, MergedBytesAreInUseOnce) {
@@ -215,7 +215,7 @@ TEST_F(Timeline, PerfettosTraceIsValid) {
             pids[each["pid"].number]++;
     }
     EXPECT_EQ(pids.size(), 3u) << "two processes of one pid, and all regions";
-    EXPECT_EQ(phases["b"], 3) << "a life, a hold, a wait";
+    EXPECT_EQ(phases["b"], 3) << "a lifetime, a hold, a wait";
     EXPECT_EQ(phases["e"], 3);
     EXPECT_EQ(phases["s"], 2) << "from export to open, from free to the last close";
     EXPECT_EQ(phases["f"], 2);

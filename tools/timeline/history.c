@@ -88,13 +88,13 @@ static int by_time(const void *left, const void *right) {
 
 /* No memory goes while a process has it open; but a stale handle is opened in vain. Of memory that
  * was freed late, those who never closed it have ended. */
-static void settle(struct history_hold *hold, struct history_life *life) {
-    if (life->gone == HISTORY_OPEN || hold->from >= life->gone)
+static void clamp(struct history_hold *hold, struct history_lifetime *lifetime) {
+    if (lifetime->gone == HISTORY_OPEN || hold->from >= lifetime->gone)
         return;
-    if (hold->to == HISTORY_OPEN && life->late)
-        hold->to = life->gone;
-    if (hold->to != HISTORY_OPEN && hold->to > life->gone)
-        life->gone = hold->to;
+    if (hold->to == HISTORY_OPEN && lifetime->late)
+        hold->to = lifetime->gone;
+    if (hold->to != HISTORY_OPEN && hold->to > lifetime->gone)
+        lifetime->gone = hold->to;
 }
 
 static void bound(struct history *history) {
@@ -123,7 +123,7 @@ void history_end(struct history *history) {
     for (size_t i = 0; i < play->report_count; i++)
         mark_report(history, play->reports[i]);
     for (size_t i = 0; i < history->hold_count; i++)
-        settle(&history->holds[i], &history->lives[history->holds[i].life]);
+        clamp(&history->holds[i], &history->lifetimes[history->holds[i].lifetime]);
     bound(history);
     history_sum_up(history, play->merges, play->merge_count);
 }
@@ -148,7 +148,7 @@ void history_free(struct history *history) {
     free(history->play);
     free(history->processes);
     free(history->regions);
-    free(history->lives);
+    free(history->lifetimes);
     free(history->holds);
     free(history->marks);
     free(history->waits);

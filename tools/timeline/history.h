@@ -2,11 +2,11 @@
  * history.h - what happened to regions, played back from the event logs of many processes.
  *
  * Lines of all logs are sorted by time and followed one after the other. A region has a lane: all
- * memory of one name, or of one id where there is no name. A life is one piece of memory, from its
- * creation until it is freed; a hold is one process's use of a life, from its open to its close.
- * Logs can begin late and end early, as where a process was killed: a time that is not known is
- * HISTORY_OPEN. Strings are those of the lines. Findings come from event logs, from logs, or from
- * both, and count once.
+ * memory of one name, or of one id where there is no name. A lifetime is one piece of memory, from
+ * its creation until it is freed; a hold is one process's use of a lifetime, from its open to its
+ * close. Logs can begin late and end early, as where a process was killed: a time that is not known
+ * is HISTORY_OPEN. Strings are those of the lines. Findings come from event logs, from logs, or
+ * from both, and count once.
  */
 #pragma once
 
@@ -24,10 +24,10 @@ struct history_process {
 
 struct history_region {
     const char *name; /* NULL: it has none */
-    const char *id;   /* of its first life; NULL: no life is known */
+    const char *id;   /* of its first lifetime; NULL: no lifetime is known */
 };
 
-struct history_life {
+struct history_lifetime {
     size_t region, owner; /* the owner's index of a process; HISTORY_NONE: not known */
     int64_t size;
     int64_t created, exported, freed, gone;
@@ -36,7 +36,7 @@ struct history_life {
 };
 
 struct history_hold {
-    size_t life, process;
+    size_t lifetime, process;
     int64_t from, to;
 };
 
@@ -62,12 +62,13 @@ struct history_step {
 struct history {
     struct history_process *processes;
     struct history_region *regions;
-    struct history_life *lives;
+    struct history_lifetime *lifetimes;
     struct history_hold *holds;
     struct history_mark *marks;
     struct history_wait *waits;
     struct history_step *steps;
-    size_t process_count, region_count, life_count, hold_count, mark_count, wait_count, step_count;
+    size_t process_count, region_count, lifetime_count, hold_count, mark_count, wait_count,
+        step_count;
     int64_t begin, end;
     size_t event_count; /* lines of event logs */
     struct aggregate aggregate;
@@ -83,7 +84,7 @@ void history_free(struct history *history);
 
 /* --- history_steps.c --- */
 
-/* Sums up lives, holds and what was merged. `merges`: events of those two kinds and ends of
+/* Sums up lifetimes, holds and what was merged. `merges`: events of those two kinds and ends of
  * processes, by time. */
 struct history_merge {
     int64_t time, merged, saved, unmerged;

@@ -57,57 +57,59 @@ static struct history_entry *entry_of(struct history *history, const struct even
     return entry;
 }
 
-/* --- lives and holds --- */
+/* --- lifetimes and holds --- */
 
-static struct history_life *add_life(struct history *history, struct history_entry *entry,
-                                     size_t owner, int64_t size) {
-    history->lives = tool_grow(history->lives, history->life_count, sizeof(*history->lives));
-    struct history_life *life = &history->lives[history->life_count++];
-    *life = (struct history_life){.region = entry->region - 1,
-                                  .owner = owner,
-                                  .size = size,
-                                  .created = HISTORY_OPEN,
-                                  .exported = HISTORY_OPEN,
-                                  .freed = HISTORY_OPEN,
-                                  .gone = HISTORY_OPEN};
-    entry->life = history->life_count;
-    return life;
+static struct history_lifetime *add_lifetime(struct history *history, struct history_entry *entry,
+                                             size_t owner, int64_t size) {
+    history->lifetimes =
+        tool_grow(history->lifetimes, history->lifetime_count, sizeof(*history->lifetimes));
+    struct history_lifetime *lifetime = &history->lifetimes[history->lifetime_count++];
+    *lifetime = (struct history_lifetime){.region = entry->region - 1,
+                                          .owner = owner,
+                                          .size = size,
+                                          .created = HISTORY_OPEN,
+                                          .exported = HISTORY_OPEN,
+                                          .freed = HISTORY_OPEN,
+                                          .gone = HISTORY_OPEN};
+    entry->lifetime = history->lifetime_count;
+    return lifetime;
 }
 
-static struct history_life *life_of(struct history *history, const struct history_entry *entry) {
-    return entry->life != 0 ? &history->lives[entry->life - 1] : NULL;
+static struct history_lifetime *lifetime_of(struct history *history,
+                                            const struct history_entry *entry) {
+    return entry->lifetime != 0 ? &history->lifetimes[entry->lifetime - 1] : NULL;
 }
 
 static void follow_created(struct history *history, const struct event_line *line, size_t process) {
-    add_life(history, entry_of(history, line), process, line->size)->created = line->time;
+    add_lifetime(history, entry_of(history, line), process, line->size)->created = line->time;
 }
 
 static void follow_exported(struct history *history, const struct event_line *line,
                             size_t process) {
     struct history_entry *entry = entry_of(history, line);
-    struct history_life *life = life_of(history, entry);
-    const bool began = life && life->owner == process && life->exported == HISTORY_OPEN &&
-                       life->gone == HISTORY_OPEN;
+    struct history_lifetime *lifetime = lifetime_of(history, entry);
+    const bool began = lifetime && lifetime->owner == process &&
+                       lifetime->exported == HISTORY_OPEN && lifetime->gone == HISTORY_OPEN;
     if (!began)
-        life = add_life(history, entry, process, line->size);
-    life->exported = line->time;
+        lifetime = add_lifetime(history, entry, process, line->size);
+    lifetime->exported = line->time;
 }
 
 static void follow_freed(struct history *history, const struct event_line *line, size_t process) {
     struct history_entry *entry = entry_of(history, line);
-    struct history_life *life = life_of(history, entry);
+    struct history_lifetime *lifetime = lifetime_of(history, entry);
     const bool waits =
         line->how && (!strcmp(line->how, "deferred") || !strcmp(line->how, "handover"));
-    if (!life || (life->owner != process && life->owner != HISTORY_NONE))
-        life = add_life(history, entry, process, line->size);
-    life->owner = process;
-    if (life->freed == HISTORY_OPEN) {
-        life->freed = line->time;
-        life->how = tool_or(line->how, "now");
+    if (!lifetime || (lifetime->owner != process && lifetime->owner != HISTORY_NONE))
+        lifetime = add_lifetime(history, entry, process, line->size);
+    lifetime->owner = process;
+    if (lifetime->freed == HISTORY_OPEN) {
+        lifetime->freed = line->time;
+        lifetime->how = tool_or(line->how, "now");
     }
     if (!waits)
-        life->gone = line->time;
-    life->late |= line->how && strcmp(line->how, "late") == 0;
+        lifetime->gone = line->time;
+    lifetime->late |= line->how && strcmp(line->how, "late") == 0;
 }
 
 static size_t *open_hold(struct history *history, const struct event_line *line, size_t process) {
@@ -117,13 +119,13 @@ static size_t *open_hold(struct history *history, const struct event_line *line,
 static void follow_opened(struct history *history, const struct event_line *line, size_t process) {
     struct history_entry *entry = entry_of(history, line);
     size_t *hold = open_hold(history, line, process);
-    if (entry->life == 0) /* its exporter has no log */
-        add_life(history, entry, HISTORY_NONE, line->size);
+    if (entry->lifetime == 0) /* its exporter has no log */
+        add_lifetime(history, entry, HISTORY_NONE, line->size);
     if (*hold != 0)
         return;
     history->holds = tool_grow(history->holds, history->hold_count, sizeof(*history->holds));
     history->holds[history->hold_count++] =
-        (struct history_hold){entry->life - 1, process, line->time, HISTORY_OPEN};
+        (struct history_hold){entry->lifetime - 1, process, line->time, HISTORY_OPEN};
     *hold = history->hold_count;
 }
 
@@ -180,9 +182,9 @@ static void follow_ended(struct history *history, const struct event_line *line,
     for (size_t i = 0; i < history->hold_count; i++)
         if (history->holds[i].process == process && history->holds[i].to == HISTORY_OPEN)
             history->holds[i].to = line->time;
-    for (size_t i = 0; i < history->life_count; i++)
-        if (history->lives[i].owner == process && history->lives[i].gone == HISTORY_OPEN)
-            history->lives[i].gone = line->time;
+    for (size_t i = 0; i < history->lifetime_count; i++)
+        if (history->lifetimes[i].owner == process && history->lifetimes[i].gone == HISTORY_OPEN)
+            history->lifetimes[i].gone = line->time;
     leave_merged(history, process, line->time, INT64_MAX);
 }
 

@@ -6,7 +6,7 @@
 
 /* What an id of a region stands for now: indices plus 1; 0 is none. */
 struct history_entry {
-    size_t region, life;
+    size_t region, lifetime;
 };
 
 /* The maps have indices plus 1, too. */

@@ -20,26 +20,26 @@ static void add(struct changes *changes, int64_t time, int64_t used, int64_t wit
     changes->list[changes->count++] = (struct change){time, used, without};
 }
 
-static int64_t start_of(const struct history *history, const struct history_life *life) {
-    return life->created != HISTORY_OPEN    ? life->created
-           : life->exported != HISTORY_OPEN ? life->exported
-                                            : history->begin;
+static int64_t start_of(const struct history *history, const struct history_lifetime *lifetime) {
+    return lifetime->created != HISTORY_OPEN    ? lifetime->created
+           : lifetime->exported != HISTORY_OPEN ? lifetime->exported
+                                                : history->begin;
 }
 
 /* Without sharing each process that holds a region would have one of its own. */
 static void add_regions(struct changes *changes, const struct history *history) {
-    for (size_t i = 0; i < history->life_count; i++) {
-        const struct history_life *life = &history->lives[i];
-        add(changes, start_of(history, life), life->size, life->size);
-        add(changes, life->gone, -life->size, -life->size);
+    for (size_t i = 0; i < history->lifetime_count; i++) {
+        const struct history_lifetime *lifetime = &history->lifetimes[i];
+        add(changes, start_of(history, lifetime), lifetime->size, lifetime->size);
+        add(changes, lifetime->gone, -lifetime->size, -lifetime->size);
     }
     for (size_t i = 0; i < history->hold_count; i++) {
         const struct history_hold *hold = &history->holds[i];
-        const struct history_life *life = &history->lives[hold->life];
-        if (life->gone != HISTORY_OPEN && hold->from >= life->gone)
+        const struct history_lifetime *lifetime = &history->lifetimes[hold->lifetime];
+        if (lifetime->gone != HISTORY_OPEN && hold->from >= lifetime->gone)
             continue; /* a stale handle, opened in vain */
-        add(changes, hold->from, 0, life->size);
-        add(changes, hold->to, 0, -life->size);
+        add(changes, hold->from, 0, lifetime->size);
+        add(changes, hold->to, 0, -lifetime->size);
     }
 }
 

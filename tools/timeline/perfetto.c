@@ -116,48 +116,50 @@ static void put_processes(struct trace *trace) {
 
 /* --- regions --- */
 
-static int64_t start_of(const struct history *history, const struct history_life *life) {
-    return life->created != HISTORY_OPEN    ? life->created
-           : life->exported != HISTORY_OPEN ? life->exported
-                                            : history->begin;
+static int64_t start_of(const struct history *history, const struct history_lifetime *lifetime) {
+    return lifetime->created != HISTORY_OPEN    ? lifetime->created
+           : lifetime->exported != HISTORY_OPEN ? lifetime->exported
+                                                : history->begin;
 }
 
-static void put_life(struct trace *trace, const struct history_life *life, size_t number) {
+static void put_lifetime(struct trace *trace, const struct history_lifetime *lifetime,
+                         size_t number) {
     char id[32];
-    snprintf(id, sizeof(id), "life%zu", number);
-    put_span(trace, json_tree_string(label(trace, life->region)), "exported", life->owner,
-             start_of(trace->history, life), life->gone, id,
+    snprintf(id, sizeof(id), "lifetime%zu", number);
+    put_span(trace, json_tree_string(label(trace, lifetime->region)), "exported", lifetime->owner,
+             start_of(trace->history, lifetime), lifetime->gone, id,
              json_tree_pack("{s:o, s:I}", "region",
-                            json_tree_string(trace->history->regions[life->region].id), "bytes",
-                            life->size));
+                            json_tree_string(trace->history->regions[lifetime->region].id), "bytes",
+                            lifetime->size));
 }
 
 static void put_hold(struct trace *trace, const struct history_hold *hold, size_t number) {
-    const struct history_life *life = &trace->history->lives[hold->life];
+    const struct history_lifetime *lifetime = &trace->history->lifetimes[hold->lifetime];
     char id[32];
     snprintf(id, sizeof(id), "hold%zu", number);
-    put_span(trace, json_tree_string(label(trace, life->region)), "opened", hold->process,
-             hold->from, hold->to, id, json_tree_pack("{s:I}", "bytes", life->size));
-    if (life->exported != HISTORY_OPEN && life->exported <= hold->from)
-        put_flow(trace, "export", life->owner, life->exported, "open", hold->process, hold->from);
+    put_span(trace, json_tree_string(label(trace, lifetime->region)), "opened", hold->process,
+             hold->from, hold->to, id, json_tree_pack("{s:I}", "bytes", lifetime->size));
+    if (lifetime->exported != HISTORY_OPEN && lifetime->exported <= hold->from)
+        put_flow(trace, "export", lifetime->owner, lifetime->exported, "open", hold->process,
+                 hold->from);
 }
 
 /* The hold that ends last, for whose end the freed memory waits. */
 static void put_last_closes(struct trace *trace) {
     const struct history *history = trace->history;
-    size_t *last = tool_zeroed(history->life_count + 1, sizeof(*last));
+    size_t *last = tool_zeroed(history->lifetime_count + 1, sizeof(*last));
     for (size_t i = 0; i < history->hold_count; i++) {
         const struct history_hold *hold = &history->holds[i];
-        size_t *best = &last[hold->life];
-        if (hold->to != HISTORY_OPEN && hold->from <= history->lives[hold->life].freed &&
+        size_t *best = &last[hold->lifetime];
+        if (hold->to != HISTORY_OPEN && hold->from <= history->lifetimes[hold->lifetime].freed &&
             (*best == 0 || history->holds[*best - 1].to < hold->to))
             *best = i + 1;
     }
-    for (size_t i = 0; i < history->life_count; i++) {
-        const struct history_life *life = &history->lives[i];
+    for (size_t i = 0; i < history->lifetime_count; i++) {
+        const struct history_lifetime *lifetime = &history->lifetimes[i];
         const struct history_hold *hold = last[i] != 0 ? &history->holds[last[i] - 1] : NULL;
-        if (hold && life->freed != HISTORY_OPEN && life->freed < hold->to)
-            put_flow(trace, "free", life->owner, life->freed, "last close", hold->process,
+        if (hold && lifetime->freed != HISTORY_OPEN && lifetime->freed < hold->to)
+            put_flow(trace, "free", lifetime->owner, lifetime->freed, "last close", hold->process,
                      hold->to);
     }
     free(last);
@@ -197,8 +199,8 @@ void timeline_perfetto(FILE *out, const struct history *history) {
     trace.pids = tool_zeroed(history->process_count + 1, sizeof(*trace.pids));
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", out);
     put_processes(&trace);
-    for (size_t i = 0; i < history->life_count; i++)
-        put_life(&trace, &history->lives[i], i);
+    for (size_t i = 0; i < history->lifetime_count; i++)
+        put_lifetime(&trace, &history->lifetimes[i], i);
     for (size_t i = 0; i < history->hold_count; i++)
         put_hold(&trace, &history->holds[i], i);
     put_last_closes(&trace);

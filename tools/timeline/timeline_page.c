@@ -49,15 +49,16 @@ static json_t *regions(const struct history *history) {
     return rows;
 }
 
-static json_t *lives(const struct history *history) {
+static json_t *lifetimes(const struct history *history) {
     json_t *rows = json_tree_pack("[]");
-    for (size_t i = 0; i < history->life_count; i++) {
-        const struct history_life *life = &history->lives[i];
+    for (size_t i = 0; i < history->lifetime_count; i++) {
+        const struct history_lifetime *lifetime = &history->lifetimes[i];
         json_tree_append(
-            rows, json_tree_pack("[I, I, I, I, I, I, I, o]", place_of(life->region),
-                                 place_of(life->owner), life->size, since(history, life->created),
-                                 since(history, life->exported), since(history, life->freed),
-                                 since(history, life->gone), json_tree_string(life->how)));
+            rows, json_tree_pack(
+                      "[I, I, I, I, I, I, I, o]", place_of(lifetime->region),
+                      place_of(lifetime->owner), lifetime->size, since(history, lifetime->created),
+                      since(history, lifetime->exported), since(history, lifetime->freed),
+                      since(history, lifetime->gone), json_tree_string(lifetime->how)));
     }
     return rows;
 }
@@ -66,7 +67,7 @@ static json_t *holds(const struct history *history) {
     json_t *rows = json_tree_pack("[]");
     for (size_t i = 0; i < history->hold_count; i++) {
         const struct history_hold *hold = &history->holds[i];
-        json_tree_append(rows, json_tree_pack("[I, I, I, I]", place_of(hold->life),
+        json_tree_append(rows, json_tree_pack("[I, I, I, I]", place_of(hold->lifetime),
                                               place_of(hold->process), since(history, hold->from),
                                               since(history, hold->to)));
     }
@@ -169,13 +170,13 @@ static int put(const char *bytes, size_t count, void *out) {
 
 void timeline_page(FILE *out, const struct history *history, const char *debug_directory) {
     const char *at = strstr(timeline_template, place);
-    json_t *tree =
-        json_tree_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin",
-                       history->begin, "end", history->end - history->begin, "events",
-                       (json_int_t)history->event_count, "processes", processes(history), "regions",
-                       regions(history), "lives", lives(history), "holds", holds(history), "waits",
-                       waits(history), "steps", steps(history), "marks", marks(history), "reports",
-                       reports(history, debug_directory), "findings", catalogue(history));
+    json_t *tree = json_tree_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin", history->begin,
+        "end", history->end - history->begin, "events", (json_int_t)history->event_count,
+        "processes", processes(history), "regions", regions(history), "lifetimes",
+        lifetimes(history), "holds", holds(history), "waits", waits(history), "steps",
+        steps(history), "marks", marks(history), "reports", reports(history, debug_directory),
+        "findings", catalogue(history));
     fwrite(timeline_template, 1, (size_t)(at - timeline_template), out);
     json_dump_callback(tree, put, out, JSON_COMPACT);
     fputs(at + strlen(place), out);
