@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,15 +32,6 @@ enum {
     WINDOW_LEAST = 32, /* chunks */
     WINDOW_MOST = 256,
     WINDOWS = 16,
-};
-
-struct work {
-    struct gps_pool pool;
-    const uint8_t *bytes;
-    const struct gps_hash *expected;
-    uint64_t count, window; /* chunks */
-    _Atomic uint64_t next;
-    _Atomic bool differs;
 };
 
 /* Special mappings (pinned memory of the driver's) are none that it can bring in, and there. ENOMEM
@@ -81,26 +73,39 @@ struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t siz
     return (struct gps_digest){plain(pieces, count * sizeof(struct gps_hash)), *chunks};
 }
 
-/* --- main memory, compared --- */
+/* --- main memory --- */
 
-static bool is_equal(const struct work *work, uint64_t at) {
+struct gps_digest_work {
+    struct gps_pool pool;
+    const uint8_t *bytes;
+    const struct gps_hash *expected; /* NULL: the hashes are kept for later */
+    uint64_t count, window;          /* chunks */
+    _Atomic uint64_t next;
+    _Atomic bool stopped; /* it differs, cannot be read, or is not wanted any more */
+    struct gps_hash hashes[];
+};
+
+static bool take_chunk(struct gps_digest_work *work, uint64_t at) {
     const struct gps_hash hash = gps_digest_chunk(work->bytes + at * GPS_DIGEST_CHUNK);
-    return memcmp(&hash, &work->expected[at], sizeof(hash)) == 0;
+    if (work->expected)
+        return memcmp(&hash, &work->expected[at], sizeof(hash)) == 0;
+    work->hashes[at] = hash;
+    return true;
 }
 
 /* Behind a difference nothing needs a look. */
 static void run(void *arg) {
-    struct work *work = arg;
+    struct gps_digest_work *work = arg;
     uint64_t at;
-    while ((at = atomic_fetch_add(&work->next, work->window)) < work->count && !work->differs) {
+    while ((at = atomic_fetch_add(&work->next, work->window)) < work->count && !work->stopped) {
         const uint64_t left = work->count - at;
         const uint64_t end = at + (left < work->window ? left : work->window);
         if (!gps_digest_readable(work->bytes + at * GPS_DIGEST_CHUNK,
                                  (end - at) * GPS_DIGEST_CHUNK))
-            work->differs = true;
-        while (at < end && !work->differs)
-            if (!is_equal(work, at++))
-                work->differs = true;
+            work->stopped = true;
+        while (at < end && !work->stopped)
+            if (!take_chunk(work, at++))
+                work->stopped = true;
     }
 }
 
@@ -109,12 +114,39 @@ static uint64_t window_of(uint64_t count) {
     return part < WINDOW_LEAST ? WINDOW_LEAST : part > WINDOW_MOST ? WINDOW_MOST : part;
 }
 
+/* The caller comes, too, at last. */
+static void begin(struct gps_digest_work *work) {
+    work->window = window_of(work->count);
+    work->pool = (struct gps_pool){.work = run, .arg = work};
+    gps_pool_call(&work->pool, work->count ? (work->count - 1) / work->window : 0);
+}
+
+static bool end(struct gps_digest_work *work) {
+    run(work);
+    gps_pool_join(&work->pool);
+    return !work->stopped;
+}
+
 bool gps_digest_compare(const void *bytes, uint64_t count, const struct gps_hash *expected) {
-    struct work work = {
-        .bytes = bytes, .expected = expected, .count = count, .window = window_of(count)};
-    work.pool = (struct gps_pool){.work = run, .arg = &work};
-    gps_pool_call(&work.pool, count ? (count - 1) / work.window : 0);
-    run(&work);
-    gps_pool_join(&work.pool);
-    return !work.differs;
+    struct gps_digest_work work = {.bytes = bytes, .count = count, .expected = expected};
+    begin(&work);
+    return end(&work);
+}
+
+struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count) {
+    struct gps_digest_work *work = calloc(1, sizeof(*work) + count * sizeof(work->hashes[0]));
+    if (!work)
+        return NULL;
+    work->bytes = bytes;
+    work->count = count;
+    begin(work);
+    return work;
+}
+
+bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected) {
+    work->stopped |= !expected;
+    const bool equal =
+        end(work) && memcmp(work->hashes, expected, work->count * sizeof(*expected)) == 0;
+    free(work);
+    return equal;
 }

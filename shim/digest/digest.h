@@ -30,6 +30,10 @@ struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t siz
 /* Whether bytes in main memory have the hashes of so many chunks; false also when they cannot be
  * read. */
 bool gps_digest_compare(const void *bytes, uint64_t count, const struct gps_hash *expected);
+/* The same in two steps: other threads begin to hash while the caller does something else. NULL:
+ * there is no memory for that. Without `expected` it ends for nothing. */
+struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count);
+bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected);
 
 /* Whether bytes can be read, as far as the kernel tells; their pages are then there. */
 bool gps_digest_readable(const void *bytes, uint64_t size);

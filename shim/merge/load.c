@@ -29,6 +29,7 @@ struct piece {
     uint8_t state; /* of the block, as it was */
     bool fixed;    /* it is never merged */
     struct gps_shared_key key;
+    struct gps_digest_work *hashing; /* of its bytes, since a shared block began like it; or NULL */
 };
 
 static bool is_lazy(uint64_t address) {
@@ -119,14 +120,17 @@ static void map_shared(const struct piece *piece, const struct gps_id *id) {
     gps_shared_release(id, slot, false);
 }
 
+/* Its bytes are hashed while the block is mapped. */
 static void look_for_shared(struct piece *piece) {
     struct gps_id id;
     if (piece->state != GPS_BLOCK_EMPTY || piece->fixed || piece->at ||
         piece->size < GPS_DIGEST_CHUNK || !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
         return;
     piece->key.first = gps_digest_chunk(piece->from);
-    if (gps_shared_find(&piece->key, &id))
-        map_shared(piece, &id);
+    if (!gps_shared_find(&piece->key, &id))
+        return;
+    piece->hashing = gps_digest_begin(piece->from, piece->size / GPS_DIGEST_CHUNK);
+    map_shared(piece, &id);
 }
 
 /* --- comparing: with gps_swap_lock, so that the block stays what it is --- */
@@ -153,7 +157,17 @@ static bool is_same(const struct piece *piece, uint64_t at, uint64_t size) {
            memcmp(there, here, size) == 0;
 }
 
-static bool is_equal(const struct piece *piece, const struct gps_hash *chunks) {
+static bool has_hashes(struct piece *piece, uint64_t first, uint64_t last,
+                       const struct gps_hash *chunks) {
+    struct gps_digest_work *hashing = piece->hashing;
+    if (!hashing)
+        return gps_digest_compare(piece->from + (first * GPS_DIGEST_CHUNK - piece->at),
+                                  last - first, chunks + first);
+    piece->hashing = NULL;
+    return gps_digest_end(hashing, chunks);
+}
+
+static bool is_equal(struct piece *piece, const struct gps_hash *chunks) {
     const uint64_t end = piece->at + piece->size;
     const uint64_t first = (piece->at + GPS_DIGEST_CHUNK - 1) / GPS_DIGEST_CHUNK;
     const uint64_t last = end / GPS_DIGEST_CHUNK;
@@ -163,7 +177,7 @@ static bool is_equal(const struct piece *piece, const struct gps_hash *chunks) {
     }
     const uint64_t from = first * GPS_DIGEST_CHUNK, to = last * GPS_DIGEST_CHUNK;
     return is_same(piece, piece->at, from - piece->at) && is_same(piece, to, end - to) &&
-           gps_digest_compare(piece->from + (from - piece->at), last - first, chunks + first);
+           has_hashes(piece, first, last, chunks);
 }
 
 /* When copies have brought all of it, the block is merged. */
@@ -182,7 +196,7 @@ static void note_equal(const struct piece *piece) {
     gps_area_unlock();
 }
 
-static bool compare(const struct piece *piece) {
+static bool compare(struct piece *piece) {
     struct gps_area *area;
     gps_area_lock();
     struct gps_block *block = gps_area_block(piece->serial, piece->index, &area);
@@ -201,6 +215,8 @@ static bool is_there(struct piece *piece) {
     gps_swap_lock();
     const bool there = compare(piece);
     gps_swap_unlock();
+    if (piece->hashing)
+        (void)gps_digest_end(piece->hashing, NULL);
     return there;
 }
 

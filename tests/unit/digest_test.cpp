@@ -52,6 +52,17 @@ TEST(Digest, AChunkIsXxh3) {
     EXPECT_EQ(hash.high, expected.high64);
 }
 
+TEST(Digest, MemoryIsHashedMeanwhile) {
+    for (const uint64_t size : {CHUNK, 5 * PIECE, 32 * PIECE}) {
+        auto bytes = noise(size);
+        const auto chunks = chunks_of(bytes);
+        EXPECT_TRUE(gps_digest_end(gps_digest_begin(bytes.data(), chunks.size()), chunks.data()));
+        EXPECT_FALSE(gps_digest_end(gps_digest_begin(bytes.data(), chunks.size()), nullptr));
+        bytes.back() ^= 1;
+        EXPECT_FALSE(gps_digest_end(gps_digest_begin(bytes.data(), chunks.size()), chunks.data()));
+    }
+}
+
 TEST(Digest, EqualMemoryIsFoundEqual) {
     for (const uint64_t size : {CHUNK, 3 * CHUNK, PIECE, 5 * PIECE, 32 * PIECE}) {
         const auto bytes = noise(size);

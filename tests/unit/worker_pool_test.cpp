@@ -40,10 +40,10 @@ struct Job {
 
 bool done_by_a_crew(size_t pieces, size_t wanted) {
     Job job(pieces);
-    gps_pool crew = {Job::work, &job, 0, 0, nullptr};
-    gps_pool_call(&crew, wanted);
+    gps_pool pool = {Job::work, &job, 0, 0, nullptr};
+    gps_pool_call(&pool, wanted);
     Job::work(&job);
-    gps_pool_join(&crew);
+    gps_pool_join(&pool);
     return job.each_once() && job.helpers <= wanted + 1;
 }
 
@@ -96,10 +96,10 @@ TEST(Pool, ComesWhenCalledAndAgainWhenItWaits) {
     for (int round = 0; round < 3; round++) {
         Meeting meeting;
         meeting.expected = 2;
-        gps_pool crew = {Meeting::work, &meeting, 0, 0, nullptr};
-        gps_pool_call(&crew, 1);
+        gps_pool pool = {Meeting::work, &meeting, 0, 0, nullptr};
+        gps_pool_call(&pool, 1);
         Meeting::work(&meeting); // returns when the other one is there, too
-        gps_pool_join(&crew);
+        gps_pool_join(&pool);
         EXPECT_EQ(meeting.present, 2u);
     }
 }
@@ -124,11 +124,11 @@ TEST(Pool, OneCoreWorksAlone) {
     CPU_SET(static_cast<size_t>(sched_getcpu()), &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
     Job job(100);
-    gps_pool crew = {Job::work, &job, 0, 0, nullptr};
-    gps_pool_call(&crew, 7);
-    EXPECT_EQ(crew.wanted, 0u);
+    gps_pool pool = {Job::work, &job, 0, 0, nullptr};
+    gps_pool_call(&pool, 7);
+    EXPECT_EQ(pool.wanted, 0u);
     Job::work(&job);
-    gps_pool_join(&crew);
+    gps_pool_join(&pool);
     EXPECT_TRUE(job.each_once());
     EXPECT_EQ(sched_setaffinity(0, sizeof(all), &all), 0);
 }
