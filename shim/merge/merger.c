@@ -112,9 +112,11 @@ static bool is_filled(const struct gps_area *area, const struct gps_block *block
            (area->rule->content == GPS_CONTENT_ANY || __builtin_popcountll(block->filled) >= 32);
 }
 
+/* What was written just now is not quiet: no look disturbs a program that loads. */
 static bool is_due(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
-    const uint64_t between = area->rule->quiet / LOOKS;
-    return now - block->looked >= (between > LOOK_LEAST ? between : LOOK_LEAST);
+    const uint64_t quiet = area->rule->quiet, between = quiet / LOOKS;
+    const uint64_t last = quiet && block->written > block->looked ? block->written : block->looked;
+    return now - last >= (between > LOOK_LEAST ? between : LOOK_LEAST);
 }
 
 static bool is_eligible(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
