@@ -50,8 +50,9 @@ bool gps_importers_any(const struct gps_export *region) {
 
 /* --- waiting --- */
 
-static void wait_while(bool (*held)(const struct gps_export *region),
-                       const struct gps_export *region, uint64_t nanos) {
+/* Returns how long it took. */
+static uint64_t wait_while(bool (*held)(const struct gps_export *region),
+                           const struct gps_export *region, uint64_t nanos) {
     const uint64_t begun = gps_clock_monotonic(), until = begun + nanos;
     struct gps_wait wait;
     gps_wait_begin(&wait, GPS_VIA_WAIT_IMPORTERS, region->record.name, &region->record.id, nanos,
@@ -59,12 +60,11 @@ static void wait_while(bool (*held)(const struct gps_export *region),
     for (uint64_t now = begun; now < until && held(region); now = gps_clock_monotonic())
         gps_wait_turn(&wait, until - now);
     gps_wait_end(&wait);
+    return gps_clock_monotonic() - begun;
 }
 
 void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
-    const uint64_t begun = gps_clock_monotonic();
-    wait_while(gps_importers_any, region, nanos);
-    gps_happened_waited(region, gps_clock_monotonic() - begun);
+    gps_happened_waited(region, wait_while(gps_importers_any, region, nanos));
 }
 
 static bool is_cached(const struct gps_export *region) {
