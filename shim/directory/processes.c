@@ -44,11 +44,6 @@ enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gp
     return alive ? GPS_ALIVE : GPS_DEAD;
 }
 
-static bool slot_empty(const struct gps_slot *slot) {
-    static const struct gps_slot empty;
-    return memcmp(slot, &empty, sizeof(empty)) == 0;
-}
-
 /* Moves the valid slots to the front and counts them. A torn one is being written at this moment.
  */
 static unsigned select_valid(struct gps_slot *slots, unsigned count, bool *torn) {
@@ -57,25 +52,25 @@ static unsigned select_valid(struct gps_slot *slots, unsigned count, bool *torn)
     for (unsigned i = 0; i < count; i++) {
         if (gps_slot_valid(&slots[i]))
             slots[valid++] = slots[i];
-        else if (!slot_empty(&slots[i]))
-            *torn = true;
+        else
+            *torn |= gps_slot_torn(&slots[i]);
     }
     return valid;
 }
 
 /* Reads up to `max` slots from slot `first` on: how many the file had there, *valid of them good.
  * Reads again while one is torn: an intent that turns into an open must not be missed. */
-static int read_slots(int fd, struct gps_slot *slots, unsigned first, unsigned max,
-                      unsigned *valid) {
+static int read_slots(int fd, struct gps_slot *slots, unsigned first, unsigned max, unsigned *valid,
+                      bool *torn) {
     const off_t at = (off_t)sizeof(struct gps_proc_header) + (off_t)(first * SLOT_BYTES);
     unsigned count = 0;
-    bool torn = true;
-    for (int i = 0; i < TORN_TRIES && torn; i++) {
+    *torn = true;
+    for (int i = 0; i < TORN_TRIES && *torn; i++) {
         ssize_t n = gps_file_read(fd, slots, max * SLOT_BYTES, at);
         if (n < 0)
             return (int)n;
         count = (unsigned)((size_t)n / SLOT_BYTES);
-        *valid = select_valid(slots, count, &torn);
+        *valid = select_valid(slots, count, torn);
     }
     return (int)count;
 }
@@ -114,7 +109,7 @@ static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_p
         *status = -ENOMEM;
         return false;
     }
-    *status = read_slots(fd, many, 0, slots, &proc->slot_count);
+    *status = read_slots(fd, many, 0, slots, &proc->slot_count, &proc->unknown);
     if (*status >= 0) {
         *status = 0;
         proc->slots = many;
@@ -125,8 +120,8 @@ static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_p
     return more;
 }
 
-static bool call_for(int at, const char *file, const struct gps_owner *who, gps_proc_fn *fn,
-                     void *arg, int *status) {
+static bool call_for(const struct gps_store *store, int at, const char *file,
+                     const struct gps_owner *who, gps_proc_fn *fn, void *arg, int *status) {
     struct gps_proc proc = {.status = -EBADMSG, .why = "it may not be opened"};
     struct stat st;
     int fd = gps_file_open(at, file, O_RDONLY, &st, &proc.why);
@@ -136,8 +131,10 @@ static bool call_for(int at, const char *file, const struct gps_owner *who, gps_
     }
     proc.header.owner = *who;
     gps_owner_format(who, proc.file);
-    if (fd < 0)
+    if (fd < 0) {
+        proc.alive = proc.unknown = gps_lease_probe(store, who) == GPS_ALIVE;
         return fn(arg, &proc);
+    }
     proc.why = check_header(fd, who, &proc.header);
     proc.status = !proc.why ? 0 : -EBADMSG;
     proc.alive = lives(fd, who);
@@ -156,23 +153,27 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
     gps_dir_open(&dir, store, "procs");
     while ((file = gps_dir_next(&dir))) {
         struct gps_owner who;
-        if (gps_owner_parse(file, &who) && !call_for(dir.fd, file, &who, fn, arg, &dir.status))
+        if (gps_owner_parse(file, &who) &&
+            !call_for(store, dir.fd, file, &who, fn, arg, &dir.status))
             break;
     }
     return gps_dir_close(&dir);
 }
 
-/* Looks for a region among the slots of a file: 1 found, 0 not, or -errno. One that is open goes
- * before one that is cached in another context. */
+/* Looks for a region among the slots of a file: 1 found, 0 not, or -errno; -EAGAIN: a torn one may
+ * be of it. One that is open goes before one that is cached in another context. */
 static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct gps_slot *found) {
     struct gps_slot chunk[CHUNK];
     int cached = 0;
+    bool unknown = false;
     for (unsigned first = 0; first < slots; first += CHUNK) {
         unsigned max = slots - first < CHUNK ? slots - first : CHUNK;
         unsigned valid;
-        int status = read_slots(fd, chunk, first, max, &valid);
+        bool torn;
+        int status = read_slots(fd, chunk, first, max, &valid, &torn);
         if (status < 0)
             return status;
+        unknown |= torn;
         for (unsigned i = 0; i < valid; i++) {
             if (!gps_id_equal(&chunk[i].region, region))
                 continue;
@@ -184,21 +185,20 @@ static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct
         if (status == 0)
             break;
     }
-    return cached;
+    return unknown ? -EAGAIN : cached;
 }
 
-/* Whether a process has the region open: 1 and *user, 0, or -errno. A live process with a bad
- * header and a valid slot counts: its memory must not be freed either. */
-static int user_in(int at, const char *file, const struct gps_owner *who,
-                   const struct gps_id *region, struct gps_user *user) {
+/* Whether a process has the region open: 1 and *user, 0, or -errno, where a live one may have it. A
+ * live process with a bad header and a valid slot counts: its memory must not be freed either. */
+static int user_in(const struct gps_store *store, int at, const char *file,
+                   const struct gps_owner *who, const struct gps_id *region,
+                   struct gps_user *user) {
     struct stat st;
     int fd = gps_file_open(at, file, O_RDONLY, &st, NULL);
-    if (fd == -ENOENT || fd == -EBADMSG || fd == -EACCES || fd == -EPERM)
-        return 0;
     if (fd < 0)
-        return fd;
+        return gps_lease_probe(store, who) == GPS_ALIVE ? fd : 0;
     int status = find_slot(fd, slots_in(st.st_size), region, &user->slot);
-    if (status == 1 && !lives(fd, who))
+    if (status != 0 && !lives(fd, who))
         status = 0;
     struct gps_proc_header header;
     if (status == 1)
@@ -226,7 +226,7 @@ int gps_users_and_cachers(const struct gps_store *store, const struct gps_id *re
         if (!gps_owner_parse(file, &who) || (except && gps_owner_equal(&who, except)))
             continue;
         struct gps_user user;
-        int status = user_in(dir.fd, file, &who, region, &user);
+        int status = user_in(store, dir.fd, file, &who, region, &user);
         if (status == 1 && user.slot.state == GPS_SLOT_CACHED) {
             add_cacher(cachers, &who);
         } else if (status == 1) {

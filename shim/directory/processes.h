@@ -2,7 +2,7 @@
  * processes.h - the other processes: whether they live, and which regions they have open.
  *
  * Errors, threads and memory are as in store.h. An entry of procs/ that is no regular file of this
- * user's is no lease: its process counts as dead.
+ * user's is no lease: its process counts as dead, unless the file is locked.
  */
 #pragma once
 
@@ -30,6 +30,8 @@ struct gps_proc {
     char file[GPS_PROC_NAME];
     const struct gps_slot *slots; /* of a live process: the valid ones in use, intents included */
     unsigned slot_count;
+    bool unknown; /* a slot is torn, or the file of a live process may not be opened: it may have
+                     any region */
 };
 
 /* Calls fn for every process in procs/, until fn returns false. The slots lie in a buffer that is
@@ -44,8 +46,8 @@ struct gps_user {
 
 /* The users of a region: live processes with a valid slot for it, without `except` (which may be
  * NULL), and without those that only cache it. Returns their number, which may exceed max, or
- * -errno, and fills in at most max. A process with a damaged header counts too; its command and uid
- * are then not known. */
+ * -errno, where it is not known of a live one, and fills in at most max. A process with a damaged
+ * header counts too; its command and uid are then not known. */
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max);
 

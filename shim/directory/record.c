@@ -213,6 +213,11 @@ bool gps_slot_valid(const struct gps_slot *slot) {
     return slot->checksum == SUM(slot);
 }
 
+bool gps_slot_torn(const struct gps_slot *slot) {
+    static const struct gps_slot empty;
+    return slot->checksum != SUM(slot) && memcmp(slot, &empty, sizeof(empty)) != 0;
+}
+
 bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait) {
     if (slot->via < GPS_VIA_WAIT_EXPORTER)
         return false;

@@ -36,8 +36,10 @@ bool gps_record_foreign(const void *bytes, size_t size);
 /* Checks the header of a process's file. `size` may be the size of the file, slots included. */
 const char *gps_proc_check(const void *bytes, size_t size);
 
-/* Whether a slot is in use and intact. A torn or unknown slot counts as free. */
+/* Whether a slot is in use, intact and of a kind that this version knows. */
 bool gps_slot_valid(const struct gps_slot *slot);
+/* Whether it is neither intact nor free: it is being written at this moment, or damaged. */
+bool gps_slot_torn(const struct gps_slot *slot);
 /* Whether it stands for a region, and not for an event or a number. */
 static inline bool gps_slot_has_region(const struct gps_slot *slot) {
     return slot->via != GPS_VIA_EVENT && slot->via != GPS_VIA_OWN &&

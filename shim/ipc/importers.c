@@ -31,6 +31,7 @@ static struct {
 
 struct scan {
     struct gps_export *buckets[BUCKETS]; /* by the first byte of the id, which is a hash */
+    bool unknown;                        /* one of them may have any region */
 };
 
 int gps_importers_and_cachers(const struct gps_export *region, struct gps_party *users,
@@ -128,9 +129,10 @@ static void mark(struct gps_export *region, uint32_t slot_state) {
 }
 
 static bool mark_held(void *arg, const struct gps_proc *proc) {
-    const struct scan *scan = arg;
+    struct scan *scan = arg;
     if (!proc->alive || gps_process_is_self(&proc->header.owner))
         return true;
+    scan->unknown |= proc->unknown;
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_id *id = &proc->slots[i].region;
         for (struct gps_export *region = scan->buckets[id->bytes[0]]; region;
@@ -153,7 +155,8 @@ void gps_importers_mark(struct gps_export *work) {
         region->same_bucket = scan.buckets[region->record.id.bytes[0]];
         scan.buckets[region->record.id.bytes[0]] = region;
     }
-    const bool known = work && store && gps_proc_each(store, mark_held, &scan) == 0;
+    const bool known =
+        work && store && gps_proc_each(store, mark_held, &scan) == 0 && !scan.unknown;
     for (struct gps_export *region = work; region; region = region->work)
         region->held |= !known;
 }

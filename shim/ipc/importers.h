@@ -28,8 +28,8 @@ void gps_importers_let_go(const struct gps_export *region);
 void gps_importers_freed(const struct gps_export *region);
 
 /* Sets `held`, `cached` and `claimed` of every region in the list (linked by `work`), by one pass
- * over the directory. Where it cannot be read, every region counts as held: better late than pulled
- * away. */
+ * over the directory. Where it cannot be read, or what one process holds, every region counts as
+ * held: better late than pulled away. */
 void gps_importers_mark(struct gps_export *work);
 
 void gps_importers_reset(void); /* in a forked child */

@@ -27,9 +27,9 @@ int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_
  * last of several writers at a time is right. False: it is written already, or is none any more. */
 int gps_references_rewrite(bool (*tell)(uint64_t address, unsigned *slot, struct gps_slot *now),
                            uint64_t address);
-/* The reference is closed, or was never opened. */
 /* Publishes what this process waits for. 0 and the slot, or -errno. */
 int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot);
+/* The reference is closed, or was never opened. */
 int gps_references_end(unsigned slot);
 
 /* The other processes that have a region (or event) open now, and since when: their number and the

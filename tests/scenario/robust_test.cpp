@@ -262,8 +262,8 @@ void damage(World &world, const std::string &what, size_t at, const std::string 
         const std::string path =
             world.environment["GPUSHARE_DIR"] + "/default/" + what + "/" + name;
         std::string text = read_file(path);
-        text.replace(at, bytes.size(), bytes);
-        write_file(path, text);
+        if (text.size() > at)
+            write_file(path, text.replace(at, bytes.size(), bytes));
     }
 }
 
@@ -329,6 +329,26 @@ TEST(Damage, OfAProcessFileDoesNotTakeMemoryAway) {
     EXPECT_EQ(b.must("read q 0 1"), "4d");
     EXPECT_EQ(world.count("free-while-open"), 1u) << world.logs();
     b.must("close q");
+    EXPECT_EQ(a.quit("return") + b.quit("return"), 0);
+}
+
+TEST(Damage, OfASlotDoesNotTakeMemoryAway) {
+    World world;
+    Puppet a(world), b(world), c(world);
+    a.must("malloc p 4194304");
+    a.must("fill p 0x4d 10");
+    a.must("sync");
+    b.must("open q " + a.must("get p"));
+    damage(world, "procs", sizeof(gps_proc_header) + offsetof(gps_slot, since), "rubbish");
+    a.must("free p");
+    EXPECT_EQ(world.count("free-while-open"), 1u) << world.logs();
+    c.must("malloc r 4194304");
+    c.must("get r"); // the directory changes, and the reaper looks
+    usleep(300000);
+    EXPECT_EQ(b.must("read q 0 1"), "4d");
+    const uint64_t held = world.used();
+    b.must("close q");
+    EXPECT_TRUE(world.used_becomes(held - 4 * MiB));
     EXPECT_EQ(a.quit("return") + b.quit("return"), 0);
 }
 

@@ -662,6 +662,7 @@ TEST_F(PeersTest, EachShowsTheLiveWithTheirSlotsAndTheDeadWithout) {
             EXPECT_EQ(GPS_SLOT_OPEN, seen.slots[i][0].state);
             EXPECT_EQ(GPS_SLOT_INTENT, seen.slots[i][1].state);
         }
+        EXPECT_EQ(ours, proc.unknown) << "the torn one may be of any region";
     }
 }
 
@@ -835,6 +836,39 @@ TEST_F(PeersTest, AClearedSlotIsNoUse) {
     EXPECT_EQ(1, users(region));
     ASSERT_EQ(0, gps_lease_write(&lease, 2, &none));
     EXPECT_EQ(0, users(region));
+}
+
+TEST_F(PeersTest, ATornSlotOfALiveProcessMayBeOfAnyRegion) {
+    gps_slot torn = make_slot(region), holding = torn, later = make_slot(region);
+    torn.since = 1;
+    later.via = 10; // of a later version: intact, and of no region that this one knows
+    gps_slot_seal(&later);
+    gps_owner other;
+    Child child = leased(
+        &other, [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 40, &torn); });
+    EXPECT_EQ(-EAGAIN, users(region));
+    EXPECT_EQ(-EAGAIN, users(gps_id{{8}}));
+    EXPECT_EQ(0, users(region, &other));
+    child.kill_and_reap();
+    EXPECT_EQ(0, users(region));
+    ASSERT_EQ(0, gps_lease_write(&lease, 0, &later));
+    EXPECT_EQ(0, users(region));
+    ASSERT_EQ(0, gps_lease_write(&lease, 1, &holding));
+    ASSERT_EQ(0, gps_lease_write(&lease, 40, &torn));
+    EXPECT_EQ(1, users(region)) << "it is known of this one";
+}
+
+TEST_F(PeersTest, AFileOfALiveProcessThatMayNotBeOpenedCounts) {
+    const std::string copy = procs() + "/" + owner_text(dead_owner());
+    fs::copy_file(file(), copy);
+    ASSERT_EQ(0, chmod(copy.c_str(), 0640));
+    EXPECT_EQ(0, users(region));
+    ASSERT_EQ(0, chmod(file().c_str(), 0640));
+    EXPECT_EQ(-EBADMSG, users(region));
+    ASSERT_EQ(0, scan());
+    EXPECT_TRUE(seen.of(self)->alive && seen.of(self)->unknown);
+    EXPECT_FALSE(seen.of(dead_owner())->alive || seen.of(dead_owner())->unknown);
+    ASSERT_EQ(0, chmod(file().c_str(), 0600));
 }
 
 TEST_F(PeersTest, AUserWithADamagedHeaderStillCounts) {

@@ -184,6 +184,8 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
     if (!proc->alive || gps_owner_equal(&proc->header.owner, &census->list->self))
         return true;
     census->others++;
+    for (size_t i = 0; i < census->list->count && proc->unknown; i++)
+        census->list->items[i]->creator_holds = true; /* it may have any, and be its creator */
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_slot *slot = &proc->slots[i];
         struct keeper_region *region =
