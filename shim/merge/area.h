@@ -44,6 +44,7 @@ struct gps_block {
     uint8_t state;           /* enum gps_block_state */
     bool fixed;              /* never merged: a graph writes it, or a mistake was made with it */
     bool owned;              /* MERGED: the memory was created here */
+    bool offered;            /* FROZEN: the keeper may have it, for its answer did not come */
 };
 
 struct gps_area {

@@ -106,6 +106,7 @@ static void end_offer(const struct gps_candidate *candidate, int status) {
         gps_merged_sum_merged(block->size, 0);
     } else if (still) {
         block->state = GPS_BLOCK_FROZEN;
+        block->offered |= status == -ETIMEDOUT;
     }
     gps_area_unlock();
     if (!still && status == 0)

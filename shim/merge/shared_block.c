@@ -154,6 +154,7 @@ void gps_shared_leave(struct gps_block *block) {
         gps_merged_sum_unmerged(block->size);
     block->state = GPS_BLOCK_PRIVATE;
     block->hashed = 0;
+    block->offered = false;
     free(block->chunks);
     block->chunks = NULL;
     gps_shared_release(&block->id, block->slot, block->owned);

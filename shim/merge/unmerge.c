@@ -22,11 +22,12 @@ static struct gps_block *find(uint64_t address, struct gps_area **area) {
     return &(*area)->blocks[first];
 }
 
-/* A copy for a merged block; a frozen one only gets its access back. */
+/* A copy for a block that others may have; a frozen one only gets its access back. */
 static int prepare(const struct gps_area *area, struct gps_block *block, uint64_t *memory) {
     if (block->state == GPS_BLOCK_LIKELY)
         return gps_merge_own(area, block);
-    return block->state == GPS_BLOCK_MERGED ? gps_block_copy(area, block, memory) : GPS_OK;
+    return block->state == GPS_BLOCK_MERGED || block->offered ? gps_block_copy(area, block, memory)
+                                                              : GPS_OK;
 }
 
 static int swap(const struct gps_area *area, struct gps_block *block, uint64_t memory) {

@@ -95,6 +95,54 @@ TEST(MergeKeeper, ThatIsStoppedCostsAMomentOnce) {
         soon(8000)));
 }
 
+// It has a block that one process offered, and answers when that process waits no more.
+class MergeKeeperIsLate : public testing::Test {
+  protected:
+    void SetUp() override {
+        all.world.environment["GPUSHARE_EVENT_LOG"] = all.world.path("events");
+        first = &all.start();
+        second = &all.start();
+        first->must("malloc p 4194304");
+        first->must(all.upload("p", 4 * MiB, 1));
+        ASSERT_TRUE(eventually([&] { return events().size() == 1; }));
+        usleep(1500000); // it is known to this process
+        const pid_t keeper = keeper_of(all.world);
+        ASSERT_EQ(::kill(keeper, SIGSTOP), 0);
+        first->must("malloc q 2097152");
+        first->must(all.upload("q", 2 * MiB, 2));
+        usleep(1500000); // to offer it, and to wait 200 ms
+        first->stop();
+        ASSERT_EQ(::kill(keeper, SIGCONT), 0);
+        ASSERT_TRUE(eventually([&] { return all.world.entries("regions") == 2; }));
+    }
+    std::vector<Json> events() const {
+        std::vector<Json> lines;
+        std::ifstream file(all.world.path("events"));
+        for (std::string line; std::getline(file, line);)
+            lines.push_back(Json::parse(line));
+        return lines;
+    }
+    Replicas all{0};
+    Puppet *first = nullptr, *second = nullptr;
+};
+
+TEST_F(MergeKeeperIsLate, WhatOthersGotIsNotWritten) {
+    second->must("malloc q 2097152");
+    second->must(all.upload("q", 2 * MiB, 2));
+    ASSERT_TRUE(eventually([&] { return events().size() == 2; }));
+    first->send("write q 0 " + hex_bytes("cd", 4));
+    first->signal(SIGCONT);
+    EXPECT_EQ(first->receive().code, 0);
+    EXPECT_EQ(all.expect(*second, "q", 2 * MiB, 2), "same");
+    EXPECT_EQ(first->must("read q 0 4"), "cdcdcdcd");
+}
+
+TEST_F(MergeKeeperIsLate, ABlockIsNotSavedByItself) {
+    first->signal(SIGCONT);
+    ASSERT_TRUE(eventually([&] { return events().size() == 2; }));
+    EXPECT_EQ(events()[1].members.count("saved"), 0u);
+}
+
 // They load, write, read, start and end, one or the other of them and the keeper killed at any
 // moment.
 TEST(MergeTrouble, AnybodyMayDieAtAnyMoment) {
