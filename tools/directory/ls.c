@@ -67,8 +67,7 @@ static void print_none(const struct view *view) {
     char *others = view_other_users();
     printf("No shared regions in %s.\n", view->store.path);
     if (others)
-        term_line(stdout, "Programs of one user share only with each other; elsewhere: %s.",
-                  others);
+        term_line(stdout, "%s.", others);
     free(others);
 }
 

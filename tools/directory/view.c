@@ -30,6 +30,7 @@ void view_place_get(struct view_place *place) {
 
 char *view_other_users(void) {
     struct view_place place;
+    const char *before = "Programs of one user share only with each other; elsewhere: ";
     char *users = NULL;
     view_place_get(&place);
     char *slash = place.chosen ? NULL : strrchr(place.root, '/');
@@ -42,7 +43,8 @@ char *view_other_users(void) {
         if (sscanf(entry->d_name, "gpushare-%u", &uid) == 1 && uid != geteuid() &&
             fstatat(dirfd(directory), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISDIR(info.st_mode) && info.st_uid == uid)
-            tool_list(&users, "uid %u in %s/%s", uid, place.root, entry->d_name);
+            tool_list(&users, "%suid %u in %s/%s", users ? "" : before, uid, place.root,
+                      entry->d_name);
     }
     if (directory)
         closedir(directory);

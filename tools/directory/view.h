@@ -69,8 +69,8 @@ struct view_place {
 };
 void view_place_get(struct view_place *place);
 
-/* "uid 1000 in /dev/shm/gpushare-1000", those who have had a directory beside this user's;
- * malloc'ed. NULL: there is none, or GPUSHARE_DIR names the place. */
+/* "Programs ...; elsewhere: uid 1000 in /dev/shm/gpushare-1000", those who have had a directory
+ * beside this user's; malloc'ed. NULL: there is none, or GPUSHARE_DIR names the place. */
 char *view_other_users(void);
 
 /* `make`: the directory is made if need be. 0, -ENOENT when there is none yet, or -errno; the path

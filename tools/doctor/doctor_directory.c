@@ -178,8 +178,7 @@ static void warn_of_mistakes(struct doctor *doctor, const struct gps_store *stor
 static void tell_of_others(struct doctor *doctor) {
     char *others = view_other_users();
     if (others)
-        diagnosis_add(doctor, DOCTOR_OK, "users",
-                      "programs of one user share only with each other; elsewhere: %s", others);
+        diagnosis_add(doctor, DOCTOR_OK, "users", "%s", others);
     free(others);
 }
 

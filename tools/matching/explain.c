@@ -53,8 +53,7 @@ static void print_remedies(void) {
     char *text =
         tool_format("An allocation was left private: `gpushare ls` says who shares in this "
                     "directory, `gpushare doctor` whether that works here.%s%s%s",
-                    others ? " Programs of one user share only with each other; elsewhere: " : "",
-                    tool_or(others, ""), others ? "." : "");
+                    others ? " " : "", tool_or(others, ""), others ? "." : "");
     fputc('\n', stderr);
     wrap_text(stderr, text, 0);
     free(text);
