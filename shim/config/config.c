@@ -240,8 +240,10 @@ static void set_key(struct session *session, unsigned line, const struct gps_key
         session->given[place] = line;
     if (wrong)
         fail_value(session, line, key, value, wrong);
+    else if (in_rule)
+        current_rule(session)->given |= 1u << place;
     else
-        *(in_rule ? &current_rule(session)->given : &session->config->from_file) |= 1u << place;
+        session->config->lines[place] = line;
 }
 
 static void on_key(void *arg, unsigned line, const char *name, const char *value) {
@@ -360,7 +362,7 @@ static void read_environment(struct session *session) {
 /* In mode = audit the default of log_level is info. */
 static void default_level_of_audit(struct gps_config *config) {
     const size_t place = gps_key_place(gps_key_find(GPS_SECTION_OPTIONS, "log_level"));
-    const bool chosen = (config->from_file | config->from_environment) >> place & 1;
+    const bool chosen = config->lines[place] || config->from_environment >> place & 1;
     if (config->options.mode == GPS_MODE_AUDIT && !chosen)
         config->options.log_level = GPS_LEVEL_INFO;
 }

@@ -27,6 +27,7 @@ enum gps_access { GPS_ACCESS_RW, GPS_ACCESS_RO };
 enum gps_content { GPS_CONTENT_UPLOADED, GPS_CONTENT_ANY };
 enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 
+#define GPS_KEYS_MAX       20u /* no section has more */
 #define GPS_CONFIG_PATH    1024u
 #define GPS_GLOB_BYTES     128u
 #define GPS_SECTION_BYTES  43u /* a region's name in a section header: at most 42 characters */
@@ -84,8 +85,9 @@ struct gps_config {
     struct gps_options options;
     struct gps_rule *rules; /* in the order of the file: the first that matches wins */
     size_t rule_count;
-    char source[GPS_CONFIG_PATH];         /* the file read; empty: none was found, all defaults */
-    unsigned from_file, from_environment; /* which options: bit n is the n-th of options.def */
+    char source[GPS_CONFIG_PATH]; /* the file read; empty: none was found, all defaults */
+    unsigned lines[GPS_KEYS_MAX]; /* of the options that the file has, as in options.def; else 0 */
+    unsigned from_environment;    /* which options: bit n is the n-th of options.def */
 };
 
 /* Called for each error with one line of text (no newline) on what is wrong and what is allowed.

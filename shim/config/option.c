@@ -296,7 +296,7 @@ void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, 
         const char *from = "default";
         if (config->from_environment >> i & 1)
             from = "environment";
-        else if (config->from_file >> i & 1)
+        else if (config->lines[i])
             from = "file";
         gps_key_show(key, &config->options, &text);
         fn(arg, key->name, value, from, key->allowed, key->sentence);

@@ -11,9 +11,6 @@
 
 enum gps_section { GPS_SECTION_OPTIONS, GPS_SECTION_REGION };
 
-/* No section has more keys than this. */
-#define GPS_KEYS_MAX 20u
-
 struct gps_key_type;
 
 struct gps_key {

@@ -181,6 +181,14 @@ TEST(Check, WarnsOfWhatIsHardlyMeant) {
          ":1: warning: program = python3 cam.py has a blank: the name of a program is matched, and "
          "not its command line: cam.py for `python3 cam.py --gpu 0`; GPUSHARE_PROGRAM gives "
          "processes names of their own\n"},
+        {"[gpushare]\nmode = share\nfree_timeout = 3s\n" + export_any,
+         ":3: warning: free_timeout has no effect: it is for on_free = wait\n"},
+        {"[gpushare]\n\nlog = /no/such/%c/log\n",
+         ":3: warning: log cannot be written in /no/such/: No such file or directory\n"},
+        {"[gpushare]\nevent_log = /dev/null/%p\n",
+         ":2: warning: event_log cannot be written in /dev/null/: Not a directory\n"},
+        {"[gpushare]\nlog = /dev/null\nevent_log = /tmp/%c/%p\n", ""},
+        {"[gpushare]\nlog = no/such/log\n", ""}, // where that is a program knows
     };
     for (const auto &one : cases) {
         Temporary place;

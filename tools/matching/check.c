@@ -62,7 +62,7 @@ const struct tool_verb tool_verb_check = {
                "Errors go to stderr as FILE:LINE: what is wrong, and what is allowed; then "
                "warnings of what is allowed and hardly meant: an import that nobody exports, "
                "sides that cannot meet, a rule that an earlier one hides, a key without "
-               "effect.\n",
+               "effect, a log that cannot be written here.\n",
     .operands_min = 1,
     .operands_max = 1,
     .run = run_check,

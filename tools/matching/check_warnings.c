@@ -1,10 +1,12 @@
 /* check_warnings.c - see check_warnings.h. */
 #include "check_warnings.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/printable.h"
 #include "cli/term.h"
@@ -28,10 +30,7 @@ static void warn(const struct check *check, unsigned line, const char *format, .
     if (vasprintf(&message, format, args) < 0)
         tool_no_memory();
     va_end(args);
-    if (line)
-        term_line(stderr, "%s:%u: warning: %s", check->file, line, message);
-    else
-        term_line(stderr, "%s: warning: %s", check->file, message);
+    term_line(stderr, "%s:%u: warning: %s", check->file, line, message);
     free(message);
 }
 
@@ -182,14 +181,36 @@ static void check_keys(const struct check *check, const struct gps_rule *rule) {
     }
 }
 
+/* --- options --- */
+
+/* Where the file has it; 0: nowhere. */
+static unsigned line_of(const struct check *check, const char *key) {
+    return check->config->lines[gps_key_place(gps_key_find(GPS_SECTION_OPTIONS, key))];
+}
+
+/* What only a program knows is left out: where a relative path starts, and what %p and %c are. */
+static void check_log(const struct check *check, const char *key, const char *log) {
+    size_t length = strcspn(log, "%");
+    while (length > 0 && log[length - 1] != '/')
+        length--;
+    char *directory = tool_format("%.*s", (int)length, log);
+    if (log[0] == '/' && access(log, W_OK) != 0 &&
+        (errno != ENOENT || access(directory, W_OK | X_OK) != 0))
+        warn(check, line_of(check, key), "%s cannot be written in %s: %s", key, directory,
+             strerror(errno));
+    free(directory);
+}
+
 static void check_options(const struct check *check) {
     const struct gps_options *options = &check->config->options;
-    const size_t place = gps_key_place(gps_key_find(GPS_SECTION_OPTIONS, "free_timeout"));
-    if (check->config->from_file >> place & 1 && options->on_free != GPS_FREE_WAIT)
-        warn(check, 0, "free_timeout has no effect: it is for on_free = wait");
+    const unsigned timeout = line_of(check, "free_timeout");
+    if (timeout && options->on_free != GPS_FREE_WAIT)
+        warn(check, timeout, "free_timeout has no effect: it is for on_free = wait");
     if (options->mode != GPS_MODE_SHARE && check->config->rule_count > 0)
-        warn(check, 0, "mode = %s: no rule is followed",
+        warn(check, line_of(check, "mode"), "mode = %s: no rule is followed",
              options->mode == GPS_MODE_AUDIT ? "audit" : "off");
+    check_log(check, "log", options->log);
+    check_log(check, "event_log", options->event_log);
 }
 
 void check_warn(const char *file, const struct gps_config *config) {
