@@ -22,9 +22,15 @@ enum gps_explained_outcome {
     GPS_EXPLAINED_FAILED, /* missing = fail */
 };
 
-/* Allocations that agree in all but their number. Strings are terminated, and cut to fit. */
+#define GPS_EXPLAINED_PASSED 8u
+
+/* Allocations that agree in all but their numbers. Strings are terminated, and cut to fit. */
 struct gps_explained_row {
     uint64_t count; /* 0: this row and those behind it are free */
+    struct gps_explained_pass {
+        uint64_t rule;        /* line of a section that fits; 0: this one and the next are free */
+        uint64_t first, last; /* their numbers, which its index leaves out */
+    } passed[GPS_EXPLAINED_PASSED];
     uint64_t size;
     uint32_t rule; /* line of the section that took it; 0: none */
     uint32_t outcome;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "gpushare/explained.h"
 
 #define GPS_WHY_BYTES 160u
 
@@ -20,6 +21,8 @@ struct gps_attempt {
     uint8_t uuid[GPS_UUID_BYTES];
     char name[GPS_NAME_BYTES]; /* of the region */
     char *why;                 /* where the reason for private memory goes; GPS_WHY_BYTES */
+    unsigned passed_count;     /* of the rules that fit and leave out this number */
+    struct gps_explained_pass passed[GPS_EXPLAINED_PASSED];
 };
 
 enum gps_outcome {

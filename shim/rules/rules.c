@@ -81,9 +81,16 @@ static bool matches_caller(const struct gps_rule *rule, char *caller, size_t siz
     return gps_glob_match(rule->caller, caller);
 }
 
+static void note_passed(struct gps_attempt *attempt, const struct gps_rule *rule, uint64_t number) {
+    if (attempt->passed_count < GPS_EXPLAINED_PASSED)
+        attempt->passed[attempt->passed_count++] =
+            (struct gps_explained_pass){.rule = rule->line, .first = number, .last = number};
+}
+
 /* The first rule that fits and takes this index. Every fitting rule passed on the way has
  * counted the allocation as one of its own. */
-static const struct gps_rule *match(const struct gps_alloc_facts *facts, uint64_t *number) {
+static const struct gps_rule *match(const struct gps_alloc_facts *facts,
+                                    struct gps_attempt *attempt, uint64_t *number) {
     char caller[GPS_GLOB_BYTES] = "";
     for (size_t i = 0; i < state.count; i++) {
         const struct gps_rule *rule = state.rules[i].rule;
@@ -94,6 +101,7 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts, uint64_
             state.rules[i].taken = true;
             return rule;
         }
+        note_passed(attempt, rule, *number);
     }
     return NULL;
 }
@@ -110,7 +118,7 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_attempt *atte
                                           .device_ordinal = (unsigned)attempt->device,
                                           .device_uuid = attempt->uuid,
                                           .pool = attempt->pool};
-    return match(&facts, number);
+    return match(&facts, attempt, number);
 }
 
 /* Too small, or not to be had: ordinary memory, which nobody misses. */

@@ -73,16 +73,18 @@ static uint32_t outcome_of(uint64_t pointer, bool failed) {
                                               : GPS_EXPLAINED_MERGED;
 }
 
-/* Rows are equal byte by byte but for their count. */
+/* Rows are equal byte by byte but for their numbers. */
 static void count(const struct gps_explained_row *row) {
-    const size_t head = sizeof(row->count);
+    const size_t head = offsetof(struct gps_explained_row, size);
     for (unsigned i = 0; i < GPS_EXPLAINED_ROWS; i++) {
         struct gps_explained_row *at = &state.file->rows[i];
         if (at->count && memcmp((char *)at + head, (const char *)row + head, sizeof(*at) - head))
             continue;
-        const uint64_t before = at->count;
-        *at = *row;
-        at->count = before + 1;
+        if (!at->count)
+            *at = *row;
+        for (unsigned pass = 0; pass < GPS_EXPLAINED_PASSED; pass++)
+            at->passed[pass].last = row->passed[pass].last;
+        at->count++;
         return;
     }
     state.file->lost++;
@@ -96,6 +98,7 @@ void gps_tally_add(const struct gps_attempt *attempt, uint64_t pointer, bool fai
     row.outcome = outcome_of(pointer, failed);
     row.device = (uint32_t)attempt->device;
     row.pool = attempt->pool;
+    memcpy(row.passed, attempt->passed, sizeof(row.passed));
     memcpy(row.uuid, attempt->uuid, sizeof(row.uuid));
     struct gps_text call = GPS_TEXT(row.call);
     gps_format_api(&call, gps_call_name());

@@ -364,6 +364,23 @@ TEST_F(Stranger, AProgramWithoutCudaIsSaid) {
     EXPECT_EQ(tool({"explain", "-c", "/no/such/file", "--", "true"}, environment).status, 125);
 }
 
+TEST_F(Stranger, AnIndexIsShownBesideTheNumberOfTheAllocation) {
+    const std::string file = work.file("index.conf", "[region a]\nprogram = puppet\nindex = 0\n"
+                                                     "role = export\n[region b]\n"
+                                                     "program = puppet\nindex = 2\n"
+                                                     "size = <=1MiB\nrole = export\n"),
+                      sizes = "4096 4096 8192 8192 8192 8192",
+                      line = "for size in " + sizes + "; do echo malloc a $size; done | " +
+                             build() + "/tests/apps/puppet";
+    const std::string said = tool({"explain", "-c", file, "--", "sh", "-c", line}, environment).err;
+    EXPECT_TRUE(contains(said, "by [region a], line 1: index = 0, and this is number 1\n")) << said;
+    EXPECT_TRUE(contains(said, "by [region b], line 5: index = 2, and this is number 0\n")) << said;
+    EXPECT_TRUE(contains(said, "by [region a], line 1: index = 0, and these have numbers from 2 "
+                               "to 5\n"))
+        << said;
+    EXPECT_TRUE(contains(said, "taken by [region b], line 5: exported as b\n")) << said;
+}
+
 TEST_F(Stranger, EveryLineFits80Columns) {
     expect_to_fit(look({"check", examples + "daemon.conf"}).out, 80);
     const Result result = explain(work.file("c", "[region frame]\nprogram = frontend.py\n"

@@ -51,9 +51,22 @@ char *miss_key(enum miss miss, const struct gps_rule *rule) {
     return search.found;
 }
 
+/* "this is number 3", "these are numbers from 1 to 7"; malloc'ed. */
+static char *number_text(const struct gps_rule *rule, const struct gps_explained_row *row) {
+    for (size_t i = 0; i < GPS_EXPLAINED_PASSED; i++) {
+        const struct gps_explained_pass *pass = &row->passed[i];
+        if (pass->rule == rule->line && pass->first == pass->last)
+            return tool_format("this is number %" PRIu64, pass->first);
+        if (pass->rule == rule->line)
+            return tool_format("these have numbers from %" PRIu64 " to %" PRIu64, pass->first,
+                               pass->last);
+    }
+    return tool_copy("this is another one that it fits");
+}
+
 char *miss_text(enum miss miss, const struct gps_rule *rule, const struct gps_explained *process,
                 const struct gps_explained_row *row) {
-    char *key = miss_key(miss, rule), *text = NULL;
+    char *key = miss_key(miss, rule), *text = NULL, *number;
     switch (miss) {
     case MISS_PROGRAM:
         text = tool_format("%s, and this is %s", key, process->program);
@@ -72,7 +85,9 @@ char *miss_text(enum miss miss, const struct gps_rule *rule, const struct gps_ex
         text = tool_format("%s, and %s calls", key, row->caller);
         break;
     case MISS_INDEX:
-        text = tool_format("%s, and this is another one that it fits", key);
+        number = number_text(rule, row);
+        text = tool_format("%s, and %s", key, number);
+        free(number);
         break;
     }
     free(key);
