@@ -356,8 +356,7 @@ TEST_F(StrangerToAnother, WhoseDirectoryItIsIsSaid) {
 TEST_F(Stranger, AProgramWithoutCudaIsSaid) {
     const Result result = tool({"explain", "-c", conf(), "--", "true"}, environment);
     EXPECT_EQ(result.status, 1);
-    EXPECT_TRUE(contains(result.err, "no process used CUDA, as far as gpushare can see"))
-        << result.err;
+    EXPECT_TRUE(contains(result.err, "nothing was watched: no process used CUDA")) << result.err;
     EXPECT_EQ(tool({"explain", "-c", conf(), "--", "sh", "-c", "exit 3"}, environment).status, 3);
     EXPECT_TRUE(contains(explain("/dev/null").err, "cuMemAlloc in ")); // without a rule
     EXPECT_EQ(tool({"explain", "--", "no-such-command-here"}, environment).status, 127);
@@ -379,6 +378,17 @@ TEST_F(Stranger, AnIndexIsShownBesideTheNumberOfTheAllocation) {
                                "to 5\n"))
         << said;
     EXPECT_TRUE(contains(said, "taken by [region b], line 5: exported as b\n")) << said;
+}
+
+TEST_F(Stranger, WhoDropsThePreloadIsNamed) {
+    const std::string puppet = build() + "/tests/apps/puppet",
+                      line = "(echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " + puppet;
+    const Result result = tool({"explain", "--", "sh", "-c", line}, environment);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "gpushare: explain: puppet (pid ")) << result.err;
+    EXPECT_TRUE(contains(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
+                                     "environment"))
+        << result.err;
 }
 
 TEST_F(Stranger, EveryLineFits80Columns) {

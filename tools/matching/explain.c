@@ -18,6 +18,7 @@
 #include "report/explain_finding.h"
 #include "run/descendants.h"
 #include "run/launch.h"
+#include "run/watched.h"
 
 enum { OPTION_CONFIG, OPTION_LIST };
 
@@ -60,48 +61,51 @@ static void print_remedies(void) {
     free(others);
 }
 
-static bool print(const char *directory, size_t running) {
+/* Whether all that the command did with CUDA was seen. */
+static bool print(const char *command, const char *directory, const struct watched *watched,
+                  size_t running) {
     struct gps_config config;
     struct explained explained = {.config = &config};
     if (gps_config_load(&config, ignore_error, NULL) != 0)
         return false; /* it was checked before; somebody has changed it meanwhile */
     each_file(directory, explained_read, &explained);
-    const bool any = explained.count > 0;
     fprintf(stderr, "\n%s%s: %zu rule%s%s\n", term_colour_on(stderr, TERM_BOLD),
             config.source[0] ? config.source : "no configuration was found", config.rule_count,
             config.rule_count == 1 ? "" : "s", term_colour_on(stderr, TERM_PLAIN));
     explained_print_allocations(stderr, &explained);
-    if (any)
+    if (explained.count > 0)
         explained_print_misses(stderr, &explained);
-    else
-        tool_error("no process used CUDA, as far as gpushare can see; what may keep it from that: "
-                   "gpushare doctor CMD");
     if (explained_any_private(&explained))
         print_remedies();
+    const bool all = watched_all(watched, explained.count, "explain", command);
     if (running > 0)
         tool_warn("%zu still running; what they allocate from now on is not told", running);
     explained_free(&explained);
     gps_config_free(&config);
-    return any;
+    return all;
 }
 
-static int run_command(char **command, const char *directory) {
+static int run_command(char **command, const char *directory, struct watched *watched) {
+    const struct descendants_look look = {watched_look, watched, watched->opened};
     struct descendants descendants;
-    const int status = descendants_run(command, DESCENDANTS_ALL, NULL, &descendants);
+    const int status = descendants_run(command, DESCENDANTS_ALL, &look, &descendants);
     if (status != 0)
         return launch_failed(command[0], -status);
-    const bool any = print(directory, descendants.running);
-    return descendants.status == 0 && !any ? TOOL_FAILED : descendants.status;
+    const bool all = print(command[0], directory, watched, descendants.running);
+    return descendants.status == 0 && !all ? TOOL_FAILED : descendants.status;
 }
 
 static int explain_command(const struct tool_args *args) {
     char *directory = temporary_make("");
+    struct watched watched;
     int status = TOOL_RUN_FAILED;
     if (!directory)
         return status;
+    watched_begin(&watched);
     launch_set("GPUSHARE_EXPLAIN", directory);
     if (launch_prepare(args->values[OPTION_CONFIG], "share", args->operands[0]))
-        status = run_command(args->operands, directory);
+        status = run_command(args->operands, directory, &watched);
+    watched_end(&watched);
     each_file(directory, remove_file, NULL);
     rmdir(directory);
     free(directory);
@@ -136,16 +140,18 @@ const struct tool_verb tool_verb_explain = {
     .name = "explain",
     .operands = "-- CMD...|FINDING...",
     .summary = "say which rule took each allocation of a command, or what a finding means",
-    .details = "FINDING is an id, as double-free, or a glob, as 'open-*': told in full.\n"
-               "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited "
-               "for.\n"
-               "When it has ended a line for each allocation (equal ones once) says on stderr "
-               "its size, the call, the module that called, and the rule that took it, or for "
-               "each rule of its program the first reason against it. At the end stand the "
-               "rules that matched nothing, with what came nearest.\n"
-               "The exit status is CMD's own; 0 becomes 1 if no process used CUDA.\n"
-               "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
-               "found.\n",
+    .details =
+        "FINDING is an id, as double-free, or a glob, as 'open-*': told in full.\n"
+        "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited "
+        "for.\n"
+        "When it has ended a line for each allocation (equal ones once) says on stderr "
+        "its size, the call, the module that called, and the rule that took it, or for "
+        "each rule of its program the first reason against it. At the end stand the "
+        "rules that matched nothing, with what came nearest.\n"
+        "The exit status is CMD's own; 0 becomes 1 if a process that used CUDA, or any, could "
+        "not be watched.\n"
+        "125: gpushare itself failed, 126: CMD cannot be executed, 127: CMD was not "
+        "found.\n",
     .options = {{"config", 'c', "FILE", "CMD: use this configuration (checked first)"},
                 {"list", 'l', NULL, "list all findings, in groups"}},
     .command = true,

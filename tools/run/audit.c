@@ -197,7 +197,7 @@ static int make_report(struct audit *audit, const struct descendants *descendant
     report.watched = watched;
     report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     const bool printed = print(audit, &report);
-    const bool all = watched_all(&audit->watched, reported, audit->args->operands[0]);
+    const bool all = watched_all(&audit->watched, reported, "audit", audit->args->operands[0]);
     warn_of_running(audit, descendants->running);
     const int status = descendants->status;
     const int judged = status == 0 ? judge(audit, &report, printed, read && all) : status;

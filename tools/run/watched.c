@@ -148,21 +148,23 @@ void watched_look(void *arg, uint32_t pid) {
 
 /* --- said at the end --- */
 
-static void tell_nothing(const char *command) {
+static void tell_nothing(const char *verb, const char *command) {
     char path[PATH_MAX], why[PATH_MAX + 128];
     if (preload_program(command, path) == 0 && preload_obstacle(path, why, sizeof(why)))
-        tool_error("nothing was watched: '%s' %s; audit a build that is linked dynamically and has "
-                   "no privileges",
-                   command, why);
+        tool_error(
+            "nothing was watched: '%s' %s; use a build that is linked dynamically and has no "
+            "privileges",
+            command, why);
     else
         tool_error(
             "nothing was watched: no process used CUDA with gpushare preloaded; if '%s' uses "
             "CUDA, something drops LD_PRELOAD before it starts (env, sudo, ssh, docker, a "
-            "script): put `gpushare audit --` behind that; see also: gpushare doctor",
-            command);
+            "script): put `gpushare %s --` behind that; see also: gpushare doctor",
+            command, verb);
 }
 
-bool watched_all(const struct watched *watched, uint64_t reported, const char *command) {
+bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
+                 const char *command) {
     for (size_t i = 0; i < watched->other_count; i++) {
         const struct unwatched *other = &watched->others[i];
         tool_error("%s (pid %" PRIu32 ") used CUDA and was not watched: %s", other->name,
@@ -174,6 +176,6 @@ bool watched_all(const struct watched *watched, uint64_t reported, const char *c
     if (count_processes(watched, reported) > 0)
         return watched->other_count == 0;
     if (watched->other_count == 0)
-        tell_nothing(command);
+        tell_nothing(verb, command);
     return false;
 }

@@ -1,5 +1,6 @@
 /*
- * watched.h - what an audit has watched: how many processes and calls, and who was not.
+ * watched.h - what `audit` and `explain` have watched: how many processes and calls, and who was
+ * not.
  *
  * Each process counts itself and its calls in a memfd of this process's (call_counter.h). A
  * descendant that has loaded libcuda, but not the library, is found by looking at its maps: when
@@ -31,5 +32,6 @@ void watched_look(void *watched, uint32_t pid);
 char *watched_text(const struct watched *watched, uint64_t reported);
 
 /* Whether all that used CUDA was watched, and something was; else it is said on stderr, with what
- * to do. */
-bool watched_all(const struct watched *watched, uint64_t reported, const char *command);
+ * to do. `verb`: which watches it. */
+bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
+                 const char *command);
