@@ -314,13 +314,18 @@ TEST_F(Doctor, TheConfigurationIsChecked) {
     environment["GPUSHARE_CONFIG"] = shared.root.file("b.conf", "[gpushare]\nmode = on\n");
     EXPECT_EQ(result_of(diagnose(), "config", "b.conf:2: "), "fail");
     EXPECT_EQ(status, 1);
+    const std::string other = shared.root.file("c.conf", "[gpushare]\n");
+    EXPECT_EQ(result_of(diagnose({"-c", other}), "config", "c.conf, 0 rules"), "ok");
+    EXPECT_EQ(result_of(diagnose({"-c", "/no/such.conf"}), "config", "/no/such.conf: "), "fail");
     environment.erase("GPUSHARE_CONFIG");
     environment["GPUSHARE_MODE"] = "off";
     EXPECT_EQ(result_of(diagnose(), "config", "mode is off"), "warn");
 }
 
 TEST_F(Doctor, ACommandIsJudged) {
-    EXPECT_EQ(result_of(diagnose({"sh"}), "command", "/sh can be preloaded"), "ok");
+    EXPECT_EQ(result_of(diagnose({"sh"}), "command",
+                        "/sh can be preloaded; what it starts without the library is named by"),
+              "ok");
     EXPECT_EQ(result_of(diagnose({"sh", "--json", "cam.sh"}), "command", "/sh can be preloaded"),
               "ok");
     EXPECT_EQ(status, 0);

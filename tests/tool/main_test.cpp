@@ -98,7 +98,8 @@ TEST(Tool, WrongCommandLinesAreAnsweredWithWhatIsAllowed) {
         {{"gc", "now"}, "gpushare: gc: unexpected argument 'now'; usage: gpushare gc [OPTIONS]\n"},
         {{"gc", "--force"}, "gpushare: gc: unknown option '--force'; allowed: --dry-run, --help\n"},
         {{"doctor", "--foo", "b"},
-         "gpushare: doctor: unknown option '--foo'; allowed: --json, --timeout, --help\n"},
+         "gpushare: doctor: unknown option '--foo'; allowed: --config, --json, --timeout, "
+         "--help\n"},
         {{"doctor", "--timeout"},
          "gpushare: doctor: option '--timeout' needs a value; see: gpushare doctor --help\n"},
         {{"doctor", "-t"},

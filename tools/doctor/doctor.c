@@ -13,10 +13,11 @@
 #include "cli/tool.h"
 #include "cli/wrap.h"
 #include "config/config.h"
+#include "run/launch.h"
 
 #define DOCTOR_INDENT 19 /* "FAIL  config       " */
 
-enum { OPTION_JSON, OPTION_TIMEOUT };
+enum { OPTION_CONFIG, OPTION_JSON, OPTION_TIMEOUT };
 
 static void examine(struct doctor *doctor) {
     static void (*const checks[])(struct doctor *) = {
@@ -73,6 +74,8 @@ static int run_doctor(const struct tool_args *args) {
         tool_error("--timeout '%s' is no time to wait; allowed: 500ms, 30s, 2min ...", timeout);
         return TOOL_USAGE;
     }
+    if (args->values[OPTION_CONFIG] && !launch_config(args->values[OPTION_CONFIG]))
+        return TOOL_FAILED;
     examine(&doctor);
     size_t counts[3] = {0};
     for (size_t i = 0; i < doctor.count; i++)
@@ -95,9 +98,10 @@ const struct tool_verb tool_verb_doctor = {
     .summary = "say what would keep sharing from working here",
     .details = "Looks at the library, the driver and its GPUs, containers, the directory in "
                "shared memory and the configuration, and with CMD, which is not run, whether "
-               "that program can be preloaded. Changes nothing. Exit status 1 when a check "
-               "fails.\n",
-    .options = {{"json", 0, NULL, "an array of objects, for scripts"},
+               "that program can be preloaded; what it starts in turn is not known. Changes "
+               "nothing. Exit status 1 when a check fails.\n",
+    .options = {{"config", 'c', "FILE", "look at this configuration"},
+                {"json", 0, NULL, "an array of objects, for scripts"},
                 {"timeout", 't', "TIME", "how long the driver may take to answer (30s)"}},
     .command = true,
     .run = run_doctor,

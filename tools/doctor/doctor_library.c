@@ -107,6 +107,9 @@ void doctor_command(struct doctor *doctor) {
                          "gpushare cannot step in; use a dynamically linked, unprivileged build "
                          "for this machine");
     } else {
-        diagnosis_add(doctor, DOCTOR_OK, "command", "%s can be preloaded", path);
+        diagnosis_add(doctor, DOCTOR_OK, "command",
+                      "%s can be preloaded; what it starts without the library is named by: "
+                      "gpushare explain -- CMD",
+                      path);
     }
 }

@@ -14,7 +14,7 @@ void launch_set(const char *variable, const char *value) {
         tool_no_memory();
 }
 
-static bool set_config(const char *file) {
+bool launch_config(const char *file) {
     char *path = tool_absolute(file);
     const bool known = path;
     if (known)
@@ -93,7 +93,7 @@ static void warn_of_obstacles(const char *command) {
 bool launch_prepare(const char *config, const char *mode, const char *command) {
     if (mode)
         launch_set("GPUSHARE_MODE", mode);
-    if ((config && !set_config(config)) || !check_configuration(config, mode))
+    if ((config && !launch_config(config)) || !check_configuration(config, mode))
         return false;
     warn_of_obstacles(command);
     return preload();

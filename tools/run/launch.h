@@ -11,6 +11,9 @@
 /* Sets a variable of the environment. */
 void launch_set(const char *variable, const char *value);
 
+/* The configuration of the command line. False: said on stderr. */
+bool launch_config(const char *file);
+
 /* False: said on stderr, and nothing must run. `config` and `mode`: the options of the command
  * line, or NULL. Checks the configuration with all variables that are set by then. */
 bool launch_prepare(const char *config, const char *mode, const char *command);
