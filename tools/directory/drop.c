@@ -171,8 +171,8 @@ const struct tool_verb tool_verb_drop = {
     .name = "drop",
     .operands = "[NAME|ID...]",
     .summary = "have the keeper forget regions (backing = vmm), or merged blocks",
-    .details = "Nobody can open it any more. Who has it open keeps it: its memory goes with "
-               "the last of them.\n"
+    .details = "Nobody can open a region any more that is dropped. Who has it open keeps it: "
+               "its memory goes with the last of them.\n"
                "With --merged, all blocks of role = merge that nobody uses go, keep or not.\n"
                "A region is given by its NAME, by a glob on names ('frames-*'), or by the "
                "first 6 or more digits of its ID.\n",

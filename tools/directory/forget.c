@@ -64,10 +64,10 @@ const struct tool_verb tool_verb_forget = {
     .name = "forget",
     .operands = "",
     .summary = "merge again what was left out after an error 700",
-    .details = "A process that ended with error 700 has left the allocations that it may come "
-               "from (the report merge-written names them): they are not merged any more. This "
-               "lists them, and forgets them: programs that start from now on merge them "
-               "again. A rule that was changed has none.\n",
+    .details = "A process that ends with error 700 notes the allocations that it may come from "
+               "(the report merge-written names them): they are not merged any more. This lists "
+               "them, and forgets them: programs that start from now on merge them again. What "
+               "was noted of a rule that has changed since counts for nothing anyway.\n",
     .options = {{"dry-run", 'n', NULL, "only list them"}},
     .run = run_forget,
 };

@@ -125,8 +125,8 @@ const struct tool_verb tool_verb_cdi = {
                "containers:\n"
                "  gpushare cdi --output /etc/cdi/gpushare.json\n"
                "  podman run --device gpushare.io/namespace=default IMAGE ./app\n"
-               "The directory is made, with a file of gpushare's in it: in /dev/shm they end "
-               "with the machine's, so do this again when it has started.\n",
+               "The directory is made, with a file of gpushare's in it. In /dev/shm both are gone "
+               "when the machine starts again: run this again then.\n",
     .options = {{"output", 'o', "FILE", "write to FILE"},
                 {"namespace", 'n', "NAME", "another than GPUSHARE_NAMESPACE, or default"}},
     .run = run_cdi,
