@@ -34,7 +34,9 @@ TEST(Learn, ACommandWithoutCudaTeachesNothing) {
     Result result = learn({"sh", "-c", "echo ran"});
     EXPECT_EQ(result.status, 1);
     EXPECT_EQ(result.out, "ran\n");
-    EXPECT_EQ(result.err, "gpushare: learn: no process used CUDA, as far as gpushare can see\n");
+    EXPECT_EQ(result.err,
+              "gpushare: learn: no process used CUDA, as far as gpushare can see; who dropped the "
+              "library is named by: gpushare explain -- CMD\n");
     EXPECT_EQ(learn({"sh", "-c", "exit 3"}).status, 3);
     EXPECT_EQ(learn({"-r2", "sh", "-c", "kill -9 $$"}).status, 128 + 9);
 }

@@ -195,7 +195,8 @@ static int tell(struct learn *learn, const char *path) {
     if (lessons->count > 0)
         lessons_table(stderr, lessons);
     if (!lessons->looked && status < TOOL_RUN_FAILED)
-        tool_error("no process used CUDA, as far as gpushare can see");
+        tool_error("no process used CUDA, as far as gpushare can see; who dropped the library is "
+                   "named by: gpushare explain -- CMD");
     else if (lessons->count == 0 && lessons->looked)
         tool_error("nothing of 1 MiB or more was allocated");
     else if (lessons->rule_count == 0 && lessons->looked)
