@@ -8,6 +8,7 @@
 #include "process/scope.h"
 
 enum { MOST = 4096, DEFAULTS = 2 /* 0, and the two with names */ };
+#define ENDED UINT64_MAX /* those of the context that were destroyed while they had work */
 
 struct stream {
     uint64_t context, stream; /* stream 0: the default ones of the context */
@@ -23,7 +24,6 @@ static struct {
     struct stream list[MOST];
     unsigned count;
     bool lost; /* one could not be remembered */
-    bool left; /* one was destroyed that had work */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static unsigned find(const struct stream *wanted) {
@@ -39,7 +39,7 @@ void gps_streams_add(uint64_t stream) {
     gps_scope_begin(&scope);
     gps_ops->context(&one.context);
     pthread_mutex_lock(&state.lock);
-    if (find(&one) == state.count) {
+    if (one.context && find(&one) == state.count) { /* without one the driver refuses the work */
         state.lost |= state.count == MOST;
         if (!state.lost)
             state.list[state.count++] = one;
@@ -48,28 +48,37 @@ void gps_streams_add(uint64_t stream) {
     gps_scope_end(&scope);
 }
 
-static void remove_all(uint64_t context, uint64_t stream) {
+void gps_streams_remove_context(uint64_t context) {
     pthread_mutex_lock(&state.lock);
     for (unsigned i = state.count; i-- > 0;)
-        if (state.list[i].context == context || (stream && state.list[i].stream == stream))
+        if (state.list[i].context == context)
             state.list[i] = state.list[--state.count];
     pthread_mutex_unlock(&state.lock);
-    gps_streams_epoch++; /* its number can be another's now */
+    gps_streams_epoch++; /* the numbers of its streams can be others' now */
 }
 
+static void remove_stream(uint64_t stream, bool works) {
+    pthread_mutex_lock(&state.lock);
+    for (unsigned i = state.count; i-- > 0;) {
+        const struct stream ended = {state.list[i].context, ENDED};
+        if (state.list[i].stream != stream)
+            continue;
+        state.list[i] = state.list[--state.count];
+        if (works && find(&ended) == state.count)
+            state.list[state.count++] = ended;
+    }
+    pthread_mutex_unlock(&state.lock);
+    gps_streams_epoch++;
+}
+
+/* A capture can be ended by the question. */
 void gps_streams_remove(uint64_t stream) {
     struct gps_scope scope;
+    if (stream <= DEFAULTS)
+        return;
     gps_scope_begin(&scope);
-    if (stream > DEFAULTS) {
-        if (gps_ops->stream_state(stream) != GPS_OK)
-            state.left = true;
-        remove_all(UINT64_MAX, stream);
-    }
+    remove_stream(stream, gps_streams_capturing() || gps_ops->stream_state(stream) != GPS_OK);
     gps_scope_end(&scope);
-}
-
-void gps_streams_remove_context(uint64_t context) {
-    remove_all(context, 0);
 }
 
 void gps_streams_capture_begins(void) {
@@ -86,15 +95,27 @@ bool gps_streams_capturing(void) {
     return atomic_load(&captures) != 0;
 }
 
+bool gps_streams_known(void) {
+    pthread_mutex_lock(&state.lock);
+    const bool known = !state.lost;
+    pthread_mutex_unlock(&state.lock);
+    return known;
+}
+
 /* --- idle --- */
+
+/* What is lost, or gone, does not work. */
+static bool says_busy(int code) {
+    return code == GPS_NOT_READY || (code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST);
+}
 
 /* The default streams answer for the context that is current. */
 static bool is_busy(const struct stream *one) {
     if (one->stream)
-        return gps_ops->stream_state(one->stream) != GPS_OK;
+        return one->stream != ENDED && says_busy(gps_ops->stream_state(one->stream));
     if (gps_ops->enter(one->context) != GPS_OK)
-        return true;
-    const bool busy = gps_ops->stream_state(0) != GPS_OK;
+        return false;
+    const bool busy = says_busy(gps_ops->stream_state(0));
     gps_ops->leave();
     return busy;
 }
@@ -106,14 +127,25 @@ static bool any_is_busy(void) {
     return busy;
 }
 
+static void wait_for_ended(void) {
+    for (unsigned i = state.count; i-- > 0;) {
+        if (state.list[i].stream != ENDED)
+            continue;
+        if (gps_ops->enter(state.list[i].context) == GPS_OK) {
+            gps_ops->synchronize();
+            gps_ops->leave();
+        }
+        state.list[i] = state.list[--state.count];
+    }
+}
+
 /* The lock is held across the driver's calls: the gate is closed, and nobody adds one. */
 bool gps_streams_idle(void) {
     pthread_mutex_lock(&state.lock);
     const bool idle = !state.lost && !gps_streams_capturing() && !any_is_busy();
-    const bool left = idle && state.left;
+    if (idle)
+        wait_for_ended();
     pthread_mutex_unlock(&state.lock);
-    if (left && gps_ops->synchronize() == GPS_OK)
-        state.left = false;
     return idle;
 }
 

@@ -6,7 +6,7 @@
  * context are asked by its legacy stream, for which the per-thread ones are waited, too (recorded
  * on an H200, 2026-11-22: cuStreamQuery of the legacy stream is 600 while a per-thread one works).
  * While the program captures a graph no stream is asked: that could end the capture. A stream that
- * is destroyed while it works is waited for by a free of scrap memory. Any thread.
+ * is destroyed while it works is waited for by a free of scrap memory in its context. Any thread.
  */
 #pragma once
 
@@ -41,6 +41,7 @@ void gps_streams_capture_begins(void);
 void gps_streams_capture_ends(void);
 bool gps_streams_capturing(void);
 
+bool gps_streams_known(void); /* all of them; with the gate closed, inside a gps_scope */
 /* With the gate closed, inside a gps_scope. */
 bool gps_streams_idle(void);
 

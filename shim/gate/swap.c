@@ -44,9 +44,11 @@ bool gps_swap_begin(uint64_t patience) {
     return false;
 }
 
-/* Beside a capture no stream can be asked; a free of scrap memory waits for all of them. */
+/* Beside a capture no stream can be asked, nor can those that are not known; a free of scrap memory
+ * waits for all of them. */
 static bool becomes_idle(uint64_t until) {
-    return gps_streams_capturing() ? gps_ops->synchronize() == GPS_OK : wait_for_idle(until);
+    return gps_streams_capturing() || !gps_streams_known() ? gps_ops->synchronize() == GPS_OK
+                                                           : wait_for_idle(until);
 }
 
 bool gps_swap_begin_surely(unsigned attempt) {

@@ -179,6 +179,81 @@ TEST(MergeCapture, HoldsMergingUp) {
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
 
+/* --- streams that end --- */
+
+TEST(MergeStream, MayEndBesideACapture) {
+    Replicas one(1);
+    one[0].must("stream s");
+    one[0].must("stream other");
+    one[0].must("sfill other small 0 4096");
+    one[0].must("capture s");
+    one[0].must("sfill s small 1 4096");
+    one[0].must("unstream other");
+    EXPECT_EQ(one[0].code("captured s g"), 0);
+}
+
+TEST(MergeStream, WhoseKernelRunsOnMayEnd) {
+    Replicas two(2, merging("quiet = 1s\n"));
+    two.each(kernels());
+    two.each("stream s");
+    two.each("fill small 0 4096");
+    two.each("malloc p 16777216");
+    two.each(two.upload("p", SIZE, 3));
+    two[0].must("launch s test_spin p 4194304 4000000000 small");
+    two[0].must("unstream s");
+    EXPECT_TRUE(two.use(SIZE, 15000)) << two.in_use();
+    EXPECT_EQ(two[0].code("sync"), 0);
+    two.expect_all("p", SIZE, 3);
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+// A call that fails leaves no stream that is busy for good.
+TEST(MergeStream, OfNoContextIsNone) {
+    Replicas two(2);
+    two.load("p", SIZE, 3);
+    EXPECT_TRUE(two.use(SIZE));
+    two[0].must("stream s"); // its end has streams noted anew
+    two[0].must("unstream s");
+    two[0].must("ctxset");
+    EXPECT_EQ(two[0].code("sfill - small 0 4096"), 201);
+    two[0].must("info");
+    EXPECT_EQ(two[0].code("write p 64 0123456789"), 0);
+    EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
+}
+
+TEST(MergeStream, TooManyOfThemRefuseNoWrite) {
+    Replicas two(2);
+    two.load("p", SIZE, 3);
+    EXPECT_TRUE(two.use(SIZE));
+    for (int i = 0; i < 4100; i++) {
+        two[0].must("stream s");
+        two[0].must("sfill s small 0 16");
+    }
+    EXPECT_EQ(two[0].code("write p 64 0123456789"), 0);
+    EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
+    EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+}
+
+// The other card goes on.
+TEST(MergeStream, OfALostContextIsIdle) {
+    TWO_CARDS();
+    Replicas two(0);
+    two.world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+    two.world.environment["GPUSHARE_SIM_ROOT"] += "-two";
+    How how;
+    how.as = "replica";
+    Puppet a(two.world, how);
+    a.must(kernels());
+    a.must("launch - test_write 4096 1 7");
+    EXPECT_EQ(a.code("sync"), 700);
+    a.must("device 1");
+    a.must("malloc p 8388608");
+    a.must(Replicas::upload("p", 8 * MiB, 3));
+    EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 1; }));
+    EXPECT_EQ(a.code("write p 100 0102"), 0);
+    EXPECT_EQ(a.must("read p 100 2"), "0102");
+}
+
 /* --- work under way --- */
 
 TEST(MergeBusy, NothingIsSwappedUnderAKernel) {
