@@ -6,20 +6,23 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "util/clock.h"
 
-enum { SLOTS = 1024 };
+enum { SLOTS = 1024 /* a chunk */, CHUNKS = 64 };
 
 _Atomic unsigned gps_gate_state;
 __thread struct gps_gate_slot *gps_gate_slot;
 
 static struct {
-    struct gps_gate_slot slots[SLOTS];
-    _Atomic unsigned used;
+    struct gps_gate_slot first[SLOTS];
+    struct gps_gate_slot *_Atomic more[CHUNKS]; /* mapped when they are needed; not the first */
+    _Atomic unsigned chunks, used;              /* chunks besides the first; slots of all */
+    _Atomic unsigned hand;                      /* where the next search for a dead one begins */
     _Atomic bool full; /* a thread passes unseen: the gate cannot be closed any more */
 } state;
 
@@ -33,26 +36,59 @@ bool gps_gate_start(void) {
 
 /* --- slots --- */
 
+static struct gps_gate_slot *slot_at(unsigned n) {
+    return n < SLOTS ? &state.first[n] : &atomic_load(&state.more[n / SLOTS])[n % SLOTS];
+}
+
 static bool is_dead(int thread) {
     return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
+static struct gps_gate_slot *take_new(int self) {
+    unsigned n = atomic_load(&state.used);
+    do {
+        if (n >= (atomic_load(&state.chunks) + 1) * SLOTS)
+            return NULL;
+    } while (!atomic_compare_exchange_weak(&state.used, &n, n + 1));
+    atomic_store(&slot_at(n)->thread, self);
+    return slot_at(n);
+}
+
+/* It goes on where the last search ended, for many threads come one after the other. */
 static struct gps_gate_slot *take_dead(int self) {
-    for (unsigned i = 0; i < SLOTS; i++) {
-        int thread = atomic_load(&state.slots[i].thread);
-        if (is_dead(thread) &&
-            atomic_compare_exchange_strong(&state.slots[i].thread, &thread, self))
-            return &state.slots[i];
+    const unsigned used = atomic_load(&state.used);
+    for (unsigned i = 0; i < used; i++) {
+        struct gps_gate_slot *slot = slot_at(atomic_fetch_add(&state.hand, 1) % used);
+        int thread = atomic_load(&slot->thread);
+        if (is_dead(thread) && atomic_compare_exchange_strong(&slot->thread, &thread, self))
+            return slot;
     }
     return NULL;
 }
 
+/* Of two threads that do it at once, one does it in vain. */
+static bool add_chunk(void) {
+    unsigned have = atomic_load(&state.chunks);
+    struct gps_gate_slot *none = NULL;
+    if (have + 1 == CHUNKS)
+        return false;
+    void *chunk = mmap(NULL, SLOTS * sizeof(struct gps_gate_slot), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (chunk == MAP_FAILED)
+        return false;
+    if (!atomic_compare_exchange_strong(&state.more[have + 1], &none, chunk))
+        munmap(chunk, SLOTS * sizeof(struct gps_gate_slot));
+    atomic_compare_exchange_strong(&state.chunks, &have, have + 1);
+    return true;
+}
+
 static struct gps_gate_slot *take_slot(int self) {
-    const unsigned n = atomic_load(&state.used) < SLOTS ? atomic_fetch_add(&state.used, 1) : SLOTS;
-    if (n >= SLOTS)
-        return take_dead(self);
-    atomic_store(&state.slots[n].thread, self);
-    return &state.slots[n];
+    struct gps_gate_slot *slot = take_new(self);
+    if (!slot)
+        slot = take_dead(self);
+    while (!slot && add_chunk())
+        slot = take_new(self);
+    return slot;
 }
 
 struct gps_gate_slot *gps_gate_register(void) {
@@ -103,10 +139,15 @@ void gps_gate_wait(struct gps_gate_pass *pass) {
 
 /* --- closing --- */
 
+/* A thread may have left by a jump, and have ended. */
+static bool is_inside(struct gps_gate_slot *slot) {
+    return atomic_load(&slot->inside) && !is_dead(atomic_load(&slot->thread));
+}
+
 static bool is_empty(void) {
     const unsigned used = atomic_load(&state.used);
-    for (unsigned i = 0; i < used && i < SLOTS; i++)
-        if (atomic_load(&state.slots[i].inside))
+    for (unsigned i = 0; i < used; i++)
+        if (is_inside(slot_at(i)))
             return false;
     return !atomic_load(&state.full);
 }

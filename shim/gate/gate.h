@@ -6,7 +6,8 @@
  * stores to memory of the thread's own and a load; the closer pays with membarrier(2). Who comes to
  * a closed gate waits, but never behind an idle closer for long: after GPS_GATE_REVOKE it opens the
  * gate itself, unless the swap has begun, which is short. A frame that longjmp left inside counts
- * as outside with the thread's next pass. No memory is allocated; a signal handler may pass.
+ * as outside with the thread's next pass, or its end. malloc is not called; a signal handler may
+ * pass.
  */
 #pragma once
 
@@ -39,7 +40,8 @@ bool gps_gate_start(void);
 
 extern _Atomic unsigned gps_gate_state;
 extern __thread struct gps_gate_slot *gps_gate_slot;
-struct gps_gate_slot *gps_gate_register(void); /* NULL: too many threads; merging is off */
+/* NULL: there is no memory for more than 1,024 threads, or there are 65,536; merging is off. */
+struct gps_gate_slot *gps_gate_register(void);
 void gps_gate_wait(struct gps_gate_pass *pass);
 
 static inline void gps_gate_enter(struct gps_gate_pass *pass) {

@@ -4,9 +4,11 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -175,6 +177,14 @@ TEST_F(Gate, AFrameThatWasJumpedOutOfCountsUntilTheNextPass) {
     EXPECT_TRUE(test_gate_close(MS, false));
 }
 
+TEST_F(Gate, AThreadThatJumpedOutAndEndedIsOutside) {
+    std::thread([] {
+        if (sigsetjmp(landing, 1) == 0)
+            jump_out_of_a_pass();
+    }).join();
+    EXPECT_TRUE(test_gate_close(20 * MS, false));
+}
+
 std::atomic<unsigned> handled;
 
 void pass_in_a_handler(int) {
@@ -224,28 +234,54 @@ TEST_F(Gate, ServesAnyNumberOfThreads) {
     EXPECT_TRUE(test_gate_close(MS, false));
 }
 
-// Whoever finds no place passes all the same; then it cannot be closed any more.
-TEST_F(Gate, WithTooManyThreadsAtOnceItStaysOpen) {
-    std::atomic<bool> over{false};
-    std::atomic<unsigned> without{0}, ready{0};
+// So many threads, all of them at once, that pass when they are told to.
+struct Crowd {
+    explicit Crowd(unsigned count) : waiting(count) {
+        for (unsigned i = 0; i < count; i++)
+            threads.emplace_back([this] {
+                test_pass pass;
+                begun.wait();
+                test_gate_enter(&pass);
+                without += pass.slot == nullptr;
+                test_gate_leave(&pass);
+                if (--waiting == 0)
+                    passed.set_value();
+                over.wait();
+            });
+    }
+    ~Crowd() {
+        end.set_value();
+        for (auto &thread : threads)
+            thread.join();
+    }
+    void pass() {
+        begin.set_value();
+        passed.get_future().wait();
+    }
+    std::promise<void> begin, passed, end;
+    const std::shared_future<void> begun{begin.get_future()}, over{end.get_future()};
+    std::atomic<unsigned> without{0}, waiting;
     std::vector<std::thread> threads;
-    for (int i = 0; i < 1100; i++)
-        threads.emplace_back([&] {
-            test_pass pass;
-            test_gate_enter(&pass);
-            without += pass.slot == nullptr;
-            test_gate_leave(&pass);
-            ready++;
-            while (!over)
-                std::this_thread::sleep_for(milliseconds(5));
-        });
-    while (ready < threads.size())
-        std::this_thread::yield();
-    EXPECT_GT(without, 0u);
+};
+
+TEST_F(Gate, ServesThousandsOfThreadsAtOnce) {
+    Crowd crowd(2500);
+    crowd.pass();
+    EXPECT_EQ(crowd.without, 0u);
+    EXPECT_TRUE(test_gate_close(20 * MS, false));
+}
+
+// Whoever finds no place passes all the same; then it cannot be closed any more.
+TEST_F(Gate, WithoutMemoryForTooManyThreadsItStaysOpen) {
+    Crowd crowd(1100);
+    rlimit before;
+    getrlimit(RLIMIT_AS, &before);
+    const rlimit none = {0, before.rlim_max};
+    setrlimit(RLIMIT_AS, &none);
+    crowd.pass();
+    setrlimit(RLIMIT_AS, &before);
+    EXPECT_GT(crowd.without, 0u);
     EXPECT_FALSE(test_gate_close(2 * MS, false));
-    over = true;
-    for (auto &thread : threads)
-        thread.join();
 }
 
 } // namespace
