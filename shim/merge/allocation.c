@@ -16,6 +16,8 @@
 #include "shared_block.h"
 #include "vmm/mapping.h"
 
+#define HUGE_SIZE (UINT64_C(1) << 40)
+
 bool gps_merge_active;
 
 static bool merges(const struct gps_rule *rule, const struct gps_program *program) {
@@ -95,8 +97,7 @@ int gps_merge_back_all(void) {
 
 static struct gps_area *make(const struct gps_merge_request *request) {
     uint64_t granule;
-    if (gps_ops->granularity(request->device, &granule) != GPS_OK ||
-        GPS_MERGE_SMALL % granule != 0 || request->size > UINT64_MAX - GPS_MERGE_SMALL)
+    if (gps_ops->granularity(request->device, &granule) != GPS_OK || GPS_MERGE_SMALL % granule != 0)
         return NULL;
     const uint64_t extent = gps_area_extent(request->size);
     const unsigned count = gps_area_cut(extent, NULL);
@@ -176,8 +177,14 @@ static bool place(struct gps_area *area) {
     return false;
 }
 
+/* Programs ask for absurd sizes, too: their blocks are not even counted. */
+static bool is_possible(uint64_t size) {
+    uint64_t bytes;
+    return size < HUGE_SIZE || (gps_ops->room(&bytes) == GPS_OK && size <= bytes);
+}
+
 bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer) {
-    if (request->size < GPS_MERGE_LEAST)
+    if (request->size < GPS_MERGE_LEAST || !is_possible(request->size))
         return false;
     struct gps_area *area = make(request);
     if (!area)

@@ -335,6 +335,15 @@ TEST(MergeMemory, HasNoHandleAndAReportSaysWhatToDo) {
     EXPECT_EQ(one.expect(one[0], "p", 8 * MiB, 3), "same");
 }
 
+TEST(MergeMemory, OfAbsurdSizesIsRefusedAtOnce) {
+    for (const char *quiet : {"quiet = 0\n", "quiet = 1s\n"}) {
+        Replicas one(1, merging(quiet));
+        for (const uint64_t size : {UINT64_C(1) << 40, UINT64_C(1) << 50, UINT64_C(1) << 62,
+                                    UINT64_MAX / 2, UINT64_MAX - 4095, UINT64_MAX})
+            EXPECT_EQ(one[0].code("malloc p " + std::to_string(size), 3000), 2) << size;
+    }
+}
+
 TEST(MergeMemory, ThatRunsOutIsAnAnswer) {
     SIM_ONLY("it fills the card");
     Replicas two(0, merging());
