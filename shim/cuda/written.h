@@ -92,12 +92,45 @@ static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream str
 GPS_BOX_OF(gps_3d_of, CUDA_MEMCPY3D)
 GPS_BOX_OF(gps_3d_peer_of, CUDA_MEMCPY3D_PEER)
 
+static inline void gps_batch_range(const struct gps_write *write, uint64_t n, uint64_t *to,
+                                   uint64_t *size) {
+    *to = ((const CUdeviceptr *)write->list)[n];
+    *size = write->sizes[n];
+}
+
 /* In no order, and from anywhere. */
 static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const size_t *sizes,
                                             size_t count, CUstream stream) {
     return (struct gps_write){.kind = GPS_WRITE_OTHER,
                               .stream = (uintptr_t)stream,
+                              .range = gps_batch_range,
                               .list = to && sizes && count ? to : NULL,
                               .sizes = sizes,
+                              .count = count};
+}
+
+/* From the first byte to the last one. Lengths are in elements: bytes, or those of the array that
+ * is copied, which have 16 bytes at most. */
+static inline void gps_3d_batch_range(const struct gps_write *write, uint64_t n, uint64_t *to,
+                                      uint64_t *size) {
+    const CUDA_MEMCPY3D_BATCH_OP *box = (const CUDA_MEMCPY3D_BATCH_OP *)write->list + n;
+    const CUextent3D extent = box->extent;
+    const uint64_t row = box->dst.op.ptr.rowLength ? box->dst.op.ptr.rowLength : extent.width;
+    const uint64_t layer =
+        row * (box->dst.op.ptr.layerHeight ? box->dst.op.ptr.layerHeight : extent.height);
+    const uint64_t element = box->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? 16 : 1;
+    const bool linear = box->dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+    const bool any = linear && extent.width && extent.height && extent.depth;
+    *to = any ? box->dst.op.ptr.ptr : 0;
+    *size =
+        any ? element * ((extent.depth - 1) * layer + (extent.height - 1) * row + extent.width) : 0;
+}
+
+static inline struct gps_write gps_3d_batch_of(const CUDA_MEMCPY3D_BATCH_OP *boxes, size_t count,
+                                               CUstream stream) {
+    return (struct gps_write){.kind = GPS_WRITE_OTHER,
+                              .stream = (uintptr_t)stream,
+                              .range = gps_3d_batch_range,
+                              .list = count ? boxes : NULL,
                               .count = count};
 }

@@ -71,8 +71,7 @@ uint64_t gps_write_count(const struct gps_write *write) {
 struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n) {
     struct gps_write one = *write;
     if (write->list) {
-        one.to = write->list[n];
-        one.size = write->sizes[n];
+        write->range(write, n, &one.to, &one.size);
     } else if (write->rows > 1) {
         one.size += (write->rows - 1) * write->pitch;
     }

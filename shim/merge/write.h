@@ -40,8 +40,9 @@ struct gps_write {
     bool ordered;     /* it may end after the call */
     /* `rows` ranges, each `pitch` behind the one before; 0 and 1 are one range. */
     uint64_t pitch, rows;
-    /* Or `count` ranges. */
-    const unsigned long long *list;
+    /* Or `count` ranges: `range` tells the n-th from the list. */
+    void (*range)(const struct gps_write *write, uint64_t n, uint64_t *to, uint64_t *size);
+    const void *list;
     const size_t *sizes;
     size_t count;
 };

@@ -824,6 +824,18 @@ static int c_rows(char **w) {
     return code;
 }
 
+/* box STREAM TO OFFSET FROM OFFSET PITCH WIDTH HEIGHT: copies rows, as one of many copies */
+static int c_box(char **w) {
+    const size_t width = number(w[7]), pitch = number(w[6]);
+    CUDA_MEMCPY3D_BATCH_OP box = {.extent = {width, number(w[8]), 1},
+                                  .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    box.dst.type = box.src.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    box.dst.op.ptr.ptr = value(w[2]) + number(w[3]);
+    box.src.op.ptr.ptr = value(w[4]) + number(w[5]);
+    box.dst.op.ptr.rowLength = box.src.op.ptr.rowLength = pitch;
+    return (int)CU(cuMemcpy3DBatchAsync)(1, &box, 0, stream_of(w[1]));
+}
+
 /* attribute NAME WHICH: as a number */
 static int c_attribute(char **w) {
     u64 answer = 0;
@@ -1558,6 +1570,7 @@ static const struct command {
     {"captured", "STREAM NAME", c_captured},
     {"copy", "TO OFFSET FROM OFFSET COUNT [default]", c_copy},
     {"rows", "STREAM NAME OFFSET PITCH WIDTH HEIGHT BYTE", c_rows},
+    {"box", "STREAM TO OFFSET FROM OFFSET PITCH WIDTH HEIGHT", c_box},
     {"attribute", "NAME WHICH", c_attribute},
     {"churn", "NAME WORDS THREADS MS [OTHER]", c_churn},
     {"flood", "NAME MS", c_flood},

@@ -175,7 +175,9 @@ INSTANTIATE_TEST_SUITE_P(By, MergeWrite,
                                          "fill p 0x77 8 3145728", "sfill - p 0x77 8 3145728",
                                          "sfill s p 0x77 8 3145728", "copy p 3145728 other 0 8",
                                          "rows s p 3145728 4096 8 3 0x77",
-                                         "rows - p 3145728 8 8 1 0x77"));
+                                         "rows - p 3145728 8 8 1 0x77",
+                                         "box s p 3145728 other 0 64 8 3",
+                                         "box - p 3145728 other 0 8 8 1"));
 
 TEST_P(MergeWrite, IsTheWritersOwnAndNobodyElses) {
     constexpr uint64_t SIZE = 48 * MiB;

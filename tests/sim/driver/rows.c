@@ -78,6 +78,47 @@ CUresult CUDAAPI cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D_v2 *plan, CUstream 
     return copy_2d(plan, QUEUED_PTSZ);
 }
 
+/* --- boxes of linear memory, many at once --- */
+
+static bool box_side(const CUmemcpy3DOperand *operand, const CUextent3D *extent, size_t layer,
+                     struct rows *rows) {
+    const size_t pitch = operand->op.ptr.rowLength ? operand->op.ptr.rowLength : extent->width;
+    const size_t height =
+        operand->op.ptr.layerHeight ? operand->op.ptr.layerHeight : extent->height;
+    *rows = (struct rows){{operand->op.ptr.ptr + layer * pitch * height, SIDE_ANY}, pitch};
+    return operand->type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+}
+
+static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *boxes,
+                           struct manner manner) {
+    CUcontext context;
+    struct rows to, from;
+    CUresult result = context_current(&context);
+    if (!result && (!count || !boxes))
+        result = CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count && !result; i++) {
+        const CUextent3D *extent = &boxes[i].extent;
+        for (size_t layer = 0; layer < extent->depth && !result; layer++)
+            result = box_side(&boxes[i].dst, extent, layer, &to) &&
+                             box_side(&boxes[i].src, extent, layer, &from)
+                         ? copy(&to, &from, extent->width, extent->height, manner)
+                         : CUDA_ERROR_INVALID_VALUE;
+    }
+    return result;
+}
+
+CUresult CUDAAPI cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes,
+                                         unsigned long long flags, CUstream stream) {
+    (void)flags;
+    return copy_boxes(count, boxes, QUEUED);
+}
+
+CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes,
+                                              unsigned long long flags, CUstream stream) {
+    (void)flags;
+    return copy_boxes(count, boxes, QUEUED_PTSZ);
+}
+
 /* --- memsets; `count` elements of `width` bytes a row --- */
 
 static CUresult fill(uint64_t to, size_t pitch, uint32_t value, unsigned width, size_t count,
