@@ -374,7 +374,7 @@ static int put_off(const struct gps_alloc *alloc, enum gps_state was, bool resul
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK && (result || !ordered)) /* a free on a stream waits for nothing */
-        code = gps_ops->synchronize();
+        code = gps_scope_synchronize();
     if (code == GPS_OK) {
         defer(alloc->region, result);
     } else {

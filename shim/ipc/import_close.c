@@ -124,7 +124,7 @@ int gps_import_free(const struct gps_alloc *alloc) {
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
         gps_freed_note_allocation(alloc, gps_trace_kept());
-        gps_ops->synchronize(); /* as a free; the close reports what is wrong with the context */
+        gps_scope_synchronize(); /* as a free; the close reports what is wrong with the context */
         code = close_rules(alloc->pointer);
     }
     gps_scope_end(&scope);

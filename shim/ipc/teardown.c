@@ -25,7 +25,7 @@
 static void make_final(struct gps_export *region) {
     struct gps_scope scope;
     if (gps_scope_enter(&scope, region->context) == GPS_OK)
-        gps_ops->synchronize();
+        gps_scope_synchronize();
     gps_scope_end(&scope);
     gps_export_make_final(region);
 }

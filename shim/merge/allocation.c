@@ -225,7 +225,7 @@ static void end(struct gps_area *area) {
 }
 
 int gps_merge_free(uint64_t pointer) {
-    gps_ops->synchronize();
+    gps_scope_synchronize();
     gps_swap_lock();
     gps_area_lock();
     struct gps_area *area = gps_area_at(pointer);

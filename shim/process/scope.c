@@ -49,3 +49,11 @@ void gps_scope_end(struct gps_scope *scope) {
     sigprocmask(SIG_SETMASK, &scope->signals, NULL);
     errno = scope->error;
 }
+
+int gps_scope_synchronize(void) {
+    sigset_t ours;
+    sigprocmask(SIG_SETMASK, gps_program_signals, &ours);
+    const int code = gps_ops->synchronize();
+    sigprocmask(SIG_SETMASK, &ours, NULL);
+    return code;
+}

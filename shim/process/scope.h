@@ -27,3 +27,7 @@ void gps_scope_begin(struct gps_scope *scope);
  * case. */
 int gps_scope_enter(struct gps_scope *scope, uint64_t context);
 void gps_scope_end(struct gps_scope *scope);
+
+/* Waits for the device as a free does, inside a scope, with the program's signals: a kernel may
+ * never end, and Ctrl-C must end the program. Without a lock. The driver's code. */
+int gps_scope_synchronize(void);

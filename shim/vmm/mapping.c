@@ -8,6 +8,7 @@
 
 #include "directory/record.h"
 #include "process/driver_ops.h"
+#include "process/scope.h"
 
 enum { DEVICES = 64 };
 
@@ -224,7 +225,7 @@ int gps_mapping_open(int descriptor, const struct gps_region_record *record, uin
 
 int gps_mapping_close(uint64_t pointer) {
     struct gps_mapping vmm;
-    gps_ops->synchronize(); /* what is wrong with the context, unmapping tells */
+    gps_scope_synchronize(); /* what is wrong with the context, unmapping tells */
     if (!take(pointer, &vmm))
         return GPS_INVALID_VALUE;
     const int code = gps_ops->unmap(vmm.pointer, vmm.extent);

@@ -1,6 +1,8 @@
 // Programs that run kernels: what the tests' kernels do, in streams and in graphs.
 #include "harness.hpp"
 
+#include <signal.h>
+
 class Kernel : public testing::Test {
   protected:
     Kernel() : a(world) {
@@ -59,3 +61,34 @@ TEST_F(Kernel, OneThatTouchesNoMemoryLosesTheContext) {
     EXPECT_EQ(a.code("malloc q 4096"), 700);
     EXPECT_EQ(a.code("free sum"), 700);
 }
+
+// A kernel may never end: Ctrl-C ends the program that waits for it in a free, as it does bare.
+struct FreeBehindAKernel : testing::TestWithParam<const char *> {};
+
+TEST_P(FreeBehindAKernel, EndsByASignal) {
+    World world;
+    const std::string which = GetParam();
+    const std::string backing = which == "token" ? "backing = vmm\n" : "";
+    world.config(rule("frames", "producer", "export", backing) +
+                 rule("frames", "consumer*", "import", backing + "wait = 30s\n") +
+                 rule("weights", "replica", "merge", "size = 4MiB\nquiet = 0\n"));
+    How replica;
+    replica.as = "replica";
+    Puppet a(world, producer()), b(world, consumer()), c(world, replica);
+    a.must("malloc p 4194304");
+    b.must("malloc p 4194304"); // opens that
+    c.must("malloc p 4194304");
+    Puppet &one = which == "held" ? a : which == "merged" ? c : b;
+    one.must(kernels());
+    one.must("stream s");
+    one.must("malloc sum 65536");
+    one.must("launch s test_spin sum 1024 20000000000 sum");
+    one.send("free p");
+    EXPECT_FALSE(one.answers(300));
+    one.signal(SIGTERM);
+    EXPECT_EQ(one.wait(soon(3000)), 128 + SIGTERM);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, FreeBehindAKernel,
+                         testing::Values("held", "import", "token", "merged"),
+                         [](const auto &name) { return name.param; });
