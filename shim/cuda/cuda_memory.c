@@ -14,7 +14,8 @@ static bool relieve(CUresult result) {
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         return false;
     const bool ended = gps_open_cache_relieve(NULL);
-    return gps_deferred_relieve() || ended;
+    const bool freed = gps_merge_end_freed(true);
+    return gps_deferred_relieve() || ended || freed;
 }
 
 /* What a rule could have taken. */

@@ -55,22 +55,33 @@ END_CAPTURE(cuStreamEndCapture_ptsz)
 DESTROY_STREAM(cuStreamDestroy)
 DESTROY_STREAM(cuStreamDestroy_v2)
 
-/* --- waits: where a kernel that wrote what is merged shows --- */
+/* --- waits: where a kernel that wrote what is merged shows, and what is freed on a stream goes ---
+ */
 
-#define WAIT(name, parameters, arguments)                                                          \
+static CUresult checked(CUresult result) {
+    gps_work_checked((int)result);
+    return result;
+}
+
+static CUresult waited(CUresult result) {
+    gps_merge_end_freed(false);
+    return checked(result);
+}
+
+#define HOOK(name, parameters, arguments, after)                                                   \
     CUresult gps_on_##name parameters {                                                            \
-        const CUresult result = gps_real.name arguments;                                           \
-        gps_work_checked((int)result);                                                             \
-        return result;                                                                             \
+        return after(gps_real.name arguments);                                                     \
     }
+#define WAIT(name, parameters, arguments) HOOK(name, parameters, arguments, waited)
+#define ASK(name, parameters, arguments)  HOOK(name, parameters, arguments, checked)
 WAIT(cuCtxSynchronize, (void), ())
 WAIT(cuCtxSynchronize_v2, (CUcontext context), (context))
 WAIT(cuStreamSynchronize, (CUstream stream), (stream))
 WAIT(cuStreamSynchronize_ptsz, (CUstream stream), (stream))
-WAIT(cuStreamQuery, (CUstream stream), (stream))
-WAIT(cuStreamQuery_ptsz, (CUstream stream), (stream))
+ASK(cuStreamQuery, (CUstream stream), (stream))
+ASK(cuStreamQuery_ptsz, (CUstream stream), (stream))
 WAIT(cuEventSynchronize, (CUevent event), (event))
-WAIT(cuEventQuery, (CUevent event), (event))
+ASK(cuEventQuery, (CUevent event), (event))
 
 /* --- what memory looks like: an allocation, not its blocks --- */
 

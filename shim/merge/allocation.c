@@ -186,6 +186,7 @@ static bool is_possible(uint64_t size) {
 bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer) {
     if (request->size < GPS_MERGE_LEAST || !is_possible(request->size))
         return false;
+    gps_merge_end_freed(false);
     struct gps_area *area = make(request);
     if (!area)
         return false;
@@ -217,8 +218,12 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
     free(block->chunks);
 }
 
+static _Atomic unsigned waiting; /* areas that are freed on a stream, and still there */
+static _Atomic uint64_t frees;   /* of that kind, so far */
+
 static void end(struct gps_area *area) {
     gps_area_remove(area);
+    waiting -= area->freed != 0;
     for (unsigned i = 0; i < area->count; i++)
         end_block(area, &area->blocks[i]);
     gps_ops->unreserve(area->pointer, area->extent);
@@ -234,10 +239,72 @@ int gps_merge_free(uint64_t pointer) {
         end(area);
     gps_area_unlock();
     gps_swap_unlock();
-    if (!found)
-        return GPS_INVALID_VALUE;
-    free(area);
-    return GPS_OK;
+    if (found)
+        free(area);
+    gps_merge_end_freed(false);
+    return found ? GPS_OK : GPS_INVALID_VALUE;
+}
+
+static bool has_memory(const struct gps_area *area) {
+    for (unsigned i = 0; i < area->count; i++)
+        if (area->blocks[i].state == GPS_BLOCK_EMPTY || area->blocks[i].state == GPS_BLOCK_LIKELY)
+            return false;
+    return true;
+}
+
+bool gps_merge_free_ordered(uint64_t pointer) {
+    gps_area_lock();
+    struct gps_area *area = gps_area_at(pointer);
+    const bool found = area && area->pointer == pointer && has_memory(area);
+    if (found) {
+        area->freed = ++frees;
+        waiting++;
+    }
+    gps_area_unlock();
+    return found;
+}
+
+/* With gps_swap_lock. Context 0: of all. */
+static void end_freed(uint64_t last, uint64_t context) {
+    struct gps_area *next;
+    gps_area_lock();
+    for (struct gps_area *area = gps_area_next(NULL); area; area = next) {
+        next = gps_area_next(area);
+        if (!area->freed || area->freed > last || (context && area->context != context) ||
+            gps_ops->enter(area->context) != GPS_OK)
+            continue;
+        end(area);
+        gps_ops->leave();
+        free(area);
+    }
+    gps_area_unlock();
+}
+
+/* Behind a gate that is closed on an idle device nothing uses them; after a wait nothing does that
+ * was there before. */
+static void end_waiting(bool surely) {
+    uint64_t context = 0;
+    const uint64_t last = frees;
+    if (surely && (gps_ops->context(&context) != GPS_OK || gps_scope_synchronize() != GPS_OK))
+        return;
+    gps_swap_lock();
+    if (surely || gps_swap_begin(0)) {
+        end_freed(last, context);
+        if (!surely)
+            gps_swap_end();
+    }
+    gps_swap_unlock();
+}
+
+bool gps_merge_end_freed(bool surely) {
+    struct gps_scope scope;
+    const unsigned before = waiting;
+    if (!before)
+        return false;
+    gps_scope_enter(&scope, 0);
+    end_waiting(surely);
+    gps_scope_end(&scope);
+    return waiting < before;
 }
 
 void gps_merge_purge(uint64_t context) {
@@ -260,8 +327,9 @@ static struct gps_area look_up(uint64_t address) {
     gps_scope_begin(&scope);
     gps_area_lock();
     const struct gps_area *area = gps_area_at(address);
-    const struct gps_area found =
-        area && address - area->pointer < area->size ? *area : (struct gps_area){.serial = 0};
+    const struct gps_area found = area && !area->freed && address - area->pointer < area->size
+                                      ? *area
+                                      : (struct gps_area){.serial = 0};
     gps_area_unlock();
     gps_scope_end(&scope);
     return found;
@@ -325,4 +393,5 @@ void gps_merge_enable_peer(int device) {
 void gps_merge_reset(void) {
     gps_merge_active = false;
     empty = 0;
+    waiting = 0;
 }

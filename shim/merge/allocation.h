@@ -26,6 +26,12 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
 bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer);
 /* Frees it: waits for the device first. Inside a gps_scope that has entered its context. */
 int gps_merge_free(uint64_t pointer);
+/* Frees it on a stream: it stays until the work that is there has ended. False: wait for that.
+ * Inside a gps_scope. */
+bool gps_merge_free_ordered(uint64_t pointer);
+/* Ends what was freed so, if the device is idle; `surely`: waits for that, in the current context.
+ * True: some of it. Needs no scope. */
+bool gps_merge_end_freed(bool surely);
 /* The context is gone: all its areas end. */
 void gps_merge_purge(uint64_t context);
 

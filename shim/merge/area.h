@@ -56,7 +56,8 @@ struct gps_area {
     char caller[GPS_GLOB_BYTES]; /* the module that allocated it */
     uint8_t uuid[GPS_UUID_BYTES];
     int device;
-    bool lazy; /* blocks get memory when they are needed */
+    bool lazy;      /* blocks get memory when they are needed */
+    uint64_t freed; /* the number of its free, on a stream whose work may still use it; else 0 */
     struct gps_lesson
         *lesson; /* the driver's own memory, which is observed (learn/lesson.h); else NULL */
     unsigned count;

@@ -122,7 +122,7 @@ static bool is_due(const struct gps_area *area, const struct gps_block *block, u
 
 static bool is_eligible(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
     return block->state == GPS_BLOCK_FROZEN ||
-           (block->state == GPS_BLOCK_PRIVATE && !block->fixed && !block->writers &&
+           (block->state == GPS_BLOCK_PRIVATE && !area->freed && !block->fixed && !block->writers &&
             is_filled(area, block, now) && is_due(area, block, now));
 }
 

@@ -87,12 +87,13 @@ static int free_private(const struct gps_alloc *alloc, struct gps_release releas
     return code;
 }
 
-static int free_merged(const struct gps_alloc *alloc) {
+static int free_merged(const struct gps_alloc *alloc, bool ordered) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
         gps_freed_note_allocation(alloc, gps_trace_kept());
-        code = gps_merge_free(alloc->pointer);
+        if (!ordered || !gps_merge_free_ordered(alloc->pointer))
+            code = gps_merge_free(alloc->pointer);
     }
     gps_scope_end(&scope);
     if (code != GPS_OK)
@@ -114,7 +115,7 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
     case GPS_ALLOC_IMPORTED:
         return gps_import_free(&alloc);
     case GPS_ALLOC_MERGED:
-        return free_merged(&alloc);
+        return free_merged(&alloc, release.ordered);
     default:
         return free_private(&alloc, release);
     }

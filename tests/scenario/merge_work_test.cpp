@@ -254,6 +254,42 @@ TEST(MergeStream, OfALostContextIsIdle) {
     EXPECT_EQ(a.must("read p 100 2"), "0102");
 }
 
+/* --- frees on a stream --- */
+
+TEST(MergeOrderedFree, WaitsForNothingAndTheMemoryGoesWithTheNextWait) {
+    Replicas one(1);
+    one[0].must(kernels());
+    one[0].must("stream s");
+    one[0].must("pool p 8388608");
+    one[0].must(one.upload("p", 8 * MiB, 3));
+    one[0].must("launch s test_spin small 1024 1500000000 small");
+    const uint64_t before = one.in_use();
+    one[0].must("unpool p");
+    EXPECT_EQ(one[0].code("squery s"), 600);
+    EXPECT_EQ(one.in_use(), before) << "the kernel might use it";
+    EXPECT_EQ(one[0].code("unpool p"), 1);
+    one[0].must("ssync s");
+    EXPECT_TRUE(one.use(0)) << one.in_use();
+    EXPECT_EQ(one[0].code("write p 0 11"), 1);
+}
+
+TEST(MergeOrderedFree, GivesItsMemoryToTheNextAllocation) {
+    Replicas one(1, merging("quiet = 1h\n"));
+    one[0].must("stream s");
+    const Reply info = one[0]("info");
+    const std::string most = std::to_string((info.number(0) - 64 * MiB) / (2 * MiB) * (2 * MiB));
+    for (int i = 0; i < 3; i++) {
+        one[0].must("pool p " + most);
+        one[0].must("unpool p");
+    }
+    one[0].must(kernels());
+    one[0].must("pool p " + most);
+    one[0].must("launch s test_spin small 1024 300000000 small");
+    one[0].must("unpool p");
+    one[0].must("malloc q " + most); // waits for the kernel
+    EXPECT_EQ(one[0].code("squery s"), 0);
+}
+
 /* --- work under way --- */
 
 TEST(MergeBusy, NothingIsSwappedUnderAKernel) {
