@@ -62,7 +62,9 @@ extern struct gps_real gps_real;
     ROW(cuMemRelease)                                                                              \
     ROW(cuMemSetAccess)                                                                            \
     ROW(cuMemUnmap)                                                                                \
+    ROW(cuStreamGetCtx)                                                                            \
     ROW(cuStreamIsCapturing)                                                                       \
+    ROW(cuEventRecord)                                                                             \
     ROW(cuLaunchKernel)                                                                            \
     ROW(cuModuleGetFunction)                                                                       \
     ROW(cuModuleLoadData)                                                                          \

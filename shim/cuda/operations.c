@@ -241,6 +241,34 @@ PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),
 PASS(stream_state, (uint64_t stream),
      REAL(cuStreamQuery, stream ? (CUstream)stream : CU_STREAM_LEGACY))
 
+PASS(event_state, (uint64_t event), REAL(cuEventQuery, (CUevent)event))
+PASS(event_free, (uint64_t event), REAL(cuEventDestroy_v2, (CUevent)event))
+
+static int record(CUstream stream, CUevent *event) {
+    int code = REAL(cuEventCreate, event, CU_EVENT_DISABLE_TIMING);
+    if (code != GPS_OK)
+        return code;
+    code = CALL(cuEventRecord, *event, stream);
+    if (code != GPS_OK)
+        REAL(cuEventDestroy_v2, *event);
+    return code;
+}
+
+static int event_mark(uint64_t stream, uint64_t *event) {
+    CUcontext context;
+    CUevent fresh;
+    int code = CALL(cuStreamGetCtx, (CUstream)stream, &context);
+    if (code == GPS_OK)
+        code = enter((uintptr_t)context);
+    if (code != GPS_OK)
+        return code;
+    code = record((CUstream)stream, &fresh);
+    leave();
+    if (code == GPS_OK)
+        *event = (uintptr_t)fresh;
+    return code;
+}
+
 static int room(uint64_t *bytes) {
     size_t unused, all;
     const int code = CALL(cuMemGetInfo_v2, &unused, &all);
@@ -281,6 +309,9 @@ static const struct gps_ops operations = {
     .copy = gps_kernels_copy,
     .copy_out = gps_kernels_copy_out,
     .stream_state = stream_state,
+    .event_mark = event_mark,
+    .event_state = event_state,
+    .event_free = event_free,
     .upload = upload,
     .room = room,
     .digest = gps_kernels_digest,

@@ -8,10 +8,10 @@
 #include "process/scope.h"
 
 enum { MOST = 4096, DEFAULTS = 2 /* 0, and the two with names */ };
-#define ENDED UINT64_MAX /* those of the context that were destroyed while they had work */
 
 struct stream {
     uint64_t context, stream; /* stream 0: the default ones of the context */
+    uint64_t event;           /* behind the work of one that was destroyed; else 0 */
 };
 
 static _Atomic unsigned captures; /* under way */
@@ -57,27 +57,27 @@ void gps_streams_remove_context(uint64_t context) {
     gps_streams_epoch++; /* the numbers of its streams can be others' now */
 }
 
-static void remove_stream(uint64_t stream, bool works) {
-    pthread_mutex_lock(&state.lock);
-    for (unsigned i = state.count; i-- > 0;) {
-        const struct stream ended = {state.list[i].context, ENDED};
-        if (state.list[i].stream != stream)
-            continue;
-        state.list[i] = state.list[--state.count];
-        if (works && find(&ended) == state.count)
-            state.list[state.count++] = ended;
-    }
-    pthread_mutex_unlock(&state.lock);
-    gps_streams_epoch++;
+/* A capture can be ended by the question whether the stream works. */
+static void end_stream(struct stream *one) {
+    const bool works = gps_streams_capturing() || gps_ops->stream_state(one->stream) != GPS_OK;
+    if (works)
+        state.lost |= gps_ops->event_mark(one->stream, &one->event) != GPS_OK;
+    one->stream = UINT64_MAX;
+    if (!one->event)
+        *one = state.list[--state.count];
 }
 
-/* A capture can be ended by the question. */
 void gps_streams_remove(uint64_t stream) {
     struct gps_scope scope;
     if (stream <= DEFAULTS)
         return;
-    gps_scope_begin(&scope);
-    remove_stream(stream, gps_streams_capturing() || gps_ops->stream_state(stream) != GPS_OK);
+    gps_scope_enter(&scope, 0);
+    pthread_mutex_lock(&state.lock);
+    for (unsigned i = state.count; i-- > 0;)
+        if (state.list[i].stream == stream)
+            end_stream(&state.list[i]);
+    pthread_mutex_unlock(&state.lock);
+    gps_streams_epoch++;
     gps_scope_end(&scope);
 }
 
@@ -111,8 +111,10 @@ static bool says_busy(int code) {
 
 /* The default streams answer for the context that is current. */
 static bool is_busy(const struct stream *one) {
+    if (one->event)
+        return says_busy(gps_ops->event_state(one->event));
     if (one->stream)
-        return one->stream != ENDED && says_busy(gps_ops->stream_state(one->stream));
+        return says_busy(gps_ops->stream_state(one->stream));
     if (gps_ops->enter(one->context) != GPS_OK)
         return false;
     const bool busy = says_busy(gps_ops->stream_state(0));
@@ -127,14 +129,11 @@ static bool any_is_busy(void) {
     return busy;
 }
 
-static void wait_for_ended(void) {
+static void forget_ended(void) {
     for (unsigned i = state.count; i-- > 0;) {
-        if (state.list[i].stream != ENDED)
+        if (!state.list[i].event)
             continue;
-        if (gps_ops->enter(state.list[i].context) == GPS_OK) {
-            gps_ops->synchronize();
-            gps_ops->leave();
-        }
+        gps_ops->event_free(state.list[i].event);
         state.list[i] = state.list[--state.count];
     }
 }
@@ -144,7 +143,7 @@ bool gps_streams_idle(void) {
     pthread_mutex_lock(&state.lock);
     const bool idle = !state.lost && !gps_streams_capturing() && !any_is_busy();
     if (idle)
-        wait_for_ended();
+        forget_ended();
     pthread_mutex_unlock(&state.lock);
     return idle;
 }

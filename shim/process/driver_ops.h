@@ -59,6 +59,10 @@ struct gps_ops {
     int (*stream_wait)(uint64_t stream); /* wait for what it has to do */
     /* 0: it has nothing to do. Stream 0: the default ones of the current context. */
     int (*stream_state)(uint64_t stream);
+    /* An event behind what an explicit stream has to do; its state is 0 when that is done. */
+    int (*event_mark)(uint64_t stream, uint64_t *event);
+    int (*event_state)(uint64_t event);
+    int (*event_free)(uint64_t event);
 
     int (*allocate)(uint64_t size, uint64_t *pointer);
     int (*release)(uint64_t pointer);

@@ -201,6 +201,9 @@ TEST(MergeStream, WhoseKernelRunsOnMayEnd) {
     two.each(two.upload("p", SIZE, 3));
     two[0].must("launch s test_spin p 4194304 4000000000 small");
     two[0].must("unstream s");
+    usleep(1500000); // the blocks are quiet
+    two[0].must("stream t 1");
+    two[0].must("sfill t small 1 16", 1000); // nobody waits for the kernel
     EXPECT_TRUE(two.use(SIZE, 15000)) << two.in_use();
     EXPECT_EQ(two[0].code("sync"), 0);
     two.expect_all("p", SIZE, 3);

@@ -305,6 +305,24 @@ CUresult CUDAAPI cuStreamGetPriority_ptsz(CUstream stream, int *priority) {
     return describe(stream, true, NULL, priority);
 }
 
+static CUresult tell_context(CUstream named, bool per_thread, CUcontext *context) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (!result && !context)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *context = stream->context;
+    return result;
+}
+
+CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext *context) {
+    return tell_context(stream, false, context);
+}
+
+CUresult CUDAAPI cuStreamGetCtx_ptsz(CUstream stream, CUcontext *context) {
+    return tell_context(stream, true, context);
+}
+
 CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
     CUresult result = state_check();
     if (result)
