@@ -273,6 +273,9 @@ TEST_F(Gate, ServesThousandsOfThreadsAtOnce) {
 
 // Whoever finds no place passes all the same; then it cannot be closed any more.
 TEST_F(Gate, WithoutMemoryForTooManyThreadsItStaysOpen) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "sanitizers end without memory";
+#endif
     Crowd crowd(1100);
     rlimit before;
     getrlimit(RLIMIT_AS, &before);
