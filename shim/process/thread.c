@@ -77,8 +77,11 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
 bool gps_thread_lock(pthread_mutex_t *lock, uint64_t patience) {
     const struct timespec breath = {.tv_nsec = 1000000};
     const uint64_t until = gps_clock_monotonic() + patience;
-    int code;
-    while ((code = pthread_mutex_trylock(lock)) != 0 && gps_clock_monotonic() < until)
+    __typeof__(&pthread_mutex_trylock) try = GPS_LATE(pthread_mutex_trylock);
+    int code = try ? try(lock) : ENOSYS;
+    while (code == EBUSY && gps_clock_monotonic() < until) {
         nanosleep(&breath, NULL);
+        code = try(lock);
+    }
     return code == 0;
 }
