@@ -441,10 +441,7 @@ TEST(MergeContext, SeveralOfOneProcess) {
 TEST(MergeContext, CardsHaveBlocksOfTheirOwnAndPeersReachThem) {
     TWO_CARDS();
     Replicas two(0);
-    two.world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    two.world.environment["GPUSHARE_SIM_ROOT"] += "-two";
-    How how;
-    how.as = "replica";
+    const How how = two.on_two_cards();
     Puppet a(two.world, how), b(two.world, how);
     a.must("malloc p 8388608");
     a.must(Replicas::upload("p", 8 * MiB, 3));

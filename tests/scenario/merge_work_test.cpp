@@ -112,12 +112,8 @@ TEST(MergeMistake, ShowsInWhateverCallComesFirst) {
 /* --- captures and graphs --- */
 
 TEST(MergeGraph, CapturedBeforeAMergeRunsAfterIt) {
-    Replicas two(2, merging(QUIET));
-    two.each(kernels());
+    Working two(2, merging(QUIET));
     two.each("stream s");
-    two.each("fill small 0 4096");
-    two.each("malloc p 16777216");
-    two.each(two.upload("p", SIZE, 3));
     two.each("capture s");
     two.each("launch s test_read p 4194304 small");
     two.each("captured s g");
@@ -193,12 +189,8 @@ TEST(MergeStream, MayEndBesideACapture) {
 }
 
 TEST(MergeStream, WhoseKernelRunsOnMayEnd) {
-    Replicas two(2, merging("quiet = 1s\n"));
-    two.each(kernels());
+    Working two(2, merging("quiet = 1s\n"));
     two.each("stream s");
-    two.each("fill small 0 4096");
-    two.each("malloc p 16777216");
-    two.each(two.upload("p", SIZE, 3));
     two[0].must("launch s test_spin p 4194304 4000000000 small");
     two[0].must("unstream s");
     usleep(1500000); // the blocks are quiet
@@ -241,10 +233,7 @@ TEST(MergeStream, TooManyOfThemRefuseNoWrite) {
 TEST(MergeStream, OfALostContextIsIdle) {
     TWO_CARDS();
     Replicas two(0);
-    two.world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-    two.world.environment["GPUSHARE_SIM_ROOT"] += "-two";
-    How how;
-    how.as = "replica";
+    const How how = two.on_two_cards();
     Puppet a(two.world, how);
     a.must(kernels());
     a.must("launch - test_write 4096 1 7");
@@ -296,12 +285,8 @@ TEST(MergeOrderedFree, GivesItsMemoryToTheNextAllocation) {
 /* --- work under way --- */
 
 TEST(MergeBusy, NothingIsSwappedUnderAKernel) {
-    Replicas two(2, merging("quiet = 1s\n")); // the kernel is there before, also on a busy machine
-    two.each(kernels());
+    Working two(2, merging("quiet = 1s\n")); // the kernel is there before, also on a busy machine
     two.each("stream s");
-    two.each("fill small 0 4096");
-    two.each("malloc p 16777216");
-    two.each(two.upload("p", SIZE, 3));
     two[0].must("launch s test_spin p 4194304 4000000000 small");
     usleep(3000000);
     EXPECT_EQ(two[0].code("squery s"), 600);
@@ -354,13 +339,8 @@ TEST(MergeBusy, AWriteGetsThroughADeepQueue) {
 
 // Blocks come and go all the time under many threads that launch kernels.
 TEST(MergeBusy, NoSumIsWrongWhileBlocksAreSwapped) {
-    Replicas two(2, merging("quiet = 1ms\n"));
-    two.each(kernels());
-    two.each("fill small 0 4096");
-    two.each("malloc p 16777216");
-    two.each("malloc q 16777216");
-    two.each(two.upload("p", SIZE, 3));
-    two.each(two.upload("q", SIZE, 4));
+    Working two(2, merging("quiet = 1ms\n"));
+    two.load("q", SIZE, 4);
     for (int i = 0; i < 2; i++)
         two[i].send("churn p 4194304 6 3000 q");
     for (int i = 0; i < 2; i++) {

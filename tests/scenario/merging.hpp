@@ -33,6 +33,14 @@ class Replicas {
         before += costs.back();
         return *all.back();
     }
+    // For puppets that are started then, on a machine of two cards.
+    How on_two_cards() {
+        world.environment["GPUSHARE_SIM_DEVICES"] = "2";
+        world.environment["GPUSHARE_SIM_ROOT"] += "-two";
+        How how;
+        how.as = "replica";
+        return how;
+    }
     void kill(size_t i) {
         all.at(i)->kill();
         before -= costs.at(i);
