@@ -78,7 +78,7 @@ static int synchronize(void) {
     if (allocate(1, &scrap) == GPS_OK)
         return release(scrap);
     const int code = REAL(cuCtxSynchronize);
-    return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST ? GPS_OK : code;
+    return gps_is_of_capture(code) ? GPS_OK : code;
 }
 
 /* The driver refuses to tell of the legacy stream while another one's capture would be disturbed:

@@ -106,7 +106,7 @@ bool gps_streams_known(void) {
 
 /* What is lost, or gone, does not work. */
 static bool says_busy(int code) {
-    return code == GPS_NOT_READY || (code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST);
+    return code == GPS_NOT_READY || gps_is_of_capture(code);
 }
 
 /* The default streams answer for the context that is current. */

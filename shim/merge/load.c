@@ -277,7 +277,7 @@ static int load_piece(struct piece *piece, struct run *run) {
 /* While a graph is captured the legacy stream has nothing to do. */
 static int wait_for(uint64_t stream) {
     const int code = gps_ops->stream_wait(stream);
-    return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST ? GPS_OK : code;
+    return gps_is_of_capture(code) ? GPS_OK : code;
 }
 
 /* A synchronous copy waits for what its stream has to do, whether it is made or not. */

@@ -28,9 +28,14 @@ enum gps_code {
     GPS_ILLEGAL_ADDRESS = 700,
     GPS_NOT_PERMITTED = 800,
     GPS_NOT_SUPPORTED = 801,
-    GPS_CAPTURE_UNSUPPORTED = 900, /* first of the codes that only say "not while capturing" */
+    GPS_CAPTURE_UNSUPPORTED = 900, /* to GPS_CAPTURE_LAST: see gps_is_of_capture */
     GPS_CAPTURE_LAST = 908,
 };
+
+/* It only says "not while capturing". */
+static inline bool gps_is_of_capture(int code) {
+    return code >= GPS_CAPTURE_UNSUPPORTED && code <= GPS_CAPTURE_LAST;
+}
 
 #define GPS_OPEN_FLAGS 1u /* the only flags with which a handle opens */
 
