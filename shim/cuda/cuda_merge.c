@@ -55,8 +55,7 @@ END_CAPTURE(cuStreamEndCapture_ptsz)
 DESTROY_STREAM(cuStreamDestroy)
 DESTROY_STREAM(cuStreamDestroy_v2)
 
-/* --- waits: where a kernel that wrote what is merged shows, and what is freed on a stream goes ---
- */
+/* --- waits: a kernel that wrote what is merged shows, and what is freed on a stream goes --- */
 
 static CUresult checked(CUresult result) {
     gps_work_checked((int)result);

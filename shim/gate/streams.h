@@ -5,8 +5,8 @@
  * Explicit streams are remembered one by one, until they are destroyed. The default streams of a
  * context are asked by its legacy stream, for which the per-thread ones are waited, too (recorded
  * on an H200, 2026-11-22: cuStreamQuery of the legacy stream is 600 while a per-thread one works).
- * While the program captures a graph no stream is asked: that could end the capture. Of a
- * stream that is destroyed while it works an event is left, which is asked instead. Any thread.
+ * While the program captures a graph no stream is asked: that could end the capture. Of a stream
+ * that is destroyed while it works an event is left, which is asked instead. Any thread.
  */
 #pragma once
 

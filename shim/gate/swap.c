@@ -18,12 +18,12 @@ void gps_swap_lock(void) {
     pthread_mutex_lock(&looking);
 }
 
-bool gps_swap_lock_within(uint64_t patience) {
-    return gps_thread_lock(&looking, patience);
-}
-
 void gps_swap_unlock(void) {
     pthread_mutex_unlock(&looking);
+}
+
+void gps_swap_await(uint64_t patience) {
+    gps_thread_await(&looking, patience);
 }
 
 static bool wait_for_idle(uint64_t until) {

@@ -15,10 +15,9 @@
 
 /* Nobody unmaps a block of the program's while another looks at it. */
 void gps_swap_lock(void);
-/* At the end of the process, where the driver may never return to who has it: `patience` ns at
- * most. */
-bool gps_swap_lock_within(uint64_t patience);
 void gps_swap_unlock(void);
+/* At the end of the process: until nobody has the lock, or for `patience` ns. */
+void gps_swap_await(uint64_t patience);
 
 /* With gps_swap_lock. False: the device is not idle after `patience` ns, or a graph is captured. */
 bool gps_swap_begin(uint64_t patience);

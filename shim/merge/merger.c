@@ -305,10 +305,8 @@ void gps_merger_wake(void) {
 /* After what is under way, which may be waiting for the keeper. */
 void gps_merger_stop(void) {
     state.stop = true;
-    if (gps_thread_lock(&state.turn, GPS_SECOND))
-        pthread_mutex_unlock(&state.turn);
-    if (gps_swap_lock_within(GPS_SECOND))
-        gps_swap_unlock();
+    gps_thread_await(&state.turn, GPS_SECOND);
+    gps_swap_await(GPS_SECOND);
     gps_merged_sum_tell();
 }
 

@@ -74,7 +74,7 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
                 : gps_thread_wait_by_wall_clock(condition, lock, until);
 }
 
-bool gps_thread_lock(pthread_mutex_t *lock, uint64_t patience) {
+void gps_thread_await(pthread_mutex_t *lock, uint64_t patience) {
     const struct timespec breath = {.tv_nsec = 1000000};
     const uint64_t until = gps_clock_monotonic() + patience;
     __typeof__(&pthread_mutex_trylock) try = GPS_LATE(pthread_mutex_trylock);
@@ -83,5 +83,6 @@ bool gps_thread_lock(pthread_mutex_t *lock, uint64_t patience) {
         nanosleep(&breath, NULL);
         code = try(lock);
     }
-    return code == 0;
+    if (code == 0)
+        pthread_mutex_unlock(lock);
 }

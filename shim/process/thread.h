@@ -18,6 +18,6 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const stru
 int gps_thread_wait_by_wall_clock(pthread_cond_t *condition, pthread_mutex_t *lock,
                                   const struct timespec *until);
 
-/* Waits for a lock that another thread may hold while it is in the driver, which may never return:
- * `patience` ns at most. False: the lock is still another's. */
-bool gps_thread_lock(pthread_mutex_t *lock, uint64_t patience);
+/* Waits until nobody has the lock: `patience` ns at most, for a thread that has it may be in the
+ * driver, which may never return. */
+void gps_thread_await(pthread_mutex_t *lock, uint64_t patience);

@@ -129,8 +129,7 @@ static void start_watching(void) {
 
 void gps_vmm_region_stop(void) {
     gps_background_stop(&keeper_watch);
-    if (gps_thread_lock(&state.driver, GPS_SECOND)) /* after what is under way */
-        pthread_mutex_unlock(&state.driver);
+    gps_thread_await(&state.driver, GPS_SECOND); /* after what is under way */
 }
 
 void gps_vmm_region_reset(void) {
