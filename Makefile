@@ -110,7 +110,7 @@ endif
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,util config directory keeper log stack registry,$(call room,$(name))) \
 	$(patsubst %,$(BUILD)/shim/%.o,process/thread process/watch process/program audit/policy \
-	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area)
+	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)

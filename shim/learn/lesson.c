@@ -15,7 +15,7 @@ enum { MS = 1000000 };
 
 struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
     const uint64_t whole = gps_area_extent(size);
-    const unsigned count = pool ? 0 : gps_area_cut(whole, NULL);
+    const unsigned count = pool ? 0 : gps_area_cut(0, whole, NULL);
     struct gps_area *area = calloc(1, sizeof(*area) + count * sizeof(area->blocks[0]));
     struct gps_lesson *lesson = calloc(1, sizeof(*lesson) + count * sizeof(lesson->progress[0]));
     if (!area || !lesson) {
@@ -26,7 +26,7 @@ struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
     *area = (struct gps_area){
         .pointer = pointer, .size = size, .extent = size, .lesson = lesson, .count = count};
     if (count)
-        gps_area_cut(whole, area->blocks);
+        gps_area_cut(0, whole, area->blocks);
     for (unsigned i = 0; i < count; i++)
         area->blocks[i].state = GPS_BLOCK_PRIVATE;
     gps_ops->context(&area->context);

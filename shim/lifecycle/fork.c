@@ -22,7 +22,7 @@
 #include "merge/allocation.h"
 #include "merge/area.h"
 #include "merge/keeper_watch.h"
-#include "merge/merged_sum.h"
+#include "log/merged_sum.h"
 #include "merge/merger.h"
 #include "merge/mistake.h"
 #include "merge/write.h"

@@ -7,7 +7,7 @@
 #include "block.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
-#include "merged_sum.h"
+#include "log/merged_sum.h"
 #include "merger.h"
 #include "mistake.h"
 #include "process/caller.h"
@@ -34,22 +34,22 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
 
 /* --- blocks that have no memory yet --- */
 
-static uint64_t empty; /* of all areas; with the lock */
+static uint64_t empty; /* bytes, of all areas; with the lock */
 
 static void count_empty(int64_t change) {
     empty = (uint64_t)((int64_t)empty + change);
     gps_gate_set_back(empty != 0);
 }
 
-void gps_merge_no_longer_empty(void) {
-    count_empty(-1);
+void gps_merge_no_longer_empty(const struct gps_block *block) {
+    count_empty(-(int64_t)block->size);
 }
 
 int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_own(area, block);
     if (code != GPS_OK)
         return code;
-    gps_merge_no_longer_empty();
+    gps_merge_no_longer_empty(block);
     gps_shared_leave(block);
     return GPS_OK;
 }
@@ -57,7 +57,7 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
 int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_back(area, block);
     if (code == GPS_OK)
-        gps_merge_no_longer_empty();
+        gps_merge_no_longer_empty(block);
     return code;
 }
 
@@ -100,8 +100,8 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     if (gps_ops->granularity(request->device, &granule) != GPS_OK || GPS_MERGE_SMALL % granule != 0)
         return NULL;
     const uint64_t extent = gps_area_extent(request->size);
-    const unsigned count = gps_area_cut(extent, NULL);
-    struct gps_area *area = calloc(1, sizeof(*area) + count * sizeof(area->blocks[0]));
+    const unsigned room = gps_area_room(extent);
+    struct gps_area *area = calloc(1, sizeof(*area) + room * sizeof(area->blocks[0]));
     if (!area)
         return NULL;
     *area = (struct gps_area){.size = request->size,
@@ -110,13 +110,12 @@ static struct gps_area *make(const struct gps_merge_request *request) {
                               .rule = request->rule,
                               .index = request->index,
                               .device = request->device,
-                              .lazy = request->rule->quiet == 0,
-                              .count = count};
+                              .lazy = request->rule->quiet == 0};
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
     gps_caller_name(area->caller, sizeof(area->caller));
-    gps_area_cut(extent, area->blocks);
+    area->count = gps_area_cut(0, extent, area->blocks);
     const bool known = gps_mistake_known(area);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < area->count; i++)
         area->blocks[i].fixed = known;
     return area;
 }
@@ -169,7 +168,7 @@ static bool place(struct gps_area *area) {
     if (gps_ops->reserve(area->extent, &area->pointer) != GPS_OK)
         return false;
     if ((area->lazy || back_all_of(area) == GPS_OK) && gps_area_add(area)) {
-        count_empty(area->lazy ? area->count : 0);
+        count_empty(area->lazy ? (int64_t)area->extent : 0);
         return true;
     }
     drop_blocks(area);
@@ -209,7 +208,7 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
 static void end_block(struct gps_area *area, struct gps_block *block) {
     const uint8_t state = block->state;
     if (state == GPS_BLOCK_EMPTY || state == GPS_BLOCK_LIKELY)
-        gps_merge_no_longer_empty();
+        gps_merge_no_longer_empty(block);
     gps_block_drop(area, block);
     if (state == GPS_BLOCK_MERGED && block->slot != GPS_NO_SLOT)
         gps_merged_sum_unmerged(block->size);

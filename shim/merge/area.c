@@ -21,15 +21,20 @@ static uint64_t next_size(uint64_t left) {
     return left >= GPS_MERGE_LARGE ? GPS_MERGE_LARGE : UINT64_C(1) << (63 - __builtin_clzll(left));
 }
 
-unsigned gps_area_cut(uint64_t extent, struct gps_block *blocks) {
+unsigned gps_area_cut(uint64_t at, uint64_t end, struct gps_block *blocks) {
     unsigned count = 0;
-    for (uint64_t at = 0, size; at < extent; at += size) {
-        size = next_size(extent - at);
+    for (uint64_t size; at < end; at += size) {
+        size = next_size(end - at);
         if (blocks)
             blocks[count] = (struct gps_block){.at = at, .size = size, .slot = GPS_NO_SLOT};
         count++;
     }
     return count;
+}
+
+unsigned gps_area_room(uint64_t extent) {
+    return extent <= GPS_MERGE_POOL ? (unsigned)(extent / GPS_MERGE_SMALL)
+                                    : gps_area_cut(0, extent, NULL);
 }
 
 /* --- the table --- */
@@ -75,9 +80,14 @@ struct gps_area *gps_area_of_context(uint64_t context, bool watched) {
     return NULL;
 }
 
-struct gps_block *gps_area_block(uint64_t serial, unsigned index, struct gps_area **area) {
+struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area) {
+    unsigned first, end;
     *area = gps_area_by_serial(serial);
-    return *area ? &(*area)->blocks[index] : NULL;
+    if (!*area)
+        return NULL;
+    gps_area_blocks(*area, (*area)->pointer + at, 1, &first, &end);
+    struct gps_block *block = &(*area)->blocks[first];
+    return block->at == at ? block : NULL;
 }
 
 struct gps_area *gps_area_next(const struct gps_area *area) {

@@ -4,7 +4,7 @@
  * An area is one allocation: a reserved range of addresses, cut into blocks that are mapped one by
  * one. Blocks have 32 MiB; the end, and smaller allocations, have the largest powers of two that
  * fit, down to 2 MiB: giving access costs 30 us a block, whatever its size (H200, 2026-11-22).
- * Equal sizes are cut equally in every process.
+ * Equal sizes are cut equally in every process; layout.h cuts some of them anew.
  *
  * All areas and their blocks are under one lock. It is the exception to the rule that no lock is
  * held across a driver's call: it is held while blocks are mapped and swapped, so that a block has
@@ -19,6 +19,7 @@
 
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
 #define GPS_MERGE_LARGE GPS_DIGEST_MOST
+#define GPS_MERGE_POOL  (UINT64_C(64) << 20)
 
 enum gps_block_state {
     GPS_BLOCK_EMPTY,   /* no memory yet: nothing but copies from the host has touched it */
@@ -57,6 +58,8 @@ struct gps_area {
     uint8_t uuid[GPS_UUID_BYTES];
     int device;
     bool lazy;      /* blocks get memory when they are needed */
+    uint8_t tries;  /* to lay it out anew, in vain */
+    uint64_t edges; /* of tensors (layout.h): a bit for each place where a block may begin */
     uint64_t freed; /* the number of its free, on a stream whose work may still use it; else 0 */
     struct gps_lesson
         *lesson; /* the driver's own memory, which is observed (learn/lesson.h); else NULL */
@@ -68,8 +71,11 @@ struct gps_area {
 static inline uint64_t gps_area_extent(uint64_t size) {
     return (size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
 }
-/* How many blocks an allocation of so many bytes has, and their places; `blocks` may be NULL. */
-unsigned gps_area_cut(uint64_t extent, struct gps_block *blocks);
+/* How many blocks there are from one place in an allocation to another, and where; `blocks` may be
+ * NULL. */
+unsigned gps_area_cut(uint64_t at, uint64_t end, struct gps_block *blocks);
+/* How many blocks an allocation of so many bytes may come to have. */
+unsigned gps_area_room(uint64_t extent);
 
 void gps_area_lock(void);
 void gps_area_unlock(void);
@@ -79,8 +85,8 @@ struct gps_area *gps_area_at(uint64_t address);
 struct gps_area *gps_area_by_serial(uint64_t serial);
 /* One of the context's, of those that `learn` watches, or of the others. */
 struct gps_area *gps_area_of_context(uint64_t context, bool watched);
-/* A block, and its area. NULL: it was freed. */
-struct gps_block *gps_area_block(uint64_t serial, unsigned index, struct gps_area **area);
+/* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
+struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
 bool gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);

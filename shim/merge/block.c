@@ -120,6 +120,47 @@ int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint
     return GPS_OK;
 }
 
+/* All or none. */
+static int map_all(const struct gps_area *area, const struct gps_block *blocks, unsigned count) {
+    unsigned i = 0;
+    int code = GPS_OK;
+    while (i < count && code == GPS_OK) {
+        code = map_at(area, address_of(area, &blocks[i]), blocks[i].size, blocks[i].memory, false);
+        i += code == GPS_OK;
+    }
+    while (code != GPS_OK && i-- > 0)
+        gps_ops->unmap(address_of(area, &blocks[i]), blocks[i].size);
+    return code;
+}
+
+static int unmap_all(const struct gps_area *area, const struct gps_block *blocks, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        const int code = gps_ops->unmap(address_of(area, &blocks[i]), blocks[i].size);
+        if (code != GPS_OK) {
+            map_all(area, blocks, i);
+            return code;
+        }
+    }
+    return GPS_OK;
+}
+
+int gps_block_exchange(const struct gps_area *area, const struct gps_block *old, unsigned olds,
+                       struct gps_block *blocks, unsigned count) {
+    int code = unmap_all(area, old, olds);
+    if (code != GPS_OK)
+        return code;
+    code = map_all(area, blocks, count);
+    if (code != GPS_OK) {
+        map_all(area, old, olds);
+        return code;
+    }
+    for (unsigned i = 0; i < olds; i++)
+        gps_ops->block_release(old[i].memory);
+    for (unsigned i = 0; i < count; i++)
+        blocks[i].state = GPS_BLOCK_FROZEN;
+    return GPS_OK;
+}
+
 int gps_block_own(const struct gps_area *area, struct gps_block *block) {
     uint64_t memory;
     int code = gps_block_copy(area, block, &memory);

@@ -30,6 +30,11 @@ int gps_block_copy(const struct gps_area *area, const struct gps_block *block, u
 int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint64_t memory,
                       bool writable);
 
+/* Maps the memory of new blocks, read-only, in place of old ones that have the same range and are
+ * FROZEN; their memory is let go of, and the new ones are FROZEN. */
+int gps_block_exchange(const struct gps_area *area, const struct gps_block *old, unsigned olds,
+                       struct gps_block *blocks, unsigned count);
+
 /* Maps memory somewhere, read-only, for a look at it. */
 int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, uint64_t *pointer);
 void gps_block_unview(uint64_t pointer, uint64_t size);

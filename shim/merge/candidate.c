@@ -8,7 +8,7 @@
 #include "block.h"
 #include "digest/look.h"
 #include "gate/swap.h"
-#include "merged_sum.h"
+#include "log/merged_sum.h"
 #include "mistake.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
@@ -20,7 +20,7 @@ static bool is_the_same(const struct gps_candidate *candidate, const struct gps_
 
 struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
                                       struct gps_area **area) {
-    struct gps_block *block = gps_area_block(candidate->serial, candidate->index, area);
+    struct gps_block *block = gps_area_block(candidate->serial, candidate->at, area);
     return block && is_the_same(candidate, block) ? block : NULL;
 }
 
@@ -98,7 +98,7 @@ static bool begin_offer(const struct gps_candidate *candidate, int *descriptor) 
 static void end_offer(const struct gps_candidate *candidate, int status) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = gps_area_block(candidate->serial, candidate->index, &area);
+    struct gps_block *block = gps_area_block(candidate->serial, candidate->at, &area);
     const bool still =
         block && block->state == GPS_BLOCK_MERGED && block->swapped == candidate->since;
     if (still && status == 0) {

@@ -14,7 +14,7 @@
 
 struct gps_candidate {
     uint64_t serial; /* of its area */
-    unsigned index;
+    uint64_t at;     /* in it */
     uint64_t pointer, context;
     uint64_t since; /* FROZEN: when it was */
     const struct gps_rule *rule;

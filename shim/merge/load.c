@@ -10,7 +10,8 @@
 #include "digest/look.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
-#include "merged_sum.h"
+#include "layout.h"
+#include "log/merged_sum.h"
 #include "merger.h"
 #include "process/scope.h"
 #include "shared_block.h"
@@ -24,10 +25,10 @@ struct piece {
     uint64_t to, size, stream;
     const uint8_t *from;
     uint64_t serial, context;
-    unsigned index;
-    uint64_t at;   /* in the block */
-    uint8_t state; /* of the block, as it was */
-    bool fixed;    /* it is never merged */
+    uint64_t block; /* where it begins in its area */
+    uint64_t at;    /* in the block */
+    uint8_t state;  /* of the block, as it was */
+    bool fixed;     /* it is never merged */
     struct gps_shared_key key;
     struct gps_digest_work *hashing; /* of its bytes, since a shared block began like it; or NULL */
 };
@@ -63,7 +64,7 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
                             .from = (const uint8_t *)write->from + (to - write->to),
                             .serial = area->serial,
                             .context = area->context,
-                            .index = first,
+                            .block = block->at,
                             .at = at,
                             .state = block->state,
                             .fixed = block->fixed,
@@ -84,13 +85,37 @@ static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *pi
     return area ? piece->size : 0;
 }
 
+/* NULL: it was cut anew meanwhile. */
+static struct gps_block *block_of(const struct piece *piece, struct gps_area **area) {
+    struct gps_block *block = gps_area_block(piece->serial, piece->block, area);
+    return block && block->size == piece->key.size ? block : NULL;
+}
+
+/* Blocks begin and end where the copy does, if it is large. */
+static void fit(const struct gps_write *write) {
+    struct gps_scope scope;
+    if (write->size < 2 * GPS_MERGE_SMALL)
+        return;
+    gps_scope_begin(&scope);
+    gps_swap_lock();
+    gps_area_lock();
+    struct gps_area *area = gps_area_at(write->to);
+    if (area) {
+        gps_layout_note(area, write->to, write->size);
+        gps_layout_fit(area);
+    }
+    gps_area_unlock();
+    gps_swap_unlock();
+    gps_scope_end(&scope);
+}
+
 /* --- a shared block that begins like the piece --- */
 
 static bool adopt(const struct piece *piece, const struct gps_id *id, unsigned slot,
                   uint64_t memory) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = gps_area_block(piece->serial, piece->index, &area);
+    struct gps_block *block = block_of(piece, &area);
     const bool adopted =
         block && block->state == GPS_BLOCK_EMPTY && gps_block_adopt(area, block, memory) == GPS_OK;
     if (adopted) {
@@ -184,12 +209,12 @@ static bool is_equal(struct piece *piece, const struct gps_hash *chunks) {
 static void note_equal(const struct piece *piece) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = gps_area_block(piece->serial, piece->index, &area);
+    struct gps_block *block = block_of(piece, &area);
     block->filled |= gps_area_bits(area, block, piece->to, piece->size);
     if (block->state == GPS_BLOCK_LIKELY && !~block->filled) {
         block->state = GPS_BLOCK_MERGED;
         gps_merged_sum_merged(block->size, block->size);
-        gps_merge_no_longer_empty();
+        gps_merge_no_longer_empty(block);
         free(block->chunks);
         block->chunks = NULL;
     }
@@ -199,7 +224,7 @@ static void note_equal(const struct piece *piece) {
 static bool compare(struct piece *piece) {
     struct gps_area *area;
     gps_area_lock();
-    struct gps_block *block = gps_area_block(piece->serial, piece->index, &area);
+    struct gps_block *block = block_of(piece, &area);
     const bool shared =
         block && (block->state == GPS_BLOCK_LIKELY || block->state == GPS_BLOCK_MERGED);
     gps_area_unlock();
@@ -286,6 +311,7 @@ int gps_load(const struct gps_write *write) {
     struct run run = {.stream = write->stream};
     uint64_t size;
     int code = write->ordered ? GPS_OK : wait_for(write->stream);
+    fit(write);
     for (uint64_t at = 0; code == GPS_OK && at < write->size; at += size) {
         size = cut(write, write->to + at, &piece);
         code = size ? load_piece(&piece, &run) : GPS_INVALID_VALUE;

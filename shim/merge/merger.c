@@ -15,7 +15,8 @@
 #include "gate/swap.h"
 #include "keeper/keeper_client.h"
 #include "keeper_watch.h"
-#include "merged_sum.h"
+#include "layout.h"
+#include "log/merged_sum.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/scope.h"
@@ -41,6 +42,7 @@ static struct {
     uint64_t sure;          /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
     unsigned count;
+    struct gps_stretch stretch;
 } state = {.turn = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- swaps --- */
@@ -52,29 +54,33 @@ static uint64_t patience(void) {
     return grown < PATIENCE_MORE ? grown : PATIENCE_MORE;
 }
 
-/* Carries fn out on the batch, behind the gate; true: on some of it at least. */
-static bool swap(bool (*fn)(struct gps_candidate *candidate, struct gps_area *area,
-                            struct gps_block *block)) {
-    struct gps_area *area;
+/* Carries fn out behind the gate, with the lock of areas. */
+static void swap(void (*fn)(void)) {
     bool begun = false;
     gps_swap_lock();
     if (!state.stop && (begun = gps_swap_begin(patience()))) {
-        const uint64_t until = gps_clock_monotonic() + GPS_MERGE_PAUSE;
         gps_area_lock();
-        for (unsigned i = 0; i < state.count && gps_clock_monotonic() < until; i++) {
-            struct gps_block *block = gps_candidate_block(&state.batch[i], &area);
-            if (!block || gps_ops->enter(state.batch[i].context) != GPS_OK)
-                continue;
-            if (fn(&state.batch[i], area, block))
-                block->swapped = gps_clock_monotonic();
-            gps_ops->leave();
-        }
+        fn();
         gps_area_unlock();
         gps_swap_end();
     }
     gps_swap_unlock();
     state.vain = begun ? 0 : state.vain + 1;
-    return begun;
+}
+
+/* As many of the batch as there is time for. */
+static void each(bool (*fn)(struct gps_candidate *candidate, struct gps_area *area,
+                            struct gps_block *block)) {
+    const uint64_t until = gps_clock_monotonic() + GPS_MERGE_PAUSE;
+    struct gps_area *area;
+    for (unsigned i = 0; i < state.count && gps_clock_monotonic() < until; i++) {
+        struct gps_block *block = gps_candidate_block(&state.batch[i], &area);
+        if (!block || gps_ops->enter(state.batch[i].context) != GPS_OK)
+            continue;
+        if (fn(&state.batch[i], area, block))
+            block->swapped = gps_clock_monotonic();
+        gps_ops->leave();
+    }
 }
 
 static bool freeze(struct gps_candidate *candidate, struct gps_area *area,
@@ -96,6 +102,18 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
     gps_merged_sum_merged(block->size, block->offered ? 0 : block->size); /* it may be this one */
     block->offered = false;
     return true;
+}
+
+static void freeze_each(void) {
+    each(freeze);
+}
+
+static void replace_each(void) {
+    each(replace);
+}
+
+static void exchange(void) {
+    gps_layout_exchange(&state.stretch);
 }
 
 /* --- which blocks --- */
@@ -121,7 +139,7 @@ static bool is_due(const struct gps_area *area, const struct gps_block *block, u
 }
 
 static bool is_eligible(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
-    return block->state == GPS_BLOCK_FROZEN ||
+    return (block->state == GPS_BLOCK_FROZEN && !gps_layout_holds(area, block)) ||
            (block->state == GPS_BLOCK_PRIVATE && !area->freed && !block->fixed && !block->writers &&
             is_filled(area, block, now) && is_due(area, block, now));
 }
@@ -144,11 +162,11 @@ static struct gps_area *area_of(struct walk *walk) {
     return area;
 }
 
-static void describe(struct gps_area *area, unsigned index, struct gps_candidate *candidate) {
-    const struct gps_block *block = &area->blocks[index];
+static void describe(const struct gps_area *area, const struct gps_block *block,
+                     struct gps_candidate *candidate) {
     *candidate =
         (struct gps_candidate){.serial = area->serial,
-                               .index = index,
+                               .at = block->at,
                                .pointer = area->pointer + block->at,
                                .context = area->context,
                                .since = block->state == GPS_BLOCK_FROZEN ? block->swapped : 0,
@@ -169,7 +187,7 @@ static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *can
                 (block->state == GPS_BLOCK_FROZEN) == frozen && is_eligible(area, block, now);
         if (found) {
             block->looked = now;
-            describe(area, walk->index, candidate);
+            describe(area, block, candidate);
         }
     }
     gps_area_unlock();
@@ -205,20 +223,20 @@ static bool look(struct gps_candidate *candidate) {
 
 static void freeze_batch(void) {
     if (state.count)
-        swap(freeze);
+        swap(freeze_each);
     state.count = 0;
 }
 
 static void replace_batch(void) {
     if (state.count)
-        swap(replace);
+        swap(replace_each);
     for (unsigned i = 0; i < state.count; i++)
         gps_candidate_finish(&state.batch[i]);
     state.count = 0;
     gps_merged_sum_tell();
 }
 
-/* Both parts go through all blocks, and count in what they find to do. */
+/* All parts go through all blocks, and count in what they find to do. */
 static bool freeze_quiet(uint64_t only) {
     struct gps_candidate *next = state.batch;
     struct walk walk = {.only = only};
@@ -233,6 +251,21 @@ static bool freeze_quiet(uint64_t only) {
         next = &state.batch[state.count];
     }
     freeze_batch();
+    return any;
+}
+
+static bool cut_frozen(uint64_t only) {
+    bool any = false;
+    state.stretch.pointer = 0;
+    while (!state.stop && gps_layout_next(only, &state.stretch)) {
+        any = true;
+        gps_swap_lock();
+        const bool copied = gps_layout_copy(&state.stretch);
+        gps_swap_unlock();
+        if (copied)
+            swap(exchange);
+        gps_layout_end(&state.stretch);
+    }
     return any;
 }
 
@@ -259,6 +292,7 @@ static bool take_turn(uint64_t only) {
     pthread_mutex_lock(&state.turn);
     if (!state.stop && !gps_keeper_is_silent() && gps_membership_join() == 0) {
         any = freeze_quiet(only);
+        any |= cut_frozen(only);
         any |= settle_frozen(only);
     }
     pthread_mutex_unlock(&state.turn);

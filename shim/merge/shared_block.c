@@ -12,7 +12,7 @@
 #include "directory/record.h"
 #include "directory/region.h"
 #include "keeper/keeper_client.h"
-#include "merged_sum.h"
+#include "log/merged_sum.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "util/clock.h"

@@ -4,6 +4,7 @@
 #include "allocation.h"
 #include "block.h"
 #include "gate/swap.h"
+#include "layout.h"
 #include "process/driver_ops.h"
 #include "process/scope.h"
 #include "shared_block.h"
@@ -103,6 +104,8 @@ static void note_writer(struct gps_area *area, uint64_t to, uint64_t size, bool 
                         bool captured) {
     const uint64_t now = gps_clock_monotonic();
     unsigned first, end;
+    if (upload)
+        gps_layout_note(area, to, size);
     gps_area_blocks(area, to, size, &first, &end);
     for (unsigned i = first; i < end; i++) {
         struct gps_block *block = &area->blocks[i];

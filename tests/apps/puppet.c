@@ -634,6 +634,12 @@ static int c_ordinal(char **w) {
     return code;
 }
 
+/* within NAME OTHER OFFSET: what lies in an allocation of the program's. */
+static int c_within(char **w) {
+    thing(w[1])->value = value(w[2]) + number(w[3]);
+    return 0;
+}
+
 static int c_value(char **w) {
     say(" %llx", value(w[1]));
     return 0;
@@ -1542,6 +1548,7 @@ static const struct command {
     {"range", "NAME", c_range},
     {"ordinal", "NAME", c_ordinal},
     {"value", "NAME", c_value},
+    {"within", "NAME OTHER OFFSET", c_within},
     {"evcreate", "NAME FLAGS", c_evcreate},
     {"evget", "NAME", c_evget},
     {"evopen", "NAME HANDLE", c_evopen},

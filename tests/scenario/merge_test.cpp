@@ -266,6 +266,70 @@ TEST(MergeLoad, InPiecesOfAnySizeOverlapping) {
     two.expect_all("p", SIZE, 9);
 }
 
+// As allocators that pool place them, who loads in another order: each is one all the same.
+struct MergePool : testing::TestWithParam<const char *> {};
+INSTANTIATE_TEST_SUITE_P(Quiet, MergePool, testing::Values("quiet = 0\n", QUIET));
+
+TEST_P(MergePool, TensorsMayLieAnywhere) {
+    const struct {
+        const char *name, *pool;
+        uint64_t offset, size;
+    } tensors[][5] = {{{"a", "p", 0, 4},
+                       {"b", "p", 4, 16},
+                       {"c", "q", 0, 16},
+                       {"d", "r", 0, 4},
+                       {"e", "r", 4, 12}},
+                      {{"e", "r", 0, 12},
+                       {"c", "p", 0, 16},
+                       {"b", "q", 0, 16},
+                       {"a", "p", 16, 4},
+                       {"d", "r", 12, 4}},
+                      {{"b", "r", 0, 16},
+                       {"d", "p", 0, 4},
+                       {"a", "p", 4, 4},
+                       {"e", "p", 8, 12},
+                       {"c", "q", 0, 16}}};
+    Replicas three(3, merging(GetParam()));
+    three.each("malloc p " + bytes(20 * MiB));
+    three.each("malloc q " + bytes(16 * MiB));
+    three.each("malloc r " + bytes(16 * MiB));
+    for (size_t i = 0; i < 3; i++)
+        for (const auto &one : tensors[i]) {
+            three[i].must("within " + std::string(one.name) + " " + one.pool + " " +
+                          bytes(one.offset * MiB));
+            three[i].must(three.upload(one.name, one.size * MiB, one.name[0]));
+        }
+    EXPECT_TRUE(three.use(52 * MiB)) << three.in_use();
+    for (const auto &one : tensors[0])
+        three.expect_all(one.name, one.size * MiB, one.name[0]);
+    three.each("free p");
+    three.each("free q");
+    three.each("free r");
+    EXPECT_TRUE(three.use(0)) << three.in_use();
+    EXPECT_EQ(three.left(), "");
+}
+
+TEST_P(MergePool, IsWrittenAtAnyMoment) {
+    constexpr uint64_t SIZE = 20 * MiB;
+    Replicas two(2, merging(GetParam()));
+    for (uint64_t round = 0; round < 5; round++) {
+        const std::string name = "p" + std::to_string(round);
+        two.each("malloc " + name + " " + bytes(SIZE));
+        two.each("upload " + name + " 0 4194304 5 sync");
+        two.each("upload " + name + " 4194304 16777216 5 sync");
+        usleep(static_cast<useconds_t>(round * 110000));
+        two.each("write " + name + " 4194300 0102030405060708");
+        two.each("upload " + name + " 4194300 8 5 sync");
+        two.expect_all(name, SIZE, 5);
+    }
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    for (int round = 0; round < 5; round++)
+        two.each("free p" + std::to_string(round));
+    EXPECT_TRUE(two.use(0)) << two.in_use();
+    EXPECT_EQ(two.left(), "");
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
 TEST(MergeLoad, ManyThreadsMayLoad) {
     constexpr uint64_t SIZE = 24 * MiB;
     for (const char *quiet : {"quiet = 0\n", QUIET}) {

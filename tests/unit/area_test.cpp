@@ -8,8 +8,21 @@
 extern "C" {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
-#include "merge/area.h"
+#include "merge/block.h"
+#include "merge/layout.h"
+#include "process/driver_ops.h"
+#include "util/clock.h"
 #pragma GCC diagnostic pop
+
+// The driver's part of it is not asked for here.
+const struct gps_ops *gps_ops;
+int gps_block_copy(const struct gps_area *, const struct gps_block *, uint64_t *) {
+    return GPS_OK;
+}
+int gps_block_exchange(const struct gps_area *, const struct gps_block *, unsigned,
+                       struct gps_block *, unsigned) {
+    return GPS_OK;
+}
 }
 
 namespace {
@@ -17,8 +30,8 @@ namespace {
 constexpr uint64_t MiB = UINT64_C(1) << 20;
 
 std::vector<gps_block> blocks_of(uint64_t extent) {
-    std::vector<gps_block> blocks(gps_area_cut(extent, nullptr));
-    EXPECT_EQ(gps_area_cut(extent, blocks.data()), blocks.size());
+    std::vector<gps_block> blocks(gps_area_cut(0, extent, nullptr));
+    EXPECT_EQ(gps_area_cut(0, extent, blocks.data()), blocks.size());
     return blocks;
 }
 
@@ -57,14 +70,13 @@ struct Areas : testing::Test {
     std::vector<gps_area *> all;
 
     gps_area *add(uint64_t pointer, uint64_t extent) {
-        const unsigned count = gps_area_cut(extent, nullptr);
+        const unsigned room = gps_area_room(extent);
         auto *area =
-            static_cast<gps_area *>(calloc(1, sizeof(gps_area) + count * sizeof(gps_block)));
+            static_cast<gps_area *>(calloc(1, sizeof(gps_area) + room * sizeof(gps_block)));
         area->pointer = pointer;
         area->size = extent - 1000;
         area->extent = extent;
-        area->count = count;
-        gps_area_cut(extent, area->blocks);
+        area->count = gps_area_cut(0, extent, area->blocks);
         EXPECT_TRUE(gps_area_add(area));
         all.push_back(area);
         return area;
@@ -153,6 +165,83 @@ TEST_F(Areas, ARangeTouchesTheseBlocks) {
         EXPECT_EQ(first, one.first) << one.at;
         EXPECT_EQ(end, one.end) << one.at;
     }
+}
+
+std::vector<uint64_t> now(const gps_area *area) {
+    std::vector<uint64_t> sizes;
+    uint64_t at = 0;
+    for (unsigned i = 0; i < area->count; i++) {
+        EXPECT_EQ(area->blocks[i].at, at);
+        at += area->blocks[i].size;
+        sizes.push_back(area->blocks[i].size / MiB);
+    }
+    EXPECT_EQ(at, area->extent);
+    return sizes;
+}
+
+std::vector<uint64_t> fitted(gps_area *area, uint64_t at, uint64_t size) {
+    gps_layout_note(area, area->pointer + at, size);
+    gps_layout_fit(area);
+    return now(area);
+}
+
+TEST_F(Areas, AreCutWhereCopiesBeginAndEnd) {
+    using Sizes = std::vector<uint64_t>;
+    gps_area *area = add(BASE, 20 * MiB); // 16, 4
+    EXPECT_EQ(fitted(area, 0, 20 * MiB), (Sizes{16, 4})) << "as it was";
+    EXPECT_EQ(fitted(area, 2 * MiB, 3 * MiB), (Sizes{16, 4})) << "it fills too little";
+    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 16}));
+    EXPECT_EQ(fitted(area, 6 * MiB - 512, 8 * MiB + 512), (Sizes{4, 2, 8, 4, 2}));
+    EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16})) << "another one at its place";
+    area->blocks[0].state = GPS_BLOCK_LIKELY;
+    EXPECT_EQ(fitted(area, 2 * MiB, 8 * MiB), (Sizes{4, 16})) << "what has memory stays";
+    EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 4, 2, 8, 2})) << "2 of it were noted";
+    EXPECT_EQ(area->blocks[0].state, GPS_BLOCK_LIKELY);
+    EXPECT_EQ(area->blocks[1].state, GPS_BLOCK_EMPTY);
+}
+
+TEST_F(Areas, OfOtherSizesAreNotCutAnew) {
+    gps_area *large = add(BASE, 66 * MiB), *small = add(BASE + 100 * MiB, 64 * MiB);
+    const std::vector<uint64_t> before = now(large);
+    EXPECT_EQ(fitted(large, 2 * MiB, 8 * MiB), before);
+    for (uint64_t at = 0; at < 64; at += 4)
+        fitted(small, at * MiB, 4 * MiB);
+    EXPECT_EQ(now(small), std::vector<uint64_t>(16, 4));
+}
+
+TEST_F(Areas, ABlockIsFoundByWhereItBegins) {
+    gps_area *area = add(BASE, 20 * MiB), *found;
+    EXPECT_EQ(gps_area_block(area->serial, 16 * MiB, &found), &area->blocks[1]);
+    EXPECT_EQ(found, area);
+    EXPECT_EQ(gps_area_block(area->serial, 4 * MiB, &found), nullptr);
+    fitted(area, 0, 4 * MiB);
+    EXPECT_EQ(gps_area_block(area->serial, 4 * MiB, &found), &area->blocks[1]);
+    EXPECT_EQ(gps_area_block(area->serial + 1, 0, &found), nullptr);
+}
+
+// Frozen blocks are held until all that are cut anew with them are frozen, too.
+TEST_F(Areas, AStretchIsFoundOnceAllOfItIsFrozen) {
+    gps_area *area = add(BASE, 20 * MiB);
+    for (unsigned i = 0; i < area->count; i++)
+        area->blocks[i].state = GPS_BLOCK_PRIVATE;
+    EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (std::vector<uint64_t>{16, 4}));
+    gps_stretch stretch{};
+    EXPECT_FALSE(gps_layout_next(0, &stretch));
+    area->blocks[0].state = GPS_BLOCK_FROZEN;
+    area->blocks[0].swapped = gps_clock_monotonic();
+    EXPECT_TRUE(gps_layout_holds(area, &area->blocks[0]));
+    EXPECT_FALSE(gps_layout_next(0, &stretch));
+    area->blocks[1].state = GPS_BLOCK_FROZEN;
+    EXPECT_FALSE(gps_layout_next(area->serial + 1, &stretch)) << "of another area";
+    EXPECT_TRUE(gps_layout_next(0, &stretch));
+    EXPECT_EQ(stretch.first, 0u);
+    EXPECT_EQ(stretch.end, 2u);
+    EXPECT_EQ(stretch.count, 2u);
+    EXPECT_EQ(stretch.wanted[0].size, 4 * MiB);
+    EXPECT_EQ(stretch.wanted[1].size, 16 * MiB);
+    EXPECT_FALSE(gps_layout_next(0, &stretch)) << "once a turn";
+    area->blocks[1].state = GPS_BLOCK_MERGED;
+    EXPECT_FALSE(gps_layout_holds(area, &area->blocks[0])) << "it will never be";
 }
 
 TEST_F(Areas, WhatIsFilledIsKnownByTheSixtyFourth) {

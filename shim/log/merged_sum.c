@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "log/event_log.h"
+#include "event_log.h"
 
 static struct { _Atomic uint64_t merged, saved, unmerged; } state;
 

@@ -1,0 +1,38 @@
+/*
+ * layout.h - the blocks of allocations in which an allocator pools tensors.
+ *
+ * Tensors lie there in the order in which they come, which is another one in every process that
+ * loads by several threads. Blocks that are cut by the size of the allocation alone then hold the
+ * end of one tensor and the beginning of another. So a copy from the host that fills 4 MiB at
+ * least, in an allocation of up to 64 MiB, counts as a tensor, and blocks begin and end where it
+ * does: at once while they have no memory, else when all that is to be cut anew is frozen.
+ */
+#pragma once
+
+#include "area.h"
+
+/* Blocks that are cut otherwise than tensors lie, between two places at which both agree. */
+struct gps_stretch {
+    uint64_t serial, context; /* of the area */
+    uint64_t pointer;         /* likewise; 0: at first */
+    uint64_t copied;          /* when the blocks to be had were; 0: not */
+    unsigned first, end;      /* the blocks that are there */
+    unsigned count;
+    struct gps_block wanted[GPS_MERGE_POOL / GPS_MERGE_SMALL];
+};
+
+/* A copy from the host begins. With the lock. */
+void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size);
+/* Cuts EMPTY blocks anew. With gps_swap_lock and the lock: others move in the array. */
+void gps_layout_fit(struct gps_area *area);
+
+/* Whether a frozen block should not be merged as yet: it will be cut anew. With the lock. */
+bool gps_layout_holds(const struct gps_area *area, const struct gps_block *block);
+
+/* The next stretch that is frozen, at most one of each area; `only` is an area's serial, 0: any.
+ * Then, inside a scope: copies of its blocks, with gps_swap_lock; behind the closed gate, with both
+ * locks: takes their place, if nothing was written meanwhile; and what is left of it ends. */
+bool gps_layout_next(uint64_t only, struct gps_stretch *stretch);
+bool gps_layout_copy(struct gps_stretch *stretch);
+void gps_layout_exchange(struct gps_stretch *stretch);
+void gps_layout_end(struct gps_stretch *stretch);
