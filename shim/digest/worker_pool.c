@@ -8,15 +8,17 @@
 #include <time.h>
 
 #include "process/thread.h"
+#include "util/clock.h"
+#include "util/processor.h"
 
-enum { MOST = 15, LINGER = 1 /* s */ };
+enum { MOST = 15, LINGER = 1 /* s */, POLL = 50000 /* ns: what a sleep and its end take */ };
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t called, done;
     struct gps_pool *calls;  /* that want somebody */
     size_t threads, waiting; /* of the threads: nothing to do */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER,
+} state = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
            .called = PTHREAD_COND_INITIALIZER,
            .done = PTHREAD_COND_INITIALIZER};
 
@@ -36,15 +38,23 @@ static void withdraw(struct gps_pool *pool) {
         }
 }
 
-/* With the lock, which it lets go of meanwhile. */
+static void wake(const struct gps_pool *pool) {
+    for (size_t i = 0; i < 2 && i < pool->wanted && i < state.waiting; i++)
+        pthread_cond_signal(&state.called);
+}
+
+/* With the lock, which it lets go of meanwhile. A caller that polls may forget the pool as soon as
+ * nobody is at work. */
 static void help(struct gps_pool *pool) {
     pool->working++;
-    if (--pool->wanted == 0)
+    if (--pool->wanted)
+        wake(pool);
+    else
         withdraw(pool);
     pthread_mutex_unlock(&state.lock);
     pool->work(pool->arg);
     pthread_mutex_lock(&state.lock);
-    if (--pool->working == 0)
+    if (__atomic_sub_fetch(&pool->working, 1, __ATOMIC_RELEASE) == 0)
         pthread_cond_broadcast(&state.done);
 }
 
@@ -78,7 +88,7 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
     pthread_mutex_lock(&state.lock);
     pool->next = state.calls;
     state.calls = pool;
-    pthread_cond_broadcast(&state.called); /* those that wait come by themselves */
+    wake(pool); /* those that wait come by themselves */
     for (size_t coming = state.waiting; coming < wanted && state.threads < MOST; coming++) {
         if (!gps_thread_start(run, NULL))
             break;
@@ -87,16 +97,36 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
     pthread_mutex_unlock(&state.lock);
 }
 
-void gps_pool_join(struct gps_pool *pool) {
+static void withdraw_rest(struct gps_pool *pool) {
     pthread_mutex_lock(&state.lock);
     if (pool->wanted)
         withdraw(pool);
     pool->wanted = 0;
+    pthread_mutex_unlock(&state.lock);
+}
+
+/* False: somebody is at work still. */
+static bool poll_until_done(const struct gps_pool *pool) {
+    const uint64_t until = gps_clock_monotonic() + POLL;
+    while (__atomic_load_n(&pool->working, __ATOMIC_ACQUIRE))
+        if (gps_clock_monotonic() < until)
+            gps_processor_pause();
+        else
+            return false;
+    return true;
+}
+
+void gps_pool_join(struct gps_pool *pool) {
+    withdraw_rest(pool);
+    if (poll_until_done(pool))
+        return;
+    pthread_mutex_lock(&state.lock);
     while (pool->working)
         pthread_cond_wait(&state.done, &state.lock);
     pthread_mutex_unlock(&state.lock);
 }
 
 void gps_pool_reset(void) {
-    memset(&state, 0, sizeof(state)); /* as the initialisers are */
+    memset(&state, 0, sizeof(state)); /* as the other initialisers are */
+    state.lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 }

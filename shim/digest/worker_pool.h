@@ -6,6 +6,9 @@
  * a second for the next call, then end; starting them for every copy costs more than the hashing.
  * There are fewer of them than cores, with small stacks and all signals blocked; where none can be
  * had the caller works alone. They make no calls of the driver's.
+ *
+ * A caller wakes two threads, and each that comes wakes two more: waking takes the time of the one
+ * who does it.
  */
 #pragma once
 
