@@ -7,8 +7,8 @@ usage: containers.py BUILD [--driver gpu|sim] [--image ROOT]    (gpu)
 
 --image ROOT: each program in a podman container over this root file system, instead of by unshare; gpushare comes into
 it by the device of `gpushare cdi`, which tests/containers has made.
-A cell is "ok", or the code that the importer's call gave. A row of KINDS is a function (exporter, importer) -> None
-that raises Wrong; another kind needs no more than a row.
+A cell is "ok", or the code that the importer's call gave, for PyTorch its text ("invalid device context" is 201). A row
+of KINDS is a function (exporter, importer) -> None that raises Wrong; another kind needs no more than a row.
 """
 import argparse
 import itertools
@@ -48,6 +48,16 @@ quiet = 0
 
 class Wrong(Exception):
     """What the importer got instead."""
+
+
+def complaint(lines):
+    """What a program of PyTorch's that failed says of CUDA: its last lines are advice."""
+    errors = [line.partition("CUDA error: ")[2] for line in lines if "CUDA error: " in line]
+    return (errors or lines or ["?"])[-1]
+
+
+def show(row, cells):
+    print(f"{row:16}" + "".join(f"{cell[:22]:>23}" for cell in cells), flush=True)
 
 
 class Puppet:
@@ -246,7 +256,7 @@ class Lane:
             for end in ends:
                 end.kill()
             return "time"
-        return "ok" if all(end.returncode == 0 for end in ends) else (said[1] or ["?"])[-1][:40]
+        return "ok" if all(end.returncode == 0 for end in ends) else complaint(said[1])
 
     def close(self):
         if self.daemon:
@@ -263,21 +273,21 @@ def main():
     options = parser.parse_args()
     lane = Lane(options)
     columns = [(way, equal) for way in WAYS for equal in (True, False)]
-    print(f"{'':16}" + "".join(f"{way + (', equal' if equal else ', differ'):>22}" for way, equal in columns))
+    show("", [way + (", equal" if equal else ", differ") for way, equal in columns])
     bad = 0
     try:
         for kind, (_, _, alone) in KINDS.items():
             cells = [lane.cell(kind, way, equal) if alone or way != "bare" else "-" for way, equal in columns]
             bad += sum(cell not in ("ok", "-") and (not equal or kind in WAYS[way][2])
                        for cell, (way, equal) in zip(cells, columns))
-            print(f"{kind:16}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+            show(kind, cells)
         if options.driver == "gpu" and not options.image:
             if subprocess.run([sys.executable, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode:
                 print("PyTorch queue: torch is not installed")
             else:
                 cells = [lane.torch(way, equal) for way, equal in columns]
                 bad += cells[4] != "ok" or cells[5] != "ok"
-                print(f"{'PyTorch queue':16}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+                show("PyTorch queue", cells)
     finally:
         lane.close()
     print(f"{bad} wrong")
