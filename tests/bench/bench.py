@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What gpushare costs, against the budgets: a table, and BUILD_DIR/bench/result.json.
 
-usage: bench.py BUILD_DIR [--driver sim|gpu] [--rounds N] [--seconds N]   (make bench)
+usage: bench.py BUILD_DIR [--driver sim|gpu] [--rounds N] [--seconds N] [--no-torch]   (make bench)
 
 A figure of a row is the median over the rounds of the difference between a preloaded run and the bare run
 just before it, in brackets the ratio of the medians; low and high are its quartiles. Machines drift, so
-only such differences and ratios mean something. With --seconds the pairs end after that time.
+only such differences and ratios mean something. All of it takes about --seconds: what is measured once comes
+first, three quarters of the rest are for the calls, the last one is for the starts of programs. Each row says
+how many pairs it had: one at least, N at most.
 """
 import argparse
 import datetime
@@ -76,9 +78,17 @@ class Bench:
         self.bare.setdefault(row, []).append(bare)
         self.added[mode].setdefault(row, []).append(preloaded - bare)
 
-    def calls(self):
-        until = time.monotonic() + self.options.seconds
-        for number in range(self.options.rounds):
+    def rounds(self, most, until):
+        """At least one, at most that many, and none that would end after `until` if it took as long as the last one."""
+        for _ in range(most):
+            start = time.monotonic()
+            yield
+            end = time.monotonic()
+            if end + (end - start) > until:
+                return
+
+    def calls(self, until):
+        for _ in self.rounds(self.options.rounds, until):
             for mode in MODES:
                 alone, preloaded = (dict(self.run(["calls"], which)) for which in (None, mode))
                 ruled = dict(self.run(["calls", "pick", *RULED.values()], mode, GPUSHARE_CONFIG=str(self.rule)))
@@ -89,9 +99,6 @@ class Bench:
                     self.opens(alone, preloaded)
                 for row, value in alone.items():
                     self.keep(mode, row, float(value), float(preloaded[row]))
-            if time.monotonic() > until:
-                return number + 1
-        return self.options.rounds
 
     def opens(self, alone, preloaded):
         def pick(mode=None, **more):
@@ -128,13 +135,13 @@ class Bench:
                 times[preload].append(self.start_up(words, preload))
         return [statistics.median(each) for each in times.values()]
 
-    def starts(self):
+    def starts(self, until):
         """Over an empty preloaded library; PyTorch, where it is, over nothing."""
-        for _ in range(self.options.rounds):
+        for _ in self.rounds(self.options.rounds, until):
             self.keep("share", "/bin/true", *self.start_both(["/bin/true"], f"{self.build}/bench/empty.so", 100))
         torch = ["python3", "-c", "import torch"]
-        if subprocess.run(torch, stderr=subprocess.DEVNULL, env=self.environment).returncode == 0:
-            for _ in range(min(self.options.rounds, 5)):
+        if self.options.torch and subprocess.run(torch, stderr=subprocess.DEVNULL, env=self.environment).returncode == 0:
+            for _ in self.rounds(min(self.options.rounds, 5), until):
                 self.keep("share", "import torch", *self.start_both(torch, None, 3))
 
     def single(self, row, unit, value, budget=None):
@@ -149,7 +156,8 @@ class Bench:
         self.single(name + "removal", "ns", table["removal"])
         self.single(name + "slowest insert", "ns", table["insert, slowest"], 5e6)
         self.single(name + "bytes each", "bytes", table["bytes each"], 128)
-        grown = {mode or "bare": [[float(x) for x in line] for line in self.run(["calls", "live", str(MANY), "20"], mode)]
+        most = str(min(20, self.options.seconds / 12))  # each of the three takes twice that at most
+        grown = {mode or "bare": [[float(x) for x in line] for line in self.run(["calls", "live", str(MANY), most], mode)]
                  for mode in (None, "share", "audit")}
         bare = grown["bare"][-1]
         for mode in ("share", "audit"):
@@ -201,7 +209,7 @@ class Bench:
                     met = None if budget is None else (low if budget == 0 else middle) <= budget
                     added[mode] = {"median": middle, "low": low, "high": high, "ratio": 1 + middle / base,
                                    "budget": budget, "met": met}
-            yield {"row": row, "bare": base, "added": added}
+            yield {"row": row, "bare": base, "pairs": len(self.added["share"][row]), "added": added}
 
 
 def machine(options):
@@ -219,11 +227,11 @@ def word(met):
 
 
 def show(result):
-    print(f"{'nanoseconds, medians of ' + str(result['rounds']) + ' pairs':28}{'bare':>12}" +
+    print(f"{'nanoseconds, medians':42}{'pairs':>6}{'bare':>12}" +
           "".join(f"{'+ ' + mode:>20}" for mode in MODES) + "  budget (with stacks)")
     for row in result["rows"]:
         missed = [mode for mode, added in row["added"].items() if added["met"] is False]
-        print(f"{row['row']:28}{row['bare']:12.0f}" + "".join(
+        print(f"{row['row']:42}{row['pairs']:6}{row['bare']:12.0f}" + "".join(
             f"{row['added'][mode]['median']:>+12.0f} ({row['added'][mode]['ratio']:.3f})" if mode in row["added"]
             else f"{'':20}" for mode in MODES) + f"  {BUDGET[row['row']][0]} ({BUDGET[row['row']][1]})"
             + (f"  MISSED: {'; '.join(missed)}" if missed else ""))
@@ -238,17 +246,19 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--driver", choices=["sim", "gpu"], default="sim")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=240)
+    parser.add_argument("--seconds", type=float, default=480)
+    parser.add_argument("--no-torch", dest="torch", action="store_false", help="leave out `import torch`")
     options = parser.parse_args()
+    until = time.monotonic() + options.seconds
     bench = Bench(options)
     with bench.directory:
-        rounds = bench.calls()
-        bench.starts()
         result = {"when": datetime.date.today().isoformat(), "machine": machine(options),
-                  "command": f"make bench ROUNDS={options.rounds}", "rounds": rounds,
-                  "live": bench.live(), "sweep": bench.sweep()}
+                  "command": f"make bench ROUNDS={options.rounds}", "live": bench.live(), "sweep": bench.sweep()}
         bench.regions()
+        bench.calls(until - (until - time.monotonic()) / 4)
+        bench.starts(until)
         result["rows"], result["single"] = list(bench.rows()), bench.singles
+        result["rounds"] = result["rows"][0]["pairs"]
     show(result)
     with open(f"{bench.build}/bench/result.json", "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)

@@ -9,7 +9,8 @@
 # DRIVER=sim           rehearse on the simulated driver (make gpu-rehearsal): what needs a card is skipped
 # SOAK_SECONDS=n       how long each of the two soaks runs (600; a rehearsal: 10)
 # RESULTS=DIR          instead of BUILD_DIR/gpu-results (cards.sh: one for each card)
-# BENCH_ROUNDS=n       pairs that the benchmarks take (7; a rehearsal: 1)
+# BENCH_ROUNDS=n       pairs that the benchmarks take at most (7; a rehearsal: 1)
+# BENCH_OPTIONS=...    of bench.py: '--seconds 200 --no-torch' (480 s, and with `import torch` where PyTorch is)
 # shellcheck disable=SC2034 # the parts use what is set here
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
