@@ -58,14 +58,26 @@ static bool may_succeed_after(const struct gps_opening *opening, CUresult result
 
 typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
 
+/* The driver refuses an open beside a close of the same memory: bare, none of the cache's. */
+static CUresult opened_beside(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle,
+                              unsigned int flags) {
+    CUresult result = real(out, handle, flags);
+    bool again = gps_open_cache_active;
+    while (again && result == CUDA_ERROR_ALREADY_MAPPED) {
+        again = gps_open_cache_await();
+        result = real(out, handle, flags);
+    }
+    return result;
+}
+
 static CUresult opened_first(struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
                              CUipcMemHandle handle, unsigned int flags) {
     const uint8_t *bytes = (const uint8_t *)&handle;
     int code;
     if (!gps_import_prepare(opening, bytes, &code))
         return (CUresult)code;
-    CUresult result =
-        gps_vmm_region_is_token(bytes) ? open_token(opening, out, flags) : real(out, handle, flags);
+    CUresult result = gps_vmm_region_is_token(bytes) ? open_token(opening, out, flags)
+                                                     : opened_beside(real, out, handle, flags);
     if (may_succeed_after(opening, result))
         result = real(out, handle, flags);
     if (result == CUDA_ERROR_INVALID_CONTEXT)

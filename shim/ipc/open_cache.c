@@ -35,13 +35,13 @@ static struct {
     pthread_mutex_t events; /* held from reading a change until it is noted */
     struct gps_watch watch;
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t idle;  /* nobody ends mappings */
-    unsigned ending, paused;
+    pthread_cond_t ended; /* a thread has ended some mappings */
+    unsigned ending, paused, endings;
     bool running;
 } state = {.events = PTHREAD_MUTEX_INITIALIZER,
            .watch.fd = -1,
            .lock = PTHREAD_MUTEX_INITIALIZER,
-           .idle = PTHREAD_COND_INITIALIZER};
+           .ended = PTHREAD_COND_INITIALIZER};
 
 void gps_open_cache_start(const struct gps_options *options) {
     gps_open_cache_active = options->mode == GPS_MODE_SHARE && options->open_cache > 0;
@@ -63,23 +63,26 @@ static bool begin_ending(void) {
 
 static void finish_ending(void) {
     pthread_mutex_lock(&state.lock);
-    if (--state.ending == 0)
-        pthread_cond_broadcast(&state.idle);
+    state.ending--;
+    state.endings++;
+    pthread_cond_broadcast(&state.ended);
     pthread_mutex_unlock(&state.lock);
 }
 
-/* Whether another thread was ending mappings. It may wait for a kernel: two seconds at most. */
-static bool wait_idle(void) {
+/* Waits for the other threads that are ending mappings, or for the first of them. They may wait
+ * for a kernel: two seconds at most. False: there are none, or they are not done. */
+static bool wait_ended(bool all) {
     struct timespec until;
     int code = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += 2;
     pthread_mutex_lock(&state.lock);
+    const unsigned seen = state.endings;
     const bool busy = state.ending > 0;
-    while (state.ending && code == 0)
-        code = gps_thread_wait(&state.idle, &state.lock, &until);
+    while (state.ending && (all || state.endings == seen) && code == 0)
+        code = gps_thread_wait(&state.ended, &state.lock, &until);
     pthread_mutex_unlock(&state.lock);
-    return busy;
+    return busy && code == 0;
 }
 
 void gps_open_cache_forget(const struct gps_import *import) {
@@ -129,9 +132,17 @@ bool gps_open_cache_relieve(const struct gps_id *region) {
         return false;
     gps_scope_begin(&scope);
     const bool ended = end_cached(is_of, region, UINT32_MAX);
-    const bool waited = wait_idle();
+    const bool waited = wait_ended(true);
     gps_scope_end(&scope);
     return ended || waited;
+}
+
+bool gps_open_cache_await(void) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    const bool waited = wait_ended(false);
+    gps_scope_end(&scope);
+    return waited;
 }
 
 /* --- the watching thread --- */
@@ -294,7 +305,7 @@ void gps_open_cache_pause(void) {
     pthread_mutex_lock(&state.lock);
     state.paused++;
     pthread_mutex_unlock(&state.lock);
-    wait_idle();
+    wait_ended(true);
 }
 
 void gps_open_cache_resume(void) {

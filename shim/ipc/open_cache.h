@@ -42,6 +42,10 @@ void gps_open_cache_forget(const struct gps_import *import);
 /* The driver is out of memory, or has refused to open a region in a second context: ends what is
  * cached (region NULL: everything). True: it is worth another try. */
 bool gps_open_cache_relieve(const struct gps_id *region);
+/* The driver has refused to open memory beside a close of it, which another thread may make for the
+ * cache: waits for the first such thread. False: there is none, or it is not done in two seconds.
+ */
+bool gps_open_cache_await(void);
 
 /* A context is being destroyed: in between no mapping is ended. Inside a gps_scope. */
 void gps_open_cache_pause(void);

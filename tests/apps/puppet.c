@@ -1056,17 +1056,19 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* threads N ROUNDS malloc|export|keep|open|use SIZE|HANDLE */
+/* threads N ROUNDS malloc|export|keep|open|use SIZE|HANDLE...: with several, one a thread */
 static int c_threads(char **w) {
     enum { MAX = 64 };
     pthread_t threads[MAX];
     struct job jobs[MAX];
+    char **handle = &w[4];
     unsigned failures = 0;
     const size_t count = number(w[1]) < MAX ? number(w[1]) : MAX;
     for (size_t i = 0; i < count; i++) {
         jobs[i] = (struct job){.what = w[3], .rounds = number(w[2]), .size = number(w[4])};
         if (strcmp(w[3], "open") == 0 || strcmp(w[3], "use") == 0)
-            from_hex(w[4], jobs[i].handle, sizeof(jobs[i].handle));
+            from_hex(*handle, jobs[i].handle, sizeof(jobs[i].handle));
+        handle += handle[1] != NULL;
         if (pthread_create(&threads[i], NULL, work, &jobs[i]) != 0)
             return BAD;
     }
@@ -1583,7 +1585,7 @@ static const struct command {
     {"flood", "NAME MS", c_flood},
     {"flooded", "", c_flooded},
     {"graph", "STREAM NAME", c_graph},
-    {"threads", "COUNT ROUNDS malloc|export|keep|open|use SIZE|HANDLE", c_threads},
+    {"threads", "COUNT ROUNDS malloc|export|keep|open|use SIZE|HANDLE...", c_threads},
     {"many", "COUNT SIZE", c_many},
     {"manyfree", "[EVERY] [FROM]", c_manyfree},
     {"chaos", "SEED DIRECTORY MILLISECONDS", c_chaos},

@@ -227,6 +227,20 @@ TEST(Cache, OutOfMemoryEmptiesIt) {
     EXPECT_EQ(world.region()["users"].size(), 0u);
 }
 
+// The driver refuses to open memory beside a close of it, which here only gpushare makes.
+TEST(Cache, AnOpenWaitsForTheCloseOfTheOldest) {
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "1";
+    world.environment["GPUSHARE_SIM_MAPPED"] = "1";
+    Puppet a(world, producer()), b(world, consumer());
+    std::string handles;
+    for (const char *name : {"p", "q", "r"}) {
+        a.must(std::string("malloc ") + name + " 4194304");
+        handles += " " + a.must(std::string("get ") + name);
+    }
+    EXPECT_EQ(b.must("threads 3 4000 open" + handles, 60000), "0");
+}
+
 TEST(Cache, ASecondContextGetsWhatTheFirstHasClosed) {
     Pair pair;
     pair.b->must("ctxcreate second");
