@@ -97,7 +97,7 @@ $(TESTS)/nvml/libnvidia-ml.so.1: tests/apps/nvml.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -shared -fPIC $< -o $@
 
-SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory misuse trouble journal)
+SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory opens misuse trouble journal)
 $(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h $(SIM_LIBS)/libcudart.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart

@@ -211,45 +211,22 @@ static void judge_refusal(const struct slot *slot, int code) {
         forget_handle(&slot->advert);
 }
 
-/* What the threads of this process do, in PLACE/crash.PID: calls, and what the kernel says. */
-static void say_who_is_busy(void) {
-    char command[PATH + 256];
-    FILE *file;
-    snprintf(command, sizeof(command), "%s/crash.%d", world.place, (int)getpid());
-    if ((file = fopen(command, "a")) != NULL) {
-        for (unsigned i = 0; i < world.threads; i++) {
-            const unsigned long since = atomic_load(&world.selves[i].status->since);
-            fprintf(file, "thread %u: %s, for %lu ms\n", i,
-                    since ? world.selves[i].status->call : "-",
-                    since ? (unsigned long)milliseconds() - since : 0);
-        }
-        fclose(file);
-    }
-    snprintf(
-        command, sizeof(command),
-        "cd /proc/%d/task && for t in *; do echo $t $(cat $t/comm) $(cat $t/syscall $t/wchan); done"
-        " >>%s/crash.%d 2>&1",
-        (int)getpid(), world.place, (int)getpid());
-    if (system(command) < 0)
-        wrong("no shell");
-}
-
 /* The driver answers 208 when another thread opens or closes the same memory just then; on a busy
- * machine that can take it a while. */
+ * machine that can take it a while. The other threads go on meanwhile. */
 static int open_handle(struct slot *slot) {
-    enum { ALREADY_MAPPED = 208, PATIENCE_MS = 10000 };
-    const uint64_t until = milliseconds() + PATIENCE_MS;
-    int code = ALREADY_MAPPED;
-    while (code == ALREADY_MAPPED && milliseconds() < until) {
-        code = CALL(cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle,
-                                         cudaIpcMemLazyEnablePeerAccess));
-        if (code == ALREADY_MAPPED) {
-            count(COUNT_already_mapped);
-            nap(1);
+    enum { EXPLAIN_MS = 1000, PATIENCE_MS = 10000 };
+    const uint64_t begin = milliseconds();
+    bool explained = false;
+    int code;
+    while ((code = open_memory(&slot->pointer, &slot->advert.handle)) == ALREADY_MAPPED &&
+           milliseconds() < begin + PATIENCE_MS) {
+        count(COUNT_already_mapped);
+        if (!explained && milliseconds() > begin + EXPLAIN_MS) {
+            explain_refusal(slot, owner_lives(slot->path));
+            explained = true;
         }
+        let_others();
     }
-    if (code == ALREADY_MAPPED)
-        say_who_is_busy();
     return code;
 }
 
@@ -265,7 +242,7 @@ static void open_one(struct slot *slot) {
         slot->pointer = NULL;
     } else if (access(slot->path, F_OK) != 0) {
         count(COUNT_raced);
-        expect(CALL(cudaIpcCloseMemHandle(slot->pointer)), 0, "cudaIpcCloseMemHandle");
+        expect(close_memory(slot->pointer), 0, "cudaIpcCloseMemHandle");
         slot->pointer = NULL;
     } else {
         count(COUNT_opened);
@@ -276,7 +253,7 @@ static void open_one(struct slot *slot) {
 
 void close_one(struct slot *slot) {
     look(slot, "before its close");
-    expect(CALL(cudaIpcCloseMemHandle(slot->pointer)), 0, "cudaIpcCloseMemHandle");
+    expect(close_memory(slot->pointer), 0, "cudaIpcCloseMemHandle");
     count(COUNT_closed);
     if (access(slot->path, F_OK) != 0)
         forget_handle(&slot->advert);

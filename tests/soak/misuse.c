@@ -99,14 +99,14 @@ static void open_twice(void) {
     if (!slot)
         return;
     count(COUNT_open_twice);
-    const int code = CALL(cudaIpcOpenMemHandle(&pointer, slot->advert.handle, 1));
+    const int code = open_memory(&pointer, &slot->advert.handle);
     expect_any(code, " 0 1 400 800 ", "cudaIpcOpenMemHandle again");
     if (code)
         return;
     struct slot again = *slot;
     again.pointer = pointer;
     look(&again, "opened twice");
-    expect(CALL(cudaIpcCloseMemHandle(pointer)), 0, "cudaIpcCloseMemHandle, one of two");
+    expect(close_memory(pointer), 0, "cudaIpcCloseMemHandle, one of two");
     look(slot, "closed once of twice");
 }
 
@@ -127,14 +127,14 @@ static void open_stale(void) {
         return;
     slot.advert = self->stale[dice(self->stale_count < STALE ? self->stale_count : STALE)];
     count(COUNT_open_stale);
-    const int code = CALL(cudaIpcOpenMemHandle(&slot.pointer, slot.advert.handle, 1));
+    const int code = open_memory(&slot.pointer, &slot.advert.handle);
     expect_any(code, " 0 1 2 201 400 800 ", "cudaIpcOpenMemHandle, stale");
     if (code)
         return;
     count(COUNT_stale_opened);
     if (world.share && !slot.advert.weak && slot.advert.kind == KIND_PLAIN)
         look(&slot, "of a stale handle");
-    expect(CALL(cudaIpcCloseMemHandle(slot.pointer)), 0, "cudaIpcCloseMemHandle, stale");
+    expect(close_memory(slot.pointer), 0, "cudaIpcCloseMemHandle, stale");
 }
 
 void step_misuse(void) {

@@ -1,7 +1,7 @@
 /*
  * worker.h - what the modules of soak-worker share: journal.c (what happened), memory.c (device
- * memory and its model), misuse.c (what a program must not do), trouble.c (what the world does to
- * it), worker.c (threads and the end).
+ * memory and its model), opens.c (what this process opened and closed), misuse.c (what a program
+ * must not do), trouble.c (what the world does to it), worker.c (threads and the end).
  */
 #ifndef SOAK_WORKER_H
 #define SOAK_WORKER_H
@@ -159,6 +159,16 @@ void step_hand_over(void);
 void step_merge(void);
 void step_event(void);
 void step_hog(void);
+
+/* opens.c: opens and closes, and what is to be said, in PLACE/mapped.PID, of an open that answers
+ * ALREADY_MAPPED for long */
+enum { ALREADY_MAPPED = 208 };
+int open_memory(void **pointer, const cudaIpcMemHandle_t *handle);
+int close_memory(void *pointer);
+void explain_refusal(const struct slot *slot, bool lives);
+
+/* worker.c: a pause in a step in which steps of other threads may run that are alone */
+void let_others(void);
 
 /* misuse.c: alone in the process */
 void step_misuse(void);
