@@ -1,4 +1,4 @@
-/* Rows 1 to 25 of the memory table: handles, opening, closing, freeing. */
+/* Rows 1 to 25 of the memory table: handles, opening, closing, freeing; and rows 55 and 56. */
 #include "step.h"
 
 #include <cuda.h>
@@ -274,6 +274,51 @@ static void row_25(void) {
     peer_end(&b, 0);
 }
 
+/* Small memory of A, open in B and freed; and what A gets in its place, while the block lives. */
+static void row_55(uint64_t old_size, uint64_t new_size, int number) {
+    struct peer a, b;
+    uint64_t old, new;
+    peer_start(&a, 1);
+    peer_start(&b, 1);
+    alloc(&a, 4 * KIB);
+    struct bytes old_handle = export_filled(&a, old_size, 55, &old);
+    const uint64_t q = open_at(&b, old_handle);
+    free_code(&a, old);
+    struct bytes new_handle = export_filled(&a, new_size, 56, &new);
+    check_row("55");
+    check("A gets another size in the place of what B has open", 1, new == old);
+    if (number)
+        peer_end(&a, number);
+    check(number ? "A killed: B opens its handle" : "B opens its handle", 208,
+          open_code(&b, new_handle));
+    check("  the old handle", 0, open_code(&b, old_handle));
+    check("  closes it", 0, close_code(&b, q));
+    check("  and all of it", 0, close_code(&b, q));
+    check("  then the new one", number ? 400 : 0, open_code(&b, new_handle));
+    if (!number)
+        check("  its bytes", 56, byte_at(&b, b.last.n[0]));
+    if (!number)
+        peer_end(&a, 0);
+    peer_end(&b, 0);
+}
+
+static void row_56(void) {
+    struct peer a, b;
+    uint64_t first, second;
+    peer_start(&a, 1);
+    peer_start(&b, 1);
+    struct bytes h1 = export_filled(&a, 4 * KIB, 57, &first);
+    struct bytes h2 = export_filled(&a, 4 * KIB, 58, &second);
+    const uint64_t q = open_at(&b, h1);
+    peer_end(&a, SIGKILL);
+    check_row("56");
+    check("A killed, B has a neighbour open: one never opened", 0, open_code(&b, h2));
+    check("  closes it", 0, close_code(&b, b.last.n[0]));
+    check("  closes the neighbour", 0, close_code(&b, q));
+    check("  opens again", 400, open_code(&b, h2));
+    peer_end(&b, 0);
+}
+
 void memory_rows(void) {
     rows_1_to_5();
     rows_6_to_8();
@@ -285,4 +330,7 @@ void memory_rows(void) {
     row_18();
     rows_19_to_24();
     row_25();
+    row_55(64 * KIB, 4 * KIB, 0);
+    row_55(4 * KIB, 64 * KIB, SIGKILL);
+    row_56();
 }

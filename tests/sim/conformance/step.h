@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MIB = 1 << 20 };
+enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 struct bytes {
     char at[64];

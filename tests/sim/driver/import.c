@@ -85,10 +85,18 @@ static CUresult ask_daemon(CUcontext context, const struct handle *handle, struc
     return result;
 }
 
+static bool overlap(const struct opening *opening, const struct handle *handle) {
+    return opening->offset < handle->offset + handle->size &&
+           handle->offset < opening->offset + opening->size;
+}
+
+/* What lay in a place earlier and is still open keeps out what lies there now. */
 static CUresult add_opening(struct block *block, const struct handle *handle) {
     struct opening *opening = block->openings;
-    while (opening && opening->offset != handle->offset)
+    while (opening && !overlap(opening, handle))
         opening = opening->next;
+    if (opening && (opening->offset != handle->offset || opening->size != handle->size))
+        return CUDA_ERROR_ALREADY_MAPPED;
     if (!opening) {
         opening = calloc(1, sizeof *opening);
         if (!opening)
