@@ -133,6 +133,7 @@ static void export(struct slot *slot) {
     if (code && weak && slot->advert.kind == KIND_VMM)
         return;
     expect(code, 0, "cudaIpcGetMemHandle");
+    slot->advert.at = (uintptr_t)slot->pointer;
     slot->advert.weak = weak;
     count(COUNT_exported);
     publish(slot);
@@ -211,38 +212,20 @@ static void judge_refusal(const struct slot *slot, int code) {
         forget_handle(&slot->advert);
 }
 
-/* The driver answers 208 when another thread opens or closes the same memory just then; on a busy
- * machine that can take it a while. The other threads go on meanwhile. */
-static int open_handle(struct slot *slot) {
-    enum { EXPLAIN_MS = 1000, PATIENCE_MS = 10000 };
-    const uint64_t begin = milliseconds();
-    bool explained = false;
-    int code;
-    while ((code = open_memory(&slot->pointer, &slot->advert.handle)) == ALREADY_MAPPED &&
-           milliseconds() < begin + PATIENCE_MS) {
-        count(COUNT_already_mapped);
-        if (!explained && milliseconds() > begin + EXPLAIN_MS) {
-            explain_refusal(slot, owner_lives(slot->path));
-            explained = true;
-        }
-        let_others();
-    }
-    return code;
-}
-
 static void open_one(struct slot *slot) {
     memset(slot, 0, sizeof(*slot));
     if (!choose("adverts", slot->path) ||
         !read_file(slot->path, &slot->advert, sizeof(slot->advert)))
         return;
     const unsigned long before = full_epoch();
-    const int code = open_handle(slot);
+    const int code = open_memory(slot);
     if (code) {
-        judge_refusal(slot, code);
+        if (code != ALREADY_MAPPED)
+            judge_refusal(slot, code);
         slot->pointer = NULL;
     } else if (access(slot->path, F_OK) != 0) {
         count(COUNT_raced);
-        expect(close_memory(slot->pointer), 0, "cudaIpcCloseMemHandle");
+        expect(close_memory(slot), 0, "cudaIpcCloseMemHandle");
         slot->pointer = NULL;
     } else {
         count(COUNT_opened);
@@ -253,7 +236,7 @@ static void open_one(struct slot *slot) {
 
 void close_one(struct slot *slot) {
     look(slot, "before its close");
-    expect(close_memory(slot->pointer), 0, "cudaIpcCloseMemHandle");
+    expect(close_memory(slot), 0, "cudaIpcCloseMemHandle");
     count(COUNT_closed);
     if (access(slot->path, F_OK) != 0)
         forget_handle(&slot->advert);

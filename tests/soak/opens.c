@@ -1,116 +1,59 @@
-/* opens.c - what this process opened and closed, and an open that is refused; see worker.h. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+/* opens.c - what this process has open of others' memory, and an open that is refused for it; see
+ * worker.h. */
+#include <pthread.h>
 
 #include "worker.h"
 
-enum { PAST = 128 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct slot *opens[THREADS * (SLOTS + 1)];
 
-/* The newest ones of each thread. */
-static struct history {
-    struct past {
-        uint64_t when;
-        int code;
-        bool closed;
-        void *pointer;
-        cudaIpcMemHandle_t handle;
-    } past[PAST];
-    unsigned count;
-} histories[THREADS];
-
-static void note(struct past entry) {
-    struct history *history = &histories[self->number];
-    entry.when = milliseconds();
-    history->past[history->count++ % PAST] = entry;
+static void replace(const struct slot *old, const struct slot *new) {
+    unsigned i = 0;
+    pthread_mutex_lock(&lock);
+    while (opens[i] != old)
+        i++;
+    opens[i] = new;
+    pthread_mutex_unlock(&lock);
 }
 
-int open_memory(void **pointer, const cudaIpcMemHandle_t *handle) {
-    const int code = CALL(cudaIpcOpenMemHandle(pointer, *handle, cudaIpcMemLazyEnablePeerAccess));
-    if (code != ALREADY_MAPPED)
-        note((struct past){.code = code, .pointer = code ? NULL : *pointer, .handle = *handle});
+static bool share_place(const struct advert *a, const struct advert *b) {
+    return a->tag.pid == b->tag.pid && a->at < b->at + b->size && b->at < a->at + a->size;
+}
+
+static bool place_is_open(const struct advert *advert) {
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < sizeof(opens) / sizeof(*opens); i++)
+        found |= opens[i] && share_place(&opens[i]->advert, advert);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* The driver also answers 208 when another thread opens or closes the same memory just then; on a
+ * busy machine that can take it a while. */
+int open_memory(struct slot *slot) {
+    enum { PATIENCE_MS = 10000 };
+    const uint64_t until = milliseconds() + PATIENCE_MS;
+    int code;
+    while ((code = CALL(cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle,
+                                             cudaIpcMemLazyEnablePeerAccess))) == ALREADY_MAPPED) {
+        count(COUNT_already_mapped);
+        if (place_is_open(&slot->advert))
+            return code;
+        if (milliseconds() > until) {
+            wrong("open: %d, though nothing of its place is open, kind %d", code,
+                  slot->advert.kind);
+            return code;
+        }
+        nap(1);
+    }
+    if (!code)
+        replace(NULL, slot);
     return code;
 }
 
-/* The handle is that of the thread's newest open at this address. */
-int close_memory(void *pointer) {
-    const struct history *history = &histories[self->number];
-    struct past entry = {.closed = true, .pointer = pointer};
-    for (unsigned i = 0; i < PAST && i < history->count; i++) {
-        const struct past *opened = &history->past[(history->count - 1 - i) % PAST];
-        if (opened->pointer == pointer && !opened->closed) {
-            entry.handle = opened->handle;
-            break;
-        }
-    }
-    entry.code = CALL(cudaIpcCloseMemHandle(pointer));
-    note(entry);
-    return entry.code;
-}
-
-/* --- what is said of a refused one --- */
-
-/* Exporter, size, pages of the block, offset in it; and the rest, which tells blocks apart. */
-static void print_handle(FILE *file, const cudaIpcMemHandle_t *handle) {
-    enum { REST = 36 };
-    static const unsigned at[] = {8, 16, 24, 32};
-    for (unsigned i = 0; i < sizeof(at) / sizeof(*at); i++) {
-        uint32_t word;
-        memcpy(&word, handle->reserved + at[i], sizeof(word));
-        fprintf(file, "%s%u", i ? "/" : " ", word);
-    }
-    fprintf(file, "/");
-    for (unsigned i = REST; i < sizeof(handle->reserved); i++)
-        fprintf(file, "%02x", (unsigned char)handle->reserved[i]);
-    fprintf(file, "\n");
-}
-
-/* What a thread did with memory of the same exporter. */
-static void print_past(FILE *file, unsigned thread, const cudaIpcMemHandle_t *refused) {
-    enum { EXPORTER = 8 + sizeof(uint32_t) };
-    const struct history *history = &histories[thread];
-    for (unsigned i = 0; i < PAST && i < history->count; i++) {
-        const struct past *entry = &history->past[(history->count - 1 - i) % PAST];
-        if (memcmp(entry->handle.reserved, refused->reserved, EXPORTER) != 0)
-            continue;
-        fprintf(file, "  %lu ms ago: %s %d %p", (unsigned long)(milliseconds() - entry->when),
-                entry->closed ? "close" : "open", entry->code, entry->pointer);
-        print_handle(file, &entry->handle);
-    }
-}
-
-static void print_threads(FILE *file, const cudaIpcMemHandle_t *refused) {
-    for (unsigned i = 0; i < world.threads; i++) {
-        const unsigned long since = atomic_load(&world.selves[i].status->since);
-        fprintf(file, "thread %u: %s, for %lu ms\n", i, since ? world.selves[i].status->call : "-",
-                since ? (unsigned long)milliseconds() - since : 0);
-        print_past(file, i, refused);
-    }
-}
-
-/* What the kernel and the published directory say. */
-static void print_others(const char *path) {
-    char command[2 * PATH + 256];
-    snprintf(command, sizeof(command),
-             "exec >>%s 2>&1; cd /proc/%d/task; for t in *; do echo $t $(cat $t/comm) "
-             "$(cat $t/syscall $t/wchan); done; unset LD_PRELOAD; \"$GPUSHARE_KEEPER\" show %d",
-             path, (int)getpid(), (int)getpid());
-    if (system(command) < 0)
-        wrong("no shell");
-}
-
-void explain_refusal(const struct slot *slot, bool lives) {
-    char path[PATH + 32];
-    snprintf(path, sizeof(path), "%s/mapped.%d", world.place, (int)getpid());
-    FILE *file = fopen(path, "a");
-    if (!file)
-        return;
-    fprintf(file, "thread %u: refused, kind %d, %s, its exporter %s:", self->number,
-            slot->advert.kind, access(slot->path, F_OK) == 0 ? "advertised" : "not advertised",
-            lives ? "lives" : "is dead");
-    print_handle(file, &slot->advert.handle);
-    print_threads(file, &slot->advert.handle);
-    fclose(file);
-    print_others(path);
+int close_memory(const struct slot *slot) {
+    const int code = CALL(cudaIpcCloseMemHandle(slot->pointer));
+    replace(slot, NULL);
+    return code;
 }

@@ -398,8 +398,6 @@ class Soak:
             self.fail(f"and {len(lines) - 20} more in the journal")
         for path in sorted(self.place.glob("crash.*"))[:3]:
             self.fail(f"{path.name}:\n" + path.read_text(errors="replace"))
-        for path in sorted(self.place.glob("mapped.*"))[:3]:
-            print(f"an open was refused for a second, {path.name}:\n" + path.read_text(errors="replace")[:4000])
         for path in self.place.glob("sanitizer.*"):
             for report in path.read_text(errors="replace").split("=" * 18 + "\n"):
                 self.judge_report(report)

@@ -30,16 +30,6 @@ _Thread_local struct self *self;
 /* Misuse is alone in the process, everything else side by side. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
-/* A thread that waits for another one to close something must not keep it from its steps. */
-void let_others(void) {
-    const bool shared = !self->few; /* else this step is alone itself */
-    if (shared)
-        pthread_rwlock_unlock(&lock);
-    nap(1);
-    if (shared)
-        pthread_rwlock_rdlock(&lock);
-}
-
 static void some_step(void) {
     (dice(4) ? step_memory : step_rule_memory)();
 }

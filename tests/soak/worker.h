@@ -1,7 +1,7 @@
 /*
  * worker.h - what the modules of soak-worker share: journal.c (what happened), memory.c (device
- * memory and its model), opens.c (what this process opened and closed), misuse.c (what a program
- * must not do), trouble.c (what the world does to it), worker.c (threads and the end).
+ * memory and its model), opens.c (what this process has open), misuse.c (what a program must not
+ * do), trouble.c (what the world does to it), worker.c (threads and the end).
  */
 #ifndef SOAK_WORKER_H
 #define SOAK_WORKER_H
@@ -90,6 +90,7 @@ enum kind {
 
 struct advert { /* a file in `adverts` */
     cudaIpcMemHandle_t handle;
+    uintptr_t at;       /* in its exporter */
     size_t size, place; /* of its tag */
     struct tag tag;
     int kind;
@@ -160,15 +161,10 @@ void step_merge(void);
 void step_event(void);
 void step_hog(void);
 
-/* opens.c: opens and closes, and what is to be said, in PLACE/mapped.PID, of an open that answers
- * ALREADY_MAPPED for long */
+/* opens.c: an open. ALREADY_MAPPED is right while older memory of the same place is open here. */
 enum { ALREADY_MAPPED = 208 };
-int open_memory(void **pointer, const cudaIpcMemHandle_t *handle);
-int close_memory(void *pointer);
-void explain_refusal(const struct slot *slot, bool lives);
-
-/* worker.c: a pause in a step in which steps of other threads may run that are alone */
-void let_others(void);
+int open_memory(struct slot *slot);
+int close_memory(const struct slot *slot);
 
 /* misuse.c: alone in the process */
 void step_misuse(void);
