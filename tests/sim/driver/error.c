@@ -24,6 +24,7 @@ static const struct {
     CODE(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),
     CODE(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
     CODE(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"),
+    CODE(CUDA_ERROR_ALREADY_MAPPED, "resource already mapped"),
     CODE(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
          "peer access is not supported between these two devices"),
     CODE(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is already enabled"),
