@@ -51,7 +51,8 @@ static CUresult open_namesakes(const struct gps_opening *opening, CUdeviceptr *o
 
 /* What the program has closed and gpushare still has open may be what is in the way. */
 static bool may_succeed_after(const struct gps_opening *opening, CUresult result) {
-    return result == CUDA_ERROR_OUT_OF_MEMORY    ? gps_open_cache_relieve(NULL)
+    return result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_ALREADY_MAPPED
+               ? gps_open_cache_relieve(NULL)
            : result == CUDA_ERROR_INVALID_HANDLE ? gps_open_cache_relieve(&opening->import.region)
                                                  : false;
 }

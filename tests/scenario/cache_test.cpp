@@ -108,6 +108,29 @@ TEST(Cache, AStoppedImporterHoldsUpNoFreeForLong) {
     EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
 }
 
+// The driver refuses what lies where older memory is still open.
+TEST(Cache, WhatItKeepsOfAPlaceKeepsNothingNewOutOfIt) {
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    world.environment["GPUSHARE_ON_FREE"] = "allow";
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc block 4096");
+    for (int round = 0; round < 40; round++) {
+        const char *const sizes[] = {"65536", "4096"};
+        a.must(std::string("malloc old ") + sizes[round % 2]);
+        b.must("open p " + a.must("get old"));
+        b.must("close p");
+        b.stop();
+        a.must("free old");
+        a.must(std::string("malloc fresh ") + sizes[1 - round % 2]);
+        const std::string handle = a.must("get fresh");
+        b.resume();
+        EXPECT_EQ(b.code("open q " + handle), 0);
+        b.must("close q");
+        a.must("free fresh");
+    }
+}
+
 TEST(Cache, TheDeathOfTheImporterFreesWhatItCached) {
     Pair pair;
     pair.b->stop();
