@@ -18,9 +18,11 @@ static uint64_t edge(uint64_t at) {
     return UINT64_C(1) << at / GPS_MERGE_SMALL;
 }
 
+/* Behind the end of an allocation comes nothing: a copy up to there fills its last block. */
 void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
     const uint64_t from = gps_area_extent(address - area->pointer);
-    const uint64_t to = (address + size - area->pointer) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
+    const uint64_t end = address + size - area->pointer;
+    const uint64_t to = end < area->size ? end / GPS_MERGE_SMALL * GPS_MERGE_SMALL : area->extent;
     if (area->extent > GPS_MERGE_POOL || area->lesson || to < from + TENSOR)
         return;
     area->edges &= ~(edge(to) - edge(from)); /* of tensors that were there before */
@@ -181,19 +183,34 @@ static struct gps_area *area_of(const struct gps_stretch *stretch, uint64_t time
     return area && is_there(area, stretch) && are_frozen(area, stretch, time) ? area : NULL;
 }
 
+/* A part of one block lies in one of the others. */
+static void carry_filled(const struct gps_area *area, struct gps_stretch *stretch) {
+    struct gps_block *to = stretch->wanted;
+    for (const struct gps_block *from = &area->blocks[stretch->first];
+         from < &area->blocks[stretch->end]; from++)
+        for (unsigned part = 0; part < 64; part++) {
+            const uint64_t size = from->size / 64, at = from->at + part * size;
+            to += at == end_of(to);
+            if (from->filled >> part & 1)
+                to->filled |= gps_area_bits(area, to, area->pointer + at, size);
+        }
+}
+
+/* The context may have gone with the area. */
 bool gps_layout_copy(struct gps_stretch *stretch) {
-    int code = gps_ops->enter(stretch->context);
-    unsigned i = 0;
-    if (code != GPS_OK)
-        return false;
     gps_area_lock();
     const struct gps_area *area = area_of(stretch, UINT64_MAX);
+    const bool entered = area && gps_ops->enter(stretch->context) == GPS_OK;
+    int code = entered ? GPS_OK : GPS_INVALID_CONTEXT;
     stretch->copied = gps_clock_monotonic();
-    for (; area && i < stretch->count && code == GPS_OK; i++)
+    for (unsigned i = 0; i < stretch->count && code == GPS_OK; i++)
         code = gps_block_copy(area, &stretch->wanted[i], &stretch->wanted[i].memory);
+    if (entered) {
+        carry_filled(area, stretch);
+        gps_ops->leave();
+    }
     gps_area_unlock();
-    gps_ops->leave();
-    return area && code == GPS_OK;
+    return code == GPS_OK;
 }
 
 void gps_layout_exchange(struct gps_stretch *stretch) {
@@ -202,10 +219,8 @@ void gps_layout_exchange(struct gps_stretch *stretch) {
         return;
     if (gps_block_exchange(area, &area->blocks[stretch->first], stretch->end - stretch->first,
                            stretch->wanted, stretch->count) == GPS_OK) {
-        for (unsigned i = 0; i < stretch->count; i++) {
+        for (unsigned i = 0; i < stretch->count; i++)
             stretch->wanted[i].swapped = gps_clock_monotonic();
-            stretch->wanted[i].filled = ~UINT64_C(0);
-        }
         put(area, stretch);
         area->tries = 0;
         stretch->count = 0;

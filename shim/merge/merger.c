@@ -260,7 +260,7 @@ static bool cut_frozen(uint64_t only) {
     while (!state.stop && gps_layout_next(only, &state.stretch)) {
         any = true;
         gps_swap_lock();
-        const bool copied = gps_layout_copy(&state.stretch);
+        const bool copied = !state.stop && gps_layout_copy(&state.stretch);
         gps_swap_unlock();
         if (copied)
             swap(exchange);

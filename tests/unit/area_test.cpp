@@ -15,7 +15,21 @@ extern "C" {
 #pragma GCC diagnostic pop
 
 // The driver's part of it is not asked for here.
-const struct gps_ops *gps_ops;
+static int entered;
+static int enter(uint64_t) {
+    entered++;
+    return GPS_OK;
+}
+static void leave() {
+}
+static struct gps_ops ops() {
+    struct gps_ops table = {};
+    table.enter = enter;
+    table.leave = leave;
+    return table;
+}
+static const struct gps_ops stubs = ops();
+const struct gps_ops *gps_ops = &stubs;
 int gps_block_copy(const struct gps_area *, const struct gps_block *, uint64_t *) {
     return GPS_OK;
 }
@@ -200,6 +214,15 @@ TEST_F(Areas, AreCutWhereCopiesBeginAndEnd) {
     EXPECT_EQ(area->blocks[1].state, GPS_BLOCK_EMPTY);
 }
 
+TEST_F(Areas, ACopyUpToTheEndFillsTheLastBlock) {
+    using Sizes = std::vector<uint64_t>;
+    gps_area *area = add(BASE, 16 * MiB); // and 1000 bytes less
+    EXPECT_EQ(fitted(area, 0, area->size), Sizes{16});
+    EXPECT_EQ(fitted(area, 4 * MiB, area->size - 4 * MiB), (Sizes{4, 8, 4}));
+    EXPECT_EQ(fitted(area, 8 * MiB, UINT64_C(1) << 40), (Sizes{4, 4, 8})) << "beyond it";
+    EXPECT_EQ(fitted(area, 0, area->size), Sizes{16});
+}
+
 TEST_F(Areas, OfOtherSizesAreNotCutAnew) {
     gps_area *large = add(BASE, 66 * MiB), *small = add(BASE + 100 * MiB, 64 * MiB);
     const std::vector<uint64_t> before = now(large);
@@ -242,6 +265,51 @@ TEST_F(Areas, AStretchIsFoundOnceAllOfItIsFrozen) {
     EXPECT_FALSE(gps_layout_next(0, &stretch)) << "once a turn";
     area->blocks[1].state = GPS_BLOCK_MERGED;
     EXPECT_FALSE(gps_layout_holds(area, &area->blocks[0])) << "it will never be";
+}
+
+struct Stretches : Areas {
+    gps_area *area = add(BASE, 20 * MiB); // 16, 4; wanted: 4, 16
+    gps_stretch stretch{};
+
+    void freeze(uint64_t first, uint64_t second) {
+        for (unsigned i = 0; i < 2; i++)
+            area->blocks[i].state = GPS_BLOCK_FROZEN;
+        area->blocks[0].filled = first;
+        area->blocks[1].filled = second;
+        fitted(area, 4 * MiB, 16 * MiB);
+        ASSERT_TRUE(gps_layout_next(0, &stretch));
+    }
+    void exchange() {
+        ASSERT_TRUE(gps_layout_copy(&stretch));
+        gps_layout_exchange(&stretch);
+        ASSERT_EQ(now(area), (std::vector<uint64_t>{4, 16}));
+    }
+};
+
+// A mistake with one that is not full is known by that (mistake.h).
+TEST_F(Stretches, KeepWhatOfThemIsFilled) {
+    const uint64_t every = ~UINT64_C(0);
+    freeze(every << 32, every); // all but the first 8 MiB
+    exchange();
+    EXPECT_EQ(area->blocks[0].filled, 0u);
+    EXPECT_EQ(area->blocks[1].filled, every << 16);
+}
+
+TEST_F(Stretches, AreFullWhereAllOfThemIs) {
+    const uint64_t every = ~UINT64_C(0);
+    freeze(every, every);
+    exchange();
+    EXPECT_EQ(area->blocks[0].filled, every);
+    EXPECT_EQ(area->blocks[1].filled, every);
+}
+
+// To enter a context that is gone ends the process.
+TEST_F(Stretches, OfAnAreaThatIsGoneAreNotTouched) {
+    freeze(1, 1);
+    remove(0);
+    entered = 0;
+    EXPECT_FALSE(gps_layout_copy(&stretch));
+    EXPECT_EQ(entered, 0);
 }
 
 TEST_F(Areas, WhatIsFilledIsKnownByTheSixtyFourth) {
