@@ -1,6 +1,8 @@
 /* block.c - see block.h. */
 #include "block.h"
 
+#include <stdlib.h>
+
 #include "process/driver_ops.h"
 #include "vmm/mapping.h"
 
@@ -58,8 +60,14 @@ int gps_block_freeze(const struct gps_area *area, struct gps_block *block) {
     return protect(area, block, GPS_BLOCK_FROZEN);
 }
 
+/* An offer that failed may have left hashes, of the bytes that it has as yet. */
 int gps_block_thaw(const struct gps_area *area, struct gps_block *block) {
-    return protect(area, block, GPS_BLOCK_PRIVATE);
+    const int code = protect(area, block, GPS_BLOCK_PRIVATE);
+    if (code == GPS_OK) {
+        free(block->chunks);
+        block->chunks = NULL;
+    }
+    return code;
 }
 
 /* --- swapping --- */
@@ -154,8 +162,10 @@ int gps_block_exchange(const struct gps_area *area, const struct gps_block *old,
         map_all(area, old, olds);
         return code;
     }
-    for (unsigned i = 0; i < olds; i++)
+    for (unsigned i = 0; i < olds; i++) {
         gps_ops->block_release(old[i].memory);
+        free(old[i].chunks);
+    }
     for (unsigned i = 0; i < count; i++)
         blocks[i].state = GPS_BLOCK_FROZEN;
     return GPS_OK;
