@@ -3,6 +3,7 @@
 #include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
+#include "merge/merger.h"
 #include "process/driver_ops.h"
 #include "rules/memory.h"
 #include "rules/rules.h"
@@ -14,8 +15,8 @@ static bool relieve(CUresult result) {
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         return false;
     const bool ended = gps_open_cache_relieve(NULL);
-    const bool freed = gps_merge_end_freed(true);
-    return gps_deferred_relieve() || ended || freed;
+    const bool freed = gps_merge_end_freed(true), cut = gps_merger_relieve();
+    return gps_deferred_relieve() || ended || freed || cut;
 }
 
 /* What a rule could have taken. */

@@ -120,31 +120,20 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     return area;
 }
 
-/* What lazy areas have been promised and not got. */
-static uint64_t promised(int device) {
-    uint64_t bytes = 0;
-    for (struct gps_area *area = gps_area_next(NULL); empty && area; area = gps_area_next(area))
-        for (unsigned i = 0; area->device == device && i < area->count; i++)
-            bytes += area->blocks[i].state == GPS_BLOCK_EMPTY ? area->blocks[i].size : 0;
-    return bytes;
-}
-
 /* With the lock. */
-static bool has_room(const struct gps_area *area) {
+static bool has_room(int device, uint64_t size) {
     uint64_t bytes;
-    return gps_ops->room(&bytes) != GPS_OK || bytes >= area->extent + promised(area->device);
+    return gps_ops->room(&bytes) != GPS_OK || bytes >= size + gps_area_promised(device);
 }
 
 void gps_merge_make_way(uint64_t size) {
     struct gps_scope scope;
-    uint64_t bytes;
     int device;
     if (!(gps_gate_state & GPS_GATE_BACK))
         return;
     gps_scope_enter(&scope, 0);
     gps_area_lock();
-    const bool scarce = gps_ops->device(&device) == GPS_OK && gps_ops->room(&bytes) == GPS_OK &&
-                        bytes < size + promised(device);
+    const bool scarce = gps_ops->device(&device) == GPS_OK && !has_room(device, size);
     gps_area_unlock();
     gps_scope_end(&scope);
     if (scarce)
@@ -190,7 +179,7 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
     if (!area)
         return false;
     gps_area_lock();
-    const bool placed = (!area->lazy || has_room(area)) && place(area);
+    const bool placed = (!area->lazy || has_room(area->device, area->extent)) && place(area);
     *pointer = area->pointer;
     gps_area_unlock();
     if (!placed) {

@@ -95,6 +95,16 @@ struct gps_area *gps_area_next(const struct gps_area *area) {
     return next < state.count ? state.list[next] : NULL;
 }
 
+uint64_t gps_area_promised(int device) {
+    uint64_t bytes = 0;
+    for (unsigned n = 0; n < state.count; n++) {
+        const struct gps_area *area = state.list[n];
+        for (unsigned i = 0; area->device == device && i < area->count; i++)
+            bytes += area->blocks[i].state == GPS_BLOCK_EMPTY ? area->blocks[i].size : 0;
+    }
+    return bytes;
+}
+
 static void note_bounds(void) {
     const struct gps_area *last = state.count ? state.list[state.count - 1] : NULL;
     atomic_store(&state.lowest, last ? state.list[0]->pointer : 0);

@@ -196,21 +196,34 @@ static void carry_filled(const struct gps_area *area, struct gps_stretch *stretc
         }
 }
 
+/* For the blocks once more, for as much of others', and for what was promised. */
+static bool has_room(const struct gps_area *area, uint64_t size) {
+    uint64_t bytes;
+    return gps_ops->room(&bytes) != GPS_OK || bytes >= 2 * size + gps_area_promised(area->device);
+}
+
+/* In the area's context. */
+static bool copy_all(const struct gps_area *area, struct gps_stretch *stretch) {
+    const uint64_t size = end_of(&stretch->wanted[stretch->count - 1]) - stretch->wanted[0].at;
+    bool copied = has_room(area, size);
+    for (unsigned i = 0; i < stretch->count && copied; i++)
+        copied = gps_block_copy(area, &stretch->wanted[i], &stretch->wanted[i].memory) == GPS_OK;
+    return copied;
+}
+
 /* The context may have gone with the area. */
 bool gps_layout_copy(struct gps_stretch *stretch) {
+    bool copied = false;
     gps_area_lock();
     const struct gps_area *area = area_of(stretch, UINT64_MAX);
-    const bool entered = area && gps_ops->enter(stretch->context) == GPS_OK;
-    int code = entered ? GPS_OK : GPS_INVALID_CONTEXT;
-    stretch->copied = gps_clock_monotonic();
-    for (unsigned i = 0; i < stretch->count && code == GPS_OK; i++)
-        code = gps_block_copy(area, &stretch->wanted[i], &stretch->wanted[i].memory);
-    if (entered) {
+    if (area && gps_ops->enter(stretch->context) == GPS_OK) {
+        stretch->copied = gps_clock_monotonic();
         carry_filled(area, stretch);
+        copied = copy_all(area, stretch);
         gps_ops->leave();
     }
     gps_area_unlock();
-    return code == GPS_OK;
+    return copied;
 }
 
 void gps_layout_exchange(struct gps_stretch *stretch) {

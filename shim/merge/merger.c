@@ -43,6 +43,7 @@ static struct {
     struct gps_candidate batch[BATCH];
     unsigned count;
     struct gps_stretch stretch;
+    _Atomic uint64_t doubled; /* when a stretch last had memory twice; UINT64_MAX: it has */
 } state = {.turn = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- swaps --- */
@@ -259,14 +260,24 @@ static bool cut_frozen(uint64_t only) {
     state.stretch.pointer = 0;
     while (!state.stop && gps_layout_next(only, &state.stretch)) {
         any = true;
+        state.doubled = UINT64_MAX;
         gps_swap_lock();
         const bool copied = !state.stop && gps_layout_copy(&state.stretch);
         gps_swap_unlock();
         if (copied)
             swap(exchange);
         gps_layout_end(&state.stretch);
+        state.doubled = gps_clock_monotonic();
     }
     return any;
+}
+
+bool gps_merger_relieve(void) {
+    const struct timespec breath = {.tv_nsec = 1000000};
+    const uint64_t begun = gps_clock_monotonic();
+    while (state.doubled == UINT64_MAX && gps_clock_monotonic() - begun < GPS_SECOND)
+        nanosleep(&breath, NULL);
+    return state.doubled && begun < state.doubled + GPS_SECOND;
 }
 
 static bool settle_frozen(uint64_t only) {

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GPS_MERGE_PAUSE UINT64_C(1000000) /* ns */
@@ -21,6 +22,10 @@
 void gps_merger_wake(void);
 /* Merges what is ready in one area now, in the calling thread: a copy has filled many blocks. */
 void gps_merger_run(uint64_t serial);
+
+/* An allocation failed: waits until blocks that are cut anew have memory but once. True: it may be
+ * that it failed for that. Needs no scope. */
+bool gps_merger_relieve(void);
 
 void gps_merger_stop(void);  /* the process ends: the driver is touched no more */
 void gps_merger_reset(void); /* in a forked child */

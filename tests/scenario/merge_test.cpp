@@ -441,6 +441,32 @@ TEST(MergeMemory, ThatRunsOutIsAnAnswer) {
     EXPECT_EQ(a.must("read p 0 2").substr(0, 2), "fe");
 }
 
+// Blocks that are cut anew have memory twice for a moment.
+TEST(MergeMemory, IsTheProgramsFirst) {
+    SIM_ONLY("it fills the card");
+    Replicas none(0, merging(QUIET));
+    none.world.environment["GPUSHARE_SIM_MEMORY"] = "256MiB";
+    none.world.environment["GPUSHARE_SIM_ROOT"] += "-small";
+    How how;
+    how.as = "replica";
+    Puppet a(none.world, how);
+    a.must("malloc small 4096");
+    for (int round = 0; round < 2; round++) {
+        a.must("malloc p " + bytes(64 * MiB));
+        const std::string rest = a("info")[0];
+        a.must("upload p 0 " + bytes(4 * MiB) + " 5 sync");
+        a.must("upload p " + bytes(4 * MiB) + " " + bytes(60 * MiB) + " 5 sync");
+        const int64_t until = now_ms() + 1000;
+        for (int n = 0; now_ms() < until; n++) {
+            ASSERT_EQ(a.code("cumalloc rest " + rest), 0) << round << " " << n;
+            a.must("cufree rest");
+            usleep(300);
+        }
+        EXPECT_EQ(Replicas::expect(a, "p", 64 * MiB, 5), "same");
+        a.must("free p");
+    }
+}
+
 // Another process may have taken what was promised: that is nothing to copies of other memory.
 TEST(MergeMemory, ThatIsNotThereYetFailsNoOtherCopy) {
     SIM_ONLY("it fills the card");

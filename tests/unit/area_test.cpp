@@ -22,10 +22,16 @@ static int enter(uint64_t) {
 }
 static void leave() {
 }
+static uint64_t room = UINT64_C(100) << 20;
+static int room_of(uint64_t *bytes) {
+    *bytes = room;
+    return GPS_OK;
+}
 static struct gps_ops ops() {
     struct gps_ops table = {};
     table.enter = enter;
     table.leave = leave;
+    table.room = room_of;
     return table;
 }
 static const struct gps_ops stubs = ops();
@@ -310,6 +316,15 @@ TEST_F(Stretches, OfAnAreaThatIsGoneAreNotTouched) {
     entered = 0;
     EXPECT_FALSE(gps_layout_copy(&stretch));
     EXPECT_EQ(entered, 0);
+}
+
+// They take no memory that blocks were promised, nor the last that there is.
+TEST_F(Stretches, AreNotCopiedWithoutRoom) {
+    freeze(1, 1);
+    add(BASE + 100 * MiB, 62 * MiB); // EMPTY
+    EXPECT_FALSE(gps_layout_copy(&stretch));
+    room += 2 * MiB;
+    EXPECT_TRUE(gps_layout_copy(&stretch));
 }
 
 TEST_F(Areas, WhatIsFilledIsKnownByTheSixtyFourth) {
