@@ -551,30 +551,30 @@ static int c_upload(char **w) {
 struct half {
     u64 to;
     const unsigned char *from;
-    size_t count;
+    size_t count, piece;
     int code;
 };
 
 static void *upload_half(void *arg) {
-    enum { PIECE = 300007 };
     struct half *half = arg;
-    for (size_t at = 0; !half->code && at < half->count; at += PIECE)
+    const size_t piece = half->piece;
+    for (size_t at = 0; !half->code && at < half->count; at += piece)
         half->code = do_write(half->to + at, half->from + at,
-                              half->count - at < PIECE ? half->count - at : PIECE);
+                              half->count - at < piece ? half->count - at : piece);
     return NULL;
 }
 
-/* halves NAME COUNT SEED: two threads upload half of it each, in pieces. */
+/* halves NAME COUNT SEED PIECE: two threads upload half of it each, in pieces. */
 static int c_halves(char **w) {
-    const size_t count = number(w[2]), middle = count / 2;
+    const size_t count = number(w[2]), middle = count / 2, piece = number(w[4]);
     unsigned char *host = malloc(count);
     pthread_t other;
-    if (!host || do_sync() != 0)
+    if (!host || !piece || do_sync() != 0)
         return BAD;
     for (size_t i = 0; i < count; i++)
         host[i] = pattern(i, (unsigned)number(w[3]));
-    struct half low = {value(w[1]), host, middle, 0};
-    struct half high = {value(w[1]) + middle, host + middle, count - middle, 0};
+    struct half low = {value(w[1]), host, middle, piece, 0};
+    struct half high = {value(w[1]) + middle, host + middle, count - middle, piece, 0};
     if (pthread_create(&other, NULL, upload_half, &high) != 0)
         return BAD;
     upload_half(&low);
@@ -1542,7 +1542,7 @@ static const struct command {
     {"read", "NAME OFFSET COUNT", c_read},
     {"write", "NAME OFFSET HEX", c_write},
     {"upload", "NAME OFFSET COUNT SEED HOW [POKE]", c_upload},
-    {"halves", "NAME COUNT SEED", c_halves},
+    {"halves", "NAME COUNT SEED PIECE", c_halves},
     {"expect", "NAME OFFSET COUNT SEED", c_expect},
     {"sync", "", c_sync},
     {"reset", "", c_reset},

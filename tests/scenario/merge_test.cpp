@@ -334,13 +334,16 @@ TEST(MergeLoad, ManyThreadsMayLoad) {
     constexpr uint64_t SIZE = 24 * MiB;
     for (const char *quiet : {"quiet = 0\n", QUIET}) {
         Replicas two(2, merging(quiet));
-        two.each("malloc p " + bytes(SIZE));
-        for (int i = 0; i < 2; i++)
-            two[i].send("halves p " + bytes(SIZE) + " 8");
-        for (int i = 0; i < 2; i++)
-            EXPECT_EQ(two[i].receive(30000).code, 0);
-        EXPECT_TRUE(two.use(SIZE)) << two.in_use();
-        two.expect_all("p", SIZE, 8);
+        for (const char *piece : {"300007", "4500007"}) { // and such as blocks are cut by
+            two.each("malloc p " + bytes(SIZE));
+            for (int i = 0; i < 2; i++)
+                two[i].send("halves p " + bytes(SIZE) + " 8 " + piece);
+            for (int i = 0; i < 2; i++)
+                EXPECT_EQ(two[i].receive(30000).code, 0);
+            EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+            two.expect_all("p", SIZE, 8);
+            two.each("free p");
+        }
     }
 }
 

@@ -59,10 +59,13 @@ static CUresult submit(CUstream stream, const struct task *plan) {
     }
     bool wait = !plan->width && (plan->to.pageable || (pageable && !stage)) && !captured;
     CUresult result = wait ? stream_wait(stream) : CUDA_SUCCESS;
-    if (!result)
-        return stream_submit(stream, &transferring, task);
-    free(task);
-    return result;
+    if (result) {
+        free(task);
+        return result;
+    }
+    result =
+        stream_submit(stream, &transferring, task); /* behind what another thread has put there */
+    return wait && !result ? stream_wait(stream) : result;
 }
 
 static CUresult now(CUstream stream, const struct task *plan) {
