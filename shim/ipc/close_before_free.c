@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "audit/policy.h"
 #include "audit/region_history.h"
@@ -30,6 +29,7 @@ static struct {
     struct gps_export *list;
     unsigned passes;        /* under way */
     _Atomic unsigned count; /* of the list, to be read without the lock */
+    _Atomic uint64_t last;  /* when one left it (CLOCK_MONOTONIC) */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .idle = PTHREAD_COND_INITIALIZER,
            .freed = PTHREAD_COND_INITIALIZER};
@@ -59,6 +59,7 @@ void gps_deferred_add(struct gps_export *region, bool busy) {
 void gps_deferred_remove(struct gps_export *region) {
     pthread_mutex_lock(&state.lock);
     region->busy = region->freeing = false;
+    state.last = gps_clock_monotonic();
     state.count--;
     pthread_cond_broadcast(&state.freed);
     *region->link = region->next;
@@ -242,14 +243,13 @@ static uint64_t reap(void) {
 }
 
 bool gps_deferred_relieve(void) {
-    if (!any_left())
-        return false;
     struct gps_scope scope;
+    if (!any_left()) /* the last may have gone since the driver answered */
+        return gps_clock_monotonic() - state.last < GPS_SECOND;
     gps_scope_begin(&scope);
-    gps_deferred_each(0, GPS_PATIENT, free_if_due,
-                      NULL); /* after what the reaper frees right now */
+    gps_deferred_each(0, GPS_PATIENT, free_if_due, NULL); /* after the reaper's pass */
     gps_scope_end(&scope);
-    return true; /* in any case: the reaper may have freed it before we looked */
+    return true; /* in any case, as above */
 }
 
 void gps_deferred_stop(void) {
