@@ -181,6 +181,25 @@ TEST_F(Timeline, BadLinesAreNamedAndSkipped) {
     EXPECT_TRUE(contains(result.err, path + ":8: cut off")) << result.err;
 }
 
+TEST_F(Timeline, ALogWithoutALineHidesNoOther) {
+    const std::string log = place.file("log.jsonl", event(1, "exported", 1, of("rule")));
+    const std::string empty = place.path + "/killed.jsonl";
+    write_file(empty, "");
+    const std::string cut = place.file("cut.jsonl", event(2, "opened", 2).substr(0, 40));
+    for (const std::vector<std::string> &logs :
+         {std::vector<std::string>{empty, log, cut}, std::vector<std::string>{place.path}}) {
+        const Result result = timeline(logs);
+        EXPECT_EQ(result.status, 0) << result.err;
+        EXPECT_TRUE(contains(result.err, empty + ": empty; ")) << result.err;
+        EXPECT_TRUE(contains(result.err, cut + ":1: cut off")) << result.err;
+        EXPECT_EQ(page(logs)["lifetimes"].size(), 1u);
+    }
+    const Result none = timeline({empty, cut});
+    EXPECT_EQ(none.status, 1);
+    EXPECT_TRUE(contains(none.err, "there is no event in these logs")) << none.err;
+    EXPECT_EQ(none.out, "");
+}
+
 TEST_F(Timeline, WithoutEventsItSaysHowToGetSome) {
     const Result result = timeline({place.file("log", LogLine().text())});
     EXPECT_EQ(result.status, 1);

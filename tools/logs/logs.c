@@ -85,7 +85,8 @@ static void complain_of_all(const struct reader *reader) {
     const char *why =
         reader->text           ? "a log for people; only those of log_format = jsonl can be read"
         : reader->skipped == 0 ? "empty; gpushare writes into a log with log_format = jsonl, when "
-                                 "there is a finding"
+                                 "there is a finding, and into that of event_log; a process that "
+                                 "was killed may have written nothing yet"
                                : "no log of gpushare's; it writes them with log_format = jsonl, "
                                  "and events with event_log";
     reader->sink->complain(reader->name, 0, why);

@@ -13,10 +13,10 @@ static bool add_logs(struct history *history, char **paths) {
     const struct log_sink sink = {history_add, history, report_complain};
     for (; *paths; paths++) {
         const int status = logs_add(*paths, &sink);
-        if (status != 0 && status != -ENODATA) /* that is complained of already */
-            tool_error("cannot read '%s': %s", *paths, strerror(-status));
-        if (status != 0)
-            return false;
+        if (status == 0 || status == -ENODATA) /* whose process was killed; warned of already */
+            continue;
+        tool_error("cannot read '%s': %s", *paths, strerror(-status));
+        return false;
     }
     return true;
 }
