@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "process/thread.h"
 #include "util/clock.h"
@@ -60,10 +59,8 @@ static void help(struct gps_pool *pool) {
 
 /* False: nobody called for so long that the thread may end. */
 static bool wait_for_call(void) {
-    struct timespec until;
+    const struct timespec until = gps_clock_in(LINGER);
     int code = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += LINGER;
     state.waiting++;
     while (!state.calls && code == 0)
         code = gps_thread_wait(&state.called, &state.lock, &until);

@@ -126,10 +126,8 @@ static uint64_t next_end(void) {
 /* --- passes --- */
 
 static void wait_idle(enum gps_patience patience) {
-    struct timespec until;
+    const struct timespec until = gps_clock_in(2);
     int code = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += 2;
     while (state.passes && code == 0)
         code = patience == GPS_VERY_PATIENT ? pthread_cond_wait(&state.idle, &state.lock)
                                             : gps_thread_wait(&state.idle, &state.lock, &until);

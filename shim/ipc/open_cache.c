@@ -72,10 +72,8 @@ static void finish_ending(void) {
 /* Waits for the other threads that are ending mappings, or for the first of them. They may wait
  * for a kernel: two seconds at most. False: there are none, or they are not done. */
 static bool wait_ended(bool all) {
-    struct timespec until;
+    const struct timespec until = gps_clock_in(2);
     int code = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += 2;
     pthread_mutex_lock(&state.lock);
     const unsigned seen = state.endings;
     const bool busy = state.ending > 0;

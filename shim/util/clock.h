@@ -23,3 +23,11 @@ static inline uint64_t gps_clock_now(void) {
 static inline uint64_t gps_clock_monotonic(void) {
     return gps_clock_read(CLOCK_MONOTONIC);
 }
+
+/* The same clock in some seconds, as gps_thread_wait takes it. */
+static inline struct timespec gps_clock_in(time_t seconds) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    time.tv_sec += seconds;
+    return time;
+}
