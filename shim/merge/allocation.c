@@ -120,12 +120,6 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     return area;
 }
 
-/* With the lock. */
-static bool has_room(int device, uint64_t size) {
-    uint64_t bytes;
-    return gps_ops->room(&bytes) != GPS_OK || bytes >= size + gps_area_promised(device);
-}
-
 void gps_merge_make_way(uint64_t size) {
     struct gps_scope scope;
     int device;
@@ -133,7 +127,7 @@ void gps_merge_make_way(uint64_t size) {
         return;
     gps_scope_enter(&scope, 0);
     gps_area_lock();
-    const bool scarce = gps_ops->device(&device) == GPS_OK && !has_room(device, size);
+    const bool scarce = gps_ops->device(&device) == GPS_OK && !gps_area_has_room(device, size);
     gps_area_unlock();
     gps_scope_end(&scope);
     if (scarce)
@@ -179,7 +173,8 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
     if (!area)
         return false;
     gps_area_lock();
-    const bool placed = (!area->lazy || has_room(area->device, area->extent)) && place(area);
+    const bool placed =
+        (!area->lazy || gps_area_has_room(area->device, area->extent)) && place(area);
     *pointer = area->pointer;
     gps_area_unlock();
     if (!placed) {

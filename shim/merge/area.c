@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate/gate.h"
+#include "process/driver_ops.h"
+
 static struct {
     pthread_mutex_t lock;
     struct gps_area **list; /* by address */
@@ -95,14 +98,20 @@ struct gps_area *gps_area_next(const struct gps_area *area) {
     return next < state.count ? state.list[next] : NULL;
 }
 
-uint64_t gps_area_promised(int device) {
+static uint64_t promised(int device) {
+    const bool any = gps_gate_state & GPS_GATE_BACK;
     uint64_t bytes = 0;
-    for (unsigned n = 0; n < state.count; n++) {
+    for (unsigned n = 0; any && n < state.count; n++) {
         const struct gps_area *area = state.list[n];
         for (unsigned i = 0; area->device == device && i < area->count; i++)
             bytes += area->blocks[i].state == GPS_BLOCK_EMPTY ? area->blocks[i].size : 0;
     }
     return bytes;
+}
+
+bool gps_area_has_room(int device, uint64_t size) {
+    uint64_t bytes;
+    return gps_ops->room(&bytes) != GPS_OK || bytes >= size + promised(device);
 }
 
 static void note_bounds(void) {

@@ -88,8 +88,9 @@ struct gps_area *gps_area_of_context(uint64_t context, bool watched);
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
-/* The bytes of all EMPTY blocks of the device: what they have been promised and not got. */
-uint64_t gps_area_promised(int device);
+/* Whether the device has memory for so many bytes more, and for what its EMPTY blocks have been
+ * promised and not got. In a context of the device. */
+bool gps_area_has_room(int device, uint64_t size);
 bool gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 

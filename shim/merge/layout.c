@@ -7,7 +7,6 @@
 #include "process/driver_ops.h"
 #include "util/clock.h"
 
-#define TENSOR   (2 * GPS_MERGE_SMALL)
 #define PATIENCE (20 * GPS_SECOND) /* for the other blocks of a stretch to be frozen */
 
 enum { TRIES = 8 };
@@ -23,7 +22,7 @@ void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
     const uint64_t from = gps_area_extent(address - area->pointer);
     const uint64_t end = address + size - area->pointer;
     const uint64_t to = end < area->size ? end / GPS_MERGE_SMALL * GPS_MERGE_SMALL : area->extent;
-    if (area->extent > GPS_MERGE_POOL || area->lesson || to < from + TENSOR)
+    if (area->extent > GPS_MERGE_POOL || area->lesson || to < from + GPS_MERGE_TENSOR)
         return;
     area->edges &= ~(edge(to) - edge(from)); /* of tensors that were there before */
     area->edges |= edge(from) | (to < area->extent ? edge(to) : 0);
@@ -162,8 +161,6 @@ bool gps_layout_next(uint64_t only, struct gps_stretch *stretch) {
         area->tries++;
         stretch->pointer = area->pointer;
         stretch->serial = area->serial;
-        stretch->context = area->context;
-        stretch->copied = 0;
     }
     gps_area_unlock();
     return found;
@@ -196,16 +193,10 @@ static void carry_filled(const struct gps_area *area, struct gps_stretch *stretc
         }
 }
 
-/* For the blocks once more, for as much of others', and for what was promised. */
-static bool has_room(const struct gps_area *area, uint64_t size) {
-    uint64_t bytes;
-    return gps_ops->room(&bytes) != GPS_OK || bytes >= 2 * size + gps_area_promised(area->device);
-}
-
-/* In the area's context. */
+/* In the area's context. There must be room for as much of others', too. */
 static bool copy_all(const struct gps_area *area, struct gps_stretch *stretch) {
     const uint64_t size = end_of(&stretch->wanted[stretch->count - 1]) - stretch->wanted[0].at;
-    bool copied = has_room(area, size);
+    bool copied = gps_area_has_room(area->device, 2 * size);
     for (unsigned i = 0; i < stretch->count && copied; i++)
         copied = gps_block_copy(area, &stretch->wanted[i], &stretch->wanted[i].memory) == GPS_OK;
     return copied;
@@ -216,7 +207,7 @@ bool gps_layout_copy(struct gps_stretch *stretch) {
     bool copied = false;
     gps_area_lock();
     const struct gps_area *area = area_of(stretch, UINT64_MAX);
-    if (area && gps_ops->enter(stretch->context) == GPS_OK) {
+    if (area && gps_ops->enter(area->context) == GPS_OK) {
         stretch->copied = gps_clock_monotonic();
         carry_filled(area, stretch);
         copied = copy_all(area, stretch);
@@ -228,7 +219,7 @@ bool gps_layout_copy(struct gps_stretch *stretch) {
 
 void gps_layout_exchange(struct gps_stretch *stretch) {
     struct gps_area *area = area_of(stretch, stretch->copied);
-    if (!area || gps_ops->enter(stretch->context) != GPS_OK)
+    if (!area || gps_ops->enter(area->context) != GPS_OK)
         return;
     if (gps_block_exchange(area, &area->blocks[stretch->first], stretch->end - stretch->first,
                            stretch->wanted, stretch->count) == GPS_OK) {

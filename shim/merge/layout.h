@@ -11,11 +11,12 @@
 
 #include "area.h"
 
+#define GPS_MERGE_TENSOR (2 * GPS_MERGE_SMALL)
+
 /* Blocks that are cut otherwise than tensors lie, between two places at which both agree. */
 struct gps_stretch {
-    uint64_t serial, context; /* of the area */
-    uint64_t pointer;         /* likewise; 0: at first */
-    uint64_t copied;          /* when the blocks to be had were; 0: not */
+    uint64_t serial, pointer; /* of the area; pointer 0: at first */
+    uint64_t copied;          /* when the blocks to be had were */
     unsigned first, end;      /* the blocks that are there */
     unsigned count;
     struct gps_block wanted[GPS_MERGE_POOL / GPS_MERGE_SMALL];

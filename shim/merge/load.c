@@ -94,7 +94,7 @@ static struct gps_block *block_of(const struct piece *piece, struct gps_area **a
 /* Blocks begin and end where the copy does, if it is large. */
 static void fit(const struct gps_write *write) {
     struct gps_scope scope;
-    if (write->size < 2 * GPS_MERGE_SMALL)
+    if (write->size < GPS_MERGE_TENSOR)
         return;
     gps_scope_begin(&scope);
     gps_swap_lock();

@@ -55,25 +55,31 @@ static uint64_t patience(void) {
     return grown < PATIENCE_MORE ? grown : PATIENCE_MORE;
 }
 
-/* Carries fn out behind the gate, with the lock of areas. */
-static void swap(void (*fn)(void)) {
-    bool begun = false;
+/* Behind the gate, with the lock of areas, until end_swap. False: not now. */
+static bool begin_swap(void) {
     gps_swap_lock();
-    if (!state.stop && (begun = gps_swap_begin(patience()))) {
-        gps_area_lock();
-        fn();
-        gps_area_unlock();
-        gps_swap_end();
-    }
-    gps_swap_unlock();
+    const bool begun = !state.stop && gps_swap_begin(patience());
     state.vain = begun ? 0 : state.vain + 1;
+    if (begun)
+        gps_area_lock();
+    else
+        gps_swap_unlock();
+    return begun;
+}
+
+static void end_swap(void) {
+    gps_area_unlock();
+    gps_swap_end();
+    gps_swap_unlock();
 }
 
 /* As many of the batch as there is time for. */
-static void each(bool (*fn)(struct gps_candidate *candidate, struct gps_area *area,
-                            struct gps_block *block)) {
-    const uint64_t until = gps_clock_monotonic() + GPS_MERGE_PAUSE;
+static void swap_batch(bool (*fn)(struct gps_candidate *candidate, struct gps_area *area,
+                                  struct gps_block *block)) {
     struct gps_area *area;
+    if (!state.count || !begin_swap())
+        return;
+    const uint64_t until = gps_clock_monotonic() + GPS_MERGE_PAUSE;
     for (unsigned i = 0; i < state.count && gps_clock_monotonic() < until; i++) {
         struct gps_block *block = gps_candidate_block(&state.batch[i], &area);
         if (!block || gps_ops->enter(state.batch[i].context) != GPS_OK)
@@ -82,6 +88,7 @@ static void each(bool (*fn)(struct gps_candidate *candidate, struct gps_area *ar
             block->swapped = gps_clock_monotonic();
         gps_ops->leave();
     }
+    end_swap();
 }
 
 static bool freeze(struct gps_candidate *candidate, struct gps_area *area,
@@ -103,18 +110,6 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
     gps_merged_sum_merged(block->size, block->offered ? 0 : block->size); /* it may be this one */
     block->offered = false;
     return true;
-}
-
-static void freeze_each(void) {
-    each(freeze);
-}
-
-static void replace_each(void) {
-    each(replace);
-}
-
-static void exchange(void) {
-    gps_layout_exchange(&state.stretch);
 }
 
 /* --- which blocks --- */
@@ -223,14 +218,12 @@ static bool look(struct gps_candidate *candidate) {
 /* --- a turn --- */
 
 static void freeze_batch(void) {
-    if (state.count)
-        swap(freeze_each);
+    swap_batch(freeze);
     state.count = 0;
 }
 
 static void replace_batch(void) {
-    if (state.count)
-        swap(replace_each);
+    swap_batch(replace);
     for (unsigned i = 0; i < state.count; i++)
         gps_candidate_finish(&state.batch[i]);
     state.count = 0;
@@ -264,8 +257,10 @@ static bool cut_frozen(uint64_t only) {
         gps_swap_lock();
         const bool copied = !state.stop && gps_layout_copy(&state.stretch);
         gps_swap_unlock();
-        if (copied)
-            swap(exchange);
+        if (copied && begin_swap()) {
+            gps_layout_exchange(&state.stretch);
+            end_swap();
+        }
         gps_layout_end(&state.stretch);
         state.doubled = gps_clock_monotonic();
     }
