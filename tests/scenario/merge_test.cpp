@@ -416,11 +416,8 @@ TEST(MergeMemory, OfAbsurdSizesIsRefusedAtOnce) {
 TEST(MergeMemory, ThatRunsOutIsAnAnswer) {
     SIM_ONLY("it fills the card");
     Replicas two(0, merging());
-    two.world.environment["GPUSHARE_SIM_MEMORY"] = "256MiB";
-    two.world.environment["GPUSHARE_SIM_ROOT"] += "-small";
+    const How how = two.on_a_small_card();
     World &world = two.world;
-    How how;
-    how.as = "replica";
     Puppet a(world, how);
     a.must("info");
     EXPECT_EQ(a.code("malloc p 1073741824"), 2);
@@ -448,10 +445,7 @@ TEST(MergeMemory, ThatRunsOutIsAnAnswer) {
 TEST(MergeMemory, IsTheProgramsFirst) {
     SIM_ONLY("it fills the card");
     Replicas none(0, merging(QUIET));
-    none.world.environment["GPUSHARE_SIM_MEMORY"] = "256MiB";
-    none.world.environment["GPUSHARE_SIM_ROOT"] += "-small";
-    How how;
-    how.as = "replica";
+    const How how = none.on_a_small_card();
     Puppet a(none.world, how);
     a.must("malloc small 4096");
     for (int round = 0; round < 2; round++) {
@@ -474,10 +468,7 @@ TEST(MergeMemory, IsTheProgramsFirst) {
 TEST(MergeMemory, ThatIsNotThereYetFailsNoOtherCopy) {
     SIM_ONLY("it fills the card");
     Replicas none(0);
-    none.world.environment["GPUSHARE_SIM_MEMORY"] = "256MiB";
-    none.world.environment["GPUSHARE_SIM_ROOT"] += "-small";
-    How how;
-    how.as = "replica";
+    const How how = none.on_a_small_card();
     Puppet a(none.world, how), hog(none.world, bare());
     a.must(kernels());
     a.must("malloc small 4096");

@@ -33,13 +33,12 @@ class Replicas {
         before += costs.back();
         return *all.back();
     }
-    // For puppets that are started then, on a machine of two cards.
+    // For puppets that are started then: on another machine.
     How on_two_cards() {
-        world.environment["GPUSHARE_SIM_DEVICES"] = "2";
-        world.environment["GPUSHARE_SIM_ROOT"] += "-two";
-        How how;
-        how.as = "replica";
-        return how;
+        return where("DEVICES", "2");
+    }
+    How on_a_small_card() {
+        return where("MEMORY", "256MiB");
     }
     void kill(size_t i) {
         all.at(i)->kill();
@@ -107,4 +106,13 @@ class Replicas {
     std::vector<uint64_t> costs; // of their contexts
     uint64_t before;
     std::string build;
+
+  private:
+    How where(const std::string &name, const std::string &value) {
+        world.environment["GPUSHARE_SIM_" + name] = value;
+        world.environment["GPUSHARE_SIM_ROOT"] += "-" + value;
+        How how;
+        how.as = "replica";
+        return how;
+    }
 };

@@ -295,10 +295,10 @@ static void row_55(uint64_t old_size, uint64_t new_size, int number) {
     check("  closes it", 0, close_code(&b, q));
     check("  and all of it", 0, close_code(&b, q));
     check("  then the new one", number ? 400 : 0, open_code(&b, new_handle));
-    if (!number)
+    if (!number) {
         check("  its bytes", 56, byte_at(&b, b.last.n[0]));
-    if (!number)
         peer_end(&a, 0);
+    }
     peer_end(&b, 0);
 }
 
