@@ -36,7 +36,6 @@
 #include "rules/rules.h"
 #include "rules/tally.h"
 #include "stack/trace.h"
-#include "util/high_descriptor.h"
 #include "vmm/mapping.h"
 #include "vmm/parked_descriptors.h"
 #include "vmm/vmm_region.h"
@@ -44,7 +43,6 @@
 /* In the order of the rooms, from the bottom up. */
 #define MODULES(FORGETS, KEEPS)                                                                    \
     KEEPS(processor, "it is the same")                                                             \
-    FORGETS(high_descriptor, gps_descriptor_reset)                                                 \
     KEEPS(file, "a number in names that also have the process's own")                              \
     FORGETS(keeper_client, gps_keeper_reset)                                                       \
     KEEPS(log, "gps_log_open begins it anew")                                                      \

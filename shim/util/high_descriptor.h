@@ -3,11 +3,9 @@
  *
  * Programs expect low numbers for what they open. A number beyond the process's descriptor table
  * makes the kernel grow it, which takes 5 to 20 ms with several threads (recorded on H200
- * machines), so a descriptor moves to the upper end of the table that is there. Any thread.
+ * machines), so a descriptor moves to the upper end of what is there for sure. Any thread.
  */
 #pragma once
 
 /* Returns the new number, close-on-exec, or fd itself where there is no room above. */
 int gps_descriptor_move_high(int fd);
-
-void gps_descriptor_reset(void); /* in a forked child, whose table can be smaller */
