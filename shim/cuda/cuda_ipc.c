@@ -49,40 +49,25 @@ static CUresult open_namesakes(const struct gps_opening *opening, CUdeviceptr *o
     return (CUresult)code;
 }
 
-/* What the program has closed and gpushare still has open may be what is in the way. */
-static bool may_succeed_after(const struct gps_opening *opening, CUresult result) {
-    return result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_ALREADY_MAPPED
-               ? gps_open_cache_relieve(NULL)
-           : result == CUDA_ERROR_INVALID_HANDLE ? gps_open_cache_relieve(&opening->import.region)
-                                                 : false;
-}
-
 typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
 
-/* The driver refuses an open beside a close of the same memory: bare, none of the cache's. */
-static CUresult opened_beside(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle,
-                              unsigned int flags) {
-    CUresult result = real(out, handle, flags);
-    bool again = gps_open_cache_active;
-    while (again && result == CUDA_ERROR_ALREADY_MAPPED) {
-        again = gps_open_cache_await();
-        result = real(out, handle, flags);
-    }
-    return result;
+static CUresult open_once(struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
+                          CUipcMemHandle handle, unsigned int flags) {
+    const bool token = gps_vmm_region_is_token((const uint8_t *)&handle);
+    const CUresult result = token ? open_token(opening, out, flags) : real(out, handle, flags);
+    return result == CUDA_ERROR_INVALID_CONTEXT ? open_namesakes(opening, out) : result;
 }
 
 static CUresult opened_first(struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
                              CUipcMemHandle handle, unsigned int flags) {
-    const uint8_t *bytes = (const uint8_t *)&handle;
     int code;
-    if (!gps_import_prepare(opening, bytes, &code))
+    if (!gps_import_prepare(opening, (const uint8_t *)&handle, &code))
         return (CUresult)code;
-    CUresult result = gps_vmm_region_is_token(bytes) ? open_token(opening, out, flags)
-                                                     : opened_beside(real, out, handle, flags);
-    if (may_succeed_after(opening, result))
-        result = real(out, handle, flags);
-    if (result == CUDA_ERROR_INVALID_CONTEXT)
-        result = open_namesakes(opening, out);
+    CUresult result = open_once(opening, real, out, handle, flags);
+    for (int i = 0;
+         i < GPS_OPEN_CACHE_TRIES && gps_open_cache_make_way((int)result, &opening->import.region);
+         i++)
+        result = open_once(opening, real, out, handle, flags);
     if (result == CUDA_SUCCESS) {
         gps_import_commit(opening, *out);
     } else {

@@ -212,6 +212,13 @@ static void undo_open(const struct gps_import *import) {
     }
 }
 
+static int open_once(const struct gps_opening *opening, uint64_t size, uint64_t *pointer) {
+    const struct gps_import *import = &opening->import;
+    const int code = import->vmm ? gps_vmm_region_open(&opening->record, size, pointer)
+                                 : gps_ops->open_handle(import->handle, pointer);
+    return code == GPS_INVALID_CONTEXT ? gps_namesake_open(import, pointer) : code;
+}
+
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
     struct gps_opening opening = {.finding = GPS_NO_FINDING};
     struct gps_import *import = &opening.import;
@@ -226,10 +233,9 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
         return -1;
     }
     import->size = size;
-    int code = import->vmm ? gps_vmm_region_open(&opening.record, size, &import->pointer)
-                           : gps_ops->open_handle(import->handle, &import->pointer);
-    if (code == GPS_INVALID_CONTEXT)
-        code = gps_namesake_open(import, &import->pointer);
+    int code = open_once(&opening, size, &import->pointer);
+    for (int i = 0; i < GPS_OPEN_CACHE_TRIES && gps_open_cache_make_way(code, &import->region); i++)
+        code = open_once(&opening, size, &import->pointer);
     if (code == GPS_OK) {
         note_opened(import);
         code = record_open(import, GPS_VIA_RULE);

@@ -124,23 +124,44 @@ static bool end_cached(bool (*fits)(const struct gps_import *import, const void 
     return count > 0;
 }
 
-bool gps_open_cache_relieve(const struct gps_id *region) {
+/* region NULL: everything. */
+static bool relieve(const struct gps_id *region) {
+    const bool ended = end_cached(is_of, region, UINT32_MAX);
+    const bool waited = wait_ended(true);
+    return ended || waited;
+}
+
+bool gps_open_cache_relieve(void) {
     struct gps_scope scope;
     if (!gps_open_cache_active)
         return false;
     gps_scope_begin(&scope);
-    const bool ended = end_cached(is_of, region, UINT32_MAX);
-    const bool waited = wait_ended(true);
+    const bool relieved = relieve(NULL);
     gps_scope_end(&scope);
-    return ended || waited;
+    return relieved;
 }
 
-bool gps_open_cache_await(void) {
+static bool make_way(int code, const struct gps_id *region) {
+    switch (code) {
+    case GPS_ALREADY_MAPPED: /* beside a close, or beside older memory of the same place */
+        return wait_ended(false) || relieve(NULL);
+    case GPS_OUT_OF_MEMORY:
+        return relieve(NULL);
+    case GPS_INVALID_HANDLE: /* it is open in another context */
+        return relieve(region);
+    default:
+        return false;
+    }
+}
+
+bool gps_open_cache_make_way(int code, const struct gps_id *region) {
     struct gps_scope scope;
+    if (code == GPS_OK || !gps_open_cache_active)
+        return false;
     gps_scope_begin(&scope);
-    const bool waited = wait_ended(false);
+    const bool made = make_way(code, region);
     gps_scope_end(&scope);
-    return waited;
+    return made;
 }
 
 /* --- the watching thread --- */

@@ -39,13 +39,13 @@ bool gps_open_cache_close(uint64_t pointer, struct gps_import *import);
 /* An import that was watched is closed for good. Inside a gps_scope. */
 void gps_open_cache_forget(const struct gps_import *import);
 
-/* The driver is out of memory, or has refused to open a region in a second context: ends what is
- * cached (region NULL: everything). True: it is worth another try. */
-bool gps_open_cache_relieve(const struct gps_id *region);
-/* The driver has refused to open memory beside a close of it, which another thread may make for the
- * cache: waits for the first such thread. False: there is none, or it is not done in two seconds.
- */
-bool gps_open_cache_await(void);
+/* The device is out of memory: ends what is cached. True: it is worth another try. */
+bool gps_open_cache_relieve(void);
+/* The driver has refused to open the region with this code, and memory that the program has closed
+ * may be what is in the way: waits two seconds at most for a thread that closes some, or ends what
+ * is cached. True: it is worth another try, of GPS_OPEN_CACHE_TRIES at most. */
+bool gps_open_cache_make_way(int code, const struct gps_id *region);
+#define GPS_OPEN_CACHE_TRIES 64
 
 /* A context is being destroyed: in between no mapping is ended. Inside a gps_scope. */
 void gps_open_cache_pause(void);

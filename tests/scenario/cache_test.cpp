@@ -279,6 +279,22 @@ TEST(Cache, ASecondContextGetsWhatTheFirstHasClosed) {
     EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
 }
 
+TEST(Cache, ARuleGetsInASecondContextWhatTheFirstHasClosed) {
+    World world;
+    world.config(FRAMES);
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0xa1 4096");
+    a.must("sync");
+    b.must("open q " + a.must("get p"));
+    b.must("close q");
+    b.must("ctxcreate second");
+    b.must("malloc r 4194304");
+    EXPECT_EQ(b.must("read r 0 1"), "a1");
+    EXPECT_TRUE(world.findings().empty()) << world.logs();
+}
+
 TEST(Cache, AResetEmptiesIt) {
     Pair pair;
     pair.b->must("reset");
