@@ -10,6 +10,7 @@
 
 #include "enter.h"
 #include "hooks.h"
+#include "ipc/open_cache.h"
 #include "lifecycle/lifecycle.h"
 #include "merge/allocation.h"
 #include "merge/write.h"
@@ -18,7 +19,7 @@
 /* In the order of struct gps_real. The exported function is an alias of the wrapper. */
 static const struct row {
     void *wrapper;
-    enum { ALWAYS, FOR_WRITES, FOR_MERGING } when;
+    enum { ALWAYS, FOR_WRITES, FOR_READS, FOR_MERGING } when;
 } rows[] = {
 #define WHEN_lookup                                ALWAYS
 #define WHEN_context                               ALWAYS
@@ -29,6 +30,7 @@ static const struct row {
 #define DRIVER(kind, name, parameters, arguments)  ROW(name, WHEN_##kind)
 #define WRITE(name, parameters, arguments, what)   ROW(name, FOR_WRITES)
 #define GATED(name, parameters, arguments, stream) ROW(name, FOR_MERGING)
+#define READ(name, parameters, arguments, stream)  ROW(name, FOR_READS)
 #include "hooks.def"
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -45,7 +47,9 @@ static const void *const runtime[] = {
 static bool is_asked_for(const struct row *row) {
     if (row->when == ALWAYS)
         return true;
-    return gps_enter() && (row->when == FOR_WRITES ? gps_write_seen : gps_merge_active);
+    return gps_enter() && (row->when == FOR_WRITES ? gps_write_seen
+                                                   : gps_merge_active || (row->when == FOR_READS &&
+                                                                          gps_open_cache_active));
 }
 
 void *gps_lookup_substitute(void *address) {

@@ -22,6 +22,7 @@ static const char real_names[][GPS_HOOK_NAME] = {
 #define DRIVER(kind, name, parameters, arguments)  #name,
 #define WRITE(name, parameters, arguments, what)   #name,
 #define GATED(name, parameters, arguments, stream) #name,
+#define READ(name, parameters, arguments, stream)  #name,
 #include "hooks.def"
 };
 static const char call_names[][GPS_HOOK_NAME] = {

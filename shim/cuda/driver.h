@@ -18,6 +18,7 @@ CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned i
 /* cuda.h has the per-thread variants only as other meanings of the names without the suffix. */
 #define WRITE(name, parameters, arguments, what)   CUresult CUDAAPI name parameters;
 #define GATED(name, parameters, arguments, stream) CUresult CUDAAPI name parameters;
+#define READ(name, parameters, arguments, stream)  CUresult CUDAAPI name parameters;
 #define DRIVER_merge(name, parameters)             CUresult CUDAAPI name parameters;
 #define DRIVER_lookup(name, parameters)
 #define DRIVER_context(name, parameters)
@@ -33,6 +34,7 @@ struct gps_real {
 #define DRIVER(kind, name, parameters, arguments)  __typeof__(name) *name;
 #define WRITE(name, parameters, arguments, what)   __typeof__(name) *name;
 #define GATED(name, parameters, arguments, stream) __typeof__(name) *name;
+#define READ(name, parameters, arguments, stream)  __typeof__(name) *name;
 #include "hooks.def"
 };
 extern struct gps_real gps_real;

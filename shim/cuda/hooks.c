@@ -9,6 +9,7 @@
 #include "lifecycle/lifecycle.h"
 #include "merge/allocation.h"
 #include "process/call_counter.h"
+#include "registry/registry.h"
 #include "stack/call.h"
 #include "stack/module.h"
 #include "written.h"
@@ -45,25 +46,29 @@
     GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
 #include "hooks.def"
 
-#define IS_COPY(name) (__builtin_strncmp(#name, "cuMemcpy", 8) == 0)
-
 /* No call is noted: a launch has no report, and costs nanoseconds. */
-#define GATED(name, parameters, arguments, stream)                                                 \
+#define GATED_AFTER(name, parameters, arguments, stream, refused, is_copy)                         \
     CUresult gps_hook_##name parameters {                                                          \
         struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
         if (!gps_enter() || !gps_real.name)                                                        \
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
+        if (refused)                                                                               \
+            return CUDA_ERROR_INVALID_VALUE;                                                       \
         if (__builtin_expect(!gps_merge_active, 1))                                                \
             return gps_real.name arguments;                                                        \
         if (gps_work_begin_at_once((uintptr_t)(stream), &pass) ||                                  \
-            gps_work_begin((uintptr_t)(stream), IS_COPY(name), &pass, &code)) {                    \
+            gps_work_begin((uintptr_t)(stream), is_copy, &pass, &code)) {                          \
             code = (int)gps_real.name arguments;                                                   \
             gps_work_end(&pass, code);                                                             \
         }                                                                                          \
         return (CUresult)code;                                                                     \
     }                                                                                              \
     GPS_EXPORTED __typeof__(gps_hook_##name) name __attribute__((alias("gps_hook_" #name)));
+#define GATED(name, parameters, arguments, stream)                                                 \
+    GATED_AFTER(name, parameters, arguments, stream, false, false)
+#define READ(name, parameters, arguments, stream)                                                  \
+    GATED_AFTER(name, parameters, arguments, stream, size &&gps_registry_closed(from), true)
 #include "hooks.def"
 
 /* Python's children and many others end with _exit: no handler runs, so this is where the memory

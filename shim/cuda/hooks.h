@@ -15,6 +15,7 @@
     CUresult gps_on_##name parameters;
 #define WRITE(name, parameters, arguments, what)   CUresult gps_hook_##name parameters;
 #define GATED(name, parameters, arguments, stream) CUresult gps_hook_##name parameters;
+#define READ(name, parameters, arguments, stream)  CUresult gps_hook_##name parameters;
 #include "hooks.def"
 
 /* The wrapper of one DRIVER row. `seen` is called for each call. */

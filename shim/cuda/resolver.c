@@ -32,6 +32,7 @@ static const char names[][GPS_HOOK_NAME] = {
 #define RUNTIME(name, parameters, arguments)       #name,
 #define WRITE(name, parameters, arguments, what)   #name,
 #define GATED(name, parameters, arguments, stream) #name,
+#define READ(name, parameters, arguments, stream)  #name,
 #include "hooks.def"
 };
 

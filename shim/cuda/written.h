@@ -1,5 +1,5 @@
 /*
- * written.h - what each WRITE row of hooks.def writes, in the words of merge/write.h.
+ * written.h - what each WRITE row of hooks.def writes and reads, in the words of merge/write.h.
  *
  * The null stream means the legacy default stream, or the thread's own in a function whose name
  * ends in _ptds or _ptsz: the rows say which.
@@ -33,6 +33,7 @@ static inline struct gps_write gps_copy_of(CUdeviceptr to, CUdeviceptr from, siz
                                            CUstream stream) {
     struct gps_write write = gps_upload_of(to, (const void *)from, size, stream);
     write.kind = GPS_WRITE_ANY;
+    write.source = size ? from : 0;
     return write;
 }
 
@@ -40,6 +41,13 @@ static inline struct gps_write gps_fill_of(CUdeviceptr to, size_t count, size_t 
                                            CUstream stream) {
     struct gps_write write = gps_upload_of(to, NULL, count * width, stream);
     write.kind = GPS_WRITE_OTHER;
+    return write;
+}
+
+static inline struct gps_write gps_move_of(CUdeviceptr to, CUdeviceptr from, size_t size,
+                                           CUstream stream) {
+    struct gps_write write = gps_fill_of(to, size, 1, stream);
+    write.source = size ? from : 0;
     return write;
 }
 
@@ -61,11 +69,14 @@ static inline bool gps_is_device(CUmemorytype type) {
 }
 
 static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream stream) {
+    const uint64_t source = copy && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;
     if (!copy || !gps_is_device(copy->dstMemoryType))
-        return (struct gps_write){.kind = GPS_WRITE_OTHER, .stream = (uintptr_t)stream};
+        return (struct gps_write){
+            .kind = GPS_WRITE_OTHER, .source = source, .stream = (uintptr_t)stream};
     const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;
     struct gps_write write = gps_rows_of(copy->dstDevice + copy->dstY * pitch + copy->dstXInBytes,
                                          pitch, copy->WidthInBytes, copy->Height, stream);
+    write.source = source;
     if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)
         write.kind = GPS_WRITE_UPLOAD;
     return write;
@@ -74,13 +85,16 @@ static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream str
 /* From the first byte to the last one; one layer is a 2D copy. */
 #define GPS_BOX_OF(name, type)                                                                     \
     static inline struct gps_write name(const type *copy, CUstream stream) {                       \
+        const uint64_t source = copy && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;  \
         if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)                          \
-            return (struct gps_write){.kind = GPS_WRITE_OTHER, .stream = (uintptr_t)stream};       \
+            return (struct gps_write){                                                             \
+                .kind = GPS_WRITE_OTHER, .source = source, .stream = (uintptr_t)stream};           \
         const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;                 \
         const size_t layer = pitch * (copy->dstHeight ? copy->dstHeight : copy->Height);           \
         const CUdeviceptr to =                                                                     \
             copy->dstDevice + copy->dstZ * layer + copy->dstY * pitch + copy->dstXInBytes;         \
         struct gps_write write = gps_rows_of(to, pitch, copy->WidthInBytes, copy->Height, stream); \
+        write.source = source;                                                                     \
         if (copy->Depth > 1) {                                                                     \
             write.size = (copy->Depth - 1) * layer + copy->Height * pitch;                         \
             write.rows = 1;                                                                        \
@@ -92,28 +106,28 @@ static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream str
 GPS_BOX_OF(gps_3d_of, CUDA_MEMCPY3D)
 GPS_BOX_OF(gps_3d_peer_of, CUDA_MEMCPY3D_PEER)
 
-static inline void gps_batch_range(const struct gps_write *write, uint64_t n, uint64_t *to,
-                                   uint64_t *size) {
-    *to = ((const CUdeviceptr *)write->list)[n];
-    *size = write->sizes[n];
+static inline void gps_batch_range(struct gps_write *one, uint64_t n) {
+    one->to = ((const CUdeviceptr *)one->list)[n];
+    one->source = one->sources ? ((const CUdeviceptr *)one->sources)[n] : 0;
+    one->size = one->sizes[n];
 }
 
 /* In no order, and from anywhere. */
-static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const size_t *sizes,
-                                            size_t count, CUstream stream) {
+static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const CUdeviceptr *from,
+                                            const size_t *sizes, size_t count, CUstream stream) {
     return (struct gps_write){.kind = GPS_WRITE_OTHER,
                               .stream = (uintptr_t)stream,
                               .range = gps_batch_range,
                               .list = to && sizes && count ? to : NULL,
+                              .sources = from,
                               .sizes = sizes,
                               .count = count};
 }
 
 /* From the first byte to the last one. Lengths are in elements: bytes, or those of the array that
  * is copied, which have 16 bytes at most. */
-static inline void gps_3d_batch_range(const struct gps_write *write, uint64_t n, uint64_t *to,
-                                      uint64_t *size) {
-    const CUDA_MEMCPY3D_BATCH_OP *box = (const CUDA_MEMCPY3D_BATCH_OP *)write->list + n;
+static inline void gps_3d_batch_range(struct gps_write *one, uint64_t n) {
+    const CUDA_MEMCPY3D_BATCH_OP *box = (const CUDA_MEMCPY3D_BATCH_OP *)one->list + n;
     const CUextent3D extent = box->extent;
     const uint64_t row = box->dst.op.ptr.rowLength ? box->dst.op.ptr.rowLength : extent.width;
     const uint64_t layer =
@@ -121,8 +135,9 @@ static inline void gps_3d_batch_range(const struct gps_write *write, uint64_t n,
     const uint64_t element = box->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? 16 : 1;
     const bool linear = box->dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER;
     const bool any = linear && extent.width && extent.height && extent.depth;
-    *to = any ? box->dst.op.ptr.ptr : 0;
-    *size =
+    one->to = any ? box->dst.op.ptr.ptr : 0;
+    one->source = box->src.type == CU_MEMCPY_OPERAND_TYPE_POINTER ? box->src.op.ptr.ptr : 0;
+    one->size =
         any ? element * ((extent.depth - 1) * layer + (extent.height - 1) * row + extent.width) : 0;
 }
 

@@ -11,12 +11,15 @@
 #include "vmm/mapping.h"
 
 bool gps_write_seen;
+static bool caches; /* memory that the program has closed */
 
 void gps_write_start(const struct gps_config *config, const struct gps_program *program) {
-    gps_write_seen = gps_merge_active;
+    const struct gps_options *options = &config->options;
+    caches = options->mode == GPS_MODE_SHARE && options->open_cache;
+    gps_write_seen = gps_merge_active || caches;
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
-        if (config->options.mode == GPS_MODE_SHARE && rule->backing == GPS_RULE_VMM &&
+        if (options->mode == GPS_MODE_SHARE && rule->backing == GPS_RULE_VMM &&
             rule->access == GPS_ACCESS_RO &&
             gps_rule_is_for(rule, program->name, program->executable))
             gps_write_seen = true;
@@ -24,7 +27,7 @@ void gps_write_start(const struct gps_config *config, const struct gps_program *
 }
 
 void gps_write_reset(void) {
-    gps_write_seen = false;
+    gps_write_seen = caches = false;
 }
 
 /* --- work --- */
@@ -70,11 +73,10 @@ uint64_t gps_write_count(const struct gps_write *write) {
 
 struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n) {
     struct gps_write one = *write;
-    if (write->list) {
-        write->range(write, n, &one.to, &one.size);
-    } else if (write->rows > 1) {
+    if (write->list)
+        write->range(&one, n);
+    else if (write->rows > 1)
         one.size += (write->rows - 1) * write->pitch;
-    }
     return one;
 }
 
@@ -144,7 +146,20 @@ static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass
     gps_streams_note(pass->slot, write->stream);
 }
 
+static bool is_of_closed(const struct gps_write *write) {
+    bool closed = false;
+    for (uint64_t i = 0; caches && !closed && i < gps_write_count(write); i++) {
+        const struct gps_write one = gps_write_nth(write, i);
+        closed = (one.size && gps_registry_closed(one.to)) || gps_registry_closed(one.source);
+    }
+    return closed;
+}
+
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+    if (is_of_closed(write)) {
+        *code = GPS_INVALID_VALUE;
+        return false;
+    }
     if (gps_load_takes(write)) {
         *code = gps_load(write);
         return false;

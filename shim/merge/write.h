@@ -1,12 +1,13 @@
 /*
  * write.h - copies and fills by which the program writes device memory, where a rule asks for them.
  *
- * Only programs with a rule that shares memory read-only, or merges it, have these calls hooked at
- * all (gps_write_seen). What they write into a merged block makes the block private first: its
- * bytes are kept, and nobody else sees the write. A copy from pageable memory that covers a whole
- * block of a rule with quiet = 0 is not made where the shared block has the same bytes. A write
- * that the driver refused because importers have the region read-only is reported. Kernels are
- * never seen.
+ * Only programs with a rule that shares memory read-only, or merges it, or with `open_cache`, have
+ * these calls hooked at all (gps_write_seen). What they write into a merged block makes the block
+ * private first: its bytes are kept, and nobody else sees the write. A copy from pageable memory
+ * that covers a whole block of a rule with quiet = 0 is not made where the shared block has the
+ * same bytes. A write that the driver refused because importers have the region read-only is
+ * reported. One from or to memory that the program has closed, and only the cache keeps, is refused
+ * as the driver would. Kernels are never seen.
  *
  * In a process that learns (learn/learner.h) writes are noted, and nothing else is done.
  *
@@ -36,13 +37,15 @@ struct gps_write {
     enum gps_write_kind kind;
     uint64_t to, size;
     const void *from; /* UPLOAD, ANY, in one range; else NULL */
+    uint64_t source;  /* device memory that is read, or an address that is none */
     uint64_t stream;  /* explicit: never the null that means one stream or another */
     bool ordered;     /* it may end after the call */
     /* `rows` ranges, each `pitch` behind the one before; 0 and 1 are one range. */
     uint64_t pitch, rows;
-    /* Or `count` ranges: `range` tells the n-th from the list. */
-    void (*range)(const struct gps_write *write, uint64_t n, uint64_t *to, uint64_t *size);
+    /* Or `count` ranges: `range` sets to, size and source of the n-th from the list. */
+    void (*range)(struct gps_write *one, uint64_t n);
     const void *list;
+    const void *sources;
     const size_t *sizes;
     size_t count;
 };
@@ -51,7 +54,8 @@ struct gps_write {
 uint64_t gps_write_count(const struct gps_write *write);
 struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n);
 
-/* A rule of this program asks for its writes. Constant once the process has begun. */
+/* A rule of this program, or the cache, asks for its writes. Constant once the process has begun.
+ */
 extern bool gps_write_seen;
 void gps_write_start(const struct gps_config *config, const struct gps_program *program);
 

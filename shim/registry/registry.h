@@ -89,13 +89,14 @@ struct gps_export {
     bool put_off;                 /* the event log has that its free waits */
     bool reported;                /* a finding on its end was reported: not to be repeated */
 
-    /* Used by waiting.h while it owns the region. */
+    /* Used by deferred.h while it owns the region. */
     uint64_t until;                  /* final: when its hand-over ends */
     bool final;                      /* ready = free: freed by the program */
     bool claimed;                    /* final, and opened by an importer */
     bool leaving;                    /* not freed by the program: its process or context ends */
     bool held;                       /* had users at the last scan */
     bool cached;                     /* had processes that cache it */
+    bool waited;                     /* an allocation has waited for those in vain */
     bool busy;                       /* a thread works on it, for one pass */
     bool freeing;                    /* the driver frees its memory */
     struct gps_export *next, **link; /* in the list of all */
@@ -192,6 +193,9 @@ struct gps_cached {
 };
 struct gps_cached gps_registry_cached(void);
 bool gps_registry_caches(uint64_t pointer);
+/* Whether the address lies in one: memory that is there, but not for the program. Asks the driver
+ * only about addresses between those of cached imports, else it is two loads. */
+bool gps_registry_closed(uint64_t address);
 /* An import that is open while its slot says that it is cached. */
 bool gps_registry_untold(uint64_t *pointer);
 /* For gps_references_rewrite. */

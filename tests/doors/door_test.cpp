@@ -441,17 +441,23 @@ TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
     expect_substituted(Program({app("procaddr")}), driver_names(), 1000);
 }
 
-enum Asked { NOTHING, COPIES, ALL }; // a launch is the driver's alone but where a rule merges
+// A launch is the driver's alone but where a rule merges; copies to the host but there, and with
+// open_cache.
+enum Asked { NOTHING, COPIES, READS, ALL };
 
-class Rules : public testing::TestWithParam<std::tuple<const char *, const char *, Asked>> {};
+class Rules
+    : public testing::TestWithParam<std::tuple<const char *, const char *, Asked, const char *>> {};
 
 TEST_P(Rules, DecideWhatIsHookedBesides) {
-    const auto &[program_glob, keys, asked] = GetParam();
+    const auto &[program_glob, keys, asked, options] = GetParam();
     const std::string config = testing::TempDir() + "rules-" + std::to_string(getpid()) + ".conf";
-    std::ofstream(config) << "[region r]\nprogram = " << program_glob << "\n" << keys;
+    std::ofstream(config) << "[gpushare]\n"
+                          << options << "[region r]\nprogram = " << program_glob << "\n"
+                          << keys;
     auto table = driver_names();
     for (const auto &more :
-         {asked >= COPIES ? write_names() : Words(), asked == ALL ? merge_names() : Words()})
+         {asked >= COPIES ? write_names() : Words(), asked >= READS ? read_names() : Words(),
+          asked == ALL ? merge_names() : Words()})
         table.insert(table.end(), more.begin(), more.end());
     Program program({app("procaddr")});
     program.environment("GPUSHARE_CONFIG", config);
@@ -460,10 +466,13 @@ TEST_P(Rules, DecideWhatIsHookedBesides) {
 }
 INSTANTIATE_TEST_SUITE_P(
     All, Rules,
-    testing::Values(std::make_tuple("proc*", "role = merge\n", ALL),
-                    std::make_tuple("proc*", "role = auto\nbacking = vmm\naccess = ro\n", COPIES),
-                    std::make_tuple("proc*", "role = auto\nbacking = vmm\n", NOTHING),
-                    std::make_tuple("proc*", "role = auto\n", NOTHING),
-                    std::make_tuple("other", "role = merge\n", NOTHING)));
+    testing::Values(
+        std::make_tuple("proc*", "role = merge\n", ALL, ""),
+        std::make_tuple("proc*", "role = auto\nbacking = vmm\naccess = ro\n", COPIES, ""),
+        std::make_tuple("proc*", "role = auto\nbacking = vmm\n", NOTHING, ""),
+        std::make_tuple("proc*", "role = auto\n", NOTHING, ""),
+        std::make_tuple("proc*", "role = auto\n", READS, "open_cache = 8\n"),
+        std::make_tuple("proc*", "role = auto\n", NOTHING, "open_cache = 8\nmode = audit\n"),
+        std::make_tuple("other", "role = merge\n", NOTHING, "")));
 
 } // namespace

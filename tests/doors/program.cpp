@@ -78,6 +78,13 @@ std::vector<std::string> write_names() {
     };
 }
 
+std::vector<std::string> read_names() {
+    return {
+#define READ(name, parameters, arguments, stream) NAME_OF(name)
+#include "hooks.def"
+    };
+}
+
 std::vector<std::string> merge_names() {
     return {
 #define MERGE_lookup(name)
@@ -98,7 +105,8 @@ std::vector<std::string> hooked_names() {
 #define EXIT(name, last) NAME_OF(name)
 #include "hooks.def"
     };
-    for (const auto &part : {driver_names(), merge_names(), write_names(), runtime_names()})
+    for (const auto &part :
+         {driver_names(), merge_names(), read_names(), write_names(), runtime_names()})
         names.insert(names.end(), part.begin(), part.end());
     std::sort(names.begin(), names.end());
     return names;

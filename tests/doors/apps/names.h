@@ -25,6 +25,7 @@ __attribute__((unused)) static const char *const ruled_names[] = {
 #define DRIVER(kind, name, parameters, arguments)  RULED_##kind(name)
 #define WRITE(name, parameters, arguments, what)   #name,
 #define GATED(name, parameters, arguments, stream) #name,
+#define READ(name, parameters, arguments, stream)  #name,
 #include "hooks.def"
 };
 enum { RULED_NAMES = sizeof ruled_names / sizeof *ruled_names };
