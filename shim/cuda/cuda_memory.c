@@ -1,5 +1,6 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
 #include "hooks.h"
+#include "ipc/deferred.h"
 #include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"

@@ -3,7 +3,7 @@
 
 #include "audit/policy.h"
 #include "audit/reporter.h"
-#include "close_before_free.h"
+#include "deferred.h"
 #include "event.h"
 #include "export.h"
 #include "import_close.h"

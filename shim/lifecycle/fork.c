@@ -12,7 +12,7 @@
 #include "gate/gate.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
-#include "ipc/close_before_free.h"
+#include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/importers.h"
 #include "ipc/open_cache.h"
@@ -84,7 +84,7 @@
     FORGETS(export, gps_export_reset)                                                              \
     FORGETS(importers, gps_importers_reset)                                                        \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
-    FORGETS(close_before_free, gps_deferred_reset)                                                 \
+    FORGETS(deferred, gps_deferred_reset)                                                          \
     FORGETS(tally, gps_tally_reset)                                                                \
     FORGETS(rules, gps_rules_reset)                                                                \
     FORGETS(process, gps_process_reset) /* the configuration, to which the rules point */          \

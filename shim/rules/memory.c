@@ -3,6 +3,7 @@
 
 #include "audit/diagnose.h"
 #include "audit/policy.h"
+#include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/import_close.h"
 #include "ipc/teardown.h"

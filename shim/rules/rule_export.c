@@ -3,7 +3,7 @@
 
 #include "attempt.h"
 #include "directory/name.h"
-#include "ipc/close_before_free.h"
+#include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "process/driver_ops.h"
 #include "process/membership.h"

@@ -49,6 +49,44 @@ TEST(Cache, TheNextOpenHasTheSameAddressAndBytes) {
     EXPECT_TRUE(pair.world.findings().empty()) << pair.world.logs();
 }
 
+// As the driver does with what is not mapped; a kernel is not seen.
+TEST(Cache, WhatIsClosedIsNotReadOrWritten) {
+    Pair pair;
+    Puppet &b = *pair.b;
+    b.must("malloc own " + std::to_string(big()));
+    for (const char *what : {"read q 0 1", "read q 4096 16", "write q 0 01", "write q 4096 01",
+                             "fill q 0x01 16", "copy own 0 q 0 16", "copy own 0 q 4096 16",
+                             "copy q 0 own 0 16", "copy own 0 q 0 16 default"})
+        EXPECT_EQ(b.code(what), 1) << what;
+    EXPECT_EQ(pair.a.must("read p 0 1"), "a1");
+    b.must("open r " + pair.handle);
+    EXPECT_EQ(b.must("read r 4095 1"), "a1");
+    EXPECT_EQ(b.code("copy own 0 r 0 16"), 0);
+    EXPECT_EQ(b.must("read own 0 1"), "a1");
+    EXPECT_TRUE(pair.world.findings().empty()) << pair.world.logs();
+}
+
+// Small allocations lie in one block of the driver's, and are open each by itself.
+TEST(Cache, ANeighbourThatIsOpenIsReadAndWritten) {
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    Puppet a(world, producer()), b(world, consumer());
+    for (const char *name : {"x", "y", "z"}) {
+        a.must(std::string("malloc ") + name + " 1024");
+        a.must(std::string("fill ") + name + " 0xa1 1024");
+        a.must("sync");
+        b.must(std::string("open ") + name + " " + a.must(std::string("get ") + name));
+    }
+    b.must("close x");
+    b.must("close z");
+    for (const char *what : {"read x 0 1", "read z 0 1"})
+        EXPECT_EQ(b.code(what), 1) << what;
+    EXPECT_EQ(b.must("read y 0 1"), "a1");
+    EXPECT_EQ(b.must("read y 1000 1"), "a1");
+    EXPECT_EQ(b.code("write y 1000 02"), 0);
+    EXPECT_EQ(a.must("read y 1000 1"), "02");
+}
+
 TEST(Cache, AFreeTakesItBackAndIsNoFinding) {
     Pair pair;
     pair.a.must("free p");
@@ -250,6 +288,31 @@ TEST(Cache, OutOfMemoryEmptiesIt) {
     EXPECT_EQ(world.region()["users"].size(), 1u);
     EXPECT_EQ(b.code("malloc huge 67108864"), 2);
     EXPECT_EQ(world.region()["users"].size(), 0u);
+}
+
+// Bare, what the importer has closed is free as soon as its exporter frees it.
+TEST(Cache, AnAllocationOfTheExporterWaitsForWhatIsOnlyCached) {
+    SIM_ONLY("the card is small");
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    Puppet a(world, producer()), b(world, consumer());
+    for (const bool stopped : {false, true}) {
+        a.must("malloc p 41943040");
+        b.must("open q " + a.must("get p"));
+        b.must("close q");
+        if (stopped)
+            b.stop();
+        else
+            b.must("busy 60"); // it lets go when its kernels end
+        a.must("free p");
+        EXPECT_EQ(world.state(), "closing");
+        EXPECT_EQ(a.code("malloc r 41943040", 2000), stopped ? 2 : 0);
+        EXPECT_EQ(a.code("malloc s 41943040", 2000), 2);
+        a.code("free r");
+    }
+    b.resume();
+    EXPECT_TRUE(eventually([&] { return a.code("malloc r 41943040") == 0; }));
 }
 
 // The driver refuses to open memory beside a close of it, which here only gpushare makes.
