@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "enter.h"
+#include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "lifecycle/lifecycle.h"
 #include "merge/allocation.h"
@@ -24,16 +25,20 @@
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 
-/* A copy that no rule asks about is the driver's alone. */
+/* A copy that nothing asks about is the driver's alone. */
 #define WRITE(name, parameters, arguments, what)                                                   \
     CUresult gps_hook_##name parameters {                                                          \
         struct gps_gate_pass pass;                                                                 \
         int code;                                                                                  \
         if (!gps_enter() || !gps_real.name)                                                        \
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
-        if (__builtin_expect(!gps_write_seen, 1))                                                  \
+        if (__builtin_expect(!gps_write_seen && !gps_open_cache_active, 1))                        \
             return gps_real.name arguments;                                                        \
         const struct gps_write write = what;                                                       \
+        if (gps_open_cache_active && gps_write_is_of_closed(&write))                               \
+            return CUDA_ERROR_INVALID_VALUE;                                                       \
+        if (!gps_write_seen)                                                                       \
+            return gps_real.name arguments;                                                        \
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
         if (gps_write_begin(&write, &pass, &code)) {                                               \
             code = (int)gps_real.name arguments;                                                   \

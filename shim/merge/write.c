@@ -11,15 +11,12 @@
 #include "vmm/mapping.h"
 
 bool gps_write_seen;
-static bool caches; /* memory that the program has closed */
 
 void gps_write_start(const struct gps_config *config, const struct gps_program *program) {
-    const struct gps_options *options = &config->options;
-    caches = options->mode == GPS_MODE_SHARE && options->open_cache;
-    gps_write_seen = gps_merge_active || caches;
+    gps_write_seen = gps_merge_active;
     for (size_t i = 0; i < config->rule_count; i++) {
         const struct gps_rule *rule = &config->rules[i];
-        if (options->mode == GPS_MODE_SHARE && rule->backing == GPS_RULE_VMM &&
+        if (config->options.mode == GPS_MODE_SHARE && rule->backing == GPS_RULE_VMM &&
             rule->access == GPS_ACCESS_RO &&
             gps_rule_is_for(rule, program->name, program->executable))
             gps_write_seen = true;
@@ -27,7 +24,7 @@ void gps_write_start(const struct gps_config *config, const struct gps_program *
 }
 
 void gps_write_reset(void) {
-    gps_write_seen = caches = false;
+    gps_write_seen = false;
 }
 
 /* --- work --- */
@@ -78,6 +75,19 @@ struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n) {
     else if (write->rows > 1)
         one.size += (write->rows - 1) * write->pitch;
     return one;
+}
+
+static bool is_of_closed(const struct gps_write *one) {
+    return (one->size && gps_registry_closed(one->to)) || gps_registry_closed(one->source);
+}
+
+bool gps_write_is_of_closed(const struct gps_write *write) {
+    bool closed = !write->list && is_of_closed(write);
+    for (uint64_t i = 0; write->list && !closed && i < write->count; i++) {
+        const struct gps_write one = gps_write_nth(write, i);
+        closed = is_of_closed(&one);
+    }
+    return closed;
 }
 
 /* --- a write into memory that is shared read-only --- */
@@ -146,20 +156,7 @@ static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass
     gps_streams_note(pass->slot, write->stream);
 }
 
-static bool is_of_closed(const struct gps_write *write) {
-    bool closed = false;
-    for (uint64_t i = 0; caches && !closed && i < gps_write_count(write); i++) {
-        const struct gps_write one = gps_write_nth(write, i);
-        closed = (one.size && gps_registry_closed(one.to)) || gps_registry_closed(one.source);
-    }
-    return closed;
-}
-
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    if (is_of_closed(write)) {
-        *code = GPS_INVALID_VALUE;
-        return false;
-    }
     if (gps_load_takes(write)) {
         *code = gps_load(write);
         return false;

@@ -1,13 +1,12 @@
 /*
  * write.h - copies and fills by which the program writes device memory, where a rule asks for them.
  *
- * Only programs with a rule that shares memory read-only, or merges it, or with `open_cache`, have
- * these calls hooked at all (gps_write_seen). What they write into a merged block makes the block
+ * Only programs with a rule that shares memory read-only, or merges it (gps_write_seen), or with
+ * `open_cache` have these calls hooked at all. What they write into a merged block makes the block
  * private first: its bytes are kept, and nobody else sees the write. A copy from pageable memory
  * that covers a whole block of a rule with quiet = 0 is not made where the shared block has the
  * same bytes. A write that the driver refused because importers have the region read-only is
- * reported. One from or to memory that the program has closed, and only the cache keeps, is refused
- * as the driver would. Kernels are never seen.
+ * reported. Kernels are never seen.
  *
  * In a process that learns (learn/learner.h) writes are noted, and nothing else is done.
  *
@@ -54,10 +53,14 @@ struct gps_write {
 uint64_t gps_write_count(const struct gps_write *write);
 struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n);
 
-/* A rule of this program, or the cache, asks for its writes. Constant once the process has begun.
+/* A rule of this program asks for its writes. Constant once the process has begun.
  */
 extern bool gps_write_seen;
 void gps_write_start(const struct gps_config *config, const struct gps_program *program);
+
+/* It is from or to memory that the program has closed, and only open_cache keeps: the driver would
+ * refuse it. */
+bool gps_write_is_of_closed(const struct gps_write *write);
 
 /* True: call the driver, then gps_write_end. False: *code is the answer. */
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code);

@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 
-from bench import MODES, RULE, RULED
+from bench import CACHE, MODES, RULE, RULED
 
 FEW, MANY = 200, 2000
+CACHED = {f"{row}, open cache": row for row in ("memcpy 4 KiB", "open+close 64 MiB")}
 CHEAP = 20000  # instead of MANY where a call is cheap: what varies between two starts must not show
 
 
@@ -78,11 +79,12 @@ def main():
         rule = pathlib.Path(directory, "merge.conf")
         rule.write_text(RULE, encoding="utf-8")
         rows = sys.argv[2:] or subprocess.run([f"{build}/bench/calls", "list"], env=environment, check=True, text=True,
-                                              stdout=subprocess.PIPE).stdout.splitlines() + list(RULED)
+                                              stdout=subprocess.PIPE).stdout.splitlines() + list(RULED) + list(CACHED)
         print(f"{'instructions a call':28}{'bare':>12}" + "".join(f"{'+ ' + mode:>20}" for mode in MODES))
         result = []
         for row in rows:
-            call, mine = RULED.get(row, row), {**environment, "GPUSHARE_CONFIG": str(rule)} if row in RULED else environment
+            more = {"GPUSHARE_CONFIG": str(rule)} if row in RULED else CACHE if row in CACHED else {}
+            call, mine = {**RULED, **CACHED}.get(row, row), {**environment, **more}
             bare = per_call(build, call, None, mine)
             added = {mode: added_by(build, call, mode, bare, mine) for mode in MODES}
             print(f"{row:28}{bare:12.0f}" + "".join(f"{value:>+20.0f}" for value in added.values()), flush=True)
