@@ -44,7 +44,8 @@ struct exchange {
     uint64_t deadline;   /* CLOCK_MONOTONIC */
     uint64_t started;    /* when this call last started a keeper; 0: never */
     uint64_t start_time; /* when it first did so, by CLOCK_REALTIME */
-    uint64_t answered;   /* when the keeper last answered, at first when the call began */
+    uint64_t answered;   /* when the keeper last answered, or came; at first when the call began */
+    bool absent;         /* nobody listened when it was last asked */
     uint64_t pause;
 };
 
@@ -154,6 +155,9 @@ static int ask_once(struct exchange *exchange) {
     int fd = connect_to(exchange->store);
     if (fd < 0)
         return fd;
+    if (exchange->absent)
+        exchange->answered = gps_clock_monotonic();
+    exchange->absent = false;
     int status =
         gps_passing_send(fd, &exchange->request, sizeof(exchange->request), exchange->give);
     if (status == 0)
@@ -220,7 +224,8 @@ static int repeat(struct exchange *exchange) {
             exchange->answered = gps_clock_monotonic();
         if (status == 0 && exchange->reply.status != -EAGAIN)
             return exchange->reply.status;
-        if (is_absent(status)) {
+        exchange->absent = is_absent(status);
+        if (exchange->absent) {
             status = start_one(exchange);
             if (status != 0)
                 return status;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -86,6 +87,23 @@ TEST(Vmm, AnOrdinaryAllocationToTheProgram) {
     a.must("pitch q 1000 100");
     a.must("free p");
     EXPECT_EQ(a.code("read p 0 4"), b.code("free p") + 1);
+}
+
+// On a busy machine it takes longer than a keeper may be silent.
+TEST(Vmm, AKeeperThatStartsSlowlyIsWaitedFor) {
+    World world;
+    world.config(vmm_rules());
+    const std::string slow = world.path("slow");
+    write_file(slow, "#!/bin/sh\nsleep 0.3\nexec " + build_directory() + "/gpushare \"$@\"\n");
+    chmod(slow.c_str(), 0700);
+    world.environment["GPUSHARE_KEEPER"] = slow;
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("fill p 0x21 4");
+    a.must("sync");
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("read q 0 4"), "21212121");
+    EXPECT_TRUE(world.findings().empty()) << world.logs();
 }
 
 TEST(Vmm, MemoryOutlivesItsKilledOwner) {
