@@ -51,23 +51,31 @@ static CUresult open_namesakes(const struct gps_opening *opening, CUdeviceptr *o
 
 typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
 
-static CUresult open_once(struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
-                          CUipcMemHandle handle, unsigned int flags) {
-    const bool token = gps_vmm_region_is_token((const uint8_t *)&handle);
-    const CUresult result = token ? open_token(opening, out, flags) : real(out, handle, flags);
-    return result == CUDA_ERROR_INVALID_CONTEXT ? open_namesakes(opening, out) : result;
+struct attempt {
+    struct gps_opening *opening;
+    open_fn *real;
+    CUdeviceptr *out;
+    CUipcMemHandle handle;
+    unsigned int flags;
+};
+
+static int open_once(void *arg) {
+    const struct attempt *of = arg;
+    const bool token = gps_vmm_region_is_token((const uint8_t *)&of->handle);
+    const CUresult result = token ? open_token(of->opening, of->out, of->flags)
+                                  : of->real(of->out, of->handle, of->flags);
+    return (int)(result == CUDA_ERROR_INVALID_CONTEXT ? open_namesakes(of->opening, of->out)
+                                                      : result);
 }
 
 static CUresult opened_first(struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
                              CUipcMemHandle handle, unsigned int flags) {
+    struct attempt attempt = {opening, real, out, handle, flags};
     int code;
     if (!gps_import_prepare(opening, (const uint8_t *)&handle, &code))
         return (CUresult)code;
-    CUresult result = open_once(opening, real, out, handle, flags);
-    for (int i = 0;
-         i < GPS_OPEN_CACHE_TRIES && gps_open_cache_make_way((int)result, &opening->import.region);
-         i++)
-        result = open_once(opening, real, out, handle, flags);
+    const CUresult result =
+        (CUresult)gps_open_cache_beside(open_once, &attempt, &opening->import.region);
     if (result == CUDA_SUCCESS) {
         gps_import_commit(opening, *out);
     } else {

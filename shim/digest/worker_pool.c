@@ -10,7 +10,7 @@
 #include "util/clock.h"
 #include "util/processor.h"
 
-enum { MOST = 15, LINGER = 1 /* s */, POLL = 50000 /* ns: what a sleep and its end take */ };
+enum { MOST = 15, POLL = 50000 /* ns: what a sleep and its end take */ };
 
 static struct {
     pthread_mutex_t lock;
@@ -59,7 +59,7 @@ static void help(struct gps_pool *pool) {
 
 /* False: nobody called for so long that the thread may end. */
 static bool wait_for_call(void) {
-    const struct timespec until = gps_clock_in(LINGER);
+    const struct timespec until = gps_clock_in(GPS_SECOND);
     int code = 0;
     state.waiting++;
     while (!state.calls && code == 0)

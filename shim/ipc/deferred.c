@@ -123,7 +123,7 @@ static uint64_t next_end(void) {
 /* --- passes --- */
 
 static void wait_idle(enum gps_patience patience) {
-    const struct timespec until = gps_clock_in(2);
+    const struct timespec until = gps_clock_in(2 * GPS_SECOND);
     int code = 0;
     while (state.passes && code == 0)
         code = patience == GPS_VERY_PATIENT ? pthread_cond_wait(&state.idle, &state.lock)

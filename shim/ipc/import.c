@@ -212,11 +212,17 @@ static void undo_open(const struct gps_import *import) {
     }
 }
 
-static int open_once(const struct gps_opening *opening, uint64_t size, uint64_t *pointer) {
-    const struct gps_import *import = &opening->import;
-    const int code = import->vmm ? gps_vmm_region_open(&opening->record, size, pointer)
-                                 : gps_ops->open_handle(import->handle, pointer);
-    return code == GPS_INVALID_CONTEXT ? gps_namesake_open(import, pointer) : code;
+struct attempt {
+    const struct gps_opening *opening;
+    uint64_t size, *pointer;
+};
+
+static int open_once(void *arg) {
+    const struct attempt *of = arg;
+    const struct gps_import *import = &of->opening->import;
+    const int code = import->vmm ? gps_vmm_region_open(&of->opening->record, of->size, of->pointer)
+                                 : gps_ops->open_handle(import->handle, of->pointer);
+    return code == GPS_INVALID_CONTEXT ? gps_namesake_open(import, of->pointer) : code;
 }
 
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
@@ -233,9 +239,8 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
         return -1;
     }
     import->size = size;
-    int code = open_once(&opening, size, &import->pointer);
-    for (int i = 0; i < GPS_OPEN_CACHE_TRIES && gps_open_cache_make_way(code, &import->region); i++)
-        code = open_once(&opening, size, &import->pointer);
+    struct attempt attempt = {&opening, size, &import->pointer};
+    int code = gps_open_cache_beside(open_once, &attempt, &import->region);
     if (code == GPS_OK) {
         note_opened(import);
         code = record_open(import, GPS_VIA_RULE);

@@ -23,7 +23,11 @@
 #include "stack/trace.h"
 #include "util/clock.h"
 
+#define PATIENCE (2 * GPS_SECOND)
+#define A_MOMENT (GPS_SECOND / 200)
+
 enum {
+    TRIES = 64,
     RECORD_EVENTS = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF,
     OWNER_EVENTS =
         IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF, /* it has closed its file: a death */
@@ -70,9 +74,9 @@ static void finish_ending(void) {
 }
 
 /* Waits for the other threads that are ending mappings, or for the first of them. They may wait
- * for a kernel: two seconds at most. False: there are none, or they are not done. */
-static bool wait_ended(bool all) {
-    const struct timespec until = gps_clock_in(2);
+ * for a kernel. False: there are none, or they are not done. */
+static bool wait_ended(bool all, uint64_t nanos) {
+    const struct timespec until = gps_clock_in(nanos);
     int code = 0;
     pthread_mutex_lock(&state.lock);
     const unsigned seen = state.endings;
@@ -127,7 +131,7 @@ static bool end_cached(bool (*fits)(const struct gps_import *import, const void 
 /* region NULL: everything. */
 static bool relieve(const struct gps_id *region) {
     const bool ended = end_cached(is_of, region, UINT32_MAX);
-    const bool waited = wait_ended(true);
+    const bool waited = wait_ended(true, PATIENCE);
     return ended || waited;
 }
 
@@ -141,30 +145,7 @@ bool gps_open_cache_relieve(void) {
     return relieved;
 }
 
-static bool make_way(int code, const struct gps_id *region) {
-    switch (code) {
-    case GPS_ALREADY_MAPPED: /* beside a close, or beside older memory of the same place */
-        return wait_ended(false) || relieve(NULL);
-    case GPS_OUT_OF_MEMORY:
-        return relieve(NULL);
-    case GPS_INVALID_HANDLE: /* it is open in another context */
-        return relieve(region);
-    default:
-        return false;
-    }
-}
-
-bool gps_open_cache_make_way(int code, const struct gps_id *region) {
-    struct gps_scope scope;
-    if (code == GPS_OK || !gps_open_cache_active)
-        return false;
-    gps_scope_begin(&scope);
-    const bool made = make_way(code, region);
-    gps_scope_end(&scope);
-    return made;
-}
-
-/* --- the watching thread --- */
+/* --- opens by the driver --- */
 
 static void note_changes(void) {
     int files[GPS_WATCH_CHANGES];
@@ -177,6 +158,52 @@ static void note_changes(void) {
     } while (count == GPS_WATCH_CHANGES);
     pthread_mutex_unlock(&state.events);
 }
+
+/* Bare, what is stale is not there. */
+static void end_stale(void) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    if (gps_registry_cached().count)
+        note_changes();
+    end_cached(is_stale, NULL, UINT32_MAX);
+    wait_ended(true, A_MOMENT);
+    gps_scope_end(&scope);
+}
+
+/* What of the cache may be in the way of an open that the driver has refused with this code. */
+static bool end_obstacles(int code, const struct gps_id *region) {
+    switch (code) {
+    case GPS_ALREADY_MAPPED: /* beside a close, or beside older memory of the same place */
+        return wait_ended(false, PATIENCE) || relieve(NULL);
+    case GPS_OUT_OF_MEMORY:
+        return relieve(NULL);
+    case GPS_INVALID_HANDLE: /* it is open in another context */
+        return relieve(region);
+    default:
+        return false;
+    }
+}
+
+/* True: it is worth another try. */
+static bool make_way(int code, const struct gps_id *region) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    const bool made = end_obstacles(code, region);
+    gps_scope_end(&scope);
+    return made;
+}
+
+int gps_open_cache_beside(gps_open_fn *open, void *arg, const struct gps_id *region) {
+    if (!gps_open_cache_active)
+        return open(arg);
+    end_stale();
+    int code = open(arg);
+    for (int i = 0; i < TRIES && code != GPS_OK && make_way(code, region); i++)
+        code = open(arg);
+    return code;
+}
+
+/* --- the watching thread --- */
 
 /* One pass; the program opens and closes them meanwhile. */
 static void tell_what_is_open(void) {
@@ -324,7 +351,7 @@ void gps_open_cache_pause(void) {
     pthread_mutex_lock(&state.lock);
     state.paused++;
     pthread_mutex_unlock(&state.lock);
-    wait_ended(true);
+    wait_ended(true, PATIENCE);
 }
 
 void gps_open_cache_resume(void) {

@@ -41,11 +41,12 @@ void gps_open_cache_forget(const struct gps_import *import);
 
 /* The device is out of memory: ends what is cached. True: it is worth another try. */
 bool gps_open_cache_relieve(void);
-/* The driver has refused to open the region with this code, and memory that the program has closed
- * may be what is in the way: waits two seconds at most for a thread that closes some, or ends what
- * is cached. True: it is worth another try, of GPS_OPEN_CACHE_TRIES at most. */
-bool gps_open_cache_make_way(int code, const struct gps_id *region);
-#define GPS_OPEN_CACHE_TRIES 64
+/* A call of the driver's, or what stands for it, that opens a region: its code. */
+typedef int gps_open_fn(void *arg);
+/* Calls it when what the program has closed, and whose exporter has freed it or is dead, is closed
+ * indeed. Where the code tells that memory which is only cached may be in the way, that is ended,
+ * and the call made again. Waits two seconds at most for another thread that closes some. */
+int gps_open_cache_beside(gps_open_fn *open, void *arg, const struct gps_id *region);
 
 /* A context is being destroyed: in between no mapping is ended. Inside a gps_scope. */
 void gps_open_cache_pause(void);

@@ -24,10 +24,9 @@ static inline uint64_t gps_clock_monotonic(void) {
     return gps_clock_read(CLOCK_MONOTONIC);
 }
 
-/* The same clock in some seconds, as gps_thread_wait takes it. */
-static inline struct timespec gps_clock_in(time_t seconds) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    time.tv_sec += seconds;
-    return time;
+/* The same clock in so many nanoseconds, as gps_thread_wait takes it. */
+static inline struct timespec gps_clock_in(uint64_t nanos) {
+    const uint64_t time = gps_clock_monotonic() + nanos;
+    return (struct timespec){.tv_sec = (time_t)(time / GPS_SECOND),
+                             .tv_nsec = (long)(time % GPS_SECOND)};
 }

@@ -203,6 +203,22 @@ TEST(Cache, TheDeathOfTheExporterEndsIt) {
     }
 }
 
+// Of a dead exporter the driver opens the neighbours of what is open, and nothing else.
+TEST(Cache, WhatItKeepsOfADeadExporterOpensNoNeighbour) {
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    for (int round = 0; round < 10; round++) {
+        Puppet a(world, producer()), b(world, consumer());
+        a.must("malloc p 4096");
+        a.must("malloc q 4096");
+        const std::string first = a.must("get p"), second = a.must("get q");
+        b.must("open p " + first);
+        a.kill();
+        b.must("close p");
+        EXPECT_EQ(b.code("open q " + second), 400);
+    }
+}
+
 TEST(Cache, AResetOfTheExporterEndsIt) {
     Pair pair;
     pair.a.must("reset");
