@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What this driver answers, bare and audited, against the record and step by step against the simulator's
-# answers, which were taken down where the program was built. Two minutes.
+# answers, which were taken down where the program was built; and with open_cache against what mode share
+# answers without it. Three minutes.
 # shellcheck disable=SC2154 # check.sh's variables
 expected=$build/gpu/expected-$((cards < 2 ? 1 : 2)).txt
 judge() { # judge NAME LOG
@@ -14,8 +15,18 @@ judge() { # judge NAME LOG
         skip "conformance: $1, against the simulator" "no $expected"
     fi
 }
+preloaded() { # preloaded MODE TABLE
+    GPUSHARE_LOG="$scratch/conformance.%p" GPUSHARE_LOG_FORMAT=jsonl timeout 200 "$build/gpushare" run --mode "$1" -- \
+        "$build/tests/conformance" >"$results/$2.log" 2>"$results/$2.err"
+}
 timeout 200 "$build/tests/conformance" >"$results/conformance.log" 2>"$results/conformance.err"
 judge bare "$results/conformance.log"
-GPUSHARE_LOG="$scratch/conformance.%p" GPUSHARE_LOG_FORMAT=jsonl timeout 200 "$build/gpushare" run --mode audit -- \
-    "$build/tests/conformance" >"$results/conformance-audit.log" 2>"$results/conformance-audit.err"
+preloaded audit conformance-audit
 judge "mode audit" "$results/conformance-audit.log"
+preloaded share conformance-share
+GPUSHARE_OPEN_CACHE=64 preloaded share conformance-cache
+for table in share cache; do # how much memory is still to be freed at the end of a row is chance
+    grep -vE 'free again|it is free|was freed|is left' "$results/conformance-$table.log" >"$scratch/$table"
+done
+tests/gpu/compare.py "$scratch/share" "$scratch/cache" >"$results/conformance-cache.compared"
+row "conformance: open_cache, against mode share without it" $? "$(tail -1 "$results/conformance-cache.compared")"
