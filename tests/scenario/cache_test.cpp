@@ -10,9 +10,12 @@ namespace {
 
 // An exporter of `p`, which the importer has opened and closed: it is cached there.
 struct Pair {
-    explicit Pair(const std::string &how_many = "8") : a(world, producer()) {
+    explicit Pair(const std::string &how_many = "8", const std::string &build = "puppet")
+        : a(world, producer()) {
         world.environment["GPUSHARE_OPEN_CACHE"] = how_many;
-        b = std::make_unique<Puppet>(world, consumer());
+        How how = consumer();
+        how.build = build;
+        b = std::make_unique<Puppet>(world, how);
         before = world.used();
         a.must("malloc p " + std::to_string(big()));
         a.must("fill p 0xa1 4096");
@@ -50,8 +53,10 @@ TEST(Cache, TheNextOpenHasTheSameAddressAndBytes) {
 }
 
 // As the driver does with what is not mapped; a kernel is not seen.
-TEST(Cache, WhatIsClosedIsNotReadOrWritten) {
-    Pair pair;
+class CacheOf : public testing::TestWithParam<const char *> {};
+
+TEST_P(CacheOf, WhatIsClosedIsNotReadOrWritten) {
+    Pair pair("8", GetParam());
     Puppet &b = *pair.b;
     b.must("malloc own " + std::to_string(big()));
     for (const char *what : {"read q 0 1", "read q 4096 16", "write q 0 01", "write q 4096 01",
@@ -65,6 +70,8 @@ TEST(Cache, WhatIsClosedIsNotReadOrWritten) {
     EXPECT_EQ(b.must("read own 0 1"), "a1");
     EXPECT_TRUE(pair.world.findings().empty()) << pair.world.logs();
 }
+
+INSTANTIATE_TEST_SUITE_P(Doors, CacheOf, testing::ValuesIn(builds));
 
 // Small allocations lie in one block of the driver's, and are open each by itself.
 TEST(Cache, ANeighbourThatIsOpenIsReadAndWritten) {

@@ -37,7 +37,7 @@ fi
 tests/soak/soak.py "$build" --driver "$driver" --seconds $((soak / 2)) --cache 8 >"$results/soak-cache.log" 2>&1
 row "open_cache: soak, 8 processes, $((soak / 2)) s" $? "$(tail -1 "$results/soak-cache.log")"
 if [ -x "$build/tests/scenario" ]; then
-    env -u GPUSHARE_OPEN_CACHE GPUSHARE_TEST_DRIVER="$driver" timeout 200 "$build/tests/scenario" --gtest_filter='Cache.*' >"$results/scenario-cache.log" 2>&1
+    env -u GPUSHARE_OPEN_CACHE GPUSHARE_TEST_DRIVER="$driver" timeout 200 "$build/tests/scenario" --gtest_filter='*Cache*' >"$results/scenario-cache.log" 2>&1
     row "open_cache: scenarios" $? "$(grep -E '^\[  (PASSED|SKIPPED)' "$results/scenario-cache.log" | head -2 | tr -s ' \n' ' ')"
 fi
 
