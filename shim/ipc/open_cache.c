@@ -24,7 +24,7 @@
 #include "util/clock.h"
 
 #define PATIENCE (2 * GPS_SECOND)
-#define A_MOMENT (GPS_SECOND / 200)
+#define A_MOMENT (GPS_SECOND / 20)
 
 enum {
     TRIES = 64,
@@ -41,7 +41,8 @@ static struct {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t ended; /* a thread has ended some mappings */
     unsigned ending, paused, endings;
-    bool running;
+    bool running, turning; /* the watching thread */
+    bool in_vain;          /* an open has waited; not again until something has ended */
 } state = {.events = PTHREAD_MUTEX_INITIALIZER,
            .watch.fd = -1,
            .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -69,6 +70,7 @@ static void finish_ending(void) {
     pthread_mutex_lock(&state.lock);
     state.ending--;
     state.endings++;
+    state.in_vain = false;
     pthread_cond_broadcast(&state.ended);
     pthread_mutex_unlock(&state.lock);
 }
@@ -147,26 +149,25 @@ bool gps_open_cache_relieve(void) {
 
 /* --- opens by the driver --- */
 
-static void note_changes(void) {
-    int files[GPS_WATCH_CHANGES];
-    unsigned count;
+/* With the lock: the watching thread has changes to read, or ends what is stale by them. */
+static bool is_settling(void) {
     pthread_mutex_lock(&state.events);
-    do {
-        count = gps_watch_changed(&state.watch, files);
-        for (unsigned i = 0; i < count; i++)
-            gps_registry_outdate(files[i]);
-    } while (count == GPS_WATCH_CHANGES);
+    const bool quiet = !gps_registry_cached().count || gps_watch_quiet(&state.watch);
     pthread_mutex_unlock(&state.events);
+    return state.ending || state.turning || !quiet;
 }
 
-/* Bare, what is stale is not there. */
-static void end_stale(void) {
+/* Bare, what is stale is not there. An end of it may wait for a kernel, which this does not. */
+static void settle(void) {
+    const struct timespec until = gps_clock_in(A_MOMENT);
     struct gps_scope scope;
+    int code = 0;
     gps_scope_begin(&scope);
-    if (gps_registry_cached().count)
-        note_changes();
-    end_cached(is_stale, NULL, UINT32_MAX);
-    wait_ended(true, A_MOMENT);
+    pthread_mutex_lock(&state.lock);
+    while (state.running && !state.in_vain && is_settling() && code == 0)
+        code = gps_thread_wait(&state.ended, &state.lock, &until);
+    state.in_vain |= code != 0;
+    pthread_mutex_unlock(&state.lock);
     gps_scope_end(&scope);
 }
 
@@ -196,7 +197,7 @@ static bool make_way(int code, const struct gps_id *region) {
 int gps_open_cache_beside(gps_open_fn *open, void *arg, const struct gps_id *region) {
     if (!gps_open_cache_active)
         return open(arg);
-    end_stale();
+    settle();
     int code = open(arg);
     for (int i = 0; i < TRIES && code != GPS_OK && make_way(code, region); i++)
         code = open(arg);
@@ -204,6 +205,18 @@ int gps_open_cache_beside(gps_open_fn *open, void *arg, const struct gps_id *reg
 }
 
 /* --- the watching thread --- */
+
+static void note_changes(void) {
+    int files[GPS_WATCH_CHANGES];
+    unsigned count;
+    pthread_mutex_lock(&state.events);
+    do {
+        count = gps_watch_changed(&state.watch, files);
+        for (unsigned i = 0; i < count; i++)
+            gps_registry_outdate(files[i]);
+    } while (count == GPS_WATCH_CHANGES);
+    pthread_mutex_unlock(&state.events);
+}
 
 /* One pass; the program opens and closes them meanwhile. */
 static void tell_what_is_open(void) {
@@ -224,13 +237,22 @@ static bool watch_of(struct gps_watch *watch) {
     return goes_on;
 }
 
+static void set_turning(bool turning) {
+    pthread_mutex_lock(&state.lock);
+    state.turning = turning;
+    pthread_cond_broadcast(&state.ended);
+    pthread_mutex_unlock(&state.lock);
+}
+
 static void *run(void *unused) {
     struct gps_watch watch;
     prctl(PR_SET_NAME, "gpushare-cache");
     while (watch_of(&watch)) {
         gps_watch_sleep(&watch, GPS_SECOND);
+        set_turning(true);
         note_changes();
         end_cached(is_stale, NULL, UINT32_MAX);
+        set_turning(false);
         tell_what_is_open();
     }
     return unused;

@@ -44,8 +44,9 @@ bool gps_open_cache_relieve(void);
 /* A call of the driver's, or what stands for it, that opens a region: its code. */
 typedef int gps_open_fn(void *arg);
 /* Calls it when what the program has closed, and whose exporter has freed it or is dead, is closed
- * indeed. Where the code tells that memory which is only cached may be in the way, that is ended,
- * and the call made again. Waits two seconds at most for another thread that closes some. */
+ * indeed, for which it waits 50 ms at most. Where the code tells that memory which is only cached
+ * may be in the way, that is ended, and the call made again: waits two seconds at most for another
+ * thread that closes some. */
 int gps_open_cache_beside(gps_open_fn *open, void *arg, const struct gps_id *region);
 
 /* A context is being destroyed: in between no mapping is ended. Inside a gps_scope. */

@@ -327,7 +327,7 @@ TEST(Cache, AnAllocationOfTheExporterWaitsForWhatIsOnlyCached) {
         if (stopped)
             b.stop();
         else
-            b.must("busy 60"); // it lets go when its kernels end
+            b.must("busy 20"); // it lets go when its kernels end
         a.must("free p");
         EXPECT_EQ(world.state(), "closing");
         EXPECT_EQ(a.code("malloc r 41943040", 2000), stopped ? 2 : 0);
