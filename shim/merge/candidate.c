@@ -143,14 +143,12 @@ bool gps_candidate_settle(struct gps_candidate *candidate) {
         }
         if (status == 0 && !equal)
             gps_shared_release(&candidate->id, candidate->slot, false);
-    }
     gps_scope_end(&scope);
     return equal;
 }
 
 void gps_candidate_finish(struct gps_candidate *candidate) {
-    if (!candidate->memory) {
-        gps_shared_commit(&candidate->id, candidate->slot, false, candidate->pointer);
+    if (!candidate->memory)
         return;
     }
     gps_ops->block_release(candidate->memory);

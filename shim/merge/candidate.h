@@ -37,5 +37,5 @@ bool gps_candidate_look(struct gps_candidate *candidate);
 /* Of a frozen block: offers it. True: there is a shared block like it instead, whose memory the
  * candidate has now. */
 bool gps_candidate_settle(struct gps_candidate *candidate);
-/* Lets go of the memory, which took the block's place or did not. */
+/* Lets go of the memory, if it did not take the block's place. */
 void gps_candidate_finish(struct gps_candidate *candidate);

@@ -122,6 +122,7 @@ static bool adopt(const struct piece *piece, const struct gps_id *id, unsigned s
         block->owned = false;
         block->id = *id;
         block->slot = slot;
+        gps_shared_commit(id, slot, false, piece->to);
     }
     gps_area_unlock();
     return adopted;
@@ -136,10 +137,8 @@ static void map_shared(const struct piece *piece, const struct gps_id *id) {
     const bool mapped =
         gps_ops->block_import(descriptor, &memory) == GPS_OK && adopt(piece, id, slot, memory);
     close(descriptor);
-    if (mapped) {
-        gps_shared_commit(id, slot, false, piece->to);
+    if (mapped)
         return;
-    }
     if (memory)
         gps_ops->block_release(memory);
     gps_shared_release(id, slot, false);

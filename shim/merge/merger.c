@@ -107,6 +107,7 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
     block->owned = false;
     block->id = candidate->id;
     block->slot = candidate->slot;
+    gps_shared_commit(&block->id, block->slot, false, candidate->pointer);
     gps_merged_sum_merged(block->size, block->offered ? 0 : block->size); /* it may be this one */
     block->offered = false;
     return true;
