@@ -6,6 +6,7 @@
 #include "deferred.h"
 #include "event.h"
 #include "export.h"
+#include "gate/swap.h"
 #include "import_close.h"
 #include "importers.h"
 #include "learn/learner.h"
@@ -232,27 +233,31 @@ static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
     gps_registry_purge(context, epoch, forget, reset);
     gps_import_purge(context, epoch, gps_leak_reset_import, reset);
     gps_event_purge(context, epoch);
-    gps_merge_purge(context);
-    gps_learn_purge(context);
     gps_leak_report_reset(reset);
 }
 
-/* Until the driver has answered, the reaper keeps away from the context's regions. */
+/* Until the driver has answered, the reaper keeps away from the context's regions. Nobody looks at
+ * memory meanwhile, nor asks streams: a kernel of ours in a context that ends loses the device, and
+ * entering one that has ended kills the process. */
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg) {
     struct gps_scope scope;
     struct gps_reset reset = {.context = context};
     bool destroyed = false;
     gps_scope_begin(&scope);
-    if (wait) {
+    if (wait)
         hand_over(context);
-        gps_learn_purge(context); /* its memory must not be looked at while it goes */
-    }
     struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
     gps_open_cache_pause();
+    gps_swap_lock();
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();
     const int code = destroy(arg, &destroyed);
     gps_scope_begin(&scope);
+    if (destroyed) {
+        gps_merge_purge(context);
+        gps_learn_purge(context);
+    }
+    gps_swap_unlock();
     for (; region; region = next) {
         next = region->work;
         finish(region, destroyed, &reset);

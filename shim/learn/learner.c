@@ -244,12 +244,10 @@ void gps_learn_purge(uint64_t context) {
     struct gps_area *area;
     if (!gps_learn_active)
         return;
-    gps_swap_lock();
     gps_area_lock();
     while ((area = gps_area_of_context(context, true)))
         retire(area);
     gps_area_unlock();
-    gps_swap_unlock();
 }
 
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {

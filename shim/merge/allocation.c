@@ -293,14 +293,12 @@ bool gps_merge_end_freed(bool surely) {
 void gps_merge_purge(uint64_t context) {
     struct gps_area *area;
     gps_streams_remove_context(context);
-    gps_swap_lock();
     gps_area_lock();
     while ((area = gps_area_of_context(context, false))) {
         end(area);
         free(area);
     }
     gps_area_unlock();
-    gps_swap_unlock();
 }
 
 /* --- what it looks like --- */

@@ -11,7 +11,6 @@
 #include "log/merged_sum.h"
 #include "mistake.h"
 #include "process/driver_ops.h"
-#include "process/scope.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
     return candidate->since ? block->state == GPS_BLOCK_FROZEN && block->swapped == candidate->since
@@ -63,17 +62,19 @@ static bool is_equal(const struct gps_candidate *candidate, const struct gps_are
     return equal;
 }
 
-/* With gps_swap_lock, so that the area and the block stay. */
+/* With gps_swap_lock, so that the area, the block and the context stay. */
 static bool compare(struct gps_candidate *candidate, int descriptor) {
     struct gps_area *area;
-    if (!is_there(candidate, &area) ||
-        gps_ops->block_import(descriptor, &candidate->memory) != GPS_OK)
+    bool equal = false;
+    if (!is_there(candidate, &area) || gps_ops->enter(candidate->context) != GPS_OK)
         return false;
-    if (is_equal(candidate, area, candidate->memory))
-        return true;
-    gps_ops->block_release(candidate->memory);
-    candidate->memory = 0;
-    return false;
+    if (gps_ops->block_import(descriptor, &candidate->memory) == GPS_OK &&
+        !(equal = is_equal(candidate, area, candidate->memory))) {
+        gps_ops->block_release(candidate->memory);
+        candidate->memory = 0;
+    }
+    gps_ops->leave();
+    return equal;
 }
 
 /* --- there is none --- */
@@ -126,31 +127,26 @@ static void offer(struct gps_candidate *candidate) {
 /* --- both --- */
 
 bool gps_candidate_settle(struct gps_candidate *candidate) {
-    struct gps_scope scope;
     int descriptor;
-    bool equal = false;
-    if (gps_scope_enter(&scope, candidate->context) == GPS_OK) {
-        candidate->id = gps_shared_id(&candidate->key);
-        const int status =
-            gps_shared_get(&candidate->id, &candidate->key, &descriptor, &candidate->slot);
-        if (status == -ENOENT)
-            offer(candidate);
-        if (status == 0) {
-            gps_swap_lock();
-            equal = compare(candidate, descriptor);
-            gps_swap_unlock();
-            close(descriptor);
-        }
-        if (status == 0 && !equal)
-            gps_shared_release(&candidate->id, candidate->slot, false);
-    gps_scope_end(&scope);
+    candidate->id = gps_shared_id(&candidate->key);
+    const int status =
+        gps_shared_get(&candidate->id, &candidate->key, &descriptor, &candidate->slot);
+    if (status == -ENOENT)
+        offer(candidate);
+    if (status < 0)
+        return false;
+    gps_swap_lock();
+    const bool equal = compare(candidate, descriptor);
+    gps_swap_unlock();
+    close(descriptor);
+    if (!equal)
+        gps_shared_release(&candidate->id, candidate->slot, false);
     return equal;
 }
 
 void gps_candidate_finish(struct gps_candidate *candidate) {
     if (!candidate->memory)
         return;
-    }
     gps_ops->block_release(candidate->memory);
     gps_shared_release(&candidate->id, candidate->slot, false);
 }

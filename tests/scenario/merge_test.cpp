@@ -508,6 +508,23 @@ TEST(MergeContext, ItsMemoryEndsWithIt) {
     }
 }
 
+// A kernel of the library's that runs there meanwhile would lose the device for the program.
+TEST(MergeContext, MayEndWhileItsMemoryIsLookedAt) {
+    Replicas one(1, merging("quiet = 1ms\ncontent = any\n"));
+    for (const char *end : {"reset", "ctxdestroy other"})
+        for (int i = 0; i < 10; i++) {
+            if (std::string(end) != "reset")
+                one[0].must("ctxcreate other");
+            one[0].must("cumalloc p 67108864");
+            one[0].must("fill p 1 67108864");
+            usleep(120000);
+            one[0].must("cumalloc q 2097152"); // wakes the merger
+            usleep(static_cast<useconds_t>(i % 10 * 1000));
+            one[0].must(end);
+        }
+    one[0].must("malloc p 8388608");
+}
+
 TEST(MergeContext, SeveralOfOneProcess) {
     Replicas one(1);
     one[0].must("malloc p 8388608");
