@@ -48,7 +48,7 @@ bool gps_load_takes(const struct gps_write *write) {
     return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->rows <= 1 &&
            write->size && gps_area_near(write->to, write->size) && is_lazy(write->to) &&
            gps_ops->kind((uintptr_t)write->from) == GPS_MEMORY_UNKNOWN &&
-           !gps_ops->capturing(write->stream);
+           !gps_streams_capturing(); /* waiting for a stream can end a capture */
 }
 
 static void describe(const struct gps_write *write, const struct gps_area *area, uint64_t to,

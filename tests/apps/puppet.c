@@ -508,6 +508,20 @@ static int upload_beside(u64 to, const void *from, size_t count) {
     return code ? code : ended;
 }
 
+/* Beside a capture of this thread's that such a copy does not end, but waiting for a stream does.
+ */
+static int upload_capturing(u64 to, const void *from, size_t count) {
+    CUstream captured;
+    CUgraph graph;
+    int code = (int)CU(cuStreamCreate)(&captured, CU_STREAM_NON_BLOCKING);
+    if (!code)
+        code = (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    if (!code)
+        code = do_write(to, from, count);
+    const int ended = (int)CU(cuStreamEndCapture)(captured, &graph);
+    return code ? code : ended;
+}
+
 static int upload_by(const char *how, u64 to, const void *from, size_t count) {
     if (strcmp(how, "sync") == 0)
         return do_write(to, from, count);
@@ -521,6 +535,8 @@ static int upload_by(const char *how, u64 to, const void *from, size_t count) {
         return (int)((async_copy *)abi("cuMemcpyHtoDAsync_v2_ptsz"))(to, from, count, NULL);
     if (strcmp(how, "beside") == 0)
         return upload_beside(to, from, count);
+    if (strcmp(how, "capturing") == 0)
+        return upload_capturing(to, from, count);
     return (int)CU(cuMemcpyHtoDAsync)(to, from, count, NULL); /* async, pinned */
 }
 
