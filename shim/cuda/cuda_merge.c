@@ -84,10 +84,14 @@ ASK(cuEventQuery, (CUevent event), (event))
 
 /* --- what memory looks like: an allocation, not its blocks --- */
 
+/* Of a block without memory the driver says that there is nothing; all else it refuses holds for an
+ * allocation, too. */
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
     uint64_t start, length;
-    if (!gps_merge_range(pointer, &start, &length))
-        return gps_real.cuMemGetAddressRange_v2(base, size, pointer);
+    const CUresult result = gps_real.cuMemGetAddressRange_v2(base, size, pointer);
+    if ((result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_FOUND) ||
+        !gps_merge_range(pointer, &start, &length))
+        return result;
     if (base)
         *base = start;
     if (size)

@@ -367,6 +367,11 @@ TEST(MergeMemory, IsAnAllocationToTheProgram) {
         EXPECT_EQ(a.must("attribute p 2"), b.must("attribute p 2")) << "MEMORY_TYPE";
         EXPECT_EQ(a.must("attribute p+43000000 9"), b.must("attribute p+43000000 9")) << "ORDINAL";
         EXPECT_EQ(a.must("attribute p 10"), "0") << "IS_LEGACY_CUDA_IPC_CAPABLE";
+        for (Puppet *puppet : {&a, &b}) {
+            puppet->must("ctxset");
+            EXPECT_EQ(puppet->code("range p"), 201) << "there is no context";
+            puppet->must("sync"); // the runtime has one again
+        }
         EXPECT_EQ(a.code("freeat 0x10"), b.code("freeat 0x10"));
         EXPECT_EQ(a.code("free q"), 0);
         EXPECT_EQ(a.code("free q"), b.code("free q") + 1);
