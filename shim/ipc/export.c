@@ -362,7 +362,7 @@ int gps_export_free_vmm(const struct gps_alloc *alloc) {
     int code = gps_scope_enter(&scope, alloc->context);
     if (code == GPS_OK) {
         gps_freed_note_allocation(alloc, gps_trace_kept());
-        code = gps_mapping_close(alloc->pointer);
+        code = gps_mapping_free(alloc->pointer);
     }
     if (code == GPS_OK) {
         alloc->region->pointer = 0; /* it can be another's already */

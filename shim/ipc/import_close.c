@@ -42,7 +42,7 @@ static int close_vmm(const struct gps_import *import) {
         return GPS_INVALID_CONTEXT;
     int code = gps_scope_enter(&scope, import->context);
     if (code == GPS_OK)
-        code = gps_mapping_close(import->pointer);
+        code = gps_mapping_free(import->pointer);
     gps_scope_end(&scope);
     return code;
 }

@@ -213,7 +213,9 @@ static void end(struct gps_area *area) {
 }
 
 int gps_merge_free(uint64_t pointer) {
-    gps_scope_synchronize();
+    const int code = gps_scope_synchronize();
+    if (code != GPS_OK)
+        return code;
     gps_swap_lock();
     gps_area_lock();
     struct gps_area *area = gps_area_at(pointer);

@@ -9,6 +9,7 @@
 #include "ipc/teardown.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
+#include "merge/write.h"
 #include "process/driver_ops.h"
 #include "process/process.h"
 #include "process/scope.h"
@@ -97,6 +98,7 @@ static int free_merged(const struct gps_alloc *alloc, bool ordered) {
             code = gps_merge_free(alloc->pointer);
     }
     gps_scope_end(&scope);
+    gps_work_checked(code);
     if (code != GPS_OK)
         gps_registry_add(alloc);
     return code;

@@ -223,9 +223,8 @@ int gps_mapping_open(int descriptor, const struct gps_region_record *record, uin
     return code;
 }
 
-int gps_mapping_close(uint64_t pointer) {
+static int end(uint64_t pointer) {
     struct gps_mapping vmm;
-    gps_scope_synchronize(); /* what is wrong with the context, unmapping tells */
     if (!take(pointer, &vmm))
         return GPS_INVALID_VALUE;
     const int code = gps_ops->unmap(vmm.pointer, vmm.extent);
@@ -236,6 +235,16 @@ int gps_mapping_close(uint64_t pointer) {
     gps_ops->unreserve(vmm.pointer, vmm.extent);
     gps_ops->block_release(vmm.block);
     return GPS_OK;
+}
+
+int gps_mapping_close(uint64_t pointer) {
+    gps_scope_synchronize();
+    return end(pointer);
+}
+
+int gps_mapping_free(uint64_t pointer) {
+    const int code = gps_scope_synchronize();
+    return code == GPS_OK ? end(pointer) : code;
 }
 
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor) {

@@ -34,8 +34,10 @@ int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
  * one is another, it must reach it (GPS_PEER_UNSUPPORTED). */
 int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
                      uint64_t *pointer);
-/* Waits for the device, as a free does, then unmaps and lets go. */
+/* Waits for the device, then unmaps and lets go. */
 int gps_mapping_close(uint64_t pointer);
+/* The same by the program's order: as a free it is refused where its context is lost. */
+int gps_mapping_free(uint64_t pointer);
 
 /* A descriptor of the block, close-on-exec, the caller's. No context needed. */
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor);

@@ -106,6 +106,22 @@ TEST(Vmm, AKeeperThatStartsSlowlyIsWaitedFor) {
     EXPECT_TRUE(world.findings().empty()) << world.logs();
 }
 
+TEST(Vmm, IsNotFreedInALostContext) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 1000");
+    b.must("malloc p 1000");
+    for (Puppet *puppet : {&a, &b}) {
+        puppet->must(kernels());
+        puppet->must("launch - test_write 4096 1 1");
+        EXPECT_EQ(puppet->code("sync"), 700);
+        EXPECT_EQ(puppet->code("free p"), 700);
+        EXPECT_EQ(puppet->code("free p"), 700) << "it is there still";
+        puppet->must("reset");
+    }
+}
+
 TEST(Vmm, MemoryOutlivesItsKilledOwner) {
     World world;
     world.config(vmm_rules("keep = users\n"));
