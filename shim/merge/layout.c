@@ -104,9 +104,9 @@ void gps_layout_fit(struct gps_area *area) {
 
 /* --- frozen --- */
 
+/* The copies that are still to come give memory to what has none. */
 static bool may_be_frozen(const struct gps_block *block) {
-    return !block->offered && !block->fixed &&
-           (block->state == GPS_BLOCK_PRIVATE || block->state == GPS_BLOCK_FROZEN);
+    return !block->offered && !block->fixed && block->state != GPS_BLOCK_MERGED;
 }
 
 /* Since before a time. */

@@ -330,6 +330,25 @@ TEST_P(MergePool, IsWrittenAtAnyMoment) {
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
 
+// Blocks that are full wait for those behind them, with which they are cut anew.
+TEST(MergePool, IsCutAnewWhenItsEndIsLoadedLater) {
+    using Copies = std::vector<std::pair<uint64_t, uint64_t>>;
+    constexpr uint64_t SIZE = 58 * MiB;
+    Replicas two(2);
+    const auto load = [&](int i, const Copies &copies) {
+        for (const auto &[from, to] : copies)
+            two[i].must("upload p " + bytes(from) + " " + bytes(to - from) + " 3 sync");
+    };
+    two.each("malloc p " + bytes(SIZE));
+    load(0, {{32 * MiB - 1, 32 * MiB + 1}}); // both blocks have memory before a tensor comes
+    load(0, {{30 * MiB, 34 * MiB}, {0, 30 * MiB}, {34 * MiB, 48 * MiB}});
+    usleep(500000);
+    load(0, {{48 * MiB, SIZE}});
+    load(1, {{0, 30 * MiB}, {30 * MiB, 34 * MiB}, {34 * MiB, 48 * MiB}, {48 * MiB, SIZE}});
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    two.expect_all("p", SIZE, 3);
+}
+
 TEST(MergeLoad, ManyThreadsMayLoad) {
     constexpr uint64_t SIZE = 24 * MiB;
     for (const char *quiet : {"quiet = 0\n", QUIET}) {
