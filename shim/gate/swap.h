@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Nobody unmaps a block of the program's while another looks at it. */
+/* Nobody unmaps a block of the program's, or destroys its context, while another looks at it. */
 void gps_swap_lock(void);
 void gps_swap_unlock(void);
 /* At the end of the process: until nobody has the lock, or for `patience` ns. */
