@@ -242,22 +242,25 @@ static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg) {
     struct gps_scope scope;
     struct gps_reset reset = {.context = context};
+    const bool looked_at = gps_merge_active || gps_learn_active;
     bool destroyed = false;
     gps_scope_begin(&scope);
     if (wait)
         hand_over(context);
     struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
     gps_open_cache_pause();
-    gps_swap_lock();
+    if (looked_at)
+        gps_swap_lock();
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();
     const int code = destroy(arg, &destroyed);
     gps_scope_begin(&scope);
-    if (destroyed) {
+    if (looked_at && destroyed) {
         gps_merge_purge(context);
         gps_learn_purge(context);
     }
-    gps_swap_unlock();
+    if (looked_at)
+        gps_swap_unlock();
     for (; region; region = next) {
         next = region->work;
         finish(region, destroyed, &reset);
