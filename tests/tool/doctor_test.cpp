@@ -216,6 +216,11 @@ TEST_F(Doctor, ALibraryThatIsMissingOrBrokenIsAFailure) {
     EXPECT_EQ(result_of(diagnose(), "library", "blank or a colon"), "fail");
 }
 
+TEST_F(Doctor, AnImageNeedsNoOtherProgram) {
+    environment["PATH"] = "/nowhere";
+    EXPECT_EQ(result_of(diagnose(), "library", " loads, with glibc"), "ok");
+}
+
 TEST_F(Doctor, WhatElseIsPreloadedIsTold) {
     environment["LD_PRELOAD"] = "libdl.so.2";
     EXPECT_EQ(result_of(diagnose(), "preload", "in front of: libdl.so.2"), "ok");
@@ -390,7 +395,8 @@ TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {
                   environment);
     if (out.empty())
         GTEST_SKIP() << "no namespaces here";
-    EXPECT_EQ(result_of(Json::parse(out), "container", "/dev/shm is this container's own"), "warn");
+    EXPECT_EQ(result_of(Json::parse(out), "container", "/dev/shm seems not to be the host's"),
+              "warn");
     EXPECT_TRUE(contains(remedy, "--ipc"));
     EXPECT_EQ(result_of(Json::parse(out), "container", "lies in this container alone"), "");
 }
@@ -419,9 +425,42 @@ TEST_F(Doctor, MuslIsSeen) {
     EXPECT_TRUE(contains(remedy, "glibc"));
 }
 
-TEST_F(Doctor, ASmallPrivateShmIsSeen) {
+TEST_F(Doctor, ThePreloadOfADeviceIsTold) {
+    const auto preload = [&](const std::string &file) {
+        const std::string list = shared.root.file("ld.so.preload", file + "\n");
+        return Json::parse(
+            contained("mount -t tmpfs none /mnt && mkdir /mnt/up /mnt/work && "
+                      "mount -t overlay overlay -o "
+                      "lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work /etc && cp " +
+                          list + " /etc/ld.so.preload 2>/dev/null &&",
+                      environment));
+    };
+    const std::string library = shared.root.path + "/libgpushare.so";
+    std::filesystem::copy_file(environment["GPUSHARE_LIBRARY"], library);
+    const Json all = preload(library);
+    if (all.elements.empty())
+        GTEST_SKIP() << "no overlay can be mounted here";
+    EXPECT_EQ(result_of(all, "preload", "every program here runs with it"), "ok");
+    EXPECT_EQ(result_of(preload("/no/libgpushare.so"), "preload",
+                        "/etc/ld.so.preload names /no/libgpushare.so: No such file or directory"),
+              "fail");
+    EXPECT_TRUE(contains(remedy, "remove the file")) << remedy;
+}
+
+TEST_F(Doctor, ADirectoryOfAUserWhomTheContainerDoesNotHave) {
+    const Result made = command({"chown", "12345", environment["GPUSHARE_DIR"]});
+    const Result result = command({"unshare", "--user", "--map-root-user", "--mount", "--pid",
+                                   "--fork", "--mount-proc", tool_path(), "doctor", "--json"},
+                                  environment);
+    if (made.status != 0 || result.out.empty())
+        GTEST_SKIP() << "no user namespaces here";
+    EXPECT_EQ(result_of(Json::parse(result.out), "directory", "belongs to uid 65534"), "fail");
+    EXPECT_TRUE(contains(remedy, "one user of the host")) << remedy;
+}
+
+TEST_F(Doctor, APrivateShmIsSeen) {
     std::string script =
-        "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && \"$0\" doctor --json";
+        "mount -t tmpfs -o size=64000k,mode=1777 shm /dev/shm && \"$0\" doctor --json";
     environment["GPUSHARE_DIR"] = "";
     Result result = command(
         {"unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script, tool_path()},
@@ -431,8 +470,9 @@ TEST_F(Doctor, ASmallPrivateShmIsSeen) {
     EXPECT_EQ(result_of(Json::parse(result.out), "container", "lies in this container alone"),
               "warn");
     EXPECT_TRUE(contains(remedy, "--device gpushare.io/namespace=default")) << remedy;
-    EXPECT_EQ(result_of(Json::parse(result.out), "container", "/dev/shm is this container's own"),
-              "warn");
+    EXPECT_EQ(
+        result_of(Json::parse(result.out), "container", "/dev/shm seems not to be the host's"),
+        "warn");
     EXPECT_TRUE(contains(remedy, "--ipc=host"));
     result =
         command({"unshare", "--mount", "sh", "-c",

@@ -5,10 +5,11 @@
  * at what a container usually has when nobody thought of it.
  */
 #include <glob.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
@@ -18,7 +19,6 @@
 #include "util/procfs.h"
 
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
-#define DOCKER_SHM          (64u << 20)
 
 bool doctor_in_container(void) {
     const uint64_t pid_ns = gps_procfs_pid_ns();
@@ -34,40 +34,50 @@ static bool are_on_one_device(const char *one, const char *other) {
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev;
 }
 
-static bool is_docker_shm(void) {
-    struct statvfs shm;
-    return statvfs("/dev/shm", &shm) == 0 && shm.f_blocks * shm.f_frsize == DOCKER_SHM;
+/* podman, docker and containerd mount one of this name where a container has not the host's. */
+static bool is_own_shm(void) {
+    char line[PATH_MAX];
+    bool own = false;
+    FILE *mounts = fopen("/proc/self/mounts", "re");
+    while (mounts && fgets(line, sizeof(line), mounts))
+        if (strstr(line, " /dev/shm "))
+            own = strncmp(line, "shm ", 4) == 0;
+    if (mounts)
+        fclose(mounts);
+    return own;
 }
 
 static void check_directory(struct doctor *doctor, const struct view_place *place) {
     char path[GPS_STORE_PATH];
     doctor_existing(place->root, path);
-    if (!are_on_one_device(path, "/") && !(is_docker_shm() && are_on_one_device(path, "/dev/shm")))
+    if (!are_on_one_device(path, "/") && !(is_own_shm() && are_on_one_device(path, "/dev/shm")))
         return;
     diagnosis_add(doctor, DOCTOR_WARN, "container",
                   "%s lies in this container alone: programs in others do not see its regions",
                   place->root);
     diagnosis_remedy(doctor,
-                     "start all containers with --device gpushare.io/namespace=default (gpushare "
-                     "cdi), or with -v /dev/shm/gpushare-UID:/run/gpushare -e "
-                     "GPUSHARE_DIR=/run/gpushare");
+                     "on the host: gpushare cdi --output /etc/cdi/gpushare.json; start all "
+                     "containers with --device gpushare.io/namespace=default. Or on the host: "
+                     "mkdir -m 700 /dev/shm/gpushare-%u; start all with -v "
+                     "/dev/shm/gpushare-%u:/run/gpushare -e GPUSHARE_DIR=/run/gpushare",
+                     geteuid(), geteuid());
 }
 
 /* Measured: across containers with a /dev/shm each, memory handles work; events give 205. A
  * directory that comes from the host's /dev/shm, and another /dev/shm beside it, are two file
- * systems. */
+ * systems. Whether other containers have the same is not seen. */
 static void check_shm(struct doctor *doctor, const struct view_place *place) {
     struct stat root;
-    if (!is_docker_shm() &&
+    if (!is_own_shm() &&
         (stat(place->root, &root) != 0 || are_on_one_device(place->root, "/dev/shm")))
         return;
     diagnosis_add(
         doctor, DOCTOR_WARN, "container",
-        "/dev/shm is this container's own: CUDA IPC events between containers fail with 205 "
-        "(memory does not mind)");
+        "/dev/shm seems not to be the host's: CUDA IPC events of containers that have another "
+        "one fail with 205 (memory does not mind)");
     diagnosis_remedy(doctor,
                      "start the containers with --ipc=host, or one with --ipc=shareable and "
-                     "the others with --ipc=container:NAME");
+                     "the others with --ipc=container:NAME (which cannot be told from here)");
 }
 
 /* --- pids --- */

@@ -115,6 +115,20 @@ static void check_room(struct doctor *doctor, const char *above) {
     }
 }
 
+/* A container of a user's own shows a user of the host that it has not as "nobody". */
+static void remedy_for_owner(struct doctor *doctor, uid_t owner) {
+    static const uid_t nobody = 65534;
+    if (owner == nobody && doctor_in_container())
+        diagnosis_remedy(doctor,
+                         "a user of the host that this container does not have: run gpushare cdi "
+                         "and all containers as one user of the host");
+    else
+        diagnosis_remedy(doctor,
+                         "use one uid for all programs that share (a container: --user %u), or set "
+                         "GPUSHARE_DIR to a directory of yours",
+                         owner);
+}
+
 /* Whether a directory of the store is as it must be, or not there yet. */
 static bool check_one(struct doctor *doctor, const char *path) {
     struct stat info;
@@ -128,10 +142,7 @@ static bool check_one(struct doctor *doctor, const char *path) {
     } else if (info.st_uid != geteuid()) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s belongs to uid %u, you are %u", path,
                       info.st_uid, geteuid());
-        diagnosis_remedy(doctor,
-                         "use one uid for all programs that share (a container: --user %u), or set "
-                         "GPUSHARE_DIR to a directory of yours",
-                         info.st_uid);
+        remedy_for_owner(doctor, info.st_uid);
     } else if ((info.st_mode & 0777) != 0700) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s is %s: its mode is %04o", path,
                       (info.st_mode & 077) != 0 ? "open to others" : "closed to its owner",

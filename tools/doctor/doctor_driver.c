@@ -147,7 +147,8 @@ static const struct explanation {
      "LD_LIBRARY_PATH"},
     {46, "the GPU is unavailable", "it is in use in exclusive mode, or lost: see nvidia-smi"},
     {100, "no GPU",
-     "check nvidia-smi and CUDA_VISIBLE_DEVICES; in a container start it with --gpus all"},
+     "check nvidia-smi and CUDA_VISIBLE_DEVICES; in a container start it with --gpus all (podman: "
+     "--device nvidia.com/gpu=all)"},
     {101, "no such GPU", "check CUDA_VISIBLE_DEVICES"},
     {304, "an operating system call failed",
      "/proc may not belong to this pid namespace (mount it anew), or /dev/nvidia* are missing"},
@@ -192,7 +193,8 @@ static void judge(struct doctor *doctor, const struct answer *answer) {
         diagnosis_add(doctor, DOCTOR_FAIL, "driver", "no driver: %s", answer->error);
         diagnosis_remedy(doctor,
                          "install NVIDIA's driver; in a container, start it with the NVIDIA "
-                         "container toolkit (--gpus all)");
+                         "container toolkit (docker: --gpus all, podman: --device "
+                         "nvidia.com/gpu=all)");
     } else if (answer->step == STEP_INIT) {
         explain(doctor, "cuInit", answer->code);
     } else if (answer->step == STEP_COUNT || answer->count == 0) {

@@ -3,6 +3,7 @@
  * command.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,19 +15,43 @@
 #include "doctor.h"
 #include "run/preload.h"
 
-/* Runs `true` with only the library preloaded. A loader that cannot preload complains and goes on:
- * so any text on stderr is a failure. The path comes by a variable, as a shell would read it. */
+/* This tool with only the library preloaded: an image may have no other program. */
+static void run_preloaded(const char *library, int said) {
+    const int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere < 0 ? said : nowhere, STDOUT_FILENO);
+    dup2(said, STDERR_FILENO);
+    if (setenv("LD_PRELOAD", library, 1) == 0)
+        execl("/proc/self/exe", "gpushare", "--version", NULL);
+    perror("it cannot be tried");
+    _exit(1);
+}
+
+static void read_all(int fd, char *text, size_t size) {
+    ssize_t count;
+    size_t length = 0;
+    while (length < size - 1 && (count = read(fd, text + length, size - 1 - length)) > 0)
+        length += (size_t)count;
+    text[length] = 0;
+    while (length > 0 && text[length - 1] == '\n')
+        text[--length] = 0;
+}
+
+/* A loader that cannot preload complains and goes on: so any text on stderr is a failure. */
 static bool loads(const char *library, char *said, size_t size) {
-    setenv("GPUSHARE_LIBRARY", library, 1);
-    FILE *child = popen("LD_PRELOAD=\"$GPUSHARE_LIBRARY\" exec true 2>&1 >/dev/null", "re");
-    if (!child)
+    int ends[2], status = -1;
+    const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (child < 0) {
+        snprintf(said, size, "no process could be started to try it");
         return false;
-    said[fread(said, 1, size - 1, child)] = 0;
-    const int status = pclose(child);
+    }
+    if (child == 0)
+        run_preloaded(library, ends[1]);
+    close(ends[1]);
+    read_all(ends[0], said, size);
+    close(ends[0]);
+    waitpid(child, &status, 0);
     if (WIFSIGNALED(status))
         snprintf(said, size, "a program that loads it dies of signal %d", WTERMSIG(status));
-    for (size_t length = strlen(said); length > 0 && said[length - 1] == '\n';)
-        said[--length] = 0;
     return status == 0 && said[0] == 0;
 }
 
@@ -51,17 +76,19 @@ void doctor_library(struct doctor *doctor) {
 }
 
 /* A name without a slash is one for the loader's own search. */
-static bool check_files(struct doctor *doctor, const char *preload) {
+static bool check_files(struct doctor *doctor, const char *source, const char *preload) {
     char *list = tool_copy(preload), *rest = list;
     bool good = true;
-    for (const char *file; (file = strsep(&rest, " :"));) {
+    for (const char *file; (file = strsep(&rest, " :\t\n"));) {
         if (!strchr(file, '/') || access(file, R_OK) == 0)
             continue;
         good = false;
-        diagnosis_add(doctor, DOCTOR_FAIL, "preload", "LD_PRELOAD names %s: %s", file,
+        diagnosis_add(doctor, DOCTOR_FAIL, "preload", "%s names %s: %s", source, file,
                       strerror(errno));
-        diagnosis_remedy(doctor, "the loader complains in every program and goes on without it: "
-                                 "correct the path, or unset LD_PRELOAD and use gpushare run");
+        diagnosis_remedy(doctor,
+                         "the loader complains in every program and goes on without it: "
+                         "correct the path, or %s, and use gpushare run",
+                         source[0] == '/' ? "remove the file" : "unset LD_PRELOAD");
     }
     free(list);
     return good;
@@ -75,13 +102,35 @@ static void warn_of_rivals(struct doctor *doctor, const char *preload) {
                              "anything looks odd, try without it");
 }
 
+#define SYSTEM_PRELOAD "/etc/ld.so.preload" /* a device of `gpushare cdi` brings one */
+
+/* Whether there is one that names a file. */
+static bool check_system_preload(struct doctor *doctor) {
+    char list[4096] = "";
+    const int file = open(SYSTEM_PRELOAD, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    read_all(file, list, sizeof(list));
+    close(file);
+    if (list[strspn(list, " :\t\n")] == 0)
+        return false;
+    if (check_files(doctor, SYSTEM_PRELOAD, list))
+        diagnosis_add(doctor, DOCTOR_OK, "preload", "%s %s", SYSTEM_PRELOAD,
+                      strstr(list, "libgpushare.so")
+                          ? "has the library: every program here runs with it"
+                          : "names other libraries");
+    return true;
+}
+
 void doctor_preload(struct doctor *doctor) {
     const char *preload = getenv("LD_PRELOAD");
+    const bool system = check_system_preload(doctor);
     if (!preload || preload[0] == 0) {
-        diagnosis_add(doctor, DOCTOR_OK, "preload", "LD_PRELOAD is not set");
+        if (!system)
+            diagnosis_add(doctor, DOCTOR_OK, "preload", "LD_PRELOAD is not set");
         return;
     }
-    if (!check_files(doctor, preload))
+    if (!check_files(doctor, "LD_PRELOAD", preload))
         return;
     diagnosis_add(doctor, DOCTOR_OK, "preload", "%s: %s",
                   strstr(preload, "libgpushare.so")
