@@ -63,9 +63,12 @@ TEST_F(Cdi, ANamespaceIsADevice) {
     const Json all = Json::parse(cdi({"--namespace", "blue"}).out);
     EXPECT_EQ(all["devices"][0]["name"].text, "blue");
     EXPECT_EQ(all["devices"][0]["containerEdits"]["env"][1].text, "GPUSHARE_NAMESPACE=blue");
-    const Result wrong = cdi({"--namespace", "../blue"});
-    EXPECT_EQ(wrong.status, 1);
-    EXPECT_TRUE(contains(wrong.err, "[A-Za-z0-9._-]")) << wrong.err;
+    for (const char *name : {"../blue", "", "-blue", "blue-", "_", "b l", "a:b"}) {
+        const Result wrong = cdi({"--namespace", name});
+        EXPECT_EQ(wrong.status, 1) << name;
+        EXPECT_TRUE(contains(wrong.err, "begin and end with a letter or digit")) << wrong.err;
+        EXPECT_EQ(wrong.out, "");
+    }
 }
 
 TEST_F(Cdi, TheConfigurationThatIsReadHereIsReadThere) {
@@ -89,6 +92,9 @@ TEST_F(Cdi, GoesIntoAFile) {
     const Result wrong = cdi({"-o", shared.root.path + "/none/gpushare.json"});
     EXPECT_EQ(wrong.status, 1);
     EXPECT_TRUE(contains(wrong.err, "cannot write")) << wrong.err;
+    const Result full = command({"sh", "-c", "\"$0\" cdi >/dev/full", tool_path()}, environment);
+    EXPECT_EQ(full.status, 1);
+    EXPECT_EQ(full.err, "gpushare: cdi: cannot write the output: No space left on device\n");
 }
 
 TEST_F(Cdi, SaysWhatIsMissing) {

@@ -6,6 +6,7 @@
  * ld.so.preload: a LD_PRELOAD among its variables would replace the user's own. What it mounts has
  * to be there when a container starts, so the directory is made, with the ld.so.preload in it.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static json_t *mounts_of(const struct view_place *place) {
     return mounts;
 }
 
-static bool print(FILE *out, const char *name_space, json_t *mounts) {
+static void print(FILE *out, const char *name_space, json_t *mounts) {
     char *variable = tool_format("GPUSHARE_NAMESPACE=%s", name_space);
     json_tree_print(out,
                     json_tree_pack("{s:s, s:s, s:[{s:s, s:{s:[s, s], s:o}}]}", "cdiVersion",
@@ -85,21 +86,32 @@ static bool print(FILE *out, const char *name_space, json_t *mounts) {
                                    name_space, "containerEdits", "env",
                                    "GPUSHARE_DIR=" INSIDE_DIRECTORY, variable, "mounts", mounts));
     free(variable);
-    return fflush(out) == 0 && !ferror(out);
 }
 
 static int write_device(const char *path, const char *name_space, json_t *mounts) {
-    FILE *out = path ? fopen(path, "we") : stdout;
-    bool written = false;
+    FILE *out = fopen(path, "we");
     if (out)
-        written = print(out, name_space, mounts);
+        print(out, name_space, mounts);
     else
         json_decref(mounts);
+    const bool written = out && fflush(out) == 0 && !ferror(out);
     if (!written)
-        tool_error("cannot write '%s': %s", tool_or(path, "the output"), strerror(errno));
-    if (out && out != stdout)
+        tool_error("cannot write '%s': %s", path, strerror(errno));
+    if (out)
         fclose(out);
     return written ? TOOL_OK : TOOL_FAILED;
+}
+
+/* What containers know as a name of a device is less than what a namespace may be called. */
+static bool is_device_name(const char *name) {
+    const size_t length = strlen(name);
+    if (gps_name_valid(name) && isalnum((unsigned char)name[0]) &&
+        isalnum((unsigned char)name[length - 1]))
+        return true;
+    tool_error("the namespace '%s' cannot name a device; allowed: 1 to 127 of [A-Za-z0-9._-] that "
+               "begin and end with a letter or digit",
+               name);
+    return false;
 }
 
 static int run_cdi(const struct tool_args *args) {
@@ -107,14 +119,20 @@ static int run_cdi(const struct tool_args *args) {
     struct gps_store store;
     view_place_get(&place);
     place.name_space = tool_or(args->values[OPTION_NAMESPACE], place.name_space);
+    if (!is_device_name(place.name_space))
+        return TOOL_FAILED;
     const int status = view_store(&place, true, &store);
     if (status < 0) {
         tool_error("%s/%s: %s", place.root, place.name_space, view_store_trouble(status));
         return TOOL_FAILED;
     }
     json_t *mounts = mounts_of(&place);
-    return mounts ? write_device(args->values[OPTION_OUTPUT], place.name_space, mounts)
-                  : TOOL_FAILED;
+    if (!mounts)
+        return TOOL_FAILED;
+    if (args->values[OPTION_OUTPUT])
+        return write_device(args->values[OPTION_OUTPUT], place.name_space, mounts);
+    print(stdout, place.name_space, mounts);
+    return TOOL_OK;
 }
 
 const struct tool_verb tool_verb_cdi = {
