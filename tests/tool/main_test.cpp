@@ -121,6 +121,13 @@ TEST(Tool, OutputThatCannotBeWrittenIsAFailure) {
     EXPECT_EQ(result.err, "gpushare: cannot write the output: No space left on device\n");
 }
 
+TEST(Tool, AnUnknownFindingIsNamed) {
+    const Result result = tool({"explain", "double-free", "dubble-free"});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "'dubble-free' is no finding; gpushare explain --list"));
+    EXPECT_EQ(result.out, "");
+}
+
 // The long options that a command's help lists.
 static std::vector<std::string> options_of(const std::string &help) {
     std::vector<std::string> options;

@@ -145,6 +145,15 @@ TEST_F(Timeline, AFindingCountsOnceAndHasItsReport) {
     EXPECT_TRUE(contains(both["reports"][0].text, "double-free in cudaFree, by app (pid 1)"));
 }
 
+TEST_F(Timeline, SaysOnceThatItCannotBeWritten) {
+    const std::string log = place.file("log", event(10, "exported", 1, of("program")));
+    const Result full =
+        command({"sh", "-c", "\"$0\" timeline \"$1\" >/dev/full", tool_path(), log});
+    EXPECT_EQ(full.status, 1);
+    EXPECT_EQ(full.err, "gpushare: timeline: cannot write the output: No space left on device\n");
+    EXPECT_TRUE(contains(timeline({"-o", "/dev/full", log}).err, "cannot write '/dev/full': "));
+}
+
 TEST_F(Timeline, NoTextOfALogEndsTheData) {
     const std::string text =
         timeline({place.file("log", event(1, "exported", 1,

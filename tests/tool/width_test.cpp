@@ -90,6 +90,13 @@ TEST_F(Width, ReportsWrapBehindTheirMargin) {
         EXPECT_EQ(line.find("========="), 0u) << line;
 }
 
+TEST_F(Width, WhereNoRoomIsLeftBesideALabelATextBeginsBelowIt) {
+    const std::string conf = place.file("conf", "[region a]\nprogram = a\nrole = auto\n");
+    const std::string text = on(50, {"check", conf});
+    EXPECT_TRUE(contains(text, "\n        share: enforce and report; audit: only")) << text;
+    EXPECT_EQ(sorted(words(text)), sorted(words(shared.tool({"check", conf}).out)));
+}
+
 TEST_F(Width, MessagesWrapOnATerminalAndAreOneLineElsewhere) {
     expect_to_wrap({"show", "nothing-of-this-name"});
     expect_to_wrap({"ls", "--no-such-option"});

@@ -6,6 +6,8 @@
 
 #define COLUMNS 80 /* that a reader's eye can follow */
 #define INDENT  4
+#define NARROW  12 /* with fewer columns beside a label a text begins below it */
+#define BELOW   8
 
 size_t wrap_columns(FILE *stream) {
     struct winsize size;
@@ -56,6 +58,8 @@ static const char *print_words(FILE *stream, const char *text, const struct fram
 void wrap_text(FILE *stream, const char *text, size_t at) {
     const size_t terminal = wrap_columns(stream);
     const size_t width = terminal > 0 && terminal < COLUMNS ? terminal : COLUMNS;
+    if (at + NARROW > width)
+        at = (size_t)fprintf(stream, "\n%*s", BELOW, "") - 1;
     const struct frame frame = {"", 0, at, width};
     for (;;) {
         if (*text == ' ')

@@ -10,8 +10,8 @@
 size_t wrap_columns(FILE *stream);
 
 /* Prints a text in 80 columns, or in those of a narrower terminal: the first line starts at column
- * `at`, further ones are indented to it. A line of the text that begins with a blank stays as it
- * is. Ends with a newline. */
+ * `at`, further ones are indented to it; where few columns are left there, the text begins below. A
+ * line of the text that begins with a blank stays as it is. Ends with a newline. */
 void wrap_text(FILE *stream, const char *text, size_t at);
 
 /* Prints a line and its newline, on a terminal wrapped to its width. Further lines have the margin

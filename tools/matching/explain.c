@@ -113,11 +113,13 @@ static int explain_command(const struct tool_args *args) {
 }
 
 static int explain_names(char **names) {
-    if (explain_finding_knows(names)) {
+    const char *unknown = explain_finding_unknown(names);
+    if (!unknown) {
         explain_findings(names);
         return TOOL_OK;
     }
-    tool_error("no such finding; gpushare explain --list has all; a command stands behind --");
+    tool_error("'%s' is no finding; gpushare explain --list has all; a command stands behind --",
+               unknown);
     return TOOL_FAILED;
 }
 

@@ -40,15 +40,15 @@ static bool fits(const char *word, int finding) {
     return gps_glob_match(word, gps_finding_id((enum gps_finding)finding));
 }
 
-bool explain_finding_knows(char **words) {
+const char *explain_finding_unknown(char **words) {
     for (; *words; words++) {
         bool found = false;
         for (int i = 0; i < GPS_FINDING_COUNT && !found; i++)
             found = fits(*words, i);
         if (!found)
-            return false;
+            return *words;
     }
-    return true;
+    return NULL;
 }
 
 /* --- in full --- */

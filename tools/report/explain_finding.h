@@ -3,10 +3,8 @@
  */
 #pragma once
 
-#include <stdbool.h>
-
-/* Whether each word is an id, or a glob that fits some. */
-bool explain_finding_knows(char **words);
+/* The first word that is no id, nor a glob that fits some; NULL: each is. */
+const char *explain_finding_unknown(char **words);
 /* All that each word fits. */
 void explain_findings(char **words);
 /* A table of all, in groups. */

@@ -33,9 +33,9 @@ static int write_out(const struct history *history, const struct tool_args *args
     FILE *out = path ? fopen(path, "we") : stdout;
     if (out)
         print(out, history, args);
-    if (out && fflush(out) == 0 && !ferror(out) && (!path || fclose(out) == 0))
+    if (out == stdout || (out && fflush(out) == 0 && !ferror(out) && fclose(out) == 0))
         return TOOL_OK;
-    tool_error("cannot write '%s': %s", tool_or(path, "(stdout)"), strerror(errno));
+    tool_error("cannot write '%s': %s", path, strerror(errno));
     return TOOL_FAILED;
 }
 
