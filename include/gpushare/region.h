@@ -15,6 +15,8 @@
  *   <root>/<namespace>/keeper.lock                            locked by the keeper while it lives
  *   <root>/<namespace>/lock                                   empty; a process that removes an
  *                                                             orphaned record or name locks a byte
+ *   <root>/<namespace>/pids                                   empty; each `gpushare run` locks the
+ *                                                             byte of its program's pid
  *   <root>/<namespace>/mistakes                               allocations that are never merged
  *
  * The directories also hold temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
@@ -48,6 +50,7 @@
 #define GPS_BLOCK_NAME     "block."   /* what the names of merged blocks begin with */
 #define GPS_BLOCK_MARK     "GPSBLOCK" /* what their handles begin with; not every one has a name */
 #define GPS_PROC_NAME      96u        /* longest file name in procs/, with its NUL */
+#define GPS_PIDS           "pids"
 
 /* The id of a region is the XXH3-128 hash of its handle bytes, in canonical (big-endian) order. So
  * an importer that received a handle through the program's own channel finds the record with one

@@ -3,6 +3,7 @@
 // The namespaces are real (unshare). What the driver does in them is in the simulator as it was
 // recorded on an H200: memory handles cross them, unless both processes have one pid; events need
 // one /dev/shm; a foreign /proc stops cuInit.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -247,6 +248,53 @@ TEST(Namespaces, RunGivesProgramsDifferentPids) {
     EXPECT_EQ(world.events().size(), 0u) << world.logs();
     EXPECT_EQ(a.quit("exit 3"), 3);
     b.signal(SIGKILL);
+}
+
+struct flock byte_of(int pid, int count = 1) {
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = pid;
+    lock.l_len = count;
+    return lock;
+}
+
+TEST(Namespaces, RunClaimsThePidBeforeItsProgramSharesAnything) {
+    NEEDS(container);
+    Audited world;
+    Puppet a(world, by_run(producer()));
+    const int pid = std::stoi(a.must("pid"));
+    const int file = open((world.shared.path + "/pub/default/pids").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(file, 0);
+    struct flock mine = byte_of(pid), other = byte_of(pid + 1);
+    EXPECT_EQ(fcntl(file, F_OFD_GETLK, &mine), 0);
+    EXPECT_EQ(mine.l_type, F_WRLCK);
+    EXPECT_EQ(fcntl(file, F_OFD_GETLK, &other), 0);
+    EXPECT_EQ(other.l_type, F_UNLCK);
+    EXPECT_EQ(a.quit("exit 0"), 0);
+    mine = byte_of(pid);
+    EXPECT_EQ(fcntl(file, F_OFD_GETLK, &mine), 0);
+    EXPECT_EQ(mine.l_type, F_UNLCK);
+    close(file);
+}
+
+TEST(Namespaces, RunTakesNoPidThatAnotherRunHasClaimed) {
+    std::vector<std::string> poor = container;
+    for (const char *word : {"setpriv", "--bounding-set=-all", "--inh-caps=-all"})
+        poor.push_back(word);
+    NEEDS(poor);
+    Audited world;
+    Puppet(world, by_run(producer())).quit("exit 0"); // makes the file
+    const int file = open((world.shared.path + "/pub/default/pids").c_str(), O_RDWR | O_CLOEXEC);
+    struct flock many = byte_of(0, 400);
+    ASSERT_EQ(fcntl(file, F_OFD_SETLK, &many), 0);
+    How how = by_run(producer());
+    how.wrap.insert(how.wrap.begin() + static_cast<long>(container.size()),
+                    poor.begin() + static_cast<long>(container.size()), poor.end());
+    Puppet a(world, how);
+    EXPECT_GE(std::stoi(a.must("pid")), 400);
+    EXPECT_EQ(a.quit("exit 0"), 0);
+    close(file);
 }
 
 TEST(Namespaces, RunPassesSignalsOnToTheProgram) {

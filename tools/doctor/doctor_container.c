@@ -16,16 +16,6 @@
 #include "directory/processes.h"
 #include "directory/view.h"
 #include "doctor.h"
-#include "util/procfs.h"
-
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* inode of the host's; PROC_PID_INIT_INO in the kernel */
-
-bool doctor_in_container(void) {
-    const uint64_t pid_ns = gps_procfs_pid_ns();
-    if (pid_ns != 0 && pid_ns != FIRST_PID_NAMESPACE)
-        return true;
-    return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0;
-}
 
 /* --- the directory and /dev/shm --- */
 

@@ -1,9 +1,10 @@
 /*
  * own_pid.c - see own_pid.h.
  *
- * A program comes into the directory with its first shared memory, not when it starts. Containers
- * that start together would so choose the same number: where any can be had, it is drawn at random.
- * Where only the next one can, a random number of them is passed over.
+ * A program comes into the directory with its first shared memory, not when it starts. So each
+ * `gpushare run` locks the byte of its program's pid in a file there, for as long as it lives.
+ * Where any number can be had it is drawn at random. Where only the next one can, a random number
+ * of them is passed over: most containers that start together so need one try.
  */
 #include "own_pid.h"
 
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
+#include "directory/file.h"
 #include "directory/processes.h"
 #include "directory/view.h"
 #include "util/clock.h"
@@ -61,6 +63,26 @@ static bool is_taken(pid_t pid) {
     return wanted.taken;
 }
 
+/* False: the program of another `gpushare run` has it. */
+static bool claim(pid_t pid) {
+    static int held = -1;
+    char path[GPS_FILE_PATH];
+    struct view_place place;
+    struct gps_store store;
+    if (held >= 0)
+        gps_file_close_locked(held);
+    view_place_get(&place);
+    if (view_store(&place, true, &store) != 0)
+        return true;
+    gps_file_path(&store, GPS_PIDS, NULL, path);
+    held = gps_file_open_locked(path, O_CREAT, pid, 1);
+    return held != -EAGAIN;
+}
+
+static bool is_free(pid_t pid) {
+    return !is_taken(pid) && claim(pid);
+}
+
 bool own_pid_needed(void) {
     const uint64_t space = pid_space();
     return space != 0 && (space != HOST_SPACE || is_taken(getpid()));
@@ -87,7 +109,7 @@ static pid_t fork_drawn(void) {
     errno = EEXIST;
     for (int i = 0; i < DRAWS && child < 0 && errno == EEXIST; i++) {
         const pid_t pid = (pid_t)(FIRST + draw(LAST - FIRST));
-        if (!is_taken(pid))
+        if (is_free(pid))
             child = fork_as(pid);
     }
     return child;
@@ -103,7 +125,7 @@ static pid_t fork_next(void) {
     const pid_t child = fork();
     if (child == 0 && (close(ends[1]), read(ends[0], &word, 1) != 1))
         _exit(0);
-    const bool kept = child > 0 && !is_taken(child) && write(ends[1], &word, 1) == 1;
+    const bool kept = child > 0 && is_free(child) && write(ends[1], &word, 1) == 1;
     close(ends[0]);
     if (child == 0)
         return 0;
