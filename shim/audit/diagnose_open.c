@@ -308,8 +308,8 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
     if (!has_namesake())
         return GPS_KNOWN_NOTHING; /* it may be an event of ours that is destroyed by now */
     *detail = "the driver tells processes apart by their pid alone, and the process that created "
-              "the event has the same one in another pid namespace (start both by gpushare run, or "
-              "give both containers one: --pid)";
+              "the event has the same one in another container (start both by gpushare run, or "
+              "give both containers one pid namespace: --pid)";
     return GPS_KNOWN_NAMESPACE;
 }
 

@@ -48,7 +48,7 @@ static void check_directory(struct doctor *doctor, const struct view_place *plac
     diagnosis_remedy(doctor,
                      "on the host: gpushare cdi --output /etc/cdi/gpushare.json; start all "
                      "containers with --device gpushare.io/namespace=default. Or on the host: "
-                     "mkdir -m 700 /dev/shm/gpushare-%u; start all with -v "
+                     "mkdir -p -m 700 /dev/shm/gpushare-%u; start all with -v "
                      "/dev/shm/gpushare-%u:/run/gpushare -e GPUSHARE_DIR=/run/gpushare",
                      geteuid(), geteuid());
 }
