@@ -290,11 +290,22 @@ TEST_F(Doctor, ADirectoryThatIsNoneIsAFailure) {
     environment["GPUSHARE_DIR"] = shared.root.path + "/no/such";
     EXPECT_EQ(result_of(diagnose(), "directory", "the directories between do not exist"), "fail");
     environment["GPUSHARE_DIR"] = "relative/path";
-    EXPECT_EQ(result_of(diagnose(), "directory", "'relative/path' is not an absolute path"),
+    EXPECT_EQ(result_of(diagnose(), "directory",
+                        "'relative/path', from GPUSHARE_DIR, is not an absolute"),
               "fail");
     environment["GPUSHARE_DIR"] = shared.root.path;
     environment["GPUSHARE_NAMESPACE"] = ".hidden";
     EXPECT_EQ(result_of(diagnose(), "directory", "'.hidden' is not a valid name"), "fail");
+}
+
+TEST_F(Doctor, TheVariableThatDecidesIsNamed) {
+    environment["GPUSHARE_DIR"] = "";
+    environment["NVIDIA_DRA_LOCAL_IPC_DIR"] = "relative";
+    EXPECT_EQ(result_of(diagnose(), "directory", "from NVIDIA_DRA_LOCAL_IPC_DIR, is not an"),
+              "fail");
+    environment["NVIDIA_DRA_LOCAL_IPC_DIR"] = "/no/such";
+    EXPECT_EQ(result_of(diagnose(), "directory", "the directories between do not exist"), "fail");
+    EXPECT_FALSE(contains(remedy, "unset")) << remedy;
 }
 
 TEST_F(Doctor, ADirectoryThatIsNotThereYetIsFine) {

@@ -20,9 +20,9 @@
 
 static bool check_environment(struct doctor *doctor, const struct view_place *place) {
     if (place->root[0] != '/') {
-        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "GPUSHARE_DIR '%s' is not an absolute path",
-                      place->root);
-        diagnosis_remedy(doctor, "set it to a path that begins with /, or unset it");
+        diagnosis_add(doctor, DOCTOR_FAIL, "directory", "'%s', from %s, is not an absolute path",
+                      place->root, place->chosen ? "GPUSHARE_DIR" : "NVIDIA_DRA_LOCAL_IPC_DIR");
+        diagnosis_remedy(doctor, "set that to a path that begins with /, or unset it");
         return false;
     }
     if (!gps_name_valid(place->name_space)) {
@@ -72,7 +72,7 @@ static const char *why_not_below(const char *above, const char *root) {
 }
 
 static bool check_parent(struct doctor *doctor, const struct view_place *place, const char *above) {
-    if (!place->chosen && access("/dev/shm", F_OK) != 0) {
+    if (strncmp(place->root, "/dev/shm/", 9) == 0 && access("/dev/shm", F_OK) != 0) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "there is no /dev/shm");
         diagnosis_remedy(doctor,
                          "mount -t tmpfs -o mode=1777 tmpfs /dev/shm, or set GPUSHARE_DIR to a "
@@ -84,9 +84,8 @@ static bool check_parent(struct doctor *doctor, const struct view_place *place, 
         return true;
     diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s cannot be made: %s: %s", place->root, above,
                   why);
-    diagnosis_remedy(doctor,
-                     "set GPUSHARE_DIR to a directory on a tmpfs in which you may write, or "
-                     "unset it");
+    diagnosis_remedy(doctor, "set GPUSHARE_DIR to a directory on a tmpfs in which you may write%s",
+                     place->chosen ? ", or unset it" : "");
     return false;
 }
 
