@@ -158,7 +158,7 @@ install: all $(addprefix $(MADE)/,gpushare.bash _gpushare gpushare.fish gpushare
 	install -D -m 644 $(MADE)/gpushare.conf.5 $(DESTDIR)$(SHARE)/man/man5/gpushare.conf.5
 	install -D -m 644 -t $(DESTDIR)$(DOC) README.md CHANGELOG.md config/gpushare.conf
 	install -D -m 644 -t $(DESTDIR)$(DOC)/docs docs/*
-	install -D -m 644 -t $(DESTDIR)$(DOC)/examples config/examples/*
+	install -D -m 644 -t $(DESTDIR)$(DOC)/examples config/examples/* config/containers/*
 	install -D -m 644 $(MADE)/gpushare.bash $(DESTDIR)$(SHARE)/bash-completion/completions/gpushare
 	install -D -m 644 $(MADE)/_gpushare $(DESTDIR)$(SHARE)/zsh/site-functions/_gpushare
 	install -D -m 644 $(MADE)/gpushare.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/gpushare.fish
