@@ -174,7 +174,8 @@ struct gps_proc_header {
     struct gps_owner owner;
     uint64_t created;
     char arguments[GPS_ARGUMENT_BYTES]; /* of the command, cut to fit; terminated */
-    uint8_t reserved[64];
+    uint64_t shm_device, shm_inode;     /* of its /dev/shm, where events live; 0: it has none */
+    uint8_t reserved[48];
     uint64_t checksum; /* of the bytes before it */
 };
 

@@ -1,7 +1,6 @@
 /* diagnose_open.c - see diagnose.h: opens of memory, and events. */
 #include <dirent.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "diagnose.h"
 #include "directory/region.h"
@@ -269,15 +268,8 @@ void gps_diagnose_share_event(uint64_t event, int code) {
     gps_scope_end(&scope);
 }
 
-/* Another process of the directory whose /dev/shm is another one, as far as /proc tells. */
 static bool has_other_shm(void *found, const struct gps_proc *proc) {
-    char path[64];
-    struct gps_text text = GPS_TEXT(path);
-    struct stat here, there;
-    gps_text_add(&text, "/proc/%u/root/dev/shm", proc->header.owner.pid);
-    *(bool *)found = proc->alive && proc->header.owner.pid_ns == gps_process_self()->pid_ns &&
-                     stat("/dev/shm", &here) == 0 && stat(path, &there) == 0 &&
-                     (here.st_dev != there.st_dev || here.st_ino != there.st_ino);
+    *(bool *)found = gps_proc_has_other_shm(proc);
     return !*(bool *)found;
 }
 

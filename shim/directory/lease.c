@@ -88,6 +88,10 @@ static int prepare(int fd, struct gps_lease *lease) {
     struct gps_proc_header header = {.owner = lease->self, .created = gps_clock_now()};
     struct gps_text arguments = GPS_TEXT(header.arguments);
     gps_text_str(&arguments, lease->arguments);
+    if (stat("/dev/shm", &st) == 0) {
+        header.shm_device = st.st_dev;
+        header.shm_inode = st.st_ino;
+    }
     gps_proc_seal(&header);
     return gps_file_write(fd, &header, sizeof(header), 0);
 }

@@ -188,6 +188,13 @@ static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct
     return unknown ? -EAGAIN : cached;
 }
 
+bool gps_proc_has_other_shm(const struct gps_proc *proc) {
+    const struct gps_proc_header *header = &proc->header;
+    struct stat here;
+    return proc->alive && header->shm_device != 0 && stat("/dev/shm", &here) == 0 &&
+           (header->shm_device != here.st_dev || header->shm_inode != here.st_ino);
+}
+
 /* Whether a process has the region open: 1 and *user, 0, or -errno, where a live one may have it. A
  * live process with a bad header and a valid slot counts: its memory must not be freed either. */
 static int user_in(const struct gps_store *store, int at, const char *file,

@@ -39,6 +39,9 @@ struct gps_proc {
 typedef bool gps_proc_fn(void *arg, const struct gps_proc *proc);
 int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg);
 
+/* Whether a live process has published another /dev/shm than the caller's. */
+bool gps_proc_has_other_shm(const struct gps_proc *proc);
+
 struct gps_user {
     struct gps_owner owner;
     struct gps_slot slot;

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "scenario/audit.hpp"
 
 namespace {
@@ -371,6 +373,26 @@ TEST(Namespaces, AnEventDoesNotGetIntoAnotherShmButMemoryDoes) {
     EXPECT_TRUE(contains(found.detail, "/dev/shm")) << found.detail;
     a.must("evdestroy e");
     a.must("free p");
+}
+
+TEST(Namespaces, NorDoesItFromAContainerWithItsOwnShm) {
+    How inside = contained(consumer(), 2);
+    for (const char *word :
+         {"sh", "-c", "mount -t tmpfs -o mode=1777 none /dev/shm && \"$0\" \"$@\""})
+        inside.wrap.push_back(word);
+    NEEDS(inside.wrap);
+    Audited world;
+    const std::string root = "/var/tmp/gpushare-test-" + std::to_string(getpid());
+    world.environment["GPUSHARE_DIR"] = root; // seen by both
+    Puppet a(world, contained(producer(), 1)), b(world, inside);
+    a.must("evcreate e 6");
+    const std::string event = a.must("evget e");
+    b.must("malloc own 4096");
+    EXPECT_EQ(b.code("evopen f " + event), 205);
+    std::filesystem::remove_all(root);
+    const Event found = world.only();
+    EXPECT_EQ(found.id, "event-other-container");
+    EXPECT_TRUE(contains(found.detail, "has another /dev/shm")) << found.detail;
 }
 
 // Its file is gone, as if there were another /dev/shm; but that is no mistake of the program's.

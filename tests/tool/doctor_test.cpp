@@ -412,6 +412,22 @@ TEST_F(Doctor, ADirectoryFromAnotherShmMeansNoEvents) {
     EXPECT_EQ(result_of(Json::parse(out), "container", "lies in this container alone"), "");
 }
 
+TEST_F(Doctor, TheShmOfOtherProcessesIsKnown) {
+    const std::string dir = environment["GPUSHARE_DIR"];
+    const Peer other(shared, "producer", {}, 1111, 7);
+    const std::string out = contained("mount --bind " + dir +
+                                          " /mnt && mount -t tmpfs -o mode=1777 shm /dev/shm && "
+                                          "export GPUSHARE_DIR=/mnt;",
+                                      environment);
+    if (out.empty())
+        GTEST_SKIP() << "no namespaces here";
+    EXPECT_EQ(result_of(Json::parse(out), "container", "producer 7 has another /dev/shm"), "warn");
+    EXPECT_TRUE(contains(remedy, "--ipc=host"));
+    const std::string common =
+        contained("mount --bind " + dir + " /mnt && export GPUSHARE_DIR=/mnt;", environment);
+    EXPECT_EQ(result_of(Json::parse(common), "container", "/dev/shm"), "");
+}
+
 TEST_F(Doctor, EqualPidsAreSeen) {
     const Peer one(shared, "producer", {}, 1111, 1), other(shared, "consumer", {}, 2222, 1);
     EXPECT_EQ(result_of(diagnose(), "container", "are both process 1"), "warn");

@@ -16,6 +16,7 @@
 #include "directory/processes.h"
 #include "directory/view.h"
 #include "doctor.h"
+#include "util/procfs.h"
 
 /* --- the directory and /dev/shm --- */
 
@@ -53,21 +54,50 @@ static void check_directory(struct doctor *doctor, const struct view_place *plac
                      geteuid(), geteuid());
 }
 
-/* Measured: across containers with a /dev/shm each, memory handles work; events give 205. A
- * directory that comes from the host's /dev/shm, and another /dev/shm beside it, are two file
- * systems. Whether other containers have the same is not seen. */
+/* Measured: across containers with a /dev/shm each, memory handles work; events give 205. */
+#define SHM_REMEDY                                                                                 \
+    "start the containers with --ipc=host, or one with --ipc=shareable and the others with "       \
+    "--ipc=container:NAME"
+
+struct shms {
+    struct gps_owner other; /* pid 0: no process has another one */
+    bool common;            /* a process of another container has this one */
+};
+
+static bool compare_shm(void *arg, const struct gps_proc *proc) {
+    struct shms *shms = arg;
+    if (gps_proc_has_other_shm(proc))
+        shms->other = proc->header.owner;
+    else if (proc->alive && proc->header.owner.pid_ns != gps_procfs_pid_ns())
+        shms->common = true;
+    return shms->other.pid == 0;
+}
+
+/* True: it is known, and told if it is a trouble. */
+static bool check_shm_of_processes(struct doctor *doctor, const struct gps_store *store) {
+    struct shms shms = {0};
+    gps_proc_each(store, compare_shm, &shms);
+    if (shms.other.pid == 0)
+        return shms.common;
+    diagnosis_add(doctor, DOCTOR_WARN, "container",
+                  "%s %u has another /dev/shm: CUDA IPC events between it and programs here fail "
+                  "with 205 (memory does not mind)",
+                  shms.other.command, shms.other.pid);
+    diagnosis_remedy(doctor, SHM_REMEDY);
+    return true;
+}
+
+/* A directory that comes from the host's /dev/shm, and another /dev/shm beside it, are two file
+ * systems. Whether other containers have this one is not seen before their programs run. */
 static void check_shm(struct doctor *doctor, const struct view_place *place) {
     struct stat root;
     if (!is_own_shm() &&
         (stat(place->root, &root) != 0 || are_on_one_device(place->root, "/dev/shm")))
         return;
-    diagnosis_add(
-        doctor, DOCTOR_WARN, "container",
-        "/dev/shm seems not to be the host's: CUDA IPC events of containers that have another "
-        "one fail with 205 (memory does not mind)");
-    diagnosis_remedy(doctor,
-                     "start the containers with --ipc=host, or one with --ipc=shareable and "
-                     "the others with --ipc=container:NAME (which cannot be told from here)");
+    diagnosis_add(doctor, DOCTOR_WARN, "container",
+                  "/dev/shm seems not to be the host's: CUDA IPC events of containers that have "
+                  "another one fail with 205 (memory does not mind)");
+    diagnosis_remedy(doctor, SHM_REMEDY);
 }
 
 /* --- pids --- */
@@ -128,11 +158,14 @@ void doctor_container(struct doctor *doctor) {
     struct view_place place;
     struct gps_store store;
     view_place_get(&place);
-    if (doctor_in_container() && place.root[0] == '/') {
+    const bool inside = doctor_in_container() && place.root[0] == '/';
+    const bool there = view_store(&place, false, &store) == 0;
+    if (inside)
         check_directory(doctor, &place);
+    if (!(there && check_shm_of_processes(doctor, &store)) && inside)
         check_shm(doctor, &place);
+    if (inside)
         check_musl(doctor);
-    }
-    if (view_store(&place, false, &store) == 0)
+    if (there)
         check_pids(doctor, &store);
 }
