@@ -83,14 +83,19 @@ static int look_around(struct plan *plan) {
     return status;
 }
 
-static int find(struct plan *plan) {
+/* `library`: for programs that have that one; NULL: for this one. */
+static int find(struct plan *plan, const char *library) {
     const char *given = secure_getenv("GPUSHARE_KEEPER");
+    struct gps_text from = GPS_TEXT(plan->from);
     if (given && given[0] != '\0')
         return resolve(plan, given);
-    own_file(plan);
+    if (library)
+        gps_text_str(&from, library);
+    else
+        own_file(plan);
     int status = look_around(plan);
-    if (status == 0)
-        return 0;
+    if (status == 0 || library)
+        return status;
     program_file(plan);
     return look_around(plan);
 }
@@ -185,7 +190,7 @@ int gps_spawn_keeper(const struct gps_store *store) {
     struct plan *plan = plan_new();
     if (!plan)
         return -ENOMEM;
-    int status = find(plan);
+    int status = find(plan, NULL);
     if (status == 0) {
         fill(plan, store);
         status = start(plan);
@@ -194,12 +199,12 @@ int gps_spawn_keeper(const struct gps_store *store) {
     return status;
 }
 
-int gps_spawn_program(char *path, size_t size) {
+int gps_spawn_program(const char *library, char *path, size_t size) {
     struct gps_text out = gps_text_on(path, size);
     struct plan *plan = plan_new();
     if (!plan)
         return -ENOMEM;
-    int status = find(plan);
+    int status = find(plan, library);
     if (status == 0)
         gps_text_str(&out, plan->path);
     munmap(plan, sizeof(*plan));

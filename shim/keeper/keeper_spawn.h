@@ -12,10 +12,11 @@
 
 #include "directory/store.h"
 
-/* The path of the keeper's executable: GPUSHARE_KEEPER, else `gpushare` beside the library or in
- * ../bin or ../../bin of its directory, else the same places around the program's executable. 0,
- * -ENOENT, -EACCES, -ENOMEM or -ENAMETOOLONG. */
-int gps_spawn_program(char *path, size_t size);
+/* The path of the keeper's executable for programs that have the library preloaded:
+ * GPUSHARE_KEEPER, else `gpushare` beside the library or in ../bin or ../../bin of its directory. A
+ * program also looks in the same places around its own executable. 0, -ENOENT, -EACCES, -ENOMEM or
+ * -ENAMETOOLONG. */
+int gps_spawn_program(const char *library, char *path, size_t size);
 
 /* Executes the keeper, and does not wait until it listens. The new process may end at once because
  * another one holds the leader lock. 0 or -errno. */

@@ -235,6 +235,20 @@ TEST_F(Doctor, APreloadedFileThatIsNotThereIsAFailure) {
               "fail");
 }
 
+TEST_F(Doctor, TheKeeperIsLookedForWhereProgramsDo) {
+    std::filesystem::create_directories(shared.root.path + "/lib");
+    const std::string library = shared.root.path + "/lib/libgpushare.so";
+    std::filesystem::copy_file(environment["GPUSHARE_LIBRARY"], library);
+    environment["GPUSHARE_LIBRARY"] = library;
+    EXPECT_EQ(result_of(diagnose(), "keeper", "programs cannot start one"), "warn");
+    environment["GPUSHARE_KEEPER"] = tool_path();
+    EXPECT_EQ(result_of(diagnose(), "keeper", "start " + tool_path()), "ok");
+    environment.erase("GPUSHARE_KEEPER");
+    std::filesystem::create_directories(shared.root.path + "/bin");
+    std::filesystem::create_symlink(tool_path(), shared.root.path + "/bin/gpushare");
+    EXPECT_EQ(result_of(diagnose(), "keeper", "start " + tool_path()), "ok");
+}
+
 TEST_F(Doctor, NoTimeAtAllIsRefused) {
     const Result result = tool({"doctor", "-t", "0"}, environment);
     EXPECT_EQ(result.status, 2);

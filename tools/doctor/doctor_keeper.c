@@ -10,6 +10,7 @@
 #include "doctor.h"
 #include "keeper/keeper_client.h"
 #include "keeper/keeper_spawn.h"
+#include "run/preload.h"
 #include "util/clock.h"
 
 #define PATIENCE (2 * GPS_SECOND)
@@ -37,10 +38,12 @@ static bool check_running(struct doctor *doctor) {
 }
 
 void doctor_keeper(struct doctor *doctor) {
-    char path[PATH_MAX];
+    char path[PATH_MAX], library[PATH_MAX];
     if (check_running(doctor))
         return;
-    int status = gps_spawn_program(path, sizeof(path));
+    if (!preload_library(library))
+        library[0] = 0;
+    int status = gps_spawn_program(library, path, sizeof(path));
     if (status == 0) {
         diagnosis_add(doctor, DOCTOR_OK, "keeper", "none now; programs that need one start %s",
                       path);
@@ -50,6 +53,6 @@ void doctor_keeper(struct doctor *doctor) {
                   "programs cannot start one, so regions of backing = vmm stay private: %s",
                   strerror(-status));
     diagnosis_remedy(doctor,
-                     "set GPUSHARE_KEEPER to the path of this tool, or install it in ../bin "
-                     "from the library's directory");
+                     "set GPUSHARE_KEEPER to the path of this tool, or install it in the library's "
+                     "directory, or in ../bin from there");
 }
