@@ -60,7 +60,8 @@ void doctor_library(struct doctor *doctor) {
     if (!preload_library(library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library", "libgpushare.so not found; looked at: %s",
                       library);
-        diagnosis_remedy(doctor, "set GPUSHARE_LIBRARY to its path, or put it beside this tool");
+        diagnosis_remedy(doctor,
+                         "install the package libgpushare, or set GPUSHARE_LIBRARY to its path");
     } else if (!preload_can_name(library)) {
         diagnosis_add(doctor, DOCTOR_FAIL, "library",
                       "%s: LD_PRELOAD cannot hold a path with a blank or a colon", library);
