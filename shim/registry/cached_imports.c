@@ -96,8 +96,8 @@ bool gps_registry_closed(uint64_t address) {
     if (address >= atomic_load_explicit(&gps_imports.highest, memory_order_relaxed) ||
         address < atomic_load_explicit(&gps_imports.lowest, memory_order_relaxed))
         return false;
-    return is_in_cached(address, address) ||
-           (gps_ops->range(address, &base, &size) == GPS_OK && is_in_cached(base, address));
+    return gps_ops->range(address, &base, &size) == GPS_OK &&
+           (is_in_cached(address, address) || is_in_cached(base, address));
 }
 
 bool gps_registry_untold(uint64_t *pointer) {

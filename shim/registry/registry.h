@@ -193,8 +193,9 @@ struct gps_cached {
 };
 struct gps_cached gps_registry_cached(void);
 bool gps_registry_caches(uint64_t pointer);
-/* Whether the address lies in one: memory that is there, but not for the program. Asks the driver
- * only about addresses between those of cached imports, else it is two loads. */
+/* Whether the address lies in one: memory that is there, but not for the program. False where the
+ * context is at fault, which the driver tells first. Asks the driver only about addresses between
+ * those of cached imports, else it is two loads. */
 bool gps_registry_closed(uint64_t address);
 /* An import that is open while its slot says that it is cached. */
 bool gps_registry_untold(uint64_t *pointer);

@@ -73,6 +73,30 @@ TEST_P(CacheOf, WhatIsClosedIsNotReadOrWritten) {
 
 INSTANTIATE_TEST_SUITE_P(Doors, CacheOf, testing::ValuesIn(builds));
 
+// The driver looks at the context first.
+TEST(Cache, WhatIsClosedIsRefusedAsTheContextIs) {
+    for (const bool shim : {false, true}) {
+        World world;
+        world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+        How how = consumer();
+        how.build = "puppet_driver";
+        how.shim = shim;
+        Puppet a(world, producer()), b(world, how);
+        a.must("malloc p 4194304");
+        b.must("open q " + a.must("get p"));
+        b.must("malloc own 4096");
+        b.must("close q");
+        b.must(kernels());
+        b.must("launch - test_write 4096 1 1");
+        EXPECT_EQ(b.code("sync"), 700);
+        EXPECT_EQ(b.code("read q 0 1"), 700) << shim;
+        EXPECT_EQ(b.code("write q 0 01"), 700) << shim;
+        b.must("ctxset");
+        EXPECT_EQ(b.code("read q 0 1"), 201) << shim;
+        EXPECT_EQ(b.code("write q 0 01"), 201) << shim;
+    }
+}
+
 // Small allocations lie in one block of the driver's, and are open each by itself.
 TEST(Cache, ANeighbourThatIsOpenIsReadAndWritten) {
     World world;
