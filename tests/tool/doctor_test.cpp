@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include "harness.hpp"
 #include "json.hpp"
@@ -440,6 +441,30 @@ TEST_F(Doctor, TheShmOfOtherProcessesIsKnown) {
     const std::string common =
         contained("mount --bind " + dir + " /mnt && export GPUSHARE_DIR=/mnt;", environment);
     EXPECT_EQ(result_of(Json::parse(common), "container", "/dev/shm"), "");
+}
+
+// As processes with an older library, or without a /dev/shm.
+TEST_F(Doctor, AProcessThatDoesNotSayItsShmTellsNothing) {
+    const std::string dir = environment["GPUSHARE_DIR"];
+    const Peer other(shared, "producer", {}, 1111, 7);
+    char path[GPS_FILE_PATH];
+    gps_lease_path(&shared.store, &other.owner, path);
+    gps_proc_header header;
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.read(reinterpret_cast<char *>(&header), sizeof(header));
+    header.shm_device = header.shm_inode = 0;
+    gps_proc_seal(&header);
+    file.seekp(0);
+    file.write(reinterpret_cast<const char *>(&header), sizeof(header));
+    file.close();
+    const std::string out = contained("mount --bind " + dir +
+                                          " /mnt && mount -t tmpfs -o mode=1777 shm /dev/shm && "
+                                          "export GPUSHARE_DIR=/mnt;",
+                                      environment);
+    if (out.empty())
+        GTEST_SKIP() << "no namespaces here";
+    EXPECT_EQ(result_of(Json::parse(out), "container", "/dev/shm seems not to be the host's"),
+              "warn");
 }
 
 TEST_F(Doctor, EqualPidsAreSeen) {

@@ -68,7 +68,8 @@ static bool compare_shm(void *arg, const struct gps_proc *proc) {
     struct shms *shms = arg;
     if (gps_proc_has_other_shm(proc))
         shms->other = proc->header.owner;
-    else if (proc->alive && proc->header.owner.pid_ns != gps_procfs_pid_ns())
+    else if (proc->alive && proc->header.shm_device != 0 &&
+             proc->header.owner.pid_ns != gps_procfs_pid_ns())
         shms->common = true;
     return shms->other.pid == 0;
 }
