@@ -73,7 +73,7 @@
 #define GATED(name, parameters, arguments, stream)                                                 \
     GATED_AFTER(name, parameters, arguments, stream, false, false)
 #define READ(name, parameters, arguments, stream)                                                  \
-    GATED_AFTER(name, parameters, arguments, stream, size &&gps_registry_closed(from), true)
+    GATED_AFTER(name, parameters, arguments, stream, size != 0 && gps_registry_closed(from), true)
 #include "hooks.def"
 
 /* Python's children and many others end with _exit: no handler runs, so this is where the memory

@@ -43,10 +43,9 @@ void gps_open_cache_forget(const struct gps_import *import);
 bool gps_open_cache_relieve(void);
 /* A call of the driver's, or what stands for it, that opens a region: its code. */
 typedef int gps_open_fn(void *arg);
-/* Calls it when what the program has closed, and whose exporter has freed it or is dead, is closed
- * indeed, for which it waits 50 ms at most. Where the code tells that memory which is only cached
- * may be in the way, that is ended, and the call made again: waits two seconds at most for another
- * thread that closes some. */
+/* Makes the call. Before it, it waits 50 ms at most for the end of cached memory whose exporter has
+ * freed it or is dead. Where the code tells that cached memory may be in the way, it ends that, and
+ * makes the call again: another thread that closes some is waited for two seconds at a time. */
 int gps_open_cache_beside(gps_open_fn *open, void *arg, const struct gps_id *region);
 
 /* A context is being destroyed: in between no mapping is ended. Inside a gps_scope. */

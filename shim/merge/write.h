@@ -53,8 +53,7 @@ struct gps_write {
 uint64_t gps_write_count(const struct gps_write *write);
 struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n);
 
-/* A rule of this program asks for its writes. Constant once the process has begun.
- */
+/* A rule of this program asks for its writes. Constant once the process has begun. */
 extern bool gps_write_seen;
 void gps_write_start(const struct gps_config *config, const struct gps_program *program);
 
