@@ -152,7 +152,7 @@ pid_t own_pid_fork(void) {
     pid_t child = fork_drawn();
     if (child >= 0)
         return child;
-    pass_over(draw(PASSED_OVER), until);
+    pass_over(draw(PASSED_OVER), until - PATIENCE / 2);
     do
         child = fork_next();
     while (child < 0 && errno == EAGAIN && gps_clock_monotonic() < until);
