@@ -69,7 +69,8 @@ static inline bool gps_is_device(CUmemorytype type) {
 }
 
 static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream stream) {
-    const uint64_t source = copy && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;
+    const bool any = copy && copy->WidthInBytes && copy->Height;
+    const uint64_t source = any && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;
     if (!copy || !gps_is_device(copy->dstMemoryType))
         return (struct gps_write){
             .kind = GPS_WRITE_OTHER, .source = source, .stream = (uintptr_t)stream};
@@ -85,7 +86,8 @@ static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream str
 /* From the first byte to the last one; one layer is a 2D copy. */
 #define GPS_BOX_OF(name, type)                                                                     \
     static inline struct gps_write name(const type *copy, CUstream stream) {                       \
-        const uint64_t source = copy && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;  \
+        const bool any = copy && copy->WidthInBytes && copy->Height && copy->Depth;                \
+        const uint64_t source = any && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;   \
         if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)                          \
             return (struct gps_write){                                                             \
                 .kind = GPS_WRITE_OTHER, .source = source, .stream = (uintptr_t)stream};           \

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "audit/reporter.h"
 #include "directory/lease.h"
@@ -343,12 +342,17 @@ bool gps_open_cache_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
     return open;
 }
 
-/* The oldest go, but not at once where a context is being destroyed. */
-static void keep_limits(void) {
+static bool is_of_context(const struct gps_import *import, const void *context) {
+    return import->context == *(const uint64_t *)context;
+}
+
+/* The oldest of a context go, whose kernels a close waits for in any case; not at once where one is
+ * being destroyed. */
+static void keep_limits(uint64_t context) {
     const struct gps_options *options = &gps_process_config()->options;
     struct gps_cached sum = gps_registry_cached();
     while ((sum.count > options->open_cache || sum.bytes > options->open_cache_bytes) &&
-           end_cached(is_of, NULL, 1))
+           end_cached(is_of_context, &context, 1))
         sum = gps_registry_cached();
 }
 
@@ -363,7 +367,7 @@ bool gps_open_cache_close(uint64_t pointer, struct gps_import *import) {
         gps_happened_cached(import);
         gps_scope_end(&scope);
     }
-    keep_limits();
+    keep_limits(import->context);
     return true;
 }
 

@@ -323,6 +323,23 @@ TEST(Cache, ItsBytesAreLimited) {
     EXPECT_EQ(sizes, (std::vector<std::string>{"2097152", "2097152"}));
 }
 
+// The driver's close waits for kernels: for those of another context no close waits bare.
+TEST(Cache, AFullOneEndsWhatIsOfTheContext) {
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "1";
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc first 4194304");
+    a.must("malloc second 8388608");
+    b.must("open p " + a.must("get first"));
+    b.must("close p");
+    b.must("ctxcreate other");
+    b.must("open q " + a.must("get second"));
+    b.must("close q");
+    const Json regions = world.ls();
+    for (const Json &region : regions.elements)
+        EXPECT_EQ(region["users"].size(), region["size"].text == "4194304" ? 1u : 0u);
+}
+
 TEST(Cache, OutOfMemoryEmptiesIt) {
     SIM_ONLY("the card is small");
     World world;
