@@ -22,7 +22,6 @@
 #include "stack/trace.h"
 #include "util/clock.h"
 
-#define PATIENCE (2 * GPS_SECOND)
 #define A_MOMENT (GPS_SECOND / 20)
 
 enum {
@@ -75,9 +74,9 @@ static void finish_ending(void) {
 }
 
 /* Waits for the other threads that are ending mappings, or for the first of them. They may wait
- * for a kernel. False: there are none, or they are not done. */
-static bool wait_ended(bool all, uint64_t nanos) {
-    const struct timespec until = gps_clock_in(nanos);
+ * for a kernel: two seconds at most. False: there are none, or they are not done. */
+static bool wait_ended(bool all) {
+    const struct timespec until = gps_clock_in(2 * GPS_SECOND);
     int code = 0;
     pthread_mutex_lock(&state.lock);
     const unsigned seen = state.endings;
@@ -132,7 +131,7 @@ static bool end_cached(bool (*fits)(const struct gps_import *import, const void 
 /* region NULL: everything. */
 static bool relieve(const struct gps_id *region) {
     const bool ended = end_cached(is_of, region, UINT32_MAX);
-    const bool waited = wait_ended(true, PATIENCE);
+    const bool waited = wait_ended(true);
     return ended || waited;
 }
 
@@ -174,7 +173,7 @@ static void settle(void) {
 static bool end_obstacles(int code, const struct gps_id *region) {
     switch (code) {
     case GPS_ALREADY_MAPPED: /* beside a close, or beside older memory of the same place */
-        return wait_ended(false, PATIENCE) || relieve(NULL);
+        return wait_ended(false) || relieve(NULL);
     case GPS_OUT_OF_MEMORY:
         return relieve(NULL);
     case GPS_INVALID_HANDLE: /* it is open in another context */
@@ -377,7 +376,7 @@ void gps_open_cache_pause(void) {
     pthread_mutex_lock(&state.lock);
     state.paused++;
     pthread_mutex_unlock(&state.lock);
-    wait_ended(true, PATIENCE);
+    wait_ended(true);
 }
 
 void gps_open_cache_resume(void) {
