@@ -5,7 +5,7 @@
  * at what a container usually has when nobody thought of it.
  */
 #include <glob.h>
-#include <limits.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +27,14 @@ static bool are_on_one_device(const char *one, const char *other) {
 
 /* podman, docker and containerd mount one of this name where a container has not the host's. */
 static bool is_own_shm(void) {
-    char line[PATH_MAX];
+    const struct mntent *mount;
     bool own = false;
-    FILE *mounts = fopen("/proc/self/mounts", "re");
-    while (mounts && fgets(line, sizeof(line), mounts))
-        if (strstr(line, " /dev/shm "))
-            own = strncmp(line, "shm ", 4) == 0;
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
+    while (mounts && (mount = getmntent(mounts)))
+        if (strcmp(mount->mnt_dir, "/dev/shm") == 0)
+            own = strcmp(mount->mnt_fsname, "shm") == 0;
     if (mounts)
-        fclose(mounts);
+        endmntent(mounts);
     return own;
 }
 

@@ -3,13 +3,13 @@
  *
  * The whole command line is checked before the command starts, for that may run for days.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit_logs.h"
+#include "cli/output.h"
 #include "cli/tool.h"
 #include "descendants.h"
 #include "directory/lease.h"
@@ -60,12 +60,7 @@ static bool parse_status(const char *text, int *status) {
 }
 
 static bool open_output(const char *path, FILE **file) {
-    if (!path)
-        return true;
-    *file = fopen(path, "we");
-    if (!*file)
-        tool_error("cannot write '%s': %s", path, strerror(errno));
-    return *file;
+    return !path || (*file = output_open(path));
 }
 
 static bool parse(struct audit *audit) {
@@ -124,13 +119,6 @@ static void end_membership(struct member *member) {
 
 /* --- after --- */
 
-static bool close_output(FILE *file, const char *path) {
-    if (!file || (fflush(file) == 0 && !ferror(file) && fclose(file) == 0))
-        return true;
-    tool_error("cannot write '%s': %s", path, strerror(errno));
-    return false;
-}
-
 /* The logs are gone after that where they are temporary. */
 static bool read_logs(struct audit *audit, struct report *report) {
     aggregate_begin(&report->aggregate, audit->level);
@@ -160,9 +148,9 @@ static bool print(struct audit *audit, const struct report *report) {
         report_sarif(audit->sarif, report);
     if (audit->timeline)
         print_timeline(audit);
-    bool json = close_output(audit->json, values[OPTION_JSON]);
-    bool sarif = close_output(audit->sarif, values[OPTION_SARIF]);
-    bool timeline = close_output(audit->timeline, values[OPTION_TIMELINE]);
+    bool json = output_close(audit->json, values[OPTION_JSON]);
+    bool sarif = output_close(audit->sarif, values[OPTION_SARIF]);
+    bool timeline = output_close(audit->timeline, values[OPTION_TIMELINE]);
     audit->json = audit->sarif = audit->timeline = NULL;
     return json && sarif && timeline;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/json_tree.h"
+#include "cli/output.h"
 #include "cli/tool.h"
 #include "config/config.h"
 #include "directory/view.h"
@@ -89,17 +90,12 @@ static void print(FILE *out, const char *name_space, json_t *mounts) {
 }
 
 static int write_device(const char *path, const char *name_space, json_t *mounts) {
-    FILE *out = fopen(path, "we");
+    FILE *out = output_open(path);
     if (out)
         print(out, name_space, mounts);
     else
         json_decref(mounts);
-    const bool written = out && fflush(out) == 0 && !ferror(out);
-    if (!written)
-        tool_error("cannot write '%s': %s", path, strerror(errno));
-    if (out)
-        fclose(out);
-    return written ? TOOL_OK : TOOL_FAILED;
+    return out && output_close(out, path) ? TOOL_OK : TOOL_FAILED;
 }
 
 /* What containers know as a name of a device is less than what a namespace may be called. */
@@ -127,12 +123,8 @@ static int run_cdi(const struct tool_args *args) {
         return TOOL_FAILED;
     }
     json_t *mounts = mounts_of(&place);
-    if (!mounts)
-        return TOOL_FAILED;
-    if (args->values[OPTION_OUTPUT])
-        return write_device(args->values[OPTION_OUTPUT], place.name_space, mounts);
-    print(stdout, place.name_space, mounts);
-    return TOOL_OK;
+    return mounts ? write_device(args->values[OPTION_OUTPUT], place.name_space, mounts)
+                  : TOOL_FAILED;
 }
 
 const struct tool_verb tool_verb_cdi = {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/output.h"
 #include "cli/tool.h"
 #include "report/report.h"
 
@@ -30,13 +31,10 @@ static void print(FILE *out, const struct history *history, const struct tool_ar
 
 static int write_out(const struct history *history, const struct tool_args *args) {
     const char *path = args->values[OPTION_OUTPUT];
-    FILE *out = path ? fopen(path, "we") : stdout;
+    FILE *out = output_open(path);
     if (out)
         print(out, history, args);
-    if (out == stdout || (out && fflush(out) == 0 && !ferror(out) && fclose(out) == 0))
-        return TOOL_OK;
-    tool_error("cannot write '%s': %s", path, strerror(errno));
-    return TOOL_FAILED;
+    return out && output_close(out, path) ? TOOL_OK : TOOL_FAILED;
 }
 
 static int run_timeline(const struct tool_args *args) {
