@@ -38,6 +38,23 @@ struct Pair {
     uint64_t before;
 };
 
+// An exporter by rule, of which the importer by rule has opened and closed a handle: it is cached.
+struct RuledPair {
+    RuledPair() {
+        world.config(FRAMES);
+        world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+        a = std::make_unique<Puppet>(world, producer());
+        b = std::make_unique<Puppet>(world, consumer());
+        a->must("malloc p 4194304");
+        a->must("fill p 0xa1 4096");
+        a->must("sync");
+        b->must("open q " + a->must("get p"));
+        b->must("close q");
+    }
+    World world;
+    std::unique_ptr<Puppet> a, b;
+};
+
 TEST(Cache, TheNextOpenHasTheSameAddressAndBytes) {
     Pair pair;
     EXPECT_EQ(pair.slot(), "cached");
@@ -409,19 +426,11 @@ TEST(Cache, ASecondContextGetsWhatTheFirstHasClosed) {
 }
 
 TEST(Cache, ARuleGetsInASecondContextWhatTheFirstHasClosed) {
-    World world;
-    world.config(FRAMES);
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-    Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0xa1 4096");
-    a.must("sync");
-    b.must("open q " + a.must("get p"));
-    b.must("close q");
-    b.must("ctxcreate second");
-    b.must("malloc r 4194304");
-    EXPECT_EQ(b.must("read r 0 1"), "a1");
-    EXPECT_TRUE(world.findings().empty()) << world.logs();
+    RuledPair pair;
+    pair.b->must("ctxcreate second");
+    pair.b->must("malloc r 4194304");
+    EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
+    EXPECT_TRUE(pair.world.findings().empty()) << pair.world.logs();
 }
 
 TEST(Cache, AResetEmptiesIt) {
@@ -470,20 +479,12 @@ TEST(Cache, ClosingEveryDescriptorOnlyCostsTheCache) {
 }
 
 TEST(Cache, ARuleImportsWhatIsCached) {
-    World world;
-    world.config(FRAMES);
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-    Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0xa1 16");
-    a.must("sync");
-    b.must("open q " + a.must("get p"));
-    b.must("close q");
-    b.must("malloc r 4194304");
-    EXPECT_EQ(b.must("read r 0 1"), "a1");
-    EXPECT_FALSE(world.region("frames")["users"][0]["cached"].truth);
-    b.must("free r");
-    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
+    RuledPair pair;
+    pair.b->must("malloc r 4194304");
+    EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
+    EXPECT_FALSE(pair.world.region("frames")["users"][0]["cached"].truth);
+    pair.b->must("free r");
+    EXPECT_EQ(pair.world.region("frames")["users"].size(), 0u);
 }
 
 TEST(Cache, ManyThreadsOpenAndCloseBesideFrees) {

@@ -15,6 +15,15 @@ namespace {
 
 const std::vector<std::string> container = {"unshare", "--pid", "--fork", "--kill-child",
                                             "--mount-proc"};
+// One whose user may not choose a pid.
+const std::vector<std::string> poor = {"unshare",
+                                       "--pid",
+                                       "--fork",
+                                       "--kill-child",
+                                       "--mount-proc",
+                                       "setpriv",
+                                       "--bounding-set=-all",
+                                       "--inh-caps=-all"};
 
 bool may(std::vector<std::string> wrap) {
     wrap.push_back("true");
@@ -222,8 +231,8 @@ TEST(Namespaces, NorAnEqualPidsThatHasEnded) {
 }
 
 // By `gpushare run`, in a container as its process 1.
-How by_run(How how) {
-    how.wrap = container;
+How by_run(How how, const std::vector<std::string> &wrap = container) {
+    how.wrap = wrap;
     how.wrap.insert(how.wrap.end(), {build_directory() + "/gpushare", "run", "--"});
     how.environment["GPUSHARE_LIBRARY"] = build_directory() + "/libgpushare.so";
     how.shim = false;
@@ -281,9 +290,6 @@ TEST(Namespaces, RunClaimsThePidBeforeItsProgramSharesAnything) {
 }
 
 TEST(Namespaces, RunTakesNoPidThatAnotherRunHasClaimed) {
-    std::vector<std::string> poor = container;
-    for (const char *word : {"setpriv", "--bounding-set=-all", "--inh-caps=-all"})
-        poor.push_back(word);
     NEEDS(poor);
     Audited world;
     Puppet(world, by_run(producer())).quit("exit 0"); // makes the file
@@ -292,10 +298,7 @@ TEST(Namespaces, RunTakesNoPidThatAnotherRunHasClaimed) {
         struct flock others = byte_of(pid + 1, 31);
         ASSERT_EQ(fcntl(file, F_OFD_SETLK, &others), 0);
     }
-    How how = by_run(producer());
-    how.wrap.insert(how.wrap.begin() + static_cast<long>(container.size()),
-                    poor.begin() + static_cast<long>(container.size()), poor.end());
-    Puppet a(world, how);
+    Puppet a(world, by_run(producer(), poor));
     EXPECT_EQ(std::stoi(a.must("pid")) % 32, 0);
     EXPECT_EQ(a.quit("exit 0"), 0);
     close(file);
@@ -315,15 +318,9 @@ TEST(Namespaces, RunPassesSignalsOnToTheProgram) {
 }
 
 TEST(Namespaces, RunWithoutTheRightToChoosePassesPidsOver) {
-    std::vector<std::string> poor = container;
-    for (const char *word : {"setpriv", "--bounding-set=-all", "--inh-caps=-all"})
-        poor.push_back(word);
     NEEDS(poor);
     Audited world;
-    How how = by_run(producer());
-    how.wrap.insert(how.wrap.begin() + static_cast<long>(container.size()),
-                    poor.begin() + static_cast<long>(container.size()), poor.end());
-    Puppet a(world, how);
+    Puppet a(world, by_run(producer(), poor));
     const int pid = std::stoi(a.must("pid"));
     EXPECT_GT(pid, 1);
     EXPECT_LT(pid, 600);
