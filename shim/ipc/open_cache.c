@@ -100,6 +100,7 @@ static void end(const struct gps_import *import) {
     struct gps_scope scope;
     if (gps_scope_enter(&scope, import->context) == GPS_OK)
         gps_ops->close_handle(import->pointer);
+    gps_registry_ended(import->pointer);
     gps_happened_closed(import, false);
     gps_open_cache_forget(import);
     gps_report_reference(gps_references_end(import->slot));

@@ -66,7 +66,22 @@ bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, cons
     struct node *node = gps_imports.cached;
     while (node && !fits(&node->import, arg))
         node = node->next;
-    return take(node, import);
+    if (node) {
+        *import = node->import;
+        unlink_node(node);
+        DL_APPEND(gps_imports.ending, node);
+    }
+    return unlocked(node != NULL);
+}
+
+void gps_registry_ended(uint64_t pointer) {
+    pthread_mutex_lock(&gps_imports.lock);
+    struct node *node = ending_at(pointer);
+    if (node) {
+        DL_DELETE(gps_imports.ending, node);
+        gps_slab_put(&gps_imports.slab, node);
+    }
+    pthread_mutex_unlock(&gps_imports.lock);
 }
 
 struct gps_cached gps_registry_cached(void) {
@@ -79,7 +94,7 @@ struct gps_cached gps_registry_cached(void) {
 bool gps_registry_caches(uint64_t pointer) {
     pthread_mutex_lock(&gps_imports.lock);
     const struct node *node = at(pointer);
-    const bool cached = node && node->cached;
+    const bool cached = node ? node->cached : ending_at(pointer) != NULL;
     return unlocked(cached);
 }
 

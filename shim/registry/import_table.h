@@ -1,6 +1,7 @@
 /*
  * import_table.h - the table of imports: a node each, by address, by (region, context), and in a
- * list those that are cached. For imports.c and cached_imports.c alone.
+ * list those that are cached, or whose mapping is being ended. For imports.c and cached_imports.c
+ * alone.
  *
  * The functions want the lock.
  */
@@ -24,12 +25,12 @@ struct node {
     struct key key;
     UT_hash_handle by_pointer, by_region;
     bool cached;              /* then its count is 0 */
-    struct node *prev, *next; /* in the list of cached ones, oldest first */
+    struct node *prev, *next; /* in a list: of cached ones, oldest first, or of what is ending */
 };
 
 struct import_table {
     pthread_mutex_t lock;
-    struct node *by_pointer, *by_region, *cached;
+    struct node *by_pointer, *by_region, *cached, *ending;
     struct node anchor; /* the first entry of both, as in allocations.c */
     struct gps_cached sum;
     _Atomic uint64_t lowest, highest; /* cached ones lie between: only more, until there is none */
@@ -69,14 +70,26 @@ static inline void uncache(struct node *node) {
         gps_imports.highest = 0;
 }
 
-static inline void drop(struct node *node) {
+static inline void unlink_node(struct node *node) {
     if (node->cached)
         uncache(node);
     if (node->by_pointer.tbl)
         HASH_DELETE(by_pointer, gps_imports.by_pointer, node);
     if (node->by_region.tbl)
         HASH_DELETE(by_region, gps_imports.by_region, node);
+}
+
+static inline void drop(struct node *node) {
+    unlink_node(node);
     gps_slab_put(&gps_imports.slab, node);
+}
+
+/* Closed by the program, and taken: the driver may not have closed it yet. */
+static inline struct node *ending_at(uint64_t pointer) {
+    struct node *node = gps_imports.ending;
+    while (node && node->import.pointer != pointer)
+        node = node->next;
+    return node;
 }
 
 /* A cached one is open again, for the first time. */

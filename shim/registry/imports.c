@@ -142,7 +142,7 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
     pthread_mutex_lock(&gps_imports.lock);
     struct node *node = at(pointer);
     const enum gps_close close =
-        !node                                                                  ? GPS_CLOSE_NONE
+        !node ? ending_at(pointer) ? GPS_CLOSE_RULES : GPS_CLOSE_NONE
         : via == GPS_VIA_PROGRAM && node->import.count == node->import.by_rule ? GPS_CLOSE_RULES
                                                                                : GPS_CLOSE_ONE;
     if (close == GPS_CLOSE_ONE) {

@@ -154,7 +154,7 @@ bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 enum gps_close {
     GPS_CLOSE_NONE,  /* nothing is open at this address */
     GPS_CLOSE_ONE,   /* one open is counted down, and the import removed with the last */
-    GPS_CLOSE_RULES, /* the program closes what only a rule has opened: nothing was done */
+    GPS_CLOSE_RULES, /* only a rule has it open, or the cache: the program may not close it */
 };
 /* Before the driver's close. CLOSE_ONE: *import is a copy, its count what is left. */
 enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
@@ -184,14 +184,18 @@ bool gps_registry_cache(uint64_t pointer, struct gps_import *import);
 /* Opens what is cached in this context, and not stale. */
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                           uint64_t *pointer);
-/* Removes and returns the oldest that `fits`. */
+/* Takes the oldest that `fits`, for the caller to end it; a close by the program is refused until
+ * that is done. */
 bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
                               const void *arg, struct gps_import *import);
+/* The driver has closed what was taken. */
+void gps_registry_ended(uint64_t pointer);
 struct gps_cached {
     unsigned count;
     uint64_t bytes;
 };
 struct gps_cached gps_registry_cached(void);
+/* Or ends it just now. */
 bool gps_registry_caches(uint64_t pointer);
 /* Whether the address lies in one: memory that is there, but not for the program. False where the
  * context is at fault, which the driver tells first. Asks the driver only about addresses between

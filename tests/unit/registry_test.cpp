@@ -458,7 +458,23 @@ TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
     EXPECT_FALSE(gps_registry_uncache(&region, 1, 0, &pointer));
     ASSERT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
     EXPECT_EQ(0x1000u, import.pointer);
+    EXPECT_TRUE(gps_registry_caches(0x1000)); /* until the driver has closed it */
+    EXPECT_EQ(GPS_CLOSE_RULES, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    gps_registry_ended(0x1000);
     EXPECT_FALSE(gps_registry_caches(0x1000));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+}
+
+TEST_F(Registry, WhatIsOpenedWhileItsOldMappingEndsIsClosedForItself) {
+    gps_import import;
+    open(0x1000, 1);
+    gps_registry_watch(0x1000, 7, 8);
+    gps_registry_cache(0x1000, &import);
+    ASSERT_TRUE(gps_registry_take_cached(any, nullptr, &import));
+    open(0x1000, 1);
+    gps_registry_ended(0x1000);
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
 }
 
 TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
