@@ -44,6 +44,25 @@ void journal_forget(void) {
         world.selves[i].status = &unseen[i];
 }
 
+static void end_path(char path[PATH], unsigned pid) {
+    snprintf(path, PATH, "%s/ends/%u", world.place, pid);
+}
+
+void say_end(void) {
+    char path[PATH];
+    end_path(path, (unsigned)getpid());
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        _exit(4);
+    close(fd);
+}
+
+bool has_said_end(unsigned pid) {
+    char path[PATH];
+    end_path(path, pid);
+    return access(path, F_OK) == 0;
+}
+
 void count(enum count what) {
     atomic_fetch_add(&control->counts[what], 1);
 }

@@ -117,8 +117,8 @@ static void open_junk(void) {
     expect(CALL(cudaIpcOpenMemHandle(&pointer, junk, 1)), 1, "cudaIpcOpenMemHandle of nonsense");
 }
 
-/* The bare driver may open what lies there now. Under gpushare it is the memory of then, or none.
- */
+/* The bare driver may open what lies there now. Under gpushare it is the memory of then, or none,
+ * unless its owner is ending. */
 static void open_stale(void) {
     struct slot slot;
     memset(&slot, 0, sizeof(slot));
@@ -131,7 +131,8 @@ static void open_stale(void) {
     if (code)
         return;
     count(COUNT_stale_opened);
-    if (world.share && !slot.advert.weak && slot.advert.kind == KIND_PLAIN)
+    if (world.share && !slot.advert.weak && slot.advert.kind == KIND_PLAIN &&
+        !has_said_end(slot.advert.tag.pid))
         look(&slot, "of a stale handle");
     expect(close_memory(&slot), 0, "cudaIpcCloseMemHandle, stale");
 }

@@ -120,7 +120,7 @@ class Soak:
         self.build = pathlib.Path(options.build).resolve()
         self.random = random.Random(options.seed)
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-soak-", dir="/dev/shm"))
-        for name in ("adverts", "events", "logs", "status", "pub"):
+        for name in ("adverts", "events", "ends", "logs", "status", "pub"):
             (self.place / name).mkdir(mode=0o700)
         for name in ("giver", "taker"):
             shutil.copy(self.build / "tests/soak-worker", self.place / name)

@@ -138,6 +138,7 @@ static void hide(void) {
 
 static int finish(void) {
     const unsigned kind = dice(8);
+    say_end();
     if (world.steps < 1000 || kind < 4) {
         clean();
         return 0;

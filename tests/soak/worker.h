@@ -135,6 +135,8 @@ extern _Thread_local struct self *self;
 /* journal.c */
 void journal_open(void);
 void journal_forget(void); /* in a forked child: what it does is not its parent's */
+void say_end(void);        /* from here on its regions' records go, and then its memory */
+bool has_said_end(unsigned pid);
 void count(enum count what);
 bool directory_full(void);
 unsigned long full_epoch(void);
