@@ -153,6 +153,8 @@ static struct gps_python_stack *take_python(const struct gps_report *report, uin
 
 /* Two lines of a Python program can have one native stack, so its Python frames tell them apart. */
 void gps_report_send_with(struct gps_report *report, const struct gps_region_record *origin) {
+    if (gps_process_left())
+        return; /* it may tell of what is withdrawn */
     const uint32_t trace = gps_trace_here();
     struct gps_python_stack *python = take_python(report, trace);
     if (!report->stack_hash)

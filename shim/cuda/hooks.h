@@ -26,8 +26,8 @@
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
         seen;                                                                                      \
         const CUresult result = gps_on_##name arguments;                                           \
-        if (__builtin_expect(result == CUDA_ERROR_NOT_INITIALIZED && !gps_call.runtime, 0))        \
-            gps_lifecycle_not_initialized();                                                       \
+        if (__builtin_expect(result != CUDA_SUCCESS, 0))                                           \
+            gps_enter_refused((int)result);                                                        \
         gps_call_leave();                                                                          \
         return result;                                                                             \
     }                                                                                              \

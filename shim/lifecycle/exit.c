@@ -16,7 +16,6 @@
 #include "stack/stack.h"
 
 static struct { bool registered; /* atexit handlers survive fork, so once is enough */ } state;
-static __thread bool ends; /* this thread is in _exit */
 
 /* A signal handler that ends the process may have interrupted a wrapper of ours, locks and all. */
 static bool is_interrupted(void) {
@@ -95,7 +94,6 @@ void gps_lifecycle_end(bool last) {
     if (gps_process_phase() != GPS_PHASE_ON || is_interrupted() || is_borrowed() ||
         in_crash_handler() || gps_stack_in_handler())
         return;
-    ends = true;
     if (!last)
         tear_down();
     if (gps_process_set_phase(next) != GPS_PHASE_ON)
@@ -106,6 +104,6 @@ void gps_lifecycle_end(bool last) {
 }
 
 void gps_lifecycle_stay(void) {
-    while (gps_process_phase() == GPS_PHASE_LEAVING && !ends)
+    while (gps_process_left())
         pause();
 }

@@ -30,7 +30,7 @@ void gps_lifecycle_not_initialized(void);
  * program's runs afterwards, so that no call that another thread begins meanwhile comes back: what
  * it asks about may be withdrawn already. */
 void gps_lifecycle_end(bool last);
-/* Such a call: returns in another phase of the process only. */
+/* Such a call, or one that was refused meanwhile: returns in another phase of the process only. */
 void gps_lifecycle_stay(void);
 
 /* --- between the files of this room --- */

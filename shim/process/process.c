@@ -40,6 +40,12 @@ bool gps_process_exiting(void) {
     return atomic_load_explicit(&state.exiting, memory_order_relaxed);
 }
 
+static __thread bool leaves; /* this thread is in _exit */
+
+bool gps_process_left(void) {
+    return gps_process_phase() == GPS_PHASE_LEAVING && !leaves;
+}
+
 /* --- the page --- */
 
 /* For kernels without MADV_WIPEONFORK. */
@@ -78,6 +84,7 @@ void gps_process_unlock(void) {
 /* --- for the lifecycle room --- */
 
 enum gps_phase gps_process_set_phase(enum gps_phase phase) {
+    leaves = phase == GPS_PHASE_LEAVING;
     return (enum gps_phase)atomic_exchange(&atomic_load(&gps_phase_page)->phase, (int)phase);
 }
 

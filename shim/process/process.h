@@ -42,6 +42,9 @@ bool gps_process_is_self(const struct gps_owner *owner);
 /* True from the beginning of the process's exit: nothing is deferred any more. */
 bool gps_process_exiting(void);
 
+/* Another thread is in _exit: what this one asks about may be withdrawn already. */
+bool gps_process_left(void);
+
 /* --- for the lifecycle room --- */
 
 /* Makes the page that a fork wipes, at the first call of a process image. */

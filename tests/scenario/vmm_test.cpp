@@ -400,6 +400,21 @@ TEST(Vmm, IsNotAskedAboutBesideAnExitAtOnce) {
     EXPECT_EQ(world.count("exit-while-open"), 1u);
 }
 
+// Calls that began before the exit find nothing of it either.
+TEST(Vmm, IsWhatItWasToTheCallsThatAnExitFinds) {
+    for (int i = 0; i < 10; i++) {
+        World world;
+        world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n"));
+        Puppet a(world, producer());
+        a.must("malloc m 4194304");
+        a.must("getting m 8");
+        a.send("_exit 3");
+        EXPECT_THROW(a.receive(), std::runtime_error);
+        EXPECT_EQ(a.wait(), 3);
+        EXPECT_TRUE(world.findings().empty()) << world.logs();
+    }
+}
+
 // Stopped, it is waited for once; then processes do as if there were none, until it answers.
 TEST(Keeper, ThatIsStoppedCostsAMomentOnce) {
     World world;
