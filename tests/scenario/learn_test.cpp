@@ -35,7 +35,7 @@ const char *const SERVER = "malloc a 4194304\nupload a 0 4194304 1 sync\n"
                            "launch s test_add c 1048576 1\nsync\n" // at once: nobody saw it before
                            "malloc staging 6291456\nupload staging 0 6291456 4 sync\nfree staging\n"
                            "malloc cache 8388608\nfill cache 1 8388608\nmalloc small 4096\n"
-                           "sleep 2800\nexit 0\n";
+                           "sleep 4500\nexit 0\n";
 
 std::string server() {
     return kernels() + "stream s\n" + SERVER;
@@ -99,7 +99,7 @@ TEST(Learn, ReplicasAreMeasured) {
     const Learned learned =
         learn(world,
               "malloc a 4194304\nupload a 0 4194304 1 sync\nmalloc own 6291456\n"
-              "upload own 0 6291456 DOLLARS sync\nsleep 2800\nexit 0\n",
+              "upload own 0 6291456 DOLLARS sync\nsleep 4500\nexit 0\n",
               {"--replicas=2"});
     const std::string &err = learned.result.err;
     EXPECT_EQ(learned.result.status, 0) << err;
@@ -113,9 +113,9 @@ TEST(Learn, EndsTheCommandWhenItsTimeIsUp) {
     World world;
     const int64_t begun = now_ms();
     const Learned learned =
-        learn(world, "malloc a 4194304\nupload a 0 4194304 1 sync\nsleep 60000\n", {"--for=4s"});
+        learn(world, "malloc a 4194304\nupload a 0 4194304 1 sync\nsleep 60000\n", {"--for=6s"});
     EXPECT_EQ(learned.result.status, 0) << learned.result.err;
-    EXPECT_GE(now_ms() - begun, 4000);
+    EXPECT_GE(now_ms() - begun, 6000);
     EXPECT_LT(now_ms() - begun, 30000);
     EXPECT_TRUE(contains(learned.rules, "size = 4MiB\nrole = merge\n")) << learned.result.err;
 }
