@@ -283,7 +283,7 @@ CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
     CUresult result = state_check();
     if (result)
         return result;
-    if (!context_known(context))
+    if (!context_known(context) || (!context->primary && !context->alive))
         abort(); /* as a driver does of one that was destroyed: "free(): invalid pointer" */
     return push(context);
 }
