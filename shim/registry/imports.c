@@ -162,6 +162,7 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
     struct node *node = at(import->pointer);
     first.count = 1;
     first.by_rule = via == GPS_VIA_RULE;
+    first.stale = true; /* its files may have changed meanwhile */
     if (node) {
         node->import.count++;
         node->import.by_rule += first.by_rule;
