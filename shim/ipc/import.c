@@ -36,6 +36,8 @@ static bool is_new(const struct gps_import *import) {
 
 /* After an open: also by the cache, if it had that. */
 static int record_open(struct gps_import *import, enum gps_slot_via via) {
+    if (gps_open_cache_active)
+        gps_open_cache_opened(import);
     const int status = gps_registry_open(import, via);
     if (status == 0 && import->revived)
         gps_open_cache_revived(import);

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/prctl.h>
 
 #include "audit/reporter.h"
+#include "cache_watch.h"
 #include "directory/lease.h"
 #include "directory/region.h"
 #include "happenings.h"
@@ -17,34 +17,24 @@
 #include "process/references.h"
 #include "process/scope.h"
 #include "process/thread.h"
-#include "process/watch.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "util/clock.h"
 
 #define A_MOMENT (GPS_SECOND / 20)
+#define PATIENCE (2 * GPS_SECOND)
 
-enum {
-    TRIES = 64,
-    RECORD_EVENTS = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF,
-    OWNER_EVENTS =
-        IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF, /* it has closed its file: a death */
-};
+enum { TRIES = 64 };
 
 _Atomic bool gps_open_cache_active;
 
 static struct {
-    pthread_mutex_t events; /* held from reading a change until it is noted */
-    struct gps_watch watch;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock;
     pthread_cond_t ended; /* a thread has ended some mappings */
     unsigned ending, paused, endings;
     bool running, turning; /* the watching thread */
     bool in_vain;          /* an open has waited; not again until something has ended */
-} state = {.events = PTHREAD_MUTEX_INITIALIZER,
-           .watch.fd = -1,
-           .lock = PTHREAD_MUTEX_INITIALIZER,
-           .ended = PTHREAD_COND_INITIALIZER};
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
 void gps_open_cache_start(const struct gps_options *options) {
     gps_open_cache_active = options->mode == GPS_MODE_SHARE && options->open_cache > 0;
@@ -64,11 +54,11 @@ static bool begin_ending(void) {
     return may;
 }
 
-static void finish_ending(void) {
+static void finish_ending(bool ended) {
     pthread_mutex_lock(&state.lock);
     state.ending--;
-    state.endings++;
-    state.in_vain = false;
+    state.endings += ended;
+    state.in_vain &= !ended;
     pthread_cond_broadcast(&state.ended);
     pthread_mutex_unlock(&state.lock);
 }
@@ -76,7 +66,7 @@ static void finish_ending(void) {
 /* Waits for the other threads that are ending mappings, or for the first of them. They may wait
  * for a kernel: two seconds at most. False: there are none, or they are not done. */
 static bool wait_ended(bool all) {
-    const struct timespec until = gps_clock_in(2 * GPS_SECOND);
+    const struct timespec until = gps_clock_in(PATIENCE);
     int code = 0;
     pthread_mutex_lock(&state.lock);
     const unsigned seen = state.endings;
@@ -88,11 +78,8 @@ static bool wait_ended(bool all) {
 }
 
 void gps_open_cache_forget(const struct gps_import *import) {
-    if (!import->record_file)
-        return;
-    pthread_mutex_lock(&state.events);
-    gps_watch_unfile(&state.watch, import->record_file);
-    pthread_mutex_unlock(&state.events);
+    if (import->record_file)
+        gps_cache_watch_remove(import->record_file);
 }
 
 /* The slot goes last: until then the exporter waits. */
@@ -116,24 +103,42 @@ static bool is_of(const struct gps_import *import, const void *region) {
     return !region || gps_id_equal(&import->region, region);
 }
 
-/* Ends up to `max` of those that fit, the oldest first. */
-static bool end_cached(bool (*fits)(const struct gps_import *import, const void *arg),
-                       const void *arg, unsigned max) {
+/* Ends the oldest of those that fit. Each for itself: while one waits for a kernel, the context of
+ * the next may be destroyed. */
+static bool end_oldest(bool (*fits)(const struct gps_import *import, const void *arg),
+                       const void *arg) {
     struct gps_import import;
-    unsigned count = 0;
     if (!begin_ending())
         return false;
-    for (; count < max && gps_registry_take_cached(fits, arg, &import); count++)
+    const bool found = gps_registry_take_cached(fits, arg, &import);
+    if (found)
         end(&import);
-    finish_ending();
-    return count > 0;
+    finish_ending(found);
+    return found;
 }
 
-/* region NULL: everything. */
-static bool relieve(const struct gps_id *region) {
-    const bool ended = end_cached(is_of, region, UINT32_MAX);
-    const bool waited = wait_ended(true);
-    return ended || waited;
+static bool end_cached(bool (*fits)(const struct gps_import *import, const void *arg),
+                       const void *arg) {
+    bool ended = false;
+    while (end_oldest(fits, arg))
+        ended = true;
+    return ended;
+}
+
+/* Has the watching thread end what is cached: it may wait for a kernel, which this does not for
+ * long. True: something has ended. */
+static bool dismiss(void) {
+    const struct timespec until = gps_clock_in(PATIENCE);
+    int code = 0;
+    pthread_mutex_lock(&state.lock);
+    const unsigned seen = state.endings;
+    gps_cache_watch_outdate();
+    while (state.running && !state.in_vain && gps_registry_ends_any() && code == 0)
+        code = gps_thread_wait(&state.ended, &state.lock, &until);
+    state.in_vain |= code != 0;
+    const bool ended = state.endings != seen;
+    pthread_mutex_unlock(&state.lock);
+    return ended;
 }
 
 bool gps_open_cache_relieve(void) {
@@ -141,7 +146,7 @@ bool gps_open_cache_relieve(void) {
     if (!gps_open_cache_active)
         return false;
     gps_scope_begin(&scope);
-    const bool relieved = relieve(NULL);
+    const bool relieved = dismiss();
     gps_scope_end(&scope);
     return relieved;
 }
@@ -150,10 +155,7 @@ bool gps_open_cache_relieve(void) {
 
 /* With the lock: the watching thread has changes to read, or ends what is stale by them. */
 static bool is_settling(void) {
-    pthread_mutex_lock(&state.events);
-    const bool quiet = !gps_registry_cached().count || gps_watch_quiet(&state.watch);
-    pthread_mutex_unlock(&state.events);
-    return state.ending || state.turning || !quiet;
+    return state.turning || !gps_cache_watch_quiet();
 }
 
 /* Bare, what is stale is not there. An end of it may wait for a kernel, which this does not. */
@@ -170,13 +172,20 @@ static void settle(void) {
     gps_scope_end(&scope);
 }
 
+/* region NULL: everything. */
+static bool relieve(const struct gps_id *region) {
+    const bool ended = end_cached(is_of, region);
+    const bool waited = wait_ended(true);
+    return ended || waited;
+}
+
 /* What of the cache may be in the way of an open that the driver has refused with this code. */
 static bool end_obstacles(int code, const struct gps_id *region) {
     switch (code) {
     case GPS_ALREADY_MAPPED: /* beside a close, or beside older memory of the same place */
         return wait_ended(false) || relieve(NULL);
     case GPS_OUT_OF_MEMORY:
-        return relieve(NULL);
+        return dismiss();
     case GPS_INVALID_HANDLE: /* it is open in another context */
         return relieve(region);
     default:
@@ -205,18 +214,6 @@ int gps_open_cache_beside(gps_open_fn *open, void *arg, const struct gps_id *reg
 
 /* --- the watching thread --- */
 
-static void note_changes(void) {
-    int files[GPS_WATCH_CHANGES];
-    unsigned count;
-    pthread_mutex_lock(&state.events);
-    do {
-        count = gps_watch_changed(&state.watch, files);
-        for (unsigned i = 0; i < count; i++)
-            gps_registry_outdate(files[i]);
-    } while (count == GPS_WATCH_CHANGES);
-    pthread_mutex_unlock(&state.events);
-}
-
 /* One pass; the program opens and closes them meanwhile. */
 static void tell_what_is_open(void) {
     uint64_t pointer;
@@ -227,10 +224,7 @@ static void tell_what_is_open(void) {
 /* False: it was closed by the program, or the process ends. */
 static bool watch_of(struct gps_watch *watch) {
     pthread_mutex_lock(&state.lock);
-    pthread_mutex_lock(&state.events);
-    *watch = state.watch;
-    pthread_mutex_unlock(&state.events);
-    state.running = watch->fd >= 0 && gps_open_cache_active;
+    state.running = gps_cache_watch_copy(watch) && gps_open_cache_active;
     const bool goes_on = state.running;
     pthread_mutex_unlock(&state.lock);
     return goes_on;
@@ -249,8 +243,8 @@ static void *run(void *unused) {
     while (watch_of(&watch)) {
         gps_watch_sleep(&watch, GPS_SECOND);
         set_turning(true);
-        note_changes();
-        end_cached(is_stale, NULL, UINT32_MAX);
+        gps_cache_watch_note();
+        end_cached(is_stale, NULL);
         set_turning(false);
         tell_what_is_open();
     }
@@ -267,24 +261,6 @@ static bool is_watching(void) {
 }
 
 /* --- what may be cached --- */
-
-/* The number of the record's file, or less than 0. */
-static int watch_files(const struct gps_import *import) {
-    const struct gps_store *store = gps_membership_store();
-    char record[GPS_FILE_PATH], owner[GPS_FILE_PATH];
-    gps_region_path(store, &import->region, "", record);
-    gps_lease_path(store, &import->exporter.owner, owner);
-    pthread_mutex_lock(&state.events);
-    if (state.watch.fd < 0)
-        gps_watch_open(&state.watch, store, 0);
-    const int owner_file = gps_watch_file(&state.watch, owner, OWNER_EVENTS);
-    const int record_file =
-        owner_file < 0 ? -1 : gps_watch_file(&state.watch, record, RECORD_EVENTS);
-    if (record_file >= 0)
-        gps_registry_watch(import->pointer, record_file, owner_file);
-    pthread_mutex_unlock(&state.events);
-    return record_file;
-}
 
 /* The region as it was opened, and its owner alive. */
 static bool is_ready(const struct gps_import *import) {
@@ -304,9 +280,23 @@ void gps_open_cache_admit(const struct gps_import *import) {
     if (!gps_open_cache_active || !import->generation || import->vmm || !import->context ||
         import->slot == GPS_NO_SLOT || !fits_in(import))
         return;
-    const int record_file = watch_files(import);
+    const int record_file = gps_cache_watch_add(import);
     if (record_file >= 0 && !(is_watching() && is_ready(import)))
         gps_registry_outdate(record_file);
+}
+
+static bool is_other_at(const struct gps_import *import, const void *opened) {
+    const struct gps_import *other = opened;
+    return import->pointer == other->pointer && import->context == other->context &&
+           !gps_id_equal(&import->region, &other->region);
+}
+
+void gps_open_cache_opened(const struct gps_import *import) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    if (gps_registry_cached().count)
+        end_oldest(is_other_at, import);
+    gps_scope_end(&scope);
 }
 
 void gps_open_cache_revived(const struct gps_import *import) {
@@ -332,10 +322,7 @@ bool gps_open_cache_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
         return false;
     const struct gps_id region = gps_id_of_handle(handle);
     const uint32_t trace = gps_trace_kept();
-    pthread_mutex_lock(&state.events);
-    const bool open =
-        gps_watch_quiet(&state.watch) && gps_registry_uncache(&region, context, trace, pointer);
-    pthread_mutex_unlock(&state.events);
+    const bool open = gps_cache_watch_uncache(&region, context, trace, pointer);
     if (open)
         gps_freed_forget(GPS_FREED_IMPORT, *pointer);
     errno = error;
@@ -352,7 +339,7 @@ static void keep_limits(uint64_t context) {
     const struct gps_options *options = &gps_process_config()->options;
     struct gps_cached sum = gps_registry_cached();
     while ((sum.count > options->open_cache || sum.bytes > options->open_cache_bytes) &&
-           end_cached(is_of_context, &context, 1))
+           end_oldest(is_of_context, &context))
         sum = gps_registry_cached();
 }
 
@@ -384,7 +371,7 @@ void gps_open_cache_resume(void) {
     pthread_mutex_lock(&state.lock);
     state.paused--;
     pthread_mutex_unlock(&state.lock);
-    end_cached(is_stale, NULL, UINT32_MAX);
+    end_cached(is_stale, NULL);
 }
 
 void gps_open_cache_stop(void) {
@@ -393,8 +380,6 @@ void gps_open_cache_stop(void) {
 }
 
 void gps_open_cache_reset(void) {
-    gps_watch_close(&state.watch);
     memset((void *)&state, 0, sizeof(state));
-    state.watch.fd = -1;
     gps_open_cache_active = false;
 }

@@ -29,6 +29,9 @@ void gps_open_cache_start(const struct gps_options *options);
 /* A first open of a published region, committed to its slot: from now on it may be cached. Inside
  * a gps_scope. */
 void gps_open_cache_admit(const struct gps_import *import);
+/* After an open by the driver, before it is recorded: what is cached at its address is the same
+ * memory by another handle, and ends. */
+void gps_open_cache_opened(const struct gps_import *import);
 /* An open by the driver of what was cached: takes the cache's own open back. */
 void gps_open_cache_revived(const struct gps_import *import);
 
@@ -39,7 +42,8 @@ bool gps_open_cache_close(uint64_t pointer, struct gps_import *import);
 /* An import that was watched is closed for good. Inside a gps_scope. */
 void gps_open_cache_forget(const struct gps_import *import);
 
-/* The device is out of memory: ends what is cached. True: it is worth another try. */
+/* The device is out of memory: ends what is cached, and waits for that two seconds at most, not for
+ * kernels. True: it is worth another try. */
 bool gps_open_cache_relieve(void);
 /* A call of the driver's, or what stands for it, that opens a region: its code. */
 typedef int gps_open_fn(void *arg);

@@ -12,6 +12,7 @@
 #include "gate/gate.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
+#include "ipc/cache_watch.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/importers.h"
@@ -83,6 +84,7 @@
     FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \
     FORGETS(importers, gps_importers_reset)                                                        \
+    FORGETS(cache_watch, gps_cache_watch_reset)                                                    \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(deferred, gps_deferred_reset)                                                          \
     FORGETS(tally, gps_tally_reset)                                                                \

@@ -74,6 +74,26 @@ bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, cons
     return unlocked(node != NULL);
 }
 
+bool gps_registry_dismiss(int *file) {
+    pthread_mutex_lock(&gps_imports.lock);
+    struct node *node = gps_imports.cached;
+    while (node && node->import.stale)
+        node = node->next;
+    if (node) {
+        node->import.stale = true;
+        *file = node->import.record_file;
+    }
+    return unlocked(node != NULL);
+}
+
+bool gps_registry_ends_any(void) {
+    pthread_mutex_lock(&gps_imports.lock);
+    const struct node *node = gps_imports.cached;
+    while (node && !node->import.stale)
+        node = node->next;
+    return unlocked(node || gps_imports.ending);
+}
+
 void gps_registry_ended(uint64_t pointer) {
     pthread_mutex_lock(&gps_imports.lock);
     struct node *node = ending_at(pointer);
@@ -106,13 +126,19 @@ static bool is_in_cached(uint64_t pointer, uint64_t address) {
     return unlocked(in);
 }
 
+/* What was cached in a context that another thread destroys may be gone. */
+static bool is_allocated(uint64_t pointer) {
+    struct gps_alloc unused;
+    return gps_registry_find(pointer, &unused);
+}
+
 bool gps_registry_closed(uint64_t address) {
     uint64_t base, size;
     if (address >= atomic_load_explicit(&gps_imports.highest, memory_order_relaxed) ||
         address < atomic_load_explicit(&gps_imports.lowest, memory_order_relaxed))
         return false;
     return gps_ops->range(address, &base, &size) == GPS_OK &&
-           (is_in_cached(address, address) || is_in_cached(base, address));
+           (is_in_cached(address, address) || is_in_cached(base, address)) && !is_allocated(base);
 }
 
 bool gps_registry_untold(uint64_t *pointer) {

@@ -188,6 +188,11 @@ bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_
  * that is done. */
 bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
                               const void *arg, struct gps_import *import);
+/* One of those that are not stale is, and its record's file is not to be watched. False: there is
+ * none. */
+bool gps_registry_dismiss(int *file);
+/* Whether some are stale, or taken and not ended. */
+bool gps_registry_ends_any(void);
 /* The driver has closed what was taken. */
 void gps_registry_ended(uint64_t pointer);
 struct gps_cached {

@@ -147,16 +147,28 @@ TEST(Cache, AFreeTakesItBackAndIsNoFinding) {
     EXPECT_EQ(pair.world.findings().size(), 1u) << pair.world.logs();
 }
 
+// The directory still says that it is cached: the importer is asked, and has five milliseconds to
+// answer, in which a busy machine may not let it run.
 TEST(Cache, WhatIsOpenDefersTheFreeAndIsAFinding) {
     Pair pair;
-    pair.b->must("open q " + pair.handle); // the directory still says that it is cached
-    pair.a.must("free p");
-    EXPECT_EQ(pair.world.state(), "closing");
-    EXPECT_EQ(pair.world.count("free-while-open"), 1u);
-    EXPECT_EQ(pair.b->must("read q 0 2"), "a1a1");
-    pair.b->must("close q");
-    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
-    EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+    for (int i = 0; i < 20 && pair.world.count("free-while-open") == 0; i++) {
+        if (i) {
+            pair.a.must("malloc p " + std::to_string(big()));
+            pair.a.must("fill p 0xa1 4096");
+            pair.a.must("sync");
+            pair.handle = pair.a.must("get p");
+            pair.b->must("open q " + pair.handle);
+            pair.b->must("close q");
+        }
+        pair.b->must("open q " + pair.handle);
+        pair.a.must("free p");
+        EXPECT_EQ(pair.world.state(), "closing");
+        EXPECT_EQ(pair.b->must("read q 0 2"), "a1a1");
+        pair.b->must("close q");
+        EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+        EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
+    }
+    EXPECT_EQ(pair.world.count("free-while-open"), 1u) << pair.world.logs();
 }
 
 TEST(Cache, WithOnFreeWaitAndRefuseOnlyOpensCount) {
@@ -242,6 +254,57 @@ TEST(Cache, WhatIsBeingEndedIsClosed) {
     EXPECT_EQ(pair.b->code("close q"), 1);
     EXPECT_EQ(pair.b->code("squery -"), 600) << "it waited for the kernel";
     EXPECT_EQ(pair.world.count("double-close"), 1u) << pair.world.logs();
+    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+}
+
+// Bare, the close that waits for kernels was over before this one began.
+TEST(Cache, OutOfMemoryWaitsForNoKernelForLong) {
+    SIM_ONLY("the card is small");
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    b.must("open q " + a.must("get p"));
+    b.must("close q");
+    b.must("busy 20000");
+    EXPECT_EQ(b.code("malloc huge 67108864"), 2);
+    EXPECT_EQ(b.code("malloc huge 67108864"), 2);
+    EXPECT_EQ(b.code("squery -"), 600) << "it waited for the kernel";
+}
+
+// The thread that ends them waits for a kernel of the context, as its destruction does.
+TEST(Cache, NothingIsEndedInAContextThatIsGone) {
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "64";
+    Puppet a(world, producer()), b(world, consumer());
+    b.must("malloc own 4096");
+    const uint64_t before = world.used();
+    b.must("ctxcreate second");
+    for (int i = 0; i < 30; i++) {
+        const std::string name = "m" + std::to_string(i);
+        a.must("malloc " + name + " 2097152");
+        b.must("open q " + a.must("get " + name));
+        b.must("close q");
+    }
+    b.must("busy 3000");
+    a.kill();
+    EXPECT_EQ(b.code("ctxdestroy second", soon(10000)), 0);
+    EXPECT_TRUE(world.used_becomes(before, soon(2000)));
+    EXPECT_EQ(b.code("malloc other 4096"), 0);
+}
+
+// Of what a handle says the driver asks for a part: the rest makes no other memory.
+TEST(Cache, AnotherHandleOfWhatIsCachedEndsIt) {
+    Pair pair;
+    std::string other = pair.handle;
+    other[0] = other[0] == '0' ? '1' : '0';
+    EXPECT_EQ(pair.b->must("open r " + other), pair.address);
+    EXPECT_EQ(pair.slot(), "none");
+    EXPECT_EQ(pair.b->must("read r 0 1"), "a1");
+    pair.b->must("close r");
+    EXPECT_EQ(pair.b->code("read r 0 1"), 1);
+    pair.a.must("free p");
     EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 extern "C" {
+#include "process/driver_ops.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "registry/registry.h"
@@ -475,6 +476,40 @@ TEST_F(Registry, WhatIsOpenedWhileItsOldMappingEndsIsClosedForItself) {
     gps_registry_ended(0x1000);
     EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
     EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+}
+
+// Between the two its files may have changed, and nobody has seen it.
+TEST_F(Registry, WhatTheDriverRefusedToCloseIsNotCached) {
+    gps_import import;
+    open(0x1000, 1);
+    gps_registry_watch(0x1000, 7, 8);
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    gps_registry_outdate(7);
+    gps_registry_unclose(&import, GPS_VIA_PROGRAM);
+    EXPECT_FALSE(gps_registry_cache(0x1000, &import));
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+}
+
+// Its context may have ended unseen, and the address be another's.
+TEST_F(Registry, WhatIsAllocatedIsNotClosed) {
+    const struct gps_ops *const before = ::gps_ops;
+    struct gps_ops stub = {};
+    stub.range = [](uint64_t pointer, uint64_t *base, uint64_t *size) {
+        *base = pointer & ~uint64_t(0xfff);
+        *size = 0x1000;
+        return 0;
+    };
+    ::gps_ops = &stub;
+    gps_import import = import_of(0x1000, 1);
+    import.size = 0x1000;
+    gps_registry_open(&import, GPS_VIA_PROGRAM);
+    gps_registry_watch(0x1000, 7, 8);
+    gps_registry_cache(0x1000, &import);
+    EXPECT_TRUE(gps_registry_closed(0x1010));
+    add(0x1000, 2);
+    EXPECT_FALSE(gps_registry_closed(0x1000));
+    EXPECT_FALSE(gps_registry_closed(0x1010));
+    ::gps_ops = before;
 }
 
 TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
