@@ -34,18 +34,32 @@ static bool is_new(const struct gps_import *import) {
     return import->count == 1 && !import->revived;
 }
 
+static void let_go(unsigned slot) {
+    gps_report_reference(gps_references_end(slot));
+}
+
+/* Or this open would count as one more of it, and end with it. */
+static void bury_dead(const struct gps_import *import) {
+    struct gps_import dead;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    if (gps_registry_take_dead(import, &dead)) {
+        gps_happened_closed(&dead, true);
+        gps_open_cache_forget(&dead);
+        let_go(dead.slot);
+    }
+    gps_scope_end(&scope);
+}
+
 /* After an open: also by the cache, if it had that. */
 static int record_open(struct gps_import *import, enum gps_slot_via via) {
+    bury_dead(import);
     if (gps_open_cache_active)
         gps_open_cache_opened(import);
     const int status = gps_registry_open(import, via);
     if (status == 0 && import->revived)
         gps_open_cache_revived(import);
     return status;
-}
-
-static void let_go(unsigned slot) {
-    gps_report_reference(gps_references_end(slot));
 }
 
 /* --- opening --- */

@@ -196,6 +196,12 @@ bool gps_registry_imports_name(const char *name) {
     return unlocked(found);
 }
 
+bool gps_registry_take_dead(const struct gps_import *opened, struct gps_import *dead) {
+    pthread_mutex_lock(&gps_imports.lock);
+    struct node *node = at(opened->pointer);
+    return take(node && node->import.context != opened->context ? node : NULL, dead);
+}
+
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
     pthread_mutex_lock(&gps_imports.lock);
     struct node *node = first();

@@ -138,6 +138,9 @@ struct gps_import {
  * import was cached, and the driver has counted one open too many. `via`: of this open. 0, or
  * -ENOMEM, or -EEXIST: a rule has it open there already, and its allocation has that address. */
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via);
+/* Removes and returns what was open at the address of an import that the driver has just opened in
+ * another context: its own has ended, and the thread that ends it has not said so yet. */
+bool gps_registry_take_dead(const struct gps_import *opened, struct gps_import *dead);
 /* For one without a slot. False: it has one, or is not open any more. */
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
 /* The same for a region that is open in the context: counts one more open of it. False: it is not

@@ -512,6 +512,27 @@ TEST_F(Registry, WhatIsAllocatedIsNotClosed) {
     ::gps_ops = before;
 }
 
+TEST_F(Registry, WhatIsOpenedWhereADeadContextHadItIsAnotherImport) {
+    for (const bool cached : {false, true}) {
+        gps_import import = import_of(0x1000, 1, 2), dead;
+        open(0x1000, 1, 1, 5);
+        const gps_import same = import_of(0x1000, 1, 1);
+        EXPECT_FALSE(gps_registry_take_dead(&same, &dead));
+        if (cached) {
+            gps_registry_watch(0x1000, 7, 8);
+            gps_registry_cache(0x1000, &dead);
+        }
+        ASSERT_TRUE(gps_registry_take_dead(&import, &dead));
+        EXPECT_EQ(1u, dead.context);
+        EXPECT_EQ(5u, dead.slot);
+        EXPECT_FALSE(gps_registry_take_dead(&import, &dead));
+        gps_registry_open(&import, GPS_VIA_PROGRAM);
+        EXPECT_FALSE(import.revived);
+        EXPECT_EQ(1u, import.count);
+        gps_registry_reset_imports();
+    }
+}
+
 TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
     gps_import import;
     for (uint8_t i = 1; i <= 3; i++) {
