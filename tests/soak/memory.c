@@ -212,11 +212,7 @@ static void judge_refusal(const struct slot *slot, int code) {
         forget_handle(&slot->advert);
 }
 
-static void open_one(struct slot *slot) {
-    memset(slot, 0, sizeof(*slot));
-    if (!choose("adverts", slot->path) ||
-        !read_file(slot->path, &slot->advert, sizeof(slot->advert)))
-        return;
+static void open_chosen(struct slot *slot) {
     const unsigned long before = full_epoch();
     const int code = open_memory(slot);
     if (code) {
@@ -232,6 +228,12 @@ static void open_one(struct slot *slot) {
         slot->weak = may_have_failed(before);
         look(slot, "when opened");
     }
+}
+
+static void open_one(struct slot *slot) {
+    memset(slot, 0, sizeof(*slot));
+    if (choose("adverts", slot->path) && read_file(slot->path, &slot->advert, sizeof(slot->advert)))
+        open_chosen(slot);
 }
 
 void close_one(struct slot *slot) {
@@ -269,6 +271,19 @@ void step_memory(void) {
         look(other, "while open");
     else
         close_one(other);
+}
+
+/* What an open_cache is for: memory that is opened and closed again and again. */
+void step_again(void) {
+    struct slot *slot = &self->opened[dice(SLOTS)];
+    if (!slot->pointer)
+        open_one(slot);
+    for (unsigned left = dice(20); slot->pointer && left; left--) {
+        close_one(slot);
+        if (!dice(3))
+            nap(dice(3));
+        open_chosen(slot);
+    }
 }
 
 /* The last two slots are for what a rule takes. */

@@ -45,11 +45,17 @@ static const struct kind_of_step {
     const char *name;
     bool alone;
     void (*step)(void);
-} kinds[] = {{250, "memory", false, step_memory}, {60, "rules", false, step_rule_memory},
-             {40, "misuse", true, step_misuse},   {30, "events", false, step_event},
-             {6, "rules", false, step_hand_over}, {3, "merge", false, step_merge},
-             {5, "few", true, step_few},          {1, "hog", false, step_hog},
-             {2, "trouble", false, step_trouble}, {3, "fork", true, step_fork}};
+} kinds[] = {{210, "memory", false, step_memory},
+             {40, "again", false, step_again},
+             {60, "rules", false, step_rule_memory},
+             {40, "misuse", true, step_misuse},
+             {30, "events", false, step_event},
+             {6, "rules", false, step_hand_over},
+             {3, "merge", false, step_merge},
+             {5, "few", true, step_few},
+             {1, "hog", false, step_hog},
+             {2, "trouble", false, step_trouble},
+             {3, "fork", true, step_fork}};
 
 static const struct kind_of_step *choose_step(void) {
     const struct kind_of_step *kind = kinds;

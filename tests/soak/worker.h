@@ -157,6 +157,7 @@ void close_one(struct slot *slot);
 void look(const struct slot *slot, const char *when);
 bool has_place(const struct slot *slot); /* one of many in memory that a rule took */
 void step_memory(void);
+void step_again(void);
 void step_rule_memory(void);
 void step_hand_over(void);
 void step_merge(void);
