@@ -50,7 +50,7 @@ ALLOWED = {
     "share-timeout": None, "share-fallback": None, "share-mismatch": None,
     "double-free": "double_free", "double-close": "double_close", "free-interior": "free_interior",
     "free-imported": "free_imported double_free", "close-own": "close_own", "close-interior": "close_interior",
-    "open-own-handle": "open_own open_stale", "open-stale": OPENS, "open-dead-owner": OPENS, "open-unknown": OPENS,
+    "open-own-handle": "open_own open_stale refused", "open-stale": OPENS, "open-dead-owner": OPENS, "open-unknown": OPENS,
     "fork-with-context": "fork_calls",
     "store-unavailable": "few_descriptors full", "export-not-capable": "few_descriptors full",
 }
