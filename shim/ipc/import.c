@@ -42,12 +42,12 @@ static void let_go(unsigned slot) {
 static void bury_dead(const struct gps_import *import) {
     struct gps_import dead;
     struct gps_scope scope;
+    if (!gps_registry_take_dead(import, &dead))
+        return;
     gps_scope_begin(&scope);
-    if (gps_registry_take_dead(import, &dead)) {
-        gps_happened_closed(&dead, true);
-        gps_open_cache_forget(&dead);
-        let_go(dead.slot);
-    }
+    gps_happened_closed(&dead, true);
+    gps_open_cache_forget(&dead);
+    let_go(dead.slot);
     gps_scope_end(&scope);
 }
 

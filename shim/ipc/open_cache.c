@@ -293,9 +293,10 @@ static bool is_other_at(const struct gps_import *import, const void *opened) {
 
 void gps_open_cache_opened(const struct gps_import *import) {
     struct gps_scope scope;
+    if (!gps_registry_cached().count)
+        return;
     gps_scope_begin(&scope);
-    if (gps_registry_cached().count)
-        end_oldest(is_other_at, import);
+    end_oldest(is_other_at, import);
     gps_scope_end(&scope);
 }
 
