@@ -78,9 +78,9 @@
 
 /* Python's children and many others end with _exit: no handler runs, so this is where the memory
  * that others use is handed over and what we published is removed. */
-#define EXIT(name, last)                                                                           \
+#define EXIT(name)                                                                                 \
     GPS_EXPORTED void name(int status) {                                                           \
-        gps_lifecycle_end(last);                                                                   \
+        gps_lifecycle_end();                                                                       \
         __typeof__(name) *real = (__typeof__(name) *)gps_libc_symbol(#name);                       \
         real(status);                                                                              \
         __builtin_unreachable();                                                                   \

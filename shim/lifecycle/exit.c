@@ -29,6 +29,23 @@ static bool in_crash_handler(void) {
     return sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK);
 }
 
+/* A child made by vfork borrows this memory: its _exit is not the end of this process. */
+static bool is_borrowed(void) {
+    return gps_process_self()->pid != (uint32_t)getpid();
+}
+
+/* In a signal handler nothing is done at all: the thread that it interrupted may hold any lock,
+ * malloc's and the driver's too. */
+static bool is_hurried(void) {
+    return is_interrupted() || is_borrowed() || in_crash_handler() || gps_stack_in_handler();
+}
+
+/* The end that began first is the process's, and so is its status. */
+static void leave_it_to_another(void) {
+    if (gps_process_phase() == GPS_PHASE_LEAVING && !is_hurried())
+        gps_lifecycle_stay();
+}
+
 /* --- before the driver's teardown --- */
 
 static void tear_down(void) {
@@ -41,6 +58,7 @@ static void tear_down(void) {
 }
 
 static void on_exit_handler(void) {
+    leave_it_to_another();
     if (gps_process_phase() == GPS_PHASE_ON && !is_interrupted())
         tear_down();
 }
@@ -77,30 +95,22 @@ static void withdraw(void) {
 }
 
 __attribute__((destructor)) static void on_unload(void) {
+    leave_it_to_another();
     if (gps_process_phase() == GPS_PHASE_ON && !is_interrupted() &&
         gps_process_set_phase(GPS_PHASE_ENDED) == GPS_PHASE_ON)
         withdraw();
 }
 
-/* A child made by vfork borrows this memory: its _exit is not the end of this process. */
-static bool is_borrowed(void) {
-    return gps_process_self()->pid != (uint32_t)getpid();
-}
-
-/* In a signal handler nothing is done at all: the thread that it interrupted may hold any lock,
- * malloc's and the driver's too. */
-void gps_lifecycle_end(bool last) {
-    const enum gps_phase next = last ? GPS_PHASE_LEAVING : GPS_PHASE_ENDED;
-    if (gps_process_phase() != GPS_PHASE_ON || is_interrupted() || is_borrowed() ||
-        in_crash_handler() || gps_stack_in_handler())
+void gps_lifecycle_end(void) {
+    leave_it_to_another();
+    if (gps_process_phase() != GPS_PHASE_ON || is_hurried())
         return;
-    if (!last)
+    if (gps_process_leave()) {
         tear_down();
-    if (gps_process_set_phase(next) != GPS_PHASE_ON)
-        return;
-    if (last)
-        tear_down();
-    withdraw();
+        withdraw();
+    } else {
+        gps_lifecycle_stay();
+    }
 }
 
 void gps_lifecycle_stay(void) {

@@ -8,8 +8,9 @@
  * The end has two parts (exit.c). The exit handler runs before the driver is torn down: it is
  * registered after cuInit. It waits for importers where the configuration says so, and reports the
  * memory that others still hold. The library's destructor runs last: it removes what this process
- * published and writes the summary. A process that ends with _exit gets both from its hook. One
- * that a signal ends gets neither, and the kernel drops its lease.
+ * published and writes the summary. A process that ends with _exit gets both from its hook, one
+ * that ends with quick_exit from a handler that runs after the program's. One that a signal ends
+ * gets neither, and the kernel drops its lease.
  */
 #pragma once
 
@@ -26,10 +27,10 @@ void gps_lifecycle_driver_ready(void);
  * one that had initialised the driver. */
 void gps_lifecycle_not_initialized(void);
 
-/* Both parts of the end, once; for the hooks of _exit and its like. `last`: nothing of the
- * program's runs afterwards, so that no call that another thread begins meanwhile comes back: what
- * it asks about may be withdrawn already. */
-void gps_lifecycle_end(bool last);
+/* Both parts of the end, once, when nothing of the program's runs any more on this thread: for the
+ * hooks of _exit and its like. No call that another thread begins meanwhile comes back: what it
+ * asks about may be withdrawn already. Nor does another thread's end. */
+void gps_lifecycle_end(void);
 /* Such a call, or one that was refused meanwhile: returns in another phase of the process only. */
 void gps_lifecycle_stay(void);
 

@@ -1,4 +1,5 @@
 /* start.c - the process's first call; see lifecycle.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "audit/reporter.h"
@@ -62,6 +63,8 @@ static void forget_parent(void) {
 static enum gps_phase start(void) {
     if (state.used)
         forget_parent();
+    else
+        (void)at_quick_exit(gps_lifecycle_end); /* the program's handlers run before */
     state.used = true;
     struct first_error error = {.count = 0};
     const int status = gps_process_load(note_config_error, &error);

@@ -83,8 +83,18 @@ void gps_process_unlock(void) {
 
 /* --- for the lifecycle room --- */
 
+bool gps_process_leave(void) {
+    const bool left = leaves;
+    int on = GPS_PHASE_ON;
+    leaves = true; /* before the phase: a signal handler of this thread is not held back */
+    if (atomic_compare_exchange_strong(&atomic_load(&gps_phase_page)->phase, &on,
+                                       (int)GPS_PHASE_LEAVING))
+        return true;
+    leaves = left;
+    return false;
+}
+
 enum gps_phase gps_process_set_phase(enum gps_phase phase) {
-    leaves = phase == GPS_PHASE_LEAVING;
     return (enum gps_phase)atomic_exchange(&atomic_load(&gps_phase_page)->phase, (int)phase);
 }
 

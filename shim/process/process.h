@@ -53,6 +53,8 @@ void gps_process_make_page(void);
 void gps_process_lock(void);
 void gps_process_unlock(void);
 
+/* This thread ends a process that is on, and no other does yet. */
+bool gps_process_leave(void);
 /* Returns the phase before. */
 enum gps_phase gps_process_set_phase(enum gps_phase phase);
 /* Reads identity and configuration anew; 0 or -errno of gps_config_load, which calls fn. With the

@@ -1141,6 +1141,18 @@ static int c_manyfree(char **w) {
     return 0;
 }
 
+/* manyget: exports each of them */
+static int c_manyget(char **w) {
+    unsigned char handle[64];
+    (void)w;
+    for (size_t i = 0; i < many_count; i++) {
+        const int code = do_get(handle, many[i]);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
 /* chaos SEED DIR MS: allocates, exports, opens, closes and frees at random; handles lie in DIR.
  * Bytes that it wrote itself must still be there when it frees. */
 struct chaos {
@@ -1500,6 +1512,26 @@ static int c_later(char **w) {
     return pthread_create(&thread, NULL, obey_later, &later) != 0 ? BAD : pthread_detach(thread);
 }
 
+static char *last_line;
+
+static void obey_last(void) {
+    obey(last_line);
+    reply[reply_length++] = '\n';
+    put(reply, reply_length);
+}
+
+/* at_quick_exit COMMAND...: another answer, from a handler */
+static int c_at_quick_exit(char **w) {
+    last_line = strdup(join(w + 1));
+    return at_quick_exit(obey_last);
+}
+
+/* at_exit COMMAND...: the same of exit */
+static int c_at_exit(char **w) {
+    last_line = strdup(join(w + 1));
+    return atexit(obey_last);
+}
+
 static void *get_again(void *pointer) {
     unsigned char handle[64];
     char line[16];
@@ -1625,6 +1657,7 @@ static const struct command {
     {"threads", "COUNT ROUNDS malloc|export|keep|open|use SIZE|HANDLE...", c_threads},
     {"many", "COUNT SIZE", c_many},
     {"manyfree", "[EVERY] [FROM]", c_manyfree},
+    {"manyget", "", c_manyget},
     {"chaos", "SEED DIRECTORY MILLISECONDS", c_chaos},
     {"fork", "COMMAND[;COMMAND]...", c_fork},
     {"spawn", "INPUT OUTPUT", c_spawn},
@@ -1649,6 +1682,8 @@ static const struct command {
     {"dlerror", "COMMAND...", c_dlerror},
     {"atexit_close", "NAME", c_atexit_close},
     {"later", "MILLISECONDS COMMAND...", c_later},
+    {"at_quick_exit", "COMMAND...", c_at_quick_exit},
+    {"at_exit", "COMMAND...", c_at_exit},
     {"getting", "NAME THREADS", c_getting},
     {"pending", "COMMAND...", c_pending},
 };

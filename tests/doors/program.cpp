@@ -102,7 +102,7 @@ std::vector<std::string> hooked_names() {
     std::vector<std::string> names = {
         "dlsym",
         "dlvsym",
-#define EXIT(name, last) NAME_OF(name)
+#define EXIT(name) NAME_OF(name)
 #include "hooks.def"
     };
     for (const auto &part :

@@ -498,6 +498,21 @@ TEST(Linger, TheExitWaitsForImporters) {
     }
 }
 
+// Bare, nothing of another thread would come after it.
+TEST(Linger, TheExitThatBeganFirstGivesTheStatus) {
+    for (const char *end : {"_exit 4", "exit 4", "quick_exit 4"}) {
+        World world;
+        set(world, "LINGER", "1s");
+        Exporter a(world);
+        Puppet b(world, consumer());
+        b.must("open q " + a.handle);
+        a.must("later 300 " + std::string(end));
+        EXPECT_EQ(a.quit("_exit 3"), 3) << end;
+        EXPECT_EQ(world.count("exit-while-open"), 1u) << end;
+        EXPECT_EQ(world.entries("names"), 0u) << end;
+    }
+}
+
 TEST(Linger, ThenTheExitIsReported) {
     World world;
     set(world, "LINGER", "300ms");

@@ -415,6 +415,35 @@ TEST(Vmm, IsWhatItWasToTheCallsThatAnExitFinds) {
     }
 }
 
+// A quick_exit ends with its handlers, which are the program's.
+TEST(Vmm, IsTheProgramsInItsHandlersOfAQuickExit) {
+    World world;
+    world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n"));
+    Puppet a(world, producer());
+    a.must("malloc m 4194304");
+    a.must("get m");
+    a.must("at_quick_exit free m");
+    a.send("quick_exit 3");
+    EXPECT_EQ(a.receive().code, 0);
+    EXPECT_EQ(a.wait(), 3);
+    EXPECT_TRUE(world.findings().empty()) << world.logs();
+    EXPECT_EQ(world.entries("regions") + world.entries("names"), 0u);
+}
+
+TEST(Vmm, IsWhatItWasToTheCallsThatAQuickExitFinds) {
+    for (int i = 0; i < 10; i++) {
+        World world;
+        world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n"));
+        Puppet a(world, producer());
+        a.must("malloc m 4194304");
+        a.must("getting m 8");
+        a.send("quick_exit 3");
+        EXPECT_THROW(a.receive(), std::runtime_error);
+        EXPECT_EQ(a.wait(), 3);
+        EXPECT_TRUE(world.findings().empty()) << world.logs();
+    }
+}
+
 // Stopped, it is waited for once; then processes do as if there were none, until it answers.
 TEST(Keeper, ThatIsStoppedCostsAMomentOnce) {
     World world;
