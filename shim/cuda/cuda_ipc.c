@@ -14,17 +14,17 @@
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
     uint8_t *const bytes = (uint8_t *)handle;
-    int denied;
+    int code;
     if (!handle)
         return gps_real.cuIpcGetMemHandle(handle, pointer);
-    if (gps_memory_export_denied(pointer, &denied))
-        return (CUresult)denied;
-    if (gps_vmm_region_token(pointer, bytes))
-        return CUDA_SUCCESS;
+    if (gps_memory_export_denied(pointer, &code))
+        return (CUresult)code;
+    if (gps_vmm_region_token(pointer, bytes, &code))
+        return (CUresult)code;
     const CUresult result = gps_real.cuIpcGetMemHandle(handle, pointer);
     if (result == CUDA_SUCCESS)
         gps_export_first(pointer, bytes);
-    else if (gps_import_handle(pointer, bytes))
+    else if (result == CUDA_ERROR_INVALID_VALUE && gps_import_handle(pointer, bytes))
         return CUDA_SUCCESS;
     else
         gps_diagnose_export(pointer, (int)result);

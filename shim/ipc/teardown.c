@@ -23,21 +23,30 @@
 
 /* --- bringing together what is still exported --- */
 
-static void make_final(struct gps_export *region) {
-    struct gps_scope scope;
-    if (gps_scope_enter(&scope, region->context) == GPS_OK)
-        gps_scope_synchronize();
-    gps_scope_end(&scope);
-    gps_export_make_final(region);
+static void move(const struct gps_alloc *alloc) {
+    alloc->region->leaving = true;
+    gps_deferred_add(alloc->region, false);
 }
 
-static void bring(void *arg, struct gps_alloc *alloc) {
-    (void)arg;
-    struct gps_export *region = alloc->region;
-    region->leaving = true;
-    if (region->rule && region->rule->ready == GPS_READY_FREE)
-        make_final(region); /* the program never freed it: that it ends says the same */
-    gps_deferred_add(region, false);
+/* The program never freed it: that it ends says the same. */
+static bool is_new_result(const struct gps_export *region) {
+    return region->leaving && !region->final && region->rule &&
+           region->rule->ready == GPS_READY_FREE;
+}
+
+static bool make_final(void *context, struct gps_export *region) {
+    if (is_new_result(region) && region->context == *(const uint64_t *)context)
+        gps_export_make_final(region);
+    return false;
+}
+
+/* A kernel may be waited for; other threads have use of the regions meanwhile. */
+static void make_results_final(uint64_t context) {
+    struct gps_scope scope;
+    if (gps_scope_enter(&scope, context) == GPS_OK)
+        gps_scope_synchronize();
+    gps_scope_end(&scope);
+    gps_deferred_each(context, GPS_PATIENT, make_final, &context);
 }
 
 /* The keeper has the memory: other processes lose nothing by the end of its creator. */
@@ -74,10 +83,13 @@ struct wait {
     uint64_t left;
     struct gps_region_record record; /* of the region that is waited for */
     bool result;
+    uint64_t unfinished; /* a context with results that are not final yet */
 };
 
 static bool look_at(void *arg, struct gps_export *region) {
     struct wait *wait = arg;
+    if (is_new_result(region))
+        wait->unfinished = region->context;
     const uint64_t left = time_left(region, wait->linger_until);
     if (!is_awaited(region, left) || (wait->left && left >= wait->left))
         return false;
@@ -87,10 +99,18 @@ static bool look_at(void *arg, struct gps_export *region) {
     return false;
 }
 
-/* How long there still is something to wait for; 0: nothing. */
-static uint64_t patience(uint64_t context, uint64_t linger_until, struct wait *wait) {
+static void look(uint64_t context, uint64_t linger_until, struct wait *wait) {
     *wait = (struct wait){.linger_until = linger_until};
     gps_deferred_each(context, GPS_PATIENT, look_at, wait);
+}
+
+/* How long there still is something to wait for; 0: nothing. */
+static uint64_t patience(uint64_t context, uint64_t linger_until, struct wait *wait) {
+    look(context, linger_until, wait);
+    while (wait->unfinished) {
+        make_results_final(wait->unfinished);
+        look(context, linger_until, wait);
+    }
     return wait->left;
 }
 
@@ -101,7 +121,7 @@ static uint64_t whole_seconds(uint64_t nanos) {
 /* Hands over the results in a context (0: in any), and waits for importers as configured. */
 static void hand_over(uint64_t context) {
     const uint64_t linger_until = gps_clock_monotonic() + gps_process_config()->options.linger;
-    gps_registry_take_exports(context, bring, NULL);
+    gps_registry_move_exports(context, move);
     struct wait first, next;
     if (!patience(context, linger_until, &first))
         return;

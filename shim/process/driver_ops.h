@@ -111,3 +111,10 @@ struct gps_ops {
 
 /* Set by the front end before the first call begins; constant from then on. */
 extern const struct gps_ops *gps_ops;
+
+/* What the driver says to a call that needs a context; GPS_OK where one is current. */
+static inline int gps_context_code(void) {
+    uint64_t context = 0;
+    const int code = gps_ops->context(&context);
+    return code != GPS_OK ? code : context ? GPS_OK : GPS_INVALID_CONTEXT;
+}

@@ -164,6 +164,7 @@ struct match {
     uint64_t context; /* 0: any */
     uint32_t epoch;
     bool exports; /* only those, of whatever epoch */
+    void (*move)(const struct gps_alloc *alloc);
 };
 
 static bool matches(const struct match *match, const struct gps_alloc *alloc) {
@@ -180,6 +181,8 @@ static struct node *detach(struct shard *shard, const struct match *match) {
         after = node->hh.next;
         if (!matches(match, &node->alloc))
             continue;
+        if (match->move)
+            match->move(&node->alloc);
         unmark(&node->alloc);
         HASH_DELETE(hh, shard->table, node);
         node->hh.next = list;
@@ -202,7 +205,8 @@ static void take_all(const struct match *match, void (*fn)(void *arg, struct gps
         struct node *node = detach(&shards[i], match);
         while (node) {
             struct node *const next = node->hh.next;
-            fn(arg, &node->alloc);
+            if (fn)
+                fn(arg, &node->alloc);
             recycle(&shards[i], node);
             node = next;
         }
@@ -217,6 +221,10 @@ void gps_registry_purge(uint64_t context, uint32_t epoch,
 void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
                                void *arg) {
     take_all(&(struct match){.context = context, .exports = true}, fn, arg);
+}
+
+void gps_registry_move_exports(uint64_t context, void (*move)(const struct gps_alloc *alloc)) {
+    take_all(&(struct match){.context = context, .exports = true, .move = move}, NULL, NULL);
 }
 
 size_t gps_registry_count(void) {

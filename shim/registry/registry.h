@@ -72,6 +72,9 @@ void gps_registry_purge(uint64_t context, uint32_t epoch,
  * region. */
 void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
                                void *arg);
+/* The same where others may ask for them meanwhile: `move` puts each where they find it, with the
+ * lock. */
+void gps_registry_move_exports(uint64_t context, void (*move)(const struct gps_alloc *alloc));
 size_t gps_registry_count(void);
 
 /* --- exports: a region that this process published --- */

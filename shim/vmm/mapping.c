@@ -88,11 +88,16 @@ bool gps_mapping_at(uint64_t address, struct gps_mapping *found) {
     return vmm != NULL;
 }
 
-void gps_mapping_name(uint64_t pointer, const struct gps_id *region) {
+static void name(struct gps_mapping *vmm, const struct gps_region_record *record) {
+    vmm->region = record->id;
+    memcpy(vmm->handle, record->handle, GPS_HANDLE_BYTES);
+}
+
+void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record) {
     pthread_mutex_lock(&state.lock);
     struct gps_mapping *vmm = locate(pointer);
     if (vmm)
-        vmm->region = region ? *region : (struct gps_id){0};
+        name(vmm, record);
     pthread_mutex_unlock(&state.lock);
 }
 
@@ -211,8 +216,8 @@ int gps_mapping_open(int descriptor, const struct gps_region_record *record, uin
     struct gps_mapping vmm = {.size = size,
                               .extent = record->extent,
                               .device = ordinal_of(record->device),
-                              .writable = !(record->flags & GPS_REGION_READ_ONLY),
-                              .region = record->id};
+                              .writable = !(record->flags & GPS_REGION_READ_ONLY)};
+    name(&vmm, record);
     int code = gps_ops->reaches(record->device) == 0 ? GPS_PEER_UNSUPPORTED : GPS_OK;
     if (code == GPS_OK)
         code = gps_ops->block_import(descriptor, &vmm.block);

@@ -25,7 +25,8 @@ struct gps_mapping {
     int device;       /* ordinal of the one it lies on */
     bool writable;
     bool created;         /* by this process; else it is another's */
-    struct gps_id region; /* zero: it is private (again) */
+    struct gps_id region; /* zero: it is private */
+    uint8_t handle[GPS_HANDLE_BYTES];
 };
 
 /* On the current device; created, writable. *extent: its size in whole granules. */
@@ -41,8 +42,8 @@ int gps_mapping_free(uint64_t pointer);
 
 /* A descriptor of the block, close-on-exec, the caller's. No context needed. */
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
-/* This mapping is a region now, or (NULL) is none any more. */
-void gps_mapping_name(uint64_t pointer, const struct gps_id *region);
+/* This mapping is a region now. */
+void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record);
 
 /* The mapping that `address` lies in. Lock-free when there is none at all. No scope needed. */
 bool gps_mapping_at(uint64_t address, struct gps_mapping *found);

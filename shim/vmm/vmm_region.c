@@ -50,19 +50,14 @@ void gps_vmm_region_make_token(uint8_t handle[GPS_HANDLE_BYTES]) {
     }
 }
 
-bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]) {
+bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], int *code) {
     static const struct gps_id none;
     struct gps_mapping vmm;
-    struct gps_alloc alloc;
-    struct gps_import import;
     if (!gps_mapping_at(pointer, &vmm) || gps_id_equal(&vmm.region, &none))
         return false;
-    if (gps_registry_import_at(vmm.pointer, &import))
-        memcpy(handle, import.handle, GPS_HANDLE_BYTES);
-    else if (gps_registry_find(vmm.pointer, &alloc) && alloc.region)
-        memcpy(handle, alloc.region->record.handle, GPS_HANDLE_BYTES);
-    else
-        return false;
+    *code = gps_context_code();
+    if (*code == GPS_OK)
+        memcpy(handle, vmm.handle, GPS_HANDLE_BYTES);
     return true;
 }
 
@@ -169,7 +164,7 @@ int gps_vmm_region_publish(struct gps_export *region) {
                         GPS_KEEPER_WAIT);
         return status;
     }
-    gps_mapping_name(region->pointer, &record->id);
+    gps_mapping_name(region->pointer, record);
     start_watching();
     return 0;
 }

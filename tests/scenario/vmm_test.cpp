@@ -444,6 +444,23 @@ TEST(Vmm, IsWhatItWasToTheCallsThatAQuickExitFinds) {
     }
 }
 
+// While the exit waits for a kernel of a result's, other threads go on with their memory.
+TEST(Vmm, IsWhatItWasBesideAnExitThatWaitsForAResult) {
+    World world;
+    world.config(rule("r", "producer", "export", "size = 6MiB\nready = free\nhandover = 1s\n") +
+                 rule("m-{n}", "producer", "export",
+                      "size = 4MiB\nbacking = vmm\nkeep = users\nindex = *\n"));
+    Puppet a(world, producer());
+    a.must("many 250 4194304");
+    a.must("malloc r 6291456");
+    a.must("busy 2000");
+    a.must("later 300 manyget");
+    a.send("exit 3");
+    EXPECT_EQ(a.receive().code, 0);
+    EXPECT_EQ(a.wait(), 3);
+    EXPECT_EQ(world.count("export-not-capable"), 0u);
+}
+
 // Stopped, it is waited for once; then processes do as if there were none, until it answers.
 TEST(Keeper, ThatIsStoppedCostsAMomentOnce) {
     World world;
