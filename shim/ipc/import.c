@@ -302,7 +302,9 @@ static int open_vmm(struct gps_opening *opening, uint64_t *pointer) {
 int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer) {
     if (flags != GPS_OPEN_FLAGS)
         return GPS_INVALID_VALUE;
-    if (!opening->import.context || gps_mapping_has(&opening->import.region))
+    if (!opening->import.context)
+        return gps_context_code();
+    if (gps_mapping_has(&opening->import.region))
         return GPS_INVALID_CONTEXT;
     if (opening->counted) { /* it is open here: the same address again */
         *pointer = opening->import.pointer;

@@ -35,12 +35,12 @@ static bool is_closed(int code) {
 /* The driver counts what it opened; a mapping of ours ends with the last close. */
 static int close_vmm(const struct gps_import *import) {
     struct gps_scope scope;
-    uint64_t current = 0;
     if (import->count)
         return GPS_OK;
-    if (gps_ops->context(&current) != GPS_OK || !current)
-        return GPS_INVALID_CONTEXT;
-    int code = gps_scope_enter(&scope, import->context);
+    int code = gps_context_code();
+    if (code != GPS_OK)
+        return code;
+    code = gps_scope_enter(&scope, import->context);
     if (code == GPS_OK)
         code = gps_mapping_free(import->pointer);
     gps_scope_end(&scope);
@@ -89,9 +89,8 @@ void gps_import_roll_back(struct gps_opening *opening) {
 
 /* As the driver's, for what is not open. */
 static int refuse_close(void) {
-    uint64_t context = 0;
-    return gps_ops->context(&context) == GPS_OK && context ? GPS_INVALID_VALUE
-                                                           : GPS_INVALID_CONTEXT;
+    const int code = gps_context_code();
+    return code == GPS_OK ? GPS_INVALID_VALUE : code;
 }
 
 /* The program believes that it allocated a rule's import: closing that one open is an error. So is

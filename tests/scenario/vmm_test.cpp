@@ -444,6 +444,25 @@ TEST(Vmm, IsWhatItWasToTheCallsThatAQuickExitFinds) {
     }
 }
 
+// A handler that was registered before the driver's runs after its teardown.
+TEST(Vmm, IsAnsweredForAsTheDriverAnswers) {
+    SIM_ONLY("the order of exit handlers");
+    for (const char *what : {"get m", "close m"}) {
+        World world;
+        world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n") +
+                     rule("m", "consumer", "import", "size = 4MiB\n"));
+        Puppet a(world, producer("puppet_driver"));
+        Puppet b(world, consumer("puppet_driver"));
+        Puppet &of = *what == 'c' ? b : a;
+        of.must("at_exit " + std::string(what));
+        a.must("malloc m 4194304");
+        b.must("malloc m 4194304");
+        of.send("return");
+        EXPECT_EQ(of.receive().code, 4) << what;
+        EXPECT_EQ(of.wait(), 0);
+    }
+}
+
 // While the exit waits for a kernel of a result's, other threads go on with their memory.
 TEST(Vmm, IsWhatItWasBesideAnExitThatWaitsForAResult) {
     World world;
