@@ -25,6 +25,7 @@ static struct {
     pthread_cond_t freed; /* a region is freed, and out of the list */
     struct gps_export *list;
     unsigned passes;        /* under way */
+    bool in_vain;           /* a patient one has waited for these */
     _Atomic unsigned count; /* of the list, to be read without the lock */
     _Atomic uint64_t last;  /* when one left it (CLOCK_MONOTONIC) */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -125,9 +126,10 @@ static uint64_t next_end(void) {
 static void wait_idle(enum gps_patience patience) {
     const struct timespec until = gps_clock_in(2 * GPS_SECOND);
     int code = 0;
-    while (state.passes && code == 0)
+    while (state.passes && code == 0 && !(state.in_vain && patience == GPS_PATIENT))
         code = patience == GPS_VERY_PATIENT ? pthread_cond_wait(&state.idle, &state.lock)
                                             : gps_thread_wait(&state.idle, &state.lock, &until);
+    state.in_vain |= code != 0;
 }
 
 struct gps_export *gps_deferred_take(uint64_t context, enum gps_patience patience) {
@@ -161,8 +163,10 @@ void gps_deferred_leave(struct gps_export *region) {
 
 void gps_deferred_done(void) {
     pthread_mutex_lock(&state.lock);
-    if (--state.passes == 0)
+    if (--state.passes == 0) {
+        state.in_vain = false;
         pthread_cond_broadcast(&state.idle);
+    }
     pthread_mutex_unlock(&state.lock);
 }
 

@@ -42,7 +42,7 @@ void gps_deferred_add(struct gps_export *region, bool busy);
 /* How long to wait for passes under way, which may be in a free that waits for a kernel. */
 enum gps_patience {
     GPS_HASTY,        /* not at all: what others are busy with is left to them */
-    GPS_PATIENT,      /* two seconds */
+    GPS_PATIENT,      /* two seconds, once for the same passes */
     GPS_VERY_PATIENT, /* to their end: the driver is about to do the same */
 };
 

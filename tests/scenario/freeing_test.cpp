@@ -513,6 +513,19 @@ TEST(Linger, TheExitThatBeganFirstGivesTheStatus) {
     }
 }
 
+// Of the thread that waits for the kernel the end waits two seconds, in all.
+TEST(Linger, BesideAResetThatDoesNotReturnTheEndIsNear) {
+    SIM_ONLY("a kernel that does not end");
+    for (const char *end : {"_exit 3", "return"}) {
+        World world;
+        Exporter a(world);
+        a.must("busy 30000");
+        a.must("later 100 reset");
+        usleep(300000);
+        EXPECT_EQ(a.quit(end, 5500), *end == '_' ? 3 : 0) << end;
+    }
+}
+
 TEST(Linger, ThenTheExitIsReported) {
     World world;
     set(world, "LINGER", "300ms");
