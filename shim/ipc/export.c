@@ -351,10 +351,12 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
 }
 
 void gps_export_remove_tombstones(void) {
+    pthread_mutex_lock(&state.publishing); /* another thread may still free */
     for (unsigned i = 0; i < GPS_TOMBSTONES; i++)
         if (gps_tombstones_at(i))
             gps_region_remove_record(gps_membership_store(), gps_tombstones_at(i));
     gps_tombstones_reset();
+    pthread_mutex_unlock(&state.publishing);
 }
 
 int gps_export_free_vmm(const struct gps_alloc *alloc) {
