@@ -47,8 +47,8 @@ static const void *const runtime[] = {
 static bool is_asked_for(const struct row *row) {
     if (row->when == ALWAYS)
         return true;
-    return gps_enter() && (row->when == FOR_WRITES  ? gps_write_seen || gps_open_cache_active
-                           : row->when == FOR_READS ? gps_merge_active || gps_open_cache_active
+    return gps_enter() && (row->when == FOR_WRITES  ? gps_write_seen || gps_open_cache_used
+                           : row->when == FOR_READS ? gps_merge_active || gps_open_cache_used
                                                     : gps_merge_active);
 }
 

@@ -32,10 +32,10 @@
         int code;                                                                                  \
         if (!gps_enter() || !gps_real.name)                                                        \
             return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
-        if (__builtin_expect(!gps_write_seen && !gps_open_cache_active, 1))                        \
+        if (__builtin_expect(!gps_write_seen && !gps_open_cache_used, 1))                          \
             return gps_real.name arguments;                                                        \
         const struct gps_write write = what;                                                       \
-        if (gps_open_cache_active && gps_write_is_of_closed(&write))                               \
+        if (gps_open_cache_used && gps_write_is_of_closed(&write))                                 \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
         if (!gps_write_seen)                                                                       \
             return gps_real.name arguments;                                                        \

@@ -26,7 +26,7 @@
 
 enum { TRIES = 64 };
 
-_Atomic bool gps_open_cache_active;
+_Atomic bool gps_open_cache_active, gps_open_cache_used;
 
 static struct {
     pthread_mutex_t lock;
@@ -37,7 +37,8 @@ static struct {
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
 void gps_open_cache_start(const struct gps_options *options) {
-    gps_open_cache_active = options->mode == GPS_MODE_SHARE && options->open_cache > 0;
+    gps_open_cache_used = options->mode == GPS_MODE_SHARE && options->open_cache > 0;
+    gps_open_cache_active = gps_open_cache_used;
 }
 
 static void tell(uint64_t pointer) {
@@ -382,5 +383,5 @@ void gps_open_cache_stop(void) {
 
 void gps_open_cache_reset(void) {
     memset((void *)&state, 0, sizeof(state));
-    gps_open_cache_active = false;
+    gps_open_cache_active = gps_open_cache_used = false;
 }

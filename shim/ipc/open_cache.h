@@ -23,6 +23,7 @@
 #include "registry/registry.h"
 
 extern _Atomic bool gps_open_cache_active; /* configured, and the process does not end yet */
+extern _Atomic bool gps_open_cache_used;   /* configured: what is closed may be mapped */
 
 void gps_open_cache_start(const struct gps_options *options);
 

@@ -246,6 +246,22 @@ TEST(Cache, AnImporterWhoseKernelsRunLetsGoWhenTheyEnd) {
     EXPECT_EQ(pair.world.count("free-while-open"), 0u);
 }
 
+// A process that lingers has threads that go on.
+TEST(Cache, WhatIsClosedIsNotWrittenWhileTheExitWaits) {
+    Pair pair;
+    pair.world.environment["GPUSHARE_LINGER"] = "1s";
+    Puppet c(pair.world, consumer());
+    c.must("malloc p " + std::to_string(big()));
+    pair.b->must("open q " + c.must("get p"));
+    c.must("open r " + pair.handle);
+    c.must("close r");
+    EXPECT_EQ(c.code("fill r 1 16"), 1);
+    c.must("later 300 fill r 1 16");
+    c.send("exit 3");
+    EXPECT_EQ(c.receive().code, 1);
+    EXPECT_EQ(c.wait(), 3);
+}
+
 // The driver's close waits for the kernel; the program has closed it before, and is told so now.
 TEST(Cache, WhatIsBeingEndedIsClosed) {
     Pair pair;
