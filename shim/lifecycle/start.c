@@ -63,8 +63,6 @@ static void forget_parent(void) {
 static enum gps_phase start(void) {
     if (state.used)
         forget_parent();
-    else
-        (void)at_quick_exit(gps_lifecycle_end); /* the program's handlers run before */
     state.used = true;
     struct first_error error = {.count = 0};
     const int status = gps_process_load(note_config_error, &error);
@@ -114,6 +112,9 @@ void gps_lifecycle_not_initialized(void) {
     gps_scope_end(&scope);
 }
 
+/* The first handler of quick_exit runs last: those of the program may wait for threads that call the
+ * driver. */
 __attribute__((constructor)) static void on_load(void) {
     gps_sink_start();
+    (void)at_quick_exit(gps_lifecycle_end);
 }

@@ -417,17 +417,22 @@ TEST(Vmm, IsWhatItWasToTheCallsThatAnExitFinds) {
 
 // A quick_exit ends with its handlers, which are the program's.
 TEST(Vmm, IsTheProgramsInItsHandlersOfAQuickExit) {
-    World world;
-    world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n"));
-    Puppet a(world, producer());
-    a.must("malloc m 4194304");
-    a.must("get m");
-    a.must("at_quick_exit free m");
-    a.send("quick_exit 3");
-    EXPECT_EQ(a.receive().code, 0);
-    EXPECT_EQ(a.wait(), 3);
-    EXPECT_TRUE(world.findings().empty()) << world.logs();
-    EXPECT_EQ(world.entries("regions") + world.entries("names"), 0u);
+    for (const bool before : {false, true}) { // the first CUDA call
+        World world;
+        world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n"));
+        Puppet a(world, producer("puppet_driver"));
+        if (before)
+            a.must("at_quick_exit free m");
+        a.must("malloc m 4194304");
+        a.must("get m");
+        if (!before)
+            a.must("at_quick_exit free m");
+        a.send("quick_exit 3");
+        EXPECT_EQ(a.receive().code, 0) << before;
+        EXPECT_EQ(a.wait(), 3);
+        EXPECT_TRUE(world.findings().empty()) << world.logs();
+        EXPECT_EQ(world.entries("regions") + world.entries("names"), 0u);
+    }
 }
 
 TEST(Vmm, IsWhatItWasToTheCallsThatAQuickExitFinds) {

@@ -48,7 +48,7 @@ static void names_of(const char *library, void (*use)(const char *name)) {
 }
 
 static int is_exit(const char *name) {
-    static const char *const replaced[] = {"_exit", "_Exit", "quick_exit", "dlsym", "dlvsym"};
+    static const char *const replaced[] = {"_exit", "_Exit", "dlsym", "dlvsym"};
     for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
         if (strcmp(name, replaced[i]) == 0)
             return 1;
