@@ -32,8 +32,8 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t ended; /* a thread has ended some mappings */
     unsigned ending, paused, endings;
-    bool running, turning; /* the watching thread */
-    bool in_vain;          /* an open has waited; not again until something has ended */
+    bool running, turning;                   /* the watching thread */
+    bool settled_in_vain, dismissed_in_vain; /* not again until something has ended */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
 void gps_open_cache_start(const struct gps_options *options) {
@@ -59,7 +59,8 @@ static void finish_ending(bool ended) {
     pthread_mutex_lock(&state.lock);
     state.ending--;
     state.endings += ended;
-    state.in_vain &= !ended;
+    if (ended)
+        state.settled_in_vain = state.dismissed_in_vain = false;
     pthread_cond_broadcast(&state.ended);
     pthread_mutex_unlock(&state.lock);
 }
@@ -134,9 +135,9 @@ static bool dismiss(void) {
     pthread_mutex_lock(&state.lock);
     const unsigned seen = state.endings;
     gps_cache_watch_outdate();
-    while (state.running && !state.in_vain && gps_registry_ends_any() && code == 0)
+    while (state.running && !state.dismissed_in_vain && gps_registry_ends_any() && code == 0)
         code = gps_thread_wait(&state.ended, &state.lock, &until);
-    state.in_vain |= code != 0;
+    state.dismissed_in_vain |= code != 0;
     const bool ended = state.endings != seen;
     pthread_mutex_unlock(&state.lock);
     return ended;
@@ -166,9 +167,9 @@ static void settle(void) {
     int code = 0;
     gps_scope_begin(&scope);
     pthread_mutex_lock(&state.lock);
-    while (state.running && !state.in_vain && is_settling() && code == 0)
+    while (state.running && !state.settled_in_vain && is_settling() && code == 0)
         code = gps_thread_wait(&state.ended, &state.lock, &until);
-    state.in_vain |= code != 0;
+    state.settled_in_vain |= code != 0;
     pthread_mutex_unlock(&state.lock);
     gps_scope_end(&scope);
 }

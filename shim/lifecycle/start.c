@@ -112,8 +112,8 @@ void gps_lifecycle_not_initialized(void) {
     gps_scope_end(&scope);
 }
 
-/* The first handler of quick_exit runs last: those of the program may wait for threads that call the
- * driver. */
+/* The first handler of quick_exit runs last: those of the program may wait for threads that call
+ * the driver. */
 __attribute__((constructor)) static void on_load(void) {
     gps_sink_start();
     (void)at_quick_exit(gps_lifecycle_end);

@@ -249,16 +249,17 @@ TEST(Cache, AnImporterWhoseKernelsRunLetsGoWhenTheyEnd) {
 // A process that lingers has threads that go on.
 TEST(Cache, WhatIsClosedIsNotWrittenWhileTheExitWaits) {
     Pair pair;
-    pair.world.environment["GPUSHARE_LINGER"] = "1s";
+    pair.world.environment["GPUSHARE_LINGER"] = "30s";
     Puppet c(pair.world, consumer());
     c.must("malloc p " + std::to_string(big()));
-    pair.b->must("open q " + c.must("get p"));
+    pair.b->must("open s " + c.must("get p"));
     c.must("open r " + pair.handle);
     c.must("close r");
     EXPECT_EQ(c.code("fill r 1 16"), 1);
     c.must("later 300 fill r 1 16");
     c.send("exit 3");
     EXPECT_EQ(c.receive().code, 1);
+    pair.b->must("close s");
     EXPECT_EQ(c.wait(), 3);
 }
 
@@ -287,6 +288,25 @@ TEST(Cache, OutOfMemoryWaitsForNoKernelForLong) {
     EXPECT_EQ(b.code("malloc huge 67108864"), 2);
     EXPECT_EQ(b.code("malloc huge 67108864"), 2);
     EXPECT_EQ(b.code("squery -"), 600) << "it waited for the kernel";
+}
+
+// Bare, the close of it waited for the kernel, too. An open has waited before, but only for a
+// moment.
+TEST(Cache, OutOfMemoryWaitsForAKernelAfterAnOpenDidInVain) {
+    SIM_ONLY("the card is small");
+    World world;
+    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("malloc p 4194304");
+    a.must("malloc other 4194304");
+    b.must("open q " + a.must("get p"));
+    b.must("close q");
+    b.must("busy 1500");
+    a.must("free p");
+    b.must("open r " + a.must("get other"));
+    EXPECT_EQ(b.code("malloc huge 67108864"), 2);
+    EXPECT_EQ(b.code("squery -"), 0) << "it did not wait for the kernel";
 }
 
 // The thread that ends them waits for a kernel of the context, as its destruction does.
