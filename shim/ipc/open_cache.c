@@ -127,6 +127,11 @@ static bool end_cached(bool (*fits)(const struct gps_import *import, const void 
     return ended;
 }
 
+/* With the lock. The slot goes last, so the registry alone does not tell. */
+static bool is_ending(void) {
+    return state.ending || gps_registry_any_stale();
+}
+
 /* Has the watching thread end what is cached: it may wait for a kernel, which this does not for
  * long. True: something has ended. */
 static bool dismiss(void) {
@@ -135,7 +140,7 @@ static bool dismiss(void) {
     pthread_mutex_lock(&state.lock);
     const unsigned seen = state.endings;
     gps_cache_watch_outdate();
-    while (state.running && !state.dismissed_in_vain && gps_registry_ends_any() && code == 0)
+    while (state.running && !state.dismissed_in_vain && is_ending() && code == 0)
         code = gps_thread_wait(&state.ended, &state.lock, &until);
     state.dismissed_in_vain |= code != 0;
     const bool ended = state.endings != seen;

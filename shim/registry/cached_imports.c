@@ -86,12 +86,12 @@ bool gps_registry_dismiss(int *file) {
     return unlocked(node != NULL);
 }
 
-bool gps_registry_ends_any(void) {
+bool gps_registry_any_stale(void) {
     pthread_mutex_lock(&gps_imports.lock);
     const struct node *node = gps_imports.cached;
     while (node && !node->import.stale)
         node = node->next;
-    return unlocked(node || gps_imports.ending);
+    return unlocked(node != NULL);
 }
 
 void gps_registry_ended(uint64_t pointer) {

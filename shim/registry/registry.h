@@ -197,8 +197,7 @@ bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, cons
 /* One of those that are not stale is, and its record's file is not to be watched. False: there is
  * none. */
 bool gps_registry_dismiss(int *file);
-/* Whether some are stale, or taken and not ended. */
-bool gps_registry_ends_any(void);
+bool gps_registry_any_stale(void);
 /* The driver has closed what was taken. */
 void gps_registry_ended(uint64_t pointer);
 struct gps_cached {
