@@ -1,6 +1,7 @@
 /* deferred.c - see deferred.h. */
 #include "deferred.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "process/thread.h"
 #include "process/watch.h"
 #include "util/clock.h"
+#include "util/program_signals.h"
 
 /* So long an allocation that is out of memory waits once for what other processes only cache. */
 #define LET_GO (GPS_SECOND / 5)
@@ -123,20 +125,32 @@ static uint64_t next_end(void) {
 
 /* --- passes --- */
 
-static void wait_idle(enum gps_patience patience) {
+static void wait_idle(void) {
     const struct timespec until = gps_clock_in(2 * GPS_SECOND);
     int code = 0;
-    while (state.passes && code == 0 && !(state.in_vain && patience == GPS_PATIENT))
-        code = patience == GPS_VERY_PATIENT ? pthread_cond_wait(&state.idle, &state.lock)
-                                            : gps_thread_wait(&state.idle, &state.lock, &until);
+    while (state.passes && !state.in_vain && code == 0)
+        code = gps_thread_wait(&state.idle, &state.lock, &until);
     state.in_vain |= code != 0;
+}
+
+/* As in the driver's wait for the same kernel, the program's signals are handled. A handler may
+ * leave by longjmp, so no lock is held. */
+static void wait_idle_to_the_end(void) {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    while (state.passes) {
+        pthread_mutex_unlock(&state.lock);
+        (void)ppoll(NULL, 0, &moment, gps_program_signals);
+        pthread_mutex_lock(&state.lock);
+    }
 }
 
 struct gps_export *gps_deferred_take(uint64_t context, enum gps_patience patience) {
     struct gps_export *work = NULL;
     pthread_mutex_lock(&state.lock);
-    if (patience != GPS_HASTY)
-        wait_idle(patience);
+    if (patience == GPS_PATIENT)
+        wait_idle();
+    else if (patience == GPS_VERY_PATIENT)
+        wait_idle_to_the_end();
     state.passes++;
     for (struct gps_export *region = state.list; region; region = region->next) {
         if (region->busy || (context && region->context != context))

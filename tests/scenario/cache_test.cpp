@@ -266,12 +266,12 @@ TEST(Cache, WhatIsClosedIsNotWrittenWhileTheExitWaits) {
 // The driver's close waits for the kernel; the program has closed it before, and is told so now.
 TEST(Cache, WhatIsBeingEndedIsClosed) {
     Pair pair;
-    pair.b->must("busy 1000");
+    pair.b->must("busy 2500");
     pair.a.must("free p");
     EXPECT_EQ(pair.b->code("close q"), 1);
     EXPECT_EQ(pair.b->code("squery -"), 600) << "it waited for the kernel";
     EXPECT_EQ(pair.world.count("double-close"), 1u) << pair.world.logs();
-    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+    EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(4000)));
 }
 
 // Bare, the close that waits for kernels was over before this one began.

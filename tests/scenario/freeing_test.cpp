@@ -502,15 +502,33 @@ TEST(Linger, TheExitWaitsForImporters) {
 TEST(Linger, TheExitThatBeganFirstGivesTheStatus) {
     for (const char *end : {"_exit 4", "exit 4", "quick_exit 4"}) {
         World world;
-        set(world, "LINGER", "1s");
+        set(world, "LINGER", "2s");
         Exporter a(world);
         Puppet b(world, consumer());
         b.must("open q " + a.handle);
-        a.must("later 300 " + std::string(end));
+        a.must("later 800 " + std::string(end));
         EXPECT_EQ(a.quit("_exit 3"), 3) << end;
         EXPECT_EQ(world.count("exit-while-open"), 1u) << end;
         EXPECT_EQ(world.entries("names"), 0u) << end;
     }
+}
+
+// The reset waits for the reaper, which is in a free that waits for the kernel.
+TEST(Defer, CtrlCEndsAResetBesideAFreeThatWaits) {
+    World world;
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.must("free p");
+    a.must("busy 30000");
+    b.must("close q");
+    usleep(300000);
+    a.send("reset");
+    usleep(300000);
+    const int64_t start = now_ms();
+    a.signal(SIGINT);
+    EXPECT_EQ(a.wait(), 128 + SIGINT);
+    EXPECT_LT(now_ms() - start, soon(5000));
 }
 
 // Of the thread that waits for the kernel the end waits two seconds, in all.
@@ -522,7 +540,7 @@ TEST(Linger, BesideAResetThatDoesNotReturnTheEndIsNear) {
         a.must("busy 30000");
         a.must("later 100 reset");
         usleep(300000);
-        EXPECT_EQ(a.quit(end, 5500), *end == '_' ? 3 : 0) << end;
+        EXPECT_EQ(a.quit(end, 7000), *end == '_' ? 3 : 0) << end;
     }
 }
 
