@@ -71,9 +71,11 @@ static void step(void) {
     else
         pthread_rwlock_rdlock(&lock);
     kind->step();
-    pthread_rwlock_unlock(&lock);
-    atomic_fetch_add(&self->status->steps, 1);
+    const unsigned long steps = atomic_fetch_add(&self->status->steps, 1) + 1;
+    if (world.steps && steps >= world.steps)
+        world.over = 1;
     count(COUNT_steps);
+    pthread_rwlock_unlock(&lock); /* a forked child writes what is read above */
 }
 
 /* Whoever was thrown out of a call of the driver's, its locks and all, can only end. */
@@ -90,11 +92,8 @@ static void *run(void *argument) {
     self = argument;
     land(sigsetjmp(self->landing, 1));
     self->jumpable = 1;
-    while (!world.over) {
+    while (!world.over)
         step();
-        if (world.steps && atomic_load(&self->status->steps) >= world.steps)
-            world.over = 1;
-    }
     self->jumpable = 0;
     return NULL;
 }
