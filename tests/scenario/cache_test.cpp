@@ -55,6 +55,22 @@ struct RuledPair {
     std::unique_ptr<Puppet> a, b;
 };
 
+// `p` is cached where a device has 64 MiB.
+struct SmallCard {
+    SmallCard() : a(small(), producer()), b(world, consumer()) {
+        a.must("malloc p 4194304");
+        b.must("open q " + a.must("get p"));
+        b.must("close q");
+    }
+    World &small() {
+        world.environment["GPUSHARE_OPEN_CACHE"] = "8";
+        world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
+        return world;
+    }
+    World world;
+    Puppet a, b;
+};
+
 TEST(Cache, TheNextOpenHasTheSameAddressAndBytes) {
     Pair pair;
     EXPECT_EQ(pair.slot(), "cached");
@@ -277,36 +293,24 @@ TEST(Cache, WhatIsBeingEndedIsClosed) {
 // Bare, the close that waits for kernels was over before this one began.
 TEST(Cache, OutOfMemoryWaitsForNoKernelForLong) {
     SIM_ONLY("the card is small");
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
-    Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    b.must("open q " + a.must("get p"));
-    b.must("close q");
-    b.must("busy 20000");
-    EXPECT_EQ(b.code("malloc huge 67108864"), 2);
-    EXPECT_EQ(b.code("malloc huge 67108864"), 2);
-    EXPECT_EQ(b.code("squery -"), 600) << "it waited for the kernel";
+    SmallCard card;
+    card.b.must("busy 20000");
+    EXPECT_EQ(card.b.code("malloc huge 67108864"), 2);
+    EXPECT_EQ(card.b.code("malloc huge 67108864"), 2);
+    EXPECT_EQ(card.b.code("squery -"), 600) << "it waited for the kernel";
 }
 
 // Bare, the close of it waited for the kernel, too. An open has waited before, but only for a
 // moment.
 TEST(Cache, OutOfMemoryWaitsForAKernelAfterAnOpenDidInVain) {
     SIM_ONLY("the card is small");
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
-    Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("malloc other 4194304");
-    b.must("open q " + a.must("get p"));
-    b.must("close q");
-    b.must("busy 1500");
-    a.must("free p");
-    b.must("open r " + a.must("get other"));
-    EXPECT_EQ(b.code("malloc huge 67108864"), 2);
-    EXPECT_EQ(b.code("squery -"), 0) << "it did not wait for the kernel";
+    SmallCard card;
+    card.a.must("malloc other 4194304");
+    card.b.must("busy 1500");
+    card.a.must("free p");
+    card.b.must("open r " + card.a.must("get other"));
+    EXPECT_EQ(card.b.code("malloc huge 67108864"), 2);
+    EXPECT_EQ(card.b.code("squery -"), 0) << "it did not wait for the kernel";
 }
 
 // The thread that ends them waits for a kernel of the context, as its destruction does.
@@ -469,16 +473,10 @@ TEST(Cache, AFullOneEndsWhatIsOfTheContext) {
 
 TEST(Cache, OutOfMemoryEmptiesIt) {
     SIM_ONLY("the card is small");
-    World world;
-    world.environment["GPUSHARE_OPEN_CACHE"] = "8";
-    world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
-    Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    b.must("open q " + a.must("get p"));
-    b.must("close q");
-    EXPECT_EQ(world.region()["users"].size(), 1u);
-    EXPECT_EQ(b.code("malloc huge 67108864"), 2);
-    EXPECT_EQ(world.region()["users"].size(), 0u);
+    SmallCard card;
+    EXPECT_EQ(card.world.region()["users"].size(), 1u);
+    EXPECT_EQ(card.b.code("malloc huge 67108864"), 2);
+    EXPECT_EQ(card.world.region()["users"].size(), 0u);
 }
 
 // Bare, what the importer has closed is free as soon as its exporter frees it.

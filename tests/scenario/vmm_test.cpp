@@ -400,19 +400,27 @@ TEST(Vmm, IsNotAskedAboutBesideAnExitAtOnce) {
     EXPECT_EQ(world.count("exit-while-open"), 1u);
 }
 
-// Calls that began before the exit find nothing of it either.
-TEST(Vmm, IsWhatItWasToTheCallsThatAnExitFinds) {
+// Calls that began before the end find nothing of it either.
+static void end_beside_calls(const std::string &end) {
     for (int i = 0; i < 10; i++) {
         World world;
         world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n"));
         Puppet a(world, producer());
         a.must("malloc m 4194304");
         a.must("getting m 8");
-        a.send("_exit 3");
+        a.send(end);
         EXPECT_THROW(a.receive(), std::runtime_error);
         EXPECT_EQ(a.wait(), 3);
         EXPECT_TRUE(world.findings().empty()) << world.logs();
     }
+}
+
+TEST(Vmm, IsWhatItWasToTheCallsThatAnExitFinds) {
+    end_beside_calls("_exit 3");
+}
+
+TEST(Vmm, IsWhatItWasToTheCallsThatAQuickExitFinds) {
+    end_beside_calls("quick_exit 3");
 }
 
 // A quick_exit ends with its handlers, which are the program's.
@@ -432,20 +440,6 @@ TEST(Vmm, IsTheProgramsInItsHandlersOfAQuickExit) {
         EXPECT_EQ(a.wait(), 3);
         EXPECT_TRUE(world.findings().empty()) << world.logs();
         EXPECT_EQ(world.entries("regions") + world.entries("names"), 0u);
-    }
-}
-
-TEST(Vmm, IsWhatItWasToTheCallsThatAQuickExitFinds) {
-    for (int i = 0; i < 10; i++) {
-        World world;
-        world.config(rule("m", "producer", "export", "size = 4MiB\nbacking = vmm\n"));
-        Puppet a(world, producer());
-        a.must("malloc m 4194304");
-        a.must("getting m 8");
-        a.send("quick_exit 3");
-        EXPECT_THROW(a.receive(), std::runtime_error);
-        EXPECT_EQ(a.wait(), 3);
-        EXPECT_TRUE(world.findings().empty()) << world.logs();
     }
 }
 
