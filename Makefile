@@ -23,7 +23,7 @@ CUDA_INC := $(CUDA_HOME)/include
 NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
-ROOMS := util config directory keeper log stack process registry audit vmm digest gate merge learn ipc rules lifecycle cuda
+ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate merge learn ipc rules lifecycle calls cuda
 TOOL_ROOMS := cli logs symbols report timeline directory top run learn matching doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.
@@ -81,7 +81,7 @@ $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 	$(CC) -fPIC -c $< -o $@
 
 # The exports are exactly the rows of hooks.def, and the two doors of trampoline.S.
-$(BUILD)/exports.map: shim/hooks.def
+$(BUILD)/exports.map: shim/cuda/hooks.def
 	@mkdir -p $(@D)
 	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
 		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE_A?SYNC\(|GATED\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
@@ -108,8 +108,8 @@ endif
 
 # What the tool and the unit tests share with the library: everything that stands without a driver and
 # hooks nothing. The linker takes from it what is used.
-PARTS := $(foreach name,util config directory keeper log stack registry,$(call room,$(name))) \
-	$(patsubst %,$(BUILD)/shim/%.o,process/thread process/watch process/program audit/policy \
+PARTS := $(foreach name,util config directory keeper log stack python registry,$(call room,$(name))) \
+	$(patsubst %,$(BUILD)/shim/%.o,threads/thread threads/watch process/program findings/policy \
 	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@

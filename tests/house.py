@@ -19,7 +19,7 @@ class House:
         for tree, variable in (("shim", "ROOMS"), ("tools", "TOOL_ROOMS")):
             for room in rooms_of(variable):
                 self.rank[f"{tree}/{room}"] = len(self.rank)
-        self.rank["shim"] = self.rank["shim/compat"] = -1  # hooks.def; what stands in for libc
+        self.rank["shim"] = self.rank["shim/compat"] = -1  # what stands in for libc
         self.rank["tools"] = len(self.rank)
         self.rank["include"] = -2
         self.files = sorted(

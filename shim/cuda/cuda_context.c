@@ -1,11 +1,11 @@
 /* cuda_context.c - the start of the driver, and the end of contexts with all that is in them. */
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "hooks.h"
-#include "ipc/teardown.h"
 #include "kernels.h"
 #include "lifecycle/lifecycle.h"
+#include "lifecycle/teardown.h"
 #include "merge/allocation.h"
-#include "process/driver_ops.h"
-#include "process/scope.h"
 #include "rules/rules.h"
 #include "vmm/mapping.h"
 

@@ -1,15 +1,15 @@
 /* cuda_ipc.c - CUDA's handles of memory and events: exported, opened, closed. */
 #include <string.h>
 
-#include "audit/diagnose.h"
+#include "calls/memory.h"
+#include "driver/driver_ops.h"
+#include "findings/diagnose.h"
 #include "hooks.h"
 #include "ipc/event.h"
 #include "ipc/export.h"
 #include "ipc/import_close.h"
-#include "ipc/namesake.h"
 #include "ipc/open_cache.h"
-#include "process/driver_ops.h"
-#include "rules/memory.h"
+#include "ipc/pid_collision.h"
 #include "vmm/vmm_region.h"
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
@@ -41,9 +41,9 @@ static CUresult open_token(struct gps_opening *opening, CUdeviceptr *out, unsign
 }
 
 /* The same, where the driver took the handle for this process's own. */
-static CUresult open_namesakes(const struct gps_opening *opening, CUdeviceptr *out) {
+static CUresult open_despite_pid(const struct gps_opening *opening, CUdeviceptr *out) {
     uint64_t pointer;
-    const int code = gps_namesake_open(&opening->import, &pointer);
+    const int code = gps_pid_collision_open(&opening->import, &pointer);
     if (code == GPS_OK)
         *out = pointer;
     return (CUresult)code;
@@ -64,7 +64,7 @@ static int open_once(void *arg) {
     const bool token = gps_vmm_region_is_token((const uint8_t *)&of->handle);
     const CUresult result = token ? open_token(of->opening, of->out, of->flags)
                                   : of->real(of->out, of->handle, of->flags);
-    return (int)(result == CUDA_ERROR_INVALID_CONTEXT ? open_namesakes(of->opening, of->out)
+    return (int)(result == CUDA_ERROR_INVALID_CONTEXT ? open_despite_pid(of->opening, of->out)
                                                       : result);
 }
 

@@ -1,12 +1,12 @@
 /* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
+#include "calls/memory.h"
+#include "driver/driver_ops.h"
 #include "hooks.h"
 #include "ipc/deferred.h"
 #include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
-#include "process/driver_ops.h"
-#include "rules/memory.h"
 #include "rules/rules.h"
 
 /* --- allocation --- */

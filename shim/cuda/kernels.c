@@ -8,7 +8,7 @@
 
 #include "digest/digest.h"
 #include "driver.h"
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
 
 /* The PTX of kernels.cu, with a NUL behind it; empty where there was no nvcc (Makefile). */
 __asm__(".pushsection .rodata\n"

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "driver.h"
+#include "driver/driver_ops.h"
 #include "kernels.h"
 #include "merge/allocation.h"
-#include "process/driver_ops.h"
 #include "util/high_descriptor.h"
 
 #define MISSING                       CUDA_ERROR_NOT_INITIALIZED
@@ -180,6 +180,19 @@ static int open_handle(const uint8_t bytes[GPS_HANDLE_BYTES], uint64_t *pointer)
     return code;
 }
 
+/* The exporter's pid, in its own pid namespace, lies at byte 8 (H200, driver 580, 2026-11). */
+enum { HANDLE_PID_AT = 8 };
+
+static int open_handle_as(const uint8_t bytes[GPS_HANDLE_BYTES], uint32_t pid, uint32_t instead,
+                          uint64_t *pointer) {
+    uint8_t handle[GPS_HANDLE_BYTES];
+    memcpy(handle, bytes, sizeof(handle));
+    if (memcmp(handle + HANDLE_PID_AT, &pid, sizeof(pid)) != 0)
+        return GPS_INVALID_CONTEXT;
+    memcpy(handle + HANDLE_PID_AT, &instead, sizeof(instead));
+    return open_handle(handle, pointer);
+}
+
 PASS(close_handle, (uint64_t pointer), REAL(cuIpcCloseMemHandle, pointer))
 
 /* --- VMM memory --- */
@@ -295,6 +308,7 @@ static const struct gps_ops operations = {
     .reaches = reaches,
     .get_handle = get_handle,
     .open_handle = open_handle,
+    .open_handle_as = open_handle_as,
     .close_handle = close_handle,
     .granularity = granularity,
     .block_create = block_create,

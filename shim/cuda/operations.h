@@ -1,4 +1,4 @@
-/* operations.h - the driver operations of process/driver_ops.h for CUDA. */
+/* operations.h - the driver operations of driver/driver_ops.h for CUDA. */
 #pragma once
 
 /* Makes them gps_ops. After gps_driver_attach; any number of times. */

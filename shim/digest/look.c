@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
 
 /* One at a time. */
 static struct gps_hash chunks[GPS_DIGEST_CHUNKS];

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "process/thread.h"
+#include "threads/thread.h"
 #include "util/clock.h"
 #include "util/processor.h"
 

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "process/driver_ops.h"
-#include "process/scope.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 
 enum { MOST = 4096, DEFAULTS = 2 /* 0, and the two with names */ };
 

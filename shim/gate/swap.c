@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "process/driver_ops.h"
-#include "process/thread.h"
+#include "driver/driver_ops.h"
 #include "streams.h"
+#include "threads/thread.h"
 #include "util/clock.h"
 
 #define ATTEMPT (GPS_SECOND / 50)

@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "process/watch.h"
 #include "registry/registry.h"
+#include "threads/watch.h"
 
 /* Watches the files of an import, before they are read. The number of its record's, or less than
  * 0. */

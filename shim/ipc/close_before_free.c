@@ -3,16 +3,16 @@
 
 #include <errno.h>
 
-#include "audit/policy.h"
-#include "audit/region_history.h"
-#include "audit/reporter.h"
 #include "deferred.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "export.h"
+#include "findings/policy.h"
+#include "findings/region_history.h"
+#include "findings/reporter.h"
 #include "happenings.h"
 #include "importers.h"
-#include "process/driver_ops.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 

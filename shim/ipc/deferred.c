@@ -6,15 +6,15 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "audit/reporter.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "export.h"
+#include "findings/reporter.h"
 #include "importers.h"
-#include "process/background.h"
-#include "process/driver_ops.h"
 #include "process/membership.h"
-#include "process/scope.h"
-#include "process/thread.h"
-#include "process/watch.h"
+#include "threads/background.h"
+#include "threads/thread.h"
+#include "threads/watch.h"
 #include "util/clock.h"
 #include "util/program_signals.h"
 

@@ -1,13 +1,13 @@
 /* event.c - see event.h. */
 #include "event.h"
 
-#include "audit/policy.h"
-#include "audit/reporter.h"
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/policy.h"
+#include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/region_history.h"
-#include "audit/reporter.h"
 #include "directory/name.h"
 #include "directory/region.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/region_history.h"
+#include "findings/reporter.h"
 #include "happenings.h"
-#include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "registry/tombstones.h"
 #include "stack/trace.h"

@@ -4,16 +4,16 @@
 #include <errno.h>
 #include <string.h>
 
-#include "audit/reporter.h"
 #include "directory/region.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/reporter.h"
 #include "happenings.h"
-#include "namesake.h"
 #include "open_cache.h"
-#include "process/driver_ops.h"
+#include "pid_collision.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
@@ -238,7 +238,7 @@ static int open_once(void *arg) {
     const struct gps_import *import = &of->opening->import;
     const int code = import->vmm ? gps_vmm_region_open(&of->opening->record, of->size, of->pointer)
                                  : gps_ops->open_handle(import->handle, of->pointer);
-    return code == GPS_INVALID_CONTEXT ? gps_namesake_open(import, of->pointer) : code;
+    return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(import, of->pointer) : code;
 }
 
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {

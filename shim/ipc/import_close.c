@@ -1,12 +1,12 @@
 /* import_close.c - see import_close.h. */
 #include "import_close.h"
 
-#include "audit/reporter.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/reporter.h"
 #include "happenings.h"
 #include "open_cache.h"
-#include "process/driver_ops.h"
 #include "process/references.h"
-#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"

@@ -10,7 +10,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "process/wait.h"
+#include "threads/wait.h"
 #include "util/clock.h"
 
 enum {

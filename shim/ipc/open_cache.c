@@ -6,19 +6,19 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "audit/reporter.h"
 #include "cache_watch.h"
 #include "directory/lease.h"
 #include "directory/region.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/reporter.h"
 #include "happenings.h"
-#include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "process/scope.h"
-#include "process/thread.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
+#include "threads/thread.h"
 #include "util/clock.h"
 
 #define A_MOMENT (GPS_SECOND / 20)

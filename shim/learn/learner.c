@@ -11,10 +11,10 @@
 
 #include "digest/look.h"
 #include "directory/file.h"
+#include "driver/scope.h"
 #include "gate/swap.h"
 #include "lesson.h"
-#include "process/scope.h"
-#include "process/thread.h"
+#include "threads/thread.h"
 #include "util/clock.h"
 
 #define TURN     (GPS_SECOND / 2)

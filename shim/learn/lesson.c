@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "driver/driver_ops.h"
 #include "process/caller.h"
-#include "process/driver_ops.h"
 #include "process/process.h"
 #include "util/clock.h"
 

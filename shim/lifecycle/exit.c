@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "audit/leak.h"
-#include "ipc/teardown.h"
+#include "driver/scope.h"
+#include "findings/leaks.h"
 #include "lifecycle.h"
 #include "log/event_log.h"
 #include "log/log.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "rules/rules.h"
 #include "stack/call.h"
 #include "stack/stack.h"
+#include "teardown.h"
 
 static struct { bool registered; /* atexit handlers survive fork, so once is enough */ } state;
 

@@ -6,9 +6,9 @@
  * there: a reset touches none of them, and loses memory rather than freeing it. tests/rooms
  * compares the rows with the object files, so no module with state is left out.
  */
-#include "audit/leak.h"
-#include "audit/reporter.h"
 #include "digest/worker_pool.h"
+#include "findings/leaks.h"
+#include "findings/reporter.h"
 #include "gate/gate.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
@@ -63,7 +63,7 @@
     FORGETS(freed_history, gps_freed_reset)                                                        \
     FORGETS(tombstones, gps_tombstones_reset)                                                      \
     FORGETS(reporter, gps_report_reset)                                                            \
-    FORGETS(leak, gps_leak_reset)                                                                  \
+    FORGETS(leaks, gps_leak_reset)                                                                 \
     FORGETS(parked_descriptors, gps_parked_reset)                                                  \
     FORGETS(mapping, gps_mapping_reset)                                                            \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \

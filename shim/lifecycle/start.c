@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/reporter.h"
+#include "driver/scope.h"
+#include "findings/reporter.h"
 #include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "lifecycle.h"
@@ -13,7 +14,6 @@
 #include "merge/write.h"
 #include "process/call_counter.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "rules/rules.h"
 #include "stack/stack.h"
 #include "stack/trace.h"

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "block.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
 #include "log/merged_sum.h"
 #include "merger.h"
 #include "mistake.h"
 #include "process/caller.h"
-#include "process/driver_ops.h"
-#include "process/scope.h"
 #include "shared_block.h"
 #include "vmm/mapping.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/driver_ops.h"
 #include "gate/gate.h"
-#include "process/driver_ops.h"
 
 static struct {
     pthread_mutex_t lock;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
 #include "vmm/mapping.h"
 
 static uint64_t address_of(const struct gps_area *area, const struct gps_block *block) {

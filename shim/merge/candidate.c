@@ -7,10 +7,10 @@
 
 #include "block.h"
 #include "digest/look.h"
+#include "driver/driver_ops.h"
 #include "gate/swap.h"
 #include "log/merged_sum.h"
 #include "mistake.h"
-#include "process/driver_ops.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
     return candidate->since ? block->state == GPS_BLOCK_FROZEN && block->swapped == candidate->since

@@ -4,11 +4,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "keeper/keeper_client.h"
-#include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "shared_block.h"
 #include "util/clock.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "block.h"
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
 #include "util/clock.h"
 
 #define PATIENCE (20 * GPS_SECOND) /* for the other blocks of a stretch to be frozen */

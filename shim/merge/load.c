@@ -8,12 +8,12 @@
 
 #include "block.h"
 #include "digest/look.h"
+#include "driver/scope.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
 #include "layout.h"
 #include "log/merged_sum.h"
 #include "merger.h"
-#include "process/scope.h"
 #include "shared_block.h"
 #include "unmerge.h"
 

@@ -12,15 +12,15 @@
 
 #include "block.h"
 #include "candidate.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "gate/swap.h"
 #include "keeper/keeper_client.h"
 #include "keeper_watch.h"
 #include "layout.h"
 #include "log/merged_sum.h"
-#include "process/driver_ops.h"
 #include "process/membership.h"
-#include "process/scope.h"
-#include "process/thread.h"
+#include "threads/thread.h"
 #include "util/clock.h"
 
 #define MS             UINT64_C(1000000)

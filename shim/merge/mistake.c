@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "audit/reporter.h"
 #include "directory/mistakes.h"
+#include "driver/scope.h"
+#include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "util/clock.h"
 #include "util/text.h"
 

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "audit/reporter.h"
 #include "directory/name.h"
 #include "directory/record.h"
 #include "directory/region.h"
+#include "findings/reporter.h"
 #include "keeper/keeper_client.h"
 #include "log/merged_sum.h"
 #include "process/membership.h"

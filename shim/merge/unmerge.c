@@ -3,10 +3,10 @@
 
 #include "allocation.h"
 #include "block.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "gate/swap.h"
 #include "layout.h"
-#include "process/driver_ops.h"
-#include "process/scope.h"
 #include "shared_block.h"
 #include "util/clock.h"
 

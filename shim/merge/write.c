@@ -2,10 +2,10 @@
 #include "write.h"
 
 #include "allocation.h"
-#include "audit/reporter.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/reporter.h"
 #include "load.h"
-#include "process/driver_ops.h"
-#include "process/scope.h"
 #include "unmerge.h"
 #include "util/text.h"
 #include "vmm/mapping.h"

@@ -21,9 +21,9 @@
 
 #include "allocation.h"
 #include "config/config.h"
+#include "driver/driver_ops.h"
 #include "gate/streams.h"
 #include "mistake.h"
-#include "process/driver_ops.h"
 #include "process/program.h"
 
 enum gps_write_kind {

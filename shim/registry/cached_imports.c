@@ -1,6 +1,6 @@
 /* cached_imports.c - imports that the program has closed and open_cache keeps. See registry.h. */
+#include "driver/driver_ops.h"
 #include "import_table.h"
-#include "process/driver_ops.h"
 
 static void cache(struct node *node) {
     DL_APPEND(gps_imports.cached, node);

@@ -1,8 +1,8 @@
 /* attempt.c - see attempt.h. */
 #include "attempt.h"
 
-#include "audit/reporter.h"
 #include "directory/name.h"
+#include "findings/reporter.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "util/text.h"

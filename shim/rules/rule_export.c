@@ -3,9 +3,9 @@
 
 #include "attempt.h"
 #include "directory/name.h"
+#include "driver/driver_ops.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
-#include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "stack/trace.h"

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 #include "attempt.h"
-#include "audit/reporter.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/reporter.h"
 #include "merge/allocation.h"
 #include "process/caller.h"
-#include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "registry/registry.h"
 #include "stack/trace.h"
 #include "tally.h"

@@ -8,5 +8,5 @@
 
 #include <signal.h>
 
-/* NULL: this thread is not inside a gps_scope. Set by process/scope.c. */
+/* NULL: this thread is not inside a gps_scope. Set by driver/scope.c. */
 extern __thread const sigset_t *gps_program_signals;

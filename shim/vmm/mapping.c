@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "directory/record.h"
-#include "process/driver_ops.h"
-#include "process/scope.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 
 enum { DEVICES = 64 };
 

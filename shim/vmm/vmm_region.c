@@ -7,20 +7,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "audit/reporter.h"
 #include "directory/file.h"
 #include "directory/name.h"
 #include "directory/region.h"
+#include "driver/driver_ops.h"
+#include "findings/reporter.h"
 #include "keeper/keeper_client.h"
 #include "mapping.h"
 #include "parked_descriptors.h"
-#include "process/background.h"
-#include "process/driver_ops.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "process/thread.h"
-#include "process/watch.h"
+#include "threads/background.h"
+#include "threads/thread.h"
+#include "threads/watch.h"
 #include "util/clock.h"
 
 /* Where a handle of the driver's has the exporter's pid a token has zeros: nobody's. */

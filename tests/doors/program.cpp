@@ -60,28 +60,28 @@ std::vector<std::string> driver_names() {
 #define ALWAYS_ipc(name)     NAME_OF(name)
 #define ALWAYS_merge(name)
 #define DRIVER(kind, name, parameters, arguments) ALWAYS_##kind(name)
-#include "hooks.def"
+#include "cuda/hooks.def"
     };
 }
 
 std::vector<std::string> runtime_names() {
     return {
 #define RUNTIME(name, parameters, arguments) NAME_OF(name)
-#include "hooks.def"
+#include "cuda/hooks.def"
     };
 }
 
 std::vector<std::string> write_names() {
     return {
 #define WRITE(name, parameters, arguments, what) NAME_OF(name)
-#include "hooks.def"
+#include "cuda/hooks.def"
     };
 }
 
 std::vector<std::string> read_names() {
     return {
 #define READ(name, parameters, arguments, stream) NAME_OF(name)
-#include "hooks.def"
+#include "cuda/hooks.def"
     };
 }
 
@@ -94,7 +94,7 @@ std::vector<std::string> merge_names() {
 #define MERGE_merge(name)                          NAME_OF(name)
 #define DRIVER(kind, name, parameters, arguments)  MERGE_##kind(name)
 #define GATED(name, parameters, arguments, stream) NAME_OF(name)
-#include "hooks.def"
+#include "cuda/hooks.def"
     };
 }
 
@@ -103,7 +103,7 @@ std::vector<std::string> hooked_names() {
         "dlsym",
         "dlvsym",
 #define EXIT(name) NAME_OF(name)
-#include "hooks.def"
+#include "cuda/hooks.def"
     };
     for (const auto &part :
          {driver_names(), merge_names(), read_names(), write_names(), runtime_names()})

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stack/python_frame.h"
-#include "stack/python_line.h"
+#include "python/python_frame.h"
+#include "python/python_line.h"
 
 enum { MEMORY = 4096, FRAMES = 16 };
 

@@ -10,7 +10,7 @@ extern "C" {
 #pragma GCC diagnostic ignored "-Wpedantic"
 #include "merge/block.h"
 #include "merge/layout.h"
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
 #include "util/clock.h"
 #pragma GCC diagnostic pop
 

@@ -6,7 +6,7 @@
 #include <ctime>
 
 extern "C" {
-#include "process/thread.h"
+#include "threads/thread.h"
 #include "util/error_text.h"
 #include "util/processor.h"
 }

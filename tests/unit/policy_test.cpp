@@ -7,8 +7,8 @@
 #include <vector>
 
 extern "C" {
-#include "audit/policy.h"
-#include "process/driver_ops.h"
+#include "findings/policy.h"
+#include "driver/driver_ops.h"
 }
 
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 extern "C" {
-#include "stack/python_frame.h"
-#include "stack/python_line.h"
+#include "python/python_frame.h"
+#include "python/python_line.h"
 #include "util/peek.h"
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 extern "C" {
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "registry/registry.h"

@@ -27,7 +27,7 @@ static bool is_public(const char *function) {
 static bool is_hooked(const char *function) {
     static const char *const names[] = {
 #define RUNTIME(name, parameters, arguments) #name,
-#include "hooks.def"
+#include "cuda/hooks.def"
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], function) == 0)

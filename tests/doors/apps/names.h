@@ -11,7 +11,7 @@
 #define ALWAYS_merge(name)
 static const char *const driver_names[] = {
 #define DRIVER(kind, name, parameters, arguments) ALWAYS_##kind(name)
-#include "hooks.def"
+#include "cuda/hooks.def"
 };
 enum { DRIVER_NAMES = sizeof driver_names / sizeof *driver_names };
 
@@ -26,7 +26,7 @@ __attribute__((unused)) static const char *const ruled_names[] = {
 #define WRITE(name, parameters, arguments, what)   #name,
 #define GATED(name, parameters, arguments, stream) #name,
 #define READ(name, parameters, arguments, stream)  #name,
-#include "hooks.def"
+#include "cuda/hooks.def"
 };
 enum { RULED_NAMES = sizeof ruled_names / sizeof *ruled_names };
 

@@ -11,7 +11,7 @@
 
 static const char *const names[] = {
 #define RUNTIME(name, parameters, arguments) #name,
-#include "hooks.def"
+#include "cuda/hooks.def"
 };
 
 int scopes_look(void);

@@ -1,5 +1,5 @@
-/* leak.c - see leak.h. */
-#include "leak.h"
+/* leaks.c - see leaks.h. */
+#include "leaks.h"
 
 #include "process/references.h"
 #include "reporter.h"

@@ -1,5 +1,5 @@
 /*
- * leak.h - what is left open or allocated when the process, or a context, ends.
+ * leaks.h - what is left open or allocated when the process, or a context, ends.
  *
  * Equal leaks (one finding, one call site, one exporter) are one report with a count and a sum of
  * bytes: a program that leaks, leaks often. Owns the sums. Call inside a gps_scope.

@@ -3,8 +3,8 @@
  */
 #pragma once
 
-#include "module.h"
 #include "python_line.h"
+#include "stack/module.h"
 
 /* Offsets in bytes. */
 struct gps_python_layout {

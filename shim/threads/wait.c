@@ -2,8 +2,8 @@
 #include "wait.h"
 
 #include "log/log.h"
-#include "membership.h"
-#include "references.h"
+#include "process/membership.h"
+#include "process/references.h"
 #include "util/clock.h"
 #include "util/text.h"
 

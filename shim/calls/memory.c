@@ -1,18 +1,18 @@
 /* memory.c - see memory.h. */
 #include "memory.h"
 
-#include "audit/diagnose.h"
-#include "audit/policy.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "findings/diagnose.h"
+#include "findings/policy.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/import_close.h"
-#include "ipc/teardown.h"
 #include "learn/learner.h"
+#include "lifecycle/teardown.h"
 #include "merge/allocation.h"
 #include "merge/write.h"
-#include "process/driver_ops.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 

@@ -80,6 +80,10 @@ struct gps_ops {
 
     int (*get_handle)(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
     int (*open_handle)(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *pointer);
+    /* The same, with another number in place of the exporter's pid that the handle carries;
+     * GPS_INVALID_CONTEXT: it does not carry that pid. */
+    int (*open_handle_as)(const uint8_t handle[GPS_HANDLE_BYTES], uint32_t pid, uint32_t instead,
+                          uint64_t *pointer);
     int (*close_handle)(uint64_t pointer);
 
     /* VMM memory: blocks by the driver's handle, mapped at addresses that are reserved first. Sizes

@@ -4,10 +4,10 @@
 
 #include "diagnose.h"
 #include "directory/region.h"
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/scope.h"
 #include "registry/freed_history.h"
 #include "reporter.h"
 #include "util/text.h"

@@ -1,27 +1,18 @@
-/* namesake.c - see namesake.h. */
-#include "namesake.h"
-
-#include <string.h>
+/* pid_collision.c - see pid_collision.h. */
+#include "pid_collision.h"
 
 #include "directory/processes.h"
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "process/membership.h"
 #include "process/process.h"
-#include "process/scope.h"
 
-enum {
-    PID_AT = 8,
-    NO_PID = 1 << 30, /* pids end at 1 << 22 */
-};
+enum { NO_PID = 1 << 30 /* pids end at 1 << 22 */ };
 
-static bool is_namesake(const struct gps_owner *exporter) {
+static bool collides(const struct gps_owner *exporter) {
     const struct gps_owner *self = gps_process_self();
     return exporter->pid == self->pid && exporter->pid_ns && self->pid_ns &&
            exporter->pid_ns != self->pid_ns;
-}
-
-static bool has_pid(const uint8_t handle[GPS_HANDLE_BYTES], uint32_t pid) {
-    return memcmp(handle + PID_AT, &pid, sizeof(pid)) == 0;
 }
 
 static bool is_alive(const struct gps_owner *exporter) {
@@ -40,15 +31,10 @@ static uint32_t other_pid(const struct gps_owner *exporter) {
     return NO_PID | (uint32_t)(mixed >> 34);
 }
 
-int gps_namesake_open(const struct gps_import *import, uint64_t *pointer) {
+int gps_pid_collision_open(const struct gps_import *import, uint64_t *pointer) {
     const struct gps_owner *exporter = &import->exporter.owner;
-    uint8_t handle[GPS_HANDLE_BYTES];
     if (!import->context || import->vmm || gps_process_config()->options.mode != GPS_MODE_SHARE ||
-        !is_namesake(exporter) || !has_pid(import->handle, exporter->pid) ||
-        !(import->count || is_alive(exporter)))
+        !collides(exporter) || !(import->count || is_alive(exporter)))
         return GPS_INVALID_CONTEXT;
-    const uint32_t pid = other_pid(exporter);
-    memcpy(handle, import->handle, sizeof(handle));
-    memcpy(handle + PID_AT, &pid, sizeof(pid));
-    return gps_ops->open_handle(handle, pointer);
+    return gps_ops->open_handle_as(import->handle, exporter->pid, other_pid(exporter), pointer);
 }

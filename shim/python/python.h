@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "call.h"
 #include "log/log.h"
+#include "stack/call.h"
 
 /* Whether a trace of at most `depth` frames may have passed an interpreter: it did, or its end is
  * not known. */

@@ -6,8 +6,8 @@
 #include <unwind.h>
 
 #include "python_frame.h"
-#include "stack.h"
-#include "trace.h"
+#include "stack/stack.h"
+#include "stack/trace.h"
 
 /* Too much for a stack of the program's. */
 struct gps_python_stack {

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "membership.h"
+#include "process/membership.h"
 #include "thread.h"
 #include "watch.h"
 

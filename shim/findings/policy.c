@@ -1,6 +1,6 @@
 /* policy.c - see policy.h. */
 #include "policy.h"
-#include "process/driver_ops.h"
+#include "driver/driver_ops.h"
 
 static struct gps_answer say(enum gps_verdict verdict, enum gps_finding finding) {
     return (struct gps_answer){verdict, GPS_OK, finding};

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "audit/leak.h"
+#include "findings/leaks.h"
 #include "registry/registry.h"
 
 /* The process ends, and the driver still works. */

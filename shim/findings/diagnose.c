@@ -1,8 +1,8 @@
 /* diagnose.c - see diagnose.h: frees, closes and exports. */
 #include "diagnose.h"
 
-#include "process/driver_ops.h"
-#include "process/scope.h"
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
 #include "registry/freed_history.h"
 #include "reporter.h"
 #include "util/text.h"
