@@ -219,7 +219,8 @@ std::vector<std::string> inherited(const std::map<std::string, std::string> &cha
     std::vector<std::string> entries;
     for (char **entry = environ; *entry; entry++) {
         const std::string name(*entry, strcspn(*entry, "="));
-        if (!changed.count(name) && name.rfind("GPUSHARE_", 0) != 0 && name != "LD_PRELOAD")
+        if (!changed.count(name) && name != "LD_PRELOAD" &&
+            (name == "GPUSHARE_ASSERTIONS" || name.rfind("GPUSHARE_", 0) != 0))
             entries.push_back(*entry);
     }
     for (const auto &[name, value] : changed)

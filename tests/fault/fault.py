@@ -442,7 +442,8 @@ class Lane:
         self.build, self.place = build, place / str(number)
         self.place.mkdir()
         base = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE")}
-        self.environment = base | {"LD_LIBRARY_PATH": f"{build}/sim", "GPUSHARE_SIM_ROOT": f"@{self.place}"}
+        self.environment = base | {"LD_LIBRARY_PATH": f"{build}/sim", "GPUSHARE_SIM_ROOT": f"@{self.place}",
+                                   "GPUSHARE_ASSERTIONS": f"{self.place}/assertions"}
         self.meter = subprocess.Popen([build / "tests/apps/puppet"], env=self.environment, stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, bufsize=0)
         self.before = self.used()

@@ -127,7 +127,8 @@ class Soak:
         (self.place / "rules.conf").write_text(RULES)
         self.control = Control(self.place / "control")
         self.environment = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE_")}
-        self.environment |= {"GPUSHARE_DIR": f"{self.place}/pub", "GPUSHARE_KEEPER": f"{self.build}/gpushare"}
+        self.environment |= {"GPUSHARE_DIR": f"{self.place}/pub", "GPUSHARE_KEEPER": f"{self.build}/gpushare",
+                             "GPUSHARE_ASSERTIONS": f"{self.place}/assertions"}
         if options.driver == "gpu":
             self.environment["SOAK_DIRTY"] = "1"
         else:

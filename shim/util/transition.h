@@ -1,0 +1,35 @@
+/*
+ * transition.h - asserts that an object passes from state to state as its table says.
+ *
+ * A kind of object has one enum of states and, at its struct, one table of them:
+ *
+ *     #define GPS_DOOR_STATES                                                          \
+ *         GPS_STATE_ROW(GPS_DOOR_OPEN, GPS_TO(GPS_DOOR_SHUT)),                         \
+ *         GPS_STATE_ROW(GPS_DOOR_SHUT, GPS_TO(GPS_DOOR_OPEN) | GPS_TO(GPS_DOOR_GONE)), \
+ *         GPS_STATE_ROW(GPS_DOOR_GONE, GPS_TO_NONE)
+ *
+ *     static const struct gps_state_row states[] = {GPS_DOOR_STATES};
+ *
+ * The one function that changes the state calls gps_transition_check first. It costs three
+ * instructions. assertion.h says what a violation does.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "assertion.h"
+
+struct gps_state_row {
+    const char *name;
+    uint32_t next; /* the states that may follow, a bit each */
+};
+
+#define GPS_STATE_ROW(state, next_states) [state] = {#state, (next_states)}
+#define GPS_TO(state)                     (1u << (state))
+#define GPS_TO_NONE                       0u
+
+static inline void gps_transition_check(const char *object, const struct gps_state_row *rows,
+                                        unsigned from, unsigned to) {
+    if (__builtin_expect(!(rows[from].next >> to & 1), 0))
+        gps_assertion_failed(object, rows[from].name, rows[to].name);
+}
