@@ -93,12 +93,10 @@ LIBRARY_OBJECTS = $(filter %.o,$^)
 LINK_LIBRARY = $(CC) $(C_FLAGS) -shared -static-libgcc $(LIBRARY_OBJECTS) -o $@ -Wl,--version-script=$(BUILD)/exports.map \
 		-Wl,-z,defs,-z,noexecstack,-Bsymbolic-functions,--no-undefined-version \
 		-Wl,-z,lazy,-z,norelro,-z,noseparate-code,-O1,--hash-style=gnu,-init=none,-fini=none \
-		-Wl,-soname,libgpushare.so -Wl,--exclude-libs,ALL $(INIH)
+		-Wl,-soname,libgpushare.so -Wl,--exclude-libs,ALL
 $(BUILD)/libgpushare.so: $(SHIM_OBJECTS) $(LIBRARY_COMPAT) $(BUILD)/exports.map
 	@echo "  LINK  $@"
 	$(LINK_LIBRARY)
-
-INIH ?= -l:libinih.a
 
 ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
 $(BUILD)/shim/digest/digest_avx2.o: C_FLAGS += -mavx2
@@ -128,7 +126,7 @@ archives = $(foreach name,$(1),$(if $(filter /%,$(shell $(CC) -print-file-name=l
 TOOL_LIBS ?= -l:libjansson.a -l:libiberty.a -l:libncursesw.a -l:libtinfo.a $(call archives,dw elf lzma bz2 zstd z)
 $(BUILD)/gpushare: $(TOOL_OBJECTS) $(TOOL_COMPAT) $(BUILD)/libgpushare_parts.a $(OLD_LIBRARIES)
 	@echo "  LINK  $@"
-	$(CC) $(C_FLAGS) $(filter %.o %.a,$^) -o $@ $(INIH) $(TOOL_LIBS) $(OLD_LINK)
+	$(CC) $(C_FLAGS) $(filter %.o %.a,$^) -o $@ $(TOOL_LIBS) $(OLD_LINK)
 
 # --- installing ------------------------------------------------------------------------------------
 

@@ -4,9 +4,9 @@
 #
 # BUILD=dir   where the native build is and where aarch64/ is made (build)
 #
-# Needs gcc-aarch64-linux-gnu and qemu-user. libinih for arm64, and what the tool is linked with, is
-# fetched with apt-get into $BUILD/aarch64/sysroot, with an apt state of its own: nothing is installed.
-# Without the tool's libraries the tool is left out, and what is tested with it.
+# Needs gcc-aarch64-linux-gnu and qemu-user. What the tool is linked with is fetched with apt-get into
+# $BUILD/aarch64/sysroot, with an apt state of its own: nothing is installed. Without the tool's
+# libraries the tool is left out, and what is tested with it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 native=$(realpath -m "${BUILD:-build}")
@@ -50,8 +50,6 @@ expect() { # what, expected, got
 
 # --- building --------------------------------------------------------------------------------------
 
-# What the library needs, and what only the tool needs.
-packages=(libinih-dev)
 tool_packages=(libjansson-dev libncurses-dev libiberty-dev libdw-dev libdw1 libelf1 zlib1g liblzma5 libbz2-1.0)
 
 fetch() { # packages
@@ -69,8 +67,6 @@ fetch() { # packages
 }
 
 fetch_libraries() {
-    [ -f "$libdir/libinih.a" ] || fetch "${packages[@]}"
-    [ -f "$libdir/libinih.a" ] || skip "libinih-dev for arm64 cannot be had: $(tail -1 "$out/apt/log")"
     [ -f "$libdir/libtinfo.a" ] || fetch "${tool_packages[@]}"
     [ -f "$libdir/libtinfo.a" ] && return
     tool=
@@ -79,7 +75,7 @@ fetch_libraries() {
 
 build() {
     make -j"$(nproc)" BUILD="$out" CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
-        AR=aarch64-linux-gnu-ar INIH="$libdir/libinih.a" \
+        AR=aarch64-linux-gnu-ar \
         TOOL_LIBS="$libdir/libjansson.a $libdir/libiberty.a $libdir/libncursesw.a $libdir/libtinfo.a -L$libdir -ldw -Wl,-rpath-link,$libraries" \
         "$out/libgpushare.so" ${tool:+"$tool"} sim "$@" >"$out/log" 2>&1 || {
         tail -20 "$out/log" >&2

@@ -47,7 +47,7 @@ $(TESTS)/unit: LDLIBS += -l:libjansson.a
 $(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  LINK  $@"
 	$(CXX) $(TEST_FLAGS) $(filter %.o,$^) $(BUILD)/libgpushare_parts.a -o $@ \
-		$(INIH) $(GTEST_MAIN) $(GTEST) $(LDLIBS)
+		$(GTEST_MAIN) $(GTEST) $(LDLIBS)
 
 include tests/doors/doors.mk
 
@@ -200,7 +200,7 @@ $(TESTS)/fuzz/parts.a: $(FUZZ_OBJECTS)
 	$(AR) rcs $@ $^
 $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 	@mkdir -p $(@D); echo "  FUZZ  $@"
-	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -o $@ $(INIH) -l:libjansson.a
+	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -o $@ -l:libjansson.a
 
 -include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)
 

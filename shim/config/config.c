@@ -189,7 +189,7 @@ static void begin_rule(struct session *session, unsigned line, const char *name)
     char buffer[160];
     text = GPS_TEXT(buffer);
     gps_text_strs(&text, "the name ", wrong,
-                  "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
+                  "; 1 to 127 of A-Z a-z 0-9 . _ - {n} {device}, no dot first");
     fail_rule(session, rule, buffer);
 }
 
@@ -221,7 +221,8 @@ static void on_section(void *arg, unsigned line, const char *name) {
     } else if (region_name(name) != NULL) {
         begin_rule(session, line, region_name(name));
     } else {
-        fail(session, line, "[%s] unknown section; [gpushare] or [region NAME]", name);
+        char cut[SHOWN_BYTES + 3];
+        fail(session, line, "[%s] unknown section; [gpushare] or [region NAME]", shown(name, cut));
     }
 }
 
@@ -280,15 +281,14 @@ static void check_repeats(struct session *session) {
     }
 }
 
-static void read_text(struct session *session, const char *file, const char *bytes, size_t count) {
+static void read_text(struct session *session, const char *file, char *text, size_t count) {
     const struct gps_ini_events events = {.headers = "[gpushare] or [region NAME]",
-                                          .header_words = sizeof("region ") - 1,
                                           .section = on_section,
                                           .key = on_key,
                                           .error = on_error,
                                           .arg = session};
     session->file = file;
-    gps_ini_read(bytes, count, &events);
+    gps_ini_read(text, count, &events);
     end_section(session);
     if (!session->no_memory)
         check_repeats(session);
@@ -386,14 +386,14 @@ int gps_config_read_file(struct gps_config *config, const char *path, gps_config
     return end(&session);
 }
 
-int gps_config_parse(struct gps_config *config, const char *file, const char *bytes, size_t count,
+int gps_config_parse(struct gps_config *config, const char *file, char *text, size_t count,
                      gps_config_error_fn *fn, void *arg) {
     struct session session = begin(config, fn, arg);
     if (count > GPS_INI_FILE) {
         session.file = file;
         fail(&session, 0, "is larger than 1 MiB");
     } else {
-        read_text(&session, file, bytes, count);
+        read_text(&session, file, text, count);
     }
     return end(&session);
 }

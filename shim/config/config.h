@@ -30,7 +30,6 @@ enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 #define GPS_KEYS_MAX       20u /* no section has more */
 #define GPS_CONFIG_PATH    1024u
 #define GPS_GLOB_BYTES     128u
-#define GPS_SECTION_BYTES  43u /* a region's name in a section header: at most 42 characters */
 #define GPS_STACK_MAX      64u
 #define GPS_OPEN_CACHE_MAX 65536u
 #define GPS_MERGE_LEAST    (UINT64_C(1) << 20) /* merge rules take no smaller allocations */
@@ -57,8 +56,8 @@ enum gps_device_kind { GPS_DEVICE_ANY, GPS_DEVICE_ORDINAL, GPS_DEVICE_UUID };
 /* One section [region NAME]. Sections that differ in role or program may have the same name, so
  * that one file serves the exporter and its importers. */
 struct gps_rule {
-    char name[GPS_SECTION_BYTES]; /* as written, with {n} and {device} */
-    unsigned line;                /* of the section header */
+    char name[GPS_NAME_BYTES]; /* as written, with {n} and {device} */
+    unsigned line;             /* of the section header */
     char program[GPS_GLOB_BYTES];
     uint64_t size_min, size_max;   /* both inclusive; bytes; "*" is 1 to UINT64_MAX */
     uint64_t index_min, index_max; /* both inclusive, counted from 0; "*" is 0 to UINT64_MAX */
@@ -103,12 +102,12 @@ typedef void gps_config_error_fn(void *arg, const char *file, unsigned line, con
  * Allocates; gps_config_free frees. To be called once. */
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg);
 
-/* Loads one file, or a text in memory (`bytes` need not be terminated), over the defaults and
- * without the environment: for `gpushare check`, tests and the fuzzer. Returns as gps_config_load.
- */
+/* Loads one file, or a text in memory, over the defaults and without the environment: for
+ * `gpushare check`, tests and the fuzzer. The text is written to, with one byte behind its `count`.
+ * Returns as gps_config_load. */
 int gps_config_read_file(struct gps_config *config, const char *path, gps_config_error_fn *fn,
                          void *arg);
-int gps_config_parse(struct gps_config *config, const char *file, const char *bytes, size_t count,
+int gps_config_parse(struct gps_config *config, const char *file, char *text, size_t count,
                      gps_config_error_fn *fn, void *arg);
 void gps_config_free(struct gps_config *config);
 

@@ -1,10 +1,8 @@
 /*
  * inifile.c - reads an INI file as a sequence of sections and keys, each with its line number.
  *
- * next_line is inih's source of lines. It handles comments, blank lines and section headers itself,
- * because inih silently cuts a long section name and does not report an empty section. It returns
- * at the first line that may be "key = value". inih splits that line and calls back before it asks
- * for the next one, so the line that was returned last is the line of the key.
+ * The text is cut up in place: every line, name and value is ended with a NUL where it stands, so
+ * nothing is copied and nothing has a limit but the file.
  *
  * A file is read into an anonymous mapping rather than mapped, because a mapped file that shrinks
  * would kill the program with SIGBUS. Cancellation is off throughout: open and read are
@@ -14,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ini.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
@@ -26,169 +23,123 @@
 #include "util/error_text.h"
 
 struct reader {
-    const char *at, *end;
+    char *at, *end;
     unsigned line;
     const struct gps_ini_events *events;
 };
 
-/* Part of the file; not terminated. */
-struct span {
-    const char *at;
-    size_t count;
-};
+static const char blanks[] = " \t";
 
-static bool is_space(char c) {
+static bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-static struct span trim(struct span span) {
-    while (span.count > 0 && is_space(span.at[0])) {
-        span.at++;
-        span.count--;
-    }
-    while (span.count > 0 && is_space(span.at[span.count - 1]))
-        span.count--;
-    return span;
+static bool is_comment(const char *text) {
+    text += strspn(text, blanks);
+    return *text == '\0' || *text == ';' || *text == '#';
 }
 
-static bool is_comment(struct span trimmed) {
-    return trimmed.count == 0 || trimmed.at[0] == ';' || trimmed.at[0] == '#';
+/* Without the blanks at both ends. */
+static char *trim(char *text) {
+    text += strspn(text, blanks);
+    size_t length = strlen(text);
+    while (length > 0 && is_blank(text[length - 1]))
+        length--;
+    text[length] = '\0';
+    return text;
 }
 
-__attribute__((format(printf, 2, 3))) static void refuse(const struct reader *reader,
-                                                         const char *format, ...) {
-    char message[160];
-    struct gps_text text = GPS_TEXT(message);
-    va_list args;
-    va_start(args, format);
-    gps_text_addv(&text, format, args);
-    va_end(args);
+static void refuse(const struct reader *reader, const char *message) {
     reader->events->error(reader->events->arg, reader->line, message);
 }
 
-/* Takes the next line, without its end (\n or \r\n). False at the end of the file. */
-static bool take_line(struct reader *reader, struct span *line) {
-    if (reader->at == reader->end)
-        return false;
-    line->at = reader->at;
-    const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-    line->count = (size_t)((newline ? newline : reader->end) - reader->at);
+/* The next line, without its end (\n or \r\n). NULL at the end of the file. */
+static char *take_line(struct reader *reader) {
+    char *line = reader->at;
+    if (line == reader->end)
+        return NULL;
+    char *newline = memchr(line, '\n', (size_t)(reader->end - line));
+    char *end = newline ? newline : reader->end;
     reader->at = newline ? newline + 1 : reader->end;
     reader->line++;
-    if (line->count > 0 && line->at[line->count - 1] == '\r')
-        line->count--;
-    return true;
+    if (end > line && end[-1] == '\r')
+        end--;
+    *end = '\0';
+    return line;
 }
 
-static bool has_control(struct span line) {
-    for (size_t i = 0; i < line.count; i++)
-        if (((unsigned char)line.at[i] < 0x20 && line.at[i] != '\t') || line.at[i] == 0x7f)
+/* Reports a refused header, too, because the keys below it then belong to no known section. */
+static void read_section(const struct reader *reader, char *line) {
+    const struct gps_ini_events *events = reader->events;
+    const char *name = NULL;
+    char message[128];
+    struct gps_text text = GPS_TEXT(message);
+    char *close = strchr(line, ']');
+    if (!close) {
+        gps_text_strs(&text, "a section without its ]; write ", events->headers);
+        refuse(reader, message);
+    } else if (!is_comment(close + 1)) {
+        refuse(reader, "text behind the ] of a section; only a comment may stand there");
+    } else {
+        *close = '\0';
+        name = trim(line + 1);
+    }
+    events->section(events->arg, reader->line, name);
+}
+
+static bool has_control(const char *line) {
+    for (; *line != '\0'; line++)
+        if (((unsigned char)*line < 0x20 && *line != '\t') || *line == 0x7f)
             return true;
     return false;
 }
 
-/* The name in the brackets of a header. False, after a report: the header is not valid. */
-static bool take_name(const struct reader *reader, struct span line,
-                      char name[GPS_INI_SECTION + 1]) {
-    const char *close = memchr(line.at, ']', line.count);
-    if (!close) {
-        refuse(reader, "a section without its ]; write %s", reader->events->headers);
-        return false;
-    }
-    struct span inside = trim((struct span){line.at + 1, (size_t)(close - line.at) - 1});
-    struct span behind = trim((struct span){close + 1, (size_t)(line.at + line.count - close) - 1});
-    if (!is_comment(behind)) {
-        refuse(reader, "text behind the ] of a section; only a comment may stand there");
-        return false;
-    }
-    if (inside.count > GPS_INI_SECTION) {
-        refuse(reader,
-               "the section name is %lu characters long; at most %u, which leaves %lu for NAME",
-               inside.count, GPS_INI_SECTION, GPS_INI_SECTION - reader->events->header_words);
-        return false;
-    }
-    memcpy(name, inside.at, inside.count);
-    name[inside.count] = '\0';
-    return true;
+/* The first of `ends` in the text, or the ; of a comment behind a blank, or the text's end. */
+static char *find_end(char *text, const char *ends) {
+    char *at = text;
+    while (*at != '\0' && !strchr(ends, *at) && !(*at == ';' && at > text && is_blank(at[-1])))
+        at++;
+    return at;
 }
 
-static void read_section(const struct reader *reader, struct span line) {
-    char name[GPS_INI_SECTION + 1];
-    bool usable = take_name(reader, line, name);
-    reader->events->section(reader->events->arg, reader->line, usable ? name : NULL);
+/* Why a line is not "key = value"; NULL: it is. `separator` is where the key ends. */
+static const char *wrong_with_line(const char *line, const char *separator) {
+    if (has_control(line))
+        return "a control character; only tabs are allowed";
+    if (is_blank(*line))
+        return "begins with white space; a key must begin its line, and a value cannot continue "
+               "on the next";
+    if (*separator != '=' && *separator != ':')
+        return "neither a section nor a key; write key = value";
+    return separator == line ? "no key before the =; write key = value" : NULL;
 }
 
-/* Where a key ends: the first = or :, unless a comment begins before it. NULL: there is none. */
-static const char *find_separator(struct span line) {
-    for (size_t i = 0; i < line.count; i++) {
-        if (line.at[i] == '=' || line.at[i] == ':')
-            return line.at + i;
-        if (i > 0 && line.at[i] == ';' && is_space(line.at[i - 1]))
-            return NULL;
-    }
-    return NULL;
-}
-
-/* Whether inih may have this line; reports why not. */
-static bool accept_key(const struct reader *reader, struct span line) {
-    const char *separator = find_separator(line);
-    if (has_control(line)) {
-        refuse(reader, "a control character; only tabs are allowed");
-    } else if (is_space(line.at[0])) {
-        refuse(reader, "begins with white space; a key must begin its line, and a value cannot "
-                       "continue on the next");
-    } else if (!separator) {
-        refuse(reader, "neither a section nor a key; write key = value");
-    } else if (separator == line.at) {
-        refuse(reader, "no key before the =; write key = value");
-    } else if (line.count > GPS_INI_LINE) {
-        refuse(reader,
-               "the line is %lu characters long; at most %u (a comment can have a line of its own)",
-               line.count, GPS_INI_LINE);
-    } else {
-        return true;
-    }
-    return false;
-}
-
-/* inih's reader callback. */
-static char *next_line(char *buffer, int size, void *stream) {
-    struct reader *reader = stream;
-    struct span line;
-    while (take_line(reader, &line)) {
-        if (is_comment(trim(line)))
-            continue;
-        if (line.at[0] == '[') {
-            read_section(reader, line);
-        } else if (accept_key(reader, line) && line.count < (size_t)size) {
-            memcpy(buffer, line.at, line.count);
-            buffer[line.count] = '\0';
-            return buffer;
-        }
-    }
-    return NULL;
-}
-
-/* Syntax of other formats that inih would take for a part of the value. */
+/* Syntax of other formats, which would otherwise be a part of the value. */
 static const char *foreign_syntax(const char *value) {
     if (*value == '"' || *value == '\'')
         return "a value stands without quotes";
-    for (; *value != '\0'; value++)
-        if (is_space(value[0]) && value[1] == '#')
-            return "a comment behind a value begins with ; and not with #";
-    return NULL;
+    return strstr(value, " #") || strstr(value, "\t#")
+               ? "a comment behind a value begins with ; and not with #"
+               : NULL;
 }
 
-/* inih's handler. */
-static int found_key(void *user, const char *section, const char *key, const char *value) {
-    const struct reader *reader = user;
-    const char *wrong = foreign_syntax(value);
-    (void)section;
+static void read_key(const struct reader *reader, char *line) {
+    const struct gps_ini_events *events = reader->events;
+    char *separator = find_end(line, "=:");
+    const char *wrong = wrong_with_line(line, separator);
+    if (wrong) {
+        refuse(reader, wrong);
+        return;
+    }
+    *separator = '\0';
+    char *value = separator + 1;
+    *find_end(value, "") = '\0';
+    value = trim(value);
+    wrong = foreign_syntax(value);
     if (wrong)
-        refuse(reader, "%s", wrong);
+        refuse(reader, wrong);
     else
-        reader->events->key(reader->events->arg, reader->line, key, value);
-    return 1;
+        events->key(events->arg, reader->line, trim(line), value);
 }
 
 /* A file with a NUL is not a text file (it may be UTF-16): one error, and none for its lines. */
@@ -203,14 +154,21 @@ static bool refuse_nul(struct reader *reader) {
     return true;
 }
 
-void gps_ini_read(const char *bytes, size_t count, const struct gps_ini_events *events) {
+void gps_ini_read(char *text, size_t count, const struct gps_ini_events *events) {
     static const char bom[] = {'\xef', '\xbb', '\xbf'};
-    struct reader reader = {.at = bytes, .end = bytes + count, .line = 0, .events = events};
+    struct reader reader = {.at = text, .end = text + count, .line = 0, .events = events};
     if (count == 0 || refuse_nul(&reader))
         return;
-    if (count >= sizeof(bom) && memcmp(bytes, bom, sizeof(bom)) == 0)
+    if (count >= sizeof(bom) && memcmp(text, bom, sizeof(bom)) == 0)
         reader.at += sizeof(bom);
-    (void)ini_parse_stream(next_line, &reader, found_key, &reader);
+    for (char *line = take_line(&reader); line; line = take_line(&reader)) {
+        if (is_comment(line))
+            continue;
+        if (*line == '[')
+            read_section(&reader, line);
+        else
+            read_key(&reader, line);
+    }
 }
 
 /* --- the bytes of a file --- */
@@ -247,8 +205,6 @@ static int check(int fd, struct gps_text *wrong) {
         return 0; /* /dev/null: no configuration, whatever the default files say */
     if (!S_ISREG(info.st_mode))
         return distrust(wrong, "is not a regular file");
-    if (info.st_size > (off_t)GPS_INI_FILE)
-        return distrust(wrong, "is larger than 1 MiB");
     if (info.st_uid == 0 || info.st_uid == geteuid())
         return 0;
     gps_text_add(wrong, "belongs to user %u; it must belong to root or to you, user %u",

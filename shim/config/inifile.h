@@ -1,13 +1,14 @@
 /*
  * inifile.h - reads an INI file as a sequence of sections and keys, each with its line number.
  *
- * The reader passes one line at a time to inih, so that it knows the line of every key. It refuses
- * text that inih would skip or misread: a line or a section name beyond inih's limits, a NUL byte,
- * a continuation line, text behind a section's ']'. A refused line is reported, and the rest is
- * still read. A comment is a whole line that begins with ; or #, or the rest of a line from " ;"
- * on.
+ * A section is [NAME] and a key is NAME = VALUE (or NAME : VALUE), one to a line and from its
+ * first character on. A comment is a line that begins with ; or #, or the rest of a line from " ;"
+ * on. What other dialects of INI mean by other text is refused rather than guessed: a value that
+ * continues on the next line, quotes, a # behind a value, text behind a section's ']', control
+ * characters. A refused line is reported, and the rest is still read.
  *
- * No state, no malloc.
+ * The one limit is that of the file: 1 MiB, which bounds the memory and the time that a host spends
+ * at its first CUDA call. Lines, names and values may fill it. No state, no malloc.
  */
 #pragma once
 
@@ -17,13 +18,9 @@
 
 #define GPS_INI_FILE ((size_t)1 << 20)
 
-#define GPS_INI_LINE    199u /* inih's buffer of 200, less the NUL */
-#define GPS_INI_SECTION 49u
-
 /* Strings hold for the duration of the call. Lines count from 1. */
 struct gps_ini_events {
     const char *headers; /* the allowed sections, for messages: "[gpushare] or [region NAME]" */
-    size_t header_words; /* the fixed part of a section name: strlen("region ") */
     /* A NULL name: the header was refused, and the keys below it belong to no known section. */
     void (*section)(void *arg, unsigned line, const char *name);
     /* The value may be empty. */
@@ -32,9 +29,11 @@ struct gps_ini_events {
     void *arg;
 };
 
-/* A pure function. */
-void gps_ini_read(const char *bytes, size_t count, const struct gps_ini_events *events);
+/* Reads a text of `count` bytes, and writes into it: names and values are terminated where they
+ * stand, the last of them at text[count], for which there must be room. */
+void gps_ini_read(char *text, size_t count, const struct gps_ini_events *events);
 
+/* A file in memory, with room for one more byte. */
 struct gps_ini_bytes {
     char *bytes;
     size_t count;

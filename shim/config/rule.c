@@ -119,8 +119,8 @@ static size_t placeholder(const char *at) {
 const char *gps_rule_check_name(const char *name) {
     if (*name == '\0')
         return "is missing";
-    if (strlen(name) >= GPS_SECTION_BYTES)
-        return "is longer than 42 characters";
+    if (strlen(name) >= GPS_NAME_BYTES)
+        return "is longer than 127 characters";
     if (*name == '.')
         return "begins with a dot";
     while (*name != '\0') {

@@ -34,7 +34,7 @@ $(BENCH)/calls: $(CALLS) tests/bench/measure.h $(BUILD)/sim/libcudart.so
 # Two of the library's rooms alone.
 $(BENCH)/registry $(BENCH)/store: $(BENCH)/%: tests/bench/%.c $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(C_FLAGS) $< $(BUILD)/libgpushare_parts.a -o $@ $(INIH)
+	$(CC) $(C_FLAGS) $< $(BUILD)/libgpushare_parts.a -o $@
 $(BENCH)/empty.so:
 	@mkdir -p $(@D)
 	echo | $(CC) -x c -shared -fPIC - -o $@

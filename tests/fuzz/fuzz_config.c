@@ -54,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct gps_config config;
     unsigned errors = 0;
-    int status = gps_config_parse(&config, "fuzz", (const char *)data, size, on_error, &errors);
+    char *text = memcpy(malloc(size + 1), data, size);
+    int status = gps_config_parse(&config, "fuzz", text, size, on_error, &errors);
 
     need((status == 0) == (errors == 0));
     need(status == 0 || (config.rules == NULL && config.rule_count == 0));
@@ -62,5 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         use_rule(&config.rules[i], i > 0 ? config.rules[i - 1].program : "program");
     gps_config_each_option(&config, on_option, &config.options);
     gps_config_free(&config);
+    free(text);
     return 0;
 }

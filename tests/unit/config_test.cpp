@@ -37,10 +37,11 @@ struct Parsed {
     int status;
 
     explicit Parsed(const std::string &text) {
-        // A copy of exactly that size, so that AddressSanitizer sees a read past its end.
+        // A copy of exactly the size that is needed, so that AddressSanitizer sees an access past
+        // its end.
         std::vector<char> bytes(text.begin(), text.end());
-        status =
-            gps_config_parse(&config, "t.conf", bytes.data(), bytes.size(), add_error, &errors);
+        bytes.push_back('x');
+        status = gps_config_parse(&config, "t.conf", bytes.data(), text.size(), add_error, &errors);
     }
     ~Parsed() {
         gps_config_free(&config);
@@ -327,7 +328,7 @@ TEST(ConfigRule, NeedsARole) {
 }
 
 TEST(ConfigRule, NeedsAValidName) {
-    const std::string allowed = "; 1 to 42 of A-Z a-z 0-9 . _ - {n} {device}, no dot first";
+    const std::string allowed = "; 1 to 127 of A-Z a-z 0-9 . _ - {n} {device}, no dot first";
     const std::pair<const char *, const char *> cases[] = {
         {"region", "[region] the name is missing"},
         {"region  ", "[region] the name is missing"},
@@ -340,13 +341,17 @@ TEST(ConfigRule, NeedsAValidName) {
                   "t.conf:1: " + std::string(each.second) + allowed);
 }
 
-TEST(ConfigRule, MayHaveANameOf42Characters) {
-    std::string name(42, 'x');
+TEST(ConfigRule, MayHaveAsLongANameAsARegion) {
+    std::string name(127, 'x');
 
     EXPECT_EQ(rule_of("role = auto", name).name, name);
-    EXPECT_EQ(error_of("[region " + name + "x]\nrole = auto\n"),
-              "t.conf:1: the section name is 50 characters long; at most 49, which leaves 42 for "
-              "NAME");
+    for (size_t more : {1, 10000})
+        EXPECT_EQ(error_of("[region " + name + std::string(more, 'x') + "]\nrole = auto\n"),
+                  "t.conf:1: [region " + name +
+                      "] the name is longer than 127 characters; 1 to 127 of A-Z a-z 0-9 . _ - {n} "
+                      "{device}, no dot first");
+    EXPECT_EQ(rule_of("role = auto\nindex = *", name.substr(3) + "{n}").name,
+              name.substr(3) + "{n}");
 }
 
 TEST(ConfigRule, RefusesContradictions) {
@@ -446,6 +451,9 @@ TEST(ConfigFile, NamesUnknownSectionsAndSkipsThem) {
     EXPECT_EQ(error_of("[]\n"), "t.conf:1: [] unknown section; [gpushare] or [region NAME]");
     EXPECT_EQ(error_of("[Gpushare]\n"),
               "t.conf:1: [Gpushare] unknown section; [gpushare] or [region NAME]");
+    EXPECT_EQ(error_of("[" + std::string(10000, 'x') + "]\n"),
+              "t.conf:1: [" + std::string(63, 'x') +
+                  "...] unknown section; [gpushare] or [region NAME]");
 }
 
 TEST(ConfigFile, RefusesWhatIsNeitherSectionNorKey) {
@@ -487,16 +495,20 @@ TEST(ConfigFile, RefusesContinuationLines) {
     EXPECT_EQ(harmless.config.options.mode, GPS_MODE_OFF);
 }
 
-TEST(ConfigFile, RefusesLinesOver199Characters) {
-    std::string longest = "log = /" + std::string(199 - 7, 'x');
-    Parsed fits("[gpushare]\n" + longest + "\r\n");
+TEST(ConfigFile, LinesAreAsLongAsTheirValuesAndComments) {
+    const std::string path = "/" + std::string(1022, 'x');
+    Parsed longest("[gpushare]\nlog =" + std::string(10000, ' ') + path + " ; " +
+                   std::string(100000, 'y') + "\r\nmode = off\n");
 
-    ASSERT_EQ(fits.status, 0) << testing::PrintToString(fits.errors);
-    EXPECT_EQ(fits.config.options.log, longest.substr(6));
-    EXPECT_EQ(
-        error_of("[gpushare]\n" + longest + "x\n"),
-        "t.conf:2: the line is 200 characters long; at most 199 (a comment can have a line of "
-        "its own)");
+    ASSERT_EQ(longest.status, 0) << testing::PrintToString(longest.errors);
+    EXPECT_EQ(longest.config.options.log, path);
+    EXPECT_EQ(longest.config.options.mode, GPS_MODE_OFF);
+    EXPECT_EQ(error_of("[gpushare]\nlog = " + path + "x\n"),
+              "t.conf:2: log = " + path.substr(0, 63) +
+                  "...: longer than 1023 characters; stderr, or a path in which %p is the pid and "
+                  "%c the command");
+    EXPECT_EQ(error_of("[gpushare]\n" + std::string(10000, 'k') + " = 1\n"),
+              "t.conf:2: " + std::string(63, 'k') + "...: unknown key; " + option_keys);
     Parsed comment("# " + std::string(1000, 'x') + "mode = off\n[gpushare]\n");
     EXPECT_EQ(comment.status, 0);
     EXPECT_EQ(comment.config.options.mode, GPS_MODE_SHARE);
@@ -558,7 +570,8 @@ TEST(ConfigFile, ReportsEveryErrorAndThenHoldsTheDefaults) {
 TEST(ConfigFile, NobodyNeedsToListen) {
     gps_config config;
 
-    EXPECT_EQ(gps_config_parse(&config, "t.conf", "x", 1, nullptr, nullptr), -EINVAL);
+    char text[] = "x";
+    EXPECT_EQ(gps_config_parse(&config, "t.conf", text, 1, nullptr, nullptr), -EINVAL);
     expect_defaults(config);
 }
 
@@ -755,6 +768,14 @@ TEST_F(ConfigLoad, ReadsFilesOfExactlyOneMebibyte) {
         Loaded loaded;
         EXPECT_EQ(loaded.status, 0);
         EXPECT_EQ(loaded.config.options.mode, GPS_MODE_OFF);
+    }
+    text = "[gpushare]\nmode = audit ; ";
+    text.resize(1 << 20, 'x'); // the last line ends with the file
+    setenv("GPUSHARE_CONFIG", write("long.conf", text).c_str(), 1);
+    {
+        Loaded loaded;
+        EXPECT_EQ(loaded.status, 0);
+        EXPECT_EQ(loaded.config.options.mode, GPS_MODE_AUDIT);
     }
     std::string path = write("bigger.conf", text + "\n");
     EXPECT_EQ(load_error(path), path + ":0: is larger than 1 MiB");

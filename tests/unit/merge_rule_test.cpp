@@ -15,7 +15,7 @@ void add_error(void *arg, const char *, unsigned line, const char *message) {
     *static_cast<std::string *>(arg) += std::to_string(line) + ": " + message + "\n";
 }
 
-std::string errors_of(const std::string &text) {
+std::string errors_of(std::string text) {
     std::string errors;
     gps_config config;
     const int status =
@@ -26,7 +26,7 @@ std::string errors_of(const std::string &text) {
 }
 
 gps_rule rule_of(const std::string &keys) {
-    const std::string text = "[region weights]\n" + keys;
+    std::string text = "[region weights]\n" + keys;
     gps_config config;
     EXPECT_EQ(0, gps_config_parse(&config, "t.conf", text.data(), text.size(), nullptr, nullptr));
     const gps_rule rule = config.rule_count == 1 ? config.rules[0] : gps_rule{};

@@ -37,7 +37,7 @@ static void warn(const struct check *check, unsigned line, const char *format, .
 /* --- an import and its exporters --- */
 
 /* The name as a glob: each placeholder may be any number. */
-static void name_glob(const struct gps_rule *rule, char glob[GPS_SECTION_BYTES]) {
+static void name_glob(const struct gps_rule *rule, char glob[GPS_NAME_BYTES]) {
     const char *at = rule->name;
     while (*at != 0) {
         *glob++ = *at == '{' ? '*' : *at;
@@ -47,7 +47,7 @@ static void name_glob(const struct gps_rule *rule, char glob[GPS_SECTION_BYTES])
 }
 
 static bool names_meet(const struct gps_rule *a, const struct gps_rule *b) {
-    char left[GPS_SECTION_BYTES], right[GPS_SECTION_BYTES];
+    char left[GPS_NAME_BYTES], right[GPS_NAME_BYTES];
     name_glob(a, left);
     name_glob(b, right);
     return gps_glob_match(left, b->name) || gps_glob_match(right, a->name);

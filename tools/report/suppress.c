@@ -68,7 +68,7 @@ static void end_section(struct parser *parser) {
         if (current(parser)->keys[i])
             return;
     fail(parser, current(parser)->line,
-         "[%s] has no key, and so would suppress everything; "
+         "[%.60s] has no key, and so would suppress everything; "
          "give one of finding, module, function, name, command, stack",
          current(parser)->title);
 }
@@ -83,7 +83,7 @@ static void begin_section(struct parser *parser, unsigned line, const char *titl
     struct suppressions *all = parser->suppressions;
     unsigned *first = string_map_make(&parser->titles, title, sizeof(*first));
     if (*first != 0)
-        fail(parser, line, "[%s] is given twice; it was first in line %u", title, *first);
+        fail(parser, line, "[%.60s] is given twice; it was first in line %u", title, *first);
     else
         *first = line;
     all->sections = tool_grow(all->sections, all->count, sizeof(*all->sections));
@@ -160,17 +160,16 @@ static void on_error(void *arg, unsigned line, const char *message) {
 
 /* --- files --- */
 
-int suppress_parse(struct suppressions *suppressions, const char *file, const char *bytes,
-                   size_t count, gps_config_error_fn *fn, void *arg) {
+int suppress_parse(struct suppressions *suppressions, const char *file, char *text, size_t count,
+                   gps_config_error_fn *fn, void *arg) {
     struct parser parser = {.suppressions = suppressions, .file = file, .fn = fn, .arg = arg};
     const struct gps_ini_events events = {.headers = "[" SECTION " NAME]",
-                                          .header_words = sizeof(SECTION " ") - 1,
                                           .section = on_section,
                                           .key = on_key,
                                           .error = on_error,
                                           .arg = &parser};
     *suppressions = (struct suppressions){NULL, 0};
-    gps_ini_read(bytes, count, &events);
+    gps_ini_read(text, count, &events);
     end_section(&parser);
     string_map_free(&parser.titles, NULL);
     if (!parser.failed)

@@ -43,11 +43,12 @@ struct suppressions {
     size_t count;
 };
 
-/* 0, or -errno after `fn` was called for every error; then there are none. */
+/* 0, or -errno after `fn` was called for every error; then there are none. A text is written to,
+ * with one byte behind its `count`. */
 int suppress_read(struct suppressions *suppressions, const char *path, gps_config_error_fn *fn,
                   void *arg);
-int suppress_parse(struct suppressions *suppressions, const char *file, const char *bytes,
-                   size_t count, gps_config_error_fn *fn, void *arg);
+int suppress_parse(struct suppressions *suppressions, const char *file, char *text, size_t count,
+                   gps_config_error_fn *fn, void *arg);
 void suppress_free(struct suppressions *suppressions);
 
 /* Whether the catalogue has the finding: a log of a newer library can hold others. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cli/tool.h"
-#include "config/inifile.h"
 #include "suppress.h"
 #include "symbols/user_frame.h"
 
@@ -78,17 +77,17 @@ void suppress_aggregate(const struct suppressions *suppressions, struct aggregat
 /* --- writing --- */
 
 /* Writes the name as a glob that an INI file can hold: a character that has a meaning in either
- * becomes ?, and a name that is too long for a line ends in *. */
+ * becomes ?, and a name that is longer than a glob on a file name may be ends in *. */
 static void print_glob(FILE *out, const char *key, const char *name) {
-    size_t size = GPS_INI_LINE - strlen(key) - strlen(" = ");
+    const size_t size = GPS_GLOB_BYTES - 1;
     size_t length = strlen(name);
     fprintf(out, "%s = ", key);
-    for (size_t i = 0; i < length && i < size - 1; i++) {
+    for (size_t i = 0; i < (length > size ? size - 1 : length); i++) {
         unsigned char c = (unsigned char)name[i];
         bool plain = c > ' ' && c < 0x7f && !strchr("[]\\;#\"'?", c);
         putc(plain || (c == ' ' && i > 0) ? c : '?', out);
     }
-    fputs(length < size ? "\n" : "*\n", out);
+    fputs(length > size ? "*\n" : "\n", out);
 }
 
 static void print_section(FILE *out, const struct aggregate_group *group, struct symbols *symbols) {
