@@ -4,7 +4,7 @@
  * The caller works along, so a call never waits for a thread to start or to wake: when its own
  * part is done it waits for those at work, and a late thread finds nothing to do. The threads wait
  * a second for the next call, then end; starting them for every copy costs more than the hashing.
- * There are fewer of them than cores, with small stacks and all signals blocked; where none can be
+ * There are fewer of them than cores, with small stacks and signals blocked; where none can be
  * had the caller works alone. They make no calls of the driver's.
  *
  * A caller wakes two threads, and each that comes wakes two more: waking takes the time of the one

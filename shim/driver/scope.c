@@ -19,9 +19,7 @@ static void note_signals(struct gps_scope *scope) {
 
 void gps_scope_begin(struct gps_scope *scope) {
     *scope = (struct gps_scope){.error = errno};
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &scope->signals);
+    gps_program_signals_block(&scope->signals);
     note_signals(scope);
     /* open, read and write are cancellation points; the driver call the program made may not be one
      */

@@ -1,9 +1,9 @@
 /*
  * scope.h - the frame around our own work inside a call of the program's.
  *
- * Inside a scope that calls the driver, the kernel or libc: signals blocked, cancellation off,
- * errno kept, and this thread free to allocate and wait although another may be capturing a graph.
- * With a context it is current inside.
+ * Inside a scope that calls the driver, the kernel or libc: signals blocked but for those of
+ * faults, cancellation off, errno kept, and this thread free to allocate and wait although another
+ * may be capturing a graph. With a context it is current inside.
  */
 #pragma once
 

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "util/program_signals.h"
 #include "util/text.h"
 
 #define STACK    ((size_t)64 << 10)
@@ -143,10 +144,8 @@ BARE static int become_parent(void *argument) {
 /* A handler of the program's must not run on the children's small stacks. */
 static int start(struct plan *plan) {
     int status = 0;
-    sigset_t all;
-    sigfillset(&all);
     sigset_t before;
-    sigprocmask(SIG_BLOCK, &all, &before);
+    gps_program_signals_block(&before);
     pid_t middle = clone(become_parent, plan->stacks[0] + STACK, CLONE_VM | CLONE_VFORK, plan);
     if (middle < 0)
         status = -errno;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Starts one, detached. Call inside a gps_scope: that has blocked all signals, and the thread
+/* Starts one, detached. Call inside a gps_scope: that has blocked signals, and the thread
  * inherits it, so the program's handlers never run there. False: it could not be started. */
 bool gps_thread_start(void *(*fn)(void *arg), void *arg);
 

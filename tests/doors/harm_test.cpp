@@ -19,10 +19,11 @@ using Words = std::vector<std::string>;
 // A rule for every allocation: the longest way through us.
 class Rules {
   public:
-    Rules() : path("/tmp/gpushare-doors-rules-XXXXXX") {
+    explicit Rules(const char *text = "[region x{n}]\nrole = export\nsize = *\nindex = *\n")
+        : path("/tmp/gpushare-doors-rules-XXXXXX") {
         const int fd = mkstemp(path.data());
         close(fd);
-        std::ofstream(path) << "[region x{n}]\nrole = export\nsize = *\nindex = *\n";
+        std::ofstream(path) << text;
     }
     ~Rules() {
         unlink(path.c_str());
@@ -268,6 +269,18 @@ TEST(Signals, AHandlerThatEndsTheProcessEndsItWhereverItIs) {
                                 .seconds(5)
                                 .run();
         ASSERT_EQ(run.status, 42) << "round " << round << run.err;
+    }
+}
+
+// Memory of a merge rule is mapped by a call of ours, inside a scope.
+TEST(Signals, AFaultInsideTheDriverReachesTheProgramsHandler) {
+    const Rules rules("[region x]\nrole = merge\nsize = *\nquiet = 1s\n");
+    for (const int fault : {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS}) {
+        const Outcome run = Program({app("harm"), "fault", std::to_string(fault)})
+                                .environment("GPUSHARE_CONFIG", rules.path)
+                                .run();
+        EXPECT_EQ(run.status, fault) << run.err;
+        EXPECT_EQ(run.out, "reported\n") << fault;
     }
 }
 
