@@ -2,7 +2,8 @@
 #include "driver.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "stack/module.h"
@@ -11,10 +12,13 @@ struct gps_real gps_real;
 
 struct gps_calls gps_calls;
 
+/* No lock: a child forked beside the look-up would wait for it, and so would a signal handler.
+ * Threads that look up together, and the child, choose one libcuda and fill in the same addresses.
+ */
 static struct {
-    pthread_mutex_t lock;
+    _Atomic uintptr_t chosen; /* an address in it; 0: none yet */
     _Atomic bool attached;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* In the order of the two structs. Arrays, not pointers, which would be relocated in every program
  * that the library is preloaded into. */
@@ -50,21 +54,31 @@ static void pin(const struct gps_module *module) {
         (void)open(module->path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+/* Each slot is written once. */
 static void look_up(const struct gps_module *libcuda, const char (*names)[GPS_HOOK_NAME],
                     void **slots, size_t size) {
-    for (size_t i = 0; i < size / sizeof(*slots); i++)
-        slots[i] = gps_module_symbol(libcuda, names[i]);
+    for (size_t i = 0; i < size / sizeof(*slots); i++) {
+        void *none = NULL;
+        __atomic_compare_exchange_n(&slots[i], &none, gps_module_symbol(libcuda, names[i]), false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
 }
 
-static bool attach_to(const struct gps_module *libcuda) {
-    pin(libcuda);
-    pthread_mutex_lock(&state.lock);
-    if (!state.attached) {
-        look_up(libcuda, real_names, (void **)&gps_real, sizeof(gps_real));
-        look_up(libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
-    }
+/* There may be a second libcuda, and another thread may have chosen that one. */
+static struct gps_module choose(const struct gps_module *libcuda) {
+    struct gps_module chosen = *libcuda;
+    uintptr_t before = 0;
+    if (!atomic_compare_exchange_strong(&state.chosen, &before, (uintptr_t)libcuda->dynamic))
+        gps_module_of((const void *)before, &chosen);
+    return chosen;
+}
+
+static bool attach_to(const struct gps_module *found) {
+    pin(found);
+    const struct gps_module libcuda = choose(found);
+    look_up(&libcuda, real_names, (void **)&gps_real, sizeof(gps_real));
+    look_up(&libcuda, call_names, (void **)&gps_calls, sizeof(gps_calls));
     state.attached = true;
-    pthread_mutex_unlock(&state.lock);
     return true;
 }
 

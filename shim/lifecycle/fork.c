@@ -93,7 +93,7 @@
     KEEPS(start, "it tells that this is a fork")                                                   \
     KEEPS(exit, "exit handlers survive a fork")                                                    \
     KEEPS(kernels, "no call of the driver succeeds in it")                                         \
-    KEEPS(driver, "the driver's functions are where they were")                                    \
+    KEEPS(driver, "libcuda is where it was, and there is no lock")                                 \
     KEEPS(resolver, "so are libc's")                                                               \
     KEEPS(runtime, "so are call sites and the runtime's functions")
 

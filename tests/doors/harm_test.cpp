@@ -194,6 +194,7 @@ const Deed deeds[] = {
     {"StderrIsABrokenPipe", {"broken-stderr"}, true},
     {"StderrIsAFullPipe", {"full-stderr"}, true},
     {"MakesChildrenOfEveryKind", {"children"}, true},
+    {"ForksWhileAThreadLooksTheDriverUp", {"fork-while-looking"}, true},
     {"IsInterruptedByATimer", {"ticking"}, true},
     {"ReadsDlerror", {"dl-error"}, true},
     {"KeepsSignalMaskAndCancelState", {"state"}, true},

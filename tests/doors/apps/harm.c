@@ -183,6 +183,59 @@ static int children(void) {
     return 0;
 }
 
+/* A thread looks the driver up, and so attaches the library to it, while another one forks. */
+struct looking {
+    void *library;
+    long micros;
+    volatile sig_atomic_t begun;
+};
+
+static void spin(long micros) {
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 < micros);
+}
+
+static void *look_up(void *arg) {
+    struct looking *looking = arg;
+    looking->begun = 1;
+    spin(-looking->micros);
+    return dlsym(looking->library, "cuMemAlloc_v2");
+}
+
+/* So much after the look-up; before it, for a fork takes longer. */
+__attribute__((noreturn)) static void fork_while_looking(long micros) {
+    struct looking looking = {.library = dlopen("libcuda.so.1", RTLD_NOW), .micros = micros};
+    pthread_t thread;
+    int status = -1;
+    pthread_create(&thread, NULL, look_up, &looking);
+    while (!looking.begun)
+        continue;
+    spin(micros);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(10);
+        _exit(dlsym(looking.library, "cuMemFree_v2") == NULL);
+    }
+    waitpid(child, &status, 0);
+    _exit(status != 0);
+}
+
+static int forks_while_looking(void) {
+    int wrong = 0, status = -1;
+    for (int i = 0; i < 1000 && !wrong; i++) {
+        const pid_t child = fork();
+        if (child == 0)
+            fork_while_looking(i % 200 - 150);
+        waitpid(child, &status, 0);
+        wrong += status != 0;
+    }
+    printf("wrong %d\n", wrong);
+    return 0;
+}
+
 /* --- signals and threads --- */
 
 static void leave(int number) {
@@ -405,6 +458,7 @@ int main(int argc, char **argv) {
                  {"full-stderr", full_stderr},
                  {"children", children},
                  {"ticking", ticking},
+                 {"fork-while-looking", forks_while_looking},
                  {"dl-error", dl_error}};
     const struct {
         const char *name;
