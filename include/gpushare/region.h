@@ -17,7 +17,7 @@
  *                                                             orphaned record or name locks a byte
  *   <root>/<namespace>/pids                                   empty; each `gpushare run` locks the
  *                                                             byte of its program's pid
- *   <root>/<namespace>/mistakes                               allocations that are never merged
+ *   <root>/<namespace>/exclusions                               allocations that are never merged
  *
  * The directories also hold temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
  *

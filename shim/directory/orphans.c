@@ -148,7 +148,7 @@ static void sweep_region(struct sweep *sweep, const char *name) {
     else if (users == 0 && remove_if_orphan(sweep, name, gps_region_ownership)) {
         sweep->counts->regions++;
         if (!sweep->dry_run)
-            gps_region_remove_beside(sweep->store, &id);
+            gps_region_remove_taken(sweep->store, &id);
     }
 }
 

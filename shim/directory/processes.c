@@ -214,19 +214,19 @@ static int user_in(const struct gps_store *store, int at, const char *file,
     return status;
 }
 
-static void add_cacher(struct gps_cachers *cachers, const struct gps_owner *owner) {
-    if (cachers->count < GPS_CACHERS_KNOWN)
-        cachers->nonces[cachers->count] = owner->nonce;
-    cachers->count++;
+static void add_cache_holder(struct gps_cache_holders *holders, const struct gps_owner *owner) {
+    if (holders->count < GPS_CACHE_HOLDERS_KNOWN)
+        holders->nonces[holders->count] = owner->nonce;
+    holders->count++;
 }
 
-int gps_users_and_cachers(const struct gps_store *store, const struct gps_id *region,
-                          const struct gps_owner *except, struct gps_user *users, unsigned max,
-                          struct gps_cachers *cachers) {
+int gps_users_and_cache_holders(const struct gps_store *store, const struct gps_id *region,
+                                const struct gps_owner *except, struct gps_user *users,
+                                unsigned max, struct gps_cache_holders *holders) {
     struct gps_dir dir;
     int count = 0;
     const char *file;
-    cachers->count = 0;
+    holders->count = 0;
     gps_dir_open(&dir, store, "procs");
     while ((file = gps_dir_next(&dir))) {
         struct gps_owner who;
@@ -235,7 +235,7 @@ int gps_users_and_cachers(const struct gps_store *store, const struct gps_id *re
         struct gps_user user;
         int status = user_in(store, dir.fd, file, &who, region, &user);
         if (status == 1 && user.slot.state == GPS_SLOT_CACHED) {
-            add_cacher(cachers, &who);
+            add_cache_holder(holders, &who);
         } else if (status == 1) {
             if ((unsigned)count < max)
                 users[count] = user;
@@ -250,6 +250,6 @@ int gps_users_and_cachers(const struct gps_store *store, const struct gps_id *re
 
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max) {
-    struct gps_cachers cachers;
-    return gps_users_and_cachers(store, region, except, users, max, &cachers);
+    struct gps_cache_holders holders;
+    return gps_users_and_cache_holders(store, region, except, users, max, &holders);
 }

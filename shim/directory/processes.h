@@ -55,12 +55,12 @@ int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max);
 
 /* Those that only cache it: their number, and the nonces of the first. */
-#define GPS_CACHERS_KNOWN 16u
-struct gps_cachers {
+#define GPS_CACHE_HOLDERS_KNOWN 16u
+struct gps_cache_holders {
     unsigned count;
-    uint64_t nonces[GPS_CACHERS_KNOWN];
+    uint64_t nonces[GPS_CACHE_HOLDERS_KNOWN];
 };
 /* Both, by one pass. */
-int gps_users_and_cachers(const struct gps_store *store, const struct gps_id *region,
-                          const struct gps_owner *except, struct gps_user *users, unsigned max,
-                          struct gps_cachers *cachers);
+int gps_users_and_cache_holders(const struct gps_store *store, const struct gps_id *region,
+                                const struct gps_owner *except, struct gps_user *users,
+                                unsigned max, struct gps_cache_holders *holders);

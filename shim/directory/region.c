@@ -256,7 +256,7 @@ bool gps_region_taken(const struct gps_store *store, const struct gps_id *id) {
     return access(path, F_OK) == 0;
 }
 
-void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id) {
+void gps_region_remove_taken(const struct gps_store *store, const struct gps_id *id) {
     char path[GPS_FILE_PATH];
     gps_region_path(store, id, GPS_TAKEN_SUFFIX, path);
     unlink(path);
@@ -269,7 +269,7 @@ int gps_region_remove_record(const struct gps_store *store, const struct gps_id 
 }
 
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id) {
-    gps_region_remove_beside(store, id);
+    gps_region_remove_taken(store, id);
     return gps_region_remove_record(store, id);
 }
 

@@ -47,7 +47,7 @@ int gps_region_read(const struct gps_store *store, const struct gps_id *id,
  */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
 int gps_region_remove_record(const struct gps_store *store, const struct gps_id *id);
-void gps_region_remove_beside(const struct gps_store *store, const struct gps_id *id);
+void gps_region_remove_taken(const struct gps_store *store, const struct gps_id *id);
 
 /* Judges a record, by its owner and for a VMM region also by its users: they wait for the next
  * keeper if theirs is dead. HELD, ORPHAN or -errno; *holder is the owner. */

@@ -10,9 +10,9 @@
 #include "findings/policy.h"
 #include "findings/region_history.h"
 #include "findings/reporter.h"
-#include "happenings.h"
 #include "importers.h"
 #include "process/process.h"
+#include "region_events.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 
@@ -36,14 +36,15 @@ static bool is_refused(const struct gps_export *region) {
 /* Closes the region first and looks for importers then: see import.h for the other half. */
 static struct gps_answer ask_about(struct gps_export *region, bool waited) {
     struct gps_party users[GPS_USERS_REPORTED];
-    struct gps_cachers cachers = {0};
+    struct gps_cache_holders holders = {0};
     if (region->rule && region->rule->ready == GPS_READY_FREE && !region->final)
         return ask(GPS_KNOWN_RESULT, waited);
     const bool closed = gps_process_config()->options.mode != GPS_MODE_SHARE ||
                         is_refused(region) || gps_export_close_unheld(region);
     const int count =
-        closed ? gps_importers_and_cachers(region, users, GPS_USERS_REPORTED, &cachers) : -EIO;
-    region->cached = count == 0 && cachers.count > 0;
+        closed ? gps_importers_and_cache_holders(region, users, GPS_USERS_REPORTED, &holders)
+               : -EIO;
+    region->cached = count == 0 && holders.count > 0;
     if (gps_record_over(&region->record) && (count || region->cached))
         (void)gps_export_close(region); /* else the reaper tries again */
     const struct gps_answer answer = ask(count            ? GPS_KNOWN_HELD
@@ -114,7 +115,7 @@ static int free_now(const struct gps_alloc *alloc, enum gps_state was,
 }
 
 static void defer(struct gps_export *region, bool result) {
-    gps_happened_put_off(region, result);
+    gps_region_event_put_off(region, result);
     if (result)
         gps_export_make_final(region);
     gps_deferred_leave(region);

@@ -12,9 +12,9 @@
 #include "driver/scope.h"
 #include "findings/region_history.h"
 #include "findings/reporter.h"
-#include "happenings.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "region_events.h"
 #include "registry/freed_history.h"
 #include "registry/tombstones.h"
 #include "stack/trace.h"
@@ -79,7 +79,7 @@ static bool publish(struct gps_export *region) {
     if (region->published) { /* with an equal handle: the record is no tombstone any more */
         gps_tombstones_take(&region->record.id);
         if (!region->rule)
-            gps_happened_exported(region);
+            gps_region_event_exported(region);
     }
     gps_region_history_publish(region, GPS_NO_TRACE);
     return region->published;
@@ -121,7 +121,7 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
         region && there && !done && publish(region) && gps_registry_attach(seen->pointer, region);
     if (!attached && region && region->published) { /* freed meanwhile */
         gps_region_remove(gps_membership_store(), &region->record.id);
-        gps_happened_freed(region);
+        gps_region_event_freed(region);
     } else if (!attached && !done) {
         revive(handle);
     }
@@ -226,7 +226,7 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
         free(region);
         return false;
     }
-    gps_happened_created(region);
+    gps_region_event_created(region);
     gps_registry_attach(alloc->pointer, region);
     return true;
 }
@@ -266,7 +266,7 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
                : status == -ENOSPC ? "the published directory is full"
                                    : "the keeper could not be started, or does not answer";
     }
-    gps_happened_created(region);
+    gps_region_event_created(region);
     gps_registry_attach(alloc->pointer, region);
     return NULL;
 }
@@ -295,7 +295,7 @@ bool gps_export_close_unheld(struct gps_export *region) {
 bool gps_export_make_final(struct gps_export *region) {
     if (!region->final) {
         region->until = gps_clock_now() + region->rule->handover;
-        gps_happened_exported(region);
+        gps_region_event_exported(region);
     }
     region->final = true;
     return region->record.status.state == GPS_STATE_FINAL ||
@@ -320,7 +320,7 @@ static void bury(const struct gps_export *region) {
     if (!region->published)
         return;
     if (region->rule && region->rule->ready == GPS_READY_FREE)
-        gps_region_remove_beside(gps_membership_store(), &region->record.id);
+        gps_region_remove_taken(gps_membership_store(), &region->record.id);
     pthread_mutex_lock(&state.publishing);
     if (gps_tombstones_add(&region->record.id, &oldest))
         gps_region_remove_record(gps_membership_store(), &oldest);
@@ -328,7 +328,7 @@ static void bury(const struct gps_export *region) {
 }
 
 void gps_export_end(struct gps_export *region) {
-    gps_happened_freed(region);
+    gps_region_event_freed(region);
     if (region->vmm) {
         if (region->pointer)
             gps_mapping_close(region->pointer);

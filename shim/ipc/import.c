@@ -8,12 +8,12 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
-#include "happenings.h"
 #include "open_cache.h"
 #include "pid_collision.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
+#include "region_events.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
@@ -26,7 +26,7 @@ static void hold(struct gps_import *import) {
 static void hold_committed(const struct gps_import *import) {
     gps_report_reference(gps_references_commit(import->slot, &import->region, import->via,
                                                import->pointer, import->generation));
-    gps_happened_opened(import);
+    gps_region_event_opened(import);
 }
 
 /* What was cached, and opened by the driver after all, has a slot. */
@@ -45,7 +45,7 @@ static void bury_dead(const struct gps_import *import) {
     if (!gps_registry_take_dead(import, &dead))
         return;
     gps_scope_begin(&scope);
-    gps_happened_closed(&dead, true);
+    gps_region_event_closed(&dead, true);
     gps_open_cache_forget(&dead);
     let_go(dead.slot);
     gps_scope_end(&scope);

@@ -4,9 +4,9 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
-#include "happenings.h"
 #include "open_cache.h"
 #include "process/references.h"
+#include "region_events.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
@@ -19,7 +19,7 @@ static void let_go(unsigned slot) {
 static void clear_last(const struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    gps_happened_closed(import, false);
+    gps_region_event_closed(import, false);
     let_go(import->slot);
     gps_open_cache_forget(import);
     if (import->vmm)
@@ -145,7 +145,7 @@ static void purge_one(void *arg, const struct gps_import *import) {
     }
     let_go(import->slot);
     gps_open_cache_forget(import);
-    gps_happened_closed(import, true);
+    gps_region_event_closed(import, true);
     if (import->count == 0)
         return; /* cached: the program has closed it before */
     note_closed(import, true);

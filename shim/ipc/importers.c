@@ -6,10 +6,10 @@
 
 #include "directory/processes.h"
 #include "directory/region.h"
-#include "happenings.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
+#include "region_events.h"
 #include "threads/wait.h"
 #include "util/clock.h"
 
@@ -34,15 +34,15 @@ struct scan {
     bool unknown;                        /* one of them may have any region */
 };
 
-int gps_importers_and_cachers(const struct gps_export *region, struct gps_party *users,
-                              unsigned max, struct gps_cachers *cachers) {
-    cachers->count = 0;
-    return region->published ? gps_references_holders(&region->record.id, users, max, cachers) : 0;
+int gps_importers_and_cache_holders(const struct gps_export *region, struct gps_party *users,
+                                    unsigned max, struct gps_cache_holders *holders) {
+    holders->count = 0;
+    return region->published ? gps_references_holders(&region->record.id, users, max, holders) : 0;
 }
 
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {
-    struct gps_cachers cachers;
-    return gps_importers_and_cachers(region, users, max, &cachers);
+    struct gps_cache_holders holders;
+    return gps_importers_and_cache_holders(region, users, max, &holders);
 }
 
 bool gps_importers_any(const struct gps_export *region) {
@@ -65,12 +65,12 @@ static uint64_t wait_while(bool (*held)(const struct gps_export *region),
 }
 
 void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
-    gps_happened_waited(region, wait_while(gps_importers_any, region, nanos));
+    gps_region_event_waited(region, wait_while(gps_importers_any, region, nanos));
 }
 
 static bool is_cached(const struct gps_export *region) {
-    struct gps_cachers cachers;
-    return gps_importers_and_cachers(region, NULL, 0, &cachers) == 0 && cachers.count > 0;
+    struct gps_cache_holders holders;
+    return gps_importers_and_cache_holders(region, NULL, 0, &holders) == 0 && holders.count > 0;
 }
 
 static bool is_silent(uint64_t nonce) {
@@ -82,15 +82,15 @@ static bool is_silent(uint64_t nonce) {
 
 /* Those that still cache it are silent from now on (`add`), or: whether all are known to be. */
 static bool are_silent(const struct gps_export *region, bool add) {
-    struct gps_cachers cachers;
-    gps_importers_and_cachers(region, NULL, 0, &cachers);
-    bool all = cachers.count <= GPS_CACHERS_KNOWN;
+    struct gps_cache_holders holders;
+    gps_importers_and_cache_holders(region, NULL, 0, &holders);
+    bool all = holders.count <= GPS_CACHE_HOLDERS_KNOWN;
     pthread_mutex_lock(&state.lock);
-    for (unsigned i = 0; i < cachers.count && i < GPS_CACHERS_KNOWN; i++) {
-        const bool known = is_silent(cachers.nonces[i]);
+    for (unsigned i = 0; i < holders.count && i < GPS_CACHE_HOLDERS_KNOWN; i++) {
+        const bool known = is_silent(holders.nonces[i]);
         all &= known;
         if (add && !known) {
-            state.silent[state.next % SILENT_MAX].nonce = cachers.nonces[i];
+            state.silent[state.next % SILENT_MAX].nonce = holders.nonces[i];
             state.silent[state.next++ % SILENT_MAX].region = region->record.id;
         }
     }

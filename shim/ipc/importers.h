@@ -16,8 +16,8 @@ int gps_importers_of(const struct gps_export *region, struct gps_party *users, u
 bool gps_importers_any(const struct gps_export *region);
 
 /* The same, and the processes that only cache it. */
-int gps_importers_and_cachers(const struct gps_export *region, struct gps_party *users,
-                              unsigned max, struct gps_cachers *cachers);
+int gps_importers_and_cache_holders(const struct gps_export *region, struct gps_party *users,
+                                    unsigned max, struct gps_cache_holders *holders);
 
 /* Returns when there is no importer, or after `nanos`. */
 void gps_importers_wait(const struct gps_export *region, uint64_t nanos);

@@ -12,10 +12,10 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
-#include "happenings.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
+#include "region_events.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "threads/thread.h"
@@ -90,7 +90,7 @@ static void end(const struct gps_import *import) {
     if (gps_scope_enter(&scope, import->context) == GPS_OK)
         gps_ops->close_handle(import->pointer);
     gps_registry_ended(import->pointer);
-    gps_happened_closed(import, false);
+    gps_region_event_closed(import, false);
     gps_open_cache_forget(import);
     gps_report_reference(gps_references_end(import->slot));
     gps_scope_end(&scope);
@@ -359,7 +359,7 @@ bool gps_open_cache_close(uint64_t pointer, struct gps_import *import) {
     if (import->told != GPS_SLOT_CACHED) {
         gps_scope_begin(&scope);
         tell(pointer);
-        gps_happened_cached(import);
+        gps_region_event_cached(import);
         gps_scope_end(&scope);
     }
     keep_limits(import->context);

@@ -250,7 +250,7 @@ static int ask(struct exchange *exchange) {
     return status;
 }
 
-bool gps_keeper_is_silent(void) {
+bool gps_keeper_is_unresponsive(void) {
     return atomic_load(&silent);
 }
 
@@ -345,7 +345,7 @@ uint64_t gps_keeper_other(const struct gps_store *store, const struct gps_owner 
     const uint64_t socket = gps_keeper_socket(store);
     struct gps_owner keeper;
     uint64_t regions;
-    if (gps_keeper_is_silent())
+    if (gps_keeper_is_unresponsive())
         gps_keeper_ping(store, self, GPS_KEEPER_WAIT, &keeper, &regions);
-    return socket != known && !gps_keeper_is_silent() ? socket : 0;
+    return socket != known && !gps_keeper_is_unresponsive() ? socket : 0;
 }

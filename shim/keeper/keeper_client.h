@@ -21,7 +21,7 @@
 #define GPS_KEEPER_WAIT (UINT64_C(5) * 1000000000)
 
 /* Whether the keeper did not answer, and has not since. */
-bool gps_keeper_is_silent(void);
+bool gps_keeper_is_unresponsive(void);
 void gps_keeper_reset(void); /* in a forked child */
 
 /* Deposits a region that this process created, or one of a dead keeper that it has open. The

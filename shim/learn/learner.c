@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "digest/look.h"
+#include "digest/device_digest.h"
 #include "directory/file.h"
 #include "driver/scope.h"
 #include "gate/swap.h"
@@ -115,7 +115,7 @@ static bool look(const struct gps_area *area, unsigned index, struct gps_hash *h
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, area->context);
     if (code == GPS_OK && whole)
-        code = gps_look_digest(from, whole, &digest);
+        code = gps_device_digest(from, whole, &digest);
     *hash = digest.hash;
     if (code == GPS_OK && whole < size)
         code = look_at_rest(from + whole, size - whole, hash);

@@ -23,9 +23,9 @@
 #include "log/merged_sum.h"
 #include "merge/allocation.h"
 #include "merge/area.h"
+#include "merge/exclusion.h"
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
-#include "merge/mistake.h"
 #include "merge/write.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -69,12 +69,12 @@
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
     KEEPS(load, "a buffer and a count")                                                            \
-    KEEPS(look, "a buffer")                                                                        \
+    KEEPS(device_digest, "a buffer")                                                               \
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
     FORGETS(swap, gps_swap_reset)                                                                  \
     FORGETS(area, gps_area_reset)                                                                  \
-    FORGETS(mistake, gps_mistake_reset)                                                            \
+    FORGETS(exclusion, gps_exclusion_reset)                                                        \
     FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
     KEEPS(shared_block, "a time")                                                                  \
     FORGETS(merged_sum, gps_merged_sum_reset)                                                      \

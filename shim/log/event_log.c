@@ -29,12 +29,12 @@ static struct {
 } state = {.fd = -1};
 
 static const char *const names[] = {
-    [GPS_HAPPENED_CREATED] = "created",   [GPS_HAPPENED_EXPORTED] = "exported",
-    [GPS_HAPPENED_OPENED] = "opened",     [GPS_HAPPENED_CLOSED] = "closed",
-    [GPS_HAPPENED_FREED] = "freed",       [GPS_HAPPENED_WAITED] = "waited",
-    [GPS_HAPPENED_CACHED] = "cached",     [GPS_HAPPENED_MERGED] = "merged",
-    [GPS_HAPPENED_UNMERGED] = "unmerged", [GPS_HAPPENED_FINDING] = "finding",
-    [GPS_HAPPENED_ENDED] = "ended",       [GPS_HAPPENED_FULL] = "full",
+    [GPS_LOGGED_CREATED] = "created",   [GPS_LOGGED_EXPORTED] = "exported",
+    [GPS_LOGGED_OPENED] = "opened",     [GPS_LOGGED_CLOSED] = "closed",
+    [GPS_LOGGED_FREED] = "freed",       [GPS_LOGGED_WAITED] = "waited",
+    [GPS_LOGGED_CACHED] = "cached",     [GPS_LOGGED_MERGED] = "merged",
+    [GPS_LOGGED_UNMERGED] = "unmerged", [GPS_LOGGED_FINDING] = "finding",
+    [GPS_LOGGED_ENDED] = "ended",       [GPS_LOGGED_FULL] = "full",
 };
 
 /* --- the file --- */
@@ -181,6 +181,6 @@ void gps_event_log_write(const struct gps_event_line *line) {
     if (atomic_load(&state.written) < state.max)
         put(line);
     else if (!atomic_exchange(&state.full, true))
-        put(&(struct gps_event_line){.what = GPS_HAPPENED_FULL});
+        put(&(struct gps_event_line){.what = GPS_LOGGED_FULL});
     errno = saved;
 }

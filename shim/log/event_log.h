@@ -11,23 +11,23 @@
 
 #include "config/config.h"
 
-enum gps_happening {
-    GPS_HAPPENED_CREATED,
-    GPS_HAPPENED_EXPORTED,
-    GPS_HAPPENED_OPENED,
-    GPS_HAPPENED_CACHED,
-    GPS_HAPPENED_CLOSED,
-    GPS_HAPPENED_FREED,
-    GPS_HAPPENED_WAITED,
-    GPS_HAPPENED_MERGED,
-    GPS_HAPPENED_UNMERGED,
-    GPS_HAPPENED_FINDING,
-    GPS_HAPPENED_ENDED,
-    GPS_HAPPENED_FULL,
+enum gps_event_kind {
+    GPS_LOGGED_CREATED,
+    GPS_LOGGED_EXPORTED,
+    GPS_LOGGED_OPENED,
+    GPS_LOGGED_CACHED,
+    GPS_LOGGED_CLOSED,
+    GPS_LOGGED_FREED,
+    GPS_LOGGED_WAITED,
+    GPS_LOGGED_MERGED,
+    GPS_LOGGED_UNMERGED,
+    GPS_LOGGED_FINDING,
+    GPS_LOGGED_ENDED,
+    GPS_LOGGED_FULL,
 };
 
 struct gps_event_line {
-    enum gps_happening what;
+    enum gps_event_kind what;
     uint64_t time; /* 0: now; no member of the line stands for a 0 or NULL below */
     const struct gps_id *region;
     const char *name;

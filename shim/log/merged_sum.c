@@ -17,16 +17,16 @@ void gps_merged_sum_unmerged(uint64_t bytes) {
     atomic_fetch_add(&state.unmerged, bytes);
 }
 
-void gps_merged_sum_tell(void) {
+void gps_merged_sum_log(void) {
     const uint64_t merged = atomic_exchange(&state.merged, 0);
     const uint64_t saved = atomic_exchange(&state.saved, 0);
     const uint64_t unmerged = atomic_exchange(&state.unmerged, 0);
     if (merged != 0)
         gps_event_log_write(
-            &(struct gps_event_line){.what = GPS_HAPPENED_MERGED, .size = merged, .saved = saved});
+            &(struct gps_event_line){.what = GPS_LOGGED_MERGED, .size = merged, .saved = saved});
     if (unmerged != 0)
         gps_event_log_write(
-            &(struct gps_event_line){.what = GPS_HAPPENED_UNMERGED, .size = unmerged});
+            &(struct gps_event_line){.what = GPS_LOGGED_UNMERGED, .size = unmerged});
 }
 
 void gps_merged_sum_reset(void) {

@@ -13,5 +13,5 @@ void gps_merged_sum_merged(uint64_t bytes, uint64_t saved);
 /* Written by the program, or freed. */
 void gps_merged_sum_unmerged(uint64_t bytes);
 
-void gps_merged_sum_tell(void);  /* inside a gps_scope */
+void gps_merged_sum_log(void);   /* inside a gps_scope */
 void gps_merged_sum_reset(void); /* in a forked child */

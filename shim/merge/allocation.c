@@ -7,11 +7,11 @@
 #include "block.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "exclusion.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
 #include "log/merged_sum.h"
 #include "merger.h"
-#include "mistake.h"
 #include "process/caller.h"
 #include "shared_block.h"
 #include "vmm/mapping.h"
@@ -114,7 +114,7 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
     gps_caller_name(area->caller, sizeof(area->caller));
     area->count = gps_area_cut(0, extent, area->blocks);
-    const bool known = gps_mistake_known(area);
+    const bool known = gps_exclusion_known(area);
     for (unsigned i = 0; i < area->count; i++)
         area->blocks[i].fixed = known;
     return area;

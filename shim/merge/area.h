@@ -43,7 +43,7 @@ struct gps_block {
     struct gps_id id;        /* likewise: the shared block */
     struct gps_hash *chunks; /* of the shared block, while copies are compared with it; or NULL */
     uint8_t state;           /* enum gps_block_state */
-    bool fixed;              /* never merged: a graph writes it, or a mistake was made with it */
+    bool fixed;              /* never merged: a graph writes it, or it is excluded (exclusion.h) */
     bool owned;              /* MERGED: the memory was created here */
     bool offered;            /* FROZEN: the keeper may have it, for its answer did not come */
 };

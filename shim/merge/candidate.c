@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "block.h"
-#include "digest/look.h"
+#include "digest/device_digest.h"
 #include "driver/driver_ops.h"
+#include "exclusion.h"
 #include "gate/swap.h"
 #include "log/merged_sum.h"
-#include "mistake.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
     return candidate->since ? block->state == GPS_BLOCK_FROZEN && block->swapped == candidate->since
@@ -36,10 +36,10 @@ bool gps_candidate_look(struct gps_candidate *candidate) {
     struct gps_area *area;
     if (!is_there(candidate, &area) || gps_ops->enter(candidate->context) != GPS_OK)
         return false;
-    const int code = gps_look_digest(candidate->pointer, candidate->key.size, &digest);
+    const int code = gps_device_digest(candidate->pointer, candidate->key.size, &digest);
     gps_ops->leave();
     if (code == GPS_ILLEGAL_ADDRESS)
-        gps_mistake_happened();
+        gps_exclusion_record();
     candidate->key.hash = digest.hash;
     candidate->key.first = digest.first;
     return code == GPS_OK;
@@ -56,7 +56,7 @@ static bool is_equal(const struct gps_candidate *candidate, const struct gps_are
         return true;
     if (gps_block_view(area, memory, candidate->key.size, &view) != GPS_OK)
         return false;
-    if (gps_look_equal(candidate->pointer, view, candidate->key.size, &equal) != GPS_OK)
+    if (gps_device_equal(candidate->pointer, view, candidate->key.size, &equal) != GPS_OK)
         equal = false;
     gps_block_unview(view, candidate->key.size);
     return equal;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "block.h"
-#include "digest/look.h"
+#include "digest/device_digest.h"
 #include "driver/scope.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
@@ -164,7 +164,7 @@ static const struct gps_hash *chunks_of(struct gps_block *block, uint64_t pointe
     if (block->chunks)
         return block->chunks;
     struct gps_hash *chunks = malloc(count * sizeof(*chunks));
-    if (chunks && gps_look_chunks(pointer, block->size, chunks) == GPS_OK)
+    if (chunks && gps_device_hash(pointer, block->size, chunks) == GPS_OK)
         return block->chunks = chunks;
     free(chunks);
     return NULL;

@@ -228,7 +228,7 @@ static void replace_batch(void) {
     for (unsigned i = 0; i < state.count; i++)
         gps_candidate_finish(&state.batch[i]);
     state.count = 0;
-    gps_merged_sum_tell();
+    gps_merged_sum_log();
 }
 
 /* All parts go through all blocks, and count in what they find to do. */
@@ -280,7 +280,7 @@ static bool settle_frozen(uint64_t only) {
     struct gps_candidate *next = state.batch;
     struct walk walk = {.only = only};
     bool any = false;
-    while (!state.stop && !gps_keeper_is_silent() && next_block(&walk, true, next)) {
+    while (!state.stop && !gps_keeper_is_unresponsive() && next_block(&walk, true, next)) {
         any = true;
         if (!look(next) || !gps_candidate_settle(next))
             continue;
@@ -297,7 +297,7 @@ static bool take_turn(uint64_t only) {
     bool any = false;
     gps_scope_enter(&scope, 0);
     pthread_mutex_lock(&state.turn);
-    if (!state.stop && !gps_keeper_is_silent() && gps_membership_join() == 0) {
+    if (!state.stop && !gps_keeper_is_unresponsive() && gps_membership_join() == 0) {
         any = freeze_quiet(only);
         any |= cut_frozen(only);
         any |= settle_frozen(only);
@@ -348,7 +348,7 @@ void gps_merger_stop(void) {
     state.stop = true;
     gps_thread_await(&state.turn, GPS_SECOND);
     gps_swap_await(GPS_SECOND);
-    gps_merged_sum_tell();
+    gps_merged_sum_log();
 }
 
 void gps_merger_reset(void) {

@@ -6,7 +6,7 @@
  * time, in one swap (swap.h); a second one puts shared blocks in their place (candidate.h). A swap
  * takes at most GPS_MERGE_PAUSE. While the device does not become idle the attempts become rarer
  * and more patient. Blocks that copies filled in part only wait until all others are merged: should
- * one of them be written by a kernel, it is known which (mistake.h). Nothing waits for another
+ * one of them be written by a kernel, it is known which (exclusion.h). Nothing waits for another
  * process but the keeper, and for that one 0.2 s and once.
  *
  * Any thread; inside a gps_scope without a lock.

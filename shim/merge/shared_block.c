@@ -53,7 +53,7 @@ static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES
 }
 
 static bool is_asked(void) {
-    return !gps_keeper_is_silent() && gps_clock_monotonic() >= atomic_load(&again);
+    return !gps_keeper_is_unresponsive() && gps_clock_monotonic() >= atomic_load(&again);
 }
 
 /* A name tells no more than that it may be. */

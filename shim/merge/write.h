@@ -22,8 +22,8 @@
 #include "allocation.h"
 #include "config/config.h"
 #include "driver/driver_ops.h"
+#include "exclusion.h"
 #include "gate/streams.h"
-#include "mistake.h"
 #include "process/program.h"
 
 enum gps_write_kind {
@@ -68,7 +68,7 @@ void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pa
 /* What a call answered that waits for work: the end of a process that wrote what is merged. */
 static inline void gps_work_checked(int code) {
     if (__builtin_expect(code == GPS_ILLEGAL_ADDRESS, 0) && gps_merge_active)
-        gps_mistake_happened();
+        gps_exclusion_record();
 }
 
 /* Work other than copies and fills begins: a launch, a copy to the host. True: call the driver,

@@ -105,15 +105,15 @@ int gps_references_end(unsigned slot) {
 }
 
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
-    struct gps_cachers cachers;
-    return gps_references_holders(id, users, max, &cachers);
+    struct gps_cache_holders holders;
+    return gps_references_holders(id, users, max, &holders);
 }
 
 int gps_references_holders(const struct gps_id *id, struct gps_party *users, unsigned max,
-                           struct gps_cachers *cachers) {
+                           struct gps_cache_holders *holders) {
     struct gps_user found[GPS_USERS_REPORTED];
-    const int count = gps_users_and_cachers(gps_membership_store(), id, gps_process_self(), found,
-                                            GPS_USERS_REPORTED, cachers);
+    const int count = gps_users_and_cache_holders(gps_membership_store(), id, gps_process_self(),
+                                                  found, GPS_USERS_REPORTED, holders);
     for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
         users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
     return count;

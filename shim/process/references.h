@@ -38,6 +38,6 @@ int gps_references_users(const struct gps_id *id, struct gps_party *users, unsig
 
 /* The same, and those that only cache it. */
 int gps_references_holders(const struct gps_id *id, struct gps_party *users, unsigned max,
-                           struct gps_cachers *cachers);
+                           struct gps_cache_holders *holders);
 
 void gps_references_reset(void); /* in a forked child */

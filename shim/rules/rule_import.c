@@ -199,7 +199,7 @@ enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_ov
         gps_wait_turn(&wait, until - now);
     }
     gps_wait_end(&wait);
-    gps_event_log_write(&(struct gps_event_line){.what = GPS_HAPPENED_WAITED,
+    gps_event_log_write(&(struct gps_event_line){.what = GPS_LOGGED_WAITED,
                                                  .name = attempt->name,
                                                  .ns = gps_clock_monotonic() - begun,
                                                  .how = "import"});

@@ -47,9 +47,9 @@ TEST(MergeKernel, FindsMemoryInBlocksThatNothingHasTouched) {
     EXPECT_EQ(one[0].must("read p 16777212 4"), "07000000");
 }
 
-/* --- memory of mistakes --- */
+/* --- allocations that a kernel wrote into --- */
 
-TEST(MergeMistake, EndsOneProcessOnce) {
+TEST(MergeExclusion, EndsOneProcessOnce) {
     Working three(3);
     EXPECT_TRUE(three.use(SIZE));
     EXPECT_EQ(three.write(three[0]), 700);
@@ -79,7 +79,7 @@ TEST(MergeMistake, EndsOneProcessOnce) {
     EXPECT_TRUE(eventually([&] { return three.world.entries("regions") == 2; }));
 }
 
-TEST(MergeMistake, IsForgottenWhenTheRuleChanges) {
+TEST(MergeExclusion, IsForgottenWhenTheRuleChanges) {
     Working one(1);
     EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }));
     EXPECT_EQ(one.write(one[0]), 700);
@@ -96,7 +96,7 @@ TEST(MergeMistake, IsForgottenWhenTheRuleChanges) {
     }
 }
 
-TEST(MergeMistake, ShowsInWhateverCallComesFirst) {
+TEST(MergeExclusion, ShowsInWhateverCallComesFirst) {
     for (const char *call :
          {"ssync s", "evsync e", "read small 0 4", "squery s", "evquery e", "free p"}) {
         Working one(1);

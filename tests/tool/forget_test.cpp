@@ -9,30 +9,30 @@
 #include "json.hpp"
 
 extern "C" {
-#include "directory/mistakes.h"
+#include "directory/exclusions.h"
 }
 
 namespace {
 
-void mistake(const Shared &shared, const char *program, const char *caller, uint64_t size,
-             uint64_t index) {
-    gps_mistake row{};
+void exclusion(const Shared &shared, const char *program, const char *caller, uint64_t size,
+               uint64_t index) {
+    gps_exclusion row{};
     strncpy(row.program, program, sizeof(row.program) - 1);
     strncpy(row.caller, caller, sizeof(row.caller) - 1);
     row.size = size;
     row.index = index;
-    ASSERT_EQ(0, gps_mistakes_add(&shared.store, &row));
+    ASSERT_EQ(0, gps_exclusions_add(&shared.store, &row));
 }
 
 std::string file(const Shared &shared) {
-    return std::string(shared.store.path) + "/" GPS_MISTAKES;
+    return std::string(shared.store.path) + "/" GPS_EXCLUSIONS;
 }
 
 TEST(Forget, SaysWhatItForgets) {
     Shared shared;
-    mistake(shared, "server", "libtorch_cuda.so", 64 << 20, 3);
-    mistake(shared, "server", "libtorch_cuda.so", 64 << 20, 3); // of its replica
-    mistake(shared, "other", "", 2 << 20, 12);
+    exclusion(shared, "server", "libtorch_cuda.so", 64 << 20, 3);
+    exclusion(shared, "server", "libtorch_cuda.so", 64 << 20, 3); // of its replica
+    exclusion(shared, "other", "", 2 << 20, 12);
     const std::string rows = "PROGRAM    SIZE  CALLER            INDEX\n"
                              "server   64 MiB  libtorch_cuda.so      3\n"
                              "other     2 MiB  -                    12\n";
@@ -68,15 +68,15 @@ TEST(Forget, ShowAndDoctorMentionIt) {
     Shared shared;
     Peer server(shared, "server"), other(shared, "other");
     EXPECT_FALSE(contains(shared.tool({"doctor"}).out, "not merged"));
-    mistake(shared, "server", "server", 64 << 20, 3);
+    exclusion(shared, "server", "server", 64 << 20, 3);
     const std::string text = shared.tool({"show", pid_text(server.owner)}).out;
-    EXPECT_TRUE(contains(text, "  mistakes   1 of its program's allocations are never merged"))
+    EXPECT_TRUE(contains(text, "  excluded   1 of its program's allocations are never merged"))
         << text;
-    EXPECT_FALSE(contains(shared.tool({"show", pid_text(other.owner)}).out, "mistakes"));
+    EXPECT_FALSE(contains(shared.tool({"show", pid_text(other.owner)}).out, "excluded"));
     auto json = Json::parse(shared.tool({"show", "--json", pid_text(server.owner)}).out);
-    EXPECT_EQ(json[0]["mistakes"].text, "1");
+    EXPECT_EQ(json[0]["excluded"].text, "1");
     const std::string doctor = shared.tool({"doctor"}).out;
-    EXPECT_TRUE(contains(doctor, "warn  mistakes     1 allocation is not merged: a process that "
+    EXPECT_TRUE(contains(doctor, "warn  exclusions   1 allocation is not merged: a process that "
                                  "merged it ended"))
         << doctor;
     EXPECT_TRUE(contains(doctor, "gpushare forget -n"));

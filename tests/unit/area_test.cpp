@@ -8,9 +8,9 @@
 extern "C" {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
+#include "driver/driver_ops.h"
 #include "merge/block.h"
 #include "merge/layout.h"
-#include "driver/driver_ops.h"
 #include "util/clock.h"
 #pragma GCC diagnostic pop
 
@@ -293,7 +293,7 @@ struct Stretches : Areas {
     }
 };
 
-// A mistake with one that is not full is known by that (mistake.h).
+// An error 700 with one that is not full is put down to it (exclusion.h).
 TEST_F(Stretches, KeepWhatOfThemIsFilled) {
     const uint64_t every = ~UINT64_C(0);
     freeze(every << 32, every); // all but the first 8 MiB

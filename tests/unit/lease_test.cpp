@@ -797,18 +797,18 @@ TEST_F(PeersTest, UsersAreTheLiveWithASlotForTheRegion) {
 
 TEST_F(PeersTest, WhoOnlyCachesARegionIsNoUserOfIt) {
     gps_slot open = make_slot(region), cached = make_slot(region, GPS_SLOT_CACHED);
-    gps_owner cacher, both;
-    Child a = leased(&cacher,
+    gps_owner holder, both;
+    Child a = leased(&holder,
                      [&](Child &, gps_lease &mine) { return -gps_lease_write(&mine, 0, &cached); });
     Child b = leased(&both, [&](Child &, gps_lease &mine) { // in two contexts
         const int status = gps_lease_write(&mine, 0, &cached);
         return -(status ? status : gps_lease_write(&mine, 40, &open));
     });
-    gps_cachers cachers;
-    ASSERT_EQ(1, gps_users_and_cachers(&store, &region, nullptr, found, 4, &cachers));
+    gps_cache_holders holders;
+    ASSERT_EQ(1, gps_users_and_cache_holders(&store, &region, nullptr, found, 4, &holders));
     EXPECT_TRUE(gps_owner_equal(&both, &found[0].owner));
-    ASSERT_EQ(1u, cachers.count);
-    EXPECT_EQ(cacher.nonce, cachers.nonces[0]);
+    ASSERT_EQ(1u, holders.count);
+    EXPECT_EQ(holder.nonce, holders.nonces[0]);
     EXPECT_EQ(1, users(region));
 }
 

@@ -9,7 +9,7 @@
 #include "accounting.h"
 #include "cli/table.h"
 #include "config/config.h"
-#include "mistaken.h"
+#include "excluded.h"
 #include "view_format.h"
 #include "waiting.h"
 
@@ -251,11 +251,11 @@ static void describe_memory(const struct view *view, const struct gps_owner *own
     }
 }
 
-static void describe_mistakes(const struct view *view, const struct gps_owner *owner) {
-    const size_t mistakes = mistaken_count(&view->store, owner->command);
-    if (mistakes > 0)
-        line("mistakes", "%zu of its program's allocations are never merged (gpushare forget -n)",
-             mistakes);
+static void describe_exclusions(const struct view *view, const struct gps_owner *owner) {
+    const size_t exclusions = excluded_count(&view->store, owner->command);
+    if (exclusions > 0)
+        line("excluded", "%zu of its program's allocations are never merged (gpushare forget -n)",
+             exclusions);
 }
 
 void describe_process(const struct view *view, const struct view_process *process) {
@@ -272,7 +272,7 @@ void describe_process(const struct view *view, const struct view_process *proces
     describe_exports(view, owner);
     describe_holds(view, owner);
     describe_memory(view, owner);
-    describe_mistakes(view, owner);
+    describe_exclusions(view, owner);
     describe_pins(view, owner);
     waiting_each(view, owner, NULL, waiting_line);
 }
@@ -376,8 +376,8 @@ static void add_memory(const struct view *view, const struct gps_owner *owner, j
     json_tree_add(object, "{s:o, s:{s:I, s:I, s:I, s:I}, s:I}", "memory",
                   view_format_bytes_json(&account.bytes), "merged", "blocks",
                   (json_int_t)merged->blocks, "mapped", (json_int_t)merged->mapped, "saved",
-                  (json_int_t)merged->saved, "own", (json_int_t)merged->own, "mistakes",
-                  (json_int_t)mistaken_count(&view->store, owner->command));
+                  (json_int_t)merged->saved, "own", (json_int_t)merged->own, "excluded",
+                  (json_int_t)excluded_count(&view->store, owner->command));
 }
 
 json_t *describe_process_json(const struct view *view, const struct view_process *process) {

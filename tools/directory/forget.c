@@ -10,42 +10,42 @@
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/tool.h"
-#include "mistaken.h"
+#include "excluded.h"
 #include "view.h"
 
 enum { OPTION_DRY_RUN };
 
-static void print(const struct mistaken *mistaken, bool dry_run) {
+static void print(const struct excluded *excluded, bool dry_run) {
     static const struct table_column columns[] = {
         {"PROGRAM", 0}, {"SIZE", 1}, {"CALLER", 0}, {"INDEX", 1}};
     struct table table = TABLE(columns);
-    if (mistaken->count == 0) {
+    if (excluded->count == 0) {
         puts("Nothing to forget.");
         return;
     }
-    for (size_t i = 0; i < mistaken->count; i++) {
-        const struct gps_mistake *mistake = &mistaken->list[i];
-        table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(mistake->program), mistake->program);
-        table_cell(&table, TERM_PLAIN, "%s", printable_size(mistake->size).text);
-        table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(mistake->caller),
-                   *mistake->caller ? mistake->caller : "-");
-        table_cell(&table, TERM_PLAIN, "%" PRIu64, mistake->index);
+    for (size_t i = 0; i < excluded->count; i++) {
+        const struct gps_exclusion *exclusion = &excluded->list[i];
+        table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->program), exclusion->program);
+        table_cell(&table, TERM_PLAIN, "%s", printable_size(exclusion->size).text);
+        table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->caller),
+                   *exclusion->caller ? exclusion->caller : "-");
+        table_cell(&table, TERM_PLAIN, "%" PRIu64, exclusion->index);
     }
-    printf("%s %zu allocation%s:\n", dry_run ? "Would forget" : "Forgot", mistaken->count,
-           mistaken->count == 1 ? "" : "s");
+    printf("%s %zu allocation%s:\n", dry_run ? "Would forget" : "Forgot", excluded->count,
+           excluded->count == 1 ? "" : "s");
     table_print(stdout, &table, "");
 }
 
 static int forget(const struct gps_store *store, bool dry_run) {
-    struct mistaken mistaken;
-    int status = mistaken_read(store, NULL, &mistaken);
+    struct excluded excluded;
+    int status = excluded_read(store, NULL, &excluded);
     if (status == 0 && !dry_run)
-        status = gps_mistakes_forget(store);
+        status = gps_exclusions_forget(store);
     if (status == 0)
-        print(&mistaken, dry_run);
+        print(&excluded, dry_run);
     else
-        tool_error("cannot forget %s/%s: %s", store->path, GPS_MISTAKES, strerror(-status));
-    free(mistaken.list);
+        tool_error("cannot forget %s/%s: %s", store->path, GPS_EXCLUSIONS, strerror(-status));
+    free(excluded.list);
     return status == 0 ? TOOL_OK : TOOL_FAILED;
 }
 
@@ -56,7 +56,7 @@ static int run_forget(const struct tool_args *args) {
         return TOOL_FAILED;
     if (status == 0)
         return forget(&store, args->values[OPTION_DRY_RUN]);
-    print(&(struct mistaken){NULL, 0}, false);
+    print(&(struct excluded){NULL, 0}, false);
     return TOOL_OK;
 }
 

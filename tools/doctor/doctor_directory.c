@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/printable.h"
-#include "directory/mistaken.h"
+#include "directory/excluded.h"
 #include "directory/orphans.h"
 #include "directory/view.h"
 #include "doctor.h"
@@ -174,11 +174,11 @@ static void warn_of_odd(void *arg, const char *directory, const char *name) {
     diagnosis_remedy(doctor, "remove it: it can stand where a file of gpushare's belongs");
 }
 
-static void warn_of_mistakes(struct doctor *doctor, const struct gps_store *store) {
-    const size_t count = mistaken_count(store, NULL);
+static void warn_of_exclusions(struct doctor *doctor, const struct gps_store *store) {
+    const size_t count = excluded_count(store, NULL);
     if (count == 0)
         return;
-    diagnosis_add(doctor, DOCTOR_WARN, "mistakes",
+    diagnosis_add(doctor, DOCTOR_WARN, "exclusions",
                   "%zu allocation%s not merged: a process that merged %s ended with error 700",
                   count, count == 1 ? " is" : "s are", count == 1 ? "it" : "them");
     diagnosis_remedy(doctor, "gpushare forget -n lists them; leave them out of the rule, or have "
@@ -214,7 +214,7 @@ void doctor_directory(struct doctor *doctor) {
     tell_of_others(doctor);
     if (status == 0) {
         gps_odd_each(&store, warn_of_odd, doctor);
-        warn_of_mistakes(doctor, &store);
+        warn_of_exclusions(doctor, &store);
     }
     check_room(doctor, above);
 }

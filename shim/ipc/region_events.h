@@ -1,5 +1,5 @@
 /*
- * happenings.h - what happens to this process's regions and imports, for the event log.
+ * region_events.h - what happens to this process's regions and imports, for the event log.
  *
  * Inside a gps_scope. Any thread.
  */
@@ -9,18 +9,18 @@
 #include "registry/registry.h"
 
 /* A rule has made the region: others may open it, unless its exporter is to free it first. */
-void gps_happened_created(const struct gps_export *region);
-void gps_happened_exported(const struct gps_export *region);
+void gps_region_event_created(const struct gps_export *region);
+void gps_region_event_exported(const struct gps_export *region);
 /* The program freed it, and the memory waits: as a result for its first importer, or for the last
  * one to close it. */
-void gps_happened_put_off(struct gps_export *region, bool result);
+void gps_region_event_put_off(struct gps_export *region, bool result);
 /* A free waited for importers before it was carried out or put off. */
-void gps_happened_waited(const struct gps_export *region, uint64_t ns);
+void gps_region_event_waited(const struct gps_export *region, uint64_t ns);
 /* The memory is freed now: by the program, or after it was put off. */
-void gps_happened_freed(const struct gps_export *region);
+void gps_region_event_freed(const struct gps_export *region);
 
 /* An import is open, or is closed again; `with_context`: because its context was destroyed. */
-void gps_happened_opened(const struct gps_import *import);
+void gps_region_event_opened(const struct gps_import *import);
 /* Closed by the program, and mapped for its next open: it is closed when that ends. */
-void gps_happened_cached(const struct gps_import *import);
-void gps_happened_closed(const struct gps_import *import, bool with_context);
+void gps_region_event_cached(const struct gps_import *import);
+void gps_region_event_closed(const struct gps_import *import, bool with_context);

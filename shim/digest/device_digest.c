@@ -1,5 +1,5 @@
-/* look.c - see look.h. */
-#include "look.h"
+/* device_digest.c - see device_digest.h. */
+#include "device_digest.h"
 
 #include <string.h>
 
@@ -20,13 +20,13 @@ static int read_chunks(uint64_t pointer, uint64_t size, struct gps_hash *hashes)
     return GPS_OK;
 }
 
-int gps_look_chunks(uint64_t pointer, uint64_t size, struct gps_hash *hashes) {
+int gps_device_hash(uint64_t pointer, uint64_t size, struct gps_hash *hashes) {
     const int code = gps_ops->digest(pointer, size, &hashes->low);
     return code == GPS_NOT_SUPPORTED ? read_chunks(pointer, size, hashes) : code;
 }
 
-int gps_look_digest(uint64_t pointer, uint64_t size, struct gps_digest *digest) {
-    const int code = gps_look_chunks(pointer, size, chunks);
+int gps_device_digest(uint64_t pointer, uint64_t size, struct gps_digest *digest) {
+    const int code = gps_device_hash(pointer, size, chunks);
     if (code == GPS_OK)
         *digest = gps_digest_combine(chunks, size);
     return code;
@@ -44,7 +44,7 @@ static int read_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal) {
     return code;
 }
 
-int gps_look_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal) {
+int gps_device_equal(uint64_t a, uint64_t b, uint64_t size, bool *equal) {
     const int code = gps_ops->equal(a, b, size, equal);
     return code == GPS_NOT_SUPPORTED ? read_equal(a, b, size, equal) : code;
 }

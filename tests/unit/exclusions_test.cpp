@@ -1,4 +1,4 @@
-// mistakes_test.cpp - the allocations that must not be merged: a file of rows, of which damaged
+// exclusions_test.cpp - the allocations that must not be merged: a file of rows, of which damaged
 // ones count as none.
 #include "store_support.h"
 
@@ -7,41 +7,41 @@
 #include <thread>
 
 extern "C" {
-#include "directory/mistakes.h"
+#include "directory/exclusions.h"
 }
 
 namespace {
 
-struct MistakesTest : StoreTest {
-    gps_mistake of(uint64_t index, uint64_t rule = 1) {
-        gps_mistake mistake = {};
-        strcpy(mistake.program, "server");
-        strcpy(mistake.caller, "libtorch.so");
-        mistake.size = 4096 * (index + 1);
-        mistake.index = index;
-        mistake.rule = rule;
-        return mistake;
+struct ExclusionsTest : StoreTest {
+    gps_exclusion of(uint64_t index, uint64_t rule = 1) {
+        gps_exclusion exclusion = {};
+        strcpy(exclusion.program, "server");
+        strcpy(exclusion.caller, "libtorch.so");
+        exclusion.size = 4096 * (index + 1);
+        exclusion.index = index;
+        exclusion.rule = rule;
+        return exclusion;
     }
-    bool has(gps_mistake mistake) {
-        return gps_mistakes_has(&store, &mistake);
+    bool has(gps_exclusion exclusion) {
+        return gps_exclusions_has(&store, &exclusion);
     }
     size_t count() {
         size_t rows = 0;
-        EXPECT_EQ(0,
-                  gps_mistakes_each(
-                      &store, [](void *arg, const gps_mistake *) { ++*static_cast<size_t *>(arg); },
-                      &rows));
+        EXPECT_EQ(0, gps_exclusions_each(
+                         &store,
+                         [](void *arg, const gps_exclusion *) { ++*static_cast<size_t *>(arg); },
+                         &rows));
         return rows;
     }
-    void add(gps_mistake mistake) {
-        EXPECT_EQ(0, gps_mistakes_add(&store, &mistake));
+    void add(gps_exclusion exclusion) {
+        EXPECT_EQ(0, gps_exclusions_add(&store, &exclusion));
     }
     std::string file() {
-        return directory + "/" + GPS_MISTAKES;
+        return directory + "/" + GPS_EXCLUSIONS;
     }
 };
 
-TEST_F(MistakesTest, AreKnownByEachOfTheirFacts) {
+TEST_F(ExclusionsTest, AreKnownByEachOfTheirFacts) {
     EXPECT_FALSE(has(of(3))) << "there is no file";
     EXPECT_EQ(count(), 0u);
     add(of(3));
@@ -50,7 +50,7 @@ TEST_F(MistakesTest, AreKnownByEachOfTheirFacts) {
     EXPECT_TRUE(has(of(4)));
     EXPECT_FALSE(has(of(5)));
     EXPECT_FALSE(has(of(3, 2))) << "of another rule, or one that was changed";
-    gps_mistake other = of(3);
+    gps_exclusion other = of(3);
     strcpy(other.program, "servant");
     EXPECT_FALSE(has(other));
     other = of(3);
@@ -62,11 +62,11 @@ TEST_F(MistakesTest, AreKnownByEachOfTheirFacts) {
     EXPECT_EQ(count(), 2u);
 }
 
-TEST_F(MistakesTest, ARowThatIsTornOrDamagedCountsAsNone) {
+TEST_F(ExclusionsTest, ARowThatIsTornOrDamagedCountsAsNone) {
     add(of(1));
     add(of(2));
     add(of(3));
-    std::filesystem::resize_file(file(), 3 * sizeof(gps_mistake) - 5);
+    std::filesystem::resize_file(file(), 3 * sizeof(gps_exclusion) - 5);
     EXPECT_TRUE(has(of(1)));
     EXPECT_TRUE(has(of(2)));
     EXPECT_FALSE(has(of(3)));
@@ -79,15 +79,15 @@ TEST_F(MistakesTest, ARowThatIsTornOrDamagedCountsAsNone) {
 }
 
 // What a full directory leaves of a row would be in the way of all that follow.
-TEST_F(MistakesTest, ARowThatDoesNotFitIsTakenBack) {
+TEST_F(ExclusionsTest, ARowThatDoesNotFitIsTakenBack) {
     add(of(1));
     add(of(2));
     const pid_t child = fork();
     if (child == 0) {
-        const struct rlimit most = {5 * sizeof(gps_mistake) / 2, RLIM_INFINITY};
-        gps_mistake mistake = of(3);
+        const struct rlimit most = {5 * sizeof(gps_exclusion) / 2, RLIM_INFINITY};
+        gps_exclusion exclusion = of(3);
         setrlimit(RLIMIT_FSIZE, &most);
-        _exit(gps_mistakes_add(&store, &mistake) == -ENOSPC ? 0 : 1);
+        _exit(gps_exclusions_add(&store, &exclusion) == -ENOSPC ? 0 : 1);
     }
     int status = -1;
     ASSERT_EQ(child, waitpid(child, &status, 0));
@@ -98,15 +98,15 @@ TEST_F(MistakesTest, ARowThatDoesNotFitIsTakenBack) {
     EXPECT_EQ(count(), 3u);
 }
 
-TEST_F(MistakesTest, AreForgotten) {
-    EXPECT_EQ(0, gps_mistakes_forget(&store));
+TEST_F(ExclusionsTest, AreForgotten) {
+    EXPECT_EQ(0, gps_exclusions_forget(&store));
     add(of(1));
-    EXPECT_EQ(0, gps_mistakes_forget(&store));
+    EXPECT_EQ(0, gps_exclusions_forget(&store));
     EXPECT_FALSE(has(of(1)));
-    EXPECT_EQ(0, gps_mistakes_forget(&store));
+    EXPECT_EQ(0, gps_exclusions_forget(&store));
 }
 
-TEST_F(MistakesTest, OfManyAtOnceNoneIsLost) {
+TEST_F(ExclusionsTest, OfManyAtOnceNoneIsLost) {
     std::vector<std::thread> threads;
     for (uint64_t i = 0; i < 8; i++)
         threads.emplace_back([this, i] {
@@ -118,7 +118,7 @@ TEST_F(MistakesTest, OfManyAtOnceNoneIsLost) {
     EXPECT_EQ(count(), 160u);
 }
 
-TEST_F(MistakesTest, AFileOfSomebodyElsesIsNotRead) {
+TEST_F(ExclusionsTest, AFileOfSomebodyElsesIsNotRead) {
     add(of(1));
     ASSERT_EQ(0, chmod(file().c_str(), 0666));
     EXPECT_FALSE(has(of(1)));

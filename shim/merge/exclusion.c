@@ -1,13 +1,13 @@
-/* mistake.c - see mistake.h. */
+/* exclusion.c - see exclusion.h. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "mistake.h"
+#include "exclusion.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-#include "directory/mistakes.h"
+#include "directory/exclusions.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "process/membership.h"
@@ -27,22 +27,22 @@ static uint64_t sum_of(const struct gps_rule *rule) {
     return XXH3_64bits(&plain, sizeof(plain));
 }
 
-static struct gps_mistake describe(const struct gps_area *area) {
-    struct gps_mistake mistake;
-    memset(&mistake, 0, sizeof(mistake));
-    mistake.size = area->size;
-    mistake.index = area->index;
-    mistake.rule = sum_of(area->rule);
-    struct gps_text text = GPS_TEXT(mistake.program);
+static struct gps_exclusion describe(const struct gps_area *area) {
+    struct gps_exclusion exclusion;
+    memset(&exclusion, 0, sizeof(exclusion));
+    exclusion.size = area->size;
+    exclusion.index = area->index;
+    exclusion.rule = sum_of(area->rule);
+    struct gps_text text = GPS_TEXT(exclusion.program);
     gps_text_str(&text, gps_process_self()->command);
-    text = GPS_TEXT(mistake.caller);
+    text = GPS_TEXT(exclusion.caller);
     gps_text_str(&text, area->caller);
-    return mistake;
+    return exclusion;
 }
 
-bool gps_mistake_known(const struct gps_area *area) {
-    const struct gps_mistake mistake = describe(area);
-    return gps_membership_join() == 0 && gps_mistakes_has(gps_membership_store(), &mistake);
+bool gps_exclusion_known(const struct gps_area *area) {
+    const struct gps_exclusion exclusion = describe(area);
+    return gps_membership_join() == 0 && gps_exclusions_has(gps_membership_store(), &exclusion);
 }
 
 /* --- whose fault it may be --- */
@@ -64,7 +64,7 @@ static enum suspicion suspect(const struct gps_area *area, uint64_t now) {
 }
 
 struct culprits {
-    struct gps_mistake *list;
+    struct gps_exclusion *list;
     unsigned count, room;
 };
 
@@ -96,14 +96,14 @@ static unsigned note_all(struct gps_text *text) {
     unsigned count = 0;
     for (struct gps_area *area = gps_area_next(NULL); most && area; area = gps_area_next(area))
         if (suspect(area, now) == most) {
-            struct gps_mistake mistake = describe(area);
-            gps_mistakes_add(gps_membership_store(), &mistake);
+            struct gps_exclusion exclusion = describe(area);
+            gps_exclusions_add(gps_membership_store(), &exclusion);
             add_name(text, area, count++);
         }
     return count;
 }
 
-void gps_mistake_happened(void) {
+void gps_exclusion_record(void) {
     char detail[1024];
     struct gps_text text = GPS_TEXT(detail);
     struct gps_scope scope;
@@ -122,6 +122,6 @@ void gps_mistake_happened(void) {
     gps_scope_end(&scope);
 }
 
-void gps_mistake_reset(void) {
+void gps_exclusion_reset(void) {
     atomic_store(&happened, false);
 }

@@ -1,0 +1,84 @@
+/* exclusions.c - see exclusions.h. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "exclusions.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "file.h"
+
+static uint64_t sum_of(const struct gps_exclusion *exclusion) {
+    return XXH3_64bits(exclusion, offsetof(struct gps_exclusion, checksum));
+}
+
+static int open_file(const struct gps_store *store, int flags) {
+    char path[GPS_FILE_PATH];
+    struct stat st;
+    gps_file_path(store, GPS_EXCLUSIONS, NULL, path);
+    int fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
+    if (fd == -ENOENT && flags & O_APPEND) {
+        fd = gps_file_create(AT_FDCWD, path);
+        if (fd >= 0)
+            close(fd);
+        fd = gps_file_open(AT_FDCWD, path, flags, &st, NULL);
+    }
+    return fd;
+}
+
+/* One write: rows of several processes do not mix. What the directory has no room for is taken
+ * back, or the rows behind it could not be read. */
+int gps_exclusions_add(const struct gps_store *store, struct gps_exclusion *exclusion) {
+    int fd = open_file(store, O_WRONLY | O_APPEND);
+    if (fd < 0)
+        return fd;
+    exclusion->checksum = sum_of(exclusion);
+    const ssize_t written = write(fd, exclusion, sizeof(*exclusion));
+    int status = written == (ssize_t)sizeof(*exclusion) ? 0 : written < 0 ? -errno : -ENOSPC;
+    if (status == -ENOSPC && written > 0 &&
+        ftruncate(fd, lseek(fd, 0, SEEK_CUR) - (off_t)written) != 0)
+        status = -errno;
+    close(fd);
+    return status;
+}
+
+int gps_exclusions_each(const struct gps_store *store, gps_exclusion_fn *fn, void *arg) {
+    struct gps_exclusion exclusion;
+    ssize_t size;
+    int fd = open_file(store, O_RDONLY);
+    if (fd < 0)
+        return fd == -ENOENT ? 0 : fd;
+    for (off_t at = 0; (size = gps_file_read(fd, &exclusion, sizeof(exclusion), at)) ==
+                       (ssize_t)sizeof(exclusion);
+         at += size)
+        if (exclusion.checksum == sum_of(&exclusion))
+            fn(arg, &exclusion);
+    close(fd);
+    return size < 0 ? (int)size : 0;
+}
+
+struct search {
+    const struct gps_exclusion *wanted;
+    bool found;
+};
+
+static void compare(void *arg, const struct gps_exclusion *exclusion) {
+    struct search *search = arg;
+    search->found |=
+        memcmp(exclusion, search->wanted, offsetof(struct gps_exclusion, checksum)) == 0;
+}
+
+bool gps_exclusions_has(const struct gps_store *store, const struct gps_exclusion *exclusion) {
+    struct search search = {.wanted = exclusion};
+    gps_exclusions_each(store, compare, &search);
+    return search.found;
+}
+
+int gps_exclusions_forget(const struct gps_store *store) {
+    char path[GPS_FILE_PATH];
+    gps_file_path(store, GPS_EXCLUSIONS, NULL, path);
+    return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+}

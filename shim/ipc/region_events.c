@@ -1,0 +1,68 @@
+/* region_events.c - see region_events.h. */
+#include "region_events.h"
+
+/* --- regions --- */
+
+static void tell(const struct gps_export *region, struct gps_event_line line) {
+    const struct gps_region_record *record = &region->record;
+    line.region = &record->id;
+    line.name = record->name;
+    line.size = record->requested;
+    if (line.what != GPS_LOGGED_FREED)
+        line.device = record->device;
+    gps_event_log_write(&line);
+}
+
+void gps_region_event_exported(const struct gps_export *region) {
+    tell(region, (struct gps_event_line){.what = GPS_LOGGED_EXPORTED,
+                                         .how = region->rule ? "rule" : "program"});
+}
+
+void gps_region_event_created(const struct gps_export *region) {
+    tell(region,
+         (struct gps_event_line){.what = GPS_LOGGED_CREATED, .time = region->record.created});
+    if (region->record.status.state == GPS_STATE_READY)
+        gps_region_event_exported(region);
+}
+
+void gps_region_event_put_off(struct gps_export *region, bool result) {
+    region->put_off = true;
+    tell(region, (struct gps_event_line){.what = GPS_LOGGED_FREED,
+                                         .how = result ? "handover" : "deferred"});
+}
+
+void gps_region_event_waited(const struct gps_export *region, uint64_t ns) {
+    tell(region, (struct gps_event_line){.what = GPS_LOGGED_WAITED, .ns = ns, .how = "importers"});
+}
+
+void gps_region_event_freed(const struct gps_export *region) {
+    tell(region, (struct gps_event_line){.what = GPS_LOGGED_FREED,
+                                         .how = region->put_off ? "late" : "now"});
+}
+
+/* --- imports --- */
+
+static const char *by(const struct gps_import *import) {
+    return import->via == GPS_VIA_RULE ? "rule" : "program";
+}
+
+static void tell_import(const struct gps_import *import, enum gps_event_kind what,
+                        const char *how) {
+    gps_event_log_write(&(struct gps_event_line){.what = what,
+                                                 .region = &import->region,
+                                                 .name = import->name,
+                                                 .size = import->size,
+                                                 .how = how});
+}
+
+void gps_region_event_opened(const struct gps_import *import) {
+    tell_import(import, GPS_LOGGED_OPENED, by(import));
+}
+
+void gps_region_event_cached(const struct gps_import *import) {
+    tell_import(import, GPS_LOGGED_CACHED, NULL);
+}
+
+void gps_region_event_closed(const struct gps_import *import, bool with_context) {
+    tell_import(import, GPS_LOGGED_CLOSED, with_context ? "context" : by(import));
+}

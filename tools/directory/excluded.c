@@ -1,0 +1,40 @@
+/*
+ * excluded.c - the allocations that are never merged again, each once.
+ */
+#include "excluded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/tool.h"
+
+struct reading {
+    struct excluded *excluded;
+    const char *program;
+};
+
+/* Replicas that ended alike left the same row each. */
+static void collect(void *arg, const struct gps_exclusion *exclusion) {
+    const struct reading *reading = arg;
+    struct excluded *excluded = reading->excluded;
+    if (reading->program && strcmp(exclusion->program, reading->program) != 0)
+        return;
+    for (size_t i = 0; i < excluded->count; i++)
+        if (memcmp(&excluded->list[i], exclusion, sizeof(*exclusion)) == 0)
+            return;
+    excluded->list = tool_grow(excluded->list, excluded->count, sizeof(*excluded->list));
+    excluded->list[excluded->count++] = *exclusion;
+}
+
+int excluded_read(const struct gps_store *store, const char *program, struct excluded *excluded) {
+    struct reading reading = {excluded, program};
+    *excluded = (struct excluded){NULL, 0};
+    return gps_exclusions_each(store, collect, &reading);
+}
+
+size_t excluded_count(const struct gps_store *store, const char *program) {
+    struct excluded excluded;
+    excluded_read(store, program, &excluded);
+    free(excluded.list);
+    return excluded.count;
+}
