@@ -5,7 +5,7 @@
 
 #include "driver/driver_ops.h"
 
-/* One at a time. */
+/* For the one thread that calls this module at a time. */
 static struct gps_hash chunks[GPS_DIGEST_CHUNKS];
 static uint8_t left[GPS_DIGEST_PIECE], right[GPS_DIGEST_PIECE];
 

@@ -1,9 +1,10 @@
 /*
- * device_digest.h - the bytes of memory on the GPU, hashed and compared.
+ * device_digest.h - hashes and compares memory on the GPU.
  *
- * By kernels where the library was built with nvcc and the driver takes them; else they are read
- * back piece by piece, which is slower. Inside a gps_scope that has entered the memory's context;
- * one thread at a time (merger.h). The codes are the driver's.
+ * Kernels do the work if the library was built with nvcc and the driver accepts them. Otherwise the
+ * bytes are copied to main memory piece by piece, which is slower. To be called inside a gps_scope
+ * that has entered the memory's context, by one thread at a time (merger.h). Functions return codes
+ * of the driver.
  */
 #pragma once
 

@@ -1,11 +1,11 @@
 /*
  * digest.c - see digest.h.
  *
- * The bytes are handed out window by window: threads that come late, or share their core, take
- * fewer. The pages of a window are brought in by one call, for faulting them in one by one is what
- * limits reading a file mapping; and a window is several times what one page of a page table covers
- * (2 MiB), for threads that fill one together wait for each other (measured: windows of 1 MiB take
- * 8 threads twice as long).
+ * The threads take the bytes window by window, so a thread that starts late or shares its core
+ * takes fewer. One madvise call faults in all pages of a window, because separate page faults limit
+ * how fast a file mapping can be read. A window is several times as large as what one page of a
+ * page table covers (2 MiB), because threads that fill the same one wait for each other (measured:
+ * with windows of 1 MiB, 8 threads take twice as long).
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -34,8 +34,8 @@ enum {
     WINDOWS = 16,
 };
 
-/* Special mappings (pinned memory of the driver's) are none that it can bring in, and there. ENOMEM
- * may say that there is no memory just now: msync tells whether that is a hole. */
+/* madvise cannot fault in a special mapping (the driver's pinned memory), although it is readable.
+ * ENOMEM means a hole or a lack of memory; msync tells the two apart. */
 bool gps_digest_readable(const void *bytes, uint64_t size) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t begin = (uintptr_t)bytes / page * page;
@@ -51,8 +51,8 @@ static struct gps_hash plain(const void *bytes, uint64_t length) {
     return (struct gps_hash){hash.low64, hash.high64};
 }
 
-/* Not __builtin_cpu_supports: that makes every program ask the processor when we are loaded, which
- * virtual machines take long to answer. */
+/* __builtin_cpu_supports is not used: it would execute cpuid in every program when the library is
+ * loaded, which is slow in a virtual machine. */
 struct gps_hash gps_digest_chunk(const void *bytes) {
 #ifdef __x86_64__
     if (gps_has_avx2())
@@ -61,8 +61,8 @@ struct gps_hash gps_digest_chunk(const void *bytes) {
     return plain(bytes, GPS_DIGEST_CHUNK);
 }
 
-/* The pieces are bytes, as XXH3 reads them: aarch64's gcc takes structs so read for uninitialised.
- */
+/* The pieces are an array of bytes, because gcc for aarch64 warns of uninitialised structs when
+ * XXH3 reads those. */
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size) {
     const uint64_t count = size / GPS_DIGEST_PIECE;
     uint8_t pieces[PIECES * sizeof(struct gps_hash)];
@@ -78,10 +78,10 @@ struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t siz
 struct gps_digest_work {
     struct gps_pool pool;
     const uint8_t *bytes;
-    const struct gps_hash *expected; /* NULL: the hashes are kept for later */
+    const struct gps_hash *expected; /* NULL: the hashes are stored in `hashes` */
     uint64_t count, window;          /* chunks */
     _Atomic uint64_t next;
-    _Atomic bool stopped; /* it differs, cannot be read, or is not wanted any more */
+    _Atomic bool stopped; /* the bytes differ, cannot be read, or are no longer of interest */
     struct gps_hash hashes[];
 };
 
@@ -93,7 +93,7 @@ static bool take_chunk(struct gps_digest_work *work, uint64_t at) {
     return true;
 }
 
-/* Behind a difference nothing needs a look. */
+/* Stops at the first difference. */
 static void run(void *arg) {
     struct gps_digest_work *work = arg;
     uint64_t at;
@@ -114,7 +114,7 @@ static uint64_t window_of(uint64_t count) {
     return part < WINDOW_LEAST ? WINDOW_LEAST : part > WINDOW_MOST ? WINDOW_MOST : part;
 }
 
-/* The caller comes, too, at last. */
+/* The caller's own thread is one more: it works in end(). */
 static void begin(struct gps_digest_work *work) {
     work->window = window_of(work->count);
     work->pool = (struct gps_pool){.work = run, .arg = work};

@@ -1,9 +1,10 @@
 /*
  * digest.h - the hash of a block's bytes, as the GPU and the processor both make it.
  *
- * XXH3 (128 bits) of every 16 KiB, of the 64 hashes of every 1 MiB, and of those. A kernel makes
- * the first step (driver_ops.h: digest), the others are little. On the processor several threads do
- * what is large (worker_pool.h). Sizes are multiples of 1 MiB. No state.
+ * The hash is a tree of three levels of XXH3 (128 bits): every chunk of 16 KiB is hashed, then the
+ * 64 hashes of every piece of 1 MiB, then the hashes of all pieces. On the GPU a kernel hashes the
+ * chunks (driver_ops.h: digest), and the processor does the small rest. In main memory several
+ * threads hash the chunks (worker_pool.h). Sizes are multiples of 1 MiB. No state.
  */
 #pragma once
 
@@ -24,20 +25,21 @@ struct gps_digest {
     struct gps_hash first; /* of its first chunk alone */
 };
 
-/* Of a block, by the hashes of its chunks. */
+/* The digest of a block, from the hashes of its chunks. */
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size);
 
-/* Whether bytes in main memory have the hashes of so many chunks; false also when they cannot be
- * read. */
+/* Whether `count` chunks in main memory have these hashes. False also when they cannot be read. */
 bool gps_digest_compare(const void *bytes, uint64_t count, const struct gps_hash *expected);
-/* The same in two steps: other threads begin to hash while the caller does something else. NULL:
- * there is no memory for that. Without `expected` it ends for nothing. */
+/* The same in two steps: other threads hash while the caller does something else. NULL: there is no
+ * memory for that. gps_digest_end frees the work; with expected == NULL it stops the hashing and
+ * returns false. */
 struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count);
 bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected);
 
-/* Whether bytes can be read, as far as the kernel tells; their pages are then there. */
+/* Whether bytes can be read, as far as the kernel tells. Their pages are then faulted in. */
 bool gps_digest_readable(const void *bytes, uint64_t size);
 
+/* The hash of one chunk. */
 struct gps_hash gps_digest_chunk(const void *bytes);
-/* The same where the processor has AVX2 (digest_avx2.c). */
+/* The same, only for a processor with AVX2 (digest_avx2.c). */
 struct gps_hash gps_digest_chunk_avx2(const void *bytes, uint64_t length);

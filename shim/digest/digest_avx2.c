@@ -1,8 +1,8 @@
 /*
- * digest_avx2.c - the hash of a chunk by AVX2, twice as fast as by what every x86-64 has.
+ * digest_avx2.c - the hash of a chunk with AVX2, which is twice as fast as with SSE2.
  *
- * The one file compiled with -mavx2 (Makefile), so nothing in it may run where the processor lacks
- * it: digest.c asks first. The value is the same.
+ * Only this file is compiled with -mavx2 (Makefile), so nothing in it may run on a processor
+ * without AVX2; digest.c checks that first. The hash has the same value either way.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -10,13 +10,13 @@
 #include "util/clock.h"
 #include "util/processor.h"
 
-enum { MOST = 15, POLL = 50000 /* ns: what a sleep and its end take */ };
+enum { MOST = 15, POLL = 50000 /* ns: about the cost of a sleep and a wake-up */ };
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t called, done;
-    struct gps_pool *calls;  /* that want somebody */
-    size_t threads, waiting; /* of the threads: nothing to do */
+    struct gps_pool *calls;  /* those that still want threads */
+    size_t threads, waiting; /* all threads, and those of them that are idle */
 } state = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
            .called = PTHREAD_COND_INITIALIZER,
            .done = PTHREAD_COND_INITIALIZER};
@@ -42,8 +42,8 @@ static void wake(const struct gps_pool *pool) {
         pthread_cond_signal(&state.called);
 }
 
-/* With the lock, which it lets go of meanwhile. A caller that polls may forget the pool as soon as
- * nobody is at work. */
+/* Called with the lock, which it releases while it works. A caller that polls may end the pool's
+ * life as soon as `working` is 0. */
 static void help(struct gps_pool *pool) {
     pool->working++;
     if (--pool->wanted)
@@ -57,7 +57,7 @@ static void help(struct gps_pool *pool) {
         pthread_cond_broadcast(&state.done);
 }
 
-/* False: nobody called for so long that the thread may end. */
+/* False: there was no call for a second, so the thread may end. */
 static bool wait_for_call(void) {
     const struct timespec until = gps_clock_in(GPS_SECOND);
     int code = 0;
@@ -85,7 +85,7 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
     pthread_mutex_lock(&state.lock);
     pool->next = state.calls;
     state.calls = pool;
-    wake(pool); /* those that wait come by themselves */
+    wake(pool); /* the threads that wake then wake others */
     for (size_t coming = state.waiting; coming < wanted && state.threads < MOST; coming++) {
         if (!gps_thread_start(run, NULL))
             break;
@@ -102,7 +102,7 @@ static void withdraw_rest(struct gps_pool *pool) {
     pthread_mutex_unlock(&state.lock);
 }
 
-/* False: somebody is at work still. */
+/* False: a thread is still at work. */
 static bool poll_until_done(const struct gps_pool *pool) {
     const uint64_t until = gps_clock_monotonic() + POLL;
     while (__atomic_load_n(&pool->working, __ATOMIC_ACQUIRE))
@@ -124,6 +124,6 @@ void gps_pool_join(struct gps_pool *pool) {
 }
 
 void gps_pool_reset(void) {
-    memset(&state, 0, sizeof(state)); /* as the other initialisers are */
+    memset(&state, 0, sizeof(state)); /* as the initialisers of the conditions do */
     state.lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 }

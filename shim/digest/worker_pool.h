@@ -1,14 +1,15 @@
 /*
- * worker_pool.h - threads that help with a call's work on memory: hashing.
+ * worker_pool.h - threads that help a call to hash memory.
  *
- * The caller works along, so a call never waits for a thread to start or to wake: when its own
- * part is done it waits for those at work, and a late thread finds nothing to do. The threads wait
- * a second for the next call, then end; starting them for every copy costs more than the hashing.
- * There are fewer of them than cores, with small stacks and signals blocked; where none can be
- * had the caller works alone. They make no calls of the driver's.
+ * The caller does a part of the work, so it never waits for a thread to start or to wake up: when
+ * its own part is done it waits only for the threads that are at work, and a late thread finds
+ * nothing to do. An idle thread waits a second for the next call and then ends, because starting
+ * threads for every copy would cost more than the hashing. There are fewer threads than cores. They
+ * have small stacks, block all signals but those of faults, and make no driver calls. If none can
+ * be started, the caller works alone.
  *
- * A caller wakes two threads, and each that comes wakes two more: waking takes the time of the one
- * who does it.
+ * A caller wakes two threads, and each of them wakes two more, because a wake-up takes time of the
+ * thread that does it.
  */
 #pragma once
 
@@ -17,14 +18,14 @@
 struct gps_pool {
     void (*work)(void *arg); /* called at once by several threads, once each */
     void *arg;
-    size_t wanted, working; /* threads that may still come, and that are at it */
+    size_t wanted, working; /* threads that may still join, and threads at work */
     struct gps_pool *next;
 };
 
-/* Calls up to `wanted` threads to pool->work; inside a gps_scope, whose signal mask they inherit.
- * The pool is the caller's, and stays where it is until gps_pool_join. */
+/* Has up to `wanted` threads call pool->work. To be called inside a gps_scope, whose signal mask
+ * new threads inherit. The pool belongs to the caller, who keeps it until gps_pool_join returns. */
 void gps_pool_call(struct gps_pool *pool, size_t wanted);
-/* Nobody comes any more; returns when nobody is at work. */
+/* No more threads join; returns when none is at work. */
 void gps_pool_join(struct gps_pool *pool);
 
 void gps_pool_reset(void); /* in a forked child */

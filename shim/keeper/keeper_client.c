@@ -28,38 +28,39 @@
 #define START_EVERY   (500 * MS)  /* a keeper that starts slowly is not started twice */
 #define START_WITHIN  (2000 * MS) /* a keeper that was started listens */
 #define COARSE        (20 * MS)   /* times of files */
-#define SILENCE       (200 * MS)  /* a keeper that does not answer for so long counts as none */
+#define REPLY_WITHIN  (200 * MS)  /* a keeper that does not reply for so long is unresponsive */
 
-/* The keeper did not answer a call: no other call waits for it until it answers a ping. */
-static _Atomic bool silent;
+/* The keeper did not reply to a call. No other call waits for it until it replies to a ping. */
+static _Atomic bool unresponsive;
 
 /* The state of one call. */
 struct exchange {
     const struct gps_store *store;
     struct gps_keeper_request request;
     struct gps_keeper_reply reply;
-    bool may_start; /* a keeper, where there is none */
-    int give;       /* a descriptor, or -1 */
-    int taken;
+    bool may_start;      /* whether to start a keeper if there is none */
+    int give;            /* the descriptor to send, or -1 */
+    int taken;           /* the descriptor received, or -1 */
     uint64_t deadline;   /* CLOCK_MONOTONIC */
     uint64_t started;    /* when this call last started a keeper; 0: never */
     uint64_t start_time; /* when it first did so, by CLOCK_REALTIME */
-    uint64_t answered;   /* when the keeper last answered, or came; at first when the call began */
-    bool absent;         /* nobody listened when it was last asked */
-    uint64_t pause;
+    uint64_t answered; /* when the keeper last replied or appeared; at first when the call began */
+    bool absent;       /* nobody listened at the last attempt */
+    uint64_t pause;    /* before the next attempt */
 };
 
-/* How long the call may wait now, in nanoseconds: until its deadline, or until silence counts. */
-static uint64_t time_left(const struct exchange *exchange, uint64_t silence) {
+/* How long the call may wait now, in nanoseconds: until its deadline, or until the keeper has not
+ * replied for `within`. */
+static uint64_t time_left(const struct exchange *exchange, uint64_t within) {
     const uint64_t now = gps_clock_monotonic();
-    const uint64_t until = exchange->answered + silence;
+    const uint64_t until = exchange->answered + within;
     const uint64_t end = until < exchange->deadline ? until : exchange->deadline;
     return now < end ? end - now : 0;
 }
 
 static void exchange_begin(struct exchange *exchange, const struct gps_store *store,
                            const struct gps_owner *self, enum gps_keeper_ask ask,
-                           uint64_t patience) {
+                           uint64_t timeout) {
     const uint64_t begin = gps_clock_monotonic();
     memset(exchange, 0, sizeof(*exchange));
     exchange->store = store;
@@ -67,15 +68,15 @@ static void exchange_begin(struct exchange *exchange, const struct gps_store *st
     exchange->request.sender = *self;
     exchange->give = -1;
     exchange->taken = -1;
-    exchange->deadline = patience > UINT64_MAX - begin ? UINT64_MAX : begin + patience;
+    exchange->deadline = timeout > UINT64_MAX - begin ? UINT64_MAX : begin + timeout;
     exchange->answered = begin;
     exchange->pause = PAUSE_FIRST;
 }
 
 /* --- one connection --- */
 
-/* The address of the socket. A path that is too long goes through a descriptor of its directory,
- * which *at then is. */
+/* The address of the socket. If its path is too long, the address goes through a descriptor of the
+ * directory, which the caller closes: *at, else -1. */
 static int address_of(const struct gps_store *store, struct sockaddr_un *address, int *at) {
     memset(address, 0, sizeof(*address));
     address->sun_family = AF_UNIX;
@@ -118,12 +119,12 @@ static int connect_to(const struct gps_store *store) {
     return fd;
 }
 
-/* The program's signals are handled meanwhile. */
+/* Waits with the program's signals unblocked. */
 static int await_reply(const struct exchange *exchange, int fd) {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     uint64_t left;
     int count = 0;
-    while (count <= 0 && (left = time_left(exchange, SILENCE)) > 0) {
+    while (count <= 0 && (left = time_left(exchange, REPLY_WITHIN)) > 0) {
         const struct timespec time = {.tv_sec = (time_t)(left / GPS_SECOND),
                                       .tv_nsec = (long)(left % GPS_SECOND)};
         count = ppoll(&wait, 1, &time, gps_program_signals);
@@ -174,23 +175,25 @@ static bool is_absent(int status) {
     return status == -ENOENT || status == -ECONNREFUSED;
 }
 
-/* It may have died, or may just be too busy. */
-static bool is_passing(int status) {
+/* Whether the request is worth repeating: the keeper died, or was too busy. */
+static bool is_transient(int status) {
     return status == -EAGAIN || status == -ECONNRESET || status == -EPIPE ||
            status == -ETOOMANYREFS;
 }
 
-/* A lock without a socket is a keeper that starts, or, if it was taken before, a squatter's. */
-static uint64_t silence_of(const struct exchange *exchange) {
+/* How long to wait for a keeper. While the lock is held and there is no socket, a keeper is
+ * starting; but if the lock was taken before this call started one, another process only occupies
+ * it. */
+static uint64_t reply_within(const struct exchange *exchange) {
     if (!exchange->started)
-        return SILENCE;
+        return REPLY_WITHIN;
     const uint64_t taken = gps_leader_lock_since(exchange->store);
-    return !taken || taken + COARSE >= exchange->start_time ? START_WITHIN : SILENCE;
+    return !taken || taken + COARSE >= exchange->start_time ? START_WITHIN : REPLY_WITHIN;
 }
 
 /* False when there is no time left. */
 static bool pause_for_retry(struct exchange *exchange) {
-    uint64_t left = time_left(exchange, silence_of(exchange));
+    uint64_t left = time_left(exchange, reply_within(exchange));
     if (left == 0)
         return false;
     if (left > exchange->pause)
@@ -229,7 +232,7 @@ static int repeat(struct exchange *exchange) {
             status = start_one(exchange);
             if (status != 0)
                 return status;
-        } else if (status != 0 && !is_passing(status)) {
+        } else if (status != 0 && !is_transient(status)) {
             return status;
         }
         if (!pause_for_retry(exchange))
@@ -237,44 +240,45 @@ static int repeat(struct exchange *exchange) {
     }
 }
 
-/* Its silence is waited for once: later calls, of any thread, do as if there were no keeper. */
+/* An unresponsive keeper is waited for once: later calls, of any thread, act as without a keeper.
+ */
 static int ask(struct exchange *exchange) {
-    if (atomic_load(&silent) && exchange->request.ask != GPS_KEEPER_PING)
+    if (atomic_load(&unresponsive) && exchange->request.ask != GPS_KEEPER_PING)
         return -ETIMEDOUT;
     gps_request_seal(&exchange->request);
     const int status = repeat(exchange);
     if (status != -ETIMEDOUT)
-        atomic_store(&silent, false);
-    else if (time_left(exchange, SILENCE) == 0 && gps_clock_monotonic() < exchange->deadline)
-        atomic_store(&silent, true);
+        atomic_store(&unresponsive, false);
+    else if (time_left(exchange, REPLY_WITHIN) == 0 && gps_clock_monotonic() < exchange->deadline)
+        atomic_store(&unresponsive, true);
     return status;
 }
 
 bool gps_keeper_is_unresponsive(void) {
-    return atomic_load(&silent);
+    return atomic_load(&unresponsive);
 }
 
 void gps_keeper_reset(void) {
-    atomic_store(&silent, false);
+    atomic_store(&unresponsive, false);
 }
 
 /* --- the calls --- */
 
-/* Whether a keeper that was started would adopt it. */
+/* Whether a newly started keeper would adopt the region. */
 static bool is_recorded(const struct gps_store *store, const struct gps_id *id) {
     struct gps_region_record record;
     return gps_region_read(store, id, &record, NULL) == 0 && record.backing == GPS_BACKING_VMM;
 }
 
-/* Without a keeper there is no region. */
+/* Without a keeper the region does not exist. */
 static int no_keeper_as_missing(int status) {
     return status == -ECONNREFUSED ? -ENOENT : status;
 }
 
 int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_record *record,
-                       const struct gps_owner *self, int descriptor, uint64_t patience) {
+                       const struct gps_owner *self, int descriptor, uint64_t timeout) {
     struct exchange exchange;
-    exchange_begin(&exchange, store, self, GPS_KEEPER_DEPOSIT, patience);
+    exchange_begin(&exchange, store, self, GPS_KEEPER_DEPOSIT, timeout);
     exchange.request.record = *record;
     exchange.give = descriptor;
     exchange.may_start = true;
@@ -282,9 +286,9 @@ int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_re
 }
 
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
-                   const struct gps_owner *self, uint64_t patience, int *descriptor) {
+                   const struct gps_owner *self, uint64_t timeout, int *descriptor) {
     struct exchange exchange;
-    exchange_begin(&exchange, store, self, GPS_KEEPER_GET, patience);
+    exchange_begin(&exchange, store, self, GPS_KEEPER_GET, timeout);
     exchange.request.record.id = *id;
     exchange.may_start = is_recorded(store, id);
     int status = ask(&exchange);
@@ -294,17 +298,17 @@ int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
 }
 
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
-                        const struct gps_owner *self, uint64_t patience) {
+                        const struct gps_owner *self, uint64_t timeout) {
     struct exchange exchange;
-    exchange_begin(&exchange, store, self, GPS_KEEPER_RELEASED, patience);
+    exchange_begin(&exchange, store, self, GPS_KEEPER_RELEASED, timeout);
     exchange.request.record.id = *id;
     return no_keeper_as_missing(ask(&exchange));
 }
 
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
-                    const struct gps_owner *self, uint64_t patience) {
+                    const struct gps_owner *self, uint64_t timeout) {
     struct exchange exchange;
-    exchange_begin(&exchange, store, self, GPS_KEEPER_DROP, patience);
+    exchange_begin(&exchange, store, self, GPS_KEEPER_DROP, timeout);
     if (!name) {
         exchange.request.record.id = *id;
         exchange.may_start = is_recorded(store, id);
@@ -320,10 +324,10 @@ int gps_keeper_drop(const struct gps_store *store, const char *name, const struc
     return no_keeper_as_missing(ask(&exchange));
 }
 
-int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
+int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t timeout,
                     struct gps_owner *keeper, uint64_t *regions) {
     struct exchange exchange;
-    exchange_begin(&exchange, store, self, GPS_KEEPER_PING, patience);
+    exchange_begin(&exchange, store, self, GPS_KEEPER_PING, timeout);
     int status = ask(&exchange);
     if (status == 0) {
         *keeper = exchange.reply.keeper;

@@ -2,25 +2,24 @@
  * keeper_client.h - the client's side of the protocol with the keeper (gpushare/keeper.h).
  *
  * Each call opens a connection of its own, so no descriptor stays open between calls. A call takes
- * at most `patience` nanoseconds; until then it repeats the request if the keeper dies or is too
- * busy. The silence of a keeper that is stopped or hung is waited for 0.2 s and once: from then on
- * calls answer -ETIMEDOUT at once, until the keeper answers a ping. The program's signals are
- * handled in all waits. If no keeper lives, a deposit starts one (keeper_spawn.h); a get and
- * a drop start one if there is a record that it would adopt. Functions return 0 or -errno and
- * write their outputs only on success. They may be called from any thread, inside a gps_scope. No
- * malloc.
+ * at most `timeout` nanoseconds; until then it repeats the request if the keeper dies or is too
+ * busy. One call waits 0.2 s for a keeper that is stopped or hung. After that, all calls return
+ * -ETIMEDOUT at once, until the keeper replies to a ping. The program's signals are unblocked in
+ * all waits. If there is no keeper, a deposit starts one (keeper_spawn.h); a get and a drop start
+ * one if there is a record that it would adopt. Functions return 0 or -errno and write their
+ * outputs only on success. They may be called from any thread, inside a gps_scope. No malloc.
  *
- * Errors of every call: -ETIMEDOUT: no answer in time. -EPERM: the listener belongs to another
- * user. -ENOENT, -EACCES: a keeper had to be started and its executable is missing.
+ * Errors of every call: -ETIMEDOUT: no reply in time. -EPERM: the listener belongs to another user.
+ * -ENOENT, -EACCES: a keeper had to be started and its executable is missing.
  */
 #pragma once
 
 #include "directory/store.h"
 
-/* The patience of the library's calls in nanoseconds, enough to start a keeper. */
+/* The timeout of the library's calls in nanoseconds, enough to start a keeper. */
 #define GPS_KEEPER_WAIT (UINT64_C(5) * 1000000000)
 
-/* Whether the keeper did not answer, and has not since. */
+/* Whether the keeper did not reply to a call, and has not replied to one since. */
 bool gps_keeper_is_unresponsive(void);
 void gps_keeper_reset(void); /* in a forked child */
 
@@ -30,25 +29,26 @@ void gps_keeper_reset(void); /* in a forked child */
  * call gps_name_point. -EPERM: this process is not the creator, and the keeper does not wait for
  * the region. -EMFILE: the keeper has no room for more. */
 int gps_keeper_deposit(const struct gps_store *store, const struct gps_region_record *record,
-                       const struct gps_owner *self, int descriptor, uint64_t patience);
+                       const struct gps_owner *self, int descriptor, uint64_t timeout);
 /* Gets a descriptor of the region; it is close-on-exec and belongs to the caller. Repeats the
  * request while the keeper waits for a process to deposit the region. -ENOENT: the keeper does not
  * have it. */
 int gps_keeper_get(const struct gps_store *store, const struct gps_id *id,
-                   const struct gps_owner *self, uint64_t patience, int *descriptor);
+                   const struct gps_owner *self, uint64_t timeout, int *descriptor);
 /* Reports that this process has closed the region. Starts no keeper. */
 int gps_keeper_released(const struct gps_store *store, const struct gps_id *id,
-                        const struct gps_owner *self, uint64_t patience);
+                        const struct gps_owner *self, uint64_t timeout);
 /* Drops a region by its name, or by its id if name is NULL. */
 int gps_keeper_drop(const struct gps_store *store, const char *name, const struct gps_id *id,
-                    const struct gps_owner *self, uint64_t patience);
+                    const struct gps_owner *self, uint64_t timeout);
 /* The inode of the keeper's socket, which differs between keepers; 0: there is none. */
 uint64_t gps_keeper_socket(const struct gps_store *store);
-/* The socket of a keeper that answers and is another than the one known; 0: there is none. One that
- * was silent is asked again. */
+/* The inode of the socket if its keeper replies and it is not the socket `known`; else 0. A keeper
+ * that was unresponsive is pinged again. */
 uint64_t gps_keeper_other(const struct gps_store *store, const struct gps_owner *self,
                           uint64_t known);
 
-/* Identifies the keeper and the number of its regions. Starts no keeper. -ENOENT: there is none. */
-int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t patience,
+/* Gets the keeper's identity and the number of its regions. Starts no keeper. -ENOENT: there is
+ * none. */
+int gps_keeper_ping(const struct gps_store *store, const struct gps_owner *self, uint64_t timeout,
                     struct gps_owner *keeper, uint64_t *regions);

@@ -47,7 +47,7 @@ static const char *check_deposit(const struct gps_keeper_request *request) {
 /* The record is zero but for these fields. */
 static const char *check_only(const struct gps_region_record *record,
                               const struct gps_region_record *named) {
-    return memcmp(record, named, sizeof(*record)) == 0 ? NULL : "it names what it must not";
+    return memcmp(record, named, sizeof(*record)) == 0 ? NULL : "a field is set that must be zero";
 }
 
 static const char *check_drop(const struct gps_region_record *record) {
@@ -76,7 +76,7 @@ static const char *check_named(const struct gps_keeper_request *request) {
     case GPS_KEEPER_PING:
         return check_only(&request->record, &nothing);
     default:
-        return "it asks what is not known";
+        return "the request is of an unknown kind";
     }
 }
 

@@ -22,7 +22,7 @@
 
 /* Mapped rather than on the stack, which may be small. */
 struct plan {
-    unsigned char stacks[2][STACK]; /* of the process in between, and of the keeper */
+    unsigned char stacks[2][STACK]; /* of the intermediate process, and of the keeper */
     char path[PATH_MAX];
     char from[PATH_MAX]; /* scratch: a directory, a candidate in it */
     char candidate[PATH_MAX];
@@ -31,7 +31,7 @@ struct plan {
     char *argv[4];
     char *environment[4];
     unsigned descriptors;
-    int error; /* of the child, that has our memory */
+    int error; /* set by a child, which shares this memory */
 };
 
 /* --- the executable --- */
@@ -84,7 +84,8 @@ static int look_around(struct plan *plan) {
     return status;
 }
 
-/* `library`: for programs that have that one; NULL: for this one. */
+/* `library`: the search is for programs that have this library preloaded; NULL: for this program.
+ */
 static int find(struct plan *plan, const char *library) {
     const char *given = secure_getenv("GPUSHARE_KEEPER");
     struct gps_text from = GPS_TEXT(plan->from);
@@ -103,7 +104,7 @@ static int find(struct plan *plan, const char *library) {
 
 /* --- the processes --- */
 
-/* A child that shares the program's memory only makes system calls. */
+/* A child that shares the program's memory makes nothing but system calls. */
 #define BARE __attribute__((no_sanitize("address", "thread", "undefined")))
 
 BARE static void drop_descriptors(const struct plan *plan) {
@@ -131,8 +132,8 @@ BARE static int become_keeper(void *argument) {
     return 1;
 }
 
-/* The process in between: when it exits, the keeper becomes a child of init. Exit signal 0, so that
- * there is no SIGCHLD. */
+/* The intermediate process: when it exits, the keeper becomes a child of init. Its exit signal is
+ * 0, so the program gets no SIGCHLD. */
 BARE static int become_parent(void *argument) {
     struct plan *plan = argument;
     if (clone(become_keeper, plan->stacks[1] + STACK, CLONE_VM | CLONE_VFORK, plan) < 0)
@@ -141,7 +142,7 @@ BARE static int become_parent(void *argument) {
     return 0;
 }
 
-/* A handler of the program's must not run on the children's small stacks. */
+/* All signals are blocked: a handler of the program must not run on the small stacks. */
 static int start(struct plan *plan) {
     int status = 0;
     sigset_t before;
@@ -155,7 +156,7 @@ static int start(struct plan *plan) {
     return status != 0 ? status : -plan->error;
 }
 
-/* The environment that tells the keeper its store. */
+/* The environment by which the keeper finds its store. */
 static void describe(struct plan *plan, const struct gps_store *store) {
     const char *slash = strrchr(store->path, '/');
     struct gps_text out = GPS_TEXT(plan->directory);

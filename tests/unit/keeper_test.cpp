@@ -143,7 +143,8 @@ TEST(Request, EachKindNamesWhatIsItsOwnAndNoMore) {
         EXPECT_NE("", check(request)) << ask;
         request.record = {};
         request.record.id = full.id;
-        EXPECT_EQ(ask == GPS_KEEPER_PING ? "it names what it must not" : "", check(request)) << ask;
+        EXPECT_EQ(ask == GPS_KEEPER_PING ? "a field is set that must be zero" : "", check(request))
+            << ask;
     }
     request.record = {};
     EXPECT_EQ("", check(request)) << "a ping";
@@ -176,7 +177,7 @@ TEST(Request, TheFrameIsChecked) {
     request.ask = GPS_KEEPER_GET;
     EXPECT_EQ("checksum does not match", check(request, false));
     request.ask = 7;
-    EXPECT_EQ("it asks what is not known", check(request));
+    EXPECT_EQ("the request is of an unknown kind", check(request));
     request.sender.nonce = 0;
     EXPECT_EQ("owner's nonce is 0", check(request));
     gps_request_seal(&request);
