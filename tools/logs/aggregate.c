@@ -2,8 +2,8 @@
  * aggregate.c - counts lines of logs, and makes groups of them in the end.
  *
  * Lines of a process that a report cannot tell apart are a class. When all are read, each class
- * counts as if it were one line, in the order of time. Of the lines themselves those are kept that
- * can come first in a group, by what they differ in from others of their kind.
+ * counts as if it were one line, in the order of time. Only those lines are kept that can still
+ * come first in a group.
  */
 #include "aggregate.h"
 
@@ -18,8 +18,7 @@
 
 /* Lines of one finding, call and stack. */
 struct kind {
-    char *base;         /* the line that was read first */
-    log_moment stacked; /* the earliest that has a stack */
+    struct class *first; /* where there is a stack: the class with the earliest line */
     struct aggregate_group *group;
 };
 
@@ -28,9 +27,9 @@ struct class {
     log_moment first, last;
     uint64_t count;     /* occurrences */
     struct site *site;  /* NULL: the class has no line yet */
-    struct kind *kind;  /* of the earliest */
+    struct kind *kind;  /* of the earliest line */
     struct class *next; /* of the site */
-    char *delta;        /* the earliest, by the kind's base; or NULL */
+    char *text;         /* the earliest line; NULL: it does not come first in a group */
     bool stacked;
 };
 
@@ -96,8 +95,7 @@ static const char *module_of(const struct log_frame *frame) {
     return frame->build_id ? frame->build_id : tool_or(log_frame_module(frame), "");
 }
 
-static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line *line,
-                            const char *text) {
+static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line *line) {
     const struct log_stack *stack = aggregate_stack(line);
     struct gps_text key = GPS_TEXT(tally->key);
     gps_text_strs(&key, line->finding, " ", line->api, "\n");
@@ -108,10 +106,7 @@ static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line
             gps_text_add(&key, " %s %lu", frame->function, (uint64_t)frame->line);
         gps_text_str(&key, "\n");
     }
-    struct kind *kind = string_map_make(&tally->kinds, tally->key, sizeof(*kind));
-    if (!kind->base)
-        *kind = (struct kind){.base = tool_copy(text), .stacked = NEVER};
-    return kind;
+    return string_map_make(&tally->kinds, tally->key, sizeof(struct kind));
 }
 
 static struct class *class_of(struct aggregate_tally *tally, struct site *site, struct kind *kind,
@@ -137,18 +132,26 @@ static bool is_first(const struct site *site, log_moment moment) {
     return !class;
 }
 
-/* Keeps the line, if it can begin a group: not when its kind has begun one before, nor when it
- * belongs to that of its site. */
+static void forget_text(struct class *class) {
+    free(class->text);
+    class->text = NULL;
+}
+
+/* Keeps the line if it can come first in a group. With a stack, that is the earliest of its kind;
+ * without one, the line belongs to the group of an earlier line of its site. */
 static void set_first(struct class *class, struct kind *kind, log_moment moment, const char *text) {
+    const bool later = class->stacked ? kind->first && kind->first->first < moment
+                                      : !is_first(class->site, moment);
     class->first = moment;
     class->kind = kind;
-    free(class->delta);
-    class->delta = NULL;
-    if (kind->stacked < moment || (!class->stacked && !is_first(class->site, moment)))
+    forget_text(class);
+    if (later)
         return;
-    class->delta = line_delta_make(kind->base, text);
+    class->text = tool_copy(text);
+    if (class->stacked && kind->first && kind->first != class)
+        forget_text(kind->first);
     if (class->stacked)
-        kind->stacked = moment;
+        kind->first = class;
 }
 
 static void note_namespace(struct aggregate *aggregate, int64_t pid_ns) {
@@ -169,8 +172,8 @@ static void note_namespaces(struct aggregate *aggregate, const struct log_line *
 static void count_line(struct aggregate *aggregate, const struct log_line *line, const char *text) {
     struct aggregate_tally *tally = aggregate->tally;
     struct site *site = site_of(tally, line);
-    struct kind *kind = kind_of(tally, line, text);
-    struct class *class = class_of(tally, site, kind, line->stack.count > 0);
+    struct kind *kind = kind_of(tally, line);
+    struct class *class = class_of(tally, site, kind, aggregate_stack(line)->count > 0);
     log_moment moment;
     log_line_moment(line->ts, tally->lines++, &moment);
     class->count += line->count > 0 ? (uint64_t)line->count : 1;
@@ -197,10 +200,8 @@ const char *aggregate_add(void *arg, const char *text, size_t length) {
 
 static struct aggregate_group *new_group(struct aggregate *aggregate, const struct class *class) {
     const char *wrong;
-    char *text = line_delta_apply(class->kind->base, class->delta);
     struct aggregate_group *group = tool_zeroed(1, sizeof(*group));
-    group->first = log_line_parse(text, strlen(text), true, &wrong);
-    free(text);
+    group->first = log_line_parse(class->text, strlen(class->text), true, &wrong);
     aggregate->groups = tool_grow(aggregate->groups, aggregate->count, sizeof(group));
     return aggregate->groups[aggregate->count++] = group;
 }
@@ -250,21 +251,17 @@ void aggregate_begin(struct aggregate *aggregate, enum gps_level level) {
     aggregate->tally->level = level;
 }
 
-static void clear_kind(void *kind) {
-    free(((struct kind *)kind)->base);
-}
-
 /* But for the processes. */
 static void free_tally(struct aggregate_tally *tally) {
     for (size_t i = 0; i < tally->class_count; i++) {
         struct class *class = tally->classes[i];
-        free(class->delta);
+        free(class->text);
         if (class != &class->site->classes)
             free(class);
     }
     free(tally->classes);
     string_map_free(&tally->sites, NULL);
-    string_map_free(&tally->kinds, clear_kind);
+    string_map_free(&tally->kinds, NULL);
 }
 
 void aggregate_end(struct aggregate *aggregate) {

@@ -108,14 +108,6 @@ typedef unsigned __int128 log_moment;
 bool log_line_moment(const char *time, uint64_t line, log_moment *moment);
 void log_line_time(log_moment moment, char time[LOG_TIME_BYTES]);
 
-/* --- line_delta.c: a line as what differs from one that is much like it, a tenth of its bytes ---
- */
-
-/* Both are malloc'ed. Neither text has a newline. */
-char *line_delta_make(const char *base, const char *text);
-/* The text again. */
-char *line_delta_apply(const char *base, const char *delta);
-
 /* --- event_line.c: one line of an event log (docs/event.schema.json) --- */
 
 enum event_kind {
