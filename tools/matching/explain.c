@@ -86,9 +86,9 @@ static bool print(const char *command, const char *directory, const struct watch
 }
 
 static int run_command(char **command, const char *directory, struct watched *watched) {
-    const struct descendants_look look = {watched_look, watched, watched->opened};
+    const struct descendants_scan scan = {watched_check, watched, watched->opened};
     struct descendants descendants;
-    const int status = descendants_run(command, DESCENDANTS_ALL, &look, &descendants);
+    const int status = descendants_run(command, DESCENDANTS_ALL, &scan, &descendants);
     if (status != 0)
         return launch_failed(command[0], -status);
     const bool all = print(command[0], directory, watched, descendants.running);

@@ -196,11 +196,11 @@ static int make_report(struct audit *audit, const struct descendants *descendant
 
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
-    const struct descendants_look look = {watched_look, &audit->watched, audit->watched.opened};
+    const struct descendants_scan scan = {watched_check, &audit->watched, audit->watched.opened};
     struct descendants descendants;
     struct member member;
     begin_membership(&member);
-    int status = descendants_run(command, DESCENDANTS_ALL, &look, &descendants);
+    int status = descendants_run(command, DESCENDANTS_ALL, &scan, &descendants);
     end_membership(&member);
     if (status != 0)
         return launch_failed(command[0], -status);

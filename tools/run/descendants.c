@@ -1,97 +1,176 @@
 /*
- * descendants.c - runs a command, and waits for it and for all that it starts.
+ * descendants.c - see descendants.h.
  *
- * Signals stay blocked and are taken one by one, so none is lost between a check and a wait. The
+ * Signals are blocked and read from a descriptor, so none is lost between a check and a wait. The
  * command gets back the mask and the dispositions that this process was started with.
  */
 #include "descendants.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/tool.h"
 #include "own_pid.h"
-#include "process_tree.h"
+#include "process/program.h"
 #include "util/clock.h"
+#include "util/procfs.h"
 
-#define GRACE      (5 * GPS_SECOND)
-#define FIRST_LOOK (GPS_SECOND / 20)
-#define LAST_LOOK  GPS_SECOND
-#define EVENT_LOOK                                                                                 \
-    (GPS_SECOND / 100)        /* after an event, and between looks, however many there are */
-#define TELL_AFTER GPS_SECOND /* most programs have ended by then */
-#define NAMED_MAX  8
+#define GRACE       (5 * GPS_SECOND)
+#define FIRST_PAUSE (GPS_SECOND / 20) /* between scans */
+#define EVENT_PAUSE (GPS_SECOND / 2000)
+#define LAST_PAUSE  GPS_SECOND
+#define SCAN_SHARE  4          /* scans take at most one part in so many of the time */
+#define TELL_AFTER  GPS_SECOND /* most programs have ended by then */
+#define NAMED_MAX   8
+#define WORDS_BYTES 4096
 
-struct watch {
-    enum descendants_patience patience;
-    pid_t command;
-    bool ended, interrupted;
-    int status;
-    sigset_t signals, mask; /* the signals to wait for; the mask before */
-    struct sigaction interrupt, quit, child, pipe;
-    const struct descendants_look *look;
-    uint64_t next_look, pause;
-    uint64_t tell; /* when it is said who goes on after a Ctrl-C */
+/* --- who they are --- */
+
+struct process {
+    uint32_t pid, parent;
+    bool ended;
 };
+
+/* All processes that /proc shows; malloc'ed. */
+static struct process *read_processes(size_t *count) {
+    struct process *list = NULL;
+    DIR *directory = opendir("/proc");
+    for (const struct dirent *entry; directory && (entry = readdir(directory));) {
+        const uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        struct gps_procfs_stat stat;
+        if (pid == 0 || gps_procfs_stat(pid, &stat) != 0)
+            continue;
+        const bool ended = stat.state == 'Z' || stat.state == 'X';
+        list = tool_grow(list, *count, sizeof(*list));
+        list[(*count)++] = (struct process){pid, (uint32_t)stat.parent, ended};
+    }
+    if (directory)
+        closedir(directory);
+    return list;
+}
+
+static size_t visit(const struct process *list, size_t count, uint32_t parent, descendants_fn *fn,
+                    void *arg) {
+    size_t living = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].parent != parent)
+            continue;
+        living += !list[i].ended;
+        if (fn && !list[i].ended)
+            fn(arg, list[i].pid);
+        living += visit(list, count, list[i].pid, fn, arg);
+    }
+    return living;
+}
+
+/* Calls fn, unless it is NULL, for each that lives. Returns how many do. */
+static size_t each_living(descendants_fn *fn, void *arg) {
+    size_t count = 0;
+    struct process *list = read_processes(&count);
+    const size_t living = visit(list, count, (uint32_t)getpid(), fn, arg);
+    free(list);
+    return living;
+}
+
+static FILE *open_proc(uint32_t pid, const char *name) {
+    char *path = tool_format("/proc/%" PRIu32 "/%s", pid, name);
+    FILE *file = fopen(path, "re");
+    free(path);
+    return file;
+}
+
+char *descendants_variable(uint32_t pid, const char *variable) {
+    const size_t length = strlen(variable);
+    char *entry = NULL, *value = NULL;
+    size_t size = 0;
+    FILE *environment = open_proc(pid, "environ");
+    while (environment && !value && getdelim(&entry, &size, 0, environment) > 0)
+        if (strncmp(entry, variable, length) == 0 && entry[length] == '=')
+            value = tool_copy(entry + length + 1);
+    free(entry);
+    if (environment)
+        fclose(environment);
+    return value;
+}
+
+static void read_executable(uint32_t pid, char name[GPS_GLOB_BYTES]) {
+    char path[PATH_MAX] = "";
+    char *link = tool_format("/proc/%" PRIu32 "/exe", pid);
+    const ssize_t length = readlink(link, path, sizeof(path) - 1);
+    snprintf(name, GPS_GLOB_BYTES, "%s", length > 0 ? tool_base_name(path) : "?");
+    free(link);
+}
+
+char *descendants_name(uint32_t pid) {
+    char words[WORDS_BYTES] = "";
+    struct gps_program program;
+    FILE *line = open_proc(pid, "cmdline");
+    const size_t count = line ? fread(words, 1, sizeof(words) - 1, line) : 0;
+    if (line)
+        fclose(line);
+    char *given = descendants_variable(pid, "GPUSHARE_PROGRAM");
+    read_executable(pid, program.executable);
+    gps_program_read(&program, words, count, given);
+    free(given);
+    return tool_copy(program.name);
+}
 
 /* --- signals --- */
 
-static const int signals[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, 0};
-/* In place of the command, when nothing is to be done after its end. */
-static const int passed_on[] = {SIGQUIT, SIGUSR1, SIGUSR2, 0};
+struct wait {
+    enum descendants_awaited awaited;
+    pid_t command;
+    bool ended, interrupted;
+    int status;
+    int signals;   /* a descriptor from which they are read */
+    sigset_t mask; /* this and the dispositions are those that the command gets back */
+    struct sigaction child, pipe;
+    const struct descendants_scan *scan;
+    uint64_t pause, next_scan, earliest_scan;
+    uint64_t tell; /* when those are named that go on after a Ctrl-C */
+};
 
-static void add_signals(sigset_t *set, const int *numbers) {
-    for (; *numbers; numbers++)
-        sigaddset(set, *numbers);
-}
-
-/* Whether its events send SIGIO. Those that were sent are forgotten. */
-static void set_events(const struct watch *watch, bool on) {
-    if (!watch->look || watch->look->events < 0)
-        return;
-    fcntl(watch->look->events, F_SETOWN, getpid());
-    fcntl(watch->look->events, F_SETFL, O_NONBLOCK | (on ? O_ASYNC : 0));
-    signal(SIGIO, signal(SIGIO, SIG_IGN));
-}
-
-static void guard(struct watch *watch) {
+static int guard(struct wait *wait) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
-    sigemptyset(&watch->signals);
-    add_signals(&watch->signals, signals);
-    if (watch->patience == DESCENDANTS_NONE)
-        add_signals(&watch->signals, passed_on);
-    if (watch->look)
-        sigaddset(&watch->signals, SIGIO);
-    sigprocmask(SIG_BLOCK, &watch->signals, &watch->mask);
-    sigaction(SIGINT, &ignore, &watch->interrupt);
-    sigaction(SIGQUIT, &ignore, &watch->quit);
-    sigaction(SIGCHLD, &normal, &watch->child); /* ignored, it would leave no status */
-    sigaction(SIGPIPE, &ignore, &watch->pipe);
-    set_events(watch, true);
+    sigset_t taken;
+    sigemptyset(&taken);
+    for (const int *number = (int[]){SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, 0}; *number;)
+        sigaddset(&taken, *number++);
+    if (wait->awaited == DESCENDANTS_NONE)
+        for (const int *number = (int[]){SIGUSR1, SIGUSR2, 0}; *number;)
+            sigaddset(&taken, *number++);
+    wait->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (wait->signals < 0)
+        return -errno;
+    sigprocmask(SIG_BLOCK, &taken, &wait->mask);
+    sigaction(SIGCHLD, &normal, &wait->child); /* ignored, it would leave no status */
+    sigaction(SIGPIPE, &ignore, &wait->pipe);
+    return 0;
 }
 
-static void unguard(const struct watch *watch) {
-    sigaction(SIGINT, &watch->interrupt, NULL);
-    sigaction(SIGQUIT, &watch->quit, NULL);
-    sigaction(SIGCHLD, &watch->child, NULL);
-    sigaction(SIGPIPE, &watch->pipe, NULL);
-    sigprocmask(SIG_SETMASK, &watch->mask, NULL);
+static void unguard(const struct wait *wait) {
+    sigaction(SIGCHLD, &wait->child, NULL);
+    sigaction(SIGPIPE, &wait->pipe, NULL);
+    sigprocmask(SIG_SETMASK, &wait->mask, NULL);
 }
 
 /* --- the command --- */
 
-static void become(const struct watch *watch, char **command, int failed) {
-    unguard(watch);
+static void become(const struct wait *wait, char **command, int failed) {
+    unguard(wait);
     execvp(command[0], command);
     int error = errno;
     (void)!write(failed, &error, sizeof(error));
@@ -99,14 +178,14 @@ static void become(const struct watch *watch, char **command, int failed) {
 }
 
 /* The pipe closes at the exec, or brings its error. */
-static int start(struct watch *watch, char **command) {
+static int start(struct wait *wait, char **command) {
     int ends[2], error = 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -errno;
-    watch->command = own_pid_needed() ? own_pid_fork() : fork();
-    if (watch->command == 0)
-        become(watch, command, ends[1]);
-    if (watch->command < 0)
+    wait->command = own_pid_needed() ? own_pid_fork() : fork();
+    if (wait->command == 0)
+        become(wait, command, ends[1]);
+    if (wait->command < 0)
         error = errno;
     close(ends[1]);
     while (error == 0 && read(ends[0], &error, sizeof(error)) < 0 && errno == EINTR)
@@ -116,23 +195,16 @@ static int start(struct watch *watch, char **command) {
 }
 
 /* Reaps the children that have ended. False: there is no child left. */
-static bool reap(struct watch *watch) {
+static bool reap(struct wait *wait) {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid != watch->command)
+        if (pid != wait->command)
             continue;
-        watch->ended = true;
-        watch->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        wait->ended = true;
+        wait->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
     return pid == 0;
-}
-
-/* A terminal has sent its signals to the command, too. */
-static bool is_passed_on(const struct watch *watch, const siginfo_t *info) {
-    const int number = info->si_signo;
-    return number == SIGTERM || number == SIGHUP ||
-           (watch->patience == DESCENDANTS_NONE && number != SIGCHLD && info->si_code <= 0);
 }
 
 /* --- after a Ctrl-C --- */
@@ -146,127 +218,138 @@ static void add_name(void *arg, uint32_t pid) {
     struct names *names = arg;
     if (names->count++ >= NAMED_MAX)
         return;
-    char *name = process_tree_name(pid);
+    char *name = descendants_name(pid);
     tool_list(&names->list, "%s (pid %" PRIu32 ")", name, pid);
     free(name);
 }
 
-static void tell_who_goes_on(const struct watch *watch) {
+static void tell_who_goes_on(const struct wait *wait) {
     struct names names = {NULL, 0};
     char more[48] = "";
-    process_tree_each(add_name, &names);
+    each_living(add_name, &names);
     if (names.count > NAMED_MAX)
         snprintf(more, sizeof(more), " and %zu more", names.count - NAMED_MAX);
-    if (names.count > 0 && watch->ended)
+    if (names.count > 0 && wait->ended)
         tool_warn("waiting up to %d s for what goes on after Ctrl-C: %s%s; a second Ctrl-C ends "
                   "the waiting",
                   (int)(GRACE / GPS_SECOND), names.list, more);
     else if (names.count > 0)
         tool_warn("waiting for what goes on after Ctrl-C: %s%s; Ctrl-\\ or kill %d may end the "
                   "command",
-                  names.list, more, (int)watch->command);
+                  names.list, more, (int)wait->command);
     free(names.list);
 }
 
-static void note_interrupt(struct watch *watch) {
-    if (!watch->interrupted)
-        watch->tell = gps_clock_monotonic() + TELL_AFTER;
-    watch->interrupted = true;
+static void note_interrupt(struct wait *wait) {
+    if (!wait->interrupted)
+        wait->tell = gps_clock_monotonic() + TELL_AFTER;
+    wait->interrupted = true;
 }
 
 /* --- waiting --- */
 
-static void look_around(struct watch *watch, uint64_t now) {
-    watch->pause = watch->pause < LAST_LOOK / 2 ? 2 * watch->pause : LAST_LOOK;
-    watch->next_look = now + watch->pause;
-    process_tree_each(watch->look->fn, watch->look->arg);
+static void scan_all(struct wait *wait) {
+    const uint64_t begin = gps_clock_monotonic();
+    each_living(wait->scan->fn, wait->scan->arg);
+    const uint64_t end = gps_clock_monotonic();
+    wait->earliest_scan = end + (SCAN_SHARE - 1) * (end - begin);
+    wait->pause = wait->pause < LAST_PAUSE / 2 ? 2 * wait->pause : LAST_PAUSE;
+    wait->next_scan = end + wait->pause;
 }
 
-/* There is something to look at soon, and then as at the start. */
-static void note_event(struct watch *watch) {
+static void note_event(struct wait *wait) {
     char events[4096];
-    while (read(watch->look->events, events, sizeof(events)) > 0)
+    while (read(wait->scan->events, events, sizeof(events)) > 0)
         continue;
-    const uint64_t soon = gps_clock_monotonic() + EVENT_LOOK;
-    if (soon < watch->next_look)
-        watch->next_look = soon;
-    watch->pause = EVENT_LOOK;
+    wait->pause = EVENT_PAUSE;
+    wait->next_scan = 0;
 }
 
 /* Does what is due. The time of what is due next. */
-static uint64_t attend(struct watch *watch, uint64_t now) {
-    if (watch->look && now >= watch->next_look)
-        look_around(watch, now);
-    if (now >= watch->tell) {
-        watch->tell = UINT64_MAX;
-        tell_who_goes_on(watch);
+static uint64_t attend(struct wait *wait) {
+    const uint64_t now = gps_clock_monotonic();
+    if (now >= wait->next_scan && now >= wait->earliest_scan)
+        scan_all(wait);
+    if (now >= wait->tell) {
+        wait->tell = UINT64_MAX;
+        tell_who_goes_on(wait);
     }
-    return watch->tell < watch->next_look ? watch->tell : watch->next_look;
+    const uint64_t next =
+        wait->next_scan > wait->earliest_scan ? wait->next_scan : wait->earliest_scan;
+    return wait->tell < next ? wait->tell : next;
 }
 
-/* The next signal, or 0 when the time is over. Looks at the descendants meanwhile. */
-static int next_signal(struct watch *watch, uint64_t until, siginfo_t *info) {
-    for (;;) {
-        const uint64_t now = gps_clock_monotonic();
+/* False: no signal has come until then. */
+static bool next_signal(struct wait *wait, uint64_t until, struct signalfd_siginfo *info) {
+    struct pollfd ready[] = {{.fd = wait->signals, .events = POLLIN},
+                             {.fd = wait->scan ? wait->scan->events : -1, .events = POLLIN}};
+    while (read(wait->signals, info, sizeof(*info)) != sizeof(*info)) {
+        const uint64_t next = attend(wait), end = next < until ? next : until;
+        const uint64_t now = gps_clock_monotonic(), rest = end > now ? end - now : 0;
         if (now >= until)
-            return 0;
-        const uint64_t next = attend(watch, now), end = next < until ? next : until;
-        const uint64_t rest = end > now ? end - now : 0;
-        const struct timespec time = {(time_t)(rest / GPS_SECOND), (long)(rest % GPS_SECOND)};
-        const int number = sigtimedwait(&watch->signals, info, &time);
-        if (number == SIGIO)
-            note_event(watch);
-        else if (number > 0)
-            return number;
+            return false;
+        ppoll(ready, 2, &(struct timespec){(time_t)(rest / GPS_SECOND), (long)(rest % GPS_SECOND)},
+              NULL);
+        if (ready[1].revents != 0)
+            note_event(wait);
     }
+    return true;
 }
 
-static void await_command(struct watch *watch) {
-    while (reap(watch) && !watch->ended) {
-        siginfo_t info;
-        const int number = next_signal(watch, UINT64_MAX, &info);
-        if (number == SIGINT && watch->patience == DESCENDANTS_ALL)
-            note_interrupt(watch);
-        if (is_passed_on(watch, &info))
-            kill(watch->command, number);
+/* A terminal has sent its signals to the command, too. */
+static bool is_passed_on(const struct wait *wait, const struct signalfd_siginfo *info) {
+    const uint32_t number = info->ssi_signo;
+    return number == SIGTERM || number == SIGHUP ||
+           (wait->awaited == DESCENDANTS_NONE && number != SIGCHLD && info->ssi_code <= 0);
+}
+
+static void await_command(struct wait *wait) {
+    while (reap(wait) && !wait->ended) {
+        struct signalfd_siginfo info;
+        next_signal(wait, UINT64_MAX, &info);
+        if (info.ssi_signo == SIGINT && wait->awaited == DESCENDANTS_ALL)
+            note_interrupt(wait);
+        if (is_passed_on(wait, &info))
+            kill(wait->command, (int)info.ssi_signo);
     }
 }
 
 /* False: some are left. A signal that asks this process to end also ends the wait, as does a second
  * Ctrl-C. */
-static bool await_others(struct watch *watch) {
+static bool await_others(struct wait *wait) {
     const uint64_t now = gps_clock_monotonic(), until = now + GRACE;
-    if (watch->interrupted)
-        watch->tell = now + TELL_AFTER;
-    while (reap(watch)) {
-        siginfo_t info;
-        const int number = next_signal(watch, until, &info);
-        if (number == 0 || number == SIGTERM || number == SIGHUP ||
-            (number == SIGINT && watch->interrupted))
+    if (wait->interrupted)
+        wait->tell = now + TELL_AFTER;
+    while (reap(wait)) {
+        struct signalfd_siginfo info;
+        if (!next_signal(wait, until, &info) || info.ssi_signo == SIGTERM ||
+            info.ssi_signo == SIGHUP || (info.ssi_signo == SIGINT && wait->interrupted))
             return false;
-        if (number == SIGINT)
-            note_interrupt(watch);
+        if (info.ssi_signo == SIGINT)
+            note_interrupt(wait);
     }
     return true;
 }
 
-int descendants_run(char **command, enum descendants_patience patience,
-                    const struct descendants_look *look, struct descendants *descendants) {
-    struct watch watch = {.patience = patience,
-                          .look = look,
-                          .next_look = look ? gps_clock_monotonic() + FIRST_LOOK : UINT64_MAX,
-                          .pause = FIRST_LOOK,
-                          .tell = UINT64_MAX};
+int descendants_run(char **command, enum descendants_awaited awaited,
+                    const struct descendants_scan *scan, struct descendants *descendants) {
+    struct wait wait = {.awaited = awaited,
+                        .scan = scan,
+                        .pause = FIRST_PAUSE,
+                        .next_scan = scan ? gps_clock_monotonic() + FIRST_PAUSE : UINT64_MAX,
+                        .tell = UINT64_MAX};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    guard(&watch);
-    int status = start(&watch, command);
+    int status = guard(&wait);
+    if (status != 0)
+        return status;
+    status = start(&wait, command);
     if (status == 0) {
-        await_command(&watch);
-        *descendants = (struct descendants){watch.status, 0};
-        if (patience == DESCENDANTS_ALL && !await_others(&watch))
-            descendants->running = process_tree_each(NULL, NULL);
+        await_command(&wait);
+        *descendants = (struct descendants){wait.status, 0};
+        if (awaited == DESCENDANTS_ALL && !await_others(&wait))
+            descendants->running = each_living(NULL, NULL);
     }
-    set_events(&watch, false);
-    unguard(&watch);
+    unguard(&wait);
+    close(wait.signals);
     return status;
 }

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
+#include "descendants.h"
 #include "launch.h"
 #include "preload.h"
 #include "process/call_counter.h"
-#include "process_tree.h"
 
 struct unwatched {
     uint32_t pid;
@@ -108,42 +108,57 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 /* --- who was not --- */
 
-static bool uses_cuda_unwatched(uint32_t pid, const char *library) {
+/* Reads the maps. False: this is no process that uses CUDA without the library. */
+static bool uses_cuda_unwatched(FILE *maps, const char *library) {
     char *line = NULL;
     size_t size = 0;
     bool cuda = false, watched = false;
-    char *path = tool_format("/proc/%" PRIu32 "/maps", pid);
-    FILE *maps = fopen(path, "re");
-    free(path);
-    while (maps && getline(&line, &size, maps) > 0) {
+    while (getline(&line, &size, maps) > 0) {
         const char *name = tool_base_name(line);
         cuda = cuda || strncmp(name, "libcuda.so", 10) == 0;
         watched = watched || strncmp(name, library, strlen(library)) == 0;
     }
     free(line);
-    if (maps)
-        fclose(maps);
     return cuda && !watched;
 }
 
 static bool has_preload(uint32_t pid, const char *library) {
-    char *preload = process_tree_variable(pid, "LD_PRELOAD");
+    char *preload = descendants_variable(pid, "LD_PRELOAD");
     const bool found = preload && strstr(preload, library);
     free(preload);
     return found;
 }
 
-void watched_look(void *arg, uint32_t pid) {
+/* The maps are read in parts. They end early where the process ends or executes another program
+ * meanwhile, and a process maps the library where the last part is; then nothing can be read from
+ * the file any more. What was read of the process before is true if the maps still can be. */
+static bool is_unwatched(FILE *maps, const char *library, struct unwatched *process) {
+    char again;
+    if (!uses_cuda_unwatched(maps, library))
+        return false;
+    process->name = descendants_name(process->pid);
+    process->asked = has_preload(process->pid, library);
+    if (pread(fileno(maps), &again, 1, 0) == 1)
+        return true;
+    free(process->name);
+    return false;
+}
+
+void watched_check(void *arg, uint32_t pid) {
     struct watched *watched = arg;
+    struct unwatched other = {.pid = pid};
     for (size_t i = 0; i < watched->other_count; i++)
         if (watched->others[i].pid == pid)
             return;
-    if (!uses_cuda_unwatched(pid, watched->library))
-        return;
-    const struct unwatched other = {pid, process_tree_name(pid),
-                                    has_preload(pid, watched->library)};
-    watched->others = tool_grow(watched->others, watched->other_count, sizeof(other));
-    watched->others[watched->other_count++] = other;
+    char *path = tool_format("/proc/%" PRIu32 "/maps", pid);
+    FILE *maps = fopen(path, "re");
+    free(path);
+    if (maps && is_unwatched(maps, watched->library, &other)) {
+        watched->others = tool_grow(watched->others, watched->other_count, sizeof(other));
+        watched->others[watched->other_count++] = other;
+    }
+    if (maps)
+        fclose(maps);
 }
 
 /* --- said at the end --- */

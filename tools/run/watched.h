@@ -3,8 +3,10 @@
  * not.
  *
  * Each process counts itself and its calls in a memfd of this process's (call_counter.h). A
- * descendant that has loaded libcuda, but not the library, is found by looking at its maps: when
- * somebody has loaded the libcuda that this process would load, and now and then.
+ * descendant that has loaded libcuda, but not the library, is found by its maps: they are read when
+ * somebody has opened the libcuda that this process would load, and now and then. Nobody is accused
+ * whose maps were not read as a whole, as where the process ended or executed another program
+ * meanwhile.
  */
 #pragma once
 
@@ -25,8 +27,8 @@ struct watched {
 void watched_begin(struct watched *watched);
 void watched_end(struct watched *watched);
 
-/* For descendants_look. */
-void watched_look(void *watched, uint32_t pid);
+/* For descendants_scan. */
+void watched_check(void *watched, uint32_t pid);
 
 /* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
 char *watched_text(const struct watched *watched, uint64_t reported);
