@@ -12,7 +12,6 @@
 
 #include "digest.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +33,16 @@ enum {
     WINDOWS = 16,
 };
 
-/* madvise cannot fault in a special mapping (the driver's pinned memory), although it is readable.
- * ENOMEM means a hole or a lack of memory; msync tells the two apart. */
+/* Only an answer of 0 means that they can. EINVAL may mean a page without access, a special mapping
+ * (memory of the driver's), or a kernel before 5.14, which does not know the question. ENOMEM may
+ * mean a hole or a lack of memory. What is not read here is copied by the driver. */
 bool gps_digest_readable(const void *bytes, uint64_t size) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     const uintptr_t begin = (uintptr_t)bytes / page * page;
     const uintptr_t end = (uintptr_t)bytes + size;
     if (end < begin)
         return false;
-    return madvise((void *)begin, end - begin, MADV_POPULATE_READ) == 0 ||
-           (errno == ENOMEM ? msync((void *)begin, end - begin, MS_ASYNC) == 0 : errno != EFAULT);
+    return madvise((void *)begin, end - begin, MADV_POPULATE_READ) == 0;
 }
 
 static struct gps_hash plain(const void *bytes, uint64_t length) {

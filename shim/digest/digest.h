@@ -36,7 +36,9 @@ bool gps_digest_compare(const void *bytes, uint64_t count, const struct gps_hash
 struct gps_digest_work *gps_digest_begin(const void *bytes, uint64_t count);
 bool gps_digest_end(struct gps_digest_work *work, const struct gps_hash *expected);
 
-/* Whether bytes can be read, as far as the kernel tells. Their pages are then faulted in. */
+/* Whether the kernel says that bytes can be read. Their pages are then faulted in, and they are
+ * read where they lie: copying them by process_vm_readv takes up to twice as long. A program that
+ * takes the access away meanwhile gets the fault, as it would while the driver reads. */
 bool gps_digest_readable(const void *bytes, uint64_t size);
 
 /* The hash of one chunk. */

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -522,7 +523,35 @@ static int upload_capturing(u64 to, const void *from, size_t count) {
     return code ? code : ended;
 }
 
-static int upload_by(const char *how, u64 to, const void *from, size_t count) {
+/* A page of the source is without access until the handler of the thread that reads it opens it, as
+ * those of loaders and collectors do. */
+static pthread_t reader;
+static volatile sig_atomic_t page_faults, elsewhere;
+enum { GUARDED = 4096 };
+
+static void open_page(int number, siginfo_t *info, void *unused) {
+    (void)number, (void)unused;
+    page_faults++;
+    elsewhere += !pthread_equal(pthread_self(), reader);
+    mprotect((void *)((uintptr_t)info->si_addr / GUARDED * GUARDED), GUARDED, PROT_READ);
+}
+
+static int upload_guarded(u64 to, void *from, size_t count) {
+    const struct sigaction opens = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO};
+    struct sigaction before;
+    void *page = (void *)(((uintptr_t)from + count / 2) / GUARDED * GUARDED);
+    page_faults = elsewhere = 0;
+    reader = pthread_self();
+    sigaction(SIGSEGV, &opens, &before);
+    mprotect(page, GUARDED, PROT_NONE);
+    const int code = do_write(to, from, count);
+    mprotect(page, GUARDED, PROT_READ | PROT_WRITE);
+    sigaction(SIGSEGV, &before, NULL);
+    say(" %d %d", (int)page_faults, (int)elsewhere);
+    return code;
+}
+
+static int upload_by(const char *how, u64 to, void *from, size_t count) {
     if (strcmp(how, "sync") == 0)
         return do_write(to, from, count);
     if (strcmp(how, "default") == 0)
@@ -533,6 +562,8 @@ static int upload_by(const char *how, u64 to, const void *from, size_t count) {
         return (int)((sync_copy *)abi("cuMemcpyHtoD_v2_ptds"))(to, from, count);
     if (strcmp(how, "ptsz") == 0)
         return (int)((async_copy *)abi("cuMemcpyHtoDAsync_v2_ptsz"))(to, from, count, NULL);
+    if (strcmp(how, "guarded") == 0)
+        return upload_guarded(to, from, count);
     if (strcmp(how, "beside") == 0)
         return upload_beside(to, from, count);
     if (strcmp(how, "capturing") == 0)

@@ -240,6 +240,19 @@ TEST(MergeLoad, NeverHoldsASecondCopyOfWhatIsThere) {
 }
 
 // Its address is nothing to the driver as yet, and no host memory for that.
+TEST(MergeLoad, FromPagesWithoutAccessCallsTheProgramsHandler) {
+    Replicas two(2);
+    two.load("p", 8 * MiB, 3);
+    EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
+    for (size_t i = 0; i < 2; i++) { // while it is there already, and while it begins like it
+        two[i].must("malloc q 8388608");
+        const Reply reply = two[i](two.upload("q", 8 * MiB, 3, "guarded"));
+        EXPECT_EQ(reply.text, "0 1 0"); // as bare: one fault, in the thread that copies
+        EXPECT_EQ(two.expect(two[i], "q", 8 * MiB, 3), "same");
+    }
+    EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
+}
+
 TEST(MergeLoad, FromABlockWithoutMemoryIsACopyOnTheDevice) {
     for (const char *how : {"", " default"}) {
         Replicas one(1);

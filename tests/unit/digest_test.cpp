@@ -128,6 +128,20 @@ TEST(Digest, MemoryThatIsNotThereIsAnAnswer) {
     munmap(at, size);
 }
 
+// What the kernel says of such pages (EINVAL) it also says where it does not know the question.
+TEST(Digest, MemoryWithoutAccessIsAnAnswer) {
+    const size_t size = 4 * PIECE;
+    const auto chunks = chunks_of(std::vector<uint8_t>(size, 0));
+    auto *at = static_cast<uint8_t *>(
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(at, MAP_FAILED);
+    ASSERT_EQ(mprotect(at + 2 * PIECE, CHUNK, PROT_NONE), 0);
+    EXPECT_FALSE(gps_digest_readable(at, size));
+    EXPECT_FALSE(gps_digest_compare(at, chunks.size(), chunks.data()));
+    EXPECT_FALSE(gps_digest_end(gps_digest_begin(at, chunks.size()), chunks.data()));
+    munmap(at, size);
+}
+
 TEST(Digest, AFileThatEndsBeforeItsMappingIsAnAnswer) {
     const int fd = memfd_create("short", MFD_CLOEXEC);
     const auto chunks = chunks_of(std::vector<uint8_t>(2 * PIECE, 0));
