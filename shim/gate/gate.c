@@ -66,10 +66,12 @@ static struct gps_gate_slot *take_dead(int self) {
     return NULL;
 }
 
-/* Of two threads that do it at once, one does it in vain. */
-static bool add_chunk(void) {
-    unsigned have = atomic_load(&state.chunks);
+/* Adds one to `have` chunks. True: there are more than that now. Threads that found those full
+ * together share the one that the first of them adds. */
+static bool add_chunk(unsigned have) {
     struct gps_gate_slot *none = NULL;
+    if (atomic_load(&state.chunks) != have)
+        return true;
     if (have + 1 == CHUNKS)
         return false;
     void *chunk = mmap(NULL, SLOTS * sizeof(struct gps_gate_slot), PROT_READ | PROT_WRITE,
@@ -83,11 +85,14 @@ static bool add_chunk(void) {
 }
 
 static struct gps_gate_slot *take_slot(int self) {
+    unsigned have = atomic_load(&state.chunks);
     struct gps_gate_slot *slot = take_new(self);
     if (!slot)
         slot = take_dead(self);
-    while (!slot && add_chunk())
+    while (!slot && add_chunk(have)) {
+        have = atomic_load(&state.chunks);
         slot = take_new(self);
+    }
     return slot;
 }
 

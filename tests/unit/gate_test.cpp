@@ -271,6 +271,30 @@ TEST_F(Gate, ServesThousandsOfThreadsAtOnce) {
     EXPECT_TRUE(test_gate_close(20 * MS, false));
 }
 
+// They hold each other up where each of them has found all places taken.
+constexpr unsigned LATE = 100;
+std::atomic<unsigned> searching;
+
+void wait_for_all_that_search() {
+    static thread_local bool counted;
+    searching += !counted;
+    counted = true;
+    while (searching < LATE)
+        std::this_thread::yield();
+}
+
+TEST_F(Gate, ThreadsThatFindItFullTogetherShareTheNewPlaces) {
+    Crowd early(1024), late(LATE);
+    early.pass();
+    searching = 0;
+    test_gate_on_search(wait_for_all_that_search);
+    late.pass();
+    test_gate_on_search(nullptr);
+    EXPECT_EQ(searching, LATE);
+    EXPECT_EQ(early.without + late.without, 0u);
+    EXPECT_TRUE(test_gate_close(20 * MS, false));
+}
+
 // Whoever finds no place passes all the same; then it cannot be closed any more.
 TEST_F(Gate, WithoutMemoryForTooManyThreadsItStaysOpen) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
