@@ -1,41 +1,67 @@
 /*
  * exposition.c - see exposition.h.
  *
- * A reader refuses a file in which two series have the same labels. So series are collected first,
- * and what has the same labels, as regions without a name, is added up.
+ * A table says which members of the usage's JSON are metrics and which are their labels. A reader
+ * refuses a file in which two series have the same labels; so what has the same labels, as regions
+ * without a name, is added up.
  */
 #include "exposition.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "cli/printable.h"
 #include "cli/string_map.h"
 #include "cli/tool.h"
-#include "log/log.h"
+#include "usage_json.h"
 #include "util/text.h"
 
-#define VALUES_MAX 5
+#define LABELS_MAX  4
+#define METRICS_MAX 5
 
-struct metric {
-    const char *name, *unit, *help; /* unit NULL: none; else the name ends with it */
+/* Metrics with the same labels. They are of the elements of an array, or of those of an array in
+ * each of them, which have the outer one's members, too. */
+static const struct family {
+    const char *array, *inner;
+    const char *labels[LABELS_MAX][2]; /* name and member */
+    struct {
+        const char *name, *member, *help; /* a name with a unit ends with it */
+    } metrics[METRICS_MAX];
+} families[] = {
+    {"gpus",
+     NULL,
+     {{"gpu", "device"}},
+     {{"memory_in_use_bytes", "in_use", "GPU memory that the directory knows of."},
+      {"memory_without_sharing_bytes", "without_sharing",
+       "GPU memory that copies for each process would take."},
+      {"memory_saved_bytes", "saved", "GPU memory that sharing saves."},
+      {"memory_kept_bytes", "kept", "GPU memory in use that no process has, kept for one to come."},
+      {"merged_blocks", "blocks", "Blocks of role = merge."}}},
+    {"regions",
+     NULL,
+     {{"gpu", "device"}, {"region", "name"}},
+     {{"region_bytes", "in_use",
+       "Memory of a region; of all regions without a name, where region is empty."},
+      {"region_users", "users", "Processes that have the region open, without its owner."}}},
+    {"processes",
+     "gpus",
+     {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}, {"gpu", "device"}},
+     {{"process_own_bytes", "own", "Memory that no other process has."},
+      {"process_shared_bytes", "shared", "Memory that other processes have, too."},
+      {"process_proportional_bytes", "proportional",
+       "Own memory, and the process's part of what it shares."},
+      {"process_saved_bytes", "saved", "What the process would take more without sharing."}}},
+    {"processes",
+     NULL,
+     {{"command", "command"}, {"pid", "pid"}, {"pid_namespace", "pid_ns"}},
+     {{"process_driver_bytes", "driver",
+       "What the driver says that the process uses, on all GPUs; shared memory is its "
+       "exporter's."}}},
+    {"findings",
+     "counts",
+     {{"finding", "finding"}, {"level", "level"}},
+     {{"findings", "count", "Findings in the logs that there are."}}},
 };
-
-struct series {
-    uint64_t values[VALUES_MAX];
-    const char *labels;
-};
-
-/* Metrics with the same labels. */
-struct set {
-    const struct metric *metrics;
-    size_t metric_count;
-    struct string_map *map;
-    struct series **series; /* in the order in which they came */
-    size_t count;
-};
-#define SET(metrics)                                                                               \
-    ((struct set){(metrics), sizeof(metrics) / sizeof((metrics)[0]), NULL, NULL, 0})
 
 /* --- labels --- */
 
@@ -57,171 +83,110 @@ static void add_label(struct labels *labels, const char *name, const char *value
     gps_text_str(&labels->out, "\"");
 }
 
-static void begin_labels(struct labels *labels, const struct usage *usage) {
+static void begin_labels(struct labels *labels, const json_t *usage) {
     labels->out = GPS_TEXT(labels->text);
-    add_label(labels, "directory", usage->view.store.path);
+    add_label(labels, "directory", json_string_value(json_object_get(usage, "directory")));
 }
 
-static void add_number_label(struct labels *labels, const char *name, uint64_t value) {
-    char text[24];
-    snprintf(text, sizeof(text), "%" PRIu64, value);
-    add_label(labels, name, text);
+/* A number, a string, or null. */
+static void add_member(struct labels *labels, const char *name, const json_t *value) {
+    char number[24];
+    snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    add_label(labels, name,
+              json_is_integer(value) ? number : tool_or(json_string_value(value), ""));
 }
 
-/* --- sets --- */
+/* --- series --- */
 
-static void add(struct set *set, const struct labels *labels, const uint64_t *values) {
-    struct series *series = string_map_make(&set->map, labels->text, sizeof(*series));
+struct series {
+    json_int_t values[METRICS_MAX];
+    const char *labels; /* NULL: it is new */
+};
+
+struct set {
+    const struct family *family;
+    const json_t *usage;
+    struct string_map *map;
+    struct series **series; /* in the order in which they came */
+    size_t count;
+};
+
+static void add_element(struct set *set, const json_t *outer, const json_t *inner) {
+    const struct family *family = set->family;
+    struct labels labels;
+    begin_labels(&labels, set->usage);
+    for (size_t i = 0; i < LABELS_MAX && family->labels[i][0]; i++) {
+        const json_t *value = json_object_get(inner, family->labels[i][1]);
+        add_member(&labels, family->labels[i][0],
+                   value ? value : json_object_get(outer, family->labels[i][1]));
+    }
+    if (json_is_null(json_object_get(inner, family->metrics[0].member)))
+        return; /* it is not known */
+    struct series *series = string_map_make(&set->map, labels.text, sizeof(*series));
     if (!series->labels) {
-        series->labels = tool_copy(labels->text);
+        series->labels = tool_copy(labels.text);
         set->series = tool_grow(set->series, set->count, sizeof(series));
         set->series[set->count++] = series;
     }
-    for (size_t i = 0; i < set->metric_count; i++)
-        series->values[i] += values[i];
+    for (size_t i = 0; i < METRICS_MAX && family->metrics[i].name; i++) {
+        const json_t *value = json_object_get(inner, family->metrics[i].member);
+        series->values[i] +=
+            json_is_array(value) ? (json_int_t)json_array_size(value) : json_integer_value(value);
+    }
+}
+
+static void add_array(struct set *set, const json_t *outer, const json_t *array) {
+    size_t i;
+    json_t *element;
+    json_array_foreach(array, i, element) {
+        if (set->family->inner && !outer)
+            add_array(set, element, json_object_get(element, set->family->inner));
+        else
+            add_element(set, outer, element);
+    }
+}
+
+static void print_metric(FILE *out, const struct set *set, size_t i) {
+    static const char unit[] = "_bytes";
+    const char *name = set->family->metrics[i].name;
+    const size_t length = strlen(name), ending = sizeof(unit) - 1;
+    fprintf(out, "# HELP gpushare_%s %s\n# TYPE gpushare_%s gauge\n", name,
+            set->family->metrics[i].help, name);
+    if (length > ending && strcmp(name + length - ending, unit) == 0)
+        fprintf(out, "# UNIT gpushare_%s %s\n", name, unit + 1);
+    for (size_t k = 0; k < set->count; k++)
+        fprintf(out, "gpushare_%s{%s} %" JSON_INTEGER_FORMAT "\n", name, set->series[k]->labels,
+                set->series[k]->values[i]);
 }
 
 static void free_series(void *series) {
     free((char *)((struct series *)series)->labels);
 }
 
-static void print(FILE *out, struct set *set) {
-    for (size_t i = 0; i < set->metric_count; i++) {
-        const struct metric *metric = &set->metrics[i];
-        if (set->count == 0)
-            break;
-        fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", metric->name, metric->help, metric->name);
-        if (metric->unit)
-            fprintf(out, "# UNIT %s %s\n", metric->name, metric->unit);
-        for (size_t k = 0; k < set->count; k++)
-            fprintf(out, "%s{%s} %" PRIu64 "\n", metric->name, set->series[k]->labels,
-                    set->series[k]->values[i]);
-    }
-    string_map_free(&set->map, free_series);
-    free(set->series);
-}
-
-/* --- what there is --- */
-
-static void write_info(FILE *out, const struct usage *usage) {
-    static const struct metric metrics[] = {
-        {"gpushare_build_info", NULL, "1, with the version of the tool."}};
-    struct set set = SET(metrics);
-    struct labels labels;
-    begin_labels(&labels, usage);
-    add_label(&labels, "version", GPS_VERSION);
-    add(&set, &labels, (uint64_t[]){1});
-    print(out, &set);
-}
-
-static void write_gpus(FILE *out, const struct usage *usage) {
-    static const struct metric metrics[] = {
-        {"gpushare_memory_in_use_bytes", "bytes", "GPU memory that the directory knows of."},
-        {"gpushare_memory_without_sharing_bytes", "bytes",
-         "GPU memory that copies for each process would take."},
-        {"gpushare_memory_saved_bytes", "bytes", "GPU memory that sharing saves."},
-        {"gpushare_memory_kept_bytes", "bytes",
-         "GPU memory in use that no process has, kept for one to come."},
-        {"gpushare_merged_blocks", NULL, "Blocks of role = merge."}};
-    struct set set = SET(metrics);
-    for (size_t i = 0; i < usage->accounting.gpu_count; i++) {
-        const struct account_gpu *gpu = &usage->accounting.gpus[i];
-        struct labels labels;
-        begin_labels(&labels, usage);
-        add_label(&labels, "gpu", printable_uuid(gpu->device).text);
-        add(&set, &labels,
-            (uint64_t[]){gpu->in_use, gpu->unshared, gpu->saved, gpu->kept, gpu->blocks});
-    }
-    print(out, &set);
-}
-
-static void write_regions(FILE *out, const struct usage *usage) {
-    static const struct metric metrics[] = {
-        {"gpushare_region_bytes", "bytes",
-         "Memory of a region; of all regions without a name, where region is empty."},
-        {"gpushare_region_users", NULL, "Processes that have the region open, without its owner."}};
-    struct set set = SET(metrics);
-    for (size_t i = 0; i < usage->view.region_count; i++) {
-        const struct view_region *region = &usage->view.regions[i];
-        const uint64_t bytes = accounting_in_use(region);
-        struct labels labels;
-        if (view_merged(region) || bytes == 0)
-            continue;
-        begin_labels(&labels, usage);
-        add_label(&labels, "gpu", printable_uuid(region->record.device).text);
-        add_label(&labels, "region", region->record.name);
-        add(&set, &labels, (uint64_t[]){bytes, region->user_count});
-    }
-    print(out, &set);
-}
-
-static void add_process_labels(struct labels *labels, const struct usage *usage,
-                               const struct gps_owner *owner) {
-    begin_labels(labels, usage);
-    add_label(labels, "command", owner->command);
-    add_number_label(labels, "pid", owner->pid);
-    add_number_label(labels, "pid_namespace", owner->pid_ns);
-}
-
-static void write_processes(FILE *out, const struct usage *usage) {
-    static const struct metric metrics[] = {
-        {"gpushare_process_own_bytes", "bytes", "Memory that no other process has."},
-        {"gpushare_process_shared_bytes", "bytes", "Memory that other processes have, too."},
-        {"gpushare_process_proportional_bytes", "bytes",
-         "Own memory, and the process's part of what it shares."},
-        {"gpushare_process_saved_bytes", "bytes",
-         "What the process would take more without sharing."}};
-    struct set set = SET(metrics);
-    for (size_t i = 0; i < usage->accounting.count; i++) {
-        const struct account *account = &usage->accounting.accounts[i];
-        const struct account_bytes *bytes = &account->bytes;
-        struct labels labels;
-        add_process_labels(&labels, usage, &account->process->owner);
-        add_label(&labels, "gpu", printable_uuid(account->device).text);
-        add(&set, &labels,
-            (uint64_t[]){bytes->own, bytes->shared, bytes->proportional, account_saved(bytes)});
-    }
-    print(out, &set);
-}
-
-static void write_driver(FILE *out, const struct usage *usage) {
-    static const struct metric metrics[] = {
-        {"gpushare_process_driver_bytes", "bytes",
-         "What the driver says that the process uses, on all GPUs; shared memory is its "
-         "exporter's."}};
-    struct set set = SET(metrics);
-    for (size_t i = 0; i < usage->process_count; i++) {
-        const struct usage_process *process = &usage->processes[i];
-        struct labels labels;
-        if (!process->driver_known)
-            continue;
-        add_process_labels(&labels, usage, &process->account.process->owner);
-        add(&set, &labels, &process->driver);
-    }
-    print(out, &set);
-}
-
-static void write_findings(FILE *out, const struct usage *usage) {
-    static const struct metric metrics[] = {
-        {"gpushare_findings", NULL, "Findings in the logs that there are."}};
-    struct set set = SET(metrics);
-    for (size_t i = 0; i < usage->tail.count_count; i++) {
-        const struct log_tail_count *count = &usage->tail.counts[i];
-        struct labels labels;
-        begin_labels(&labels, usage);
-        add_label(&labels, "finding", count->id);
-        add_label(&labels, "level", gps_level_name(count->level));
-        add(&set, &labels, &count->count);
-    }
-    print(out, &set);
+static void write_family(FILE *out, const struct family *family, const json_t *usage) {
+    struct set set = {.family = family, .usage = usage};
+    const json_t *array = json_object_get(usage, family->array);
+    if (json_is_object(array))
+        add_array(&set, array, json_object_get(array, family->inner));
+    else
+        add_array(&set, NULL, array);
+    for (size_t i = 0; set.count > 0 && i < METRICS_MAX && family->metrics[i].name; i++)
+        print_metric(out, &set, i);
+    string_map_free(&set.map, free_series);
+    free(set.series);
 }
 
 void exposition_write(FILE *out, const struct usage *usage) {
-    write_info(out, usage);
-    write_gpus(out, usage);
-    write_regions(out, usage);
-    write_processes(out, usage);
-    write_driver(out, usage);
-    write_findings(out, usage);
+    json_t *tree = usage_json(usage);
+    struct labels labels;
+    begin_labels(&labels, tree);
+    add_label(&labels, "version", GPS_VERSION);
+    fprintf(out,
+            "# HELP gpushare_build_info 1, with the version of the tool.\n"
+            "# TYPE gpushare_build_info gauge\ngpushare_build_info{%s} 1\n",
+            labels.text);
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+        write_family(out, &families[i], tree);
     fputs("# EOF\n", out);
+    json_decref(tree);
 }
