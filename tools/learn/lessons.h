@@ -65,6 +65,6 @@ size_t lessons_alike(const struct lessons *lessons, size_t first);
 /* What a second process saves, by all rules. */
 uint64_t lessons_saved(const struct lessons *lessons);
 
-/* lessons_print.c */
+/* What was learned, as a table for people and as rules. */
 void lessons_table(FILE *out, const struct lessons *lessons);
 void lessons_rules(FILE *out, const struct lessons *lessons);

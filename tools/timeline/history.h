@@ -72,7 +72,7 @@ struct history {
     int64_t begin, end;
     size_t event_count; /* lines of event logs */
     struct aggregate aggregate;
-    struct history_play *play; /* of history.c */
+    struct history_play *play; /* what is known while it is played: of history.c */
 };
 
 void history_begin(struct history *history);
@@ -81,12 +81,3 @@ const char *history_add(void *history, const char *text, size_t length);
 /* Plays them; no line can be added any more. */
 void history_end(struct history *history);
 void history_free(struct history *history);
-
-/* --- history_steps.c --- */
-
-/* Sums up lifetimes, holds and what was merged. `merges`: events of those two kinds and ends of
- * processes, by time. */
-struct history_merge {
-    int64_t time, merged, saved, unmerged;
-};
-void history_sum_up(struct history *history, const struct history_merge *merges, size_t count);
