@@ -1,60 +1,244 @@
-/* symbol.c - see symbol.h. */
+/*
+ * symbol.c - see symbol.h.
+ *
+ * Each module has a Dwfl of its own: addresses are those in the file, and so those of two modules
+ * overlap. The line table says where an address is, the innermost inlined call where that was
+ * called from, and so on outwards. Without debug information there is the symbol table, and without
+ * that nothing.
+ */
 #include "symbol.h"
 
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
 #include <inttypes.h>
+#include <libiberty/demangle.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/string_map.h"
 #include "cli/tool.h"
-#include "symbol_module.h"
+#include "util/digits.h"
+
+#define DEBUG_ROOT     "/usr/lib/debug" /* of debug files, by build id */
+#define BUILD_ID_BYTES 64
+#define MODULE_CHARS   127 /* a log has the end of a path that is longer */
+#define DEMANGLE       (DMGL_AUTO | DMGL_ANSI)
+
+struct module {
+    bool opened;
+    Dwfl *dwfl;
+    Dwfl_Module *module; /* NULL: there is nothing to look into */
+    const char *note;
+};
 
 struct symbols {
     struct string_map *modules, *found;
-    char *directory, *search;
+    char *directory; /* of further debug files, or NULL */
+    char *search;    /* directories, as dwfl_standard_find_debuginfo has them */
 };
 
-struct symbols *symbol_open(const char *directory) {
-    static const char usual[] = ":.debug:/usr/lib/debug";
-    struct symbols *symbols = tool_resize(NULL, 1, sizeof(*symbols));
-    *symbols = (struct symbols){.directory = tool_copy(directory)};
-    symbols->search = tool_format("%s%s%s", tool_or(directory, ""), directory ? ":" : "", usual);
-    return symbols;
+/* --- modules --- */
+
+static void close_module(void *value) {
+    struct module *module = value;
+    if (module->dwfl)
+        dwfl_end(module->dwfl);
+    module->dwfl = NULL;
+    module->module = NULL;
 }
 
-static void clear_module(void *value) {
-    symbol_module_close(value);
+static bool report(struct module *module, const char *path, struct symbols *symbols) {
+    static Dwfl_Callbacks callbacks = {.find_debuginfo = dwfl_standard_find_debuginfo,
+                                       .section_address = dwfl_offline_section_address};
+    callbacks.debuginfo_path = &symbols->search;
+    module->dwfl = dwfl_begin(&callbacks);
+    if (!module->dwfl)
+        return false;
+    dwfl_report_begin(module->dwfl);
+    module->module = dwfl_report_elf(module->dwfl, path, path, -1, 0, true);
+    dwfl_report_end(module->dwfl, NULL, NULL);
+    return module->module;
 }
 
-static void clear_symbol(void *value) {
-    struct symbol *symbol = value;
-    for (size_t i = 0; i < symbol->count; i++) {
-        free(symbol->places[i].function);
-        free(symbol->places[i].bare);
-        free(symbol->places[i].plain);
-        free(symbol->places[i].file);
-        free(symbol->places[i].directory);
-    }
-    free(symbol->places);
+/* Whether the file is the one that ran. Without a build id in the log, it counts as that. */
+static bool is_same(const struct module *module, const char *build_id) {
+    if (!build_id)
+        return true;
+    const unsigned char *bits;
+    GElf_Addr address;
+    char hex[2 * BUILD_ID_BYTES + 1];
+    int count = dwfl_module_build_id(module->module, &bits, &address);
+    if (count <= 0 || count > BUILD_ID_BYTES)
+        return false;
+    gps_hex_format(bits, (size_t)count, hex);
+    return strcmp(hex, build_id) == 0;
 }
 
-void symbol_close(struct symbols *symbols) {
-    string_map_free(&symbols->found, clear_symbol);
-    string_map_free(&symbols->modules, clear_module);
-    free(symbols->directory);
-    free(symbols->search);
-    free(symbols);
+/* A log can name anything: so no FIFO is opened, and a relative path only with a build id, which
+ * proves that the file is the one that ran. */
+static bool try(struct module *module, const char *path, const char *build_id,
+                struct symbols *symbols) {
+    struct stat info;
+    if ((path[0] != '/' && !build_id) || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return false;
+    if (report(module, path, symbols) && is_same(module, build_id))
+        return true;
+    close_module(module);
+    return false;
 }
 
-static const struct symbol_module *module_of(struct symbols *symbols, const struct log_frame *frame,
-                                             const char *key) {
-    struct symbol_module *module = string_map_get(symbols->modules, key);
-    if (module)
-        return module;
-    module = string_map_make(&symbols->modules, key, sizeof(*module));
-    symbol_module_open(module, frame->module, frame->build_id, &symbols->search,
-                       symbols->directory);
+static bool try_debug_file(struct module *module, const char *root, const char *build_id,
+                           struct symbols *symbols) {
+    char path[4096];
+    if (!root || !build_id || strlen(build_id) < 3)
+        return false;
+    int length =
+        snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", root, build_id, build_id + 2);
+    return length < (int)sizeof(path) && try(module, path, build_id, symbols);
+}
+
+static const char *why_not(const char *path) {
+    if (path[0] != '/')
+        return strlen(path) >= MODULE_CHARS ? "its path is too long for the log"
+                                            : "not found from here";
+    return access(path, F_OK) == 0 ? "replaced since" : "file is gone";
+}
+
+static const struct module *module_of(struct symbols *symbols, const struct log_frame *frame,
+                                      const char *key) {
+    const char *path = frame->module, *build_id = frame->build_id;
+    struct module *module = string_map_make(&symbols->modules, key, sizeof(*module));
+    if (!module->opened && !try(module, path, build_id, symbols) &&
+        !try_debug_file(module, symbols->directory, build_id, symbols) &&
+        !try_debug_file(module, DEBUG_ROOT, build_id, symbols))
+        module->note = why_not(path);
+    module->opened = true;
     return module;
 }
+
+/* --- places: functions, files and lines --- */
+
+static void set_function(struct symbol_place *place, const char *name) {
+    if (!name)
+        return;
+    char *function = cplus_demangle(name, DEMANGLE | DMGL_PARAMS);
+    char *bare = cplus_demangle(name, DEMANGLE);
+    place->plain = tool_copy(name);
+    place->function = tool_copy(function ? function : name);
+    place->bare = tool_copy(bare ? bare : name);
+    free(function);
+    free(bare);
+}
+
+static const char *linkage_name(Dwarf_Die *die) {
+    Dwarf_Attribute attribute;
+    if (!dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) &&
+        !dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+        return dwarf_diename(die);
+    return dwarf_formstring(&attribute);
+}
+
+static bool is_function(Dwarf_Die *die) {
+    int tag = dwarf_tag(die);
+    return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram ||
+           tag == DW_TAG_entry_point;
+}
+
+static struct symbol_place *add_place(struct symbol *symbol) {
+    symbol->places = tool_resize(symbol->places, symbol->count + 1, sizeof(*symbol->places));
+    symbol->places[symbol->count] = (struct symbol_place){.line = 0};
+    return &symbol->places[symbol->count++];
+}
+
+static unsigned number_of(Dwarf_Die *die, unsigned attribute_name) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    if (dwarf_formudata(dwarf_attr(die, attribute_name, &attribute), &value) != 0)
+        return 0;
+    return (unsigned)value;
+}
+
+/* Where the inlined call `die` was made. */
+static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die *die,
+                          const char *directory) {
+    Dwarf_Files *files;
+    unsigned file = number_of(die, DW_AT_call_file);
+    if (dwarf_getsrcfiles(unit, &files, NULL) == 0)
+        place->file = tool_copy(dwarf_filesrc(files, file, NULL, NULL));
+    place->line = number_of(die, DW_AT_call_line);
+    place->directory = tool_copy(directory);
+}
+
+/* The scopes from the innermost to the unit: the functions among them are the places. */
+static void add_scopes(struct symbol *symbol, Dwarf_Die *unit, Dwarf_Die *scopes, int count) {
+    const char *directory = symbol->places[0].directory;
+    bool inlined = false;
+    Dwarf_Die *call = NULL;
+    for (int i = 0; i < count; i++) {
+        if (!is_function(&scopes[i]))
+            continue;
+        struct symbol_place *place = inlined ? add_place(symbol) : &symbol->places[0];
+        if (inlined)
+            set_call_site(place, unit, call, directory);
+        directory = symbol->places[0].directory;
+        set_function(place, linkage_name(&scopes[i]));
+        inlined = dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine;
+        call = &scopes[i];
+        if (!inlined)
+            return;
+    }
+}
+
+/* dwarf_getscopes goes from an inlined call on to its definition. So only its innermost scope is
+ * used: the scopes around that one are the calls. */
+static void find_functions(const struct module *module, uint64_t address, struct symbol *symbol) {
+    Dwarf_Addr bias;
+    Dwarf_Die *unit = dwfl_module_addrdie(module->module, address, &bias);
+    Dwarf_Die *scopes = NULL, *chain = NULL;
+    int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
+    if (count > 0) {
+        Dwarf_Die innermost = scopes[0];
+        count = dwarf_getscopes_die(&innermost, &chain);
+        add_scopes(symbol, unit, chain, count);
+    }
+    free(scopes);
+    free(chain);
+}
+
+static void find_line(const struct module *module, uint64_t address, struct symbol_place *place) {
+    Dwfl_Line *line = dwfl_module_getsrc(module->module, address);
+    int number = 0;
+    const char *file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+    if (!file)
+        return;
+    place->file = tool_copy(file);
+    place->directory = tool_copy(dwfl_line_comp_dir(line));
+    place->line = number > 0 ? (unsigned)number : 0;
+}
+
+/* Debug information has absolute names as well: they are shown as the compiler was given them. */
+static void shorten(struct symbol_place *place) {
+    size_t length = place->directory ? strlen(place->directory) : 0;
+    if (!place->file || length == 0 || strncmp(place->file, place->directory, length) != 0 ||
+        place->file[length] != '/')
+        return;
+    memmove(place->file, place->file + length + 1, strlen(place->file + length));
+}
+
+/* Fills in the places at an address of the module. The symbol has one empty place. */
+static void find_places(const struct module *module, uint64_t address, struct symbol *symbol) {
+    find_line(module, address, &symbol->places[0]);
+    find_functions(module, address, symbol);
+    if (!symbol->places[0].function)
+        set_function(&symbol->places[0], dwfl_module_addrname(module->module, address));
+    for (size_t i = 0; i < symbol->count; i++)
+        shorten(&symbol->places[i]);
+}
+
+/* --- frames --- */
 
 /* The interpreter has said all there is to know. */
 static void set_python(struct symbol_place *place, const struct log_frame *frame) {
@@ -75,10 +259,10 @@ static void look_up(struct symbols *symbols, const struct log_frame *frame, cons
     }
     if (!frame->module)
         return;
-    const struct symbol_module *module = module_of(symbols, frame, module_key);
+    const struct module *module = module_of(symbols, frame, module_key);
     symbol->note = module->note;
     if (module->module && frame->offset > 0)
-        symbol_place_find(module, frame->offset - 1, symbol);
+        find_places(module, frame->offset - 1, symbol);
 }
 
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
@@ -101,4 +285,34 @@ char *symbol_path(const struct symbol_place *place) {
     if (place->file[0] == '/' || !place->directory)
         return tool_copy(place->file);
     return tool_format("%s/%s", place->directory, place->file);
+}
+
+/* --- all of them --- */
+
+struct symbols *symbol_open(const char *directory) {
+    static const char usual[] = ":.debug:/usr/lib/debug";
+    struct symbols *symbols = tool_resize(NULL, 1, sizeof(*symbols));
+    *symbols = (struct symbols){.directory = tool_copy(directory)};
+    symbols->search = tool_format("%s%s%s", tool_or(directory, ""), directory ? ":" : "", usual);
+    return symbols;
+}
+
+static void clear_symbol(void *value) {
+    struct symbol *symbol = value;
+    for (size_t i = 0; i < symbol->count; i++) {
+        free(symbol->places[i].function);
+        free(symbol->places[i].bare);
+        free(symbol->places[i].plain);
+        free(symbol->places[i].file);
+        free(symbol->places[i].directory);
+    }
+    free(symbol->places);
+}
+
+void symbol_close(struct symbols *symbols) {
+    string_map_free(&symbols->found, clear_symbol);
+    string_map_free(&symbols->modules, close_module);
+    free(symbols->directory);
+    free(symbols->search);
+    free(symbols);
 }
