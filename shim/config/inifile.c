@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "util/error_text.h"
+#include "util/lock.h"
 
 struct reader {
     char *at, *end;
@@ -239,6 +240,7 @@ static int read_checked(int fd, struct gps_ini_bytes *file, struct gps_text *wro
 }
 
 int gps_ini_open(const char *path, struct gps_ini_bytes *file, struct gps_text *wrong) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

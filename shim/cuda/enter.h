@@ -15,5 +15,5 @@ void gps_enter_refused(int code);
 static inline bool gps_enter(void) {
     const enum gps_phase phase = gps_process_phase();
     return __builtin_expect(phase == GPS_PHASE_ON, 1) ||
-           ((phase == GPS_PHASE_NEW || phase == GPS_PHASE_LEAVING) && gps_enter_slowly());
+           ((phase <= GPS_PHASE_STARTING || phase == GPS_PHASE_LEAVING) && gps_enter_slowly());
 }

@@ -290,7 +290,7 @@ static int room(uint64_t *bytes) {
     return code;
 }
 
-static const struct gps_ops operations = {
+static const struct gps_operations operations = {
     .context = context,
     .device = device,
     .uuid = uuid,
@@ -336,5 +336,5 @@ _Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events 
 _Static_assert(sizeof(CUipcMemHandle) == GPS_HANDLE_BYTES, "the handle's width is the format's");
 
 void gps_operations_use(void) {
-    gps_ops = &operations;
+    gps_operations = &operations;
 }

@@ -8,16 +8,17 @@
 
 #include "threads/thread.h"
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/processor.h"
 
 enum { MOST = 15, POLL = 50000 /* ns: about the cost of a sleep and a wake-up */ };
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_POOL) lock;
     pthread_cond_t called, done;
     struct gps_pool *calls;  /* those that still want threads */
     size_t threads, waiting; /* all threads, and those of them that are idle */
-} state = {.lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
+} state = {.lock.mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
            .called = PTHREAD_COND_INITIALIZER,
            .done = PTHREAD_COND_INITIALIZER};
 
@@ -50,9 +51,9 @@ static void help(struct gps_pool *pool) {
         wake(pool);
     else
         withdraw(pool);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     pool->work(pool->arg);
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (__atomic_sub_fetch(&pool->working, 1, __ATOMIC_RELEASE) == 0)
         pthread_cond_broadcast(&state.done);
 }
@@ -63,17 +64,17 @@ static bool wait_for_call(void) {
     int code = 0;
     state.waiting++;
     while (!state.calls && code == 0)
-        code = gps_thread_wait(&state.called, &state.lock, &until);
+        code = gps_thread_wait(&state.called, &state.lock.mutex, &until);
     state.waiting--;
     return state.calls;
 }
 
 static void *run(void *unused) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     while (state.calls || wait_for_call())
         help(state.calls);
     state.threads--;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return unused;
 }
 
@@ -82,7 +83,7 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
     pool->wanted = wanted = at_most(wanted);
     if (!wanted)
         return;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     pool->next = state.calls;
     state.calls = pool;
     wake(pool); /* the threads that wake then wake others */
@@ -91,15 +92,15 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
             break;
         state.threads++;
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 static void withdraw_rest(struct gps_pool *pool) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (pool->wanted)
         withdraw(pool);
     pool->wanted = 0;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 /* False: a thread is still at work. */
@@ -117,13 +118,13 @@ void gps_pool_join(struct gps_pool *pool) {
     withdraw_rest(pool);
     if (poll_until_done(pool))
         return;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     while (pool->working)
-        pthread_cond_wait(&state.done, &state.lock);
-    pthread_mutex_unlock(&state.lock);
+        pthread_cond_wait(&state.done, &state.lock.mutex);
+    gps_lock_give(&state.lock);
 }
 
 void gps_pool_reset(void) {
     memset(&state, 0, sizeof(state)); /* as the initialisers of the conditions do */
-    state.lock = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+    state.lock.mutex = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 }

@@ -14,6 +14,7 @@
 
 #include "util/clock.h"
 #include "util/digits.h"
+#include "util/lock.h"
 #include "util/pending_signal.h"
 #include "util/text.h"
 
@@ -26,6 +27,7 @@ void gps_file_path(const struct gps_store *store, const char *directory, const c
 }
 
 int gps_file_open_any(int at, const char *name, int flags) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     const int safe = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     int fd = (int)TEMP_FAILURE_RETRY(openat(at, name, flags | safe, 0600));
     return fd < 0 ? -errno : fd;
@@ -97,10 +99,12 @@ int gps_file_create(int at, const char *name) {
 }
 
 int gps_file_rename(int at, const char *from, const char *to) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     return renameat(at, from, at, to) == 0 ? 0 : -errno;
 }
 
 int gps_file_rename_new(int at, const char *from, const char *to) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     if (renameat2(at, from, at, to, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
@@ -112,6 +116,7 @@ int gps_file_rename_new(int at, const char *from, const char *to) {
 }
 
 ssize_t gps_file_read(int fd, void *bytes, size_t size, off_t offset) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     size_t done = 0;
     while (done < size) {
         ssize_t n = pread(fd, (char *)bytes + done, size - done, offset + (off_t)done);
@@ -132,6 +137,7 @@ static int over_limit(void) {
 }
 
 int gps_file_write(int fd, const void *bytes, size_t size, off_t offset) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     size_t done = 0;
     while (done < size) {
         ssize_t n = pwrite(fd, (const char *)bytes + done, size - done, offset + (off_t)done);
@@ -144,6 +150,7 @@ int gps_file_write(int fd, const void *bytes, size_t size, off_t offset) {
 }
 
 int gps_file_lock(int fd, off_t start, off_t length) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
     if (TEMP_FAILURE_RETRY(fcntl(fd, F_OFD_SETLK, &lock)) == 0)
@@ -258,6 +265,7 @@ void gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char
 }
 
 const char *gps_dir_next(struct gps_dir *dir) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     if (dir->status == 0 && dir->at == dir->end) {
         ssize_t n = syscall(SYS_getdents64, dir->fd, dir->buffer, sizeof(dir->buffer));
         dir->status = n < 0 ? -errno : 0;

@@ -3,8 +3,9 @@
  *
  * They speak of pointers, contexts and handles as plain integers and bytes; a vendor's front end
  * (cuda/operations.c) fills in this table. All return the vendor's code, 0 for success, and write
- * outputs only on success. None takes a lock of ours, and none is called while one is held. They
- * act on the calling thread's current context unless said.
+ * outputs only on success. None takes a lock of ours, and none is called while one is held but
+ * those whose rank allows it (util/lock.h). They act on the calling thread's current context unless
+ * said.
  */
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include "gpushare/region.h"
+#include "util/lock.h"
 
 /* The codes the core itself answers with; CUresult and cudaError_t agree on them. */
 enum gps_code {
@@ -51,7 +53,7 @@ enum gps_memory_kind {
     GPS_MEMORY_MERGED, /* a merge rule took it */
 };
 
-struct gps_ops {
+struct gps_operations {
     int (*context)(uint64_t *context); /* 0: none is current */
     int (*device)(int *ordinal);       /* of the current context */
     int (*uuid)(int ordinal, uint8_t uuid[GPS_UUID_BYTES]);
@@ -114,7 +116,10 @@ struct gps_ops {
 };
 
 /* Set by the front end before the first call begins; constant from then on. */
-extern const struct gps_ops *gps_ops;
+extern const struct gps_operations *gps_operations;
+
+/* The table, to call one of them: which locks may be held is checked. */
+#define gps_ops (gps_lock_check(GPS_ACROSS_DRIVER, "a call of the driver"), gps_operations)
 
 /* What the driver says to a call that needs a context; GPS_OK where one is current. */
 static inline int gps_context_code(void) {

@@ -7,7 +7,7 @@
 #include "driver_ops.h"
 #include "util/program_signals.h"
 
-const struct gps_ops *gps_ops;
+const struct gps_operations *gps_operations;
 
 /* The outermost scope has the program's mask. One that lies below this frame was left by longjmp.
  */
@@ -50,7 +50,7 @@ void gps_scope_end(struct gps_scope *scope) {
 
 int gps_scope_synchronize(void) {
     sigset_t ours;
-    sigprocmask(SIG_SETMASK, gps_program_signals, &ours);
+    sigprocmask(SIG_SETMASK, gps_signals_to_wait_with(), &ours);
     const int code = gps_ops->synchronize();
     sigprocmask(SIG_SETMASK, &ours, NULL);
     return code;

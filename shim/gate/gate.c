@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "threads/thread.h"
 #include "util/clock.h"
 
 enum { SLOTS = 1024 /* a chunk */, CHUNKS = 64 };
@@ -40,10 +41,6 @@ static struct gps_gate_slot *slot_at(unsigned n) {
     return n < SLOTS ? &state.first[n] : &atomic_load(&state.more[n / SLOTS])[n % SLOTS];
 }
 
-static bool is_dead(int thread) {
-    return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
-}
-
 static struct gps_gate_slot *take_new(int self) {
     unsigned n = atomic_load(&state.used);
     do {
@@ -60,7 +57,8 @@ static struct gps_gate_slot *take_dead(int self) {
     for (unsigned i = 0; i < used; i++) {
         struct gps_gate_slot *slot = slot_at(atomic_fetch_add(&state.hand, 1) % used);
         int thread = atomic_load(&slot->thread);
-        if (is_dead(thread) && atomic_compare_exchange_strong(&slot->thread, &thread, self))
+        if (gps_thread_is_dead(thread) &&
+            atomic_compare_exchange_strong(&slot->thread, &thread, self))
             return slot;
     }
     return NULL;
@@ -146,7 +144,7 @@ void gps_gate_wait(struct gps_gate_pass *pass) {
 
 /* A thread may have left by a jump, and have ended. */
 static bool is_inside(struct gps_gate_slot *slot) {
-    return atomic_load(&slot->inside) && !is_dead(atomic_load(&slot->thread));
+    return atomic_load(&slot->inside) && !gps_thread_is_dead(atomic_load(&slot->thread));
 }
 
 static bool is_empty(void) {

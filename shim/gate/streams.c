@@ -1,11 +1,12 @@
 /* streams.c - see streams.h. */
 #include "streams.h"
 
-#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "util/lock.h"
 
 enum { MOST = 4096, DEFAULTS = 2 /* 0, and the two with names */ };
 
@@ -20,11 +21,12 @@ static _Atomic unsigned captures; /* under way */
 _Atomic uint64_t gps_streams_epoch = 1;
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_STREAMS) lock;
     struct stream list[MOST];
     unsigned count;
-    bool lost; /* one could not be remembered */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    bool lost;              /* one could not be remembered */
+    _Atomic uint64_t asked; /* the stream that is asked just now */
+} state;
 
 static unsigned find(const struct stream *wanted) {
     unsigned at = 0;
@@ -38,45 +40,79 @@ void gps_streams_add(uint64_t stream) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     gps_ops->context(&one.context);
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (one.context && find(&one) == state.count) { /* without one the driver refuses the work */
         state.lost |= state.count == MOST;
         if (!state.lost)
             state.list[state.count++] = one;
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     gps_scope_end(&scope);
 }
 
 void gps_streams_remove_context(uint64_t context) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     for (unsigned i = state.count; i-- > 0;)
         if (state.list[i].context == context)
             state.list[i] = state.list[--state.count];
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     gps_streams_epoch++; /* the numbers of its streams can be others' now */
 }
 
-/* A capture can be ended by the question whether the stream works. */
-static void end_stream(struct stream *one) {
-    const bool works = gps_streams_capturing() || gps_ops->stream_state(one->stream) != GPS_OK;
-    if (works)
-        state.lost |= gps_ops->event_mark(one->stream, &one->event) != GPS_OK;
-    one->stream = UINT64_MAX;
-    if (!one->event)
-        *one = state.list[--state.count];
+static bool is_noted(uint64_t stream) {
+    bool noted = false;
+    gps_lock_take(&state.lock);
+    for (unsigned i = 0; !noted && i < state.count; i++)
+        noted = state.list[i].stream == stream;
+    gps_lock_give(&state.lock);
+    return noted;
+}
+
+/* An event behind what the stream has to do; 0: nothing. False: it could not be had. A capture can
+ * be ended by the question whether the stream works. */
+static bool mark_end(uint64_t stream, uint64_t *event) {
+    const bool works = gps_streams_capturing() || gps_ops->stream_state(stream) != GPS_OK;
+    *event = 0;
+    return !works || gps_ops->event_mark(stream, event) == GPS_OK;
+}
+
+/* The event takes the stream's place in the list. True: it did. */
+static bool put_event(uint64_t stream, uint64_t event, bool lost) {
+    bool put = false;
+    gps_lock_take(&state.lock);
+    state.lost |= lost;
+    for (unsigned i = state.count; i-- > 0;) {
+        if (state.list[i].stream != stream)
+            continue;
+        state.list[i].stream = UINT64_MAX;
+        state.list[i].event = put ? 0 : event;
+        if (!state.list[i].event)
+            state.list[i] = state.list[--state.count];
+        put = true;
+    }
+    gps_lock_give(&state.lock);
+    return put;
+}
+
+/* The question takes microseconds, for it waits for no work; the stream must exist so long. */
+static void await_answer(uint64_t stream) {
+    const struct timespec moment = {.tv_nsec = 20000};
+    while (state.asked == stream)
+        nanosleep(&moment, NULL);
 }
 
 void gps_streams_remove(uint64_t stream) {
     struct gps_scope scope;
+    uint64_t event;
     if (stream <= DEFAULTS)
         return;
     gps_scope_enter(&scope, 0);
-    pthread_mutex_lock(&state.lock);
-    for (unsigned i = state.count; i-- > 0;)
-        if (state.list[i].stream == stream)
-            end_stream(&state.list[i]);
-    pthread_mutex_unlock(&state.lock);
+    if (is_noted(stream)) {
+        const bool marked = mark_end(stream, &event);
+        if (!put_event(stream, event, !marked) && event)
+            gps_ops->event_free(event); /* the context went meanwhile */
+    }
+    await_answer(stream);
     gps_streams_epoch++;
     gps_scope_end(&scope);
 }
@@ -96,9 +132,9 @@ bool gps_streams_capturing(void) {
 }
 
 bool gps_streams_known(void) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const bool known = !state.lost;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return known;
 }
 
@@ -122,34 +158,58 @@ static bool is_busy(const struct stream *one) {
     return busy;
 }
 
+/* The list is gone through from its end, one stream at a time: one that is removed leaves its place
+ * to the last, which has been asked. */
+static bool next_asked(unsigned *index, struct stream *one) {
+    gps_lock_take(&state.lock);
+    *index = *index < state.count ? *index : state.count;
+    const bool any = *index > 0;
+    if (any) {
+        *one = state.list[--*index];
+        state.asked = one->stream;
+    }
+    gps_lock_give(&state.lock);
+    return any;
+}
+
 static bool any_is_busy(void) {
+    struct stream one;
     bool busy = false;
-    for (unsigned i = 0; !busy && i < state.count; i++)
-        busy = is_busy(&state.list[i]);
+    for (unsigned i = MOST; !busy && next_asked(&i, &one);)
+        busy = is_busy(&one);
+    state.asked = 0;
     return busy;
 }
 
-static void forget_ended(void) {
-    for (unsigned i = state.count; i-- > 0;) {
-        if (!state.list[i].event)
-            continue;
-        gps_ops->event_free(state.list[i].event);
-        state.list[i] = state.list[--state.count];
-    }
+static bool next_ended(unsigned *index, uint64_t *event) {
+    *event = 0;
+    gps_lock_take(&state.lock);
+    *index = *index < state.count ? *index : state.count;
+    while (!*event && *index > 0)
+        *event = state.list[--*index].event;
+    if (*event)
+        state.list[*index] = state.list[--state.count];
+    gps_lock_give(&state.lock);
+    return *event != 0;
 }
 
-/* The lock is held across the driver's calls: the gate is closed, and nobody adds one. */
+static void forget_ended(void) {
+    uint64_t event;
+    for (unsigned i = MOST; next_ended(&i, &event);)
+        gps_ops->event_free(event);
+}
+
+/* The gate is closed, so nobody adds a stream, and one that is destroyed meanwhile leaves an event
+ * only if it had not been asked. */
 bool gps_streams_idle(void) {
-    pthread_mutex_lock(&state.lock);
-    const bool idle = !state.lost && !gps_streams_capturing() && !any_is_busy();
+    const bool idle = gps_streams_known() && !gps_streams_capturing() && !any_is_busy();
     if (idle)
         forget_ended();
-    pthread_mutex_unlock(&state.lock);
     return idle;
 }
 
 void gps_streams_reset(void) {
-    memset(&state, 0, sizeof(state));
+    memset((void *)&state, 0, sizeof(state));
     gps_streams_epoch = 1;
     captures = 0;
 }

@@ -1,29 +1,67 @@
 /* swap.c - see swap.h. */
 #include "swap.h"
 
-#include <pthread.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "driver/driver_ops.h"
 #include "streams.h"
 #include "threads/thread.h"
 #include "util/clock.h"
+#include "util/program_signals.h"
 
 #define ATTEMPT (GPS_SECOND / 50)
 enum { MOST_PATIENT = 7 /* attempts; then each lasts 2.6 s */ };
 
-static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    GPS_LOCK(GPS_RANK_SWAP) lock;
+    _Atomic bool held;
+    _Atomic int destroyer; /* the thread that destroys a context; 0: none does */
+} state;
+
+/* Whether another thread destroys a context. One that has ended, or comes here, does so no more: a
+ * handler has left by longjmp. */
+static bool is_forbidden(void) {
+    const int thread = state.destroyer;
+    return thread && thread != (int)syscall(SYS_gettid) && !gps_thread_is_dead(thread);
+}
+
+static bool try_lock(void) {
+    gps_lock_take(&state.lock);
+    const bool may = !is_forbidden();
+    state.held = may;
+    if (!may)
+        gps_lock_give(&state.lock);
+    return may;
+}
 
 void gps_swap_lock(void) {
-    pthread_mutex_lock(&looking);
+    const struct timespec moment = {.tv_nsec = 1000000};
+    while (!try_lock())
+        (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
 }
 
 void gps_swap_unlock(void) {
-    pthread_mutex_unlock(&looking);
+    state.held = false;
+    gps_lock_give(&state.lock);
 }
 
 void gps_swap_await(uint64_t patience) {
-    gps_thread_await(&looking, patience);
+    gps_thread_await(&state.held, patience);
+}
+
+void gps_swap_forbid(void) {
+    gps_swap_lock();
+    state.destroyer = (int)syscall(SYS_gettid);
+    gps_swap_unlock();
+}
+
+void gps_swap_permit(void) {
+    state.destroyer = 0;
 }
 
 static bool wait_for_idle(uint64_t until) {
@@ -69,5 +107,5 @@ void gps_swap_end(void) {
 }
 
 void gps_swap_reset(void) {
-    looking = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    memset((void *)&state, 0, sizeof(state));
 }

@@ -13,9 +13,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Nobody unmaps a block of the program's, or destroys its context, while another looks at it. */
+/* Nobody unmaps a block of the program's, or destroys its context, while another looks at it. While
+ * a context is destroyed gps_swap_lock waits with the program's signals let in. */
 void gps_swap_lock(void);
 void gps_swap_unlock(void);
+/* Around the driver's call that destroys a context, which may wait for a kernel: no lock is held
+ * meanwhile. gps_swap_forbid waits for those who have the lock; gps_swap_lock waits until
+ * gps_swap_permit, or until the thread has left the call by longjmp and comes here, or ends. */
+void gps_swap_forbid(void);
+void gps_swap_permit(void);
 /* At the end of the process: until nobody has the lock, or for `patience` ns. */
 void gps_swap_await(uint64_t patience);
 

@@ -1,13 +1,13 @@
 /* cache_watch.c - see cache_watch.h. */
 #include "cache_watch.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/inotify.h>
 
 #include "directory/lease.h"
 #include "directory/region.h"
 #include "process/membership.h"
+#include "util/lock.h"
 
 enum {
     RECORD_EVENTS = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF,
@@ -16,16 +16,16 @@ enum {
 };
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_CACHE_WATCH) lock;
     struct gps_watch watch;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .watch.fd = -1};
+} state = {.watch.fd = -1};
 
 int gps_cache_watch_add(const struct gps_import *import) {
     const struct gps_store *store = gps_membership_store();
     char record[GPS_FILE_PATH], owner[GPS_FILE_PATH];
     gps_region_path(store, &import->region, "", record);
     gps_lease_path(store, &import->exporter.owner, owner);
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (state.watch.fd < 0)
         gps_watch_open(&state.watch, store, 0);
     const int owner_file = gps_watch_file(&state.watch, owner, OWNER_EVENTS);
@@ -33,56 +33,56 @@ int gps_cache_watch_add(const struct gps_import *import) {
         owner_file < 0 ? -1 : gps_watch_file(&state.watch, record, RECORD_EVENTS);
     if (record_file >= 0)
         gps_registry_watch(import->pointer, record_file, owner_file);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return record_file;
 }
 
 void gps_cache_watch_remove(int record_file) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     gps_watch_unfile(&state.watch, record_file);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 bool gps_cache_watch_quiet(void) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const bool quiet = !gps_registry_cached().count || gps_watch_quiet(&state.watch);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return quiet;
 }
 
 void gps_cache_watch_note(void) {
     int files[GPS_WATCH_CHANGES];
     unsigned count;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     do {
         count = gps_watch_changed(&state.watch, files);
         for (unsigned i = 0; i < count; i++)
             gps_registry_outdate(files[i]);
     } while (count == GPS_WATCH_CHANGES);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 bool gps_cache_watch_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                              uint64_t *pointer) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const bool open =
         gps_watch_quiet(&state.watch) && gps_registry_uncache(region, context, trace, pointer);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return open;
 }
 
 void gps_cache_watch_outdate(void) {
     int record_file;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     while (gps_registry_dismiss(&record_file))
         gps_watch_unfile(&state.watch, record_file);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 bool gps_cache_watch_copy(struct gps_watch *watch) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     *watch = state.watch;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return watch->fd >= 0;
 }
 

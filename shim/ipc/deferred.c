@@ -16,13 +16,14 @@
 #include "threads/thread.h"
 #include "threads/watch.h"
 #include "util/clock.h"
+#include "util/lock.h"
 #include "util/program_signals.h"
 
 /* So long an allocation that is out of memory waits once for what other processes only cache. */
 #define LET_GO (GPS_SECOND / 5)
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_DEFERRED) lock;
     pthread_cond_t idle;  /* no pass is under way */
     pthread_cond_t freed; /* a region is freed, and out of the list */
     struct gps_export *list;
@@ -30,22 +31,17 @@ static struct {
     bool in_vain;           /* a patient one has waited for these */
     _Atomic unsigned count; /* of the list, to be read without the lock */
     _Atomic uint64_t last;  /* when one left it (CLOCK_MONOTONIC) */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER,
-           .idle = PTHREAD_COND_INITIALIZER,
-           .freed = PTHREAD_COND_INITIALIZER};
+} state = {.idle = PTHREAD_COND_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER};
 
 static bool any_left(void);
 static uint64_t reap(void);
-static struct gps_background reaper = {.name = "gpushare-reaper",
-                                       .watched = GPS_WATCH_PROCS,
-                                       .turn = reap,
-                                       .left = any_left,
-                                       .lock = PTHREAD_MUTEX_INITIALIZER};
+static struct gps_background reaper = {
+    .name = "gpushare-reaper", .watched = GPS_WATCH_PROCS, .turn = reap, .left = any_left};
 
 /* --- the regions that wait --- */
 
 void gps_deferred_add(struct gps_export *region, bool busy) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     region->busy = busy;
     region->next = state.list;
     region->link = &state.list;
@@ -53,11 +49,11 @@ void gps_deferred_add(struct gps_export *region, bool busy) {
         region->next->link = &region->next;
     state.list = region;
     state.count++;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 void gps_deferred_remove(struct gps_export *region) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     region->busy = region->freeing = false;
     state.last = gps_clock_monotonic();
     state.count--;
@@ -65,7 +61,7 @@ void gps_deferred_remove(struct gps_export *region) {
     *region->link = region->next;
     if (region->next)
         region->next->link = region->link;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 /* The region that an address lies in. */
@@ -80,16 +76,16 @@ static struct gps_export *find(uint64_t address) {
 __attribute__((noinline)) static enum gps_deferral find_waiting(uint64_t address, uint64_t *base) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const struct gps_export *region;
     while ((region = find(address)) && region->freeing)
-        pthread_cond_wait(&state.freed, &state.lock);
+        pthread_cond_wait(&state.freed, &state.lock.mutex);
     enum gps_deferral found = GPS_NOT_DEFERRED;
     if (region) {
         *base = region->pointer;
         found = region->leaving ? GPS_LEAVING : GPS_DEFERRED;
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     gps_scope_end(&scope);
     return found;
 }
@@ -100,11 +96,11 @@ enum gps_deferral gps_deferred_find(uint64_t address, uint64_t *base) {
 }
 
 void gps_deferred_freed(uint64_t pointer) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     struct gps_export *region = find(pointer);
     if (region)
         region->reported = true; /* there is no leak to report */
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 static bool any_left(void) {
@@ -114,12 +110,12 @@ static bool any_left(void) {
 /* When the next hand-over ends; UINT64_MAX: none is open. What others are busy with is theirs. */
 static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     for (const struct gps_export *region = state.list; region; region = region->next)
         if (!region->busy && region->final && !region->claimed && !region->held &&
             region->until < end)
             end = region->until;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return end;
 }
 
@@ -129,7 +125,7 @@ static void wait_idle(void) {
     const struct timespec until = gps_clock_in(2 * GPS_SECOND);
     int code = 0;
     while (state.passes && !state.in_vain && code == 0)
-        code = gps_thread_wait(&state.idle, &state.lock, &until);
+        code = gps_thread_wait(&state.idle, &state.lock.mutex, &until);
     state.in_vain |= code != 0;
 }
 
@@ -138,15 +134,15 @@ static void wait_idle(void) {
 static void wait_idle_to_the_end(void) {
     const struct timespec moment = {.tv_nsec = 1000000};
     while (state.passes) {
-        pthread_mutex_unlock(&state.lock);
-        (void)ppoll(NULL, 0, &moment, gps_program_signals);
-        pthread_mutex_lock(&state.lock);
+        gps_lock_give(&state.lock);
+        (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+        gps_lock_take(&state.lock);
     }
 }
 
 struct gps_export *gps_deferred_take(uint64_t context, enum gps_patience patience) {
     struct gps_export *work = NULL;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (patience == GPS_PATIENT)
         wait_idle();
     else if (patience == GPS_VERY_PATIENT)
@@ -159,15 +155,15 @@ struct gps_export *gps_deferred_take(uint64_t context, enum gps_patience patienc
         region->work = work;
         work = region;
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     gps_importers_mark(work);
     return work;
 }
 
 void gps_deferred_put_back(struct gps_export *region) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     region->busy = false;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 void gps_deferred_leave(struct gps_export *region) {
@@ -176,12 +172,12 @@ void gps_deferred_leave(struct gps_export *region) {
 }
 
 void gps_deferred_done(void) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (--state.passes == 0) {
         state.in_vain = false;
         pthread_cond_broadcast(&state.idle);
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 void gps_deferred_each(uint64_t context, enum gps_patience patience,
@@ -234,9 +230,9 @@ static bool is_published(struct gps_export *region) {
 
 static void release(struct gps_export *region) {
     struct gps_scope scope;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     region->freeing = true;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     if (gps_scope_enter(&scope, region->context) == GPS_OK)
         gps_ops->release(region->pointer);
     gps_scope_end(&scope);
@@ -269,13 +265,13 @@ static bool may_go_soon(const struct gps_export *region) {
 /* `waited`: those that are left had time for it, and are not waited for again. */
 static bool any_soon(bool waited) {
     bool any = false;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     for (struct gps_export *region = state.list; region; region = region->next) {
         const bool soon = may_go_soon(region);
         region->waited |= waited && soon;
         any |= soon;
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return any;
 }
 

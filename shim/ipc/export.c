@@ -2,7 +2,6 @@
 #include "export.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@
 #include "process/process.h"
 #include "region_events.h"
 #include "registry/freed_history.h"
-#include "registry/tombstones.h"
+#include "registry/record_claims.h"
 #include "stack/trace.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -26,10 +25,9 @@
 enum { BLOCK = 2 << 20 /* the driver's */ };
 
 static struct {
-    pthread_mutex_t publishing; /* a record appears, or a tombstone goes: both go by the id */
     _Atomic uint64_t generation;
     _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
-} state = {.publishing = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* --- publishing --- */
 
@@ -61,7 +59,7 @@ static bool is_usable(void) {
     return !again || gps_clock_monotonic() >= again;
 }
 
-/* With the lock. */
+/* With a claim. */
 static bool publish(struct gps_export *region) {
     if (!is_usable())
         return false;
@@ -76,11 +74,8 @@ static bool publish(struct gps_export *region) {
     if (status < 0)
         gps_report_store(status, "a region could not be published");
     region->published = status == 0;
-    if (region->published) { /* with an equal handle: the record is no tombstone any more */
-        gps_tombstones_take(&region->record.id);
-        if (!region->rule)
-            gps_region_event_exported(region);
-    }
+    if (region->published && !region->rule)
+        gps_region_event_exported(region);
     gps_region_history_publish(region, GPS_NO_TRACE);
     return region->published;
 }
@@ -103,18 +98,13 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
     return true;
 }
 
-/* A handle lives again, and has no record: it must not be taken for a stale one. With the lock. */
-static void revive(const uint8_t handle[GPS_HANDLE_BYTES]) {
-    const struct gps_id id = gps_id_of_handle(handle);
-    if (gps_tombstones_take(&id))
-        gps_region_remove_record(gps_membership_store(), &id);
-}
-
 /* First exports one at a time: of two threads that export one pointer, the second finds it done. */
 static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS_HANDLE_BYTES],
                           struct gps_export *region) {
+    const struct gps_id id = gps_id_of_handle(handle);
     struct gps_alloc now;
-    pthread_mutex_lock(&state.publishing);
+    struct gps_record_claim mine;
+    const bool stands = gps_record_claim(&mine, &id);
     const bool there = gps_registry_find(seen->pointer, &now);
     const bool done = there && now.kind != GPS_ALLOC_PLAIN;
     const bool attached =
@@ -122,10 +112,10 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
     if (!attached && region && region->published) { /* freed meanwhile */
         gps_region_remove(gps_membership_store(), &region->record.id);
         gps_region_event_freed(region);
-    } else if (!attached && !done) {
-        revive(handle);
+    } else if (!attached && !done && stands) { /* the handle lives again, and is not stale */
+        gps_region_remove_record(gps_membership_store(), &id);
     }
-    pthread_mutex_unlock(&state.publishing);
+    gps_record_release(&mine);
     if (!attached)
         free(region);
 }
@@ -216,9 +206,12 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
     if (rule->ready == GPS_READY_FREE)
         region->record.status.state = GPS_STATE_WRITING;
     memcpy(region->record.name, name, strlen(name) + 1);
-    pthread_mutex_lock(&state.publishing);
+    struct gps_record_claim mine;
+    const bool stands = gps_record_claim(&mine, &region->record.id);
     const bool published = publish(region);
-    pthread_mutex_unlock(&state.publishing);
+    if (!published && stands)
+        gps_region_remove_record(gps_membership_store(), &region->record.id);
+    gps_record_release(&mine);
     if (!published || gps_name_point(gps_membership_store(), name, &region->record.id) < 0) {
         if (region->published)
             gps_region_remove(gps_membership_store(), &region->record.id);
@@ -316,15 +309,15 @@ void gps_export_rename(struct gps_export *region) {
 
 /* The record stays for a while, alone, and that of the oldest goes. */
 static void bury(const struct gps_export *region) {
-    struct gps_id oldest;
+    struct gps_record_claim oldest;
     if (!region->published)
         return;
     if (region->rule && region->rule->ready == GPS_READY_FREE)
         gps_region_remove_taken(gps_membership_store(), &region->record.id);
-    pthread_mutex_lock(&state.publishing);
-    if (gps_tombstones_add(&region->record.id, &oldest))
-        gps_region_remove_record(gps_membership_store(), &oldest);
-    pthread_mutex_unlock(&state.publishing);
+    if (!gps_record_bury(&region->record.id, &oldest))
+        return;
+    gps_region_remove_record(gps_membership_store(), &oldest.id);
+    gps_record_release(&oldest);
 }
 
 void gps_export_end(struct gps_export *region) {
@@ -350,13 +343,13 @@ void gps_export_leave(struct gps_export *region, bool keep_record) {
     /* not freed: the process ends, perhaps in a signal handler that interrupted malloc */
 }
 
+/* Another thread may still free. */
 void gps_export_remove_tombstones(void) {
-    pthread_mutex_lock(&state.publishing); /* another thread may still free */
-    for (unsigned i = 0; i < GPS_TOMBSTONES; i++)
-        if (gps_tombstones_at(i))
-            gps_region_remove_record(gps_membership_store(), gps_tombstones_at(i));
-    gps_tombstones_reset();
-    pthread_mutex_unlock(&state.publishing);
+    struct gps_record_claim mine;
+    for (unsigned place = 0; gps_record_claim_tombstone(&place, &mine);) {
+        gps_region_remove_record(gps_membership_store(), &mine.id);
+        gps_record_release(&mine);
+    }
 }
 
 int gps_export_free_vmm(const struct gps_alloc *alloc) {

@@ -1,7 +1,6 @@
 /* importers.c - see importers.h. */
 #include "importers.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "directory/processes.h"
@@ -12,6 +11,7 @@
 #include "region_events.h"
 #include "threads/wait.h"
 #include "util/clock.h"
+#include "util/lock.h"
 
 enum {
     BUCKETS = 256,
@@ -21,13 +21,13 @@ enum {
 
 /* Processes that cached a region when their time to let go of it was over. */
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_IMPORTERS) lock;
     struct {
         uint64_t nonce;
         struct gps_id region;
     } silent[SILENT_MAX];
     unsigned next;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 struct scan {
     struct gps_export *buckets[BUCKETS]; /* by the first byte of the id, which is a hash */
@@ -85,7 +85,7 @@ static bool are_silent(const struct gps_export *region, bool add) {
     struct gps_cache_holders holders;
     gps_importers_and_cache_holders(region, NULL, 0, &holders);
     bool all = holders.count <= GPS_CACHE_HOLDERS_KNOWN;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     for (unsigned i = 0; i < holders.count && i < GPS_CACHE_HOLDERS_KNOWN; i++) {
         const bool known = is_silent(holders.nonces[i]);
         all &= known;
@@ -94,7 +94,7 @@ static bool are_silent(const struct gps_export *region, bool add) {
             state.silent[state.next++ % SILENT_MAX].region = region->record.id;
         }
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return all;
 }
 
@@ -106,11 +106,11 @@ void gps_importers_let_go(const struct gps_export *region) {
 }
 
 void gps_importers_freed(const struct gps_export *region) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     for (unsigned i = 0; i < SILENT_MAX; i++)
         if (gps_id_equal(&state.silent[i].region, &region->record.id))
             state.silent[i].nonce = 0;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 void gps_importers_reset(void) {

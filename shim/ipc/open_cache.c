@@ -20,6 +20,7 @@
 #include "stack/trace.h"
 #include "threads/thread.h"
 #include "util/clock.h"
+#include "util/lock.h"
 
 #define A_MOMENT (GPS_SECOND / 20)
 #define PATIENCE (2 * GPS_SECOND)
@@ -29,12 +30,12 @@ enum { TRIES = 64 };
 _Atomic bool gps_open_cache_active, gps_open_cache_used;
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_OPEN_CACHE) lock;
     pthread_cond_t ended; /* a thread has ended some mappings */
     unsigned ending, paused, endings;
     bool running, turning;                   /* the watching thread */
     bool settled_in_vain, dismissed_in_vain; /* not again until something has ended */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+} state = {.ended = PTHREAD_COND_INITIALIZER};
 
 void gps_open_cache_start(const struct gps_options *options) {
     gps_open_cache_used = options->mode == GPS_MODE_SHARE && options->open_cache > 0;
@@ -48,21 +49,21 @@ static void tell(uint64_t pointer) {
 /* --- ending mappings --- */
 
 static bool begin_ending(void) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const bool may = !state.paused;
     state.ending += may;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return may;
 }
 
 static void finish_ending(bool ended) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     state.ending--;
     state.endings += ended;
     if (ended)
         state.settled_in_vain = state.dismissed_in_vain = false;
     pthread_cond_broadcast(&state.ended);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 /* Waits for the other threads that are ending mappings, or for the first of them. They may wait
@@ -70,12 +71,12 @@ static void finish_ending(bool ended) {
 static bool wait_ended(bool all) {
     const struct timespec until = gps_clock_in(PATIENCE);
     int code = 0;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const unsigned seen = state.endings;
     const bool busy = state.ending > 0;
     while (state.ending && (all || state.endings == seen) && code == 0)
-        code = gps_thread_wait(&state.ended, &state.lock, &until);
-    pthread_mutex_unlock(&state.lock);
+        code = gps_thread_wait(&state.ended, &state.lock.mutex, &until);
+    gps_lock_give(&state.lock);
     return busy && code == 0;
 }
 
@@ -137,14 +138,14 @@ static bool is_ending(void) {
 static bool dismiss(void) {
     const struct timespec until = gps_clock_in(PATIENCE);
     int code = 0;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const unsigned seen = state.endings;
     gps_cache_watch_outdate();
     while (state.running && !state.dismissed_in_vain && is_ending() && code == 0)
-        code = gps_thread_wait(&state.ended, &state.lock, &until);
+        code = gps_thread_wait(&state.ended, &state.lock.mutex, &until);
     state.dismissed_in_vain |= code != 0;
     const bool ended = state.endings != seen;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return ended;
 }
 
@@ -171,11 +172,11 @@ static void settle(void) {
     struct gps_scope scope;
     int code = 0;
     gps_scope_begin(&scope);
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     while (state.running && !state.settled_in_vain && is_settling() && code == 0)
-        code = gps_thread_wait(&state.ended, &state.lock, &until);
+        code = gps_thread_wait(&state.ended, &state.lock.mutex, &until);
     state.settled_in_vain |= code != 0;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     gps_scope_end(&scope);
 }
 
@@ -230,18 +231,18 @@ static void tell_what_is_open(void) {
 
 /* False: it was closed by the program, or the process ends. */
 static bool watch_of(struct gps_watch *watch) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     state.running = gps_cache_watch_copy(watch) && gps_open_cache_active;
     const bool goes_on = state.running;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return goes_on;
 }
 
 static void set_turning(bool turning) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     state.turning = turning;
     pthread_cond_broadcast(&state.ended);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 static void *run(void *unused) {
@@ -259,11 +260,11 @@ static void *run(void *unused) {
 }
 
 static bool is_watching(void) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (!state.running)
         state.running = gps_thread_start(run, NULL);
     const bool running = state.running;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return running;
 }
 
@@ -369,16 +370,16 @@ bool gps_open_cache_close(uint64_t pointer, struct gps_import *import) {
 /* --- contexts and the process end --- */
 
 void gps_open_cache_pause(void) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     state.paused++;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     wait_ended(true);
 }
 
 void gps_open_cache_resume(void) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     state.paused--;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     end_cached(is_stale, NULL);
 }
 

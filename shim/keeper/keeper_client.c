@@ -19,6 +19,7 @@
 #include "keeper_spawn.h"
 #include "util/clock.h"
 #include "util/descriptor_passing.h"
+#include "util/lock.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
@@ -127,7 +128,7 @@ static int await_reply(const struct exchange *exchange, int fd) {
     while (count <= 0 && (left = time_left(exchange, REPLY_WITHIN)) > 0) {
         const struct timespec time = {.tv_sec = (time_t)(left / GPS_SECOND),
                                       .tv_nsec = (long)(left % GPS_SECOND)};
-        count = ppoll(&wait, 1, &time, gps_program_signals);
+        count = ppoll(&wait, 1, &time, gps_signals_to_wait_with());
         if (count < 0 && errno != EINTR)
             return -errno;
     }
@@ -199,7 +200,7 @@ static bool pause_for_retry(struct exchange *exchange) {
     if (left > exchange->pause)
         left = exchange->pause;
     const struct timespec wait = {.tv_sec = 0, .tv_nsec = (long)left};
-    (void)ppoll(NULL, 0, &wait, gps_program_signals);
+    (void)ppoll(NULL, 0, &wait, gps_signals_to_wait_with());
     exchange->pause = 2 * exchange->pause < PAUSE_LONGEST ? 2 * exchange->pause : PAUSE_LONGEST;
     return true;
 }
@@ -245,6 +246,7 @@ static int repeat(struct exchange *exchange) {
 static int ask(struct exchange *exchange) {
     if (atomic_load(&unresponsive) && exchange->request.ask != GPS_KEEPER_PING)
         return -ETIMEDOUT;
+    gps_lock_check(GPS_ACROSS_WAIT, "a wait for the keeper");
     gps_request_seal(&exchange->request);
     const int status = repeat(exchange);
     if (status != -ETIMEDOUT)

@@ -204,13 +204,10 @@ static void *run(void *unused) {
 
 /* Waits for a turn under way, but not for a device that hangs. */
 void gps_learn_end(void) {
-    const struct timespec breath = {.tv_nsec = 1000000};
-    const uint64_t until = gps_clock_monotonic() + 2 * GPS_SECOND;
     if (!gps_learn_active)
         return;
     state.stop = true;
-    while (state.busy && gps_clock_monotonic() < until)
-        nanosleep(&breath, NULL);
+    gps_thread_await(&state.busy, 2 * GPS_SECOND);
     if (!state.busy)
         write_report(true);
 }

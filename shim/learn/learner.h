@@ -22,7 +22,7 @@ void gps_learn_start(const struct gps_options *options);
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool);
 /* The driver is about to free. */
 void gps_learn_freed(uint64_t pointer);
-/* The context is gone. With gps_swap_lock. */
+/* The context is gone. Before gps_swap_permit. */
 void gps_learn_purge(uint64_t context);
 
 /* The driver's call is over, and gps_write_end. */

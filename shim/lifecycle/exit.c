@@ -1,5 +1,6 @@
 /* exit.c - the end of the process; see lifecycle.h. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,7 +16,9 @@
 #include "stack/stack.h"
 #include "teardown.h"
 
-static struct { bool registered; /* atexit handlers survive fork, so once is enough */ } state;
+static struct {
+    _Atomic bool registered; /* atexit handlers survive fork, so once is enough */
+} state;
 
 /* A signal handler that ends the process may have interrupted a wrapper of ours, locks and all. */
 static bool is_interrupted(void) {
@@ -64,10 +67,8 @@ static void on_exit_handler(void) {
 }
 
 void gps_lifecycle_driver_ready(void) {
-    gps_process_lock();
-    if (!state.registered)
-        state.registered = atexit(on_exit_handler) == 0;
-    gps_process_unlock();
+    if (!atomic_exchange(&state.registered, true) && atexit(on_exit_handler) != 0)
+        state.registered = false;
 }
 
 bool gps_exit_registered(void) {

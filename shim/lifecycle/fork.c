@@ -31,6 +31,7 @@
 #include "process/process.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
+#include "registry/record_claims.h"
 #include "registry/registry.h"
 #include "registry/table_memory.h"
 #include "registry/tombstones.h"
@@ -62,6 +63,7 @@
     FORGETS(events, gps_registry_reset_events)                                                     \
     FORGETS(freed_history, gps_freed_reset)                                                        \
     FORGETS(tombstones, gps_tombstones_reset)                                                      \
+    FORGETS(record_claims, gps_record_claims_reset)                                                \
     FORGETS(reporter, gps_report_reset)                                                            \
     FORGETS(leaks, gps_leak_reset)                                                                 \
     FORGETS(parked_descriptors, gps_parked_reset)                                                  \

@@ -1,4 +1,5 @@
 /* start.c - the process's first call; see lifecycle.h. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 #include "rules/rules.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
+#include "util/program_signals.h"
 #include "util/text.h"
 
 static struct {
@@ -86,16 +88,21 @@ static enum gps_phase start(void) {
     return GPS_PHASE_ON;
 }
 
+/* Another thread's, which reads files. No lock is held, and the program's signals are let in. */
+static void await_start(void) {
+    const struct timespec moment = {.tv_nsec = 100000};
+    while (gps_process_phase() == GPS_PHASE_STARTING)
+        (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+}
+
 bool gps_lifecycle_begin(bool (*attach)(void)) {
     struct gps_scope scope;
     gps_process_make_page();
     gps_scope_begin(&scope);
-    const bool attached = attach(); /* takes the loader's lock: not under ours */
-    gps_process_lock();
-    if (attached && gps_process_phase() == GPS_PHASE_NEW)
+    if (attach() && gps_process_claim_start())
         gps_process_set_phase(start());
+    await_start();
     const bool on = gps_process_phase() == GPS_PHASE_ON;
-    gps_process_unlock();
     gps_scope_end(&scope);
     return on;
 }

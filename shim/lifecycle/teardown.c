@@ -270,7 +270,7 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     struct gps_export *region = gps_deferred_take(context, GPS_VERY_PATIENT), *next;
     gps_open_cache_pause();
     if (looked_at)
-        gps_swap_lock();
+        gps_swap_forbid();
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();
     const int code = destroy(arg, &destroyed);
@@ -280,7 +280,7 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
         gps_learn_purge(context);
     }
     if (looked_at)
-        gps_swap_unlock();
+        gps_swap_permit();
     for (; region; region = next) {
         next = region->work;
         finish(region, destroyed, &reset);

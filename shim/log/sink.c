@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "util/error_text.h"
+#include "util/lock.h"
 #include "util/pending_signal.h"
 #include "util/text.h"
 
@@ -111,6 +112,7 @@ static int write_all(int fd, const char *bytes, size_t count) {
 
 /* With the two signals blocked that a write can raise. */
 int gps_sink_put(int fd, const char *bytes, size_t count) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     sigset_t raised;
     sigemptyset(&raised);
     sigaddset(&raised, SIGPIPE);
@@ -173,6 +175,7 @@ static const char *refuse(int fd) {
 
 /* O_NONBLOCK: a FIFO that nobody reads must not stop the program. */
 int gps_sink_open_file(const char *path, const char **why) {
+    gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     const int fd = open(path, flags | (is_system_link(path) ? 0 : O_NOFOLLOW), 0600);
     *why = refuse(fd);

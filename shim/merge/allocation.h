@@ -32,7 +32,7 @@ bool gps_merge_free_ordered(uint64_t pointer);
 /* Ends what was freed so, if the device is idle; `surely`: waits for that, in the current context.
  * True: some of it. Needs no scope. */
 bool gps_merge_end_freed(bool surely);
-/* The context is gone: all its areas end. With gps_swap_lock. */
+/* The context is gone: all its areas end. Before gps_swap_permit. */
 void gps_merge_purge(uint64_t context);
 
 /* The allocation that the address lies in. Needs no scope. */

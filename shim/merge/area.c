@@ -1,21 +1,21 @@
 /* area.c - see area.h. */
 #include "area.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver/driver_ops.h"
 #include "gate/gate.h"
+#include "util/lock.h"
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_AREAS) lock;
     struct gps_area **list; /* by address */
     unsigned count, room;
     uint64_t serial;
     _Atomic uint64_t lowest, highest; /* what all of them lie in; equal: there is none */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* --- geometry --- */
 
@@ -43,11 +43,11 @@ unsigned gps_area_room(uint64_t extent) {
 /* --- the table --- */
 
 void gps_area_lock(void) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
 }
 
 void gps_area_unlock(void) {
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 /* The first that begins above the address. */

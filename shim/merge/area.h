@@ -6,10 +6,9 @@
  * fit, down to 2 MiB: giving access costs 30 us a block, whatever its size (H200, 2026-11-22).
  * Equal sizes are cut equally in every process; layout.h cuts some of them anew.
  *
- * All areas and their blocks are under one lock. It is the exception to the rule that no lock is
- * held across a driver's call: it is held while blocks are mapped and swapped, so that a block has
- * one state at a time. It is not held across calls to the keeper. Take it inside a gps_scope, never
- * inside a pass of the gate.
+ * All areas and their blocks are under one lock. It is held while blocks are mapped and swapped, so
+ * that a block has one state at a time. It is not held across calls to the keeper. Take it inside a
+ * gps_scope, never inside a pass of the gate.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 #include "merger.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -22,6 +22,7 @@
 #include "process/membership.h"
 #include "threads/thread.h"
 #include "util/clock.h"
+#include "util/program_signals.h"
 
 #define MS             UINT64_C(1000000)
 #define PATIENCE_LEAST (MS / 2)
@@ -29,22 +30,24 @@
 #define PATIENCE_MOST  (20 * MS)
 #define SOON           (20 * MS) /* between two turns while something is to be merged */
 #define LATER          GPS_SECOND
-#define LOOK_LEAST     (100 * MS)        /* between two looks at one block */
+#define LOOK_LEAST     (100 * MS) /* between two looks at one block */
+#define ALL            UINT64_MAX
 #define DOUBT          (20 * GPS_SECOND) /* after the last sure block: those in doubt */
 
 enum { BATCH = 64, LOOKS = 8 /* while a block is to be quiet */, RARE = 20 /* attempts */ };
 
 static struct {
-    pthread_mutex_t turn; /* one at a time */
-    _Atomic bool running, stop;
-    _Atomic unsigned wakes; /* a futex */
-    unsigned vain;          /* attempts to swap, one after the other */
-    uint64_t sure;          /* when a block of no doubt was last frozen */
+    _Atomic bool running, stop, busy; /* busy: a turn is under way */
+    _Atomic unsigned wakes;           /* a futex */
+    _Atomic unsigned asked, answered; /* turns that calls wait for */
+    _Atomic uint64_t wanted;          /* the area of the next of them; ALL; 0: none waits */
+    unsigned vain;                    /* attempts to swap, one after the other */
+    uint64_t sure;                    /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
     unsigned count;
     struct gps_stretch stretch;
     _Atomic uint64_t doubled; /* when a stretch last had memory twice; UINT64_MAX: it has */
-} state = {.turn = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* --- swaps --- */
 
@@ -296,19 +299,24 @@ static bool take_turn(uint64_t only) {
     struct gps_scope scope;
     bool any = false;
     gps_scope_enter(&scope, 0);
-    pthread_mutex_lock(&state.turn);
+    state.busy = true;
     if (!state.stop && !gps_keeper_is_unresponsive() && gps_membership_join() == 0) {
         any = freeze_quiet(only);
         any |= cut_frozen(only);
         any |= settle_frozen(only);
     }
-    pthread_mutex_unlock(&state.turn);
+    state.busy = false;
     gps_scope_end(&scope);
     return any;
 }
 
-void gps_merger_run(uint64_t serial) {
-    take_turn(serial);
+/* The turn that calls wait for, or one that goes through all areas. */
+static bool take_wanted_turn(void) {
+    const unsigned asked = state.asked;
+    const uint64_t wanted = atomic_exchange(&state.wanted, 0);
+    const bool any = take_turn(wanted == ALL ? 0 : wanted);
+    state.answered = asked;
+    return any;
 }
 
 /* --- the thread --- */
@@ -331,7 +339,7 @@ static void *run(void *unused) {
     while (!state.stop) {
         const unsigned seen = state.wakes;
         gps_keeper_watch_turn();
-        sleep_for(pause_after(take_turn(0)), seen);
+        sleep_for(pause_after(take_wanted_turn()), seen);
     }
     return unused;
 }
@@ -343,10 +351,27 @@ void gps_merger_wake(void) {
         state.running = false; /* the next one tries again */
 }
 
-/* After what is under way, which may be waiting for the keeper. */
+/* Only the thread takes turns, so no lock is held in a turn, which may wait for the keeper. */
+void gps_merger_run(uint64_t serial) {
+    const struct timespec moment = {.tv_nsec = 100000};
+    const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
+    struct gps_scope scope;
+    uint64_t none = 0;
+    gps_scope_begin(&scope);
+    if (!atomic_compare_exchange_strong(&state.wanted, &none, serial))
+        state.wanted = ALL;
+    const unsigned asked = atomic_fetch_add(&state.asked, 1) + 1;
+    gps_merger_wake();
+    while ((int)(state.answered - asked) < 0 && state.running && !state.stop &&
+           gps_clock_monotonic() < until)
+        (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+    gps_scope_end(&scope);
+}
+
+/* The turn under way may be waiting for the keeper. */
 void gps_merger_stop(void) {
     state.stop = true;
-    gps_thread_await(&state.turn, GPS_SECOND);
+    gps_thread_await(&state.busy, GPS_SECOND);
     gps_swap_await(GPS_SECOND);
     gps_merged_sum_log();
 }

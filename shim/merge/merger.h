@@ -20,7 +20,8 @@
 
 /* There is an area, or something to be merged soon: starts the thread, and wakes it. */
 void gps_merger_wake(void);
-/* Merges what is ready in one area now, in the calling thread: a copy has filled many blocks. */
+/* Waits until the thread has merged what is ready in one area, for a second at most: a copy has
+ * filled many blocks. The program's signals are let in meanwhile. */
 void gps_merger_run(uint64_t serial);
 
 /* An allocation failed: waits until blocks that are cut anew have memory but once. True: it may be

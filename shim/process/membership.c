@@ -9,10 +9,12 @@
 #include "directory/processes.h"
 #include "process.h"
 #include "util/clock.h"
+#include "util/lock.h"
 
 enum { UNTRIED, JOINED, ENDED, FAILED };
 
 static struct {
+    GPS_LOCK(GPS_RANK_JOINING) joining;
     _Atomic int phase;
     int status;     /* of the last attempt */
     uint64_t again; /* when FAILED: not before this */
@@ -34,7 +36,7 @@ static int take_lease(void) {
 int gps_membership_join(void) {
     if (atomic_load(&state.phase) == JOINED)
         return 0;
-    gps_process_lock();
+    gps_lock_take(&state.joining);
     const int phase = atomic_load(&state.phase);
     if (phase == UNTRIED || (phase == FAILED && gps_clock_monotonic() >= state.again)) {
         state.status = take_lease();
@@ -42,7 +44,7 @@ int gps_membership_join(void) {
         atomic_store(&state.phase, state.status == 0 ? JOINED : FAILED);
     }
     const int status = state.status;
-    gps_process_unlock();
+    gps_lock_give(&state.joining);
     return status;
 }
 

@@ -11,8 +11,6 @@
 static struct gps_phase_page before_first_call __attribute__((section(".data")));
 struct gps_phase_page *_Atomic gps_phase_page = &before_first_call;
 
-_Static_assert(sizeof(pthread_mutex_t) <= sizeof(before_first_call.lock), "the page holds a mutex");
-
 static struct {
     struct gps_config config;
     struct gps_owner self;
@@ -69,26 +67,21 @@ void gps_process_make_page(void) {
     pthread_atfork(NULL, NULL, on_fork_child);
 }
 
-static pthread_mutex_t *page_lock(void) {
-    return (pthread_mutex_t *)(void *)atomic_load(&gps_phase_page)->lock;
-}
-
-void gps_process_lock(void) {
-    pthread_mutex_lock(page_lock());
-}
-
-void gps_process_unlock(void) {
-    pthread_mutex_unlock(page_lock());
-}
-
 /* --- for the lifecycle room --- */
+
+static bool exchange(enum gps_phase from, enum gps_phase to) {
+    int before = (int)from;
+    return atomic_compare_exchange_strong(&atomic_load(&gps_phase_page)->phase, &before, (int)to);
+}
+
+bool gps_process_claim_start(void) {
+    return exchange(GPS_PHASE_NEW, GPS_PHASE_STARTING);
+}
 
 bool gps_process_leave(void) {
     const bool left = leaves;
-    int on = GPS_PHASE_ON;
     leaves = true; /* before the phase: a signal handler of this thread is not held back */
-    if (atomic_compare_exchange_strong(&atomic_load(&gps_phase_page)->phase, &on,
-                                       (int)GPS_PHASE_LEAVING))
+    if (exchange(GPS_PHASE_ON, GPS_PHASE_LEAVING))
         return true;
     leaves = left;
     return false;

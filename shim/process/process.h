@@ -16,7 +16,8 @@
 #include "program.h"
 
 enum gps_phase {
-    GPS_PHASE_NEW = 0, /* no CUDA call yet in this process; also what a forked child finds */
+    GPS_PHASE_NEW = 0,  /* no CUDA call yet in this process; also what a forked child finds */
+    GPS_PHASE_STARTING, /* a thread reads the configuration; the others wait */
     GPS_PHASE_ON,
     GPS_PHASE_OFF,     /* mode = off, or a configuration that cannot be used */
     GPS_PHASE_LEAVING, /* a thread is in _exit; the others' calls do not come back */
@@ -25,7 +26,6 @@ enum gps_phase {
 
 struct gps_phase_page {
     _Atomic int phase;
-    long lock[8]; /* a pthread_mutex_t; all zero is unlocked, which is what a child needs */
 };
 extern struct gps_phase_page *_Atomic gps_phase_page;
 
@@ -49,16 +49,14 @@ bool gps_process_left(void);
 
 /* Makes the page that a fork wipes, at the first call of a process image. */
 void gps_process_make_page(void);
-/* The page's lock: one thread begins, registers the exit, or joins the directory. */
-void gps_process_lock(void);
-void gps_process_unlock(void);
-
+/* NEW becomes STARTING. True for one thread, which sets the phase that follows. */
+bool gps_process_claim_start(void);
 /* This thread ends a process that is on, and no other does yet. */
 bool gps_process_leave(void);
 /* Returns the phase before. */
 enum gps_phase gps_process_set_phase(enum gps_phase phase);
-/* Reads identity and configuration anew; 0 or -errno of gps_config_load, which calls fn. With the
- * lock. */
+/* Reads identity and configuration anew; 0 or -errno of gps_config_load, which calls fn. While
+ * the phase is STARTING. */
 int gps_process_load(gps_config_error_fn *fn, void *arg);
 /* True for the first caller: the exit begins. */
 bool gps_process_begin_exit(void);

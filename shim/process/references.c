@@ -1,20 +1,20 @@
 /* references.c - see references.h. */
 #include "references.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "membership.h"
 #include "process.h"
 #include "util/clock.h"
+#include "util/lock.h"
 
 /* Free slot numbers below `used`, as a stack. */
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_SLOTS) lock;
     unsigned used, free_count, free_size;
     unsigned *free;
-} slots = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} slots;
 
 static unsigned take_number(void) {
     return slots.free_count ? slots.free[--slots.free_count] : slots.used++;
@@ -45,10 +45,10 @@ int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigne
     if (status < 0)
         return status;
     gps_slot_seal(&intent);
-    pthread_mutex_lock(&slots.lock);
+    gps_lock_take(&slots.lock);
     *slot = take_number();
     status = write_slot(*slot, &intent);
-    pthread_mutex_unlock(&slots.lock);
+    gps_lock_give(&slots.lock);
     return status;
 }
 
@@ -63,9 +63,9 @@ int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_
     if (slot == GPS_NO_SLOT)
         return 0;
     gps_slot_seal(&open);
-    pthread_mutex_lock(&slots.lock);
+    gps_lock_take(&slots.lock);
     const int status = write_slot(slot, &open);
-    pthread_mutex_unlock(&slots.lock);
+    gps_lock_give(&slots.lock);
     return status;
 }
 
@@ -73,10 +73,10 @@ int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot) {
     struct gps_slot sealed;
     memcpy(&sealed, wait, sizeof(sealed));
     gps_slot_seal(&sealed);
-    pthread_mutex_lock(&slots.lock);
+    gps_lock_take(&slots.lock);
     *slot = take_number();
     const int status = write_slot(*slot, &sealed);
-    pthread_mutex_unlock(&slots.lock);
+    gps_lock_give(&slots.lock);
     return status;
 }
 
@@ -85,22 +85,22 @@ int gps_references_rewrite(bool (*tell)(uint64_t address, unsigned *slot, struct
     struct gps_slot now = {.address = address, .since = gps_clock_now()};
     unsigned slot;
     int status = 0;
-    pthread_mutex_lock(&slots.lock);
+    gps_lock_take(&slots.lock);
     if (tell(address, &slot, &now)) {
         gps_slot_seal(&now);
         status = write_slot(slot, &now);
     }
-    pthread_mutex_unlock(&slots.lock);
+    gps_lock_give(&slots.lock);
     return status;
 }
 
 int gps_references_end(unsigned slot) {
     if (slot == GPS_NO_SLOT)
         return 0;
-    pthread_mutex_lock(&slots.lock);
+    gps_lock_take(&slots.lock);
     const int status = write_slot(slot, &(struct gps_slot){0});
     return_number(slot);
-    pthread_mutex_unlock(&slots.lock);
+    gps_lock_give(&slots.lock);
     return status;
 }
 

@@ -1,10 +1,9 @@
 /* allocations.c - allocations: 64 tables by address. See registry.h. */
 #include "registry.h"
 
-#include <pthread.h>
-
 #include "freed_history.h"
 #include "hash_table.h"
+#include "util/lock.h"
 
 enum {
     SHARDS = 64,
@@ -20,11 +19,11 @@ struct node {
 /* uthash frees a table with its last entry, and to make one takes longer than the rest of an
  * allocation: the anchor is the first entry and stays. */
 static struct shard {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_ALLOCATIONS) lock;
     struct node *table;
     struct node anchor;
     struct gps_slab slab;
-} shards[SHARDS] = {[0 ... SHARDS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+} shards[SHARDS];
 
 static struct {
     _Atomic uint32_t epoch;
@@ -80,7 +79,7 @@ static void insert(struct shard *shard, const struct gps_alloc *alloc) {
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
     gps_freed_forget(GPS_FREED_MEMORY, alloc->pointer);
     struct shard *shard = shard_of(alloc->pointer);
-    pthread_mutex_lock(&shard->lock);
+    gps_lock_take(&shard->lock);
     struct node *node = find(shard, alloc->pointer);
     struct gps_export *lost = node ? node->alloc.region : NULL;
     if (node) {
@@ -89,7 +88,7 @@ struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
     } else {
         insert(shard, alloc);
     }
-    pthread_mutex_unlock(&shard->lock);
+    gps_lock_give(&shard->lock);
     return lost;
 }
 
@@ -101,38 +100,38 @@ static void drop(struct shard *shard, struct node *node) {
 
 bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc) {
     struct shard *shard = shard_of(pointer);
-    pthread_mutex_lock(&shard->lock);
+    gps_lock_take(&shard->lock);
     struct node *node = find(shard, pointer);
     if (node) {
         *alloc = node->alloc;
         drop(shard, node);
     }
-    pthread_mutex_unlock(&shard->lock);
+    gps_lock_give(&shard->lock);
     return node != NULL;
 }
 
 bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc) {
     struct shard *shard = shard_of(pointer);
-    pthread_mutex_lock(&shard->lock);
+    gps_lock_take(&shard->lock);
     const struct node *node = find(shard, pointer);
     if (node)
         *alloc = node->alloc;
     if (node && alloc->kind == GPS_ALLOC_EXPORTED)
         atomic_store(mark_of(pointer), pointer);
-    pthread_mutex_unlock(&shard->lock);
+    gps_lock_give(&shard->lock);
     return node != NULL;
 }
 
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
     struct shard *shard = shard_of(pointer);
-    pthread_mutex_lock(&shard->lock);
+    gps_lock_take(&shard->lock);
     struct node *node = find(shard, pointer);
     const bool attached = node && node->alloc.kind == GPS_ALLOC_PLAIN;
     if (attached) {
         node->alloc.kind = GPS_ALLOC_EXPORTED;
         node->alloc.region = region;
     }
-    pthread_mutex_unlock(&shard->lock);
+    gps_lock_give(&shard->lock);
     return attached;
 }
 
@@ -143,12 +142,12 @@ bool gps_registry_is_exported(uint64_t pointer) {
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
     struct shard *shard = shard_of(pointer);
     unsigned count = 0;
-    pthread_mutex_lock(&shard->lock);
+    gps_lock_take(&shard->lock);
     for (const struct node *node = first(shard); node; node = node->hh.next)
         if (node->alloc.pointer >> BLOCK_BITS == pointer >> BLOCK_BITS &&
             node->alloc.pointer != pointer && !count++)
             *one = node->alloc;
-    pthread_mutex_unlock(&shard->lock);
+    gps_lock_give(&shard->lock);
     return count;
 }
 
@@ -176,7 +175,7 @@ static bool matches(const struct match *match, const struct gps_alloc *alloc) {
 /* Out of the table and onto a list of its own, linked by hh.next. */
 static struct node *detach(struct shard *shard, const struct match *match) {
     struct node *list = NULL, *after;
-    pthread_mutex_lock(&shard->lock);
+    gps_lock_take(&shard->lock);
     for (struct node *node = first(shard); node; node = after) {
         after = node->hh.next;
         if (!matches(match, &node->alloc))
@@ -188,14 +187,14 @@ static struct node *detach(struct shard *shard, const struct match *match) {
         node->hh.next = list;
         list = node;
     }
-    pthread_mutex_unlock(&shard->lock);
+    gps_lock_give(&shard->lock);
     return list;
 }
 
 static void recycle(struct shard *shard, struct node *node) {
-    pthread_mutex_lock(&shard->lock);
+    gps_lock_take(&shard->lock);
     gps_slab_put(&shard->slab, node);
-    pthread_mutex_unlock(&shard->lock);
+    gps_lock_give(&shard->lock);
 }
 
 /* fn runs without the lock: it is free to do I/O and to call the driver. */
@@ -230,14 +229,14 @@ void gps_registry_move_exports(uint64_t context, void (*move)(const struct gps_a
 size_t gps_registry_count(void) {
     size_t count = 0;
     for (size_t i = 0; i < SHARDS; i++) {
-        pthread_mutex_lock(&shards[i].lock);
+        gps_lock_take(&shards[i].lock);
         count += shards[i].table ? HASH_COUNT(shards[i].table) - 1 : 0;
-        pthread_mutex_unlock(&shards[i].lock);
+        gps_lock_give(&shards[i].lock);
     }
     return count;
 }
 
 void gps_registry_reset_allocations(void) {
-    memset((void *)shards, 0, sizeof(shards)); /* as PTHREAD_MUTEX_INITIALIZER is */
+    memset((void *)shards, 0, sizeof(shards));
     memset((void *)&state, 0, sizeof(state));
 }

@@ -15,28 +15,28 @@ static void cache(struct node *node) {
 }
 
 void gps_registry_watch(uint64_t pointer, int record_file, int owner_file) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = at(pointer);
     if (node) {
         node->import.told = GPS_SLOT_OPEN;
         node->import.record_file = record_file;
         node->import.owner_file = owner_file;
     }
-    pthread_mutex_unlock(&gps_imports.lock);
+    gps_lock_give(&gps_imports.lock);
 }
 
 void gps_registry_outdate(int file) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     for (struct node *node = first(); node; node = node->by_pointer.next) {
         struct gps_import *import = &node->import;
         if (file < 0 || import->record_file == file || import->owner_file == file)
             import->stale = true;
     }
-    pthread_mutex_unlock(&gps_imports.lock);
+    gps_lock_give(&gps_imports.lock);
 }
 
 bool gps_registry_cache(uint64_t pointer, struct gps_import *import) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = at(pointer);
     const bool cached = node && node->import.count == 1 && !node->import.by_rule &&
                         node->import.record_file && !node->import.stale;
@@ -50,7 +50,7 @@ bool gps_registry_cache(uint64_t pointer, struct gps_import *import) {
 
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                           uint64_t *pointer) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = of(region, context);
     const bool found = node && node->cached && !node->import.stale;
     if (found) {
@@ -62,7 +62,7 @@ bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_
 
 bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
                               const void *arg, struct gps_import *import) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = gps_imports.cached;
     while (node && !fits(&node->import, arg))
         node = node->next;
@@ -75,7 +75,7 @@ bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, cons
 }
 
 bool gps_registry_dismiss(int *file) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = gps_imports.cached;
     while (node && node->import.stale)
         node = node->next;
@@ -87,7 +87,7 @@ bool gps_registry_dismiss(int *file) {
 }
 
 bool gps_registry_any_stale(void) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     const struct node *node = gps_imports.cached;
     while (node && !node->import.stale)
         node = node->next;
@@ -95,24 +95,24 @@ bool gps_registry_any_stale(void) {
 }
 
 void gps_registry_ended(uint64_t pointer) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = ending_at(pointer);
     if (node) {
         DL_DELETE(gps_imports.ending, node);
         gps_slab_put(&gps_imports.slab, node);
     }
-    pthread_mutex_unlock(&gps_imports.lock);
+    gps_lock_give(&gps_imports.lock);
 }
 
 struct gps_cached gps_registry_cached(void) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     const struct gps_cached sum = gps_imports.sum;
-    pthread_mutex_unlock(&gps_imports.lock);
+    gps_lock_give(&gps_imports.lock);
     return sum;
 }
 
 bool gps_registry_caches(uint64_t pointer) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     const struct node *node = at(pointer);
     const bool cached = node ? node->cached : ending_at(pointer) != NULL;
     return unlocked(cached);
@@ -120,7 +120,7 @@ bool gps_registry_caches(uint64_t pointer) {
 
 /* That begins at `pointer`. */
 static bool is_in_cached(uint64_t pointer, uint64_t address) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     const struct node *node = at(pointer);
     const bool in = node && node->cached && address - pointer < node->import.size;
     return unlocked(in);
@@ -142,7 +142,7 @@ bool gps_registry_closed(uint64_t address) {
 }
 
 bool gps_registry_untold(uint64_t *pointer) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     const struct node *node = first();
     while (node && (node->cached || node->import.told != GPS_SLOT_CACHED))
         node = node->by_pointer.next;
@@ -152,7 +152,7 @@ bool gps_registry_untold(uint64_t *pointer) {
 }
 
 bool gps_registry_tell(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = at(pointer);
     const enum gps_slot_state state = node && node->cached ? GPS_SLOT_CACHED : GPS_SLOT_OPEN;
     const bool news = node && node->import.told && node->import.told != state;

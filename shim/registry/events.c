@@ -1,8 +1,8 @@
 /* events.c - events that other processes may know. See registry.h. */
-#include <pthread.h>
 
 #include "hash_table.h"
 #include "registry.h"
+#include "util/lock.h"
 
 struct node {
     struct gps_event event;
@@ -10,11 +10,11 @@ struct node {
 };
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_EVENTS) lock;
     struct node *events;
     struct gps_slab slab;
     _Atomic bool any; /* ever: programs without one do not take the lock */
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} table;
 
 static struct node *find(uint64_t event) {
     struct node *node;
@@ -37,13 +37,13 @@ static bool insert(const struct gps_event *event) {
 bool gps_registry_add_event(const struct gps_event *event) {
     bool recorded = true;
     atomic_store(&table.any, true);
-    pthread_mutex_lock(&table.lock);
+    gps_lock_take(&table.lock);
     struct node *node = find(event->event);
     if (node)
         node->event = *event;
     else
         recorded = insert(event);
-    pthread_mutex_unlock(&table.lock);
+    gps_lock_give(&table.lock);
     return recorded;
 }
 
@@ -51,7 +51,7 @@ bool gps_registry_add_event(const struct gps_event *event) {
 static bool give(const struct node *node, struct gps_event *found) {
     if (node)
         *found = node->event;
-    pthread_mutex_unlock(&table.lock);
+    gps_lock_give(&table.lock);
     return node != NULL;
 }
 
@@ -61,26 +61,26 @@ static bool take(struct node *node, struct gps_event *taken) {
         HASH_DELETE(hh, table.events, node);
         gps_slab_put(&table.slab, node);
     }
-    pthread_mutex_unlock(&table.lock);
+    gps_lock_give(&table.lock);
     return node != NULL;
 }
 
 bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
     if (!atomic_load(&table.any))
         return false;
-    pthread_mutex_lock(&table.lock);
+    gps_lock_take(&table.lock);
     return give(find(event), found);
 }
 
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
     if (!atomic_load(&table.any))
         return false;
-    pthread_mutex_lock(&table.lock);
+    gps_lock_take(&table.lock);
     return take(find(event), taken);
 }
 
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found) {
-    pthread_mutex_lock(&table.lock);
+    gps_lock_take(&table.lock);
     const struct node *node = table.events;
     while (node && !(node->event.exported && gps_id_equal(&node->event.id, id)))
         node = node->hh.next;
@@ -88,7 +88,7 @@ bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *foun
 }
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_event *taken) {
-    pthread_mutex_lock(&table.lock);
+    gps_lock_take(&table.lock);
     struct node *node = table.events;
     while (node && (node->event.context != context || (int32_t)(node->event.epoch - epoch) >= 0))
         node = node->hh.next;

@@ -7,13 +7,12 @@
  */
 #pragma once
 
-#include <pthread.h>
-
 #define NDEBUG /* the lists assert, which prints and ends the program */
 #include <utlist.h>
 
 #include "hash_table.h"
 #include "registry.h"
+#include "util/lock.h"
 
 struct key {
     struct gps_id region;
@@ -29,7 +28,7 @@ struct node {
 };
 
 struct import_table {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_IMPORTS) lock;
     struct node *by_pointer, *by_region, *cached, *ending;
     struct node anchor; /* the first entry of both, as in allocations.c */
     struct gps_cached sum;
@@ -40,7 +39,7 @@ extern struct import_table gps_imports;
 
 /* The end of a look-up. */
 static inline bool unlocked(bool answer) {
-    pthread_mutex_unlock(&gps_imports.lock);
+    gps_lock_give(&gps_imports.lock);
     return answer;
 }
 

@@ -3,7 +3,7 @@
 
 #include "import_table.h"
 
-struct import_table gps_imports = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct import_table gps_imports;
 
 static struct node *unless_cached(struct node *node) {
     return node && !node->cached ? node : NULL;
@@ -63,7 +63,7 @@ static bool insert_first(struct gps_import *import, enum gps_slot_via via, bool 
 
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     int status = 0;
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = at(import->pointer);
     const bool beside = node && !gps_id_equal(&node->import.region, &import->region);
     if (beside) { /* its close failed, or its exporter freed it: the address is another region's */
@@ -82,12 +82,12 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via) {
     } else {
         status = insert_first(import, via, beside) ? 0 : -ENOMEM;
     }
-    pthread_mutex_unlock(&gps_imports.lock);
+    gps_lock_give(&gps_imports.lock);
     return status;
 }
 
 bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = unless_cached(of(region, context));
     if (node) {
         *import = node->import;
@@ -98,7 +98,7 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
 
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {
     struct gps_import unused;
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = unless_cached(at(pointer));
     const bool open = node && gps_id_equal(&node->import.region, region);
     if (open)
@@ -107,7 +107,7 @@ bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {
 }
 
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = at(pointer);
     const bool set = node && node->import.slot == UINT32_MAX;
     if (set)
@@ -124,7 +124,7 @@ static bool give(const struct node *node, struct gps_import *import) {
 
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import,
                          bool *counts) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     const struct node *node = unless_cached(of(region, context));
     const bool only = counts && node && node->import.reopened && node->import.slot != UINT32_MAX;
     if (counts)
@@ -133,13 +133,13 @@ bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct g
 }
 
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     return give(unless_cached(at(pointer)), import);
 }
 
 enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
                                   struct gps_import *import) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = at(pointer);
     const enum gps_close close =
         !node ? ending_at(pointer) ? GPS_CLOSE_RULES : GPS_CLOSE_NONE
@@ -152,13 +152,13 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
         if (node->import.count == 0)
             drop(node);
     }
-    pthread_mutex_unlock(&gps_imports.lock);
+    gps_lock_give(&gps_imports.lock);
     return close;
 }
 
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via) {
     struct gps_import first = *import;
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = at(import->pointer);
     first.count = 1;
     first.by_rule = via == GPS_VIA_RULE;
@@ -169,11 +169,11 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
     } else {
         insert(&first);
     }
-    pthread_mutex_unlock(&gps_imports.lock);
+    gps_lock_give(&gps_imports.lock);
 }
 
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     const struct node *node = first();
     while (node && (node->cached || !gps_id_equal(&node->import.region, region)))
         node = node->by_pointer.next;
@@ -181,7 +181,7 @@ bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import
 }
 
 bool gps_registry_take_import(struct gps_import *import) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = first();
     while (node && node->cached)
         node = node->by_pointer.next;
@@ -190,20 +190,20 @@ bool gps_registry_take_import(struct gps_import *import) {
 
 bool gps_registry_imports_name(const char *name) {
     bool found = false;
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     for (struct node *node = first(); node && !found; node = node->by_pointer.next)
         found = node->import.by_rule && strcmp(node->import.name, name) == 0;
     return unlocked(found);
 }
 
 bool gps_registry_take_dead(const struct gps_import *opened, struct gps_import *dead) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = at(opened->pointer);
     return take(node && node->import.context != opened->context ? node : NULL, dead);
 }
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
-    pthread_mutex_lock(&gps_imports.lock);
+    gps_lock_take(&gps_imports.lock);
     struct node *node = first();
     while (node && (node->import.context != context || (int32_t)(node->import.epoch - epoch) >= 0))
         node = node->by_pointer.next;

@@ -1,17 +1,18 @@
 /* table_memory.c - see table_memory.h. */
 #include "table_memory.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "util/lock.h"
 
 enum { SMALLEST = 6, LARGEST = 16 /* bits of a size; beyond it, memory is mapped for itself */ };
 enum { CHUNK = 1 << LARGEST };
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_TABLE_MEMORY) lock;
     void *free[LARGEST + 1]; /* by size, linked by their first word */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 static void *map(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -41,13 +42,13 @@ void *gps_table_allocate(size_t size) {
     const unsigned bits = bits_of(size);
     if (bits > LARGEST)
         return map(size);
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (!state.free[bits])
         refill(bits);
     void *piece = state.free[bits];
     if (piece)
         state.free[bits] = *(void **)piece;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return piece;
 }
 
@@ -57,9 +58,9 @@ void gps_table_free(void *memory, size_t size) {
         munmap(memory, size);
         return;
     }
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     put(bits, memory);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 void gps_table_memory_reset(void) {

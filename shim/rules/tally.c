@@ -2,7 +2,6 @@
 #include "tally.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,14 +13,15 @@
 #include "process/process.h"
 #include "registry/registry.h"
 #include "stack/call.h"
+#include "util/lock.h"
 #include "util/text.h"
 
 bool gps_tally_active;
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_TALLY) lock;
     struct gps_explained *file;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* Its blocks are there before it is mapped: a full file system must not end the program. */
 static struct gps_explained *map(const char *path) {
@@ -107,9 +107,9 @@ void gps_tally_add(const struct gps_attempt *attempt, uint64_t pointer, bool fai
     COPY(row.caller, caller);
     COPY(row.region, attempt->name);
     COPY(row.why, attempt->why);
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     count(&row);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 void gps_tally_reset(void) {

@@ -18,6 +18,7 @@
 #include "config/config.h"
 #include "module.h"
 #include "stack.h"
+#include "util/lock.h"
 
 /* --- the depot --- */
 
@@ -38,7 +39,7 @@ struct module {
 };
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_TRACES) lock;
     unsigned depth;
     bool keep;
     uint32_t used; /* words; the lock's, as are the next three */
@@ -48,7 +49,7 @@ static struct {
     _Atomic bool full;
     uint64_t *_Atomic words;
     _Atomic uint32_t slots[SLOTS]; /* by hash: where a stack begins; 0: free */
-} depot = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} depot;
 
 static const void *word_at(uint32_t place) {
     return &atomic_load_explicit(&depot.words, memory_order_acquire)[place];
@@ -173,14 +174,14 @@ static uint32_t store(const struct gps_step *steps, unsigned count) {
     uint32_t trace = atomic_load_explicit(find(hash, steps, count), memory_order_acquire);
     if (trace || atomic_load_explicit(&depot.full, memory_order_relaxed))
         return trace;
-    pthread_mutex_lock(&depot.lock);
+    gps_lock_take(&depot.lock);
     _Atomic uint32_t *slot = find(hash, steps, count);
     trace = atomic_load(slot);
     if (!trace) {
         trace = add(hash, steps, count);
         atomic_store_explicit(slot, trace, memory_order_release);
     }
-    pthread_mutex_unlock(&depot.lock);
+    gps_lock_give(&depot.lock);
     return trace;
 }
 

@@ -11,11 +11,11 @@
 #include "watch.h"
 
 static bool is_over(struct gps_background *task) {
-    pthread_mutex_lock(&task->lock);
+    gps_lock_take(&task->lock);
     const bool over = task->stop || (task->left && !task->left());
     if (over)
         task->running = false;
-    pthread_mutex_unlock(&task->lock);
+    gps_lock_give(&task->lock);
     return over;
 }
 
@@ -34,24 +34,24 @@ static void *run(void *arg) {
 }
 
 int gps_background_start(struct gps_background *task) {
-    pthread_mutex_lock(&task->lock);
+    gps_lock_take(&task->lock);
     if (!task->running && !task->stop)
         task->running = gps_thread_start(run, task);
     const bool fine = task->running || task->stop;
-    pthread_mutex_unlock(&task->lock);
+    gps_lock_give(&task->lock);
     return fine ? 0 : -EAGAIN;
 }
 
 void gps_background_stop(struct gps_background *task) {
-    pthread_mutex_lock(&task->lock);
+    gps_lock_take(&task->lock);
     task->stop = true;
-    pthread_mutex_unlock(&task->lock);
+    gps_lock_give(&task->lock);
 }
 
 bool gps_background_stopped(struct gps_background *task) {
-    pthread_mutex_lock(&task->lock);
+    gps_lock_take(&task->lock);
     const bool stop = task->stop;
-    pthread_mutex_unlock(&task->lock);
+    gps_lock_give(&task->lock);
     return stop;
 }
 

@@ -7,9 +7,10 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "util/lock.h"
 
 struct gps_background {
     const char *name; /* of the thread: 15 characters */
@@ -17,7 +18,7 @@ struct gps_background {
     uint64_t (*turn)(
         void);          /* does what there is to do; how long it may wait then, in nanoseconds */
     bool (*left)(void); /* whether there is more to come, asked under the lock; NULL: always */
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_BACKGROUND) lock;
     bool running, stop;
 };
 

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "stack/module.h"
 #include "util/clock.h"
@@ -74,15 +77,13 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
                 : gps_thread_wait_by_wall_clock(condition, lock, until);
 }
 
-void gps_thread_await(pthread_mutex_t *lock, uint64_t patience) {
-    const struct timespec breath = {.tv_nsec = 1000000};
+void gps_thread_await(const _Atomic bool *busy, uint64_t patience) {
+    const struct timespec moment = {.tv_nsec = 1000000};
     const uint64_t until = gps_clock_monotonic() + patience;
-    __typeof__(&pthread_mutex_trylock) try = GPS_LATE(pthread_mutex_trylock);
-    int code = try ? try(lock) : ENOSYS;
-    while (code == EBUSY && gps_clock_monotonic() < until) {
-        nanosleep(&breath, NULL);
-        code = try(lock);
-    }
-    if (code == 0)
-        pthread_mutex_unlock(lock);
+    while (atomic_load(busy) && gps_clock_monotonic() < until)
+        nanosleep(&moment, NULL);
+}
+
+bool gps_thread_is_dead(int thread) {
+    return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }

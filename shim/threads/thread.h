@@ -18,6 +18,10 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, const stru
 int gps_thread_wait_by_wall_clock(pthread_cond_t *condition, pthread_mutex_t *lock,
                                   const struct timespec *until);
 
-/* Waits until nobody has the lock: `patience` ns at most, for a thread that has it may be in the
- * driver, which may never return. */
-void gps_thread_await(pthread_mutex_t *lock, uint64_t patience);
+#ifndef __cplusplus /* for a test, which needs none of these */
+/* Waits until nobody is busy: `patience` ns at most, for a thread that is may be in the driver,
+ * which may never return. */
+void gps_thread_await(const _Atomic bool *busy, uint64_t patience);
+/* Whether a thread of this process, by its number, has ended. */
+bool gps_thread_is_dead(int thread);
+#endif

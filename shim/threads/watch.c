@@ -63,7 +63,7 @@ static bool wait_for_change(const struct gps_watch *watch, uint64_t nanos) {
                                   .tv_nsec = (long)(wait % 1000000000u)};
     struct pollfd poller = {.fd = fd, .events = POLLIN};
     /* a negative fd: only the time */
-    return ppoll(&poller, 1, &time, gps_program_signals) > 0 && fd_of(watch) >= 0;
+    return ppoll(&poller, 1, &time, gps_signals_to_wait_with()) > 0 && fd_of(watch) >= 0;
 }
 
 void gps_watch_wait(struct gps_watch *watch, uint64_t nanos) {

@@ -16,3 +16,9 @@ static const union {
 void gps_program_signals_block(sigset_t *before) {
     sigprocmask(SIG_BLOCK, &blocked.set, before);
 }
+
+/* Threads of ours block all signals, and have no handlers to run. */
+void gps_signals_failed(void) {
+    if (gps_program_signals && !sigismember(gps_program_signals, SIGINT))
+        gps_lock_check(GPS_ACROSS_WAIT, "signals let in");
+}

@@ -1,7 +1,6 @@
 /* mapping.c - see mapping.h. */
 #include "mapping.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +8,18 @@
 #include "directory/record.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "util/lock.h"
 
 enum { DEVICES = 64 };
 
 /* All mappings, by address. They are few: looked up by bisection, moved when one comes or goes. */
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_MAPPINGS) lock;
     struct gps_mapping *list;
     size_t count, room;
     _Atomic size_t any;      /* count, to be read without the lock */
     uint64_t peers[DEVICES]; /* of memory on a device: which others reach it, a bit each */
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* --- the table --- */
 
@@ -43,7 +43,7 @@ static struct gps_mapping *locate(uint64_t address) {
 }
 
 static bool add(const struct gps_mapping *vmm) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     if (state.count == state.room) {
         const size_t room = state.room ? 2 * state.room : 64;
         struct gps_mapping *larger = realloc(state.list, room * sizeof(*larger));
@@ -59,12 +59,12 @@ static bool add(const struct gps_mapping *vmm) {
         state.list[at] = *vmm;
         atomic_store(&state.any, ++state.count);
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return fits;
 }
 
 static bool take(uint64_t pointer, struct gps_mapping *taken) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     struct gps_mapping *vmm = locate(pointer);
     const bool found = vmm && vmm->pointer == pointer;
     if (found) {
@@ -73,18 +73,18 @@ static bool take(uint64_t pointer, struct gps_mapping *taken) {
         memmove(vmm, vmm + 1, (state.count - behind) * sizeof(*vmm));
         atomic_store(&state.any, --state.count);
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return found;
 }
 
 bool gps_mapping_at(uint64_t address, struct gps_mapping *found) {
     if (!atomic_load_explicit(&state.any, memory_order_relaxed))
         return false;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const struct gps_mapping *vmm = locate(address);
     if (vmm)
         *found = *vmm;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return vmm != NULL;
 }
 
@@ -94,19 +94,19 @@ static void name(struct gps_mapping *vmm, const struct gps_region_record *record
 }
 
 void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     struct gps_mapping *vmm = locate(pointer);
     if (vmm)
         name(vmm, record);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 bool gps_mapping_has(const struct gps_id *region) {
     bool found = false;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     for (size_t i = 0; !found && i < state.count; i++)
         found = state.list[i].created && gps_id_equal(&state.list[i].region, region);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return found;
 }
 
@@ -114,12 +114,12 @@ bool gps_mapping_has(const struct gps_id *region) {
 void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg) {
     struct gps_mapping vmm = {.pointer = 0};
     for (bool more = true; more;) {
-        pthread_mutex_lock(&state.lock);
+        gps_lock_take(&state.lock);
         const size_t next = above(vmm.pointer);
         more = next < state.count;
         if (more)
             vmm = state.list[next];
-        pthread_mutex_unlock(&state.lock);
+        gps_lock_give(&state.lock);
         if (more)
             fn(arg, &vmm);
     }
@@ -128,9 +128,9 @@ void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void
 /* --- mapping --- */
 
 static uint64_t peers_of(int device) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     const uint64_t peers = device >= 0 && device < DEVICES ? state.peers[device] : 0;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return peers;
 }
 
@@ -275,9 +275,9 @@ void gps_mapping_enable_peer(int device) {
     if (gps_ops->device(&enabling.accessor) != GPS_OK || device < 0 || device >= DEVICES ||
         enabling.accessor >= DEVICES)
         return;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     state.peers[device] |= UINT64_C(1) << enabling.accessor;
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     gps_mapping_each(enable, &enabling);
 }
 

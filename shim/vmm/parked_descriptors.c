@@ -1,7 +1,6 @@
 /* parked_descriptors.c - see parked_descriptors.h. */
 #include "parked_descriptors.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include "directory/record.h"
 #include "util/descriptor_passing.h"
 #include "util/high_descriptor.h"
+#include "util/lock.h"
 
 /* To find one in a pair, those before it are taken out and sent again: few in a pair keep that
  * short, however many there are in all. */
@@ -23,10 +23,10 @@ struct pair {
 };
 
 static struct {
-    pthread_mutex_t lock;
+    GPS_LOCK(GPS_RANK_PARKED) lock;
     struct pair pairs[PAIRS];
     unsigned used;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} state;
 
 /* --- a pair of sockets --- */
 
@@ -128,37 +128,37 @@ static struct pair *with_room(void) {
 /* --- all of them --- */
 
 void gps_parked_put(const struct gps_id *id, int descriptor) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     struct pair *pair = with_room();
     if (pair)
         put_into(pair, id, descriptor);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 bool gps_parked_get(const struct gps_id *id, int *descriptor) {
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     struct pair *pair = take(id, descriptor);
     if (pair)
         put_into(pair, id, *descriptor);
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
     return pair != NULL;
 }
 
 void gps_parked_drop(const struct gps_id *id) {
     int descriptor;
-    pthread_mutex_lock(&state.lock);
+    gps_lock_take(&state.lock);
     struct pair *pair = take(id, &descriptor);
     if (pair) {
         close(descriptor);
         if (!pair->count && state.used > 1) /* the last one stays: opens and closes alternate */
             discard(pair);
     }
-    pthread_mutex_unlock(&state.lock);
+    gps_lock_give(&state.lock);
 }
 
 /* The parent's sockets are closed here: while they are open, so are the descriptors in them. */
 void gps_parked_reset(void) {
-    state.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    memset((void *)&state.lock, 0, sizeof(state.lock));
     while (state.used)
         discard(&state.pairs[state.used - 1]);
 }

@@ -2,7 +2,6 @@
 #include "vmm_region.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,16 +26,13 @@
 static const uint8_t token_magic[16] = "GPSTOKEN";
 
 static struct {
-    pthread_mutex_t driver; /* the thread's while it uses the driver: the end waits for that */
-    _Atomic bool watching;
-    _Atomic uint64_t socket; /* inode of the keeper's that has all of ours */
-} state = {.driver = PTHREAD_MUTEX_INITIALIZER};
+    _Atomic bool watching, busy; /* busy: the thread uses the driver; the end waits for that */
+    _Atomic uint64_t socket;     /* inode of the keeper's that has all of ours */
+} state;
 
 static uint64_t look_for_keeper(void);
-static struct gps_background keeper_watch = {.name = "gpushare-keep",
-                                             .watched = GPS_WATCH_ROOT,
-                                             .turn = look_for_keeper,
-                                             .lock = PTHREAD_MUTEX_INITIALIZER};
+static struct gps_background keeper_watch = {
+    .name = "gpushare-keep", .watched = GPS_WATCH_ROOT, .turn = look_for_keeper};
 
 bool gps_vmm_region_is_token(const uint8_t handle[GPS_HANDLE_BYTES]) {
     return memcmp(handle, token_magic, sizeof(token_magic)) == 0;
@@ -82,12 +78,12 @@ bool gps_vmm_region_return(const struct gps_id *region, int descriptor) {
 /* Whether the next keeper has this region from us, or has no need of it. */
 static bool is_deposited(const struct gps_mapping *mapping) {
     int descriptor;
-    pthread_mutex_lock(&state.driver);
+    state.busy = true; /* before it looks whether it may */
     const bool has =
         !gps_background_stopped(&keeper_watch) &&
         (mapping->created ? gps_mapping_descriptor(mapping->pointer, &descriptor) == GPS_OK
                           : gps_parked_get(&mapping->region, &descriptor));
-    pthread_mutex_unlock(&state.driver);
+    state.busy = false;
     if (!has)
         return gps_background_stopped(&keeper_watch) || !mapping->created;
     const bool returned = !is_there(mapping) || gps_vmm_region_return(&mapping->region, descriptor);
@@ -124,7 +120,7 @@ static void start_watching(void) {
 
 void gps_vmm_region_stop(void) {
     gps_background_stop(&keeper_watch);
-    gps_thread_await(&state.driver, GPS_SECOND); /* after what is under way */
+    gps_thread_await(&state.busy, GPS_SECOND); /* after what is under way */
 }
 
 void gps_vmm_region_reset(void) {

@@ -141,7 +141,9 @@ TEST(Library, ImportsNothingThatPrintsEndsOrSpawns) {
             continue;
         objects++;
         for (const auto &symbol : symbols_of("nm --undefined-only " + entry.path().string()))
-            EXPECT_FALSE(forbidden.count(symbol.name)) << symbol.name << " in " << entry.path();
+            EXPECT_TRUE(!forbidden.count(symbol.name) ||
+                        (symbol.name == "abort" && entry.path().filename() == "assertion.o"))
+                << symbol.name << " in " << entry.path();
     }
     EXPECT_GT(objects, 20u);
 }

@@ -28,15 +28,15 @@ static int room_of(uint64_t *bytes) {
     *bytes = room;
     return GPS_OK;
 }
-static struct gps_ops ops() {
-    struct gps_ops table = {};
+static struct gps_operations ops() {
+    struct gps_operations table = {};
     table.enter = enter;
     table.leave = leave;
     table.room = room_of;
     return table;
 }
-static const struct gps_ops stubs = ops();
-const struct gps_ops *gps_ops = &stubs;
+static const struct gps_operations stubs = ops();
+const struct gps_operations *gps_operations = &stubs;
 int gps_block_copy(const struct gps_area *, const struct gps_block *, uint64_t *) {
     return GPS_OK;
 }

@@ -492,14 +492,14 @@ TEST_F(Registry, WhatTheDriverRefusedToCloseIsNotCached) {
 
 // Its context may have ended unseen, and the address be another's.
 TEST_F(Registry, WhatIsAllocatedIsNotClosed) {
-    const struct gps_ops *const before = ::gps_ops;
-    struct gps_ops stub = {};
+    const struct gps_operations *const before = ::gps_operations;
+    struct gps_operations stub = {};
     stub.range = [](uint64_t pointer, uint64_t *base, uint64_t *size) {
         *base = pointer & ~uint64_t(0xfff);
         *size = 0x1000;
         return 0;
     };
-    ::gps_ops = &stub;
+    ::gps_operations = &stub;
     gps_import import = import_of(0x1000, 1);
     import.size = 0x1000;
     gps_registry_open(&import, GPS_VIA_PROGRAM);
@@ -509,7 +509,7 @@ TEST_F(Registry, WhatIsAllocatedIsNotClosed) {
     add(0x1000, 2);
     EXPECT_FALSE(gps_registry_closed(0x1000));
     EXPECT_FALSE(gps_registry_closed(0x1010));
-    ::gps_ops = before;
+    ::gps_operations = before;
 }
 
 TEST_F(Registry, WhatIsOpenedWhereADeadContextHadItIsAnotherImport) {

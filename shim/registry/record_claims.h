@@ -1,0 +1,30 @@
+/*
+ * record_claims.h - the records in the directory that a thread of this process makes or removes
+ * just now.
+ *
+ * The driver can give the handle of a freed region again, and a record is found by the hash of its
+ * handle. So who makes a record, or removes the one of a tombstone, claims its id first; another
+ * thread with the same id waits for the end of the claim, which takes as long as some files of the
+ * directory. No lock is held meanwhile. A claim lies on its thread's stack. All signals must be
+ * blocked from the claim to its end, for a handler must not leave by longjmp.
+ */
+#pragma once
+
+#include "tombstones.h"
+
+struct gps_record_claim {
+    struct gps_id id;
+    struct gps_record_claim *next;
+};
+
+/* Claims an id. True: it was that of a tombstone, whose record is the caller's from now on. */
+bool gps_record_claim(struct gps_record_claim *claim, const struct gps_id *id);
+/* Makes a tombstone of a region. True: the oldest one had to go for it; its id is claimed, and its
+ * record is the caller's to remove. */
+bool gps_record_bury(const struct gps_id *id, struct gps_record_claim *oldest);
+/* Claims the next tombstone from a place on, and takes it away. False: there is none. */
+bool gps_record_claim_tombstone(unsigned *place, struct gps_record_claim *claim);
+/* Ends a claim. */
+void gps_record_release(struct gps_record_claim *claim);
+
+void gps_record_claims_reset(void); /* in a forked child */
