@@ -9,7 +9,6 @@
 #include "ipc/export.h"
 #include "ipc/import_close.h"
 #include "learn/learner.h"
-#include "lifecycle/teardown.h"
 #include "merge/allocation.h"
 #include "merge/write.h"
 #include "process/process.h"
@@ -28,6 +27,8 @@ void gps_memory_allocated(uint64_t pointer, uint64_t size) {
     if (!lost)
         return;
     struct gps_scope scope; /* a region was here: it was freed by a way that we do not see */
+    if (gps_deferred_reclaim(lost) != GPS_RECLAIMED)
+        return;
     gps_scope_begin(&scope);
     gps_export_end(lost);
     gps_scope_end(&scope);
@@ -44,10 +45,7 @@ static struct gps_answer ask(enum gps_ask what, bool deferred) {
 
 bool gps_memory_export_denied(uint64_t pointer, int *code) {
     uint64_t base;
-    const enum gps_deferral deferral = gps_deferred_find(pointer, &base);
-    if (deferral == GPS_LEAVING)
-        gps_teardown_reclaim(base);
-    if (deferral != GPS_DEFERRED)
+    if (!gps_deferred_find(pointer, &base))
         return false;
     const struct gps_answer answer = ask(GPS_ASK_EXPORT, true);
     if (answer.verdict != GPS_DENY)
@@ -60,19 +58,14 @@ bool gps_memory_export_denied(uint64_t pointer, int *code) {
 /* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
 static int free_unknown(uint64_t pointer, struct gps_release release) {
     uint64_t base;
-    const enum gps_deferral deferral = gps_deferred_find(pointer, &base);
-    if (deferral == GPS_LEAVING && base == pointer) /* a result is handed over as it was to be */
-        return gps_teardown_reclaim(base) ? gps_memory_free(pointer, release) : GPS_OK;
-    const bool deferred = deferral == GPS_DEFERRED && base == pointer;
+    const bool deferred = gps_deferred_find(pointer, &base) && base == pointer;
     const struct gps_answer answer = ask(GPS_ASK_FREE, deferred);
     if (answer.verdict == GPS_DENY) {
         gps_diagnose_freed(pointer, base, answer.finding, NULL);
         return answer.code;
     }
     const int code = release.call(pointer, release.stream);
-    if (code == GPS_DEINITIALIZED)
-        gps_deferred_freed(pointer);
-    else if (code != GPS_OK)
+    if (code != GPS_OK && code != GPS_DEINITIALIZED)
         gps_diagnose_free(pointer, code);
     return code;
 }
@@ -104,6 +97,16 @@ static int free_merged(const struct gps_alloc *alloc, bool ordered) {
     return code;
 }
 
+/* Beside the end of a process or a context a free may answer 0 and leave the memory to that. */
+static int free_exported(const struct gps_alloc *alloc, struct gps_release release) {
+    const enum gps_reclaim reclaimed = gps_deferred_reclaim(alloc->region);
+    if (reclaimed == GPS_CLAIMED)
+        gps_registry_add(alloc);
+    if (reclaimed != GPS_RECLAIMED)
+        return GPS_OK;
+    return alloc->region->vmm ? gps_export_free_vmm(alloc) : gps_close_before_free(alloc, release);
+}
+
 int gps_memory_free(uint64_t pointer, struct gps_release release) {
     struct gps_alloc alloc;
     if (!pointer)
@@ -113,8 +116,7 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
         return free_unknown(pointer, release);
     switch (alloc.kind) {
     case GPS_ALLOC_EXPORTED:
-        return alloc.region->vmm ? gps_export_free_vmm(&alloc)
-                                 : gps_close_before_free(&alloc, release);
+        return free_exported(&alloc, release);
     case GPS_ALLOC_IMPORTED:
         return gps_import_free(&alloc);
     case GPS_ALLOC_MERGED:

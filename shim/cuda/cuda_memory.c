@@ -17,7 +17,7 @@ static bool relieve(CUresult result) {
         return false;
     const bool ended = gps_open_cache_relieve();
     const bool freed = gps_merge_end_freed(true), cut = gps_merger_relieve();
-    return gps_deferred_relieve() || ended || freed || cut;
+    return gps_deferred_make_room() || ended || freed || cut;
 }
 
 /* What a rule could have taken. */

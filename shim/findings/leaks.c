@@ -111,11 +111,12 @@ void gps_leak_reset_import(void *arg, const struct gps_import *import) {
 }
 
 void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *region) {
-    if (region->held) {
+    const enum gps_known known = gps_policy_known(region);
+    if (known == GPS_KNOWN_HELD) {
         if (!reset->held++)
             reset->held_export = *region;
         reset->held_bytes += region->record.requested;
-    } else {
+    } else if (known != GPS_KNOWN_NOTHING) {
         if (!reset->exports++)
             reset->export = *region;
         reset->export_bytes += region->record.requested;

@@ -139,7 +139,23 @@ static struct gps_answer name(const struct gps_question *q) {
     return say(GPS_FORWARD, GPS_NO_FINDING);
 }
 
-const char *gps_policy_deed(const struct gps_answer *answer) {
+/* The memory that the keeper has outlives its creator: no other process loses it. */
+static bool outlives_us(const struct gps_export *region) {
+    return region->vmm && region->record.keep != GPS_KEEP_OWNER;
+}
+
+enum gps_known gps_policy_known(const struct gps_export *region) {
+    if (gps_export_is_untaken(region) ||
+        (region->state == GPS_EXPORT_CLOSING && gps_export_becomes_result(region)))
+        return GPS_KNOWN_RESULT;
+    if (outlives_us(region))
+        return GPS_KNOWN_NOTHING;
+    return region->users.held     ? GPS_KNOWN_HELD
+           : region->users.cached ? GPS_KNOWN_CACHED
+                                  : GPS_KNOWN_EXPORTED;
+}
+
+const char *gps_policy_consequence(const struct gps_answer *answer) {
     if (answer->finding == GPS_EXIT_WHILE_OPEN)
         return "the process waits for them no longer: linger is over, or 0s";
     switch (answer->verdict) {

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "config/config.h"
+#include "registry/registry.h"
 
 enum gps_ask {
     /* the program is about to: */
@@ -87,5 +87,9 @@ struct gps_answer {
 
 struct gps_answer gps_policy(const struct gps_question *question);
 
-/* What gpushare does about memory that others hold, as a report has it. */
-const char *gps_policy_deed(const struct gps_answer *answer);
+/* What is known of an exported region, by its state and by who uses it: for GPS_ASK_FREE while it
+ * is CLOSING, for GPS_ASK_EXIT and GPS_ASK_NOTED_RESET in any other state. */
+enum gps_known gps_policy_known(const struct gps_export *region);
+
+/* What gpushare does about memory that others hold, as a report says it. */
+const char *gps_policy_consequence(const struct gps_answer *answer);

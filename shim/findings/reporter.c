@@ -169,7 +169,7 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count) {
     struct gps_report report = gps_report_new(answer->finding);
-    report.detail = gps_policy_deed(answer);
+    report.detail = gps_policy_consequence(answer);
     gps_report_about_export(&report, region);
     gps_report_users(&report, users, count);
     gps_report_send(&report);

@@ -1,15 +1,15 @@
 /*
- * deferred.h - regions whose memory is freed after their last importer has closed them.
+ * deferred.h - the exported regions that wait: for their importers, or for the end.
  *
- * Owns the regions that wait for that: freed by the program while other processes hold them, final
- * results (ready = free) on their way to a first importer, and what a process or context leaves
- * behind. A waiting region stays in the list until its memory is freed, so a second free of it
- * never reaches the driver. A background thread, the reaper, starts with the first one and frees in
- * the driver what is no longer held.
+ * Owns a list of regions. In it are those that the program has freed (CLOSING while its thread
+ * waits, DEFERRED, RESULT, FREEING) and those that a process or a context leaves behind (LEAVING,
+ * LEFT_RESULT, ABANDONED); registry.h has the states. A freed region stays in the list until its
+ * memory is freed, so a second free of it never reaches the driver. A background thread, the
+ * reaper, starts with the first one; it frees in the driver what no process uses any more.
  *
- * A thread works on waiting regions in passes: it takes them, which makes them its own ("busy"),
- * with `held` and `claimed` as the directory says now; it puts each one back or removes it; and it
- * ends the pass. The list's lock is held across neither driver calls nor I/O.
+ * A thread claims regions before it works on them, which tells it who uses them now
+ * (gps_export.users), and ends the claim of each or removes it from the list. Nobody else changes
+ * or frees a claimed region. The list's lock is held across neither driver calls nor I/O.
  *
  * Call inside a gps_scope where not said otherwise. Any thread.
  */
@@ -17,48 +17,60 @@
 
 #include "registry/registry.h"
 
-/* Whether an address lies in memory that waits here, and where that begins. Waits while the driver
- * frees it. Needs no scope. */
-enum gps_deferral {
-    GPS_NOT_DEFERRED,
-    GPS_DEFERRED, /* the program has freed it, and it is still allocated */
-    GPS_LEAVING,  /* the program has not: it goes with the process or the context */
-};
-enum gps_deferral gps_deferred_find(uint64_t address, uint64_t *base);
-/* The device is out of memory: frees what can be freed, and waits 0.2 s at most, once for a region,
- * for processes that only cache some. True when it is worth another try. Needs no scope. */
-bool gps_deferred_relieve(void);
-/* The program has freed what it leaves behind after all, when the driver no longer could. */
-void gps_deferred_freed(uint64_t pointer);
+/* Whether the address lies in memory that the program has freed and that is still allocated, and
+ * where that memory begins. Waits while the driver frees it. Needs no scope. */
+bool gps_deferred_find(uint64_t address, uint64_t *base);
+
+/* The device is out of memory: frees what can be freed. For processes that only cache some of it it
+ * waits 0.2 s at most, once for each region. True: another try is worth while. Needs no scope. */
+bool gps_deferred_make_room(void);
 
 /* share-timeout: no importer came for a result. */
-void gps_deferred_report_unclaimed(const struct gps_export *region);
+void gps_deferred_report_untaken(const struct gps_export *region);
 
-/* --- for close_before_free and teardown --- */
+/* --- for the free --- */
 
-/* Busy: the caller's own until it puts it back, or leaves it to the reaper. */
-void gps_deferred_add(struct gps_export *region, bool busy);
+/* Adds a region that is CLOSING. It stays the caller's. */
+void gps_deferred_add(struct gps_export *region);
+/* CLOSING -> DEFERRED, or RESULT: the reaper frees it when it may. */
+void gps_deferred_leave(struct gps_export *region, bool result);
+/* The caller has taken a region's allocation from the registry, to free it. Needs no scope. */
+enum gps_reclaim {
+    GPS_RECLAIMED,   /* it is LIVE, or is so again: the free can begin */
+    GPS_HANDED_OVER, /* LEFT_RESULT -> RESULT: that was its free */
+    GPS_CLAIMED,     /* another thread has claimed it for two seconds: it goes with its context */
+};
+enum gps_reclaim gps_deferred_reclaim(struct gps_export *region);
 
-/* How long to wait for passes under way, which may be in a free that waits for a kernel. */
-enum gps_patience {
-    GPS_HASTY,        /* not at all: what others are busy with is left to them */
-    GPS_PATIENT,      /* two seconds, once for the same passes */
-    GPS_VERY_PATIENT, /* to their end: the driver is about to do the same */
+/* --- for the end of a process or a context --- */
+
+/* LIVE -> LEAVING: all regions of a context (0: of any). The registry keeps their allocations. */
+void gps_deferred_bring(uint64_t context);
+
+/* How long to wait for regions that other threads have claimed. */
+enum gps_claim_wait {
+    GPS_CLAIM_AT_ONCE,   /* those are left out */
+    GPS_CLAIM_WITHIN_2S, /* then those are left out; once for the same claims */
+    GPS_CLAIM_ALL,       /* as long as it takes, with the program's signals let in */
 };
 
-/* Begins a pass: all regions of a context (0: of any) that no thread is busy with, linked by
- * `work`. */
-struct gps_export *gps_deferred_take(uint64_t context, enum gps_patience patience);
-void gps_deferred_put_back(struct gps_export *region);
-void gps_deferred_leave(struct gps_export *region);
-void gps_deferred_remove(struct gps_export *region); /* the caller's from now on */
-void gps_deferred_done(void);                        /* ends the pass */
+/* Claims all regions of a context (0: of any) that are `wanted` (NULL: all) and that no thread of
+ * the program's frees just now. Returns them, linked by `work`. A claim that this thread has left
+ * by longjmp is its own again. */
+struct gps_export *gps_deferred_claim(uint64_t context, enum gps_claim_wait wait,
+                                      bool (*wanted)(struct gps_export *region));
+void gps_deferred_unclaim(struct gps_export *region);
+/* Changes the state of a region that the caller has claimed. */
+void gps_deferred_become(struct gps_export *region, enum gps_export_state state);
+/* The region leaves the list, and is the caller's. */
+void gps_deferred_remove(struct gps_export *region);
 
-/* A whole pass: fn (which may be NULL) removes a region and returns true, or leaves it. */
-void gps_deferred_each(uint64_t context, enum gps_patience patience,
+/* Claims regions and calls fn for each. fn removes the region and returns true, or leaves it. */
+void gps_deferred_each(uint64_t context, enum gps_claim_wait wait,
+                       bool (*wanted)(struct gps_export *region),
                        bool (*fn)(void *arg, struct gps_export *region), void *arg);
 
-/* The process ends: the reaper touches the driver no more once this returns. */
+/* The process ends: the reaper calls the driver no more once this returns. */
 void gps_deferred_stop(void);
 
 void gps_deferred_reset(void); /* in a forked child */

@@ -266,6 +266,14 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
 
 /* --- state and end --- */
 
+void gps_export_become(struct gps_export *region, enum gps_export_state to) {
+#define FROM(state, next) GPS_STATE_ROW(GPS_EXPORT_##state, next),
+#define TO(state)         GPS_TO(GPS_EXPORT_##state)
+    static const struct gps_state_row rows[] = {GPS_EXPORT_STATES(FROM, TO)};
+    gps_transition_check("exported region", rows, region->state, to);
+    region->state = to;
+}
+
 int gps_export_set_state(struct gps_export *region, enum gps_state to, uint64_t until) {
     if (region->published)
         return gps_region_set_status(gps_membership_store(), &region->record, to, until);
@@ -285,12 +293,11 @@ bool gps_export_close_unheld(struct gps_export *region) {
            gps_export_set_state(region, GPS_STATE_FREED, 0) == 0;
 }
 
-bool gps_export_make_final(struct gps_export *region) {
-    if (!region->final) {
+bool gps_export_publish_result(struct gps_export *region) {
+    if (!region->until) {
         region->until = gps_clock_now() + region->rule->handover;
         gps_region_event_exported(region);
     }
-    region->final = true;
     return region->record.status.state == GPS_STATE_FINAL ||
            gps_export_set_state(region, GPS_STATE_FINAL, region->until) == 0;
 }
@@ -312,7 +319,7 @@ static void bury(const struct gps_export *region) {
     struct gps_record_claim oldest;
     if (!region->published)
         return;
-    if (region->rule && region->rule->ready == GPS_READY_FREE)
+    if (gps_export_becomes_result(region))
         gps_region_remove_taken(gps_membership_store(), &region->record.id);
     if (!gps_record_bury(&region->record.id, &oldest))
         return;
@@ -322,6 +329,7 @@ static void bury(const struct gps_export *region) {
 
 void gps_export_end(struct gps_export *region) {
     gps_region_event_freed(region);
+    gps_export_become(region, GPS_EXPORT_GONE);
     if (region->vmm) {
         if (region->pointer)
             gps_mapping_close(region->pointer);
@@ -337,6 +345,7 @@ void gps_export_end(struct gps_export *region) {
 }
 
 void gps_export_leave(struct gps_export *region, bool keep_record) {
+    gps_export_become(region, GPS_EXPORT_GONE);
     gps_export_unname(region);
     if (!keep_record && region->published)
         gps_region_remove(gps_membership_store(), &region->record.id);

@@ -30,6 +30,9 @@ const char *gps_export_to_keeper(const struct gps_alloc *alloc, uint64_t extent,
  * any has it mapped. Returns the code for the program. Needs no scope. */
 int gps_export_free_vmm(const struct gps_alloc *alloc);
 
+/* The region's next state, in this process. Asserts GPS_EXPORT_STATES. */
+void gps_export_become(struct gps_export *region, enum gps_export_state to);
+
 /* Changes the published state: 0 or -errno. A record that is not published only changes in memory.
  */
 int gps_export_set_state(struct gps_export *region, enum gps_state state, uint64_t until);
@@ -40,8 +43,9 @@ bool gps_export_close(struct gps_export *region);
  * claim.
  */
 bool gps_export_close_unheld(struct gps_export *region);
-/* The region is a final result, for its hand-over time. False: that could not be published. */
-bool gps_export_make_final(struct gps_export *region);
+/* Publishes the region as a final result; its hand-over time begins with the first call. False:
+ * that could not be published. */
+bool gps_export_publish_result(struct gps_export *region);
 /* New importers no longer find it by its name; and they do again. */
 void gps_export_unname(struct gps_export *region);
 void gps_export_rename(struct gps_export *region);

@@ -117,15 +117,15 @@ void gps_importers_reset(void) {
     memset((void *)&state, 0, sizeof(state));
 }
 
-/* --- one look at all --- */
+/* --- one scan for many regions --- */
 
 static void mark(struct gps_export *region, uint32_t slot_state) {
     if (slot_state == GPS_SLOT_CACHED)
-        region->cached = true;
+        region->users.cached = true;
     else
-        region->held = true;
-    if (slot_state != GPS_SLOT_INTENT) /* that may still come to nothing */
-        region->claimed = region->final;
+        region->users.held = true;
+    if (slot_state != GPS_SLOT_INTENT && gps_export_is_untaken(region))
+        region->users.taken = true; /* an intent may still come to nothing */
 }
 
 static bool mark_held(void *arg, const struct gps_proc *proc) {
@@ -148,15 +148,16 @@ void gps_importers_mark(struct gps_export *work) {
     const struct gps_store *store = gps_membership_store();
     struct scan scan = {0};
     for (struct gps_export *region = work; region; region = region->work) {
-        /* Before the slots are read: its taker is then still seen, or has closed it. */
-        if (region->final && !region->claimed)
-            region->claimed = gps_region_taken(store, &region->record.id);
-        region->held = region->cached = false;
+        /* The mark is read before the slots: a process that has taken the result is still seen
+         * there, or has closed it. */
+        if (gps_export_is_untaken(region))
+            region->users.taken = gps_region_taken(store, &region->record.id);
+        region->users.held = region->users.cached = false;
         region->same_bucket = scan.buckets[region->record.id.bytes[0]];
         scan.buckets[region->record.id.bytes[0]] = region;
     }
     const bool known =
         work && store && gps_proc_each(store, mark_held, &scan) == 0 && !scan.unknown;
     for (struct gps_export *region = work; region; region = region->work)
-        region->held |= !known;
+        region->users.held |= !known;
 }

@@ -25,8 +25,7 @@ void gps_region_event_created(const struct gps_export *region) {
         gps_region_event_exported(region);
 }
 
-void gps_region_event_put_off(struct gps_export *region, bool result) {
-    region->put_off = true;
+void gps_region_event_deferred(const struct gps_export *region, bool result) {
     tell(region, (struct gps_event_line){.what = GPS_LOGGED_FREED,
                                          .how = result ? "handover" : "deferred"});
 }
@@ -36,8 +35,9 @@ void gps_region_event_waited(const struct gps_export *region, uint64_t ns) {
 }
 
 void gps_region_event_freed(const struct gps_export *region) {
-    tell(region, (struct gps_event_line){.what = GPS_LOGGED_FREED,
-                                         .how = region->put_off ? "late" : "now"});
+    const bool late = region->state == GPS_EXPORT_DEFERRED || region->state == GPS_EXPORT_RESULT ||
+                      region->state == GPS_EXPORT_FREEING;
+    tell(region, (struct gps_event_line){.what = GPS_LOGGED_FREED, .how = late ? "late" : "now"});
 }
 
 /* --- imports --- */

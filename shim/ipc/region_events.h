@@ -11,12 +11,12 @@
 /* A rule has made the region: others may open it, unless its exporter is to free it first. */
 void gps_region_event_created(const struct gps_export *region);
 void gps_region_event_exported(const struct gps_export *region);
-/* The program freed it, and the memory waits: as a result for its first importer, or for the last
- * one to close it. */
-void gps_region_event_put_off(struct gps_export *region, bool result);
-/* A free waited for importers before it was carried out or put off. */
+/* The program freed it, and the memory stays: as a result for its first importer, or until the last
+ * one has closed it. */
+void gps_region_event_deferred(const struct gps_export *region, bool result);
+/* A free waited for importers before it was carried out or deferred. */
 void gps_region_event_waited(const struct gps_export *region, uint64_t ns);
-/* The memory is freed now: by the program, or after it was put off. */
+/* The memory is freed now: by the program, or after its free was deferred. */
 void gps_region_event_freed(const struct gps_export *region);
 
 /* An import is open, or is closed again; `with_context`: because its context was destroyed. */

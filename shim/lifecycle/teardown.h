@@ -12,10 +12,6 @@
 /* The process ends, and the driver still works. */
 void gps_teardown_exit(void);
 
-/* Other threads go on meanwhile, and one uses what was to leave at `base`: it is in the registry as
- * before. False: it is a result, which is handed over. Needs no scope. */
-bool gps_teardown_reclaim(uint64_t base);
-
 /* The very end: removes our records, but for those that others may still ask about, unless this is
  * the last process. */
 void gps_teardown_unpublish(bool last);

@@ -163,7 +163,6 @@ struct match {
     uint64_t context; /* 0: any */
     uint32_t epoch;
     bool exports; /* only those, of whatever epoch */
-    void (*move)(const struct gps_alloc *alloc);
 };
 
 static bool matches(const struct match *match, const struct gps_alloc *alloc) {
@@ -180,8 +179,6 @@ static struct node *detach(struct shard *shard, const struct match *match) {
         after = node->hh.next;
         if (!matches(match, &node->alloc))
             continue;
-        if (match->move)
-            match->move(&node->alloc);
         unmark(&node->alloc);
         HASH_DELETE(hh, shard->table, node);
         node->hh.next = list;
@@ -222,8 +219,26 @@ void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gp
     take_all(&(struct match){.context = context, .exports = true}, fn, arg);
 }
 
-void gps_registry_move_exports(uint64_t context, void (*move)(const struct gps_alloc *alloc)) {
-    take_all(&(struct match){.context = context, .exports = true, .move = move}, NULL, NULL);
+void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *region)) {
+    const struct match match = {.context = context, .exports = true};
+    for (size_t i = 0; i < SHARDS; i++) {
+        gps_lock_take(&shards[i].lock);
+        for (struct node *node = first(&shards[i]); node; node = node->hh.next)
+            if (matches(&match, &node->alloc))
+                fn(node->alloc.region);
+        gps_lock_give(&shards[i].lock);
+    }
+}
+
+bool gps_registry_take_export(const struct gps_export *region) {
+    struct shard *shard = shard_of(region->pointer);
+    gps_lock_take(&shard->lock);
+    struct node *node = find(shard, region->pointer);
+    const bool found = node && node->alloc.region == region;
+    if (found)
+        drop(shard, node);
+    gps_lock_give(&shard->lock);
+    return found;
 }
 
 size_t gps_registry_count(void) {

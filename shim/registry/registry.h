@@ -12,12 +12,14 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "config/config.h"
 #include "directory/record.h"
 #include "log/log.h"
+#include "util/transition.h"
 
 /* --- allocations --- */
 
@@ -72,12 +74,52 @@ void gps_registry_purge(uint64_t context, uint32_t epoch,
  * region. */
 void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gps_alloc *alloc),
                                void *arg);
-/* The same where others may ask for them meanwhile: `move` puts each where they find it, with the
- * lock. */
-void gps_registry_move_exports(uint64_t context, void (*move)(const struct gps_alloc *alloc));
+/* Calls fn for the region of each, which stays where it is. fn is called with the table's lock: no
+ * thread takes the allocation meanwhile. */
+void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *region));
+/* Removes the allocation that has this region. False: a thread has taken it. */
+bool gps_registry_take_export(const struct gps_export *region);
 size_t gps_registry_count(void);
 
 /* --- exports: a region that this process published --- */
+
+/* The states of an exported region, from its first export to its end. */
+enum gps_export_state {
+    /* The registry has its allocation. Who takes that from the registry changes these two. */
+    GPS_EXPORT_LIVE,
+    GPS_EXPORT_CLOSING, /* the program frees it, and a thread finds out what becomes of it */
+
+    /* It is freed, and in the list of ipc/deferred.h. Who claims it there changes these three. */
+    GPS_EXPORT_DEFERRED, /* it waits until its importers have closed it */
+    GPS_EXPORT_RESULT,   /* ready = free: it waits for its first importer */
+    GPS_EXPORT_FREEING,  /* the driver frees its memory */
+
+    /* Its process or its context ends before its free. It is in that list, and the registry has its
+     * allocation. Who claims it changes these three. */
+    GPS_EXPORT_LEAVING,
+    GPS_EXPORT_LEFT_RESULT, /* ready = free: it waits for its first importer */
+    GPS_EXPORT_ABANDONED,   /* a report said that others lose it */
+
+    GPS_EXPORT_GONE, /* nothing has it any more */
+};
+
+#define GPS_EXPORT_STATES(FROM, TO)                                                                \
+    FROM(LIVE, TO(CLOSING) | TO(LEAVING) | TO(GONE))                                               \
+    FROM(CLOSING, TO(LIVE) | TO(DEFERRED) | TO(RESULT) | TO(GONE))                                 \
+    FROM(DEFERRED, TO(FREEING) | TO(GONE))                                                         \
+    FROM(RESULT, TO(DEFERRED) | TO(GONE))                                                          \
+    FROM(FREEING, TO(GONE))                                                                        \
+    FROM(LEAVING, TO(LIVE) | TO(LEFT_RESULT) | TO(ABANDONED) | TO(GONE))                           \
+    FROM(LEFT_RESULT, TO(LIVE) | TO(RESULT) | TO(GONE))                                            \
+    FROM(ABANDONED, TO(LIVE) | TO(GONE))                                                           \
+    FROM(GONE, GPS_TO_NONE)
+
+/* What the last scan of the directory found out about an exported region (ipc/importers.h). */
+struct gps_export_users {
+    bool held;   /* other processes have it open */
+    bool cached; /* other processes keep it mapped after their close */
+    bool taken;  /* a result: an importer has opened it */
+};
 
 struct gps_export {
     struct gps_region_record record; /* a copy of the published one */
@@ -89,22 +131,31 @@ struct gps_export {
     bool vmm;                     /* of vmm_region.h: the keeper owns the record */
     unsigned slot;                /* if vmm: the slot of this process's own use (references.h) */
     uint32_t allocated, exported; /* traces */
-    bool put_off;                 /* the event log has that its free waits */
-    bool reported;                /* a finding on its end was reported: not to be repeated */
+    enum gps_export_state state;
+    struct gps_export_users users;
+    uint64_t until; /* RESULT, LEFT_RESULT: when its hand-over ends; else 0 */
 
-    /* Used by deferred.h while it owns the region. */
-    uint64_t until;                  /* final: when its hand-over ends */
-    bool final;                      /* ready = free: freed by the program */
-    bool claimed;                    /* final, and opened by an importer */
-    bool leaving;                    /* not freed by the program: its process or context ends */
-    bool held;                       /* had users at the last scan */
-    bool cached;                     /* had processes that cache it */
-    bool waited;                     /* an allocation has waited for those in vain */
-    bool busy;                       /* a thread works on it, for one pass */
-    bool freeing;                    /* the driver frees its memory */
-    struct gps_export *next, **link; /* in the list of all */
-    struct gps_export *work, *same_bucket; /* lists of one pass and of its scan */
+    /* Of ipc/deferred.h. */
+    pthread_t claimer;                     /* the thread that works on it; 0: none */
+    bool was_waited_for;                   /* an allocation has waited for those that cache it */
+    struct gps_export *next, **link;       /* in the list of all */
+    struct gps_export *work, *same_bucket; /* in those of one claim, and of its scan */
 };
+
+/* A rule's with ready = free: its free, or the end of its process, makes a result of it. */
+static inline bool gps_export_becomes_result(const struct gps_export *region) {
+    return region->rule && region->rule->ready == GPS_READY_FREE;
+}
+
+/* A result that no importer has opened yet. */
+static inline bool gps_export_is_untaken(const struct gps_export *region) {
+    return (region->state == GPS_EXPORT_RESULT || region->state == GPS_EXPORT_LEFT_RESULT) &&
+           !region->users.taken;
+}
+
+static inline bool gps_export_is_used(const struct gps_export *region) {
+    return region->users.held || region->users.cached;
+}
 
 /* --- imports: a handle that is open here --- */
 

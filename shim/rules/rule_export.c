@@ -25,7 +25,7 @@ static enum gps_outcome export_vmm(const struct gps_attempt *attempt, uint64_t *
                               .trace = gps_trace_kept()};
     uint64_t extent;
     int code = gps_mapping_create(attempt->size, &alloc.pointer, &extent);
-    if (code == GPS_OUT_OF_MEMORY && gps_deferred_relieve())
+    if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
         code = gps_mapping_create(attempt->size, &alloc.pointer, &extent);
     if (code == GPS_OUT_OF_MEMORY)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
@@ -49,7 +49,7 @@ static enum gps_outcome export_legacy(const struct gps_attempt *attempt, uint64_
                               .device = (int16_t)attempt->device};
     const uint64_t allocated = round_up(attempt->size);
     int code = gps_ops->allocate(allocated, &alloc.pointer);
-    if (code == GPS_OUT_OF_MEMORY && gps_deferred_relieve())
+    if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
         code = gps_ops->allocate(allocated, &alloc.pointer);
     if (code != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */

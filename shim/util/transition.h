@@ -1,17 +1,22 @@
 /*
  * transition.h - asserts that an object passes from state to state as its table says.
  *
- * A kind of object has one enum of states and, at its struct, one table of them:
+ * A kind of object has one enum of states and, at its struct, one table of them, which shows for
+ * each state those that may follow it:
  *
- *     #define GPS_DOOR_STATES                                                          \
- *         GPS_STATE_ROW(GPS_DOOR_OPEN, GPS_TO(GPS_DOOR_SHUT)),                         \
- *         GPS_STATE_ROW(GPS_DOOR_SHUT, GPS_TO(GPS_DOOR_OPEN) | GPS_TO(GPS_DOOR_GONE)), \
- *         GPS_STATE_ROW(GPS_DOOR_GONE, GPS_TO_NONE)
+ *     #define GPS_DOOR_STATES(FROM, TO)        \
+ *         FROM(OPEN, TO(SHUT))                 \
+ *         FROM(SHUT, TO(OPEN) | TO(GONE))      \
+ *         FROM(GONE, GPS_TO_NONE)
  *
- *     static const struct gps_state_row states[] = {GPS_DOOR_STATES};
+ * The one function that changes the state makes an array of the table:
  *
- * The one function that changes the state calls gps_transition_check first. It costs three
- * instructions. assertion.h says what a violation does.
+ *     #define FROM(state, next) GPS_STATE_ROW(GPS_DOOR_##state, next),
+ *     #define TO(state) GPS_TO(GPS_DOOR_##state)
+ *     static const struct gps_state_row rows[] = {GPS_DOOR_STATES(FROM, TO)};
+ *
+ * and calls gps_transition_check first, which costs three instructions. assertion.h says what a
+ * violation does.
  */
 #pragma once
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 extern "C" {
-#include "findings/policy.h"
 #include "driver/driver_ops.h"
+#include "findings/policy.h"
 }
 
 namespace {
@@ -224,6 +224,49 @@ TEST(Policy, ADenialHasACode) {
         const gps_answer answer = gps_policy(&q);
         EXPECT_EQ(answer.verdict == GPS_DENY, answer.code != GPS_OK) << text(q);
     }
+}
+
+struct Known : testing::Test {
+    gps_rule result = {};
+    gps_export region = {};
+    Known() {
+        result.ready = GPS_READY_FREE;
+    }
+    gps_known in(gps_export_state state) {
+        region.state = state;
+        return gps_policy_known(&region);
+    }
+};
+
+TEST_F(Known, IsWhoUsesTheRegion) {
+    for (gps_export_state state : {GPS_EXPORT_CLOSING, GPS_EXPORT_DEFERRED, GPS_EXPORT_LEAVING}) {
+        region.users = {};
+        EXPECT_EQ(in(state), GPS_KNOWN_EXPORTED);
+        region.users.cached = true;
+        EXPECT_EQ(in(state), GPS_KNOWN_CACHED);
+        region.users.held = true;
+        EXPECT_EQ(in(state), GPS_KNOWN_HELD);
+    }
+}
+
+TEST_F(Known, IsAResultUntilAnImporterHasTakenIt) {
+    region.rule = &result;
+    region.users.held = true;
+    EXPECT_EQ(in(GPS_EXPORT_CLOSING), GPS_KNOWN_RESULT);
+    for (gps_export_state state : {GPS_EXPORT_RESULT, GPS_EXPORT_LEFT_RESULT}) {
+        region.users.taken = false;
+        EXPECT_EQ(in(state), GPS_KNOWN_RESULT);
+        region.users.taken = true;
+        EXPECT_EQ(in(state), GPS_KNOWN_HELD);
+    }
+}
+
+TEST_F(Known, IsNothingWhereTheKeeperHasTheMemory) {
+    region.vmm = region.users.held = true;
+    region.record.keep = GPS_KEEP_USERS;
+    EXPECT_EQ(in(GPS_EXPORT_LEAVING), GPS_KNOWN_NOTHING);
+    region.record.keep = GPS_KEEP_OWNER;
+    EXPECT_EQ(in(GPS_EXPORT_LEAVING), GPS_KNOWN_HELD);
 }
 
 } // namespace

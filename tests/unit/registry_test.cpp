@@ -179,6 +179,36 @@ TEST_F(Registry, ExportsAreTakenAndOtherAllocationsStay) {
     EXPECT_EQ(gps_registry_count(), 100u);
 }
 
+std::set<gps_export *> *visited;
+
+TEST_F(Registry, ExportsAreVisitedWhereTheyAre) {
+    gps_export region = {}, other = {};
+    std::set<gps_export *> seen;
+    visited = &seen;
+    const auto visit = [](gps_export *one) { visited->insert(one); };
+    add(0x1000);
+    add(0x2000);
+    add(0x3000, 2);
+    ASSERT_TRUE(gps_registry_attach(0x2000, &region));
+    ASSERT_TRUE(gps_registry_attach(0x3000, &other));
+    gps_registry_each_export(1, visit);
+    EXPECT_EQ(seen, std::set<gps_export *>{&region});
+    gps_registry_each_export(0, visit);
+    EXPECT_EQ(seen.size(), 2u);
+    EXPECT_EQ(gps_registry_count(), 3u);
+}
+
+TEST_F(Registry, AnExportIsTakenOnceAndNotWithAnothersAddress) {
+    gps_export region = {}, other = {};
+    region.pointer = other.pointer = 0x1000;
+    add(0x1000);
+    ASSERT_TRUE(gps_registry_attach(0x1000, &region));
+    EXPECT_FALSE(gps_registry_take_export(&other));
+    EXPECT_TRUE(gps_registry_take_export(&region));
+    EXPECT_FALSE(gps_registry_take_export(&region));
+    EXPECT_FALSE(has(0x1000));
+}
+
 /* --- what is gone --- */
 
 bool was_freed(uint64_t pointer) {
