@@ -75,7 +75,8 @@ __attribute__((format(printf, 3, 4))) static void fail(struct session *session, 
         session->fn(session->arg, session->file, line, plain);
 }
 
-/* In the line of the key with which `what` begins, or else of the section. */
+/* Reports an error of a rule in the line of the key with which `what` begins, else in the section's
+ * line. */
 static void fail_rule(struct session *session, const struct gps_rule *rule, const char *what) {
     struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
     unsigned line = rule->line;
@@ -87,7 +88,7 @@ static void fail_rule(struct session *session, const struct gps_rule *rule, cons
     fail(session, line, "[region%s%s] %s", rule->name[0] != '\0' ? " " : "", rule->name, what);
 }
 
-/* As much of a value as an error can show. */
+/* How much of a value an error shows. */
 #define SHOWN_BYTES 64u
 static const char *shown(const char *value, char cut[SHOWN_BYTES + 3]) {
     struct gps_text text = gps_text_on(cut, SHOWN_BYTES);
@@ -152,7 +153,7 @@ static void end_section(struct session *session) {
         fail_rule(session, rule, wrong);
 }
 
-/* Room for one more rule. Too many rules are reported once. */
+/* Makes room for one more rule. Reports too many rules once. */
 static bool make_room(struct session *session, unsigned line) {
     struct gps_config *config = session->config;
     if (config->rule_count == RULES_MAX) {

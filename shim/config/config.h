@@ -35,7 +35,7 @@ enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 #define GPS_MERGE_LEAST    (UINT64_C(1) << 20) /* merge rules take no smaller allocations */
 #define GPS_UUID_TEXT      41u                 /* "GPU-" and 36 characters, with the NUL */
 
-/* Section [gpushare]. Times in nanoseconds. */
+/* Section [gpushare]. Times are in nanoseconds. */
 struct gps_options {
     enum gps_mode mode;
     enum gps_on_free on_free;
@@ -99,7 +99,7 @@ typedef void gps_config_error_fn(void *arg, const char *file, unsigned line, con
  * variables GPUSHARE_<KEY>. A missing default file is no error; a GPUSHARE_CONFIG that cannot be
  * read is one. 0; -EINVAL after fn was called for every error; or -ENOMEM. After an error *config
  * holds the defaults. Reads the environment with secure_getenv, so a set-uid program has none.
- * Allocates; gps_config_free frees. To be called once. */
+ * Allocates memory that gps_config_free frees. To be called once. */
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg);
 
 /* Loads one file, or a text in memory, over the defaults and without the environment: for

@@ -12,7 +12,8 @@
 #include "rule.h"
 #include "value.h"
 
-/* A uint64_t has the first two functions, CHOICE none: it also needs the key's list of values. */
+/* A uint64_t has only the first two functions, other types the last two. CHOICE has none, because
+ * it also needs the key's list of values. */
 struct gps_key_type {
     const char *(*parse)(const char *text, uint64_t *number);
     void (*format)(uint64_t number, struct gps_text *text);

@@ -61,7 +61,7 @@ static const char *read_number(const char **cursor, uint64_t *value) {
     return NULL;
 }
 
-/* The unit at the cursor; NULL and the cursor left alone when it is none of the table's. */
+/* Reads the unit at the cursor. NULL: it is not in the table, and the cursor stays. */
 static const struct gps_unit *read_unit(const char **cursor, const struct gps_unit *units,
                                         bool any_case) {
     char name[4] = "";
@@ -275,7 +275,7 @@ void gps_value_duration_text(uint64_t nanos, struct gps_text *text) {
     gps_text_add(text, "%lu%s", nanos / unit->factor, unit->name);
 }
 
-/* The word of a list that begins here; *next: the one after it, NULL at the end. */
+/* The length of the word of a list that begins here. *next is the word after it, or NULL. */
 static size_t word_length(const char *word, const char **next) {
     size_t length = strcspn(word, ",");
     *next = word[length] == '\0' ? NULL : skip_spaces(word + length + 1);

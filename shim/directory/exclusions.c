@@ -29,8 +29,8 @@ static int open_file(const struct gps_store *store, int flags) {
     return fd;
 }
 
-/* One write: rows of several processes do not mix. What the directory has no room for is taken
- * back, or the rows behind it could not be read. */
+/* A row is written with one write, so rows of several processes do not mix. A row for which the
+ * file system has too little room is cut off again, because later rows would be misaligned. */
 int gps_exclusions_add(const struct gps_store *store, struct gps_exclusion *exclusion) {
     int fd = open_file(store, O_WRONLY | O_APPEND);
     if (fd < 0)

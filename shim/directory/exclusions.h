@@ -23,12 +23,14 @@ struct gps_exclusion {
     uint64_t checksum;             /* of the bytes before it */
 };
 
-/* Adds it, and seals it first. */
+/* Sets the checksum and adds the row. */
 int gps_exclusions_add(const struct gps_store *store, struct gps_exclusion *exclusion);
-/* Whether it is there; the checksum need not be set. False also when it cannot be known. */
+/* Whether the file has the row; its checksum need not be set. False also if the file cannot be
+ * read.
+ */
 bool gps_exclusions_has(const struct gps_store *store, const struct gps_exclusion *exclusion);
-/* Calls fn for every valid row. 0 also without a file. */
+/* Calls fn for every valid row. Returns 0 also if there is no file. */
 typedef void gps_exclusion_fn(void *arg, const struct gps_exclusion *exclusion);
 int gps_exclusions_each(const struct gps_store *store, gps_exclusion_fn *fn, void *arg);
-/* Removes all. 0 also without a file. */
+/* Removes the file. Returns 0 also if there is none. */
 int gps_exclusions_forget(const struct gps_store *store);

@@ -207,7 +207,7 @@ int gps_file_room(int fd) {
     return left < GPS_STORE_RESERVE + (uint64_t)fs.f_bsize ? -ENOSPC : 0;
 }
 
-/* One after another, from a random one on: the processes that write for one owner are few. */
+/* Counts up from a random number: few processes write temporary files for one owner. */
 static uint64_t unique(void) {
     static _Atomic uint64_t next;
     uint64_t none = 0;

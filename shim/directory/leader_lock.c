@@ -41,7 +41,7 @@ static int is_there(const char *path) {
     return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Does this to the socket and then to the lock file: the number of successes. */
+/* Applies a function to the socket, then to the lock file. Returns the number of successes. */
 static int for_both(const struct gps_store *store, int (*act)(const char *path)) {
     char path[GPS_FILE_PATH];
     gps_file_path(store, GPS_KEEPER_SOCKET, NULL, path);

@@ -11,7 +11,8 @@
 #include "util/procfs.h"
 #include "util/text.h"
 
-/* A gc can come between a temporary file and its lock; not again and again. */
+/* A gc can lock or remove a temporary file before its writer locks it. It cannot do so repeatedly.
+ */
 #define TAKE_TRIES 8
 
 void gps_owner_name(struct gps_owner *owner, const char *name) {
@@ -34,7 +35,7 @@ void gps_owner_self(struct gps_owner *self) {
     *self = who;
 }
 
-/* A mapping that holds the file's description, and so its lock, without a descriptor. */
+/* A mapping that keeps the open file description, and so its lock, without a descriptor. */
 static void *map_hold(int fd) {
     void *hold = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
     if (hold != MAP_FAILED && madvise(hold, 1, MADV_DONTFORK) != 0) {
@@ -44,8 +45,8 @@ static void *map_hold(int fd) {
     return hold;
 }
 
-/* Makes the lock on fd outlast the descriptor, which it consumes. The second descriptor finds out
- * whether that worked, and has the lock itself where it did not. */
+/* Makes the lock on fd outlast fd, which it closes. A second descriptor probes whether that worked,
+ * and takes the lock itself if it did not. */
 static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) {
     int second = gps_file_open_any(at, temp, O_RDWR);
     if (second < 0) {
@@ -73,7 +74,7 @@ static int hold_lock(struct gps_lease *lease, int at, const char *temp, int fd) 
     return status;
 }
 
-/* Locks and writes a new file. -EAGAIN: a gc had it, or has removed it, before it was locked. */
+/* Locks and writes a new file. -EAGAIN: a gc had locked or removed it before. */
 static int prepare(int fd, struct gps_lease *lease) {
     int status = gps_file_lock(fd, 0, 0);
     if (status != 0)

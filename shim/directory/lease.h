@@ -33,10 +33,10 @@ struct gps_lease {
 };
 
 /* Describes the calling process, with a fresh nonce from getrandom. Never fails: a number that
- * cannot be read is 0, and an unknown command or a character of it that is not printable ASCII is
- * "?". No malloc. */
+ * cannot be read is 0, an unknown command is "?", and so is each of its characters that is not
+ * printable ASCII. No malloc. */
 void gps_owner_self(struct gps_owner *self);
-/* Another command: cut to fit, a character that is not printable ASCII is "?". */
+/* Sets another command, which is cut to fit; characters that are not printable ASCII become "?". */
 void gps_owner_name(struct gps_owner *owner, const char *name);
 
 /* The path <store>/procs/<owner> of a process's file. */
@@ -44,18 +44,18 @@ void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner
                     char path[GPS_FILE_PATH]);
 
 /* Creates, locks and writes procs/<self> under a temporary name and then renames it, so that it is
- * never visible without its lock. `arguments` of the command, or NULL. -ENOSPC: less than
+ * never visible without its lock. `arguments` are those of the command, or NULL. -ENOSPC: less than
  * GPS_STORE_RESERVE would remain. */
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
                    const char *arguments, struct gps_lease *lease);
 
-/* At the end of the process: removes the file. Other threads may still write to it; the kernel
- * drops the lock. */
+/* Removes the file at the end of the process. Other threads may still write to it; the kernel drops
+ * the lock. */
 void gps_lease_withdraw(const struct gps_lease *lease);
-/* The same for a process that goes on without a lease. */
+/* Removes the file and releases the lock of a process that goes on without a lease. */
 void gps_lease_drop(struct gps_lease *lease);
 
-/* In a forked child: drops the inherited descriptors without touching the parent's file or lock.
+/* Closes the inherited descriptors in a forked child, and leaves the parent's file and lock alone.
  * Not for a vfork or CLONE_VM child, which shares the parent's struct. */
 void gps_lease_forget(struct gps_lease *lease);
 

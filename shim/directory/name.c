@@ -38,7 +38,7 @@ static int resolve_at(int at, const char *name, struct gps_name_target *target) 
     char text[LINK_SIZE];
     ssize_t n = readlinkat(at, name, text, sizeof(text));
     if (n < 0)
-        return errno == EINVAL ? -EBADMSG : -errno; /* EINVAL: something, but not a link */
+        return errno == EINVAL ? -EBADMSG : -errno; /* EINVAL: the entry is not a link */
     if ((size_t)n == sizeof(text))
         return -EBADMSG;
     text[n] = '\0';
@@ -104,7 +104,7 @@ static int claim_at(const struct gps_store *store, int at, const char *name, con
     return -EEXIST;
 }
 
-/* A descriptor of names/, if the name may stand there. */
+/* A descriptor of names/. -EINVAL: the name is not valid. */
 static int open_names(const struct gps_store *store, const char *name) {
     return gps_name_valid(name) ? gps_file_directory(store, "names") : -EINVAL;
 }

@@ -4,7 +4,7 @@
  * Each directory is swept on its own. A file of procs/ without its lock is never locked again, and
  * its name is never used again, so it is simply removed. A temporary file there is locked first: if
  * its writer has created it and not locked it yet, the writer notices and creates another. Records
- * and names are removed by gps_ownership_replace, which looks at them again under a lock.
+ * and names are removed by gps_ownership_replace, which judges them again under a lock.
  */
 #include "orphans.h"
 
@@ -37,14 +37,14 @@ static void note(struct sweep *sweep, int status) {
         sweep->error = status;
 }
 
-static void tell(const struct sweep *sweep, const char *name) {
+static void report(const struct sweep *sweep, const char *name) {
     if (sweep->fn)
         sweep->fn(sweep->arg, sweep->directory, name);
 }
 
 /* 1: the entry is removed, or would be without dry_run. */
 static unsigned remove_entry(struct sweep *sweep, const char *name) {
-    tell(sweep, name);
+    report(sweep, name);
     if (sweep->dry_run || unlinkat(sweep->at, name, 0) == 0)
         return 1;
     note(sweep, -errno);
@@ -66,8 +66,7 @@ static unsigned remove_if_unlocked(struct sweep *sweep, const char *temp) {
     return removed;
 }
 
-/* What stands under a name of ours and cannot be ours: gc neither judges nor removes it. Other
- * files are of no type of ours either, but can simply be unlinked. */
+/* Whether an entry has one of our names but is of a type that gc can neither judge nor unlink. */
 static bool is_odd(const char *directory, int at, const char *name) {
     struct gps_owner writer;
     struct stat st;
@@ -95,7 +94,7 @@ static void sweep_proc(struct sweep *sweep, const char *name) {
 }
 
 static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
-    tell(sweep, name);
+    report(sweep, name);
     if (sweep->dry_run)
         return 1;
     int status = gps_ownership_replace(sweep->store, sweep->at, NULL, name, judge);
@@ -103,7 +102,7 @@ static unsigned remove_if_orphan(struct sweep *sweep, const char *name, gps_owne
     return status == 1;
 }
 
-/* Whether the entry is an orphan at a first look, without the lock. */
+/* Whether the entry is an orphan, judged without the lock. */
 static bool is_orphan(struct sweep *sweep, const char *name, gps_ownership_fn *judge) {
     struct gps_owner holder;
     int status = judge(sweep->store, sweep->at, name, &holder);
@@ -117,8 +116,8 @@ static void sweep_dead_temp(struct sweep *sweep, const char *name) {
         sweep->counts->temps += remove_entry(sweep, name);
 }
 
-/* A file that lies beside a record which does not exist. */
-static void sweep_lone(struct sweep *sweep, const char *name) {
+/* Removes <id>.taken if the record <id> does not exist. */
+static void sweep_taken(struct sweep *sweep, const char *name) {
     const char *suffix = name + GPS_ID_HEX - 1;
     if (strlen(name) < GPS_ID_HEX || strcmp(suffix, GPS_TAKEN_SUFFIX) != 0)
         return;
@@ -135,7 +134,7 @@ static void sweep_lone(struct sweep *sweep, const char *name) {
 static void sweep_region(struct sweep *sweep, const char *name) {
     struct gps_id id;
     if (!gps_id_parse(name, &id)) {
-        sweep_lone(sweep, name);
+        sweep_taken(sweep, name);
         sweep_dead_temp(sweep, name);
         return;
     }
@@ -212,7 +211,7 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
     if (removed != -EBADMSG) /* odd */
         note(&sweep, removed);
     if (removed > 0)
-        tell(&sweep, GPS_KEEPER_LOCK);
+        report(&sweep, GPS_KEEPER_LOCK);
     counts->temps += removed > 0 ? (unsigned)removed : 0;
     if (!dry_run && sweep.alive == 0)
         gps_ownership_end(store);

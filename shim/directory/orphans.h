@@ -14,13 +14,13 @@ struct gps_gc_counts {
 };
 
 /* Removes the files of dead processes. It never touches files that a live process owns or has open,
- * records of another version, or files with unknown names. It may run beside programs and other
- * collections. With dry_run it only counts. Odd entries (below) are skipped. Another entry that
- * cannot be judged or removed is left, and the first such error is returned after the rest has been
- * swept. Otherwise as in store.h. */
+ * records of another version, or files with unknown names. It may run at the same time as programs
+ * and other collections. With dry_run it only counts. Odd entries (below) are skipped. Another
+ * entry that cannot be judged or removed is left, and the first such error is returned after the
+ * rest has been swept. Otherwise see store.h. */
 int gps_store_gc(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts);
 
-/* The same, and calls fn, unless it is NULL, for each entry before it counts it. */
+/* The same. Calls fn for each entry before it counts the entry; fn may be NULL. */
 typedef void gps_gc_fn(void *arg, const char *directory, const char *name);
 int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc_counts *counts,
                       gps_gc_fn *fn, void *arg);

@@ -2,10 +2,10 @@
  * ownership.h - the ownership of entries in regions/ and names/, and the removal of orphans.
  *
  * An entry belongs to its holder while the holder lives, and no other process touches it. Any
- * process may remove an orphan, but only through this module: it locks the entry's name and looks a
- * second time. The kernel drops that lock if the process dies. Taking an entry over then means to
- * remove the orphan and create a new entry exclusively. So a process that is killed or stopped at
- * any point leaves either the orphan or nothing, and two processes can never both take one name.
+ * process may remove an orphan, but only through this module: it locks the entry's name and judges
+ * the entry again. The kernel drops that lock if the process dies. Taking an entry over then means
+ * to remove the orphan and create a new entry exclusively. So a process that is killed or stopped
+ * at any point leaves either the orphan or nothing, and two processes can never both take one name.
  * (Exchanging links with RENAME_EXCHANGE would need no lock, but a process killed before it
  * exchanged them back would have taken the name of a live process.)
  *
@@ -19,7 +19,8 @@
 
 #include "store.h"
 
-/* How often an entry is judged that other processes change, with a sched_yield in between. */
+/* How often an entry that other processes keep changing is judged, with a sched_yield in between.
+ */
 #define GPS_OWNERSHIP_TRIES 64
 
 enum gps_ownership {
@@ -45,7 +46,7 @@ int gps_ownership_replace(const struct gps_store *store, int at, const char *tem
                           gps_ownership_fn *judge);
 
 /* Replaces an entry that stands where another is wanted. 1: done. 0: it has changed or another
- * process is working on it, so the caller looks again. -EEXIST: *holder holds it. Or -errno. */
+ * process is working on it, so the caller tries again. -EEXIST: *holder holds it. Or -errno. */
 int gps_ownership_contest(const struct gps_store *store, int at, const char *temp, const char *name,
                           gps_ownership_fn *judge, struct gps_owner *holder);
 

@@ -21,7 +21,7 @@
 #define CHUNK      32 /* slots that users_of reads at a time */
 #define TORN_TRIES 3
 
-/* Whether the image that owns the open file lives. When in doubt it does. */
+/* Whether the process image that owns the open file lives; true also if that is not known. */
 static bool lives(int fd, const struct gps_owner *who) {
     int locked = gps_file_locked(fd);
     if (locked <= 0)
@@ -44,7 +44,8 @@ enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gp
     return alive ? GPS_ALIVE : GPS_DEAD;
 }
 
-/* Moves the valid slots to the front and counts them. A torn one is being written at this moment.
+/* Moves the valid slots to the front and counts them. *torn: a slot is being written at this
+ * moment.
  */
 static unsigned select_valid(struct gps_slot *slots, unsigned count, bool *torn) {
     unsigned valid = 0;
@@ -58,8 +59,9 @@ static unsigned select_valid(struct gps_slot *slots, unsigned count, bool *torn)
     return valid;
 }
 
-/* Reads up to `max` slots from slot `first` on: how many the file had there, *valid of them good.
- * Reads again while one is torn: an intent that turns into an open must not be missed. */
+/* Reads up to `max` slots from slot `first` on. Returns how many the file has there, and in *valid
+ * how many of them are valid. Reads again while one is torn, because an intent that turns into an
+ * open must not be missed. */
 static int read_slots(int fd, struct gps_slot *slots, unsigned first, unsigned max, unsigned *valid,
                       bool *torn) {
     const off_t at = (off_t)sizeof(struct gps_proc_header) + (off_t)(first * SLOT_BYTES);
@@ -96,7 +98,8 @@ static const char *check_header(int fd, const struct gps_owner *who,
     return NULL;
 }
 
-/* Calls fn with the slots of a live process. *status < 0 on failure; false: fn said stop. */
+/* Calls fn with the slots of a live process. *status is negative on failure. False: fn returned
+ * false. */
 static bool call_with_slots(int fd, unsigned slots, struct gps_proc *proc, gps_proc_fn *fn,
                             void *arg, int *status) {
     struct gps_slot few[FEW_SLOTS];
@@ -160,8 +163,9 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg) {
     return gps_dir_close(&dir);
 }
 
-/* Looks for a region among the slots of a file: 1 found, 0 not, or -errno; -EAGAIN: a torn one may
- * be of it. One that is open goes before one that is cached in another context. */
+/* Searches the slots of a file for a region. 1: *found is its slot. 0: there is none. -EAGAIN: a
+ * torn slot may be of the region. Or another -errno. An open slot is preferred to one that is only
+ * cached, which another context of the process can have. */
 static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct gps_slot *found) {
     struct gps_slot chunk[CHUNK];
     int cached = 0;
@@ -195,8 +199,9 @@ bool gps_proc_has_other_shm(const struct gps_proc *proc) {
            (header->shm_device != here.st_dev || header->shm_inode != here.st_ino);
 }
 
-/* Whether a process has the region open: 1 and *user, 0, or -errno, where a live one may have it. A
- * live process with a bad header and a valid slot counts: its memory must not be freed either. */
+/* Whether a process has the region open: 1 and *user; 0; or -errno if the process lives and that is
+ * not known. A live process with a bad header and a valid slot counts, because the memory that it
+ * has open must not be freed either. */
 static int user_in(const struct gps_store *store, int at, const char *file,
                    const struct gps_owner *who, const struct gps_id *region,
                    struct gps_user *user) {

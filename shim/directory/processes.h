@@ -1,8 +1,8 @@
 /*
  * processes.h - the other processes: whether they live, and which regions they have open.
  *
- * Errors, threads and memory are as in store.h. An entry of procs/ that is no regular file of this
- * user's is no lease: its process counts as dead, unless the file is locked.
+ * Errors, threads and memory are as in store.h. An entry of procs/ that is not a regular file of
+ * this user is not a lease: its process counts as dead, unless the file is locked.
  */
 #pragma once
 
@@ -23,15 +23,15 @@ enum gps_liveness { GPS_DEAD = 0, GPS_ALIVE = 1 };
 enum gps_liveness gps_lease_probe(const struct gps_store *store, const struct gps_owner *who);
 
 struct gps_proc {
-    struct gps_proc_header header; /* invalid file: only what the file name says */
+    struct gps_proc_header header; /* of an invalid file: only what its name says */
     bool alive;
     int status; /* 0, or -EBADMSG: the file is not valid */
     const char *why;
     char file[GPS_PROC_NAME];
-    const struct gps_slot *slots; /* of a live process: the valid ones in use, intents included */
+    const struct gps_slot *slots; /* of a live process: its valid slots, intents included */
     unsigned slot_count;
-    bool unknown; /* a slot is torn, or the file of a live process may not be opened: it may have
-                     any region */
+    bool unknown; /* the process may have any region open: a slot is torn, or the file of the live
+                     process may not be opened */
 };
 
 /* Calls fn for every process in procs/, until fn returns false. The slots lie in a buffer that is
@@ -47,20 +47,20 @@ struct gps_user {
     struct gps_slot slot;
 };
 
-/* The users of a region: live processes with a valid slot for it, without `except` (which may be
- * NULL), and without those that only cache it. Returns their number, which may exceed max, or
- * -errno, where it is not known of a live one, and fills in at most max. A process with a damaged
+/* The users of a region: the live processes with a valid slot for it, but neither `except` (which
+ * may be NULL) nor processes that only cache it. Fills in at most max users and returns the number
+ * of all, or -errno if it is not known whether a live process is one. A process with a damaged
  * header counts too; its command and uid are then not known. */
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max);
 
-/* Those that only cache it: their number, and the nonces of the first. */
+/* The processes that only cache a region: their number, and the nonces of the first ones. */
 #define GPS_CACHE_HOLDERS_KNOWN 16u
 struct gps_cache_holders {
     unsigned count;
     uint64_t nonces[GPS_CACHE_HOLDERS_KNOWN];
 };
-/* Both, by one pass. */
+/* Finds both in one scan of procs/. */
 int gps_users_and_cache_holders(const struct gps_store *store, const struct gps_id *region,
                                 const struct gps_owner *except, struct gps_user *users,
                                 unsigned max, struct gps_cache_holders *holders);

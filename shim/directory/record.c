@@ -17,7 +17,7 @@
 #define SUM(object)         XXH3_64bits((object), sizeof(*(object)) - sizeof(uint64_t))
 #define STATUS_SUM(s, seed) XXH3_64bits_withSeed((s), sizeof(*(s)) - sizeof(uint64_t), (seed))
 
-/* What a record and the header of a process's file begin with. */
+/* The beginning of a record, and of the header of a process's file. */
 struct frame {
     char magic[8];
     uint32_t version, size;
@@ -131,7 +131,7 @@ static const char *check_status(const struct gps_region_record *record) {
     if (status->reserved0 != 0)
         return "reserved bytes of the status are not 0";
     if (status->until != 0 && status->state != GPS_STATE_FINAL)
-        return "a hand-over time in a state that has none";
+        return "a hand-over time is set in a state that has none";
     return NULL;
 }
 

@@ -38,14 +38,14 @@ const char *gps_proc_check(const void *bytes, size_t size);
 
 /* Whether a slot is in use, intact and of a kind that this version knows. */
 bool gps_slot_valid(const struct gps_slot *slot);
-/* Whether it is neither intact nor free: it is being written at this moment, or damaged. */
+/* Whether the slot is neither intact nor free: it is being written at this moment, or damaged. */
 bool gps_slot_torn(const struct gps_slot *slot);
-/* Whether it stands for a region, and not for an event or a number. */
+/* Whether the slot stands for a region, and not for an event, a number or a wait. */
 static inline bool gps_slot_has_region(const struct gps_slot *slot) {
     return slot->via != GPS_VIA_EVENT && slot->via != GPS_VIA_OWN &&
            slot->via < GPS_VIA_WAIT_EXPORTER;
 }
-/* Whether a valid slot tells of a wait, which is then filled in. */
+/* Whether a valid slot stands for a wait, which is then copied to *wait. */
 bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait);
 /* What a wait is for: "an exporter of ", "the importers of ", "an importer of ". */
 const char *gps_wait_whom(uint32_t via);

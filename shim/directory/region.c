@@ -11,7 +11,8 @@
 #include "util/clock.h"
 #include "util/text.h"
 
-#define READ_TRIES 3 /* a status that is torn three times in a row is not one being written */
+/* A status that is torn three times in a row is damaged, not being written. */
+#define READ_TRIES 3
 
 /* Copies at most a record from a file. *size is the size of the file. */
 static int load(int at, const char *name, struct gps_region_record *bytes, size_t *size,
@@ -144,7 +145,7 @@ static int replace(const struct gps_store *store, int at, const char *temp,
     return -EEXIST;
 }
 
-/* Nearly always nothing stands there. */
+/* Usually there is no entry of this name. */
 static int install(const struct gps_store *store, const char *temp,
                    const struct gps_region_record *record) {
     char path[GPS_FILE_PATH];
@@ -178,8 +179,8 @@ int gps_region_publish(const struct gps_store *store, const struct gps_region_re
     return status;
 }
 
-/* Opens the file of a published record: a descriptor or -errno. -ENOENT: it holds another one. What
- * has the record's checksum needs no look at its type and owner. */
+/* Opens the file of a published record: a descriptor or -errno. -ENOENT: it holds another record.
+ * The type and the owner of a file that has the record's checksum need no check. */
 static int open_record(const struct gps_store *store, const struct gps_region_record *record,
                        int flags) {
     char path[GPS_FILE_PATH];

@@ -7,7 +7,7 @@
 
 #include "file.h"
 
-/* The file that lies beside a record whose result was opened: <id>.taken (gps_region_take). */
+/* The suffix of the file that says that the result of a record was opened (gps_region_take). */
 #define GPS_TAKEN_SUFFIX ".taken"
 
 /* The path <store>/regions/<id><suffix>; the suffix "" gives the path of the record. */
@@ -43,8 +43,7 @@ int gps_region_read_traces(const struct gps_store *store, const struct gps_regio
 int gps_region_read(const struct gps_store *store, const struct gps_id *id,
                     struct gps_region_record *record, const char **why);
 
-/* Removes the record and the files beside it, or one of the two. Only a result has files beside it.
- */
+/* Removes the record and its <id>.taken, or one of the two. Only a result has the latter. */
 int gps_region_remove(const struct gps_store *store, const struct gps_id *id);
 int gps_region_remove_record(const struct gps_store *store, const struct gps_id *id);
 void gps_region_remove_taken(const struct gps_store *store, const struct gps_id *id);

@@ -51,7 +51,7 @@ static bool is_file(int fd) {
            info.st_ino == state.inode && info.st_nlink != 0;
 }
 
-/* Of two threads that open it at once, one closes its own again. */
+/* When two threads open the file at once, one of them closes its descriptor again. */
 static int reopen(int old) {
     const char *why = NULL;
     struct stat info;
@@ -82,7 +82,7 @@ static void describe(const struct gps_owner *self) {
     gps_text_json(&text, self->command[0] != '\0' ? self->command : "?");
 }
 
-/* A child has inherited the descriptor, which may be of its parent's own file. */
+/* A forked child has inherited the parent's descriptor. With %p in the path it has another file. */
 static void close_inherited(void) {
     const int fd = atomic_exchange(&state.fd, -1);
     if (is_file(fd))
@@ -157,7 +157,7 @@ static void format(struct gps_text *text, const struct gps_event_line *line) {
     gps_text_str(text, "}\n");
 }
 
-/* A reader of a FIFO that is too slow loses events; the program does not wait for it. */
+/* The program does not wait for a slow reader of a FIFO: such a reader loses events. */
 static void put(const struct gps_event_line *line) {
     char bytes[2048];
     struct gps_text text = GPS_TEXT(bytes);

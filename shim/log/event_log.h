@@ -1,11 +1,11 @@
 /*
- * event_log.h - the event log: what happens to regions, one line of JSON an event.
+ * event_log.h - the log of what happens to regions: one line of JSON for each event.
  *
  * docs/event.schema.json describes a line. A line is formatted on the stack and written with one
  * write, so lines of different threads and processes never mix. No lock, no malloc, and nothing
  * waits. The descriptor stays open, close-on-exec, and is checked by device and inode before each
- * write, because programs close descriptors that are not theirs. What cannot be written is lost:
- * one message on stderr says so, and no event is written after it. Any thread, inside a gps_scope.
+ * write, because programs close descriptors that are not theirs. After a failed write one message
+ * goes to stderr, and no further event is written. Safe from any thread, inside a gps_scope.
  */
 #pragma once
 
@@ -28,19 +28,19 @@ enum gps_event_kind {
 
 struct gps_event_line {
     enum gps_event_kind what;
-    uint64_t time; /* 0: now; no member of the line stands for a 0 or NULL below */
+    uint64_t time; /* 0: now. A member below that is 0 or NULL does not appear in the line */
     const struct gps_id *region;
     const char *name;
     uint64_t size;
-    uint64_t saved;                  /* MERGED: so much of the size was there already */
-    uint64_t ns;                     /* WAITED: for so long */
+    uint64_t saved;                  /* MERGED: the bytes that another process held already */
+    uint64_t ns;                     /* WAITED: the time that the wait took */
     const uint8_t *device;           /* its UUID */
-    const char *how;                 /* of the words of the schema */
+    const char *how;                 /* one of the words that the schema lists */
     const struct gps_report *report; /* FINDING */
 };
 
-/* At the first call, and in a forked child again. Nothing is written before. */
+/* Is called at the first CUDA call, and again in a forked child. No event is written before. */
 void gps_event_log_open(const struct gps_options *options, const struct gps_owner *self);
 
-/* Costs a load where event_log is off. errno is preserved. */
+/* Writes one event. Costs one load if event_log is off. Preserves errno. */
 void gps_event_log_write(const struct gps_event_line *line);

@@ -2,8 +2,9 @@
  * format.h - formats one line of the log, as text or as JSON.
  *
  * Pure functions that write to a buffer of the caller's. A report that does not fit loses whole
- * parts: first frames (the outermost; those of earlier events before its own), then the detail,
- * then other processes. So a JSON line is always valid. Its keys are those of docs/log.schema.json.
+ * parts, so a JSON line is always valid: first the outermost frames of earlier events, then those
+ * of its own stack, then the detail, then other processes. Its keys are those of
+ * docs/log.schema.json.
  */
 #pragma once
 
@@ -24,8 +25,8 @@ struct gps_stamp {
 
 struct gps_line {
     struct gps_report report;
-    const char *notice; /* the message of a line that is not a finding; NULL: it is one */
-    const char *title;  /* of a notice as text: "GPUSHARE" */
+    const char *notice; /* the message, if the line is not a finding; else NULL */
+    const char *title;  /* what a notice begins with as text: "GPUSHARE" */
     unsigned omitted;   /* frames of its own stack that did not fit */
 };
 
@@ -35,8 +36,8 @@ typedef void gps_format_fn(struct gps_text *text, const struct gps_line *line,
 gps_format_fn gps_format_text;
 gps_format_fn gps_format_jsonl;
 
-/* Adds a text of gps_format_text with the pid on every line, for several processes write to one
- * terminal. In colour, the words that tell the level stand out. */
+/* Adds a text of gps_format_text with the pid on every line, because several processes may write to
+ * one terminal. With `colour`, the words that tell the level are coloured. */
 void gps_format_live(struct gps_text *out, const char *text, uint32_t pid, bool colour);
 
 /* Formats the line without the parts for which there is no room. Reports that are too long are

@@ -13,7 +13,7 @@ static void add_number(struct gps_text *text, const char *key, uint64_t value) {
     gps_text_add(text, value != 0 ? ",\"%s\":%lu" : ",\"%s\":null", key, value);
 }
 
-/* A string: JSON's numbers end at 2^53 in many readers. */
+/* An address is a string, because many JSON readers lose the precision of numbers above 2^53. */
 static void add_address(struct gps_text *text, const char *key, uint64_t value) {
     gps_text_add(text, value != 0 ? ",\"%s\":\"0x%lx\"" : ",\"%s\":null", key, value);
 }

@@ -40,7 +40,8 @@ static void add_heading(struct gps_text *text, const struct gps_report *report,
     }
 }
 
-/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...", as far as known. */
+/* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55..."; unknown parts are left out.
+ */
 static void add_memory(struct gps_text *text, const struct gps_report *report) {
     const char *before = INDENT;
     if (report->pointer != 0) {
@@ -194,7 +195,7 @@ static void add_live_line(struct gps_text *out, const char *line, size_t length,
 
 void gps_format_live(struct gps_text *out, const char *text, uint32_t pid, bool colour) {
     for (size_t length; *text != '\0'; text += length) {
-        const size_t margin = sizeof(MARGIN) - 2; /* without the blank, as of a last line */
+        const size_t margin = sizeof(MARGIN) - 2; /* without the blank, which the last line lacks */
         const char *end = strchr(text, '\n');
         length = end ? (size_t)(end - text) + 1 : strlen(text);
         if (strncmp(text, MARGIN, margin) != 0 || length < margin) {

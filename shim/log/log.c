@@ -45,15 +45,15 @@ static struct {
     const char *arguments;
 } state = {.level = GPS_LEVEL_WARNING, .max = UINT64_MAX};
 
-/* What the process has reported; a child begins anew. */
+/* What the process has reported. A forked child starts again from zero. */
 static struct {
-    _Atomic uint64_t findings; /* reports that were no repeats; of them: */
-    _Atomic uint64_t errors;
-    _Atomic uint64_t lost;      /* could not be written */
-    _Atomic uint64_t unwritten; /* came after log_max was reached */
+    _Atomic uint64_t findings;  /* reports that were not repeats */
+    _Atomic uint64_t errors;    /* those of them that are of level error */
+    _Atomic uint64_t lost;      /* those that could not be written */
+    _Atomic uint64_t unwritten; /* those that came after log_max was reached */
     _Atomic uint64_t written;   /* bytes */
     atomic_bool full;           /* there were more call sites than the table of repeats holds */
-    atomic_bool full_log, told_frames, summed_up;
+    atomic_bool full_written, advice_written, summary_written;
     struct site sites[SITES];
 } counts;
 
@@ -83,7 +83,8 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 
 /* --- repeats --- */
 
-/* Never 0. The finding is mixed in: two findings of one call site are two. */
+/* Never 0. The key depends on the finding, too, so two findings of one call site are not repeats.
+ */
 static uint64_t key_of(const struct gps_report *report) {
     uint64_t key = report->stack_hash ^ ((uint64_t)report->finding + 1) * 0x9e3779b97f4a7c15u;
     return key != 0 ? key : 1;
@@ -120,7 +121,7 @@ static bool is_repeat(const struct gps_report *report, bool claim) {
 
 /* --- writing --- */
 
-/* Whether the options that gps_log_open gave hold in this process. */
+/* Whether gps_log_open has set the options in this process. */
 static bool is_open(void) {
     return atomic_load(&state.open) && is_ours();
 }
@@ -129,7 +130,7 @@ static bool is_jsonl(void) {
     return is_open() && atomic_load(&state.format) == GPS_LOG_JSONL;
 }
 
-/* As text the lines get the pid, where there is room for a second copy. */
+/* Text lines get the pid, if there is room for a second copy. */
 static bool write_line(const struct gps_text *text, uint32_t pid, char *copy, size_t size) {
     struct gps_text live = *text;
     atomic_fetch_add(&counts.written, text->length);
@@ -171,11 +172,11 @@ static void put_notice(const char *title, const char *message) {
         gps_clock_now());
 }
 
-/* Writes once that the log is full. */
+/* Writes that the log is full, once. */
 static void put_full(void) {
     char message[256];
     struct gps_text said = GPS_TEXT(message);
-    if (atomic_exchange(&counts.full_log, true))
+    if (atomic_exchange(&counts.full_written, true))
         return;
     gps_text_str(&said, "the log of this process has reached log_max (");
     gps_text_size(&said, state.max);
@@ -183,9 +184,9 @@ static void put_full(void) {
     put_notice("GPUSHARE", message);
 }
 
-/* Says once how frames get their names. */
+/* Writes how to get the names of functions, once. */
 static void put_advice(const struct gps_report *report) {
-    if (report->stack_count == 0 || is_jsonl() || atomic_exchange(&counts.told_frames, true))
+    if (report->stack_count == 0 || is_jsonl() || atomic_exchange(&counts.advice_written, true))
         return;
     put_notice("GPUSHARE", "to see functions and lines: gpushare audit -- CMD, or log_format = "
                            "jsonl and gpushare report LOG");
@@ -205,7 +206,7 @@ bool gps_log_wants(enum gps_finding finding) {
     return passes(gps_finding_level(finding));
 }
 
-/* "waiting ..., by app (pid 12)", as a heading has it: several processes may share a terminal. */
+/* Adds ", by app (pid 12)" as a heading does, because several processes may share a terminal. */
 void gps_log_notice(enum gps_level level, const char *message) {
     char signed_by[512];
     int saved = errno;
@@ -251,8 +252,8 @@ bool gps_log_report(const struct gps_report *report) {
 
 /* --- the end --- */
 
-/* As text it is short: "double-free in cudaFree, first at 0x7f...: 3 more from the same call site".
- */
+/* Returns the number of repeats of a call site. As text it writes only
+ * "double-free in cudaFree, first at 0x7f...: 3 more from the same call site". */
 static uint64_t put_repeats(struct site *site) {
     const uint64_t repeats = atomic_load(&site->repeats);
     const struct gps_report first = {.finding = site->finding,
@@ -299,7 +300,7 @@ void gps_log_summary(void) {
     const uint64_t findings = atomic_load(&counts.findings);
     uint64_t repeated = 0;
     int saved = errno;
-    if (!is_ours() || findings == 0 || atomic_exchange(&counts.summed_up, true))
+    if (!is_ours() || findings == 0 || atomic_exchange(&counts.summary_written, true))
         return;
     for (unsigned i = 0; i < SITES; i++)
         if (atomic_load(&counts.sites[i].filled))

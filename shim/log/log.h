@@ -1,5 +1,5 @@
 /*
- * log.h - writes reports: each is a finding with its facts, written with one write(2).
+ * log.h - writes reports. A report is a finding with its facts, and is written with one write(2).
  *
  * A report goes to stderr or to a log file, as text in the manner of compute-sanitizer or as a line
  * of JSON. The same finding from the same stack is a repeat: it is counted, not written, and the
@@ -17,9 +17,9 @@
 struct gps_frame {
     uint64_t address;  /* in this process */
     uint64_t offset;   /* in the module's file address space */
-    char module[128];  /* path, its end if longer; of a Python frame that of its source */
+    char module[128];  /* the path, or its end if it is longer; of a Python frame: of its source */
     char build_id[41]; /* hex, or empty */
-    char function[64]; /* of a Python frame, its beginning if longer; empty: a native frame */
+    char function[64]; /* of a Python frame, or the name's beginning; empty: a native frame */
     uint32_t line;     /* of a Python frame; 0: not known */
 };
 
@@ -34,7 +34,7 @@ struct gps_prior {
     const char *what;              /* "allocated", "freed", ... */
     const struct gps_owner *owner; /* the process that did it; NULL: this one */
     uint64_t time;                 /* 0: not known */
-    uint32_t trace; /* of its stack (trace.h), from which reporter.c fills in stack */
+    uint32_t trace; /* the number of its stack (trace.h), from which reporter.c fills in `stack` */
     const struct gps_frame *stack;
     unsigned stack_count;
 };
@@ -43,11 +43,11 @@ struct gps_prior {
 struct gps_report {
     enum gps_finding finding;
     const char *api;  /* the call as the user wrote it: "cudaFree"; NULL: none is under way */
-    uint64_t pointer; /* 0: no field of it is written; likewise below */
+    uint64_t pointer; /* 0: not known, as for the numbers below */
     uint64_t size;
     const struct gps_id *region;
     const char *name; /* of the region */
-    int device;       /* ordinal in this process; -1 */
+    int device;       /* ordinal in this process; -1: not known */
     uint64_t context;
     const char *detail; /* one sentence with the specifics: the difference, the reason */
     const struct gps_party *others; /* the other processes involved: users, owner */
@@ -60,14 +60,14 @@ struct gps_report {
     uint64_t stack_hash; /* the call site: equal ones are repeats; 0: not known, never a repeat */
 };
 
-/* `arguments` of the program stay. Sets the options at the first CUDA call; one thread calls it
- * before others report. Before this call, and in a forked child before it calls it again, reports
- * go to stderr as text from level warning on. In a forked child it forgets the reports of the
- * parent. */
+/* Sets the options at the first CUDA call: one thread calls it before others report. Before this
+ * call, and in a forked child before it calls it again, reports of level warning and above go to
+ * stderr as text. In a forked child it forgets the reports of the parent. `arguments`, those of the
+ * program, must stay valid. */
 void gps_log_open(const struct gps_options *options, const struct gps_owner *self,
                   const char *arguments);
 
-/* Whether its level is not below log_level. */
+/* Whether log_level lets this finding pass. */
 bool gps_log_wants(enum gps_finding finding);
 
 /* Whether a report with only finding, api and stack_hash filled in needs no more: its level is
@@ -93,6 +93,6 @@ const char *gps_finding_id(enum gps_finding finding);
 enum gps_level gps_finding_level(enum gps_finding finding);
 const char *gps_finding_sentence(enum gps_finding finding);
 const char *gps_finding_hint(enum gps_finding finding);
-/* The same for this report: another one where a rule made the region, which then has a name. */
+/* The hint for a report. A region that a rule made, which has a name, may have another one. */
 const char *gps_report_hint(const struct gps_report *report);
 const char *gps_level_name(enum gps_level level);

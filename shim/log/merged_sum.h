@@ -1,16 +1,16 @@
 /*
  * merged_sum.h - counts bytes that are merged and unmerged, and writes them to the event log.
  *
- * Blocks are counted one by one, from any thread and under any lock; events are sums, one a swap or
- * second, and not one a block.
+ * Each block is counted, from any thread and under any lock. gps_merged_sum_log writes the sums
+ * since the last time as one event, after each swap or once a second.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* `saved`: so much of it was there already, and this process's own was given back. */
+/* `saved`: the bytes that another process held already, so that this process freed its own. */
 void gps_merged_sum_merged(uint64_t bytes, uint64_t saved);
-/* Written by the program, or freed. */
+/* The program wrote into the bytes, or freed them. */
 void gps_merged_sum_unmerged(uint64_t bytes);
 
 void gps_merged_sum_log(void);   /* inside a gps_scope */

@@ -17,13 +17,13 @@
 #include "util/pending_signal.h"
 #include "util/text.h"
 
-/* How often a write that has begun is continued on a full pipe, and how many milliseconds each
- * attempt waits for room. Half a report is useless, but the program must not hang either. */
-#define PATIENCE    5
-#define PATIENCE_MS 10
+/* How often a partial write to a full pipe is continued, and how many milliseconds each attempt
+ * waits for room. Half a report is useless, but the program must not hang either. */
+#define RETRIES  5
+#define RETRY_MS 10
 
-/* Descriptor 2 as it was when the library was loaded. Not zero, so that it lies in a page that the
- * linker has written to already. */
+/* The file behind descriptor 2 when the library was loaded. The initialiser is not zero, so that
+ * the struct lies in a page that the linker has already written to. */
 static struct {
     bool closed;
     dev_t device;
@@ -32,11 +32,11 @@ static struct {
 
 static struct {
     char path[GPS_SINK_PATH]; /* of the log; empty: stderr */
-    bool plain;               /* no colours are wanted */
+    bool plain;               /* the user wants no colours */
     atomic_bool complained;
 } state;
 
-/* With the constructor that calls it, in one page. */
+/* It shares a page with the constructor that calls it. */
 __attribute__((section(".text.startup"))) void gps_sink_start(void) {
     struct stat info;
     const int error = errno;
@@ -89,20 +89,21 @@ void gps_sink_open(const char *log, uint32_t pid, const char *command) {
 
 /* --- one write --- */
 
-/* All of it, or why not. A descriptor that cannot take the first byte is not waited for. */
+/* 0 if all bytes were written, else errno. Does not wait if not even the first byte can be written.
+ */
 static int write_all(int fd, const char *bytes, size_t count) {
-    int patience = PATIENCE;
+    int retries = RETRIES;
     size_t done = 0;
     while (done < count) {
         ssize_t wrote = write(fd, bytes + done, count - done);
         if (wrote > 0) {
             done += (size_t)wrote;
-            patience = PATIENCE;
-        } else if (wrote < 0 && errno == EINTR && patience-- > 0) {
+            retries = RETRIES;
+        } else if (wrote < 0 && errno == EINTR && retries-- > 0) {
             continue;
-        } else if (wrote < 0 && errno == EAGAIN && done > 0 && patience-- > 0) {
+        } else if (wrote < 0 && errno == EAGAIN && done > 0 && retries-- > 0) {
             struct pollfd room = {.fd = fd, .events = POLLOUT};
-            (void)poll(&room, 1, PATIENCE_MS);
+            (void)poll(&room, 1, RETRY_MS);
         } else {
             return wrote < 0 ? errno : EIO;
         }
@@ -110,7 +111,7 @@ static int write_all(int fd, const char *bytes, size_t count) {
     return 0;
 }
 
-/* With the two signals blocked that a write can raise. */
+/* Blocks the two signals that a write can raise. */
 int gps_sink_put(int fd, const char *bytes, size_t count) {
     gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     sigset_t raised;
@@ -158,12 +159,12 @@ void gps_sink_complain(const char *what, const char *path, const char *why, cons
     (void)write_stderr(text.bytes, text.length);
 }
 
-/* /dev/stdout and its like are links, which only root can make there. */
+/* /dev/stdout and its like are symbolic links, but only root can make links there. */
 static bool is_system_link(const char *path) {
     return strncmp(path, "/dev/", 5) == 0 && !strchr(path + 5, '/');
 }
 
-/* NULL, or why not. Another user could have put something at the path for us to write into. */
+/* Why the file must not be written to, or NULL: another user may have planted it at the path. */
 static const char *refuse(int fd) {
     struct stat info;
     if (fd < 0)

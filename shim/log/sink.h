@@ -16,29 +16,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At library load: remembers the file behind descriptor 2. Every program pays for it. */
+/* Remembers the file behind descriptor 2. Runs at library load, so every program pays for it. */
 void gps_sink_start(void);
 
 /* Directs gps_sink_write to `log`: "stderr", or a path in which %p is the pid, %c the command and
  * %% a percent sign. A relative path starts at the directory that is current now. */
 void gps_sink_open(const char *log, uint32_t pid, const char *command);
 
-/* Whether what goes there is read on a terminal that has colours (no-color.org). */
+/* Whether the output goes to a terminal on which colours are wanted (no-color.org). */
 bool gps_sink_colours(bool to_stderr);
 
 /* Writes to stderr, or to where gps_sink_open says. False: not all bytes were written. If the log
  * file cannot be written, the bytes go to stderr, after one message there. */
 bool gps_sink_write(const char *bytes, size_t count, bool to_stderr);
 
-/* --- for a log of another kind --- */
+/* --- for the event log --- */
 
-#define GPS_SINK_PATH (PATH_MAX + 16u) /* what is cut here is too long for open as well */
+/* A path that is cut at this length is too long for open as well. */
+#define GPS_SINK_PATH (PATH_MAX + 16u)
 
-/* The absolute path that `log` means, as gps_sink_open has it. */
+/* The absolute path that `log` stands for, as in gps_sink_open. */
 void gps_sink_path(char to[GPS_SINK_PATH], const char *log, uint32_t pid, const char *command);
-/* Opens a log file as above. -1: *why says why not. */
+/* Opens a log file as described above. -1: it cannot be opened, and *why says why. */
 int gps_sink_open_file(const char *path, const char **why);
-/* One write, with SIGPIPE and SIGXFSZ blocked. 0, or errno. */
+/* Writes with SIGPIPE and SIGXFSZ blocked. 0 or errno. */
 int gps_sink_put(int fd, const char *bytes, size_t count);
-/* Says on stderr that `what` at the path cannot be written, why, and what follows. */
+/* Writes a message to stderr: `what` at `path` cannot be written, why, and what the library does
+ * instead (`so`). */
 void gps_sink_complain(const char *what, const char *path, const char *why, const char *so);

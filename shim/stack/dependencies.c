@@ -1,6 +1,6 @@
 /*
- * dependencies.c - see dependencies.h. All loaded objects are collected once and their names put in
- * a hash table, so that a walk costs as much as there are names, however they need each other.
+ * dependencies.c - see dependencies.h. All loaded objects are collected once and their names are
+ * put into a hash table, so the cost of a walk is linear in the number of names.
  */
 #include "dependencies.h"
 
@@ -10,11 +10,11 @@
 
 struct node {
     struct gps_module module;
-    struct node *next; /* of those that are to be visited */
+    struct node *next; /* in the queue of nodes to visit */
     bool seen;
 };
 
-/* One name of a node. The table has room to spare, so a search ends at an empty slot. */
+/* One name of a node. The table is never full, so a search ends at an empty slot. */
 struct slot {
     struct node *node;
     uint32_t hash;
@@ -70,7 +70,7 @@ static bool add(void *arg, const struct gps_module *module) {
     struct walk *walk = arg;
     struct node *node = &walk->nodes[walk->count++];
     *node = (struct node){.module = *module, .seen = module->base == walk->root->base};
-    if (!*module->path) /* the main program: nothing needs it */
+    if (!*module->path) /* nothing needs the main program */
         return false;
     const char *soname = gps_module_soname(module);
     const char *base = base_name(module->path);
@@ -89,7 +89,7 @@ static bool count(void *arg, const struct gps_module *module) {
     return false;
 }
 
-static bool line_up(void *arg, const char *needed) {
+static bool enqueue(void *arg, const char *needed) {
     struct walk *walk = arg;
     struct node *node = named(walk, needed);
     if (node && !node->seen) {
@@ -102,16 +102,16 @@ static bool line_up(void *arg, const char *needed) {
 
 static void visit_all(struct walk *walk) {
     walk->end = &walk->first;
-    gps_module_each_needed(walk->root, line_up, walk);
+    gps_module_each_needed(walk->root, enqueue, walk);
     for (struct node *node = walk->first; node && !walk->done; node = node->next) {
         walk->done = walk->fn(walk->arg, &node->module);
         if (!walk->done)
-            gps_module_each_needed(&node->module, line_up, walk);
+            gps_module_each_needed(&node->module, enqueue, walk);
     }
 }
 
-/* All of it inside the first call of the linker's iteration, that holds its lock: meanwhile no
- * object comes or goes. */
+/* The whole walk runs in the first callback of an iteration of the linker, which holds the linker's
+ * lock, so that no object is loaded or unloaded meanwhile. */
 static bool walk_locked(void *arg, const struct gps_module *any) {
     struct walk *walk = arg;
     (void)any;

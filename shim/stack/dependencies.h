@@ -1,12 +1,11 @@
 /*
- * dependencies.h - what a loaded object needs, in the order in which the dynamic linker searches
- * it.
+ * dependencies.h - the dependencies of a loaded object, in the search order of the dynamic linker.
  */
 #pragma once
 
 #include "module.h"
 
-/* Everything that `module` needs (DT_NEEDED) and what that needs, breadth first and each once,
- * until fn returns true; false if none did. Takes the linker's lock and maps scratch memory; calls
- * no malloc, keeps errno. */
+/* Calls fn for the dependencies of `module` (DT_NEEDED) and for theirs, breadth first and each
+ * once, until fn returns true. False: fn never did. Takes the linker's lock and maps scratch
+ * memory. Calls no malloc and preserves errno. */
 bool gps_dependencies_each(const struct gps_module *module, gps_module_fn *fn, void *arg);

@@ -10,7 +10,8 @@
 
 enum { PAGE = 4096 };
 
-/* An .eh_frame_hdr of no version: the unwinder finds nothing in it. A module may have none. */
+/* For a module without .eh_frame_hdr: one with an invalid version, in which the unwinder finds
+ * nothing. */
 static const uint32_t no_frames;
 
 static uintptr_t place_of(const struct dl_phdr_info *info, ElfW(Word) type) {

@@ -1,8 +1,8 @@
 /*
  * find_object.h - _dl_find_object, also where the C library is older than 2.35.
  *
- * The library's own copy of libgcc's unwinder and module.c both ask it. It is hidden, and hands on
- * to the linker's own function where there is one.
+ * The library's own copy of libgcc's unwinder and module.c both call it. It is hidden, and calls
+ * the linker's function if there is one.
  */
 #pragma once
 
@@ -19,6 +19,6 @@ struct dl_find_object {
 int _dl_find_object(void *address, struct dl_find_object *found);
 #endif
 
-/* The answer by the list of all modules: 0, or -1 when the address is in none. Takes the linker's
- * lock, and is what _dl_find_object does where the linker has no such function. */
+/* Searches the list of all modules: 0, or -1 if the address is in none. Takes the linker's lock.
+ * _dl_find_object calls it if the linker has no such function. */
 int gps_find_object_listed(void *address, struct dl_find_object *found);

@@ -1,5 +1,5 @@
-/* module.c - see module.h. Symbol tables by DT_GNU_HASH, or DT_HASH where an old linker left only
- * that. */
+/* module.c - see module.h. Symbols are found by DT_GNU_HASH, or by DT_HASH if an old linker wrote
+ * only that. */
 #include "module.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include "find_object.h"
 
-/* Sanitizer runtimes reach this before they can bear instrumented code. */
+/* For functions that sanitizer runtimes call before instrumented code can run. */
 #define BARE                                                                                       \
     __attribute__((no_sanitize("address", "undefined", "thread"),                                  \
                    optimize("no-tree-loop-distribute-patterns")))
@@ -34,8 +34,8 @@ BARE static bool same(const char *a, const char *b) {
     return *a == *b;
 }
 
-/* The linker relocates these entries of most objects in place, but not of all (vdso, RISC-V style
- * read-only dynamic sections): an address below the bias still is an offset. */
+/* The linker relocates these entries of most objects in place, but not those of the vdso and of
+ * read-only dynamic sections. An address below the bias is still an offset. */
 BARE static const void *at(const struct gps_module *module, ElfW(Addr) address) {
     return (const void *)(address < module->base ? address + module->base : address);
 }
@@ -58,7 +58,8 @@ BARE static bool read_tables(const struct gps_module *module, struct tables *tab
     return tables->symbols && tables->strings;
 }
 
-/* Defined here, under this name, and not a hidden (old) version of it. */
+/* Whether the module defines this symbol, under this name and not as a hidden (old) version of it.
+ */
 BARE static bool matches(const struct tables *tables, uint32_t index, const char *name) {
     const ElfW(Sym) *symbol = &tables->symbols[index];
     const unsigned hidden_version = 0x8000;
@@ -191,8 +192,8 @@ bool gps_module_of(const void *address, struct gps_module *module) {
 
 /* --- whether it is still the same --- */
 
-/* A build id is compared in place where it lies in the first page: that one is there in every
- * module, what follows can be a hole. */
+/* A build id is compared in place only if it lies in the first page of the module, because later
+ * pages may be unmapped. */
 static bool in_first_page(uintptr_t where, const void *start) {
     return where - (uintptr_t)start <= FIRST_PAGE - sizeof(uint64_t);
 }
@@ -228,7 +229,7 @@ static bool is_marked(const struct place *place, struct gps_module_mark mark) {
                       : hash_of(place) == mark.value;
 }
 
-/* Every call of the runtime's functions from a library comes here: nothing is copied. */
+/* Runs in every call that a library makes of the runtime, so it copies nothing. */
 bool gps_module_has_mark(const void *address, struct gps_module_mark mark) {
     struct dl_find_object found;
     struct place place;
@@ -263,7 +264,7 @@ BARE static bool is_libc(const char *soname) {
     return same(soname, "libc.so.6") || same(soname, "libdl.so.2");
 }
 
-/* Whether the module may define what is looked for: for libc's own, by its name. */
+/* Whether the module may define the symbol: with only_libc, its name must be libc's. */
 BARE static bool may_define(const struct gps_module *module, bool only_libc) {
     struct tables tables;
     if (!only_libc)
@@ -274,8 +275,8 @@ BARE static bool may_define(const struct gps_module *module, bool only_libc) {
     return false;
 }
 
-/* Straight down the linker's list: libc is mapped from the start and stays, so neither the lock of
- * dl_iterate_phdr nor anything else is needed. */
+/* Walks the linker's list without the lock that dl_iterate_phdr takes. The objects that the program
+ * starts with, libc among them, come first and are never unloaded. */
 BARE static void *first_definition(const char *name, bool only_libc) {
     void *found = NULL;
     for (const struct link_map *map = _r_debug.r_map; map && !found; map = map->l_next) {

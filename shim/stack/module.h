@@ -17,7 +17,7 @@ struct gps_module {
     uintptr_t base;            /* load bias */
     const ElfW(Dyn) * dynamic; /* NULL: none */
     const char *path;          /* as the linker has it; "" for the main program */
-    const void *start;         /* where its first segment is mapped; only of gps_module_of */
+    const void *start;         /* where its first segment is mapped; set only by gps_module_of */
 };
 
 /* The address of a function or object that the module itself defines (default version), or NULL.
@@ -29,11 +29,11 @@ void *gps_module_symbol(const struct gps_module *module, const char *name);
  * libc 2.35 or later. */
 bool gps_module_of(const void *address, struct gps_module *module);
 
-/* Its build id, found by its ELF header in memory: the number of bytes, 0 where it has none. */
+/* Finds its build id through the ELF header in memory. Returns the number of bytes; 0: none. */
 unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id);
 
-/* What tells a module from another one that is loaded at its place later: eight bytes of its build
- * id and where they lie, or a hash of its path and layout where it has none. */
+/* Distinguishes a module from one that is loaded at its addresses later: eight bytes of its build
+ * id and their address, or a hash of its path and layout if it has no build id. */
 struct gps_module_mark {
     uintptr_t where; /* 0: there is no build id, or no module */
     uint64_t value;
@@ -55,23 +55,23 @@ const char *gps_module_soname(const struct gps_module *module);
 typedef bool gps_module_fn(void *arg, const struct gps_module *module);
 bool gps_module_each(gps_module_fn *fn, void *arg);
 
-/* The names of what a module needs (DT_NEEDED) in their order, until fn returns true. */
+/* Calls fn for the names of a module's direct dependencies (DT_NEEDED) in their order, until fn
+ * returns true. */
 typedef bool gps_module_name_fn(void *arg, const char *soname);
 void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg);
 
-/* The address of a symbol of libc itself (of libdl, before 2.34), even if another library
- * interposes it; for dlsym and dlvsym. Uses no libc and no instrumented code, because sanitizer
+/* The address of a symbol of libc itself (of libdl before 2.34), even if another library interposes
+ * it. For dlsym and dlvsym. Uses no libc and no instrumented code, because sanitizer
  * runtimes call it while they start. */
 void *gps_libc_symbol(const char *name);
 
-/* The address that the program's first loaded module gives to a name; NULL: none does. */
+/* The address of a symbol in the first loaded module that defines it; NULL: none does. */
 void *gps_process_symbol(const char *name);
 
-/* The address that a module's own references to a variable of its have: it is in the main program
- * where that has a copy of it, as programs that are no PIE can. NULL: it is not there. */
+/* The address by which a module refers to its own variable: in the main program, if that has a copy
+ * of the variable (a copy relocation, in programs that are not PIE). NULL: it is not defined. */
 void *gps_module_variable(const struct gps_module *module, const char *name);
 
-/* A function of libc's that the library must not be linked with, because it is newer than
- * glibc 2.28 or was in another library then, which the program may not have. NULL: it is not there.
- */
+/* A function of libc that the library must not be linked with, because it is newer than glibc 2.28
+ * or was in another library then, which the program may not have loaded. NULL: it is not there. */
 #define GPS_LATE(name) ((__typeof__(&(name)))gps_process_symbol(#name))

@@ -14,8 +14,7 @@ struct walk {
     unsigned count, max;
 };
 
-/* The word below a frame's stack pointer after the call returned is where x86 pushed the address.
- */
+/* On x86 the call pushed the return address into the word below the frame's CFA. */
 static uintptr_t slot_of(uintptr_t address, uintptr_t frame) {
 #ifdef __x86_64__
     const uintptr_t slot = frame - sizeof(uintptr_t);
@@ -82,7 +81,7 @@ void gps_stack_frame(uintptr_t address, struct gps_frame *frame) {
     struct gps_module module;
     *frame = (struct gps_frame){.address = address, .offset = address};
     if (!gps_module_of((void *)address, &module))
-        return; /* JIT code: no module, the address is all there is */
+        return; /* JIT code has no module: only the address is known */
     frame->offset = address - module.base;
     copy_path(frame->module, sizeof(frame->module), *module.path ? module.path : executable);
     const unsigned length = gps_module_build_id(&module, &id);

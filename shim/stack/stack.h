@@ -16,7 +16,7 @@
 
 struct gps_step {
     uintptr_t address; /* return address */
-    uintptr_t slot;    /* its address on the stack; 0: not known (in a register, or saved) */
+    uintptr_t slot;    /* where it lies on the stack; 0: not known (in a register, or elsewhere) */
 };
 
 /* Walks from a call site outwards. Returns the number of frames, at most `max`, innermost first;
@@ -27,5 +27,5 @@ unsigned gps_stack_walk(struct gps_site from, struct gps_step *steps, unsigned m
 bool gps_stack_in_handler(void);
 /* Reads the path of the executable, once at the first CUDA call. */
 void gps_stack_start(void);
-/* Fills in module, offset in it and build id of an address. */
+/* Fills in the module of an address, the offset in the module and its build id. */
 void gps_stack_frame(uintptr_t address, struct gps_frame *frame);

@@ -1,12 +1,12 @@
 /*
  * trace.c - see trace.h.
  *
- * The depot is memory reserved once, in which stacks lie one behind the other; a table finds them
- * by hash. The recalls are a small cache: they map a call site and thread to a stack in the depot
- * and to the places on the thread's stack where its return addresses lay. The mark of the call
- * site's module tells where another one has come to stand in its place. Entries of the cache are
- * overwritten freely. A reader copies an entry and uses it only if its version has not changed and
- * every place still holds its return address.
+ * The depot is memory reserved once, in which stacks are stored one after the other; a hash table
+ * finds them. The recalls are a small cache: an entry maps a call site and a thread to a stack in
+ * the depot and to the places on the thread's stack where its return addresses lay. The entry has
+ * the mark of the call site's module, in case another module is loaded at its addresses. Entries
+ * are overwritten freely. A reader copies an entry and uses it only if its version has not changed
+ * and every place still holds its return address.
  */
 #include "trace.h"
 
@@ -24,7 +24,7 @@
 
 enum { SLOTS = 1 << 16, WORDS = 2 << 20 /* 16 MiB, touched as it fills */, MODULES = 1024 };
 
-/* Of a stack: its addresses, then the place of each one's module (0: in none). */
+/* A stack. `words` are its addresses, then the place of each address's module (0: in none). */
 struct stored {
     uint64_t hash;
     uint64_t count;
@@ -42,13 +42,13 @@ static struct {
     GPS_LOCK(GPS_RANK_TRACES) lock;
     unsigned depth;
     bool keep;
-    uint32_t used; /* words; the lock's, as are the next three */
+    uint32_t used; /* words; under the lock, as are the next three */
     uint32_t stacks;
     unsigned module_count;
     uint32_t modules[MODULES];
     _Atomic bool full;
     uint64_t *_Atomic words;
-    _Atomic uint32_t slots[SLOTS]; /* by hash: where a stack begins; 0: free */
+    _Atomic uint32_t slots[SLOTS]; /* the hash table: where a stack begins; 0: free */
 } depot;
 
 static const void *word_at(uint32_t place) {
@@ -64,7 +64,7 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
     return hash ^ hash >> 29;
 }
 
-/* Identifies the module at an address, where one library may have replaced another. */
+/* Identifies the module at an address: one library may have replaced another there. */
 static uint64_t hash_of_module(uintptr_t address) {
     struct gps_module module;
     const uint8_t *id;
@@ -93,7 +93,7 @@ static bool equal(const struct stored *stored, const struct gps_step *steps, uns
     return same;
 }
 
-/* The stack's place in the table: where it is, or the free slot where it belongs. */
+/* The slot of a stack in the table, or the free slot where it belongs. */
 static _Atomic uint32_t *find(uint64_t hash, const struct gps_step *steps, unsigned count) {
     for (uint32_t i = 0;; i++) { /* never full: see add */
         _Atomic uint32_t *slot = &depot.slots[(hash + i) % SLOTS];
@@ -110,7 +110,7 @@ static bool have_words(void) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (words == MAP_FAILED)
         return false;
-    depot.used = 1; /* 0 is nothing */
+    depot.used = 1; /* place 0 means "none" */
     atomic_store_explicit(&depot.words, words, memory_order_release);
     return true;
 }
@@ -148,8 +148,8 @@ static uint32_t module_of(uintptr_t address) {
     return depot.modules[depot.module_count++] = place;
 }
 
-/* Under the lock. GPS_NO_TRACE: it is full, at three quarters of the table or the end of the words.
- */
+/* Under the lock. GPS_NO_TRACE: the depot is full, because three quarters of the table or all words
+ * are used. */
 static uint32_t add(uint64_t hash, const struct gps_step *steps, unsigned count) {
     const uint32_t trace = depot.stacks < SLOTS / 4 * 3
                                ? take(sizeof(struct stored) + 2 * count * sizeof(uintptr_t))
@@ -191,7 +191,7 @@ enum { SETS = 256, WAYS = 4, RECALL_MAX = GPS_STACK_MAX };
 
 struct recall {
     uintptr_t thread, address, frame;
-    struct gps_module_mark module; /* of the address: another one may come to stand there */
+    struct gps_module_mark module; /* of the call site: another one may be loaded there later */
     uint32_t trace;
     uint32_t count;
     uint32_t gaps[RECALL_MAX]; /* from the frame up to each return address, in bytes */
@@ -220,15 +220,15 @@ static uint64_t word(const struct entry *entry, size_t byte) {
     return atomic_load_explicit(&entry->words[byte / sizeof(uint64_t)], memory_order_relaxed);
 }
 
-/* The three words that tell whether it is worth copying the rest. */
+/* Compares the three words that identify an entry, before the rest is copied. */
 static bool is_of(const struct entry *entry, struct gps_site site) {
     return word(entry, offsetof(struct recall, frame)) == (uintptr_t)site.frame &&
            word(entry, offsetof(struct recall, address)) == (uintptr_t)site.address &&
            word(entry, offsetof(struct recall, thread)) == this_thread();
 }
 
-/* Words acquired between two looks at the version: none of them moves behind the second. Only as
- * many gaps as there are. */
+/* Copies an entry, with only as many gaps as it uses. Each word is read with acquire order between
+ * two reads of the version, so no read moves behind the second one. */
 static bool copy(const struct entry *entry, struct recall *recall) {
     const size_t head = offsetof(struct recall, gaps) / sizeof(uint64_t);
     const uint64_t version = atomic_load_explicit(&entry->version, memory_order_acquire);
@@ -245,8 +245,7 @@ static bool copy(const struct entry *entry, struct recall *recall) {
     return atomic_load_explicit(&entry->version, memory_order_relaxed) == version;
 }
 
-/* Places on the thread's own stack are there as long as it lives; those on a coroutine's are not.
- */
+/* The thread's own stack stays mapped as long as the thread lives. A coroutine's stack may not. */
 static __thread struct { uintptr_t low, high; } own_stack;
 
 static void find_own_stack(void) {
@@ -270,8 +269,8 @@ static bool is_on_own_stack(const struct recall *recall) {
            recall->frame + recall->gaps[recall->count - 1] <= own_stack.high;
 }
 
-/* Innermost first: the first that differs ends it. The sanitizers know nothing of return addresses.
- */
+/* Whether all return addresses are where they were, innermost first. Not instrumented, because
+ * sanitizers take such reads for errors. */
 __attribute__((no_sanitize("address", "thread"))) static bool
 still_stands(const struct recall *recall) {
     const uintptr_t *addresses;
@@ -337,7 +336,7 @@ void gps_trace_start(unsigned depth, bool keep) {
     depot.keep = keep && depth != 0;
 }
 
-/* Apart from its caller: the steps are on the stack only where there is a walk. */
+/* Not inlined, so that the steps take room on the stack only if there is a walk. */
 __attribute__((noinline)) static uint32_t walked(struct gps_site site) {
     struct gps_step steps[GPS_STACK_MAX];
     const unsigned count = gps_stack_walk(site, steps, depot.depth);

@@ -3,7 +3,8 @@
  *
  * A program allocates at few places. So a stack that was walked before is recognised by its call
  * site: the same return addresses must still lie at the same places of the stack. That takes tens
- * of nanoseconds; on machines that return through a register the stack is walked each time. Equal
+ * of nanoseconds. On machines that keep return addresses in a register, the stack is walked each
+ * time. Equal
  * stacks are stored once, so an allocation only records 4 bytes. A stored stack is never moved or
  * removed. The depot has a fixed size; when it is full, new stacks are not stored. Safe from any
  * thread; a look-up takes no lock.

@@ -24,7 +24,7 @@ static inline uint64_t gps_clock_monotonic(void) {
     return gps_clock_read(CLOCK_MONOTONIC);
 }
 
-/* The same clock in so many nanoseconds, as gps_thread_wait takes it. */
+/* The time of that clock after `nanos` nanoseconds, as gps_thread_wait takes it. */
 static inline struct timespec gps_clock_in(uint64_t nanos) {
     const uint64_t time = gps_clock_monotonic() + nanos;
     return (struct timespec){.tv_sec = (time_t)(time / GPS_SECOND),

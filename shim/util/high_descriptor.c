@@ -8,11 +8,11 @@
 
 enum {
     TABLE_MIN = 64, /* entries: the kernel's NR_OPEN_DEFAULT, of 64-bit systems */
-    FREE_ABOVE = 4, /* other threads take numbers meanwhile */
+    FREE_ABOVE = 4, /* free numbers to find, because other threads take some meanwhile */
 };
 
-/* The entries that the descriptor table has for sure, for it doubles when it grows. FDSize in
- * /proc/self/status would tell all, but the first look there takes 40 us. */
+/* A lower bound of the size of the descriptor table, which doubles when it grows. FDSize in
+ * /proc/self/status would be exact, but its first read takes 40 us. */
 static int table_size(int fd) {
     struct rlimit limit;
     int size = TABLE_MIN;

@@ -3,7 +3,7 @@
  *
  * Programs expect low numbers for what they open. A number beyond the process's descriptor table
  * makes the kernel grow it, which takes 5 to 20 ms with several threads (recorded on H200
- * machines), so a descriptor moves to the upper end of what is there for sure. Any thread.
+ * machines), so a descriptor moves only to the upper end of the table's present size. Any thread.
  */
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* The system must save the wide registers, too: bits 1 and 2 of XCR0. */
+/* Whether the system saves the wide registers: bits 1 and 2 of XCR0. */
 static bool are_registers_saved(void) {
     uint32_t low, high, a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))

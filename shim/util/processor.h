@@ -1,9 +1,9 @@
-/* processor.h - what the processor can do. */
+/* processor.h - features of the processor. */
 #pragma once
 
 #include <stdbool.h>
 
-/* In a loop that waits for another thread: that may be on the same core. */
+/* To be called in a loop that waits for another thread, which may run on the same core. */
 static inline void gps_processor_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -12,6 +12,6 @@ static inline void gps_processor_pause(void) {
 #endif
 }
 
-/* False on other processors than x86-64. Asked when first needed: a virtual machine answers slowly.
- */
+/* Whether the processor has AVX2; false on other processors than x86-64. Executes cpuid only at the
+ * first call, because that is slow in a virtual machine. */
 bool gps_has_avx2(void);

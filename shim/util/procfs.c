@@ -10,7 +10,7 @@
 #include "digits.h"
 #include "text.h"
 
-/* Past `count` blanks, or NULL. */
+/* The text behind the next `count` blanks; NULL: there are fewer. */
 static const char *skip_fields(const char *text, unsigned count) {
     while (text && count-- > 0) {
         text = strchr(text, ' ');
@@ -41,8 +41,8 @@ int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     char text[1024]; /* 22 fields of at most 20 digits, and a command of at most 64 bytes */
     char path[64];
     struct gps_text out = GPS_TEXT(path);
-    /* By way of its first thread, which has the same start time: user-mode emulators (qemu) make up
-     * a /proc/self/stat of their own, with another one. */
+    /* The file of the first thread has the same start time. /proc/self/stat is not read, because
+     * user-mode emulators (qemu) replace it by one with another start time. */
     gps_text_add(&out, "/proc/%u/task/%u/stat", pid, pid);
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
@@ -88,7 +88,7 @@ static bool shows_our_pids(void) {
     return gps_dec_parse(&at, &pid) && *at == '\0' && pid == (uint64_t)getpid();
 }
 
-/* Start times are told in the reader's time namespace: only within one can two of them be compared.
+/* /proc shows start times in the reader's time namespace, so only times within one are comparable.
  */
 static bool same_clock(uint32_t pid) {
     struct stat ours;

@@ -34,8 +34,8 @@ void gps_text_list(struct gps_text *text, const char *const *strings, size_t cou
         gps_text_str(text, strings[i]);
 }
 
-/* `width`: at least so many digits, with leading zeros. Inline, so that the base is a constant: to
- * divide by a variable takes long. */
+/* Adds at least `width` digits, with leading zeros. It is inline so that the base is a constant,
+ * because division by a variable is slow. */
 static inline void digits(struct gps_text *text, uint64_t value, unsigned base, unsigned width) {
     char reversed[64];
     size_t at = sizeof(reversed);
@@ -62,7 +62,7 @@ void gps_text_hex(struct gps_text *text, uint64_t value) {
     gps_text_add(text, "0x%lx", value);
 }
 
-/* Carries out the conversion behind a %: where the format goes on. */
+/* Carries out the conversion behind a %. Returns the rest of the format. */
 static const char *convert(struct gps_text *text, const char *at, va_list *args) {
     unsigned width = 0;
     if (*at == 's') {
@@ -160,8 +160,8 @@ void gps_text_time(struct gps_text *text, uint64_t realtime_ns) {
                  realtime_ns / 1000 % 1000000);
 }
 
-/* The length of the UTF-8 sequence at `s`, and what it stands for; 0 when it is not one. Never
- * reads past a NUL: that is no continuation byte. */
+/* The length of the UTF-8 sequence at `s`, and its code point; 0: it is not valid. Never reads past
+ * a NUL, which is not a continuation byte. */
 static size_t decode(const char *s, uint32_t *code) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     uint8_t first = (uint8_t)s[0];
@@ -213,7 +213,7 @@ static void json_char(struct gps_text *text, const char *at, size_t length, uint
     }
 }
 
-/* How much there is of what needs no escape: nearly always all of it. */
+/* The length of the part that needs no escape, which is nearly always the whole string. */
 static size_t plain_length(const char *string) {
     size_t length = 0;
     while (string[length] >= ' ' && string[length] < 0x7f && string[length] != '"' &&

@@ -70,6 +70,29 @@ TEST(Sharing, AnImporterMayAskForLess) {
     EXPECT_EQ(world.findings().size(), 0u);
 }
 
+TEST(Sharing, ANameMayHave127Characters) {
+    World world;
+    const std::string stem(124, 'n');
+    world.config(rule(stem + "{n}", "producer", "export", "index = >=999\n") +
+                 rule(stem + "999", "consumer", "import"));
+    Puppet a(world, producer()), b(world, consumer());
+    for (int i = 0; i < 999; i++) { // their numbers are below the rule's
+        a.must("malloc p 256");
+        a.must("free p");
+    }
+    a.must("malloc p 4096");
+    a.must("fill p 0x77 4096");
+    a.must("sync");
+    b.must("malloc q 4096");
+    EXPECT_EQ(b.must("read q 0 2"), "7777");
+    EXPECT_EQ(world.region(stem + "999")["users"].size(), 1u);
+    EXPECT_EQ(world.findings().size(), 0u);
+    a.must("malloc r 4096");
+    ASSERT_EQ(world.count("share-fallback"), 1u);
+    EXPECT_NE(world.findings("share-fallback")[0].detail.find("longer than 127 characters"),
+              std::string::npos);
+}
+
 TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
     World world;
     world.config(FRAMES);

@@ -255,7 +255,7 @@ TEST(Record, EachBoundOfTheStatusIsChecked) {
     EXPECT_EQ("state is unknown", sealed_with([](R &r) { r.status.state = 6; }));
     EXPECT_EQ("reserved bytes of the status are not 0",
               sealed_with([](R &r) { r.status.reserved0 = 1; }));
-    EXPECT_EQ("a hand-over time in a state that has none",
+    EXPECT_EQ("a hand-over time is set in a state that has none",
               sealed_with([](R &r) { r.status.until = 1; }));
     EXPECT_EQ("", sealed_with([](R &r) {
                   r.status.until = 1;
