@@ -31,7 +31,7 @@ $(TESTS)/obj/%.o: tests/%.c
 	$(CC) $(C_FLAGS) -c $< -o $@
 
 # The modules themselves, without a library in between.
-$(TESTS)/unit: $(call test_objects,unit) $(TESTS)/obj/unit/c_gate.o $(patsubst %,$(BUILD)/tools/%.o,learn/lessons \
+$(TESTS)/unit: $(call test_objects,unit) $(TESTS)/obj/unit/c_gate.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
 	cli/string_map cli/tool cli/table cli/term cli/printable cli/wrap)
 $(TESTS)/tool: $(call test_objects,tool)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o

@@ -1,5 +1,6 @@
 /*
- * view.h - one look at the published directory: regions, processes and users, joined and sorted.
+ * view.h - the published directory as it is at one time: regions, processes and users, joined and
+ * sorted.
  *
  * Owns the choice of the directory (GPUSHARE_DIR, GPUSHARE_NAMESPACE). Regions are read before
  * processes: so a region's owner and users that are still alive are seen alive. Nothing is locked:

@@ -35,7 +35,7 @@ struct printable view_format_pid(const struct view *view, const struct gps_owner
     return pid;
 }
 
-static bool has_namesake(const struct view *view, const struct gps_owner *owner) {
+static bool has_equal_name(const struct view *view, const struct gps_owner *owner) {
     for (size_t i = 0; i < view->process_count; i++) {
         const struct view_process *other = &view->processes[i];
         if (other->alive && strcmp(other->owner.command, owner->command) == 0 &&
@@ -46,22 +46,22 @@ static bool has_namesake(const struct view *view, const struct gps_owner *owner)
 }
 
 /* " (--gpu 0)" where that is needed to tell it from another; malloc'ed. */
-static char *namesake_arguments(const struct view *view, const struct gps_owner *owner) {
+static char *distinguishing_arguments(const struct view *view, const struct gps_owner *owner) {
     const struct view_process *process = view_process_find(view, owner);
-    if (!process || process->arguments[0] == 0 || !has_namesake(view, owner))
+    if (!process || process->arguments[0] == 0 || !has_equal_name(view, owner))
         return tool_copy("");
     return tool_format(" (%s)", printable_arguments(process->arguments).text);
 }
 
 char *view_format_command(const struct view *view, const struct gps_owner *owner) {
-    char *arguments = namesake_arguments(view, owner);
+    char *arguments = distinguishing_arguments(view, owner);
     char *text = tool_format("%s%s", owner->command, arguments);
     free(arguments);
     return text;
 }
 
 char *view_format_program(const struct view *view, const struct gps_owner *owner) {
-    char *arguments = namesake_arguments(view, owner);
+    char *arguments = distinguishing_arguments(view, owner);
     char *text =
         tool_format("%s %s%s", owner->command, view_format_pid(view, owner).text, arguments);
     free(arguments);

@@ -117,7 +117,7 @@ static bool note_process(void *arg, const struct gps_proc *proc) {
     return true;
 }
 
-static const struct gps_owner *find_namesake(const struct seen *seen, size_t of) {
+static const struct gps_owner *find_equal_pid(const struct seen *seen, size_t of) {
     for (size_t i = 0; i < of; i++)
         if (seen->list[i].pid == seen->list[of].pid &&
             seen->list[i].pid_ns != seen->list[of].pid_ns)
@@ -130,7 +130,7 @@ static void check_pids(struct doctor *doctor, const struct gps_store *store) {
     const struct gps_owner *found = NULL;
     gps_proc_each(store, note_process, &seen);
     size_t at = 0;
-    while (at < seen.count && !(found = find_namesake(&seen, at)))
+    while (at < seen.count && !(found = find_equal_pid(&seen, at)))
         at++;
     if (found) {
         diagnosis_add(doctor, DOCTOR_WARN, "container",

@@ -13,7 +13,7 @@
 #include "run/preload.h"
 #include "util/clock.h"
 
-#define PATIENCE (2 * GPS_SECOND)
+#define TIMEOUT (2 * GPS_SECOND)
 
 /* False: no keeper runs. */
 static bool check_running(struct doctor *doctor) {
@@ -25,7 +25,7 @@ static bool check_running(struct doctor *doctor) {
     struct gps_owner self, keeper;
     uint64_t regions;
     gps_owner_self(&self);
-    int status = gps_keeper_ping(&store, &self, PATIENCE, &keeper, &regions);
+    int status = gps_keeper_ping(&store, &self, TIMEOUT, &keeper, &regions);
     if (status == 0) {
         diagnosis_add(doctor, DOCTOR_OK, "keeper", "%s, pid %u, keeps %" PRIu64 " region%s",
                       keeper.command, keeper.pid, regions, regions == 1 ? "" : "s");

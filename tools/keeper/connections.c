@@ -19,7 +19,7 @@
 #include "util/descriptor_passing.h"
 
 /* The time to wait for a request while as many connections as possible are open. */
-#define SHORT_PATIENCE (20 * UINT64_C(1000000)) /* ns; below what clients wait for an answer */
+#define SHORT_TIMEOUT (20 * UINT64_C(1000000)) /* ns; below what clients wait for an answer */
 
 /* --- replies --- */
 
@@ -169,19 +169,19 @@ void connections_accept(struct keeper *keeper) {
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            keeper->accept_after = keeper->now + SHORT_PATIENCE;
+            keeper->accept_after = keeper->now + SHORT_TIMEOUT;
         if (errno != EINTR && errno != ECONNABORTED)
             return;
     }
 }
 
-static uint64_t patience(const struct keeper *keeper) {
-    return keeper->connection_count == CONNECTIONS_MAX ? SHORT_PATIENCE : GPS_KEEPER_PATIENCE;
+static uint64_t timeout(const struct keeper *keeper) {
+    return keeper->connection_count == CONNECTIONS_MAX ? SHORT_TIMEOUT : GPS_KEEPER_PATIENCE;
 }
 
 uint64_t connections_expiry(const struct keeper *keeper) {
     return keeper->connection_count == 0 ? KEEPER_NEVER
-                                         : keeper->connections[0].since + patience(keeper);
+                                         : keeper->connections[0].since + timeout(keeper);
 }
 
 void connections_expire(struct keeper *keeper) {

@@ -25,7 +25,7 @@
 #include "util/clock.h"
 
 #define RETRY       (GPS_SECOND / 200)
-#define PATIENCE    (2 * GPS_SECOND) /* with a predecessor that is about to end */
+#define TIMEOUT     (2 * GPS_SECOND) /* with a predecessor that is about to end */
 #define DESCRIPTORS 64               /* besides connections and regions */
 
 static void wait_to_retry(void) {
@@ -35,7 +35,7 @@ static void wait_to_retry(void) {
 
 /* The lock may be held for a moment by one that ends, or by a gc. A keeper that lives answers. */
 static int take_lock(struct keeper *keeper, struct gps_owner *other) {
-    const uint64_t end = gps_clock_monotonic() + PATIENCE;
+    const uint64_t end = gps_clock_monotonic() + TIMEOUT;
     uint64_t regions;
     *other = (struct gps_owner){0};
     for (;;) {
@@ -66,7 +66,7 @@ static void raise_limits(struct keeper *keeper) {
 
 /* A predecessor's lock ends a moment before its lease. */
 static int adopt(struct keeper *keeper) {
-    const uint64_t end = gps_clock_monotonic() + PATIENCE;
+    const uint64_t end = gps_clock_monotonic() + TIMEOUT;
     struct gps_gc_counts counts;
     for (;;) {
         gps_store_gc(&keeper->store, false, &counts); /* what it cannot remove hinders nobody */

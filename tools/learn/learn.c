@@ -17,7 +17,7 @@
 #include "cli/printable.h"
 #include "cli/tool.h"
 #include "config/config.h"
-#include "lessons.h"
+#include "profiles.h"
 #include "run/audit_logs.h"
 #include "run/descendants.h"
 #include "run/launch.h"
@@ -32,10 +32,10 @@ struct learn {
     bool any, over; /* over: the time is up */
     int output;
     struct audit_logs directory;
-    char *reports[LESSONS_REPLICAS];  /* in it */
-    pid_t children[LESSONS_REPLICAS]; /* 0: it has ended */
-    int status;                       /* of the first replica that failed */
-    struct lessons lessons;
+    char *reports[PROFILES_REPLICAS];  /* in it */
+    pid_t children[PROFILES_REPLICAS]; /* 0: it has ended */
+    int status;                        /* of the first replica that failed */
+    struct profiles profiles;
 };
 
 /* --- before --- */
@@ -50,8 +50,8 @@ static bool parse(struct learn *learn, const char *const *values) {
     if (values[OPTION_FOR] &&
         (!gps_parse_duration(values[OPTION_FOR], &learn->limit) || !learn->limit))
         tool_error("--for '%s' is no time to learn in; allowed: 30s, 2min, 1h", values[OPTION_FOR]);
-    else if (*end || count < 1 || count > LESSONS_REPLICAS)
-        tool_error("--replicas '%s' is not 1 to %d", replicas, LESSONS_REPLICAS);
+    else if (*end || count < 1 || count > PROFILES_REPLICAS)
+        tool_error("--replicas '%s' is not 1 to %d", replicas, PROFILES_REPLICAS);
     else if (!learn->any && strcmp(content, "uploaded") != 0)
         tool_error("--content '%s' is unknown; allowed: uploaded, any", content);
     else
@@ -101,15 +101,15 @@ static bool reap(struct learn *learn) {
 }
 
 static void read_reports(struct learn *learn) {
-    lessons_free(&learn->lessons);
+    profiles_free(&learn->profiles);
     for (unsigned i = 0; i < learn->replicas; i++) {
         FILE *file = fopen(learn->reports[i], "re");
         if (!file)
             continue;
-        lessons_read(&learn->lessons, file, i);
+        profiles_read(&learn->profiles, file, i);
         fclose(file);
     }
-    lessons_judge(&learn->lessons, learn->replicas, learn->any);
+    profiles_judge(&learn->profiles, learn->replicas, learn->any);
 }
 
 static void show_progress(struct learn *learn) {
@@ -119,7 +119,7 @@ static void show_progress(struct learn *learn) {
     fprintf(
         stderr, "\r\033[Klearning for %s: %zu allocations, %s would be shared",
         printable_duration((gps_clock_monotonic() - learn->begun) / GPS_SECOND * GPS_SECOND).text,
-        learn->lessons.count, printable_size(lessons_saved(&learn->lessons)).text);
+        learn->profiles.count, printable_size(profiles_saved(&learn->profiles)).text);
 }
 
 /* SIGCHLD wakes it, too. */
@@ -179,7 +179,7 @@ static bool write_rules(struct learn *learn, const char *path) {
     if (!file)
         tool_no_memory();
     const bool cut = !path || ftruncate(learn->output, 0) == 0;
-    lessons_rules(file, &learn->lessons);
+    profiles_rules(file, &learn->profiles);
     learn->output = -1;
     if (fclose(file) == 0 && cut)
         return true;
@@ -188,22 +188,23 @@ static bool write_rules(struct learn *learn, const char *path) {
 }
 
 static int tell(struct learn *learn, const char *path) {
-    const struct lessons *lessons = &learn->lessons;
+    const struct profiles *profiles = &learn->profiles;
     const int status = learn->over ? 0 : learn->status;
     read_reports(learn);
     audit_logs_close(&learn->directory);
-    if (lessons->count > 0)
-        lessons_table(stderr, lessons);
-    if (!lessons->looked && status < TOOL_RUN_FAILED)
+    if (profiles->count > 0)
+        profiles_table(stderr, profiles);
+    if (!profiles->looked && status < TOOL_RUN_FAILED)
         tool_error("no process used CUDA, as far as gpushare can see; who dropped the library is "
                    "named by: gpushare explain -- CMD");
-    else if (lessons->count == 0 && lessons->looked)
+    else if (profiles->count == 0 && profiles->looked)
         tool_error("nothing of 1 MiB or more was allocated");
-    else if (lessons->rule_count == 0 && lessons->looked)
+    else if (profiles->rule_count == 0 && profiles->looked)
         tool_error("no rules: nothing stays as it was uploaded, as far as was seen");
-    if (lessons->rule_count == 0)
+    if (profiles->rule_count == 0)
         return status ? status : TOOL_FAILED;
-    fprintf(stderr, "\nA second process saves %s%s.\n", printable_size(lessons_saved(lessons)).text,
+    fprintf(stderr, "\nA second process saves %s%s.\n",
+            printable_size(profiles_saved(profiles)).text,
             learn->replicas > 1 ? " (measured)" : " (if it uploads the same)");
     if (!write_rules(learn, path))
         return TOOL_RUN_FAILED;
@@ -222,8 +223,8 @@ static int run_learn(const struct tool_args *args) {
         launch_prepare(NULL, "audit", learn.command[0]) && run_all(&learn))
         status = tell(&learn, path);
     audit_logs_close(&learn.directory);
-    lessons_free(&learn.lessons);
-    for (unsigned i = 0; i < LESSONS_REPLICAS; i++)
+    profiles_free(&learn.profiles);
+    for (unsigned i = 0; i < PROFILES_REPLICAS; i++)
         free(learn.reports[i]);
     if (learn.output >= 0)
         close(learn.output);

@@ -40,7 +40,7 @@ struct site {
     struct aggregate_group *group; /* of its earliest line */
 };
 
-struct aggregate_tally {
+struct aggregate_state {
     enum gps_level level;
     uint64_t lines;
     int64_t pid_ns; /* the first that occurred */
@@ -59,34 +59,34 @@ const struct log_stack *aggregate_stack(const struct log_line *line) {
 
 /* --- what lines have in common: equal things have equal keys, for which there is room --- */
 
-static const struct aggregate_process *process_of(struct aggregate_tally *tally,
+static const struct aggregate_process *process_of(struct aggregate_state *state,
                                                   const struct log_process *facts) {
     const char *command = tool_or(facts->command, ""), *arguments = tool_or(facts->arguments, "");
     const size_t length = strlen(command) + 1;
-    struct gps_text key = GPS_TEXT(tally->key);
+    struct gps_text key = GPS_TEXT(state->key);
     gps_text_add(&key, "%lu %lu %s", (uint64_t)facts->pid_ns, (uint64_t)facts->pid, command);
     struct aggregate_process *process = string_map_make(
-        &tally->processes, tally->key, sizeof(*process) + length + strlen(arguments) + 1);
+        &state->processes, state->key, sizeof(*process) + length + strlen(arguments) + 1);
     if (process->facts.pid == 0) {
         process->facts = *facts;
         process->facts.command = command[0] != 0 ? strcpy(process->texts, command) : NULL;
         process->facts.arguments =
             arguments[0] != 0 ? strcpy(process->texts + length, arguments) : NULL;
-        process->number = tally->process_count++;
+        process->number = state->process_count++;
     }
     return process;
 }
 
 /* Without a known site, a line of repeats has the finding and the call in common with the first. */
-static struct site *site_of(struct aggregate_tally *tally, const struct log_line *line) {
-    const struct aggregate_process *process = process_of(tally, &line->process);
-    struct gps_text key = GPS_TEXT(tally->key);
+static struct site *site_of(struct aggregate_state *state, const struct log_line *line) {
+    const struct aggregate_process *process = process_of(state, &line->process);
+    struct gps_text key = GPS_TEXT(state->key);
     gps_text_dec(&key, process->number);
     if (line->site)
         gps_text_strs(&key, " ", line->site);
     else
         gps_text_strs(&key, "\n", line->finding, " ", line->api);
-    struct site *site = string_map_make(&tally->sites, tally->key, sizeof(*site));
+    struct site *site = string_map_make(&state->sites, state->key, sizeof(*site));
     site->process = process;
     return site;
 }
@@ -95,9 +95,9 @@ static const char *module_of(const struct log_frame *frame) {
     return frame->build_id ? frame->build_id : tool_or(log_frame_module(frame), "");
 }
 
-static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line *line) {
+static struct kind *kind_of(struct aggregate_state *state, const struct log_line *line) {
     const struct log_stack *stack = aggregate_stack(line);
-    struct gps_text key = GPS_TEXT(tally->key);
+    struct gps_text key = GPS_TEXT(state->key);
     gps_text_strs(&key, line->finding, " ", line->api, "\n");
     for (size_t i = 0; i < stack->count; i++) {
         const struct log_frame *frame = &stack->frames[i];
@@ -106,10 +106,10 @@ static struct kind *kind_of(struct aggregate_tally *tally, const struct log_line
             gps_text_add(&key, " %s %lu", frame->function, (uint64_t)frame->line);
         gps_text_str(&key, "\n");
     }
-    return string_map_make(&tally->kinds, tally->key, sizeof(struct kind));
+    return string_map_make(&state->kinds, state->key, sizeof(struct kind));
 }
 
-static struct class *class_of(struct aggregate_tally *tally, struct site *site, struct kind *kind,
+static struct class *class_of(struct aggregate_state *state, struct site *site, struct kind *kind,
                               bool stacked) {
     struct class *class = &site->classes;
     for (; class->site; class = class->next) {
@@ -119,8 +119,8 @@ static struct class *class_of(struct aggregate_tally *tally, struct site *site, 
             class->next = tool_zeroed(1, sizeof(*class));
     }
     *class = (struct class){.first = NEVER, .site = site, .stacked = stacked};
-    tally->classes = tool_grow(tally->classes, tally->class_count, sizeof(class));
-    return tally->classes[tally->class_count++] = class;
+    state->classes = tool_grow(state->classes, state->class_count, sizeof(class));
+    return state->classes[state->class_count++] = class;
 }
 
 /* --- lines --- */
@@ -155,7 +155,7 @@ static void set_first(struct class *class, struct kind *kind, log_moment moment,
 }
 
 static void note_namespace(struct aggregate *aggregate, int64_t pid_ns) {
-    int64_t *first = &aggregate->tally->pid_ns;
+    int64_t *first = &aggregate->state->pid_ns;
     if (*first == 0)
         *first = pid_ns;
     aggregate->namespaces |= pid_ns != 0 && pid_ns != *first;
@@ -170,12 +170,12 @@ static void note_namespaces(struct aggregate *aggregate, const struct log_line *
 }
 
 static void count_line(struct aggregate *aggregate, const struct log_line *line, const char *text) {
-    struct aggregate_tally *tally = aggregate->tally;
-    struct site *site = site_of(tally, line);
-    struct kind *kind = kind_of(tally, line);
-    struct class *class = class_of(tally, site, kind, aggregate_stack(line)->count > 0);
+    struct aggregate_state *state = aggregate->state;
+    struct site *site = site_of(state, line);
+    struct kind *kind = kind_of(state, line);
+    struct class *class = class_of(state, site, kind, aggregate_stack(line)->count > 0);
     log_moment moment;
-    log_line_moment(line->ts, tally->lines++, &moment);
+    log_line_moment(line->ts, state->lines++, &moment);
     class->count += line->count > 0 ? (uint64_t)line->count : 1;
     if (moment > class->last)
         class->last = moment;
@@ -190,7 +190,7 @@ const char *aggregate_add(void *arg, const char *text, size_t length) {
     struct log_line *line = log_line_parse(text, length, false, &wrong);
     if (!line)
         return wrong;
-    if (line->finding && line->level >= aggregate->tally->level)
+    if (line->finding && line->level >= aggregate->state->level)
         count_line(aggregate, line, text);
     log_line_free(line);
     return NULL;
@@ -247,34 +247,34 @@ static int by_time(const void *left, const void *right) {
 }
 
 void aggregate_begin(struct aggregate *aggregate, enum gps_level level) {
-    *aggregate = (struct aggregate){.tally = tool_zeroed(1, sizeof(*aggregate->tally))};
-    aggregate->tally->level = level;
+    *aggregate = (struct aggregate){.state = tool_zeroed(1, sizeof(*aggregate->state))};
+    aggregate->state->level = level;
 }
 
 /* But for the processes. */
-static void free_tally(struct aggregate_tally *tally) {
-    for (size_t i = 0; i < tally->class_count; i++) {
-        struct class *class = tally->classes[i];
+static void free_state(struct aggregate_state *state) {
+    for (size_t i = 0; i < state->class_count; i++) {
+        struct class *class = state->classes[i];
         free(class->text);
         if (class != &class->site->classes)
             free(class);
     }
-    free(tally->classes);
-    string_map_free(&tally->sites, NULL);
-    string_map_free(&tally->kinds, NULL);
+    free(state->classes);
+    string_map_free(&state->sites, NULL);
+    string_map_free(&state->kinds, NULL);
 }
 
 void aggregate_end(struct aggregate *aggregate) {
-    struct aggregate_tally *tally = aggregate->tally;
-    size_t *seen = tool_zeroed(tally->process_count + 1, sizeof(*seen));
-    if (tally->class_count > 0)
-        qsort(tally->classes, tally->class_count, sizeof(*tally->classes), by_time);
-    for (size_t i = 0; i < tally->class_count; i++)
-        add_class(aggregate, tally->classes[i]);
+    struct aggregate_state *state = aggregate->state;
+    size_t *seen = tool_zeroed(state->process_count + 1, sizeof(*seen));
+    if (state->class_count > 0)
+        qsort(state->classes, state->class_count, sizeof(*state->classes), by_time);
+    for (size_t i = 0; i < state->class_count; i++)
+        add_class(aggregate, state->classes[i]);
     for (size_t i = 0; i < aggregate->count; i++)
         finish(aggregate->groups[i], i + 1, seen);
     free(seen);
-    free_tally(tally);
+    free_state(state);
 }
 
 void aggregate_free(struct aggregate *aggregate) {
@@ -284,8 +284,8 @@ void aggregate_free(struct aggregate *aggregate) {
         free(aggregate->groups[i]);
     }
     free(aggregate->groups);
-    string_map_free(&aggregate->tally->processes, NULL);
-    free(aggregate->tally);
+    string_map_free(&aggregate->state->processes, NULL);
+    free(aggregate->state);
 }
 
 /* --- the group of a line --- */
@@ -317,12 +317,12 @@ const struct aggregate_group *aggregate_group_of(const struct aggregate *aggrega
 /* --- sums --- */
 
 size_t aggregate_processes(const struct aggregate *aggregate) {
-    return aggregate->tally->process_count;
+    return aggregate->state->process_count;
 }
 
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate) {
     struct aggregate_sums sums = {.suppressed = 0};
-    bool *seen = tool_zeroed(aggregate->tally->process_count + 1, sizeof(*seen));
+    bool *seen = tool_zeroed(aggregate->state->process_count + 1, sizeof(*seen));
     for (size_t i = 0; i < aggregate->count; i++) {
         const struct aggregate_group *group = aggregate->groups[i];
         sums.suppressed += group->suppressed;

@@ -30,7 +30,7 @@ struct aggregate_group {
 };
 
 struct aggregate {
-    struct aggregate_tally *tally;   /* of aggregate.c */
+    struct aggregate_state *state;   /* of aggregate.c */
     struct aggregate_group **groups; /* by time */
     size_t count;
     bool namespaces; /* pids of more than one pid namespace occur: a pid alone says too little */

@@ -113,7 +113,7 @@ static char *process_text(const struct printer *to, const struct log_process *pr
 }
 
 /* Whether two of the group have one name, and so are told apart by their arguments. */
-static bool has_namesake(const struct aggregate_group *group, const struct log_process *of) {
+static bool has_equal_name(const struct aggregate_group *group, const struct log_process *of) {
     for (size_t i = 0; i < group->process_count; i++) {
         const struct log_process *other = &group->processes[i]->facts;
         if (other != of && strcmp(tool_or(other->command, ""), tool_or(of->command, "")) == 0)
@@ -173,7 +173,7 @@ static void print_count(const struct printer *to, const struct aggregate_group *
         return;
     for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
         const struct log_process *facts = &group->processes[i]->facts;
-        char *process = process_text(to, facts, has_namesake(group, facts));
+        char *process = process_text(to, facts, has_equal_name(group, facts));
         tool_list(&names, "%s", process);
         free(process);
     }

@@ -56,7 +56,7 @@ bool audit_logs_open(struct audit_logs *logs, const char *directory) {
     return directory ? use(logs, directory) : make_temporary(logs);
 }
 
-/* GPUSHARE_LOG has %c and %p; so a % of the path is doubled. */
+/* GPUSHARE_LOG has %c and %p, so a % of the path is written as %%. */
 static char *pattern(const struct audit_logs *logs, const char *file) {
     char *value = tool_resize(NULL, 2 * strlen(logs->path) + strlen(file) + 1, 1);
     size_t length = 0;

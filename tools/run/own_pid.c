@@ -27,7 +27,7 @@
 #include "directory/view.h"
 #include "util/clock.h"
 
-#define PATIENCE   GPS_SECOND
+#define TIMEOUT   GPS_SECOND
 #define HOST_SPACE 0xEFFFFFFC /* the inode of the machine's own pid namespace */
 
 enum { FIRST = 300, LAST = 32767, DRAWS = 16, PASSED_OVER = 256 };
@@ -148,11 +148,11 @@ static void pass_over(unsigned count, uint64_t until) {
 }
 
 pid_t own_pid_fork(void) {
-    const uint64_t until = gps_clock_monotonic() + PATIENCE;
+    const uint64_t until = gps_clock_monotonic() + TIMEOUT;
     pid_t child = fork_drawn();
     if (child >= 0)
         return child;
-    pass_over(draw(PASSED_OVER), until - PATIENCE / 2);
+    pass_over(draw(PASSED_OVER), until - TIMEOUT / 2);
     do
         child = fork_next();
     while (child < 0 && errno == EAGAIN && gps_clock_monotonic() < until);

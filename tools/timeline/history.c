@@ -358,7 +358,7 @@ static void add_regions(struct changes *changes, const struct history *history) 
         const struct history_hold *hold = &history->holds[i];
         const struct history_lifetime *lifetime = &history->lifetimes[hold->lifetime];
         if (lifetime->gone != HISTORY_OPEN && hold->from >= lifetime->gone)
-            continue; /* a stale handle, opened in vain */
+            continue; /* the open of a stale handle, which failed */
         add_change(changes, hold->from, 0, lifetime->size);
         add_change(changes, hold->to, 0, -lifetime->size);
     }
@@ -411,7 +411,7 @@ static int by_time(const void *left, const void *right) {
                               : (a->order > b->order) - (a->order < b->order);
 }
 
-/* No memory goes while a process has it open; but a stale handle is opened in vain. Of memory that
+/* No memory goes while a process has it open; but the open of a stale handle fails. Of memory that
  * was freed late, those who never closed it have ended. */
 static void clamp(struct history_hold *hold, struct history_lifetime *lifetime) {
     if (lifetime->gone == HISTORY_OPEN || hold->from >= lifetime->gone)

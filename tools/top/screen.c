@@ -29,15 +29,15 @@ struct screen {
     uint64_t interval, next; /* CLOCK_MONOTONIC */
     int scroll;              /* lines of the body that are above */
     int page;                /* lines of the body that there is room for */
-    char *trouble;           /* what the last look had to say on stderr */
+    char *trouble;           /* what the last reading wrote to stderr */
     struct screen_lines body, findings;
     bool leaving;
 };
 
-/* --- looking --- */
+/* --- reading --- */
 
 /* Messages would spoil the screen: the first is shown in it. */
-static void look(struct screen *screen) {
+static void read_anew(struct screen *screen) {
     FILE *const real = stderr;
     size_t size;
     free(screen->trouble);
@@ -232,7 +232,7 @@ static void act(struct screen *screen, int key) {
         screen->order.reverse = !screen->order.reverse;
         break;
     case ' ':
-        look(screen);
+        read_anew(screen);
         break;
     case '+':
         set_interval(screen, screen->interval * 2);
@@ -246,7 +246,7 @@ static void act(struct screen *screen, int key) {
     }
 }
 
-/* Waits for a key or the next look; a terminal that is gone ends it. */
+/* Waits for a key or the next reading. A terminal that is gone ends the screen. */
 static void wait_for_key(struct screen *screen) {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     const uint64_t now = gps_clock_monotonic();
@@ -310,7 +310,7 @@ int screen_run(struct usage *usage, struct usage_order order, uint64_t interval)
     start_colours();
     while (!screen.leaving) {
         if (gps_clock_monotonic() >= screen.next)
-            look(&screen);
+            read_anew(&screen);
         write_lines(&screen);
         draw_all(&screen);
         wait_for_key(&screen);

@@ -1,5 +1,5 @@
 /*
- * usage.h - one look at who uses how much GPU memory: processes, sorted, and totals.
+ * usage.h - who uses how much GPU memory: processes, sorted, and totals.
  *
  * Joins the directory with what the driver says and with the findings in logs.
  */

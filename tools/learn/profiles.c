@@ -1,7 +1,7 @@
 /*
- * lessons.c - reads the reports of processes that learn, judges, and makes rules.
+ * profiles.c - reads the reports of processes that learn, judges, and makes rules.
  */
-#include "lessons.h"
+#include "profiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,28 +19,28 @@
 /* --- reading --- */
 
 /* A newer line of what is known takes the place of the older one. */
-static struct lesson *lesson_of(struct lessons *lessons, struct lesson found) {
+static struct profile *profile_of(struct profiles *profiles, struct profile found) {
     char *key = tool_format("%s %" PRIu64, found.process, found.number);
-    struct lesson *lesson = string_map_make(&lessons->known, key, sizeof(*lesson));
-    if (lesson->json) {
-        json_decref(lesson->json);
+    struct profile *profile = string_map_make(&profiles->known, key, sizeof(*profile));
+    if (profile->json) {
+        json_decref(profile->json);
     } else {
-        lessons->list = tool_grow(lessons->list, lessons->count, sizeof(lesson));
-        lessons->list[lessons->count++] = lesson;
+        profiles->list = tool_grow(profiles->list, profiles->count, sizeof(profile));
+        profiles->list[profiles->count++] = profile;
     }
-    *lesson = found;
+    *profile = found;
     free(key);
-    return lesson;
+    return profile;
 }
 
-static void note_looked(struct lessons *lessons, const char *process, json_int_t looked) {
-    json_int_t *last = string_map_make(&lessons->looked, process, sizeof(*last));
+static void note_looked(struct profiles *profiles, const char *process, json_int_t looked) {
+    json_int_t *last = string_map_make(&profiles->looked, process, sizeof(*last));
     *last = looked;
 }
 
 /* False: it is none of the library's. */
-static bool read_line(struct lessons *lessons, json_t *json, unsigned replica) {
-    struct lesson found = {.json = json, .replica = replica};
+static bool read_line(struct profiles *profiles, json_t *json, unsigned replica) {
+    struct profile found = {.json = json, .replica = replica};
     json_int_t looked = -1, number = 0, size = 0, thread = 0;
     if (json_unpack(json, "{s:s,s:s,s?I,s?I,s?I,s?I,s?s}", "process", &found.process, "program",
                     &found.program, "looked", &looked, "number", &number, "size", &size, "thread",
@@ -50,48 +50,48 @@ static bool read_line(struct lessons *lessons, json_t *json, unsigned replica) {
     found.size = (uint64_t)size;
     found.thread = (uint64_t)thread;
     if (looked >= 0)
-        note_looked(lessons, found.process, looked);
+        note_looked(profiles, found.process, looked);
     else
-        json_incref(lesson_of(lessons, found)->json);
+        json_incref(profile_of(profiles, found)->json);
     return true;
 }
 
 /* The last line may be half written. */
-void lessons_read(struct lessons *lessons, FILE *file, unsigned replica) {
+void profiles_read(struct profiles *profiles, FILE *file, unsigned replica) {
     json_t *json;
     while ((json = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL))) {
-        const bool known = read_line(lessons, json, replica);
+        const bool known = read_line(profiles, json, replica);
         json_decref(json);
         if (!known)
             return;
     }
 }
 
-static void free_lesson(void *value) {
-    json_decref(((struct lesson *)value)->json);
+static void free_profile(void *value) {
+    json_decref(((struct profile *)value)->json);
 }
 
-void lessons_free(struct lessons *lessons) {
-    string_map_free(&lessons->known, free_lesson);
-    string_map_free(&lessons->looked, NULL);
-    free(lessons->list);
-    free(lessons->rules);
-    *lessons = (struct lessons){.count = 0};
+void profiles_free(struct profiles *profiles) {
+    string_map_free(&profiles->known, free_profile);
+    string_map_free(&profiles->looked, NULL);
+    free(profiles->list);
+    free(profiles->rules);
+    *profiles = (struct profiles){.count = 0};
 }
 
-size_t lessons_alike(const struct lessons *lessons, size_t first) {
-    const struct lesson *one = lessons->list[first];
+size_t profiles_alike(const struct profiles *profiles, size_t first) {
+    const struct profile *one = profiles->list[first];
     size_t end = first + 1;
-    while (end < lessons->count && lessons->list[end]->size == one->size &&
-           strcmp(lessons->list[end]->program, one->program) == 0)
+    while (end < profiles->count && profiles->list[end]->size == one->size &&
+           strcmp(profiles->list[end]->program, one->program) == 0)
         end++;
     return end - first;
 }
 
-uint64_t lessons_saved(const struct lessons *lessons) {
+uint64_t profiles_saved(const struct profiles *profiles) {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < lessons->rule_count; i++)
-        bytes += lessons->rules[i].saves;
+    for (size_t i = 0; i < profiles->rule_count; i++)
+        bytes += profiles->rules[i].saves;
     return bytes;
 }
 
@@ -99,70 +99,70 @@ uint64_t lessons_saved(const struct lessons *lessons) {
 
 /* By its blocks that copies filled (key full), or by all (key all). Blocks that copies did not fill
  * are not merged, so they do no harm. */
-static enum lesson_verdict judge_by(struct lesson *lesson, const char *key, json_int_t looked) {
+static enum profile_verdict judge_by(struct profile *profile, const char *key, json_int_t looked) {
     json_int_t born = 0, freed = 0, bytes = 0, since = 0, changed = 0, rewritten = 0;
-    json_unpack(lesson->json, "{s:I,s:I,s:[IIII]}", "born", &born, "freed", &freed, key, &bytes,
+    json_unpack(profile->json, "{s:I,s:I,s:[IIII]}", "born", &born, "freed", &freed, key, &bytes,
                 &since, &changed, &rewritten);
     const json_int_t end = freed ? freed : looked, life = end - born, steady = end - since;
-    lesson->any = strcmp(key, "all") == 0;
-    lesson->from = (uint64_t)since;
-    lesson->saves = (uint64_t)bytes;
+    profile->any = strcmp(key, "all") == 0;
+    profile->from = (uint64_t)since;
+    profile->saves = (uint64_t)bytes;
     if (bytes == 0)
-        return LESSON_NOT_COPIED;
+        return PROFILE_NOT_COPIED;
     if (changed)
-        return LESSON_CHANGED;
-    if ((rewritten || lesson->any) && steady < life / 2)
-        return rewritten ? LESSON_REWRITTEN : LESSON_CHANGED;
+        return PROFILE_CHANGED;
+    if ((rewritten || profile->any) && steady < life / 2)
+        return rewritten ? PROFILE_REWRITTEN : PROFILE_CHANGED;
     if (steady < STEADY)
-        return freed && life < 2 * STEADY ? LESSON_BRIEF : LESSON_YOUNG;
-    return LESSON_FINE;
+        return freed && life < 2 * STEADY ? PROFILE_BRIEF : PROFILE_YOUNG;
+    return PROFILE_FINE;
 }
 
-static void judge(const struct lessons *lessons, struct lesson *lesson, bool any) {
-    const json_int_t *looked = string_map_get(lessons->looked, lesson->process);
+static void judge(const struct profiles *profiles, struct profile *profile, bool any) {
+    const json_int_t *looked = string_map_get(profiles->looked, profile->process);
     const json_int_t until = looked ? *looked : 0;
-    lesson->verdict = judge_by(lesson, "full", until);
-    if (lesson->verdict == LESSON_NOT_COPIED && any)
-        lesson->verdict = judge_by(lesson, "all", until);
-    if (json_is_true(json_object_get(lesson->json, "pool")))
-        lesson->verdict = LESSON_POOL;
+    profile->verdict = judge_by(profile, "full", until);
+    if (profile->verdict == PROFILE_NOT_COPIED && any)
+        profile->verdict = judge_by(profile, "all", until);
+    if (json_is_true(json_object_get(profile->json, "pool")))
+        profile->verdict = PROFILE_POOL;
 }
 
 /* --- equal blocks of replicas; the map has a bit for each replica that has such a block --- */
 
 /* What all have; notes what this one has. */
-static uint64_t measure(const struct lesson *lesson, struct string_map **map, unsigned all) {
+static uint64_t measure(const struct profile *profile, struct string_map **map, unsigned all) {
     json_int_t size, full;
     const char *hash;
     uint64_t bytes = 0;
     size_t i;
     json_t *block;
-    json_array_foreach(json_object_get(lesson->json, "blocks"), i, block) {
-        if (json_unpack(block, "[IIs]", &size, &full, &hash) != 0 || !(full || lesson->any))
+    json_array_foreach(json_object_get(profile->json, "blocks"), i, block) {
+        if (json_unpack(block, "[IIs]", &size, &full, &hash) != 0 || !(full || profile->any))
             continue;
         unsigned *replicas = string_map_make(map, hash, sizeof(*replicas));
-        *replicas |= 1u << lesson->replica;
+        *replicas |= 1u << profile->replica;
         bytes += *replicas == all ? (uint64_t)size : 0;
     }
     return bytes;
 }
 
-static void measure_all(struct lessons *lessons, unsigned replicas) {
+static void measure_all(struct profiles *profiles, unsigned replicas) {
     struct string_map *map = NULL;
     for (unsigned pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < lessons->count; i++)
-            if (lessons->list[i]->verdict == LESSON_FINE)
-                lessons->list[i]->saves = measure(lessons->list[i], &map, (1u << replicas) - 1);
-    for (size_t i = 0; i < lessons->count; i++)
-        if (lessons->list[i]->verdict == LESSON_FINE && !lessons->list[i]->saves)
-            lessons->list[i]->verdict = LESSON_DIFFERENT;
+        for (size_t i = 0; i < profiles->count; i++)
+            if (profiles->list[i]->verdict == PROFILE_FINE)
+                profiles->list[i]->saves = measure(profiles->list[i], &map, (1u << replicas) - 1);
+    for (size_t i = 0; i < profiles->count; i++)
+        if (profiles->list[i]->verdict == PROFILE_FINE && !profiles->list[i]->saves)
+            profiles->list[i]->verdict = PROFILE_DIFFERENT;
     string_map_free(&map, NULL);
 }
 
 /* --- rules, for allocations of one program and size --- */
 
 struct alike {
-    struct lesson **list;
+    struct profile **list;
     size_t count;
 };
 
@@ -170,7 +170,7 @@ struct alike {
 static bool number(const struct alike *alike) {
     bool ordered = true;
     for (size_t i = 0; i < alike->count; i++) {
-        const struct lesson *last = i ? alike->list[i - 1] : NULL;
+        const struct profile *last = i ? alike->list[i - 1] : NULL;
         const bool next = last && strcmp(last->process, alike->list[i]->process) == 0;
         alike->list[i]->index = next ? last->index + 1 : 0;
         ordered = ordered && (!next || last->thread == alike->list[i]->thread);
@@ -179,13 +179,13 @@ static bool number(const struct alike *alike) {
 }
 
 /* The longest run of indices that are fine in every process; all of them: every index. */
-static void find_run(const struct alike *alike, struct lesson_rule *rule) {
+static void find_run(const struct alike *alike, struct profile_rule *rule) {
     bool *bad = tool_resize(NULL, alike->count, sizeof(*bad));
     uint64_t count = 0, length = 0, best = 0;
     memset(bad, 0, alike->count);
     for (size_t i = 0; i < alike->count; i++) {
         const uint64_t index = alike->list[i]->index;
-        bad[index] |= alike->list[i]->verdict != LESSON_FINE;
+        bad[index] |= alike->list[i]->verdict != PROFILE_FINE;
         count = index >= count ? index + 1 : count;
     }
     for (uint64_t i = 0; i < count; i++) {
@@ -200,18 +200,18 @@ static void find_run(const struct alike *alike, struct lesson_rule *rule) {
 }
 
 /* What is fine and not taken has no selectors of its own. */
-static void sum_up(const struct alike *alike, struct lesson_rule *rule) {
+static void sum_up(const struct alike *alike, struct profile_rule *rule) {
     uint64_t processes = 0;
     for (size_t i = 0; i < alike->count; i++) {
-        struct lesson *this = alike->list[i];
+        struct profile *this = alike->list[i];
         processes += this->index == 0;
         if (this->index >= rule->first && this->index <= rule->last) {
             rule->count++;
             rule->saves += this->saves;
             rule->any |= this->any;
             rule->from = this->from > rule->from ? this->from : rule->from;
-        } else if (this->verdict == LESSON_FINE) {
-            this->verdict = LESSON_UNORDERED;
+        } else if (this->verdict == PROFILE_FINE) {
+            this->verdict = PROFILE_UNORDERED;
         }
     }
     if (processes) {
@@ -220,9 +220,9 @@ static void sum_up(const struct alike *alike, struct lesson_rule *rule) {
     }
 }
 
-static void add_rule(struct lessons *lessons, const struct alike *alike, const char *caller) {
-    struct lesson_rule rule = {alike->list[0]->program, caller, alike->list[0]->size,
-                               .first = 1 /* none */};
+static void add_rule(struct profiles *profiles, const struct alike *alike, const char *caller) {
+    struct profile_rule rule = {alike->list[0]->program, caller, alike->list[0]->size,
+                                .first = 1 /* none */};
     const bool ordered = number(alike);
     find_run(alike, &rule);
     if (!ordered && rule.last != UINT64_MAX)
@@ -230,12 +230,12 @@ static void add_rule(struct lessons *lessons, const struct alike *alike, const c
     sum_up(alike, &rule);
     if (!rule.count)
         return;
-    lessons->rules = tool_grow(lessons->rules, lessons->rule_count, sizeof(rule));
-    lessons->rules[lessons->rule_count++] = rule;
+    profiles->rules = tool_grow(profiles->rules, profiles->rule_count, sizeof(rule));
+    profiles->rules[profiles->rule_count++] = rule;
 }
 
 static int by_caller(const void *left, const void *right) {
-    const struct lesson *a = *(struct lesson *const *)left, *b = *(struct lesson *const *)right;
+    const struct profile *a = *(struct profile *const *)left, *b = *(struct profile *const *)right;
     int order = strcmp(a->caller, b->caller);
     if (order == 0)
         order = strcmp(a->process, b->process);
@@ -243,27 +243,27 @@ static int by_caller(const void *left, const void *right) {
 }
 
 /* A rule for each caller where one for all would take what is not fine. */
-static void add_rules(struct lessons *lessons, struct lesson **list, size_t count) {
+static void add_rules(struct profiles *profiles, struct profile **list, size_t count) {
     bool fine = true;
     for (size_t i = 0; i < count; i++)
-        fine = fine && list[i]->verdict == LESSON_FINE;
+        fine = fine && list[i]->verdict == PROFILE_FINE;
     if (!fine)
         qsort(list, count, sizeof(*list), by_caller);
     if (fine || !list[0]->caller[0] || strcmp(list[0]->caller, list[count - 1]->caller) == 0) {
-        add_rule(lessons, &(struct alike){list, count}, NULL);
+        add_rule(profiles, &(struct alike){list, count}, NULL);
         return;
     }
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && strcmp(list[i]->caller, list[end]->caller) == 0;)
             end++;
-        add_rule(lessons, &(struct alike){list + i, end - i}, list[i]->caller);
+        add_rule(profiles, &(struct alike){list + i, end - i}, list[i]->caller);
     }
 }
 
 /* --- all --- */
 
 static int by_kind(const void *left, const void *right) {
-    const struct lesson *a = *(struct lesson *const *)left, *b = *(struct lesson *const *)right;
+    const struct profile *a = *(struct profile *const *)left, *b = *(struct profile *const *)right;
     int order = strcmp(a->program, b->program);
     if (order == 0)
         order = tool_compare(b->size, a->size);
@@ -272,53 +272,53 @@ static int by_kind(const void *left, const void *right) {
     return order != 0 ? order : tool_compare(a->number, b->number);
 }
 
-void lessons_judge(struct lessons *lessons, unsigned replicas, bool any) {
-    if (lessons->count > 0)
-        qsort(lessons->list, lessons->count, sizeof(*lessons->list), by_kind);
-    for (size_t i = 0; i < lessons->count; i++)
-        judge(lessons, lessons->list[i], any);
+void profiles_judge(struct profiles *profiles, unsigned replicas, bool any) {
+    if (profiles->count > 0)
+        qsort(profiles->list, profiles->count, sizeof(*profiles->list), by_kind);
+    for (size_t i = 0; i < profiles->count; i++)
+        judge(profiles, profiles->list[i], any);
     if (replicas > 1)
-        measure_all(lessons, replicas);
-    for (size_t i = 0, count; i < lessons->count; i += count) {
-        count = lessons_alike(lessons, i);
-        add_rules(lessons, &lessons->list[i], count);
+        measure_all(profiles, replicas);
+    for (size_t i = 0, count; i < profiles->count; i += count) {
+        count = profiles_alike(profiles, i);
+        add_rules(profiles, &profiles->list[i], count);
     }
 }
 
 /* --- the table: a row for all of one program, size and verdict --- */
 
-static const char *const why[LESSON_VERDICTS] = {
-    [LESSON_FINE] = "stays as it was uploaded",
-    [LESSON_POOL] = "left out: memory of a pool (cudaMallocAsync) is not looked at",
-    [LESSON_BRIEF] = "left out: soon freed, as a buffer for copies is",
-    [LESSON_NOT_COPIED] = "left out: not filled by copies from the host (see --content any)",
-    [LESSON_CHANGED] = "left out: kernels change it",
-    [LESSON_REWRITTEN] = "left out: written again and again",
-    [LESSON_YOUNG] = "left out: not unchanged for 2 s; let it run longer",
-    [LESSON_DIFFERENT] = "left out: differs between the replicas",
-    [LESSON_UNORDERED] = "left out: no rule tells it from memory of its size that changes",
+static const char *const why[PROFILE_VERDICTS] = {
+    [PROFILE_FINE] = "stays as it was uploaded",
+    [PROFILE_POOL] = "left out: memory of a pool (cudaMallocAsync) is not looked at",
+    [PROFILE_BRIEF] = "left out: soon freed, as a buffer for copies is",
+    [PROFILE_NOT_COPIED] = "left out: not filled by copies from the host (see --content any)",
+    [PROFILE_CHANGED] = "left out: kernels change it",
+    [PROFILE_REWRITTEN] = "left out: written again and again",
+    [PROFILE_YOUNG] = "left out: not unchanged for 2 s; let it run longer",
+    [PROFILE_DIFFERENT] = "left out: differs between the replicas",
+    [PROFILE_UNORDERED] = "left out: no rule tells it from memory of its size that changes",
 };
 
 struct row {
     uint64_t count, saves, from, processes;
 };
 
-static struct row sum_row(struct lesson *const *list, size_t count, enum lesson_verdict verdict) {
+static struct row sum_row(struct profile *const *list, size_t count, enum profile_verdict verdict) {
     struct row row = {0};
     for (size_t i = 0; i < count; i++) {
         row.processes += i == 0 || strcmp(list[i]->process, list[i - 1]->process) != 0;
         if (list[i]->verdict != verdict)
             continue;
         row.count++;
-        row.saves += verdict == LESSON_FINE ? list[i]->saves : 0;
+        row.saves += verdict == PROFILE_FINE ? list[i]->saves : 0;
         row.from = list[i]->from > row.from ? list[i]->from : row.from;
     }
     return row;
 }
 
-static void add_row(struct table *table, const struct lesson *one, const struct row *row,
-                    enum lesson_verdict verdict) {
-    const bool fine = verdict == LESSON_FINE;
+static void add_row(struct table *table, const struct profile *one, const struct row *row,
+                    enum profile_verdict verdict) {
+    const bool fine = verdict == PROFILE_FINE;
     table_cell(table, TERM_PLAIN, "%s", one->program);
     table_cell(table, TERM_PLAIN, "%s", printable_size(one->size).text);
     table_cell(table, TERM_PLAIN, "%" PRIu64, (row->count + row->processes - 1) / row->processes);
@@ -328,17 +328,17 @@ static void add_row(struct table *table, const struct lesson *one, const struct 
     table_cell(table, fine ? TERM_GREEN : TERM_PLAIN, "%s", why[verdict]);
 }
 
-void lessons_table(FILE *out, const struct lessons *lessons) {
+void profiles_table(FILE *out, const struct profiles *profiles) {
     static const struct table_column columns[] = {{"PROGRAM", 0},      {"SIZE", 1},
                                                   {"COUNT", 1},        {"UNCHANGED FROM", 1},
                                                   {"SECOND SAVES", 1}, {"", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = 0, count; i < lessons->count; i += count) {
-        count = lessons_alike(lessons, i);
-        for (unsigned verdict = 0; verdict < LESSON_VERDICTS; verdict++) {
-            const struct row row = sum_row(&lessons->list[i], count, verdict);
+    for (size_t i = 0, count; i < profiles->count; i += count) {
+        count = profiles_alike(profiles, i);
+        for (unsigned verdict = 0; verdict < PROFILE_VERDICTS; verdict++) {
+            const struct row row = sum_row(&profiles->list[i], count, verdict);
             if (row.count)
-                add_row(&table, lessons->list[i], &row, verdict);
+                add_row(&table, profiles->list[i], &row, verdict);
         }
     }
     table_print(out, &table, "");
@@ -352,7 +352,7 @@ static void put_plain(FILE *out, const char *name, char other, size_t most) {
         putc(gps_is_name_char(name[i]) && (i > 0 || name[i] != '.') ? name[i] : other, out);
 }
 
-static void put_rule(FILE *out, const struct lesson_rule *rule, size_t number) {
+static void put_rule(FILE *out, const struct profile_rule *rule, size_t number) {
     fprintf(out,
             "\n# %" PRIu64 " in a process, unchanged from %.1f s on; a second process saves %s\n",
             rule->count, (double)rule->from / 1000, printable_size(rule->saves).text);
@@ -371,8 +371,8 @@ static void put_rule(FILE *out, const struct lesson_rule *rule, size_t number) {
     fprintf(out, "role = merge\n%s\n", rule->any ? "content = any" : "quiet = 0");
 }
 
-void lessons_rules(FILE *out, const struct lessons *lessons) {
+void profiles_rules(FILE *out, const struct profiles *profiles) {
     fputs("# by gpushare learn\n", out);
-    for (size_t i = 0; i < lessons->rule_count; i++)
-        put_rule(out, &lessons->rules[i], i + 1);
+    for (size_t i = 0; i < profiles->rule_count; i++)
+        put_rule(out, &profiles->rules[i], i + 1);
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 extern "C" {
-#include "learn/lessons.h"
+#include "learn/profiles.h"
 }
 
 namespace {
@@ -38,33 +38,33 @@ std::string looked(int process, int until = 10000) {
            "\",\"program\":\"server\",\"looked\":" + std::to_string(until) + "}\n";
 }
 
-class Lessons : public testing::Test {
+class Profiles : public testing::Test {
   protected:
-    ~Lessons() override {
-        lessons_free(&lessons);
+    ~Profiles() override {
+        profiles_free(&profiles);
     }
     void read(const std::string &text, unsigned replica = 0) {
         FILE *file = fmemopen(const_cast<char *>(text.data()), text.size(), "r");
-        lessons_read(&lessons, file, replica);
+        profiles_read(&profiles, file, replica);
         fclose(file);
     }
-    std::string print(void (*fn)(FILE *, const struct lessons *)) const {
+    std::string print(void (*fn)(FILE *, const struct profiles *)) const {
         char *bytes;
         size_t size;
         FILE *file = open_memstream(&bytes, &size);
-        fn(file, &lessons);
+        fn(file, &profiles);
         fclose(file);
         const std::string text(bytes, size);
         free(bytes);
         return text;
     }
-    lesson_verdict verdict(const Line &line, bool any = false) {
-        lessons_free(&lessons);
+    profile_verdict verdict(const Line &line, bool any = false) {
+        profiles_free(&profiles);
         read(line.text() + looked(1));
-        lessons_judge(&lessons, 1, any);
-        return lessons.list[0]->verdict;
+        profiles_judge(&profiles, 1, any);
+        return profiles.list[0]->verdict;
     }
-    struct lessons lessons = {};
+    struct profiles profiles = {};
 };
 
 // Rules without the first line and comments.
@@ -80,68 +80,68 @@ std::string bare(const std::string &rules) {
 
 } // namespace
 
-TEST_F(Lessons, JudgeWhatStaysAsItWasUploaded) {
+TEST_F(Profiles, JudgeWhatStaysAsItWasUploaded) {
     Line line;
-    EXPECT_EQ(verdict(line), LESSON_FINE);
+    EXPECT_EQ(verdict(line), PROFILE_FINE);
     line.full = 2 * MiB; // the rest was never filled, and is never merged
-    EXPECT_EQ(verdict(line), LESSON_FINE);
-    EXPECT_EQ(lessons.rules[0].saves, 2 * MiB);
+    EXPECT_EQ(verdict(line), PROFILE_FINE);
+    EXPECT_EQ(profiles.rules[0].saves, 2 * MiB);
     line.rewritten = 1; // soon after it was filled
-    EXPECT_EQ(verdict(line), LESSON_FINE);
+    EXPECT_EQ(verdict(line), PROFILE_FINE);
     line.since = 6000;
-    EXPECT_EQ(verdict(line), LESSON_REWRITTEN);
+    EXPECT_EQ(verdict(line), PROFILE_REWRITTEN);
     line.changed = 1;
-    EXPECT_EQ(verdict(line), LESSON_CHANGED);
-    EXPECT_EQ(lessons.rule_count, 0u);
+    EXPECT_EQ(verdict(line), PROFILE_CHANGED);
+    EXPECT_EQ(profiles.rule_count, 0u);
 }
 
-TEST_F(Lessons, JudgeWhatIsNotThereForLong) {
+TEST_F(Profiles, JudgeWhatIsNotThereForLong) {
     Line line;
     line.since = 8500;
-    EXPECT_EQ(verdict(line), LESSON_YOUNG);
+    EXPECT_EQ(verdict(line), PROFILE_YOUNG);
     line.since = 100;
     line.freed = 1000;
-    EXPECT_EQ(verdict(line), LESSON_BRIEF);
+    EXPECT_EQ(verdict(line), PROFILE_BRIEF);
     line.freed = 9000; // at the end of the program
-    EXPECT_EQ(verdict(line), LESSON_FINE);
+    EXPECT_EQ(verdict(line), PROFILE_FINE);
     line.pool = true;
-    EXPECT_EQ(verdict(line), LESSON_POOL);
+    EXPECT_EQ(verdict(line), PROFILE_POOL);
 }
 
-TEST_F(Lessons, JudgeWhatKernelsFilledOnlyIfAsked) {
+TEST_F(Profiles, JudgeWhatKernelsFilledOnlyIfAsked) {
     Line line;
     line.full = 0;
-    EXPECT_EQ(verdict(line), LESSON_NOT_COPIED);
-    EXPECT_EQ(verdict(line, true), LESSON_FINE);
-    EXPECT_NE(print(lessons_rules).find("\ncontent = any\n"), std::string::npos);
-    EXPECT_EQ(print(lessons_rules).find("quiet"), std::string::npos); // it must be quiet for 30 s
+    EXPECT_EQ(verdict(line), PROFILE_NOT_COPIED);
+    EXPECT_EQ(verdict(line, true), PROFILE_FINE);
+    EXPECT_NE(print(profiles_rules).find("\ncontent = any\n"), std::string::npos);
+    EXPECT_EQ(print(profiles_rules).find("quiet"), std::string::npos); // it must be quiet for 30 s
     line.since = 6000;
-    EXPECT_EQ(verdict(line, true), LESSON_CHANGED);
+    EXPECT_EQ(verdict(line, true), PROFILE_CHANGED);
 }
 
-TEST_F(Lessons, TheLastLineOfAnAllocationCounts) {
+TEST_F(Profiles, TheLastLineOfAnAllocationCounts) {
     Line line, later;
     later.changed = 1;
     read(line.text() + looked(1) + later.text() + looked(1) + "{\"process\":\"1\",\"prog");
-    lessons_judge(&lessons, 1, false);
-    ASSERT_EQ(lessons.count, 1u);
-    EXPECT_EQ(lessons.list[0]->verdict, LESSON_CHANGED);
+    profiles_judge(&profiles, 1, false);
+    ASSERT_EQ(profiles.count, 1u);
+    EXPECT_EQ(profiles.list[0]->verdict, PROFILE_CHANGED);
 }
 
-TEST_F(Lessons, ARuleHasTheSizeIfThatIsEnough) {
+TEST_F(Profiles, ARuleHasTheSizeIfThatIsEnough) {
     Line line, small;
     small.number = 2;
     small.size = small.full = 1000000;
     small.changed = 1;
     read(line.text() + small.text() + looked(1));
-    lessons_judge(&lessons, 1, false);
-    EXPECT_EQ(print(lessons_rules), "# by gpushare learn\n\n"
-                                    "# 1 in a process, unchanged from 0.1 s on; a second process "
-                                    "saves 4 MiB\n[region server-1]\nprogram = server\n"
-                                    "size = 4MiB\nrole = merge\nquiet = 0\n");
+    profiles_judge(&profiles, 1, false);
+    EXPECT_EQ(print(profiles_rules), "# by gpushare learn\n\n"
+                                     "# 1 in a process, unchanged from 0.1 s on; a second process "
+                                     "saves 4 MiB\n[region server-1]\nprogram = server\n"
+                                     "size = 4MiB\nrole = merge\nquiet = 0\n");
 }
 
-TEST_F(Lessons, ARuleHasTheIndicesThatAreFineInEveryProcess) {
+TEST_F(Profiles, ARuleHasTheIndicesThatAreFineInEveryProcess) {
     std::string text;
     for (int process = 1; process <= 2; process++)
         for (int number = 1; number <= 6; number++) {
@@ -152,18 +152,18 @@ TEST_F(Lessons, ARuleHasTheIndicesThatAreFineInEveryProcess) {
             text += line.text();
         }
     read(text + looked(1) + looked(2));
-    lessons_judge(&lessons, 1, false);
-    EXPECT_EQ(bare(print(lessons_rules)), "[region server-1]\nprogram = server\nsize = 4MiB\n"
-                                          "index = 1..3\nrole = merge\nquiet = 0\n");
-    EXPECT_EQ(lessons.rules[0].count, 3u);
-    EXPECT_EQ(lessons.rules[0].saves, 12 * MiB);
-    const std::string table = print(lessons_table);
+    profiles_judge(&profiles, 1, false);
+    EXPECT_EQ(bare(print(profiles_rules)), "[region server-1]\nprogram = server\nsize = 4MiB\n"
+                                           "index = 1..3\nrole = merge\nquiet = 0\n");
+    EXPECT_EQ(profiles.rules[0].count, 3u);
+    EXPECT_EQ(profiles.rules[0].saves, 12 * MiB);
+    const std::string table = print(profiles_table);
     EXPECT_NE(table.find("no rule tells it from memory of its size that changes"),
               std::string::npos)
         << table; // number 5 of process 1
 }
 
-TEST_F(Lessons, ARuleHasTheCallerThatSeparates) {
+TEST_F(Profiles, ARuleHasTheCallerThatSeparates) {
     std::string text;
     for (int number = 1; number <= 4; number++) {
         Line line;
@@ -173,28 +173,28 @@ TEST_F(Lessons, ARuleHasTheCallerThatSeparates) {
         text += line.text();
     }
     read(text + looked(1));
-    lessons_judge(&lessons, 1, false);
-    EXPECT_EQ(bare(print(lessons_rules)), "[region server-1]\nprogram = server\nsize = 4MiB\n"
-                                          "caller = libwei?ghts.so\nrole = merge\nquiet = 0\n");
+    profiles_judge(&profiles, 1, false);
+    EXPECT_EQ(bare(print(profiles_rules)), "[region server-1]\nprogram = server\nsize = 4MiB\n"
+                                           "caller = libwei?ghts.so\nrole = merge\nquiet = 0\n");
 }
 
-TEST_F(Lessons, NoIndexIsTrustedWhereSeveralThreadsAllocate) {
+TEST_F(Profiles, NoIndexIsTrustedWhereSeveralThreadsAllocate) {
     Line first, second, third;
     second.number = 2;
     second.thread = 8;
     third.number = 3;
     third.changed = 1;
     read(first.text() + second.text() + third.text() + looked(1));
-    lessons_judge(&lessons, 1, false);
-    EXPECT_EQ(lessons.rule_count, 0u);
-    EXPECT_EQ(lessons.list[0]->verdict, LESSON_UNORDERED);
-    lessons_free(&lessons);
+    profiles_judge(&profiles, 1, false);
+    EXPECT_EQ(profiles.rule_count, 0u);
+    EXPECT_EQ(profiles.list[0]->verdict, PROFILE_UNORDERED);
+    profiles_free(&profiles);
     read(first.text() + second.text() + looked(1)); // but all may come in any order
-    lessons_judge(&lessons, 1, false);
-    EXPECT_EQ(lessons.rule_count, 1u);
+    profiles_judge(&profiles, 1, false);
+    EXPECT_EQ(profiles.rule_count, 1u);
 }
 
-TEST_F(Lessons, ReplicasMustHaveItInCommon) {
+TEST_F(Profiles, ReplicasMustHaveItInCommon) {
     for (unsigned replica = 0; replica < 2; replica++) {
         Line same, other;
         same.process = other.process = (int)replica + 1;
@@ -202,9 +202,9 @@ TEST_F(Lessons, ReplicasMustHaveItInCommon) {
         other.hash = replica ? "bb" : "cc";
         read(same.text() + other.text() + looked((int)replica + 1), replica);
     }
-    lessons_judge(&lessons, 2, false);
-    ASSERT_EQ(lessons.rule_count, 1u);
-    EXPECT_EQ(lessons.rules[0].last, 0u);
-    EXPECT_EQ(lessons_saved(&lessons), 4 * MiB);
-    EXPECT_EQ(lessons.list[1]->verdict, LESSON_DIFFERENT);
+    profiles_judge(&profiles, 2, false);
+    ASSERT_EQ(profiles.rule_count, 1u);
+    EXPECT_EQ(profiles.rules[0].last, 0u);
+    EXPECT_EQ(profiles_saved(&profiles), 4 * MiB);
+    EXPECT_EQ(profiles.list[1]->verdict, PROFILE_DIFFERENT);
 }
