@@ -1,14 +1,14 @@
 /*
- * output.h - the file that a verb writes what it found to.
+ * output.h - the file into which a verb writes its result.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Begins the file anew. Without a path it is standard output. NULL: it cannot be written, which is
- * said. */
+/* Truncates and opens the file; without a path it is standard output. NULL: it cannot be written,
+ * and stderr says why. */
 FILE *output_open(const char *path);
-/* Ends it. False: not all was written, which is said. Of standard output the tool says so when it
- * ends. No file is none to end. */
+/* Closes the file; NULL is allowed. False: not everything was written, and stderr says so. For
+ * standard output the tool says so when it ends. */
 bool output_close(FILE *file, const char *path);

@@ -3,7 +3,7 @@
  *
  *     printf("%s\n", printable_size(bytes).text);
  *
- * The text is part of the result; so it lasts until the end of the expression, or as long as the
+ * The text is part of the result, so it lasts until the end of the expression, or as long as the
  * variable that the result is assigned to.
  */
 #pragma once
@@ -17,10 +17,10 @@ struct printable {
 struct printable printable_size(uint64_t bytes);       /* "64 MiB" */
 struct printable printable_exact_size(uint64_t bytes); /* "64 MiB (67108864 bytes)" */
 struct printable printable_duration(uint64_t nanos);   /* "30 s" */
-/* Of a program, cut for a list: "--model /very/long/path/..."; "" for NULL. */
+/* The arguments of a program, cut for a list: "--model /very/long/path/..."; "" for NULL. */
 struct printable printable_arguments(const char *arguments);
 struct printable printable_id(const struct gps_id *id);
 struct printable printable_uuid(const uint8_t uuid[GPS_UUID_BYTES]);
-/* As a configuration has them: "64MiB", "0..9". */
+/* Values as a configuration has them: "64MiB", "0..9". */
 struct printable printable_size_value(uint64_t bytes);
 struct printable printable_indices_value(uint64_t min, uint64_t max);

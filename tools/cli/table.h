@@ -13,8 +13,8 @@
 #include "term.h"
 
 struct table_column {
-    const char *title; /* NULL in all columns: no line of titles */
-    int right; /* 1: numbers, aligned to the right; TABLE_CLOSE: one blank follows them, not two */
+    const char *title; /* NULL in all columns: the table has no line of titles */
+    int right; /* 1: aligned to the right; TABLE_CLOSE: so, too, and one blank follows, not two */
 };
 
 struct table_cell {

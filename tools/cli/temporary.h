@@ -3,6 +3,6 @@
  */
 #pragma once
 
-/* Makes one in TMPDIR, or /tmp: its absolute path, malloc'ed. NULL: said on stderr, with TMPDIR as
- * the remedy and `remedy`, which may be "", behind that. */
+/* Makes a directory in TMPDIR, or in /tmp, and returns its absolute path, which is malloc'ed. NULL:
+ * stderr says why, and names TMPDIR as the remedy, and then `remedy`, which may be "". */
 char *temporary_make(const char *remedy);

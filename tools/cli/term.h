@@ -25,5 +25,5 @@ const char *term_colour_on(FILE *stream, enum term_colour colour);
 
 /* A copy of foreign text in which control characters and broken UTF-8 are '?'; malloc'ed. */
 char *term_clean(const char *text);
-/* Prints a line of foreign text, cleaned, and wrapped on a terminal; and its newline. */
+/* Prints a line of foreign text and its newline. The text is cleaned, and wrapped on a terminal. */
 void term_line(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -6,7 +6,8 @@
  * disagree. A verb never sees argv: it gets the values of its options and its operands, counted and
  * checked.
  *
- * An ordinary program: it uses stdio and malloc, and gives up with a message when memory runs out.
+ * The tool is an ordinary program: it uses stdio and malloc, and ends with a message when memory
+ * runs out.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order of the help. */
+/* The verbs, in the order of the help. */
 #define GPS_VERBS(ROW)                                                                             \
     ROW(run)                                                                                       \
     ROW(learn)                                                                                     \
@@ -41,8 +42,8 @@ enum tool_status {
     TOOL_OK = 0,
     TOOL_FAILED = 1,
     TOOL_USAGE = 2,
-    TOOL_BLIND = 3, /* of `audit` and `report`: something was not watched, or could not be read */
-    TOOL_RUN_FAILED = 125, /* of `run`, as with env and timeout: our own failure */
+    TOOL_BLIND = 3,        /* `audit`, `report`: something was not watched, or could not be read */
+    TOOL_RUN_FAILED = 125, /* `run` itself failed; the number is that of env and timeout */
     TOOL_CANNOT_EXECUTE = 126,
     TOOL_NOT_FOUND = 127,
 };
@@ -63,14 +64,14 @@ struct tool_args {
 
 struct tool_verb {
     const char *name;
-    const char *operands;                             /* for the usage line; "" for none */
+    const char *operands;                             /* for the usage line; "": it takes none */
     const char *summary;                              /* one line, no full stop */
     const char *details;                              /* further lines of --help */
     struct tool_option options[TOOL_OPTIONS_MAX + 1]; /* --help is not listed: every verb has it */
     int operands_min, operands_max;
     bool command;       /* the first operand starts a command line with options of its own */
-    int usage_status;   /* 0: TOOL_USAGE */
-    void (*help)(void); /* NULL: made from this table */
+    int usage_status;   /* of a usage error; 0: TOOL_USAGE */
+    void (*help)(void); /* NULL: the help is made from this struct */
     int (*run)(const struct tool_args *args);
 };
 
@@ -81,30 +82,32 @@ GPS_VERBS(TOOL_DECLARE_VERB)
 /* Parses argv[1..] by the verb's table and runs the verb; prints --help and usage errors itself. */
 int tool_call(const struct tool_verb *verb, int argc, char **argv);
 void tool_help(const struct tool_verb *verb);
-/* One line an option, --help last, aligned. */
+/* Prints one line for each option, aligned; --help is the last. */
 void tool_help_options(const struct tool_verb *verb);
 
-/* "gpushare: ls: ..." on stderr, with the name of the verb that runs. */
+/* Print "gpushare: ls: ..." on stderr, with the name of the verb that runs. */
 void tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* "file:line: message" on stderr, as compilers do; a gps_config_error_fn. Line 0: of the whole
- * file. */
+/* Prints "file:line: message" on stderr, as compilers do. Line 0: the message is about the whole
+ * file. It is a gps_config_error_fn. */
 void tool_error_in(void *arg, const char *file, unsigned line, const char *message);
 
-/* realloc for an array of `count` elements; NULL starts one. Exits when there is no memory. */
+/* Reallocates an array of `count` elements; NULL starts one. Exits when there is no memory. */
 void *tool_resize(void *array, size_t count, size_t element);
-/* The same, new, and all bytes are 0. */
+/* Allocates an array whose bytes are 0. Exits when there is no memory. */
 void *tool_zeroed(size_t count, size_t element);
-/* An array with a free element behind `count`: doubles at powers of two. Start with NULL and 0. */
+/* Makes room for an element behind `count`: the array doubles at powers of two. An empty one is
+ * NULL. */
 void *tool_grow(void *array, size_t count, size_t element);
-char *tool_copy(const char *string); /* NULL of NULL */
+/* A copy, malloc'ed; NULL for NULL. */
+char *tool_copy(const char *string);
 /* The file name of a path. */
 const char *tool_base_name(const char *path);
 /* The string, or another one where it is NULL. */
 static inline const char *tool_or(const char *string, const char *other) {
     return string ? string : other;
 }
-/* As qsort's functions have it. */
+/* Compares as a function for qsort must. */
 static inline int tool_compare(uint64_t a, uint64_t b) {
     return (a > b) - (a < b);
 }
@@ -112,6 +115,6 @@ static inline int tool_compare(uint64_t a, uint64_t b) {
 void tool_list(char **list, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The path made absolute without resolving links; malloc'ed. NULL: errno says why. */
 char *tool_absolute(const char *path);
-/* malloc'ed, of any length. */
+/* Formats a text of any length; malloc'ed. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tool_no_memory(void) __attribute__((noreturn));

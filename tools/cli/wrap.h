@@ -1,12 +1,14 @@
 /*
- * wrap.h - text wrapped between words. No memory, and no other module: messages need it.
+ * wrap.h - prints text, wrapped between words.
+ *
+ * It allocates nothing and needs no other module, for messages about missing memory need it.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* Columns of the terminal that the stream is; 0: it is none, or does not say. */
+/* The columns of the terminal that the stream is; 0: it is no terminal, or does not say. */
 size_t wrap_columns(FILE *stream);
 
 /* Prints a text in 80 columns, or in those of a narrower terminal: the first line starts at column

@@ -3,9 +3,9 @@
  *
  * All memory counts that the directory knows: regions, merged blocks, and what merge rules took and
  * is not merged. Other memory of a program is not published, and counts nowhere. A byte that
- * several processes have is split evenly among them, as PSS does with pages of main memory; so the
- * parts add up to what is in use. Without sharing each of them would have a copy: a process one of
- * a region, and one of a block for each of its mappings.
+ * several processes have is split evenly among them, as PSS does with pages of main memory, so the
+ * parts add up to what is in use. Without sharing each process would have a copy of a region, and a
+ * copy of a block for each of its mappings.
  *
  * An importer holds a region as long as it has it open; the owner until it frees it.
  */
@@ -75,11 +75,12 @@ void accounting_free(struct accounting *accounting);
 /* The sum over the GPUs, from account number `at` on, which is the process's first; returns the
  * number of the next process's. */
 size_t accounting_process(const struct accounting *accounting, size_t at, struct account *sum);
-/* The same by process; zeros when it has nothing. */
+/* The sum for a process; all zeros when it has nothing. */
 struct account accounting_find(const struct accounting *accounting, const struct gps_owner *owner);
 struct account_gpu accounting_total(const struct accounting *accounting);
 
-/* Calls fn for each process that has the region, its owner first; for each mapping of a block. */
+/* Calls fn for each process that has the region, its owner first; for a block, once for each
+ * mapping. */
 typedef void accounting_holder_fn(void *arg, const struct gps_owner *owner);
 void accounting_each_holder(const struct view_region *region, accounting_holder_fn *fn, void *arg);
 /* The bytes that the region takes, and those that copies of it for each holder would take. */

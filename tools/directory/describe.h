@@ -9,6 +9,6 @@
 void describe_region(const struct view *view, const struct view_region *region);
 void describe_process(const struct view *view, const struct view_process *process);
 
-/* Objects with "kind" first, then for a region the members of ls, then more. */
+/* Objects that begin with "kind". A region's has the members of ls next, and then more. */
 json_t *describe_region_json(const struct view *view, const struct view_region *region);
 json_t *describe_process_json(const struct view *view, const struct view_process *process);

@@ -25,7 +25,7 @@ struct view_hold {
     struct gps_slot slot;
 };
 
-/* By open_cache: its program may have it open just now. */
+/* open_cache holds it; the program may have it open at this moment. */
 static inline bool view_cached(const struct view_hold *hold) {
     return hold->slot.state == GPS_SLOT_CACHED;
 }
@@ -81,8 +81,8 @@ int view_store(const struct view_place *place, bool make, struct gps_store *stor
 /* A phrase for an error of view_store: "is not yours, or open to others". */
 const char *view_store_trouble(int status);
 
-/* The same for a verb, which needs no more: errors go to stderr, but for -ENOENT when the directory
- * is not to be made. */
+/* Opens the store that the environment names. Errors go to stderr, but -ENOENT does not when the
+ * directory is not to be made. */
 int view_store_open(bool make, struct gps_store *store);
 
 /* The last process to leave the store removes the files of dead ones, as the library does. */
@@ -107,22 +107,22 @@ struct view_pins view_pins(const struct view *view, const struct gps_owner *hold
 /* Events of other processes that this one has open. */
 size_t view_events(const struct view *view, const struct gps_owner *holder);
 
-/* NULL: it has no record. */
+/* NULL: there is no record of it. */
 const struct view_region *view_region_find(const struct view *view, const struct gps_id *id);
 
 /* The owner is dead, and no process holds it. */
 bool view_dead(const struct view_region *region);
-/* No process holds it, and its memory is freed: shown only on demand. */
+/* No process holds it, and its memory is freed. It is shown only on demand. */
 bool view_hidden(const struct view_region *region);
 /* The keeper keeps it. */
 bool view_is_vmm(const struct view_region *region);
-/* A merge rule made it: one block of memory that is equal in several processes. */
+/* It is a block of memory that is equal in several processes, which a merge rule made. */
 bool view_merged(const struct view_region *region);
-/* The process exports it, it is not hidden, and no block. */
+/* The process exports it, and it is neither hidden nor a block. */
 bool view_exports(const struct gps_owner *owner, const struct view_region *region);
 
-/* Marks the regions whose id begins with the text, of 6 digits or more: fewer would often mean
- * several regions. Returns how many. */
+/* Marks the regions whose id begins with the text, which must have 6 digits or more, for fewer
+ * often fit several regions. Returns how many it marked. */
 size_t view_find_id(struct view *view, const char *text);
 
 /* Adds the names, or short ids, of the regions that `listed` accepts to a list (tool_list). Returns

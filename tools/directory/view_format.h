@@ -11,13 +11,13 @@
 
 /* "4242", or "7@4026532201" when the pid counts in another pid namespace than ours. */
 struct printable view_format_pid(const struct view *view, const struct gps_owner *owner);
-/* "camera 4242"; with its arguments where another live process has the same name; malloc'ed. */
+/* "camera 4242", and its arguments where another live process has the same name; malloc'ed. */
 char *view_format_program(const struct view *view, const struct gps_owner *owner);
 /* The same without the pid. */
 char *view_format_command(const struct view *view, const struct gps_owner *owner);
-/* As in reports: UTC, "2026-11-21T06:36:31.829937Z". */
+/* UTC as in reports: "2026-11-21T06:36:31.829937Z". */
 struct printable view_format_time(uint64_t realtime_ns);
-/* How long ago, in one unit: "5 min". */
+/* How long ago that was, in one unit: "5 min". */
 struct printable view_format_age(const struct view *view, uint64_t since);
 /* "owner", "users", "forever", or a time as in a configuration: "10min". */
 struct printable view_format_keep(const struct view_region *region);

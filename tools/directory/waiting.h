@@ -1,17 +1,18 @@
 /*
- * waiting.h - who waits for what, as ls and show tell it.
+ * waiting.h - who waits for what, as ls and show print it.
  */
 #pragma once
 
 #include "cli/json_tree.h"
 #include "view.h"
 
-/* A table of all, behind an empty line; nothing where nobody waits. */
+/* Prints an empty line and a table of all waits; nothing where nobody waits. */
 void waiting_print(const struct view *view);
-/* Members as those of a region, with null for what a wait has not, and `for`, `region`, `most`. */
+/* Appends objects with the members of a region, null where a wait has none, and with `for`,
+ * `region` and `most`. */
 void waiting_append(const struct view *view, json_t *array);
 
-/* Of one process, or of all that wait for the region of this name: calls fn with "camera 4242 for
- * an exporter of frames, 5 s of at most 30 s". */
+/* Calls fn with "camera 4242 for an exporter of frames, 5 s of at most 30 s" for each wait of the
+ * process; `owner` NULL: for each process that waits for the region of this name. */
 void waiting_each(const struct view *view, const struct gps_owner *owner, const char *region,
                   void (*fn)(const char *text));

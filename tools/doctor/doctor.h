@@ -18,13 +18,13 @@ struct diagnosis {
     enum doctor_verdict verdict;
     const char *check; /* one word */
     char *message;
-    char *remedy; /* NULL: none needed */
+    char *remedy; /* NULL: nothing is to be done */
 };
 
 struct doctor {
     struct diagnosis *list;
     size_t count;
-    char **command;   /* and its arguments; empty: none */
+    char **command;   /* the command and its arguments; empty: none was given */
     uint64_t timeout; /* for the driver, ns */
 };
 
@@ -34,10 +34,10 @@ void diagnosis_remedy(struct doctor *doctor, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 bool doctor_in_container(void);
-/* The nearest directory above the root, or the root itself, that exists. */
+/* The root, or if it does not exist the nearest directory above it that does. */
 void doctor_existing(const char *root, char path[GPS_STORE_PATH]);
 
-/* In the order of the report. */
+/* The checks, in the order of the report. */
 void doctor_library(struct doctor *doctor);
 void doctor_preload(struct doctor *doctor);
 void doctor_driver(struct doctor *doctor);

@@ -1,8 +1,9 @@
 /*
  * keeper_state.h - the state of the keeper's process.
  *
- * One thread around poll, and nothing in it waits for a peer. leadership.c: being the one keeper,
- * with the socket and the lease. connections.c: one request each. region_list.h: the regions.
+ * One thread runs a loop around poll, and never waits for a peer. leadership.c makes this process
+ * the one keeper, with the socket and the lease; connections.c answers one request for each
+ * connection; region_list.h has the regions.
  */
 #pragma once
 
@@ -24,8 +25,8 @@ struct keeper {
     struct region_list regions;
     struct connection connections[CONNECTIONS_MAX]; /* the oldest first */
     size_t connection_count;
-    uint64_t accept_after; /* out of descriptors: no accept before then */
-    uint64_t sweep_at;     /* KEEPER_NEVER: no reason to */
+    uint64_t accept_after; /* while descriptors are lacking: nothing is accepted before then */
+    uint64_t sweep_at;     /* KEEPER_NEVER: nothing calls for one */
     uint64_t now;          /* CLOCK_MONOTONIC, as of the last wake-up */
 };
 
@@ -38,7 +39,7 @@ static inline void keeper_sweep_by(struct keeper *keeper, uint64_t when) {
 /* --- connections.c --- */
 
 void connections_accept(struct keeper *keeper);
-/* After connection `at` has become readable or was closed: replies, and ends it. */
+/* Replies on connection `at`, which has become readable or was closed, and ends it. */
 void connections_serve(struct keeper *keeper, size_t at);
 /* Ends the connections on which no request came in time. */
 void connections_expire(struct keeper *keeper);

@@ -1,8 +1,7 @@
 /*
- * metrics_job.h - has metrics written again and again, each time by another process.
+ * metrics_job.h - has metrics written again and again, each time by a process of its own.
  *
- * So whatever happens to a file or its disk, the keeper waits for nothing. One that still runs when
- * the next is due is left to run.
+ * So the keeper never waits for a file or its disk. While a writer still runs, no other is started.
  */
 #pragma once
 
@@ -10,10 +9,10 @@
 #include <sys/types.h>
 
 struct metrics_job {
-    char *file;           /* absolute; NULL: none is to be written */
+    char *file;           /* absolute; NULL: no metrics are written */
     char *home;           /* where the keeper was started */
     uint64_t every, next; /* CLOCK_MONOTONIC */
-    pid_t writer;         /* 0: none runs */
+    pid_t writer;         /* 0: no writer runs */
 };
 
 /* Makes the path absolute. 0 or -errno. */

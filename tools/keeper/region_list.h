@@ -1,9 +1,9 @@
 /*
  * region_list.h - the regions that this keeper holds: their records and descriptors.
  *
- * Owns both. A region in the list is published with the keeper as its owner (or will be, when there
- * is room again). A region that leaves it is removed with its name, and its descriptor closed. One
- * thread.
+ * The list owns both. A region in it is published with the keeper as its owner, or will be when
+ * there is room again. When a region leaves the list its record and name are removed, and its
+ * descriptor is closed. One thread calls these functions.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct keeper_region {
     bool published;     /* by us */
     uint64_t since;     /* the time at which we got it (CLOCK_MONOTONIC) */
     uint64_t last_held; /* GPS_KEEP_FOR: the time at which a process last held it */
-    /* as of the last sweep: */
+    /* what the last sweep found: */
     bool held;
     bool creator_holds;
     unsigned users;   /* other processes that have it open */
@@ -32,8 +32,8 @@ struct region_list {
 
 struct keeper_region *region_list_find(const struct region_list *list, const struct gps_id *id);
 
-/* Publishes it as ours. The list takes over `descriptor` on success. 0; -EMFILE, -ENOMEM, or the
- * error of gps_region_publish. */
+/* Publishes the region as ours. The list takes over `descriptor` on success. 0; -EMFILE, -ENOMEM,
+ * or the error of gps_region_publish. */
 int region_list_add(struct region_list *list, const struct gps_region_record *record,
                     int descriptor, uint64_t now);
 
@@ -42,7 +42,8 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
  */
 int region_list_adopt(struct region_list *list, uint64_t now);
 
-/* Removes it at once, or lets nobody open it any more and removes it after its last holder. */
+/* Drop removes the region at once. Retire lets nobody open it any more, and removes it after its
+ * last holder. */
 void region_list_drop(struct region_list *list, struct keeper_region *region);
 void region_list_retire(struct region_list *list, struct keeper_region *region);
 bool region_list_retired(const struct keeper_region *region);

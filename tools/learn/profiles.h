@@ -54,15 +54,15 @@ struct profiles {
     size_t rule_count;
 };
 
-/* Adds what a file has. */
+/* Adds the profiles in a file. */
 void profiles_read(struct profiles *profiles, FILE *file, unsigned replica);
-/* Judges all, and makes the rules. `any`: what kernels filled counts, too. */
+/* Judges all profiles, and makes the rules. `any`: memory that kernels filled counts, too. */
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any);
 void profiles_free(struct profiles *profiles);
 
-/* How many, from the first on, have its program and size. */
+/* The number of profiles, from number `first` on, that have its program and size. */
 size_t profiles_alike(const struct profiles *profiles, size_t first);
-/* What a second process saves, by all rules. */
+/* The bytes that all rules together save a second process. */
 uint64_t profiles_saved(const struct profiles *profiles);
 
 /* What was learned, as a table for people and as rules. */

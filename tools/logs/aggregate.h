@@ -46,16 +46,18 @@ struct aggregate_sums {
 void aggregate_begin(struct aggregate *aggregate, enum gps_level level);
 /* A log_sink's function, for an aggregate. */
 const char *aggregate_add(void *aggregate, const char *text, size_t length);
-/* Makes the groups; no line can be added any more. */
+/* Makes the groups. No line can be added after that. */
 void aggregate_end(struct aggregate *aggregate);
 void aggregate_free(struct aggregate *aggregate);
-/* That occur in the lines. */
+/* How many processes occur in the lines. */
 size_t aggregate_processes(const struct aggregate *aggregate);
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate);
 
-/* The group that a line with a stack belongs to; NULL: none. After aggregate_end. */
+/* The group to which a line with a stack belongs; NULL: there is none. Call it after aggregate_end.
+ */
 const struct aggregate_group *aggregate_group_of(const struct aggregate *aggregate,
                                                  const struct log_line *line);
 
-/* The stack that tells the finding from others of its kind; can be empty. */
+/* The stack that tells the finding from others of its kind: its own, or that of the last event. It
+ * can be empty. */
 const struct log_stack *aggregate_stack(const struct log_line *line);

@@ -28,7 +28,8 @@ struct log_frame {
     const char *module; /* NULL: code outside any */
     uint64_t offset;    /* a return address, in the module's own address space */
     const char *build_id;
-    const char *function; /* of a Python frame; NULL: a native frame. So below */
+    const char
+        *function; /* function, file and line are those of a Python frame; NULL: a native one */
     const char *file;
     int64_t line;
 };
@@ -41,7 +42,7 @@ struct log_stack {
     size_t count;
 };
 
-/* An earlier event, or another process: then without `what` and stack. */
+/* An earlier event, or another process, which has no `what` and no stack. */
 struct log_event {
     const char *what;
     struct log_process process;
@@ -59,7 +60,7 @@ struct log_events {
 struct log_line {
     char *text;
     json_t *json;
-    size_t order; /* of use to who keeps many */
+    size_t order; /* for the caller's use */
     const char *ts;
     struct log_process process;
     enum gps_level level;
@@ -70,39 +71,40 @@ struct log_line {
     struct log_events prior, others;
 };
 
-/* Gets a line without its newline, as a string. NULL, or why it is no line of a log. */
+/* Gets a line as a string, without its newline. Returns NULL, or why it is no line of a log. */
 typedef const char *log_line_fn(void *arg, const char *text, size_t length);
 
-/* Who gets what is in the logs. */
+/* The functions that get the lines of the logs, and the complaints. */
 struct log_sink {
     log_line_fn *line;
     void *arg;
-    /* Gets the trouble with a line, or with the whole file when `line` is 0. */
+    /* Gets what is wrong with a line; `line` 0: with the whole file. */
     void (*complain)(const char *file, unsigned long line, const char *message);
 };
 
-/* `name` is for complaints. 0, or -ENODATA when it has no line of a log, which is complained of. */
+/* Reads a file; `name` is for complaints. 0, or -ENODATA when the file has no line of a log, which
+ * is complained of. */
 int logs_read(FILE *file, const char *name, const struct log_sink *sink);
 
-/* The *.jsonl files of a directory, sorted: an array and its elements are malloc'ed. NULL: errno
- * says why. */
+/* Lists the *.jsonl files of a directory, sorted. The array and its elements are malloc'ed. NULL:
+ * errno says why. */
 char **logs_list(const char *directory, size_t *count);
 
-/* Reads a file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno; -ENODATA as above. Of a
- * directory, all that can be read is. */
+/* Reads a file, all *.jsonl of a directory, or "-" for stdin. 0 or -errno; -ENODATA as above. In a
+ * directory every file is read that can be. */
 int logs_add(const char *path, const struct log_sink *sink);
 
 /* --- log_line.c: one line --- */
 
-/* `tree`: the line's JSON is wanted. NULL: it is no line of a log, and *wrong says why. */
+/* `tree`: the caller wants the line's JSON. NULL: it is no line of a log, and *wrong says why. */
 struct log_line *log_line_parse(const char *text, size_t length, bool tree, const char **wrong);
 void log_line_free(struct log_line *line);
 
 /* Finds a level by its name, which may be NULL. */
 bool log_line_level(const char *name, enum gps_level *level);
 
-/* The twenty digits of a time "2026-11-21T02:34:05.123456Z" as one number, and below it, with 60
- * bits, that of a line: no two lines have the same. */
+/* The twenty digits of a time "2026-11-21T02:34:05.123456Z" as one number, above 60 bits for the
+ * number of a line, so that no two lines have the same. */
 typedef unsigned __int128 log_moment;
 #define LOG_TIME_BYTES sizeof("2026-11-21T02:34:05.123456Z")
 bool log_line_moment(const char *time, uint64_t line, log_moment *moment);
@@ -121,7 +123,7 @@ enum event_kind {
     EVENT_UNMERGED,
     EVENT_FINDING,
     EVENT_ENDED,
-    EVENT_OTHER, /* of a newer library, or without a meaning here */
+    EVENT_OTHER, /* an event of a newer library, or one without a meaning here */
 };
 
 /* A value that is not known: a string is NULL, a number 0. Strings are those of the JSON. */

@@ -1,5 +1,5 @@
 /*
- * check_warnings.h - what is allowed in a configuration and yet is hardly meant.
+ * check_warnings.h - warns of what a configuration may contain, but hardly anybody intends.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * check_words.h - what a rule does, in sentences.
+ * check_words.h - describes in sentences what a rule does.
  */
 #pragma once
 

@@ -19,10 +19,10 @@ struct explained {
 void explained_read(struct explained *explained, const char *path);
 void explained_free(struct explained *explained);
 
-/* A line for each allocation of each process (equal ones once), and what became of it: the rule
- * that took it, or for each rule the first reason against it. */
+/* Prints a line for each allocation of each process (equal ones once), with the rule that took it,
+ * or with the first reason of each rule that did not. */
 void explained_print_allocations(FILE *out, const struct explained *explained);
-/* Whether one of them was left private that a rule took. */
+/* Whether an allocation that a rule took was left private. */
 bool explained_any_private(const struct explained *explained);
-/* The rules that never matched, each with the nearest miss. */
+/* Prints the rules that never matched, each with the allocation that came nearest. */
 void explained_print_misses(FILE *out, const struct explained *explained);

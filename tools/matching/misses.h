@@ -1,12 +1,12 @@
 /*
- * misses.h - why a rule does not take an allocation, in words.
+ * misses.h - says why a rule does not take an allocation.
  */
 #pragma once
 
 #include "config/config.h"
 #include "gpushare/explained.h"
 
-/* How far an allocation gets with a rule: the later, the nearer. */
+/* The first key of a rule that an allocation does not fit: the later, the nearer it came. */
 enum miss {
     MISS_PROGRAM,
     MISS_SIZE,

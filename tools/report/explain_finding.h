@@ -1,11 +1,11 @@
 /*
- * explain_finding.h - findings told in full, by their ids.
+ * explain_finding.h - explains findings in full, by their ids.
  */
 #pragma once
 
-/* The first word that is no id, nor a glob that fits some; NULL: each is. */
+/* The first word that is neither an id nor a glob that fits an id; NULL: there is none. */
 const char *explain_finding_unknown(char **words);
-/* All that each word fits. */
+/* Prints every finding that a word fits. */
 void explain_findings(char **words);
-/* A table of all, in groups. */
+/* Prints a table of all findings, in groups. */
 void explain_finding_list(void);

@@ -24,13 +24,13 @@ struct report {
 void report_make(struct report *report, const struct suppressions *suppressions,
                  const char *debug_directory);
 void report_free(struct report *report);
-/* Whether a finding of level error is not suppressed. */
+/* Whether there is a finding of level error that is not suppressed. */
 bool report_has_error(const struct report *report);
 
-/* A log_sink's: warns on stderr. */
+/* The complain function of a log_sink: warns on stderr. */
 void report_complain(const char *file, unsigned long line, const char *message);
 
-/* Read the values of --level and --suppressions, or NULL. False: said on stderr. */
+/* Parse the values of --level and --suppressions, which may be NULL. False: stderr says why. */
 bool report_level(const char *option, enum gps_level *level);
 bool report_suppressions(const char *option, struct suppressions *suppressions);
 
@@ -40,7 +40,7 @@ bool report_suppressions(const char *option, struct suppressions *suppressions);
 #define REPORT_INDENT REPORT_MARGIN "    "
 
 void report_text(FILE *out, const struct report *report);
-/* One finding of it. */
+/* Prints one finding of the report. */
 void report_text_group(FILE *out, const struct report *report, const struct aggregate_group *group);
 void report_json(FILE *out, const struct report *report);
 void report_sarif(FILE *out, const struct report *report);

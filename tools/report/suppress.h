@@ -51,7 +51,7 @@ int suppress_parse(struct suppressions *suppressions, const char *file, char *te
                    gps_config_error_fn *fn, void *arg);
 void suppress_free(struct suppressions *suppressions);
 
-/* Whether the catalogue has the finding: a log of a newer library can hold others. */
+/* Whether the catalogue has the finding; the log of a newer library can hold others. */
 bool suppress_knows(const char *finding);
 
 #define SUPPRESS_HASH_DIGITS 16

@@ -18,13 +18,14 @@ struct audit_logs {
     bool temporary;
 };
 
-/* `directory` may be NULL. False: said on stderr. */
+/* Without a directory, a temporary one is made. False: stderr says why. */
 bool audit_logs_open(struct audit_logs *logs, const char *directory);
 void audit_logs_close(const struct audit_logs *logs);
 
-/* Sets the environment: the library only observes, and logs messages of this level or above into
- * the directory; events, too, if that is wanted. */
+/* Sets the environment so that the library only observes, and logs messages of this level or above
+ * into the directory; with `events` also an event log. */
 void audit_logs_set_environment(const struct audit_logs *logs, const char *level, bool events);
 
-/* Hands on the lines that were written: as a log_sink has it. False: a log could not be read. */
+/* Calls `line`, the function of a log_sink, for each line that was written. False: a log could not
+ * be read. */
 bool audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg);

@@ -11,12 +11,13 @@
 /* Sets a variable of the environment. */
 void launch_set(const char *variable, const char *value);
 
-/* The configuration of the command line. False: said on stderr. */
+/* Sets the configuration that the command line names. False: stderr says why not. */
 bool launch_config(const char *file);
 
-/* False: said on stderr, and nothing must run. `config` and `mode`: the options of the command
- * line, or NULL. Checks the configuration with all variables that are set by then. */
+/* Checks the configuration with all variables that are set by then, and sets LD_PRELOAD. `config`
+ * and `mode` are options of the command line, or NULL. False: stderr says why, and nothing must
+ * run. */
 bool launch_prepare(const char *config, const char *mode, const char *command);
 
-/* Says why the command could not be executed; the tool's exit status. */
+/* Says on stderr why the command could not be executed. Returns the tool's exit status. */
 int launch_failed(const char *command, int error);

@@ -27,7 +27,7 @@
 #include "directory/view.h"
 #include "util/clock.h"
 
-#define TIMEOUT   GPS_SECOND
+#define TIMEOUT    GPS_SECOND
 #define HOST_SPACE 0xEFFFFFFC /* the inode of the machine's own pid namespace */
 
 enum { FIRST = 300, LAST = 32767, DRAWS = 16, PASSED_OVER = 256 };

@@ -1,5 +1,6 @@
 /*
- * own_pid.h - a pid for the command that no process of the directory has in another pid namespace.
+ * own_pid.h - gives the command a pid that no process of the directory has in another pid
+ * namespace.
  *
  * The driver tells processes apart by their pids alone. The programs of two containers are both
  * process 1, and so cannot open each other's handles.
@@ -13,6 +14,6 @@
  * process of the directory has its number in another pid namespace. */
 bool own_pid_needed(void);
 
-/* fork, with such a pid. Takes a second at most; then says that it found none, and the
- * child has any. */
+/* Forks a child with such a pid. This takes a second at most; if none was found by then a warning
+ * says so, and the child has any pid. */
 pid_t own_pid_fork(void);

@@ -18,9 +18,9 @@ bool preload_library(char path[PATH_MAX]);
 /* False where LD_PRELOAD could not hold the path: blanks and colons separate there. */
 bool preload_can_name(const char *path);
 
-/* The path at which execvp would find the command: 0, or -ENOENT or -EACCES. */
+/* Finds the path at which execvp would find the command. 0, -ENOENT or -EACCES. */
 int preload_program(const char *command, char path[PATH_MAX]);
 
-/* Why a preloaded library would not be loaded into the program at `path`, as a phrase that follows
- * its name; false: no reason is known. A script is judged by its interpreter. */
+/* Writes why the library would not be loaded into the program at `path`, as a phrase that follows
+ * its name. False: no reason is known. Of a script, the interpreter counts. */
 bool preload_obstacle(const char *path, char *why, unsigned size);

@@ -23,7 +23,7 @@ struct watched {
     size_t other_count;
 };
 
-/* Tells the processes by the environment where to count. */
+/* Sets the variable of the environment that names the file in which processes count. */
 void watched_begin(struct watched *watched);
 void watched_end(struct watched *watched);
 
@@ -33,7 +33,7 @@ void watched_check(void *watched, uint32_t pid);
 /* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
 char *watched_text(const struct watched *watched, uint64_t reported);
 
-/* Whether all that used CUDA was watched, and something was; else it is said on stderr, with what
- * to do. `verb`: which watches it. */
+/* Whether something used CUDA, and all that did was watched. Else stderr says what was not, and
+ * what to do. `verb` is the one that watches. */
 bool watched_all(const struct watched *watched, uint64_t reported, const char *verb,
                  const char *command);

@@ -2,10 +2,10 @@
  * symbol.h - function, file and line of a frame, by libdw.
  *
  * The processes are dead, so all of it comes from files: the module that the frame names if it is
- * still the one that ran (by build id), else a debug file of that build id. Debug files are looked
- * for beside the module, below its .debug/ and below /usr/lib/debug, and first in a
- * directory of the caller's. Each module is opened once, each frame looked up once; results live
- * until symbol_close.
+ * still the one that ran (by build id), else a debug file of that build id. Debug files are
+ * searched first in a directory that the caller names, then beside the module, below its .debug/
+ * and below /usr/lib/debug. Each module is opened once, and each frame is looked up once. Results
+ * live until symbol_close.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 /* Names are NULL, lines 0 where they are not known. */
 struct symbol_place {
     char *function;  /* demangled, with its parameters */
-    char *bare;      /* demangled, without */
+    char *bare;      /* demangled, without its parameters */
     char *plain;     /* as the linker knows it */
     char *file;      /* as it was given to the compiler */
     char *directory; /* in which the compiler ran: where a relative `file` begins */
@@ -29,7 +29,7 @@ struct symbol {
 
 struct symbols;
 
-/* `directory`: of further debug files, or NULL. */
+/* `directory` has further debug files; NULL: there are none. */
 struct symbols *symbol_open(const char *directory);
 void symbol_close(struct symbols *symbols);
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame);

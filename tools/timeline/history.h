@@ -18,7 +18,7 @@
 struct history_process {
     struct log_process facts;
     int64_t first, last; /* events */
-    bool ended;          /* in order */
+    bool ended;          /* it wrote that it ends: it was not killed */
     int64_t merged;      /* bytes, as of the line that is being followed */
 };
 
@@ -31,7 +31,7 @@ struct history_lifetime {
     size_t region, owner; /* the owner's index of a process; HISTORY_NONE: not known */
     int64_t size;
     int64_t created, exported, freed, gone;
-    const char *how; /* of its free at first; NULL: not freed */
+    const char *how; /* how it was freed first; NULL: it was not */
     bool late;       /* it was freed when nobody had it open any more */
 };
 
@@ -78,6 +78,6 @@ struct history {
 void history_begin(struct history *history);
 /* A log_sink's function: takes lines of both kinds of log. */
 const char *history_add(void *history, const char *text, size_t length);
-/* Plays them; no line can be added any more. */
+/* Plays the lines. No line can be added after that. */
 void history_end(struct history *history);
 void history_free(struct history *history);

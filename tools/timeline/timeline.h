@@ -10,6 +10,6 @@
 
 #include "history.h"
 
-/* One file that loads nothing; `debug_directory` as in symbol.h. */
+/* Writes one file that loads nothing. `debug_directory` is as in symbol.h. */
 void timeline_page(FILE *out, const struct history *history, const char *debug_directory);
 void timeline_perfetto(FILE *out, const struct history *history);

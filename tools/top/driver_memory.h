@@ -1,8 +1,8 @@
 /*
  * driver_memory.h - what the driver says of processes, as nvidia-smi prints it.
  *
- * By libnvidia-ml, which is opened where it is installed. The driver counts memory that is shared
- * as its exporter's alone. Its pids are those of the machine, so only processes of our pid
+ * libnvidia-ml is asked, where it is installed. The driver counts shared memory as its exporter's
+ * alone. Its pids are those of the machine, so only processes of our pid
  * namespace can be looked up, and in a container mostly none.
  */
 #pragma once
@@ -21,8 +21,8 @@ struct driver_memory {
 };
 
 void driver_memory_begin(struct driver_memory *memory);
-/* Asks anew. */
+/* Asks the driver again. */
 void driver_memory_read(struct driver_memory *memory);
-/* The sum over the GPUs. False: it says nothing of this process. */
+/* The sum over the GPUs. False: the driver says nothing of this process. */
 bool driver_memory_of(const struct driver_memory *memory, uint32_t pid, uint64_t *bytes);
 void driver_memory_end(struct driver_memory *memory);

@@ -1,8 +1,8 @@
 /*
  * log_tail.h - the findings in the logs of running programs, as they come.
  *
- * Programs publish no findings; they write them into their logs. So whoever looks reads those
- * (log_format = jsonl), and programs do nothing for it. Each turn reads what is new. A log that was
+ * Programs do not publish findings; they write them into their logs (log_format = jsonl), which are
+ * read here. Each turn reads what is new. A log that was
  * replaced or cut is read from its beginning. Lines that are no findings are passed over.
  */
 #pragma once
