@@ -30,8 +30,8 @@ static struct gps_answer free_held(const struct gps_question *q) {
 
 /* Their programs do nothing wrong, and this one's free succeeds. */
 static struct gps_answer free_cached(const struct gps_question *q) {
-    const bool puts_off = q->mode == GPS_MODE_SHARE && !q->exiting && q->on_free != GPS_FREE_ALLOW;
-    return say(puts_off ? GPS_DEFER : GPS_FORWARD, GPS_NO_FINDING);
+    const bool defers = q->mode == GPS_MODE_SHARE && !q->exiting && q->on_free != GPS_FREE_ALLOW;
+    return say(defers ? GPS_DEFER : GPS_FORWARD, GPS_NO_FINDING);
 }
 
 static struct gps_answer on_free(const struct gps_question *q) {

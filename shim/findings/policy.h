@@ -73,7 +73,7 @@ struct gps_question {
     enum gps_mode mode;
     enum gps_on_free on_free;
     bool waited;  /* the wait of an earlier verdict is over */
-    bool exiting; /* the process ends: nothing can be put off */
+    bool exiting; /* the process ends: nothing can be deferred any more */
     bool linger;  /* EXIT: linger is not 0 */
 };
 

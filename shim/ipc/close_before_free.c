@@ -30,7 +30,7 @@ static struct gps_answer ask(const struct gps_export *region, bool waited) {
                                              .mode = options->mode,
                                              .on_free = options->on_free,
                                              .waited = waited,
-                                             .exiting = gps_process_exiting()});
+                                             .exiting = gps_deferred_stopped()});
 }
 
 /* A refused free takes nothing back: while there is an importer the region stays open to others. */

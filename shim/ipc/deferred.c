@@ -333,6 +333,10 @@ static uint64_t reap(void) {
     return end > now ? end - now : 0;
 }
 
+bool gps_deferred_stopped(void) {
+    return gps_background_stopped(&reaper);
+}
+
 void gps_deferred_stop(void) {
     gps_background_stop(&reaper);
     gps_lock_take(&state.lock);

@@ -70,7 +70,9 @@ void gps_deferred_each(uint64_t context, enum gps_claim_wait wait,
                        bool (*wanted)(struct gps_export *region),
                        bool (*fn)(void *arg, struct gps_export *region), void *arg);
 
-/* The process ends: the reaper calls the driver no more once this returns. */
+/* The process ends: the reaper calls the driver no more once this returns, and no free is deferred.
+ */
 void gps_deferred_stop(void);
+bool gps_deferred_stopped(void);
 
 void gps_deferred_reset(void); /* in a forked child */

@@ -34,10 +34,6 @@ bool gps_process_is_self(const struct gps_owner *owner) {
     return gps_owner_equal(owner, &state.self);
 }
 
-bool gps_process_exiting(void) {
-    return atomic_load_explicit(&state.exiting, memory_order_relaxed);
-}
-
 static __thread bool leaves; /* this thread is in _exit */
 
 bool gps_process_left(void) {

@@ -39,9 +39,6 @@ const struct gps_owner *gps_process_self(void); /* its command is the name below
 const struct gps_program *gps_process_program(void);
 bool gps_process_is_self(const struct gps_owner *owner);
 
-/* True from the beginning of the process's exit: nothing is deferred any more. */
-bool gps_process_exiting(void);
-
 /* Another thread is in _exit: what this one asks about may be withdrawn already. */
 bool gps_process_left(void);
 

@@ -572,6 +572,46 @@ TEST(Linger, ADeferredFreeIsWaitedForToo) {
     EXPECT_EQ(world.count("exit-while-open"), 0u);
 }
 
+// Other threads go on with their memory as long as the exit waits.
+TEST(Linger, AFreeBesideItFrees) {
+    World world;
+    set(world, "LINGER", "20s");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    a.must("malloc other " + std::to_string(big()));
+    a.must("get other");
+    const uint64_t before = world.used();
+    a.must("later 300 free other");
+    a.send("exit 3");
+    EXPECT_EQ(a.receive().code, 0);
+    EXPECT_TRUE(world.used_becomes(before - big(), soon(1000)));
+    EXPECT_FALSE(a.ended());
+    b.must("close q");
+    EXPECT_EQ(a.wait(soon(2500)), 3);
+    EXPECT_EQ(world.findings().size(), 0u) << world.logs();
+}
+
+TEST(Linger, AFreeBesideItIsDeferredForImporters) {
+    World world;
+    set(world, "LINGER", "20s");
+    Exporter a(world);
+    Puppet b(world, consumer());
+    b.must("open q " + a.handle);
+    const uint64_t before = world.used();
+    a.must("later 300 free p");
+    a.send("exit 3");
+    EXPECT_EQ(a.receive().code, 0);
+    EXPECT_EQ(world.count("free-while-open"), 1u);
+    EXPECT_EQ(world.state(), "closing");
+    EXPECT_EQ(b.must("read q 0 1"), "a1");
+    EXPECT_EQ(world.used(), before);
+    EXPECT_FALSE(a.ended());
+    b.must("close q");
+    EXPECT_EQ(a.wait(soon(2500)), 3);
+    EXPECT_EQ(world.count("exit-while-open"), 0u) << world.logs();
+}
+
 TEST(Linger, CtrlCEndsItAtOnce) {
     World world;
     set(world, "LINGER", "60s");

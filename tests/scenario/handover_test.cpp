@@ -143,6 +143,24 @@ TEST(Handover, AtTheExitItEndsAndIsReported) {
     EXPECT_EQ(world.entries("regions"), 0u);
 }
 
+// The exit waits for the kernel of one result, and then enters the context of the other.
+TEST(Handover, AtTheExitAnotherThreadMayDestroyTheContext) {
+    World world;
+    world.config(
+        rule("r{n}", "producer", "export", "index = *\nready = free\nhandover = 1500ms\n"));
+    Puppet a(world, producer("puppet_driver"));
+    for (const char *name : {"c", "d"}) {
+        a.must(std::string("ctxcreate ") + name);
+        a.must(std::string("malloc of_") + name + " 4194304");
+        a.must("busy 600");
+    }
+    a.must("later 200 ctxdestroy d");
+    a.send("exit 3");
+    EXPECT_EQ(a.wait(), 3);
+    EXPECT_EQ(world.count("share-timeout"), world.findings().size()) << world.logs();
+    EXPECT_EQ(world.entries("names"), 0u);
+}
+
 TEST(Handover, AStuckImporterHoldsUpNothingAfterItTookIt) {
     World world;
     world.config(frames());
