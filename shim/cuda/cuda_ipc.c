@@ -1,140 +1,49 @@
 /* cuda_ipc.c - CUDA's handles of memory and events: exported, opened, closed. */
 #include <string.h>
 
-#include "calls/memory.h"
-#include "driver/driver_ops.h"
+#include "calls/handles.h"
 #include "findings/diagnose.h"
 #include "hooks.h"
 #include "ipc/event.h"
-#include "ipc/export.h"
-#include "ipc/import_close.h"
-#include "ipc/open_cache.h"
-#include "ipc/pid_collision.h"
-#include "vmm/vmm_region.h"
+
+/* --- memory --- */
+
+static int get_handle(uint8_t *handle, uint64_t pointer) {
+    return (int)gps_real.cuIpcGetMemHandle((CUipcMemHandle *)handle, pointer);
+}
 
 CUresult gps_on_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer) {
-    uint8_t *const bytes = (uint8_t *)handle;
-    int code;
-    if (!handle)
-        return gps_real.cuIpcGetMemHandle(handle, pointer);
-    if (gps_memory_export_denied(pointer, &code))
-        return (CUresult)code;
-    if (gps_vmm_region_token(pointer, bytes, &code))
-        return (CUresult)code;
-    const CUresult result = gps_real.cuIpcGetMemHandle(handle, pointer);
-    if (result == CUDA_SUCCESS)
-        gps_export_first(pointer, bytes);
-    else if (result == CUDA_ERROR_INVALID_VALUE && gps_import_handle(pointer, bytes))
-        return CUDA_SUCCESS;
-    else
-        gps_diagnose_export(pointer, (int)result);
-    return result;
+    return (CUresult)gps_handle_get((uint8_t *)handle, pointer, get_handle);
 }
 
-/* Writes *out as the driver does: only with success. */
-static CUresult open_token(struct gps_opening *opening, CUdeviceptr *out, unsigned int flags) {
-    uint64_t pointer;
-    const int code = gps_import_token(opening, flags, &pointer);
-    if (code == GPS_OK)
-        *out = pointer;
-    return (CUresult)code;
-}
-
-/* The same, where the driver took the handle for this process's own. */
-static CUresult open_despite_pid(const struct gps_opening *opening, CUdeviceptr *out) {
-    uint64_t pointer;
-    const int code = gps_pid_collision_open(&opening->import, &pointer);
-    if (code == GPS_OK)
-        *out = pointer;
-    return (CUresult)code;
-}
-
-typedef CUresult open_fn(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags);
-
-struct attempt {
-    struct gps_opening *opening;
-    open_fn *real;
-    CUdeviceptr *out;
-    CUipcMemHandle handle;
-    unsigned int flags;
-};
-
-static int open_once(void *arg) {
-    const struct attempt *of = arg;
-    const bool token = gps_vmm_region_is_token((const uint8_t *)&of->handle);
-    const CUresult result = token ? open_token(of->opening, of->out, of->flags)
-                                  : of->real(of->out, of->handle, of->flags);
-    return (int)(result == CUDA_ERROR_INVALID_CONTEXT ? open_despite_pid(of->opening, of->out)
-                                                      : result);
-}
-
-static CUresult opened_first(struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
-                             CUipcMemHandle handle, unsigned int flags) {
-    struct attempt attempt = {opening, real, out, handle, flags};
-    int code;
-    if (!gps_import_prepare(opening, (const uint8_t *)&handle, &code))
-        return (CUresult)code;
-    const CUresult result =
-        (CUresult)gps_open_cache_beside(open_once, &attempt, &opening->import.region);
-    if (result == CUDA_SUCCESS) {
-        gps_import_commit(opening, *out);
-    } else {
-        gps_import_roll_back(opening);
-        gps_diagnose_open(&opening->import, opening->recorded ? &opening->record : NULL, flags,
-                          (int)result);
-    }
-    return result;
-}
-
-/* False: the driver refuses, and is asked again on the long way; or another thread has closed it
- * for the last time, and it is a first open again. */
-static bool opened_again(const struct gps_opening *opening, open_fn *real, CUdeviceptr *out,
-                         CUipcMemHandle handle, unsigned int flags) {
-    CUdeviceptr pointer;
-    if (real(&pointer, handle, flags) != CUDA_SUCCESS)
-        return false;
-    if (!gps_registry_count_open(pointer, &opening->import.region)) {
-        gps_real.cuIpcCloseMemHandle(pointer);
-        return false;
-    }
-    *out = pointer;
-    return true;
-}
-
-static CUresult opened(open_fn *real, CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {
-    const uint8_t *bytes = (const uint8_t *)&handle;
-    struct gps_opening opening;
-    uint64_t cached;
-    if (!out)
-        return real(out, handle, flags);
-    if (gps_open_cache_active && gps_open_cache_open(bytes, flags, &cached)) {
-        *out = cached;
-        return CUDA_SUCCESS;
-    }
-    if (gps_import_begin(&opening, bytes, true)) {
-        if (opened_again(&opening, real, out, handle, flags))
-            return CUDA_SUCCESS;
-        gps_import_begin(&opening, bytes, false);
-    }
-    return opened_first(&opening, real, out, handle, flags);
-}
-
+/* One version of the function's ABI, and how the driver is asked for it. */
 #define OPEN(name)                                                                                 \
+    static int real_##name(const uint8_t *handle, unsigned flags, uint64_t *pointer) {             \
+        CUipcMemHandle bytes;                                                                      \
+        CUdeviceptr opened;                                                                        \
+        memcpy(&bytes, handle, sizeof(bytes));                                                     \
+        const CUresult result = gps_real.name(pointer ? &opened : NULL, bytes, flags);             \
+        if (result == CUDA_SUCCESS && pointer)                                                     \
+            *pointer = opened;                                                                     \
+        return (int)result;                                                                        \
+    }                                                                                              \
     CUresult gps_on_##name(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags) {          \
-        return opened(gps_real.name, out, handle, flags);                                          \
+        uint64_t pointer;                                                                          \
+        const int code =                                                                           \
+            gps_handle_open((uint8_t *)&handle, flags, out ? &pointer : NULL, real_##name);        \
+        if (code == CUDA_SUCCESS && out)                                                           \
+            *out = pointer;                                                                        \
+        return (CUresult)code;                                                                     \
     }
 OPEN(cuIpcOpenMemHandle)
 OPEN(cuIpcOpenMemHandle_v2)
 
-static int close_mem(uint64_t pointer) {
+static int close_handle(uint64_t pointer) {
     return (int)gps_real.cuIpcCloseMemHandle(pointer);
 }
 
 CUresult gps_on_cuIpcCloseMemHandle(CUdeviceptr pointer) {
-    const int code = gps_import_close(pointer, close_mem);
-    if (code != GPS_OK)
-        gps_diagnose_close(pointer, code);
-    return (CUresult)code;
+    return (CUresult)gps_handle_close(pointer, close_handle);
 }
 
 /* --- events --- */

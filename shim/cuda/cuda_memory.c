@@ -15,7 +15,7 @@
 static bool relieve(CUresult result) {
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         return false;
-    const bool ended = gps_open_cache_relieve();
+    const bool ended = gps_open_cache_make_room();
     const bool freed = gps_merge_end_freed(true), cut = gps_merger_relieve();
     return gps_deferred_make_room() || ended || freed || cut;
 }

@@ -37,45 +37,45 @@ int gps_cache_watch_add(const struct gps_import *import) {
     return record_file;
 }
 
-void gps_cache_watch_remove(int record_file) {
+void gps_cache_watch_remove(const struct gps_import *import) {
+    if (!import->record_file)
+        return;
     gps_lock_take(&state.lock);
-    gps_watch_unfile(&state.watch, record_file);
+    gps_watch_unfile(&state.watch, import->record_file);
     gps_lock_give(&state.lock);
 }
 
-bool gps_cache_watch_quiet(void) {
+bool gps_cache_watch_uncache(const struct gps_import *import, uint32_t trace, uint64_t *pointer) {
     gps_lock_take(&state.lock);
-    const bool quiet = !gps_registry_cached().count || gps_watch_quiet(&state.watch);
+    const bool open = gps_watch_quiet(&state.watch) &&
+                      gps_registry_uncache(&import->region, import->context, trace, pointer);
     gps_lock_give(&state.lock);
-    return quiet;
+    return open;
 }
 
-void gps_cache_watch_note(void) {
+/* The kernel reports a file that is not watched any more. */
+static void wake_by(int file) {
+    gps_watch_unfile(&state.watch, file);
+}
+
+void gps_cache_watch_read(bool wake) {
     int files[GPS_WATCH_CHANGES];
     unsigned count;
     gps_lock_take(&state.lock);
     do {
         count = gps_watch_changed(&state.watch, files);
         for (unsigned i = 0; i < count; i++)
-            gps_registry_outdate(files[i]);
+            if (gps_registry_outdate(files[i]) && wake)
+                wake_by(files[i]);
     } while (count == GPS_WATCH_CHANGES);
     gps_lock_give(&state.lock);
 }
 
-bool gps_cache_watch_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
-                             uint64_t *pointer) {
-    gps_lock_take(&state.lock);
-    const bool open =
-        gps_watch_quiet(&state.watch) && gps_registry_uncache(region, context, trace, pointer);
-    gps_lock_give(&state.lock);
-    return open;
-}
-
-void gps_cache_watch_outdate(void) {
+void gps_cache_watch_expire(const struct gps_id *region) {
     int record_file;
     gps_lock_take(&state.lock);
-    while (gps_registry_dismiss(&record_file))
-        gps_watch_unfile(&state.watch, record_file);
+    while (gps_registry_expire(region, &record_file))
+        wake_by(record_file);
     gps_lock_give(&state.lock);
 }
 

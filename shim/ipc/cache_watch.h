@@ -1,9 +1,9 @@
 /*
- * cache_watch.h - the watch over the files of imports that open_cache may keep: the records of
+ * cache_watch.h - the watch over the files of imports that open_cache.h may keep: the records of
  * their regions, and the files of the records' owners.
  *
  * Owns the watch and its lock, which is held from reading a change until the registry has it. Any
- * thread; inside a gps_scope, but for gps_cache_watch_uncache and gps_cache_watch_quiet.
+ * thread; inside a gps_scope, but for gps_cache_watch_uncache.
  */
 #pragma once
 
@@ -13,18 +13,16 @@
 /* Watches the files of an import, before they are read. The number of its record's, or less than
  * 0. */
 int gps_cache_watch_add(const struct gps_import *import);
-void gps_cache_watch_remove(int record_file);
+void gps_cache_watch_remove(const struct gps_import *import);
 
-/* No change is to be read. */
-bool gps_cache_watch_quiet(void);
-/* The registry has all changes from now on. */
-void gps_cache_watch_note(void);
-/* gps_registry_uncache, if no change is to be read. */
-bool gps_cache_watch_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
-                             uint64_t *pointer);
-/* Outdates all that is cached, which wakes the thread that sleeps on the watch. */
-void gps_cache_watch_outdate(void);
-/* A copy to sleep on. False: it was closed by the program. */
+/* gps_registry_uncache, unless a change is unread. */
+bool gps_cache_watch_uncache(const struct gps_import *import, uint32_t trace, uint64_t *pointer);
+/* Reads all changes: imports of the changed files are stale. `wake`: for the thread that sleeps on
+ * the watch, where one of them is cached. */
+void gps_cache_watch_read(bool wake);
+/* Makes what is cached of a region stale (NULL: everything), and wakes the thread. */
+void gps_cache_watch_expire(const struct gps_id *region);
+/* A copy to sleep on. False: the program has closed it. */
 bool gps_cache_watch_copy(struct gps_watch *watch);
 
 void gps_cache_watch_reset(void); /* in a forked child */

@@ -8,57 +8,32 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
+#include "import_slot.h"
 #include "open_cache.h"
 #include "pid_collision.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
-#include "region_events.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
 
-static void hold(struct gps_import *import) {
-    gps_report_reference(gps_references_begin(&import->region, import->via, &import->slot));
-}
-
-static void hold_committed(const struct gps_import *import) {
-    gps_report_reference(gps_references_commit(import->slot, &import->region, import->via,
-                                               import->pointer, import->generation));
-    gps_region_event_opened(import);
-}
-
-/* What was cached, and opened by the driver after all, has a slot. */
-static bool is_new(const struct gps_import *import) {
-    return import->count == 1 && !import->revived;
-}
-
-static void let_go(unsigned slot) {
-    gps_report_reference(gps_references_end(slot));
-}
-
-/* Or this open would count as one more of it, and end with it. */
-static void bury_dead(const struct gps_import *import) {
-    struct gps_import dead;
-    struct gps_scope scope;
-    if (!gps_registry_take_dead(import, &dead))
-        return;
-    gps_scope_begin(&scope);
-    gps_region_event_closed(&dead, true);
-    gps_open_cache_forget(&dead);
-    let_go(dead.slot);
-    gps_scope_end(&scope);
-}
-
-/* After an open: also by the cache, if it had that. */
+/* After an open by the driver. An enum gps_open, or -errno. */
 static int record_open(struct gps_import *import, enum gps_slot_via via) {
-    bury_dead(import);
-    if (gps_open_cache_active)
-        gps_open_cache_opened(import);
-    const int status = gps_registry_open(import, via);
-    if (status == 0 && import->revived)
-        gps_open_cache_revived(import);
+    struct gps_previous previous;
+    struct gps_scope scope;
+    const int status = gps_registry_open(import, via, &previous);
+    if (!previous.over && !previous.extra)
+        return status;
+    gps_scope_enter(&scope, 0);
+    if (previous.extra)
+        gps_ops->close_handle(import->pointer);
+    if (previous.over)
+        gps_import_slot_end(&previous.import, !previous.extra);
+    else
+        gps_import_slot_correct(import->pointer);
+    gps_scope_end(&scope);
     return status;
 }
 
@@ -107,23 +82,27 @@ static bool is_stale(const struct gps_opening *opening) {
 
 /* Written intent, then read state: never the other way round. */
 static struct gps_answer ask_first(struct gps_opening *opening) {
-    hold(&opening->import);
+    gps_import_slot_begin(&opening->import);
     take_record(opening);
     return ask(GPS_ASK_OPEN, !opening->recorded  ? GPS_KNOWN_NOTHING
                              : is_stale(opening) ? GPS_KNOWN_STALE
                                                  : GPS_KNOWN_LIVE);
 }
 
-bool gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
-                      bool may_count) {
+void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
+    opening->import.region = gps_id_of_handle(handle);
+    opening->import.context = 0;
+    gps_ops->context(&opening->import.context);
+}
+
+static bool find(struct gps_opening *opening, bool *counts) {
     struct gps_import *import = &opening->import;
+    return gps_registry_opened(&import->region, import->context, import, counts);
+}
+
+bool gps_import_is_counted(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     bool counts = false;
-    import->region = gps_id_of_handle(handle);
-    import->context = 0;
-    gps_ops->context(&import->context);
-    opening->open =
-        !gps_vmm_region_is_token(handle) &&
-        gps_registry_opened(&import->region, import->context, import, may_count ? &counts : NULL);
+    opening->open = !gps_vmm_region_is_token(handle) && find(opening, &counts);
     return counts;
 }
 
@@ -139,9 +118,9 @@ static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
 
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code) {
-    opening->recorded = opening->counted = opening->unsaid = false;
+    opening->recorded = opening->counted = opening->unslotted = false;
     if (is_open(opening, handle)) {
-        opening->unsaid = opening->import.slot == GPS_NO_SLOT;
+        opening->unslotted = opening->import.slot == GPS_NO_SLOT;
         opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
         opening->finding = ask(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
         return true;
@@ -157,7 +136,7 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
     const struct gps_answer answer = ask_first(opening);
     opening->finding = answer.finding;
     if (answer.verdict == GPS_DENY) {
-        let_go(opening->import.slot);
+        gps_import_slot_drop(opening->import.slot);
         report_open(opening);
         *code = answer.code;
     }
@@ -165,17 +144,23 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
     return answer.verdict != GPS_DENY;
 }
 
-static void commit_first(struct gps_opening *opening) {
+/* `is_new`: else another thread opened it at the same time, or it was cached, and has a slot. */
+static void publish(const struct gps_opening *opening, bool is_new) {
+    if (!is_new) {
+        gps_import_slot_drop(opening->import.slot);
+        return;
+    }
+    if (opening->recorded && opening->record.status.state == GPS_STATE_FINAL)
+        gps_region_take(gps_membership_store(), &opening->import.region);
+    gps_import_slot_commit(&opening->import);
+}
+
+static void commit_first(const struct gps_opening *opening, bool is_new) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    if (is_new(&opening->import)) {
-        if (opening->recorded && opening->record.status.state == GPS_STATE_FINAL)
-            gps_region_take(gps_membership_store(), &opening->import.region);
-        hold_committed(&opening->import);
+    publish(opening, is_new);
+    if (is_new)
         gps_open_cache_admit(&opening->import);
-    } else {
-        let_go(opening->import.slot); /* another thread opened it at the same time */
-    }
     if (opening->finding != GPS_NO_FINDING)
         report_open(opening);
     gps_scope_end(&scope);
@@ -186,12 +171,12 @@ static void commit_first(struct gps_opening *opening) {
 static void slot_late(struct gps_import *import) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    hold(import);
-    hold_committed(import);
+    gps_import_slot_begin(import);
+    gps_import_slot_commit(import);
     if (gps_registry_set_slot(import->pointer, import->slot))
         gps_open_cache_admit(import);
     else
-        let_go(import->slot); /* closed again already, or another thread was faster */
+        gps_import_slot_drop(import->slot); /* closed again already, or another thread was faster */
     import->slot = GPS_NO_SLOT;
     gps_scope_end(&scope);
 }
@@ -207,15 +192,16 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
     /* A token's first open is counted already. */
     const bool first = import->count == (opening->counted ? 1 : 0);
+    int status = GPS_OPEN_FIRST;
     import->pointer = pointer;
     if (first && !opening->counted)
         note_opened(import);
     if (!opening->counted)
-        record_open(import, GPS_VIA_PROGRAM);
-    if (!first && (import->count == 1 || opening->unsaid))
+        status = record_open(import, GPS_VIA_PROGRAM);
+    if (!first && (import->count == 1 || opening->unslotted))
         slot_late(import);
     if (first || (import->count > 1 && !import->reopened))
-        commit_first(opening);
+        commit_first(opening, import->count == 1 && status != GPS_OPEN_COUNTED);
 }
 
 /* It could not be recorded. */
@@ -228,51 +214,54 @@ static void undo_open(const struct gps_import *import) {
     }
 }
 
-struct attempt {
+struct rule_open {
     const struct gps_opening *opening;
     uint64_t size, *pointer;
 };
 
-static int open_once(void *arg) {
-    const struct attempt *of = arg;
+static int open_for_rule(void *arg) {
+    const struct rule_open *of = arg;
     const struct gps_import *import = &of->opening->import;
     const int code = import->vmm ? gps_vmm_region_open(&of->opening->record, of->size, of->pointer)
                                  : gps_ops->open_handle(import->handle, of->pointer);
     return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(import, of->pointer) : code;
 }
 
+/* Opens and records it. An enum gps_open, or a code of the driver's or -errno, and then nothing is
+ * open. */
+static int open_and_record(struct gps_opening *opening, uint64_t size, int *code) {
+    struct gps_import *import = &opening->import;
+    struct rule_open open = {opening, size, &import->pointer};
+    *code = gps_open_cache_ask_driver(open_for_rule, &open, &import->region);
+    if (*code != GPS_OK)
+        return -1;
+    note_opened(import);
+    const int status = record_open(import, GPS_VIA_RULE);
+    if (status < 0) {
+        undo_open(import);
+        *code = status;
+    }
+    return status;
+}
+
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer) {
     struct gps_opening opening = {.finding = GPS_NO_FINDING};
     struct gps_import *import = &opening.import;
+    int code = -1, status = -1;
     *import = (struct gps_import){.region = record->id, .via = GPS_VIA_RULE, .device = -1};
     memcpy(import->handle, record->handle, GPS_HANDLE_BYTES);
     gps_ops->context(&import->context);
-    hold(import);
+    gps_import_slot_begin(import);
     take_record(&opening);
-    if (!opening.recorded || gps_record_over(&opening.record) ||
-        opening.record.generation != record->generation) {
-        let_go(import->slot);
-        return -1;
-    }
     import->size = size;
-    struct attempt attempt = {&opening, size, &import->pointer};
-    int code = gps_open_cache_beside(open_once, &attempt, &import->region);
-    if (code == GPS_OK) {
-        note_opened(import);
-        code = record_open(import, GPS_VIA_RULE);
-        if (code < 0)
-            undo_open(import);
-    }
-    if (code != GPS_OK) {
-        let_go(import->slot);
+    if (opening.recorded && !gps_record_over(&opening.record) &&
+        opening.record.generation == record->generation)
+        status = open_and_record(&opening, size, &code);
+    if (status < 0) {
+        gps_import_slot_drop(import->slot);
         return code;
     }
-    if (opening.record.status.state == GPS_STATE_FINAL)
-        gps_region_take(gps_membership_store(), &import->region);
-    if (is_new(import))
-        hold_committed(import);
-    else
-        let_go(import->slot);
+    publish(&opening, status == GPS_OPEN_FIRST);
     *pointer = import->pointer;
     return GPS_OK;
 }
@@ -286,10 +275,12 @@ static int open_vmm(struct gps_opening *opening, uint64_t *pointer) {
     int code = gps_vmm_region_open(&opening->record, opening->record.requested, &import->pointer);
     if (code == GPS_OK) {
         note_opened(import);
-        code = gps_registry_open(import, GPS_VIA_PROGRAM);
-        opening->counted = code == GPS_OK;
+        code = record_open(import, GPS_VIA_PROGRAM);
+        opening->counted = code >= 0;
         if (code < 0)
             undo_open(import);
+        else
+            code = GPS_OK;
         *pointer = import->pointer;
     }
     if (code < 0 && code != -ENOENT)

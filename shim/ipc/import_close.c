@@ -3,29 +3,12 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/reporter.h"
+#include "import_slot.h"
 #include "open_cache.h"
-#include "process/references.h"
-#include "region_events.h"
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
-
-static void let_go(unsigned slot) {
-    gps_report_reference(gps_references_end(slot));
-}
-
-static void clear_last(const struct gps_import *import) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    gps_region_event_closed(import, false);
-    let_go(import->slot);
-    gps_open_cache_forget(import);
-    if (import->vmm)
-        gps_vmm_region_released(&import->region);
-    gps_scope_end(&scope);
-}
 
 /* After the driver's teardown the close fails, but the program has done its part. */
 static bool is_closed(int code) {
@@ -47,26 +30,32 @@ static int close_vmm(const struct gps_import *import) {
     return code;
 }
 
-/* Closed by the program, or with its context. */
-static void note_closed(const struct gps_import *import, bool with_context) {
+static void note_closed(const struct gps_import *import, uint32_t trace, bool with_context) {
     gps_freed_note(GPS_FREED_IMPORT, import->pointer,
                    (struct gps_freed){.born = import->trace,
-                                      .ended = with_context ? GPS_NO_TRACE : gps_trace_kept(),
+                                      .ended = trace,
                                       .context = import->context,
                                       .size = import->size,
                                       .device = import->device,
                                       .with_context = with_context});
 }
 
-static int close_open(struct gps_import *import, enum gps_slot_via via, gps_close_fn *close) {
+void gps_import_note_closed(const struct gps_import *import) {
+    note_closed(import, gps_trace_kept(), false);
+}
+
+int gps_import_close(const struct gps_import *import, enum gps_slot_via via, gps_close_fn *close) {
     if (import->count == 0)
-        note_closed(import, false);
+        gps_import_note_closed(import);
     const int code = import->vmm ? close_vmm(import) : close(import->pointer);
     if (!is_closed(code)) {
         gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
         gps_registry_unclose(import, via);
     } else if (import->count == 0) {
-        clear_last(import);
+        struct gps_scope scope;
+        gps_scope_begin(&scope);
+        gps_import_slot_end(import, false);
+        gps_scope_end(&scope);
     }
     return code;
 }
@@ -80,41 +69,17 @@ void gps_import_roll_back(struct gps_opening *opening) {
     struct gps_import import;
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    let_go(opening->import.slot);
+    gps_import_slot_drop(opening->import.slot);
     gps_scope_end(&scope);
-    if (opening->counted &&
-        gps_registry_close(opening->import.pointer, GPS_VIA_PROGRAM, &import) == GPS_CLOSE_ONE)
-        close_open(&import, GPS_VIA_PROGRAM, no_close);
-}
-
-/* As the driver's, for what is not open. */
-static int refuse_close(void) {
-    const int code = gps_context_code();
-    return code == GPS_OK ? GPS_INVALID_VALUE : code;
-}
-
-/* The program believes that it allocated a rule's import: closing that one open is an error. So is
- * closing what it has closed, and what is cached. */
-int gps_import_close(uint64_t pointer, gps_close_fn *close) {
-    struct gps_import import;
-    if (gps_open_cache_active && gps_open_cache_close(pointer, &import)) {
-        note_closed(&import, false);
-        return GPS_OK;
-    }
-    switch (gps_registry_close(pointer, GPS_VIA_PROGRAM, &import)) {
-    case GPS_CLOSE_ONE:
-        return close_open(&import, GPS_VIA_PROGRAM, close);
-    case GPS_CLOSE_RULES:
-        return refuse_close();
-    default:
-        return close(pointer);
-    }
+    if (opening->counted && gps_registry_close(opening->import.pointer, GPS_VIA_PROGRAM, false,
+                                               &import) == GPS_CLOSE_ONE)
+        gps_import_close(&import, GPS_VIA_PROGRAM, no_close);
 }
 
 static int close_rules(uint64_t pointer) {
     struct gps_import import;
-    return gps_registry_close(pointer, GPS_VIA_RULE, &import) == GPS_CLOSE_ONE
-               ? close_open(&import, GPS_VIA_RULE, gps_ops->close_handle)
+    return gps_registry_close(pointer, GPS_VIA_RULE, false, &import) == GPS_CLOSE_ONE
+               ? gps_import_close(&import, GPS_VIA_RULE, gps_ops->close_handle)
                : gps_ops->close_handle(pointer);
 }
 
@@ -139,16 +104,12 @@ struct purge {
 
 static void purge_one(void *arg, const struct gps_import *import) {
     const struct purge *purge = arg;
-    if (import->vmm) {
+    if (import->vmm)
         gps_mapping_close(import->pointer); /* it would outlive its context */
-        gps_vmm_region_released(&import->region);
-    }
-    let_go(import->slot);
-    gps_open_cache_forget(import);
-    gps_region_event_closed(import, true);
-    if (import->count == 0)
-        return; /* cached: the program has closed it before */
-    note_closed(import, true);
+    gps_import_slot_end(import, true);
+    if (import->state == GPS_IMPORT_CACHED)
+        return; /* the program has closed it before */
+    note_closed(import, GPS_NO_TRACE, true);
     if (purge->fn)
         purge->fn(purge->arg, import);
 }

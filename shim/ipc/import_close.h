@@ -9,9 +9,13 @@
 /* The driver refused what gps_import_prepare has prepared. */
 void gps_import_roll_back(struct gps_opening *opening);
 
-/* The program closes a pointer with the driver's close, or frees a rule's import. */
+/* The program closes what gps_registry_close has counted down, by the driver's close. The code; on
+ * a failure it is open as before. */
 typedef int gps_close_fn(uint64_t pointer);
-int gps_import_close(uint64_t pointer, gps_close_fn *close);
+int gps_import_close(const struct gps_import *import, enum gps_slot_via via, gps_close_fn *close);
+/* Notes for the report of a second close that the program closes it. */
+void gps_import_note_closed(const struct gps_import *import);
+/* The program frees a rule's import. */
 int gps_import_free(const struct gps_alloc *alloc);
 
 /* A context is destroyed, with every import opened in it before the epoch; fn (which may be NULL)

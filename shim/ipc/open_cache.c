@@ -11,7 +11,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
-#include "findings/reporter.h"
+#include "import_slot.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -22,79 +22,69 @@
 #include "util/clock.h"
 #include "util/lock.h"
 
-#define A_MOMENT (GPS_SECOND / 20)
-#define PATIENCE (2 * GPS_SECOND)
-
-enum { TRIES = 64 };
+#define OPEN_WAIT (GPS_SECOND / 20) /* of an open, for what is stale */
+#define LONG_WAIT (2 * GPS_SECOND)  /* of a call that would fail otherwise */
 
 _Atomic bool gps_open_cache_active, gps_open_cache_used;
 
 static struct {
     GPS_LOCK(GPS_RANK_OPEN_CACHE) lock;
-    pthread_cond_t ended; /* a thread has ended some mappings */
-    unsigned ending, paused, endings;
-    bool running, turning;                   /* the watching thread */
-    bool settled_in_vain, dismissed_in_vain; /* not again until something has ended */
-} state = {.ended = PTHREAD_COND_INITIALIZER};
+    pthread_cond_t changed;   /* an import has ended, or the thread has read all changes */
+    unsigned paused;          /* contexts that are being destroyed */
+    bool running;             /* the watching thread */
+    uint64_t waiting_since;   /* for the next end; 0: nobody waits */
+    _Atomic unsigned endings; /* imports that have ended */
+} state = {.changed = PTHREAD_COND_INITIALIZER};
 
 void gps_open_cache_start(const struct gps_options *options) {
     gps_open_cache_used = options->mode == GPS_MODE_SHARE && options->open_cache > 0;
     gps_open_cache_active = gps_open_cache_used;
 }
 
-static void tell(uint64_t pointer) {
-    gps_report_reference(gps_references_rewrite(gps_registry_tell, pointer));
+/* --- ending imports --- */
+
+enum what { STALE_ONES, ONE_END, ALL_ENDS };
+
+/* With the lock: whether this goes on that a call may wait for. `endings`: how many there were when
+ * the call began. */
+static bool goes_on(enum what what, unsigned endings) {
+    if (!state.running)
+        return false;
+    return what == ONE_END
+               ? gps_registry_any_ending() && state.endings == endings
+               : (what == ALL_ENDS && gps_registry_any_ending()) || gps_registry_any_stale();
 }
 
-/* --- ending mappings --- */
-
-static bool begin_ending(void) {
+static void wake_waiting(bool ended) {
     gps_lock_take(&state.lock);
-    const bool may = !state.paused;
-    state.ending += may;
-    gps_lock_give(&state.lock);
-    return may;
-}
-
-static void finish_ending(bool ended) {
-    gps_lock_take(&state.lock);
-    state.ending--;
     state.endings += ended;
-    if (ended)
-        state.settled_in_vain = state.dismissed_in_vain = false;
-    pthread_cond_broadcast(&state.ended);
+    if (ended || !goes_on(ALL_ENDS, 0))
+        state.waiting_since = 0;
+    pthread_cond_broadcast(&state.changed);
     gps_lock_give(&state.lock);
 }
 
-/* Waits for the other threads that are ending mappings, or for the first of them. They may wait
- * for a kernel: two seconds at most. False: there are none, or they are not done. */
-static bool wait_ended(bool all) {
-    const struct timespec until = gps_clock_in(PATIENCE);
-    int code = 0;
-    gps_lock_take(&state.lock);
-    const unsigned seen = state.endings;
-    const bool busy = state.ending > 0;
-    while (state.ending && (all || state.endings == seen) && code == 0)
-        code = gps_thread_wait(&state.ended, &state.lock.mutex, &until);
-    gps_lock_give(&state.lock);
-    return busy && code == 0;
-}
-
-void gps_open_cache_forget(const struct gps_import *import) {
-    if (import->record_file)
-        gps_cache_watch_remove(import->record_file);
-}
-
-/* The slot goes last: until then the exporter waits. */
 static void end(const struct gps_import *import) {
     struct gps_scope scope;
     if (gps_scope_enter(&scope, import->context) == GPS_OK)
         gps_ops->close_handle(import->pointer);
+    gps_import_slot_end(import, false);
     gps_registry_ended(import->pointer);
-    gps_region_event_closed(import, false);
-    gps_open_cache_forget(import);
-    gps_report_reference(gps_references_end(import->slot));
+    wake_waiting(true);
     gps_scope_end(&scope);
+}
+
+/* Ends the oldest of those that fit. One at a time: while the driver waits for a kernel, the
+ * context of the next may be destroyed. */
+static bool end_oldest(bool (*fits)(const struct gps_import *import, const void *arg),
+                       const void *arg) {
+    struct gps_import import;
+    gps_lock_take(&state.lock);
+    const bool found = !state.paused && gps_registry_take_cached(fits, arg, &import);
+    gps_lock_give(&state.lock);
+    if (found)
+        end(&import);
+    return found;
 }
 
 static bool is_stale(const struct gps_import *import, const void *unused) {
@@ -102,147 +92,124 @@ static bool is_stale(const struct gps_import *import, const void *unused) {
     return import->stale;
 }
 
-static bool is_of(const struct gps_import *import, const void *region) {
-    return !region || gps_id_equal(&import->region, region);
+static void end_stale(void) {
+    while (end_oldest(is_stale, NULL))
+        ;
 }
 
-/* Ends the oldest of those that fit. Each for itself: while one waits for a kernel, the context of
- * the next may be destroyed. */
-static bool end_oldest(bool (*fits)(const struct gps_import *import, const void *arg),
-                       const void *arg) {
-    struct gps_import import;
-    if (!begin_ending())
-        return false;
-    const bool found = gps_registry_take_cached(fits, arg, &import);
-    if (found)
-        end(&import);
-    finish_ending(found);
-    return found;
-}
+/* --- waiting for the end of imports --- */
 
-static bool end_cached(bool (*fits)(const struct gps_import *import, const void *arg),
-                       const void *arg) {
-    bool ended = false;
-    while (end_oldest(fits, arg))
-        ended = true;
-    return ended;
-}
-
-/* With the lock. The slot goes last, so the registry alone does not tell. */
-static bool is_ending(void) {
-    return state.ending || gps_registry_any_stale();
-}
-
-/* Has the watching thread end what is cached: it may wait for a kernel, which this does not for
- * long. True: something has ended. */
-static bool dismiss(void) {
-    const struct timespec until = gps_clock_in(PATIENCE);
+/* True: something has ended since the caller began. */
+static bool wait_for(enum what what, unsigned endings, uint64_t limit) {
     int code = 0;
     gps_lock_take(&state.lock);
-    const unsigned seen = state.endings;
-    gps_cache_watch_outdate();
-    while (state.running && !state.dismissed_in_vain && is_ending() && code == 0)
-        code = gps_thread_wait(&state.ended, &state.lock.mutex, &until);
-    state.dismissed_in_vain |= code != 0;
-    const bool ended = state.endings != seen;
+    const uint64_t now = gps_clock_monotonic();
+    if (!state.waiting_since)
+        state.waiting_since = now;
+    const uint64_t waited = now - state.waiting_since;
+    const struct timespec until = gps_clock_in(waited < limit ? limit - waited : 0);
+    while (goes_on(what, endings) && code == 0)
+        code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
+    if (!goes_on(ALL_ENDS, 0))
+        state.waiting_since = 0;
+    const bool ended = state.endings != endings;
     gps_lock_give(&state.lock);
     return ended;
 }
 
-bool gps_open_cache_relieve(void) {
+bool gps_open_cache_make_room(void) {
     struct gps_scope scope;
     if (!gps_open_cache_active)
         return false;
     gps_scope_begin(&scope);
-    const bool relieved = dismiss();
+    const unsigned endings = state.endings;
+    gps_cache_watch_expire(NULL);
+    const bool ended = wait_for(ALL_ENDS, endings, LONG_WAIT);
     gps_scope_end(&scope);
-    return relieved;
+    return ended;
 }
 
-/* --- opens by the driver --- */
+/* --- opens --- */
 
-/* With the lock: the watching thread has changes to read, or ends what is stale by them. */
-static bool is_settling(void) {
-    return state.turning || !gps_cache_watch_quiet();
+bool gps_open_cache_open(const struct gps_import *import, unsigned flags, uint64_t *pointer) {
+    const int error = errno;
+    if (flags != GPS_OPEN_FLAGS || !import->context || !gps_registry_cached().count)
+        return false;
+    const bool open = gps_cache_watch_uncache(import, gps_trace_kept(), pointer);
+    if (open)
+        gps_freed_forget(GPS_FREED_IMPORT, *pointer);
+    errno = error;
+    return open;
 }
 
-/* Bare, what is stale is not there. An end of it may wait for a kernel, which this does not. */
-static void settle(void) {
-    const struct timespec until = gps_clock_in(A_MOMENT);
+static void wait_for_stale(void) {
     struct gps_scope scope;
-    int code = 0;
     gps_scope_begin(&scope);
-    gps_lock_take(&state.lock);
-    while (state.running && !state.settled_in_vain && is_settling() && code == 0)
-        code = gps_thread_wait(&state.ended, &state.lock.mutex, &until);
-    state.settled_in_vain |= code != 0;
-    gps_lock_give(&state.lock);
+    if (gps_registry_cached().count)
+        gps_cache_watch_read(true);
+    if (gps_registry_any_stale())
+        wait_for(STALE_ONES, state.endings, OPEN_WAIT);
     gps_scope_end(&scope);
 }
 
-/* region NULL: everything. */
-static bool relieve(const struct gps_id *region) {
-    const bool ended = end_cached(is_of, region);
-    const bool waited = wait_ended(true);
-    return ended || waited;
-}
-
-/* What of the cache may be in the way of an open that the driver has refused with this code. */
-static bool end_obstacles(int code, const struct gps_id *region) {
+/* Has ended what may be the reason of the driver's code. True: something has ended. */
+static bool end_obstacle(int code, const struct gps_id *region, unsigned endings) {
     switch (code) {
     case GPS_ALREADY_MAPPED: /* beside a close, or beside older memory of the same place */
-        return wait_ended(false) || relieve(NULL);
+        if (wait_for(ONE_END, endings, LONG_WAIT))
+            return true;
+        gps_cache_watch_expire(NULL);
+        return wait_for(ALL_ENDS, endings, LONG_WAIT);
     case GPS_OUT_OF_MEMORY:
-        return dismiss();
-    case GPS_INVALID_HANDLE: /* it is open in another context */
-        return relieve(region);
+        gps_cache_watch_expire(NULL);
+        return wait_for(ALL_ENDS, endings, LONG_WAIT);
+    case GPS_INVALID_HANDLE: /* it is mapped in another context */
+        gps_cache_watch_expire(region);
+        return wait_for(ALL_ENDS, endings, LONG_WAIT);
     default:
         return false;
     }
 }
 
-/* True: it is worth another try. */
-static bool make_way(int code, const struct gps_id *region) {
+static bool is_worth_another_try(int code, const struct gps_id *region, unsigned endings) {
     struct gps_scope scope;
+    if (code == GPS_OK)
+        return false;
     gps_scope_begin(&scope);
-    const bool made = end_obstacles(code, region);
+    const bool ended = end_obstacle(code, region, endings);
     gps_scope_end(&scope);
-    return made;
+    return ended;
 }
 
-int gps_open_cache_beside(gps_open_fn *open, void *arg, const struct gps_id *region) {
+int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_id *region) {
+    unsigned endings;
+    int code;
     if (!gps_open_cache_active)
         return open(arg);
-    settle();
-    int code = open(arg);
-    for (int i = 0; i < TRIES && code != GPS_OK && make_way(code, region); i++)
+    wait_for_stale();
+    const uint64_t until = gps_clock_monotonic() + LONG_WAIT;
+    do {
+        endings = state.endings;
         code = open(arg);
+    } while (is_worth_another_try(code, region, endings) && gps_clock_monotonic() < until);
     return code;
 }
 
 /* --- the watching thread --- */
 
 /* One pass; the program opens and closes them meanwhile. */
-static void tell_what_is_open(void) {
-    uint64_t pointer;
-    for (unsigned i = 0; i < GPS_OPEN_CACHE_MAX && gps_registry_untold(&pointer); i++)
-        tell(pointer);
+static void correct_slots(void) {
+    for (unsigned i = 0; i < GPS_OPEN_CACHE_MAX && gps_import_slot_correct(0); i++)
+        ;
 }
 
-/* False: it was closed by the program, or the process ends. */
+/* False: the program has closed it, or the process ends. */
 static bool watch_of(struct gps_watch *watch) {
     gps_lock_take(&state.lock);
     state.running = gps_cache_watch_copy(watch) && gps_open_cache_active;
-    const bool goes_on = state.running;
+    const bool running = state.running;
     gps_lock_give(&state.lock);
-    return goes_on;
-}
-
-static void set_turning(bool turning) {
-    gps_lock_take(&state.lock);
-    state.turning = turning;
-    pthread_cond_broadcast(&state.ended);
-    gps_lock_give(&state.lock);
+    return running;
 }
 
 static void *run(void *unused) {
@@ -250,11 +217,10 @@ static void *run(void *unused) {
     prctl(PR_SET_NAME, "gpushare-cache");
     while (watch_of(&watch)) {
         gps_watch_sleep(&watch, GPS_SECOND);
-        set_turning(true);
-        gps_cache_watch_note();
-        end_cached(is_stale, NULL);
-        set_turning(false);
-        tell_what_is_open();
+        gps_cache_watch_read(false);
+        end_stale();
+        wake_waiting(false);
+        correct_slots();
     }
     return unused;
 }
@@ -270,7 +236,7 @@ static bool is_watching(void) {
 
 /* --- what may be cached --- */
 
-/* The region as it was opened, and its owner alive. */
+/* The region is as it was opened, and its owner lives. */
 static bool is_ready(const struct gps_import *import) {
     struct gps_region_record record;
     return gps_region_read(gps_membership_store(), &import->region, &record, NULL) == 0 &&
@@ -293,49 +259,12 @@ void gps_open_cache_admit(const struct gps_import *import) {
         gps_registry_outdate(record_file);
 }
 
-static bool is_other_at(const struct gps_import *import, const void *opened) {
-    const struct gps_import *other = opened;
-    return import->pointer == other->pointer && import->context == other->context &&
-           !gps_id_equal(&import->region, &other->region);
-}
+/* --- closes --- */
 
-void gps_open_cache_opened(const struct gps_import *import) {
-    struct gps_scope scope;
-    if (!gps_registry_cached().count)
-        return;
-    gps_scope_begin(&scope);
-    end_oldest(is_other_at, import);
-    gps_scope_end(&scope);
-}
-
-void gps_open_cache_revived(const struct gps_import *import) {
-    struct gps_scope scope;
-    gps_scope_enter(&scope, 0);
-    gps_ops->close_handle(import->pointer);
-    tell(import->pointer);
-    gps_scope_end(&scope);
-}
-
-/* --- opens and closes --- */
-
-/* As the driver's close, without a context it is none. */
-static bool has_context(uint64_t *context) {
-    return gps_ops->context(context) == GPS_OK && *context;
-}
-
-bool gps_open_cache_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
-                         uint64_t *pointer) {
+/* As of the driver's close, without a context there is none. */
+bool gps_open_cache_may_keep(void) {
     uint64_t context = 0;
-    const int error = errno;
-    if (flags != GPS_OPEN_FLAGS || !gps_registry_cached().count || !has_context(&context))
-        return false;
-    const struct gps_id region = gps_id_of_handle(handle);
-    const uint32_t trace = gps_trace_kept();
-    const bool open = gps_cache_watch_uncache(&region, context, trace, pointer);
-    if (open)
-        gps_freed_forget(GPS_FREED_IMPORT, *pointer);
-    errno = error;
-    return open;
+    return gps_open_cache_active && gps_ops->context(&context) == GPS_OK && context;
 }
 
 static bool is_of_context(const struct gps_import *import, const void *context) {
@@ -352,35 +281,35 @@ static void keep_limits(uint64_t context) {
         sum = gps_registry_cached();
 }
 
-bool gps_open_cache_close(uint64_t pointer, struct gps_import *import) {
-    uint64_t context = 0;
+void gps_open_cache_closed(const struct gps_import *import) {
     struct gps_scope scope;
-    if (!has_context(&context) || !gps_registry_cache(pointer, import))
-        return false;
-    if (import->told != GPS_SLOT_CACHED) {
+    if (!import->slot_cached) {
         gps_scope_begin(&scope);
-        tell(pointer);
+        gps_import_slot_correct(import->pointer);
         gps_region_event_cached(import);
         gps_scope_end(&scope);
     }
     keep_limits(import->context);
-    return true;
 }
 
 /* --- contexts and the process end --- */
 
+/* What is being ended may wait for a kernel: it is given up after a while. */
 void gps_open_cache_pause(void) {
+    const struct timespec until = gps_clock_in(LONG_WAIT);
+    int code = 0;
     gps_lock_take(&state.lock);
     state.paused++;
+    while (gps_registry_any_ending() && code == 0)
+        code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
     gps_lock_give(&state.lock);
-    wait_ended(true);
 }
 
 void gps_open_cache_resume(void) {
     gps_lock_take(&state.lock);
     state.paused--;
     gps_lock_give(&state.lock);
-    end_cached(is_stale, NULL);
+    end_stale();
 }
 
 void gps_open_cache_stop(void) {

@@ -80,15 +80,16 @@ int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot) {
     return status;
 }
 
-int gps_references_rewrite(bool (*tell)(uint64_t address, unsigned *slot, struct gps_slot *now),
+int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct gps_slot *now),
                            uint64_t address) {
-    struct gps_slot now = {.address = address, .since = gps_clock_now()};
+    struct gps_slot now = {.since = gps_clock_now()};
     unsigned slot;
     int status = 0;
     gps_lock_take(&slots.lock);
-    if (tell(address, &slot, &now)) {
+    if (ask(address, &slot, &now)) {
         gps_slot_seal(&now);
         status = write_slot(slot, &now);
+        status = status < 0 ? status : 1;
     }
     gps_lock_give(&slots.lock);
     return status;

@@ -23,9 +23,10 @@
 int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot);
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
                           uint64_t address, uint64_t generation);
-/* Writes a committed reference anew as it is now, which `tell` says under the slots' lock: so the
- * last of several writers at a time is right. False: it is written already, or is none any more. */
-int gps_references_rewrite(bool (*tell)(uint64_t address, unsigned *slot, struct gps_slot *now),
+/* Writes a committed reference anew. `ask` is called under the slots' lock and says what it is now,
+ * so the last of several writers at a time is right. It returns false where the slot need not be
+ * written. 1: written, 0: not, or -errno. */
+int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct gps_slot *now),
                            uint64_t address);
 /* Publishes what this process waits for. 0 and the slot, or -errno. */
 int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot);

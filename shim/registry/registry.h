@@ -157,115 +157,136 @@ static inline bool gps_export_is_used(const struct gps_export *region) {
     return region->users.held || region->users.cached;
 }
 
-/* --- imports: a handle that is open here --- */
+/* --- imports: handles of other processes that are open here --- */
+
+enum gps_import_state {
+    GPS_IMPORT_GONE,   /* not in the table: not opened yet, or closed by the driver */
+    GPS_IMPORT_OPEN,   /* the program or a rule has it open */
+    GPS_IMPORT_CACHED, /* the program has closed it, and it stays mapped (open_cache.h) */
+    GPS_IMPORT_ENDING, /* a thread has taken it from the cache, and has the driver close it */
+};
+
+/* What causes each transition stands in open_cache.h. */
+#define GPS_IMPORT_STATES(FROM, TO)                                                                \
+    FROM(GONE, TO(OPEN))                                                                           \
+    FROM(OPEN, TO(CACHED) | TO(GONE))                                                              \
+    FROM(CACHED, TO(OPEN) | TO(ENDING) | TO(GONE))                                                 \
+    FROM(ENDING, TO(GONE))
 
 struct gps_import {
     uint64_t pointer;
     uint64_t context;
     struct gps_id region;
-    uint64_t count; /* opens without their close */
-    uint64_t opens; /* all opens since it was first opened */
-    bool reopened;  /* opened while it was open, which is reported once */
-    unsigned slot;  /* of references.h */
-    uint32_t trace; /* of its first open */
-    int device;     /* ordinal of the device that was current then */
+    enum gps_import_state state;
+    bool slot_cached; /* its slot says that it is cached; it may be open again since */
+    bool stale;       /* a file of its region has changed: it is not cached any more */
+    bool vmm;         /* gpushare has mapped it; the driver has not opened it */
+    bool reopened;    /* it was opened while it was open, which is reported once */
+    uint64_t count;   /* opens that are not closed yet */
+    uint64_t opens;   /* all opens since its first */
+    uint32_t by_rule; /* opens of the count that a rule made in place of an allocation */
+    unsigned slot;    /* of references.h */
+    uint32_t trace;   /* of its first open */
     uint32_t epoch;
-    uint32_t by_rule; /* of the count, opens that a rule made in place of an allocation */
-    uint64_t generation;
+    int device; /* ordinal of the device that was current then */
     enum gps_slot_via via;
-    enum gps_slot_state
-        told; /* of the slot, as it is written; 0: it has not changed since the open */
-    int record_file, owner_file; /* numbers of watch.h, if it may be cached; else 0 */
-    bool stale;                  /* one of the two has changed: not to be cached any more */
-    bool revived;                /* gps_registry_open: it was cached */
-    bool vmm;                    /* mapped by gpushare, not opened by the driver */
+    uint64_t generation;
     uint64_t size;               /* of the region; VIA_RULE: as the program asked; 0: not known */
+    int record_file, owner_file; /* numbers of watch.h where it may be cached, else 0 */
 
     char name[GPS_NAME_BYTES]; /* of the region, or empty */
     uint8_t handle[GPS_HANDLE_BYTES];
     struct gps_party exporter; /* zero when the region is not published */
 };
 
-/* Counts one more successful open that gave import->pointer, and sets import->count to the number
- * of opens now. 1: it is the first, and *import is recorded as it is. More: another open came
- * before, and the slot in *import is the caller's to free; so it is with 1 and `revived`: the
- * import was cached, and the driver has counted one open too many. `via`: of this open. 0, or
- * -ENOMEM, or -EEXIST: a rule has it open there already, and its allocation has that address. */
-int gps_registry_open(struct gps_import *import, enum gps_slot_via via);
-/* Removes and returns what was open at the address of an import that the driver has just opened in
- * another context: its own has ended, and the thread that ends it has not said so yet. */
-bool gps_registry_take_dead(const struct gps_import *opened, struct gps_import *dead);
-/* For one without a slot. False: it has one, or is not open any more. */
+/* What an open found at its address. */
+struct gps_previous {
+    bool extra; /* the import there was cached, and the driver counts the cache's own open, too: it
+                   must be closed once */
+    bool over;  /* `import` was there, and is removed. Its context is destroyed, and the thread that
+                   destroyed it has not purged it yet; or it was cached, and the driver takes its
+                   region and the new one for the same memory. The caller ends it. */
+    struct gps_import import;
+};
+
+enum gps_open {
+    GPS_OPEN_FIRST,   /* recorded as it is */
+    GPS_OPEN_COUNTED, /* it is one more open of an import that has a slot: the slot in *import is
+                         the caller's to free */
+};
+/* Records an open that gave import->pointer, and sets import->count to the number of opens now.
+ * `via`: of this open. An enum gps_open, or -ENOMEM, or -EEXIST: a rule has it open there already,
+ * and its allocation has that address. */
+int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
+                      struct gps_previous *previous);
+/* Gives an import without a slot this one. False: it has a slot, or is not open any more. */
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot);
-/* The same for a region that is open in the context: counts one more open of it. False: it is not
- * open. */
+/* Counts one more open of a region that is open in the context. False: it is not open there. */
 bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import);
-/* One more open of the program's gave this pointer. False: the region is not open there any more.
- */
+/* Counts one more open, by the program, which gave this pointer. False: the region is not open
+ * there any more. */
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region);
-/* `counts` may be NULL. Else an import of which one more open is only counted, because it has a
- * slot and its second open is over, is not copied: then *counts, and false. */
+/* Finds what is open. `counts` may be NULL. Else *counts says that the import has a slot and was
+ * opened twice before, so one more open of it is only counted; then it is not copied, and the
+ * answer is false. */
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import,
                          bool *counts);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 enum gps_close {
-    GPS_CLOSE_NONE,  /* nothing is open at this address */
-    GPS_CLOSE_ONE,   /* one open is counted down, and the import removed with the last */
-    GPS_CLOSE_RULES, /* only a rule has it open, or the cache: the program may not close it */
+    GPS_CLOSE_NONE,   /* nothing is open at this address */
+    GPS_CLOSE_ONE,    /* one open is counted down, and the import is removed with the last */
+    GPS_CLOSE_CACHED, /* it was the last open: the import is cached, and the newest */
+    GPS_CLOSE_DENIED, /* only a rule or the cache has it open: the program may not close it */
 };
-/* Before the driver's close. CLOSE_ONE: *import is a copy, its count what is left. */
-enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via,
+/* Before the driver's close. CLOSE_ONE and CLOSE_CACHED: *import is a copy, its count what is
+ * left. */
+enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool may_cache,
                                   struct gps_import *import);
 /* The driver refused the close: *import is what gps_registry_close gave. */
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via);
-/* Whether a region is open in any context of this process. */
+/* Finds a region that is open in any context of this process. */
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
-/* Removes and returns any import. False: nothing is open. */
+/* Removes and returns any import that is open. False: there is none. */
 bool gps_registry_take_import(struct gps_import *import);
 /* Whether an import of this name by a rule is open. */
 bool gps_registry_imports_name(const char *name);
-/* Forgets all imports of a context older than the epoch; fn gets each. */
+/* Forgets all imports of a context older than the epoch, cached ones too; fn gets each. */
 void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
                                 void (*fn)(void *arg, const struct gps_import *import), void *arg);
 
-/* Cached imports (open_cache.h): closed by the program, and still mapped. Their count is 0, and the
- * functions above do not find them, but for gps_registry_close, to which such a pointer is as a
- * rule's, gps_registry_open and gps_registry_purge_imports. */
+/* --- imports that open_cache.h keeps; the functions above pass over them where not said --- */
 
-/* It may be cached from now on. */
+/* The files of an open import are watched, so it may be cached when it is closed. */
 void gps_registry_watch(uint64_t pointer, int record_file, int owner_file);
-/* A file has changed (-1: any of them): imports of it are not to be cached any more. */
-void gps_registry_outdate(int file);
-/* The last close of what may be cached: it is, and the newest. False: it is none such. */
-bool gps_registry_cache(uint64_t pointer, struct gps_import *import);
+/* A file has changed (-1: any of them): its imports are stale. True: one of them is cached. */
+bool gps_registry_outdate(int file);
 /* Opens what is cached in this context, and not stale. */
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                           uint64_t *pointer);
-/* Takes the oldest that `fits`, for the caller to end it; a close by the program is refused until
- * that is done. */
+/* Takes the oldest that `fits`, which is ENDING then: a close by the program is denied. */
 bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
                               const void *arg, struct gps_import *import);
-/* One of those that are not stale is, and its record's file is not to be watched. False: there is
- * none. */
-bool gps_registry_dismiss(int *file);
-bool gps_registry_any_stale(void);
 /* The driver has closed what was taken. */
 void gps_registry_ended(uint64_t pointer);
+/* Makes one stale that is not (region NULL: of any region), and gives its record's file. False:
+ * there is none. */
+bool gps_registry_expire(const struct gps_id *region, int *record_file);
+bool gps_registry_any_ending(void); /* Whether one is ENDING */
+bool gps_registry_any_stale(void);  /* Whether a cached or ENDING one is stale */
 struct gps_cached {
     unsigned count;
     uint64_t bytes;
 };
 struct gps_cached gps_registry_cached(void);
-/* Or ends it just now. */
+/* Whether an import is cached or ENDING at this address. */
 bool gps_registry_caches(uint64_t pointer);
-/* Whether the address lies in one: memory that is there, but not for the program. False where the
- * context is at fault, which the driver tells first. Asks the driver only about addresses between
- * those of cached imports, else it is two loads. */
+/* Whether the address lies in cached memory: it is mapped, but the program has closed it. False
+ * where the context is at fault, which the driver tells first. Asks the driver only about addresses
+ * between those of cached imports, else it is two loads. */
 bool gps_registry_closed(uint64_t address);
-/* An import that is open while its slot says that it is cached. */
-bool gps_registry_untold(uint64_t *pointer);
-/* For gps_references_rewrite. */
-bool gps_registry_tell(uint64_t pointer, unsigned *slot, struct gps_slot *now);
+/* What the slot of an import must say, where it says something else (0: of any that is open): for
+ * gps_references_rewrite, which then writes it. */
+bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot *now);
 
 /* --- events that other processes may know --- */
 

@@ -423,9 +423,11 @@ gps_import import_of(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsig
     return import;
 }
 
+gps_previous previous; // of the last open
+
 uint64_t open(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsigned slot = 5) {
     gps_import import = import_of(pointer, seed, context, slot);
-    gps_registry_open(&import, GPS_VIA_PROGRAM);
+    gps_registry_open(&import, GPS_VIA_PROGRAM, &previous);
     return import.count;
 }
 
@@ -436,13 +438,19 @@ TEST_F(Registry, OpensAreCountedAndEachNeedsItsClose) {
     ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
     EXPECT_EQ(import.slot, 5u); /* of the first */
     EXPECT_EQ(import.count, 2u);
-    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     EXPECT_EQ(import.count, 1u);
-    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     EXPECT_EQ(import.count, 0u);
     EXPECT_EQ(import.slot, 5u);
-    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
+}
+
+// Whether the last close of the program leaves it cached.
+bool cache(uint64_t pointer) {
+    gps_import import;
+    return gps_registry_close(pointer, GPS_VIA_PROGRAM, true, &import) == GPS_CLOSE_CACHED;
 }
 
 bool any(const gps_import *, const void *) {
@@ -454,19 +462,23 @@ bool stale(const gps_import *import, const void *) {
 }
 
 TEST_F(Registry, OnlyWatchedImportsOfTheProgramAreCached) {
-    gps_import import;
+    gps_import import, by_rule = import_of(0x2000, 2);
     open(0x1000, 1);
-    EXPECT_FALSE(gps_registry_cache(0x1000, &import));
+    EXPECT_FALSE(cache(0x1000));
+    EXPECT_FALSE(gps_registry_caches(0x1000));
+    open(0x1000, 1);
     gps_registry_watch(0x1000, 7, 8);
     open(0x1000, 1);
-    EXPECT_FALSE(gps_registry_cache(0x1000, &import)); /* it is open twice */
-    gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import);
-    ASSERT_TRUE(gps_registry_cache(0x1000, &import));
+    EXPECT_FALSE(cache(0x1000)); /* it is open twice */
+    ASSERT_TRUE(cache(0x1000));
     EXPECT_EQ(1u, gps_registry_cached().count);
     EXPECT_TRUE(gps_registry_caches(0x1000));
     EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
     EXPECT_FALSE(gps_registry_take_import(&import));
-    EXPECT_EQ(GPS_CLOSE_RULES, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, true, &import));
+    gps_registry_open(&by_rule, GPS_VIA_RULE, &previous);
+    gps_registry_watch(0x2000, 9, 10);
+    EXPECT_FALSE(cache(0x2000));
 }
 
 TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
@@ -475,7 +487,7 @@ TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
     const gps_id region = id_of(1);
     open(0x1000, 1);
     gps_registry_watch(0x1000, 7, 8);
-    gps_registry_cache(0x1000, &import);
+    cache(0x1000);
     EXPECT_FALSE(gps_registry_uncache(&region, 2, 0, &pointer));
     gps_registry_outdate(9);
     ASSERT_TRUE(gps_registry_uncache(&region, 1, 0, &pointer));
@@ -484,28 +496,28 @@ TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
     ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
     EXPECT_EQ(1u, import.count);
     EXPECT_EQ(1u, import.opens);
-    gps_registry_cache(0x1000, &import);
+    cache(0x1000);
     gps_registry_outdate(8); /* its owner's */
     EXPECT_FALSE(gps_registry_uncache(&region, 1, 0, &pointer));
     ASSERT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
     EXPECT_EQ(0x1000u, import.pointer);
     EXPECT_TRUE(gps_registry_caches(0x1000)); /* until the driver has closed it */
-    EXPECT_EQ(GPS_CLOSE_RULES, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     gps_registry_ended(0x1000);
     EXPECT_FALSE(gps_registry_caches(0x1000));
-    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
 }
 
 TEST_F(Registry, WhatIsOpenedWhileItsOldMappingEndsIsClosedForItself) {
     gps_import import;
     open(0x1000, 1);
     gps_registry_watch(0x1000, 7, 8);
-    gps_registry_cache(0x1000, &import);
+    cache(0x1000);
     ASSERT_TRUE(gps_registry_take_cached(any, nullptr, &import));
     open(0x1000, 1);
     gps_registry_ended(0x1000);
-    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
-    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
 }
 
 // Between the two its files may have changed, and nobody has seen it.
@@ -513,11 +525,10 @@ TEST_F(Registry, WhatTheDriverRefusedToCloseIsNotCached) {
     gps_import import;
     open(0x1000, 1);
     gps_registry_watch(0x1000, 7, 8);
-    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     gps_registry_outdate(7);
     gps_registry_unclose(&import, GPS_VIA_PROGRAM);
-    EXPECT_FALSE(gps_registry_cache(0x1000, &import));
-    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, true, &import));
 }
 
 // Its context may have ended unseen, and the address be another's.
@@ -532,9 +543,9 @@ TEST_F(Registry, WhatIsAllocatedIsNotClosed) {
     ::gps_operations = &stub;
     gps_import import = import_of(0x1000, 1);
     import.size = 0x1000;
-    gps_registry_open(&import, GPS_VIA_PROGRAM);
+    gps_registry_open(&import, GPS_VIA_PROGRAM, &previous);
     gps_registry_watch(0x1000, 7, 8);
-    gps_registry_cache(0x1000, &import);
+    cache(0x1000);
     EXPECT_TRUE(gps_registry_closed(0x1010));
     add(0x1000, 2);
     EXPECT_FALSE(gps_registry_closed(0x1000));
@@ -544,21 +555,42 @@ TEST_F(Registry, WhatIsAllocatedIsNotClosed) {
 
 TEST_F(Registry, WhatIsOpenedWhereADeadContextHadItIsAnotherImport) {
     for (const bool cached : {false, true}) {
-        gps_import import = import_of(0x1000, 1, 2), dead;
+        gps_import import = import_of(0x1000, 1, 2);
         open(0x1000, 1, 1, 5);
-        const gps_import same = import_of(0x1000, 1, 1);
-        EXPECT_FALSE(gps_registry_take_dead(&same, &dead));
+        open(0x1000, 1, 1, 5);
+        EXPECT_FALSE(previous.over);
+        gps_import left;
+        gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left);
         if (cached) {
             gps_registry_watch(0x1000, 7, 8);
-            gps_registry_cache(0x1000, &dead);
+            cache(0x1000);
         }
-        ASSERT_TRUE(gps_registry_take_dead(&import, &dead));
-        EXPECT_EQ(1u, dead.context);
-        EXPECT_EQ(5u, dead.slot);
-        EXPECT_FALSE(gps_registry_take_dead(&import, &dead));
-        gps_registry_open(&import, GPS_VIA_PROGRAM);
-        EXPECT_FALSE(import.revived);
+        EXPECT_EQ(GPS_OPEN_FIRST, gps_registry_open(&import, GPS_VIA_PROGRAM, &previous));
+        EXPECT_TRUE(previous.over);
+        EXPECT_FALSE(previous.extra);
+        EXPECT_EQ(1u, previous.import.context);
+        EXPECT_EQ(5u, previous.import.slot);
         EXPECT_EQ(1u, import.count);
+        EXPECT_EQ(0u, gps_registry_cached().count);
+        gps_registry_reset_imports();
+    }
+}
+
+// The driver looks at a part of a handle, and counts both at one address.
+TEST_F(Registry, AnotherRegionAtTheAddressOfACachedImportEndsIt) {
+    for (const bool cached : {false, true}) {
+        open(0x1000, 1, 1, 5);
+        gps_registry_watch(0x1000, 7, 8);
+        if (cached) {
+            cache(0x1000);
+        }
+        gps_import other = import_of(0x1000, 2);
+        EXPECT_EQ(GPS_OPEN_FIRST, gps_registry_open(&other, GPS_VIA_PROGRAM, &previous));
+        EXPECT_EQ(cached, previous.over);
+        EXPECT_EQ(cached, previous.extra);
+        EXPECT_EQ(0u, gps_registry_cached().count);
+        gps_registry_watch(0x1000, 9, 10);
+        EXPECT_EQ(cached, cache(0x1000)); /* the driver counts opens of both */
         gps_registry_reset_imports();
     }
 }
@@ -568,12 +600,12 @@ TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
     for (uint8_t i = 1; i <= 3; i++) {
         open(0x1000u * i, i);
         gps_registry_watch(0x1000u * i, i, 10);
-        gps_registry_cache(0x1000u * i, &import);
+        cache(0x1000u * i);
     }
     uint64_t pointer;
     const gps_id first = id_of(1);
     gps_registry_uncache(&first, 1, 0, &pointer);
-    gps_registry_cache(0x1000, &import); /* the newest now */
+    cache(0x1000); /* the newest now */
     for (const uint64_t next : {0x2000u, 0x3000u, 0x1000u}) {
         ASSERT_TRUE(gps_registry_take_cached(any, nullptr, &import));
         EXPECT_EQ(next, import.pointer);
@@ -581,44 +613,75 @@ TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
     EXPECT_FALSE(gps_registry_take_cached(any, nullptr, &import));
 }
 
-TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsRevived) {
-    gps_import import, again = import_of(0x1000, 1);
+TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsCountedOnceTooOften) {
+    gps_import again = import_of(0x1000, 1);
     open(0x1000, 1);
+    EXPECT_FALSE(previous.extra);
     gps_registry_watch(0x1000, 7, 8);
-    gps_registry_cache(0x1000, &import);
-    gps_registry_open(&again, GPS_VIA_PROGRAM);
-    EXPECT_TRUE(again.revived);
+    cache(0x1000);
+    EXPECT_EQ(GPS_OPEN_COUNTED, gps_registry_open(&again, GPS_VIA_PROGRAM, &previous));
+    EXPECT_TRUE(previous.extra);
+    EXPECT_FALSE(previous.over);
     EXPECT_EQ(1u, again.count);
     EXPECT_FALSE(gps_registry_caches(0x1000));
 }
 
-TEST_F(Registry, ASlotIsToldOnceWhatItsImportIs) {
+TEST_F(Registry, OnlyStaleOnesAreEndedBeforeAnOpen) {
     gps_import import;
+    int file = 0;
+    const gps_id first = id_of(1);
+    for (uint8_t i = 1; i <= 3; i++) {
+        open(0x1000u * i, i);
+        gps_registry_watch(0x1000u * i, i, 10);
+        cache(0x1000u * i);
+    }
+    EXPECT_FALSE(gps_registry_any_stale());
+    ASSERT_TRUE(gps_registry_expire(&first, &file));
+    EXPECT_EQ(1, file);
+    EXPECT_FALSE(gps_registry_expire(&first, &file));
+    EXPECT_TRUE(gps_registry_any_stale());
+    EXPECT_FALSE(gps_registry_any_ending());
+    ASSERT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
+    EXPECT_TRUE(gps_registry_any_stale()); /* until the driver has closed it */
+    EXPECT_TRUE(gps_registry_any_ending());
+    EXPECT_FALSE(gps_registry_take_cached(stale, nullptr, &import));
+    gps_registry_ended(0x1000);
+    EXPECT_FALSE(gps_registry_any_stale());
+    EXPECT_FALSE(gps_registry_any_ending());
+    while (gps_registry_expire(nullptr, &file))
+        ;
+    EXPECT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
+    EXPECT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
+    EXPECT_FALSE(gps_registry_take_cached(any, nullptr, &import));
+}
+
+TEST_F(Registry, ASlotIsWrittenWhereItSaysSomethingElse) {
     uint64_t pointer;
     unsigned slot;
     gps_slot now = {};
     const gps_id region = id_of(1);
     open(0x1000, 1);
     gps_registry_watch(0x1000, 7, 8);
-    EXPECT_FALSE(gps_registry_tell(0x1000, &slot, &now));
-    gps_registry_cache(0x1000, &import);
-    ASSERT_TRUE(gps_registry_tell(0x1000, &slot, &now));
+    EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
+    cache(0x1000);
+    EXPECT_FALSE(gps_registry_correct_slot(0, &slot, &now)); /* of what is open */
+    ASSERT_TRUE(gps_registry_correct_slot(0x1000, &slot, &now));
     EXPECT_EQ(uint32_t(GPS_SLOT_CACHED), now.state);
+    EXPECT_EQ(0x1000u, now.address);
     EXPECT_EQ(5u, slot);
-    EXPECT_FALSE(gps_registry_tell(0x1000, &slot, &now));
-    EXPECT_FALSE(gps_registry_untold(&pointer));
+    EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
     gps_registry_uncache(&region, 1, 0, &pointer);
-    EXPECT_TRUE(gps_registry_untold(&pointer));
-    ASSERT_TRUE(gps_registry_tell(0x1000, &slot, &now));
+    ASSERT_TRUE(gps_registry_correct_slot(0, &slot, &now));
     EXPECT_EQ(uint32_t(GPS_SLOT_OPEN), now.state);
-    EXPECT_FALSE(gps_registry_untold(&pointer));
+    EXPECT_FALSE(gps_registry_correct_slot(0, &slot, &now));
+    EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
 }
 
 TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
     const bool expected[] = {false, false, true, true};
     for (bool reopened : expected) {
         gps_import import = import_of(0x1000, 1);
-        gps_registry_open(&import, GPS_VIA_PROGRAM);
+        gps_registry_open(&import, GPS_VIA_PROGRAM, &previous);
         EXPECT_EQ(import.reopened, reopened) << import.count;
     }
 }
@@ -646,7 +709,7 @@ TEST_F(Registry, TheThirdOpenOfAnImportIsOnlyCounted) {
     EXPECT_FALSE(gps_registry_count_open(0x1000, &two));
     EXPECT_FALSE(gps_registry_count_open(0x2000, &one));
     for (uint64_t left : {2u, 1u, 0u}) {
-        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
         EXPECT_EQ(import.count, left);
     }
     EXPECT_EQ(import.opens, 3u);
@@ -661,7 +724,7 @@ TEST_F(Registry, ARefusedCloseIsTakenBack) {
     gps_import import;
     for (int opens = 1; opens <= 2; opens++) {
         open(0x1000, 1);
-        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
         gps_registry_unclose(&import, GPS_VIA_PROGRAM);
         ASSERT_TRUE(gps_registry_import_at(0x1000, &import));
         EXPECT_EQ(import.count, static_cast<uint64_t>(opens));
@@ -679,7 +742,7 @@ TEST_F(Registry, AnImportIsFoundByItsRegionInItsContextOnly) {
     ASSERT_TRUE(gps_registry_opened(&one, 2, &import, nullptr));
     EXPECT_EQ(import.pointer, 0x3000u);
     EXPECT_FALSE(gps_registry_opened(&three, 1, &import, nullptr));
-    gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import);
+    gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import);
     EXPECT_FALSE(gps_registry_opened(&one, 1, &import, nullptr));
     EXPECT_TRUE(gps_registry_opened(&one, 2, &import, nullptr));
 }
@@ -689,7 +752,7 @@ TEST_F(Registry, ASlotCanBeSetLater) {
     gps_registry_set_slot(0x1000, 9);
     gps_registry_set_slot(0x2000, 9); /* closed meanwhile */
     gps_import import;
-    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     EXPECT_EQ(import.slot, 9u);
 }
 
@@ -698,24 +761,24 @@ TEST_F(Registry, KnowsWhichNamesRulesHaveImported) {
     by_rule.via = GPS_VIA_RULE;
     strcpy(by_rule.name, "frames");
     strcpy(by_program.name, "other");
-    gps_registry_open(&by_rule, GPS_VIA_RULE);
-    gps_registry_open(&by_program, GPS_VIA_PROGRAM);
+    gps_registry_open(&by_rule, GPS_VIA_RULE, &previous);
+    gps_registry_open(&by_program, GPS_VIA_PROGRAM, &previous);
     EXPECT_TRUE(gps_registry_imports_name("frames"));
     EXPECT_FALSE(gps_registry_imports_name("other"));
-    gps_registry_close(0x1000, GPS_VIA_RULE, &by_rule);
+    gps_registry_close(0x1000, GPS_VIA_RULE, false, &by_rule);
     EXPECT_FALSE(gps_registry_imports_name("frames"));
 }
 
 TEST_F(Registry, TheProgramCannotCloseWhatOnlyARuleHasOpened) {
     gps_import import = import_of(0x1000, 1), again = import;
     import.via = GPS_VIA_RULE;
-    gps_registry_open(&import, GPS_VIA_RULE);
-    EXPECT_EQ(GPS_CLOSE_RULES, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
-    gps_registry_open(&again, GPS_VIA_PROGRAM);
-    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
-    EXPECT_EQ(GPS_CLOSE_RULES, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
-    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_RULE, &import));
-    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import));
+    gps_registry_open(&import, GPS_VIA_RULE, &previous);
+    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
+    gps_registry_open(&again, GPS_VIA_PROGRAM, &previous);
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
+    EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
+    EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_RULE, false, &import));
+    EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
 }
 
 void collect_import(void *arg, const gps_import *import) {
@@ -745,7 +808,7 @@ TEST_F(Registry, ImportsAreExactUnderThreads) {
             for (int i = 0; i < 5000; i++) {
                 gps_import import;
                 firsts += open(0x1000, 1) == 1;
-                gps_registry_close(0x1000, GPS_VIA_PROGRAM, &import);
+                gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import);
                 lasts += import.count == 0;
             }
         });

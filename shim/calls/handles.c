@@ -1,0 +1,125 @@
+/* handles.c - see handles.h. */
+#include "handles.h"
+
+#include "driver/driver_ops.h"
+#include "findings/diagnose.h"
+#include "ipc/export.h"
+#include "ipc/import_close.h"
+#include "ipc/open_cache.h"
+#include "ipc/pid_collision.h"
+#include "memory.h"
+#include "vmm/vmm_region.h"
+
+int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_handle_fn *get) {
+    int code;
+    if (!handle)
+        return get(handle, pointer);
+    if (gps_memory_export_denied(pointer, &code) || gps_vmm_region_token(pointer, handle, &code))
+        return code;
+    code = get(handle, pointer);
+    if (code == GPS_OK)
+        gps_export_first(pointer, handle);
+    else if (code == GPS_INVALID_VALUE && gps_import_handle(pointer, handle))
+        return GPS_OK;
+    else
+        gps_diagnose_export(pointer, code);
+    return code;
+}
+
+/* --- open --- */
+
+/* The region is open here. False: the driver refuses, and is asked again on the long way; or
+ * another thread has closed it for the last time, and it is a first open again. */
+static bool open_again(const struct gps_import *import, const uint8_t handle[GPS_HANDLE_BYTES],
+                       unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
+    uint64_t opened;
+    if (open(handle, flags, &opened) != GPS_OK)
+        return false;
+    if (!gps_registry_count_open(opened, &import->region)) {
+        gps_ops->close_handle(opened);
+        return false;
+    }
+    *pointer = opened;
+    return true;
+}
+
+struct first_open {
+    struct gps_opening *opening;
+    const uint8_t *handle;
+    unsigned flags;
+    uint64_t *pointer;
+    gps_open_handle_fn *open;
+};
+
+/* A token is not the driver's. A driver that answers 201 may have taken the handle for this
+ * process's own. */
+static int open_by_driver(void *arg) {
+    const struct first_open *of = arg;
+    const int code = gps_vmm_region_is_token(of->handle)
+                         ? gps_import_token(of->opening, of->flags, of->pointer)
+                         : of->open(of->handle, of->flags, of->pointer);
+    return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(&of->opening->import, of->pointer)
+                                       : code;
+}
+
+static int open_first(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                      unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
+    struct first_open first = {opening, handle, flags, pointer, open};
+    int code;
+    if (!gps_import_prepare(opening, handle, &code))
+        return code;
+    code = gps_open_cache_ask_driver(open_by_driver, &first, &opening->import.region);
+    if (code == GPS_OK) {
+        gps_import_commit(opening, *pointer);
+    } else {
+        gps_import_roll_back(opening);
+        gps_diagnose_open(&opening->import, opening->recorded ? &opening->record : NULL, flags,
+                          code);
+    }
+    return code;
+}
+
+int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint64_t *pointer,
+                    gps_open_handle_fn *open) {
+    struct gps_opening opening;
+    if (!pointer)
+        return open(handle, flags, pointer);
+    gps_import_begin(&opening, handle);
+    if (gps_open_cache_active && gps_open_cache_open(&opening.import, flags, pointer))
+        return GPS_OK;
+    if (gps_import_is_counted(&opening, handle) &&
+        open_again(&opening.import, handle, flags, pointer, open))
+        return GPS_OK;
+    return open_first(&opening, handle, flags, pointer, open);
+}
+
+/* --- close --- */
+
+/* Only a rule or the cache has it open: the answer is the driver's to a pointer that is not. */
+static int deny_close(void) {
+    const int code = gps_context_code();
+    return code == GPS_OK ? GPS_INVALID_VALUE : code;
+}
+
+static int close_import(uint64_t pointer, gps_close_handle_fn *close) {
+    struct gps_import import;
+    switch (gps_registry_close(pointer, GPS_VIA_PROGRAM, gps_open_cache_may_keep(), &import)) {
+    case GPS_CLOSE_CACHED:
+        gps_import_note_closed(&import);
+        gps_open_cache_closed(&import);
+        return GPS_OK;
+    case GPS_CLOSE_ONE:
+        return gps_import_close(&import, GPS_VIA_PROGRAM, close);
+    case GPS_CLOSE_DENIED:
+        return deny_close();
+    default:
+        return close(pointer);
+    }
+}
+
+int gps_handle_close(uint64_t pointer, gps_close_handle_fn *close) {
+    const int code = close_import(pointer, close);
+    if (code != GPS_OK)
+        gps_diagnose_close(pointer, code);
+    return code;
+}

@@ -1,0 +1,22 @@
+/*
+ * import_slot.h - what other processes see of an import: its slot in the directory.
+ *
+ * A failure to write it is reported, and the call goes on. Inside a gps_scope. Any thread.
+ */
+#pragma once
+
+#include "registry/registry.h"
+
+/* Publishes the intent to open the region, and sets import->slot. */
+void gps_import_slot_begin(struct gps_import *import);
+/* It is open. */
+void gps_import_slot_commit(const struct gps_import *import);
+/* It was cached or opened from the cache: writes the slot where it says something else. 0: of any
+ * import that is open. True: a slot was written. */
+bool gps_import_slot_correct(uint64_t pointer);
+/* The intent came to nothing, or another open has a slot. */
+void gps_import_slot_drop(unsigned slot);
+
+/* An import is over, and removed from the registry: it is not watched any more, and its slot is
+ * free. The slot goes last, because the exporter waits for it. */
+void gps_import_slot_end(const struct gps_import *import, bool with_context);
