@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "driver/driver_ops.h"
+#include "merge/block.h"
 #include "process/caller.h"
 #include "process/process.h"
 #include "util/clock.h"
@@ -28,7 +29,7 @@ struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
     if (count)
         gps_area_cut(0, whole, area->blocks);
     for (unsigned i = 0; i < count; i++)
-        area->blocks[i].state = GPS_BLOCK_PRIVATE;
+        gps_block_set_state(&area->blocks[i], GPS_BLOCK_PRIVATE);
     gps_ops->context(&area->context);
     gps_caller_name(area->caller, sizeof(area->caller));
     lesson->born = gps_clock_monotonic();

@@ -39,7 +39,7 @@ uint64_t gps_lesson_bytes(const struct gps_area *area, const struct gps_block *b
 
 /* Copies from the host have filled all of it. */
 static inline bool gps_lesson_is_full(const struct gps_block *block) {
-    return !~block->filled && !block->fixed;
+    return !~block->filled && !block->excluded;
 }
 
 /* A block had these bytes when it was looked at, from `begun` on; `settled`: so soon after a copy

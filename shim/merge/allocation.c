@@ -62,9 +62,9 @@ int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
 }
 
 static int back(const struct gps_area *area, struct gps_block *block) {
-    if (block->state == GPS_BLOCK_LIKELY)
+    if (block->state == GPS_BLOCK_SPECULATIVE)
         return gps_merge_own(area, block);
-    return block->state == GPS_BLOCK_EMPTY ? gps_merge_back(area, block) : GPS_OK;
+    return block->state == GPS_BLOCK_UNBACKED ? gps_merge_back(area, block) : GPS_OK;
 }
 
 static int back_area(struct gps_area *area) {
@@ -116,7 +116,7 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     area->count = gps_area_cut(0, extent, area->blocks);
     const bool known = gps_exclusion_known(area);
     for (unsigned i = 0; i < area->count; i++)
-        area->blocks[i].fixed = known;
+        area->blocks[i].excluded = known;
     return area;
 }
 
@@ -188,16 +188,23 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
 
 /* --- its end --- */
 
+/* It has no memory that the program may write. */
+static bool is_unbacked(const struct gps_block *block) {
+    return block->state == GPS_BLOCK_UNBACKED || block->state == GPS_BLOCK_SPECULATIVE;
+}
+
 /* With both locks: its memory goes. */
 static void end_block(struct gps_area *area, struct gps_block *block) {
-    const uint8_t state = block->state;
-    if (state == GPS_BLOCK_EMPTY || state == GPS_BLOCK_LIKELY)
+    const bool unbacked = is_unbacked(block), merged = gps_block_is_merged(block);
+    const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
+    const bool created = gps_block_is_own(block);
+    if (unbacked)
         gps_merge_no_longer_empty(block);
     gps_block_drop(area, block);
-    if (state == GPS_BLOCK_MERGED && block->slot != GPS_NO_SLOT)
+    if (merged)
         gps_merged_sum_unmerged(block->size);
-    if (state == GPS_BLOCK_MERGED || state == GPS_BLOCK_LIKELY)
-        gps_shared_release(&block->id, block->slot, block->owned);
+    if (referenced)
+        gps_shared_release(&block->id, block->slot, created);
     free(block->chunks);
 }
 
@@ -232,7 +239,7 @@ int gps_merge_free(uint64_t pointer) {
 
 static bool has_memory(const struct gps_area *area) {
     for (unsigned i = 0; i < area->count; i++)
-        if (area->blocks[i].state == GPS_BLOCK_EMPTY || area->blocks[i].state == GPS_BLOCK_LIKELY)
+        if (is_unbacked(&area->blocks[i]))
             return false;
     return true;
 }
@@ -336,7 +343,7 @@ uint64_t gps_merge_serial(uint64_t address) {
 static void allow(const struct gps_area *area, int accessor) {
     for (unsigned i = 0; i < area->count; i++) {
         const struct gps_block *block = &area->blocks[i];
-        if (block->state != GPS_BLOCK_EMPTY)
+        if (block->state != GPS_BLOCK_UNBACKED)
             gps_ops->allow(area->pointer + block->at, block->size, accessor,
                            block->state == GPS_BLOCK_PRIVATE);
     }

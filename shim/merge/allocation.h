@@ -49,9 +49,9 @@ int gps_merge_back_all(void);
 void gps_merge_make_way(uint64_t size);
 /* A block has got memory, or is equal to a shared one all over. With the lock of area.h. */
 void gps_merge_no_longer_empty(const struct gps_block *block);
-/* An EMPTY block gets memory. With the lock. */
+/* An UNBACKED block gets memory. With the lock. */
 int gps_merge_back(const struct gps_area *area, struct gps_block *block);
-/* A LIKELY block becomes private. With the lock, and gps_swap_lock. */
+/* A SPECULATIVE block becomes private. With the lock, and gps_swap_lock. */
 int gps_merge_own(const struct gps_area *area, struct gps_block *block);
 
 /* The program lets the current context's device reach the memory of `device`. Inside a gps_scope.

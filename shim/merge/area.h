@@ -15,36 +15,60 @@
 #include "config/config.h"
 #include "digest/digest.h"
 #include "process/references.h"
+#include "util/transition.h"
 
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
 #define GPS_MERGE_LARGE GPS_DIGEST_MOST
 #define GPS_MERGE_POOL  (UINT64_C(64) << 20)
 
 enum gps_block_state {
-    GPS_BLOCK_EMPTY,   /* no memory yet: nothing but copies from the host has touched it */
-    GPS_BLOCK_PRIVATE, /* memory of its own, written as the program likes */
-    GPS_BLOCK_FROZEN,  /* its own memory, read-only: about to be merged */
-    GPS_BLOCK_MERGED,  /* read-only; other processes may have it mapped, too */
-    GPS_BLOCK_LIKELY,  /* EMPTY, but mapped to a shared block that is equal as far as copies go */
+    GPS_BLOCK_UNBACKED,    /* it has no memory: nothing but copies from the host has touched it */
+    GPS_BLOCK_PRIVATE,     /* it has memory of its own, which the program writes as it likes */
+    GPS_BLOCK_FROZEN,      /* its own memory is read-only: it is about to be merged */
+    GPS_BLOCK_OFFERING,    /* as FROZEN; the keeper is asked to take its memory for all */
+    GPS_BLOCK_UNANSWERED,  /* as FROZEN; the keeper may have its memory, for it did not answer */
+    GPS_BLOCK_PROVIDED,    /* read-only; the keeper has its memory, and others may have it mapped */
+    GPS_BLOCK_SHARED,      /* read-only; the memory is another process's */
+    GPS_BLOCK_SPECULATIVE, /* as SHARED; copies have brought a part of its bytes so far */
 };
+
+/* What may follow each of them. gps_block_set_state (block.h) changes the state, and asserts this.
+ * A block that ends is UNBACKED at last; one that is cut from frozen ones begins as FROZEN. */
+#define GPS_BLOCK_STATES                                                                           \
+    GPS_STATE_ROW(GPS_BLOCK_UNBACKED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_FROZEN) |       \
+                                          GPS_TO(GPS_BLOCK_SPECULATIVE)),                          \
+        GPS_STATE_ROW(GPS_BLOCK_PRIVATE, GPS_TO(GPS_BLOCK_FROZEN) | GPS_TO(GPS_BLOCK_UNBACKED)),   \
+        GPS_STATE_ROW(GPS_BLOCK_FROZEN, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_OFFERING) |   \
+                                            GPS_TO(GPS_BLOCK_SHARED) |                             \
+                                            GPS_TO(GPS_BLOCK_UNBACKED)),                           \
+        GPS_STATE_ROW(GPS_BLOCK_OFFERING,                                                          \
+                      GPS_TO(GPS_BLOCK_FROZEN) | GPS_TO(GPS_BLOCK_UNANSWERED) |                    \
+                          GPS_TO(GPS_BLOCK_PROVIDED) | GPS_TO(GPS_BLOCK_PRIVATE) |                 \
+                          GPS_TO(GPS_BLOCK_UNBACKED)),                                             \
+        GPS_STATE_ROW(GPS_BLOCK_UNANSWERED,                                                        \
+                      GPS_TO(GPS_BLOCK_OFFERING) | GPS_TO(GPS_BLOCK_SHARED) |                      \
+                          GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_UNBACKED)),                 \
+        GPS_STATE_ROW(GPS_BLOCK_PROVIDED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_UNBACKED)), \
+        GPS_STATE_ROW(GPS_BLOCK_SHARED, GPS_TO(GPS_BLOCK_PRIVATE) | GPS_TO(GPS_BLOCK_UNBACKED)),   \
+        GPS_STATE_ROW(GPS_BLOCK_SPECULATIVE, GPS_TO(GPS_BLOCK_SHARED) |                            \
+                                                 GPS_TO(GPS_BLOCK_PRIVATE) |                       \
+                                                 GPS_TO(GPS_BLOCK_UNBACKED))
 
 struct gps_block {
     uint64_t at, size; /* in its area */
-    uint64_t memory;   /* the driver's handle; not if EMPTY */
+    uint64_t memory;   /* the driver's handle; not if UNBACKED */
     struct gps_hash hash;
     uint64_t hashed;         /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
     uint64_t written;        /* when a call of the program last wrote it */
     uint64_t looked;         /* when its bytes were last looked at */
-    uint64_t swapped;        /* MERGED, FROZEN: since when */
+    uint64_t swapped;        /* read-only: since when */
     uint64_t filled;         /* a bit a 64th that copies from the host have touched */
     uint32_t writers;        /* calls under way that write it */
-    unsigned slot;           /* MERGED, FROZEN: the open reference */
-    struct gps_id id;        /* likewise: the shared block */
+    unsigned slot;           /* PROVIDED, SHARED, SPECULATIVE: the open reference */
+    struct gps_id id;        /* of the shared block, from OFFERING on */
     struct gps_hash *chunks; /* of the shared block, while copies are compared with it; or NULL */
     uint8_t state;           /* enum gps_block_state */
-    bool fixed;              /* never merged: a graph writes it, or it is excluded (exclusion.h) */
-    bool owned;              /* MERGED: the memory was created here */
-    bool offered;            /* FROZEN: the keeper may have it, for its answer did not come */
+    bool excluded;           /* never merged: a graph writes it, or an exclusion says so */
 };
 
 struct gps_area {
@@ -65,6 +89,26 @@ struct gps_area {
     unsigned count;
     struct gps_block blocks[];
 };
+
+/* FROZEN, and not being offered. */
+static inline bool gps_block_is_frozen(const struct gps_block *block) {
+    return block->state == GPS_BLOCK_FROZEN || block->state == GPS_BLOCK_UNANSWERED;
+}
+
+/* The keeper has its memory, and it counts as merged. */
+static inline bool gps_block_is_merged(const struct gps_block *block) {
+    return block->state == GPS_BLOCK_PROVIDED || block->state == GPS_BLOCK_SHARED;
+}
+
+/* Only by a swap may the program write it. */
+static inline bool gps_block_is_read_only(const struct gps_block *block) {
+    return block->state >= GPS_BLOCK_FROZEN && block->state <= GPS_BLOCK_SHARED;
+}
+
+/* The memory that it is mapped to, or was, was created here. */
+static inline bool gps_block_is_own(const struct gps_block *block) {
+    return block->state >= GPS_BLOCK_PRIVATE && block->state <= GPS_BLOCK_PROVIDED;
+}
 
 /* An allocation of so many bytes, in whole blocks. */
 static inline uint64_t gps_area_extent(uint64_t size) {
@@ -87,7 +131,7 @@ struct gps_area *gps_area_of_context(uint64_t context, bool watched);
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
-/* Whether the device has memory for so many bytes more, and for what its EMPTY blocks have been
+/* Whether the device has memory for so many bytes more, and for what its UNBACKED blocks have been
  * promised and not got. In a context of the device. */
 bool gps_area_has_room(int device, uint64_t size);
 bool gps_area_add(struct gps_area *area);

@@ -6,6 +6,13 @@
 #include "driver/driver_ops.h"
 #include "vmm/mapping.h"
 
+static const struct gps_state_row states[] = {GPS_BLOCK_STATES};
+
+void gps_block_set_state(struct gps_block *block, enum gps_block_state state) {
+    gps_transition_check("merged block", states, block->state, state);
+    block->state = (uint8_t)state;
+}
+
 static uint64_t address_of(const struct gps_area *area, const struct gps_block *block) {
     return area->pointer + block->at;
 }
@@ -28,7 +35,7 @@ static int fill(const struct gps_area *area, struct gps_block *block, uint64_t m
     if (code != GPS_OK)
         return code;
     block->memory = memory;
-    block->state = (uint8_t)state;
+    gps_block_set_state(block, state);
     return GPS_OK;
 }
 
@@ -44,7 +51,7 @@ int gps_block_back(const struct gps_area *area, struct gps_block *block) {
 }
 
 int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
-    return fill(area, block, memory, GPS_BLOCK_LIKELY);
+    return fill(area, block, memory, GPS_BLOCK_SPECULATIVE);
 }
 
 static int protect(const struct gps_area *area, struct gps_block *block,
@@ -52,7 +59,7 @@ static int protect(const struct gps_area *area, struct gps_block *block,
     const int code = gps_mapping_allow(address_of(area, block), block->size, area->device,
                                        state == GPS_BLOCK_PRIVATE);
     if (code == GPS_OK)
-        block->state = (uint8_t)state;
+        gps_block_set_state(block, state);
     return code;
 }
 
@@ -167,7 +174,7 @@ int gps_block_exchange(const struct gps_area *area, const struct gps_block *old,
         free(old[i].chunks);
     }
     for (unsigned i = 0; i < count; i++)
-        blocks[i].state = GPS_BLOCK_FROZEN;
+        gps_block_set_state(&blocks[i], GPS_BLOCK_FROZEN);
     return GPS_OK;
 }
 
@@ -177,17 +184,15 @@ int gps_block_own(const struct gps_area *area, struct gps_block *block) {
     if (code != GPS_OK)
         return code;
     code = gps_block_replace(area, block, memory, true);
-    if (code == GPS_OK)
-        block->state = GPS_BLOCK_PRIVATE;
-    else
+    if (code != GPS_OK)
         gps_ops->block_release(memory);
     return code;
 }
 
 void gps_block_drop(const struct gps_area *area, struct gps_block *block) {
-    if (block->state == GPS_BLOCK_EMPTY)
+    if (block->state == GPS_BLOCK_UNBACKED)
         return;
     gps_ops->unmap(address_of(area, block), block->size);
     gps_ops->block_release(block->memory);
-    block->state = GPS_BLOCK_EMPTY;
+    gps_block_set_state(block, GPS_BLOCK_UNBACKED);
 }

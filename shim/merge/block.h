@@ -10,13 +10,16 @@
 
 #include "area.h"
 
-/* EMPTY -> PRIVATE. */
+/* Passes to another state, as GPS_BLOCK_STATES allows. */
+void gps_block_set_state(struct gps_block *block, enum gps_block_state state);
+
+/* UNBACKED -> PRIVATE. */
 int gps_block_back(const struct gps_area *area, struct gps_block *block);
-/* EMPTY -> LIKELY, with memory that becomes the block's. */
+/* UNBACKED -> SPECULATIVE, with memory that becomes the block's. */
 int gps_block_adopt(const struct gps_area *area, struct gps_block *block, uint64_t memory);
 
-/* LIKELY -> PRIVATE, with a copy. Nothing but copies from the host may touch it yet, and none does:
- * needs no gate. */
+/* Gives a SPECULATIVE block a copy of its own, as gps_block_replace. Nothing but copies from the
+ * host may touch it yet, and none does: it needs no gate. */
 int gps_block_own(const struct gps_area *area, struct gps_block *block);
 
 /* PRIVATE -> FROZEN, and back; both by a swap. */
@@ -39,5 +42,5 @@ int gps_block_exchange(const struct gps_area *area, const struct gps_block *old,
 int gps_block_view(const struct gps_area *area, uint64_t memory, uint64_t size, uint64_t *pointer);
 void gps_block_unview(uint64_t pointer, uint64_t size);
 
-/* The allocation ends: unmaps it. -> EMPTY */
+/* The allocation ends: unmaps it. -> UNBACKED */
 void gps_block_drop(const struct gps_area *area, struct gps_block *block);

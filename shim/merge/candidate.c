@@ -13,8 +13,9 @@
 #include "log/merged_sum.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
-    return candidate->since ? block->state == GPS_BLOCK_FROZEN && block->swapped == candidate->since
-                            : block->state == GPS_BLOCK_PRIVATE && !block->fixed && !block->writers;
+    return candidate->since
+               ? gps_block_is_frozen(block) && block->swapped == candidate->since
+               : block->state == GPS_BLOCK_PRIVATE && !block->excluded && !block->writers;
 }
 
 struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
@@ -80,14 +81,14 @@ static bool compare(struct gps_candidate *candidate, int descriptor) {
 /* --- there is none --- */
 
 /* From here on a write of the program's gets a copy: what is offered does not change. */
-static bool begin_offer(const struct gps_candidate *candidate, int *descriptor) {
+static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
     struct gps_area *area;
     gps_area_lock();
     struct gps_block *block = gps_candidate_block(candidate, &area);
     const bool begun = block && gps_ops->block_export(block->memory, descriptor) == GPS_OK;
     if (begun) {
-        block->state = GPS_BLOCK_MERGED;
-        block->owned = true;
+        candidate->unanswered = block->state == GPS_BLOCK_UNANSWERED;
+        gps_block_set_state(block, GPS_BLOCK_OFFERING);
         block->id = gps_shared_id(&candidate->key);
         block->slot = GPS_NO_SLOT;
     }
@@ -101,13 +102,14 @@ static void end_offer(const struct gps_candidate *candidate, int status) {
     gps_area_lock();
     struct gps_block *block = gps_area_block(candidate->serial, candidate->at, &area);
     const bool still =
-        block && block->state == GPS_BLOCK_MERGED && block->swapped == candidate->since;
+        block && block->state == GPS_BLOCK_OFFERING && block->swapped == candidate->since;
     if (still && status == 0) {
+        gps_block_set_state(block, GPS_BLOCK_PROVIDED);
         block->slot = candidate->slot;
         gps_merged_sum_merged(block->size, 0);
     } else if (still) {
-        block->state = GPS_BLOCK_FROZEN;
-        block->offered |= status == -ETIMEDOUT;
+        const bool unanswered = candidate->unanswered || status == -ETIMEDOUT;
+        gps_block_set_state(block, unanswered ? GPS_BLOCK_UNANSWERED : GPS_BLOCK_FROZEN);
     }
     gps_area_unlock();
     if (!still && status == 0)

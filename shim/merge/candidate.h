@@ -22,6 +22,7 @@ struct gps_candidate {
     struct gps_shared_key key;
     struct gps_id id;
     unsigned slot;
+    bool unanswered; /* an earlier offer was */
     uint64_t memory; /* of the shared block, to take its place; 0: none */
 };
 

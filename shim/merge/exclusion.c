@@ -53,7 +53,7 @@ static enum suspicion suspect(const struct gps_area *area, uint64_t now) {
     enum suspicion most = NONE;
     for (unsigned i = 0; i < area->count; i++) {
         const struct gps_block *block = &area->blocks[i];
-        if (block->state != GPS_BLOCK_MERGED && block->state != GPS_BLOCK_FROZEN)
+        if (!gps_block_is_read_only(block))
             continue;
         const enum suspicion this = now - block->swapped > LATELY ? MERGED
                                     : ~block->filled              ? DOUBTFUL

@@ -23,14 +23,13 @@ struct merged {
 
 static bool is_next(const struct gps_area *area, const struct gps_block *block,
                     const struct merged *before) {
-    return block->state == GPS_BLOCK_MERGED && block->slot != GPS_NO_SLOT &&
-           area->pointer + block->at > before->address;
+    return gps_block_is_merged(block) && area->pointer + block->at > before->address;
 }
 
 static void describe(const struct gps_area *area, const struct gps_block *block,
                      struct merged *merged) {
-    *merged = (struct merged){area->pointer + block->at, block->id, block->owned, -1};
-    if (block->owned && gps_ops->block_export(block->memory, &merged->descriptor) != GPS_OK)
+    *merged = (struct merged){area->pointer + block->at, block->id, gps_block_is_own(block), -1};
+    if (merged->owned && gps_ops->block_export(block->memory, &merged->descriptor) != GPS_OK)
         merged->descriptor = -1;
 }
 
@@ -75,8 +74,9 @@ static uint64_t told; /* when */
 static uint64_t own_bytes(const struct gps_area *area) {
     uint64_t bytes = 0;
     for (unsigned i = 0; i < area->count; i++) {
-        const uint8_t state = area->blocks[i].state;
-        bytes += state == GPS_BLOCK_PRIVATE || state == GPS_BLOCK_FROZEN ? area->blocks[i].size : 0;
+        const struct gps_block *block = &area->blocks[i];
+        const bool counts = block->state == GPS_BLOCK_PRIVATE || gps_block_is_frozen(block);
+        bytes += counts ? block->size : 0;
     }
     return bytes;
 }

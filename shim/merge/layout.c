@@ -84,7 +84,7 @@ static void put(struct gps_area *area, const struct gps_stretch *stretch) {
 
 static bool are_empty(const struct gps_area *area, const struct gps_stretch *stretch) {
     for (unsigned i = stretch->first; i < stretch->end; i++)
-        if (area->blocks[i].state != GPS_BLOCK_EMPTY)
+        if (area->blocks[i].state != GPS_BLOCK_UNBACKED)
             return false;
     return true;
 }
@@ -96,7 +96,8 @@ void gps_layout_fit(struct gps_area *area) {
         if (!are_empty(area, &stretch))
             continue;
         for (unsigned i = 0; i < stretch.count; i++)
-            stretch.wanted[i].fixed = area->blocks[stretch.first].fixed; /* as all that are EMPTY */
+            stretch.wanted[i].excluded =
+                area->blocks[stretch.first].excluded; /* as all that are UNBACKED */
         put(area, &stretch);
         from = stretch.first + stretch.count;
     }
@@ -106,12 +107,12 @@ void gps_layout_fit(struct gps_area *area) {
 
 /* The copies that are still to come give memory to what has none. */
 static bool may_be_frozen(const struct gps_block *block) {
-    return !block->offered && !block->fixed && block->state != GPS_BLOCK_MERGED;
+    return !block->excluded && (block->state == GPS_BLOCK_FROZEN || !gps_block_is_read_only(block));
 }
 
 /* Since before a time. */
 static bool is_frozen(const struct gps_block *block, uint64_t time) {
-    return block->state == GPS_BLOCK_FROZEN && !block->offered && block->swapped < time;
+    return block->state == GPS_BLOCK_FROZEN && block->swapped < time;
 }
 
 static bool are_frozen(const struct gps_area *area, const struct gps_stretch *stretch,

@@ -24,7 +24,7 @@ struct gps_stretch {
 
 /* A copy from the host begins. With the lock. */
 void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size);
-/* Cuts EMPTY blocks anew. With gps_swap_lock and the lock: others move in the array. */
+/* Cuts UNBACKED blocks anew. With gps_swap_lock and the lock: others move in the array. */
 void gps_layout_fit(struct gps_area *area);
 
 /* Whether a frozen block should not be merged as yet: it will be cut anew. With the lock. */

@@ -28,7 +28,7 @@ struct piece {
     uint64_t block; /* where it begins in its area */
     uint64_t at;    /* in the block */
     uint8_t state;  /* of the block, as it was */
-    bool fixed;     /* it is never merged */
+    bool excluded;  /* it is never merged */
     struct gps_shared_key key;
     struct gps_digest_work *hashing; /* of its bytes, since a shared block began like it; or NULL */
 };
@@ -67,7 +67,7 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
                             .block = block->at,
                             .at = at,
                             .state = block->state,
-                            .fixed = block->fixed,
+                            .excluded = block->excluded,
                             .key.size = block->size};
     memcpy(piece->key.uuid, area->uuid, GPS_UUID_BYTES);
 }
@@ -116,10 +116,9 @@ static bool adopt(const struct piece *piece, const struct gps_id *id, unsigned s
     struct gps_area *area;
     gps_area_lock();
     struct gps_block *block = block_of(piece, &area);
-    const bool adopted =
-        block && block->state == GPS_BLOCK_EMPTY && gps_block_adopt(area, block, memory) == GPS_OK;
+    const bool adopted = block && block->state == GPS_BLOCK_UNBACKED &&
+                         gps_block_adopt(area, block, memory) == GPS_OK;
     if (adopted) {
-        block->owned = false;
         block->id = *id;
         block->slot = slot;
         gps_shared_commit(id, slot, false, piece->to);
@@ -147,7 +146,7 @@ static void map_shared(const struct piece *piece, const struct gps_id *id) {
 /* Its bytes are hashed while the block is mapped. */
 static void look_for_shared(struct piece *piece) {
     struct gps_id id;
-    if (piece->state != GPS_BLOCK_EMPTY || piece->fixed || piece->at ||
+    if (piece->state != GPS_BLOCK_UNBACKED || piece->excluded || piece->at ||
         piece->size < GPS_DIGEST_CHUNK || !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
         return;
     piece->key.first = gps_digest_chunk(piece->from);
@@ -210,8 +209,8 @@ static void note_equal(const struct piece *piece) {
     gps_area_lock();
     struct gps_block *block = block_of(piece, &area);
     block->filled |= gps_area_bits(area, block, piece->to, piece->size);
-    if (block->state == GPS_BLOCK_LIKELY && !~block->filled) {
-        block->state = GPS_BLOCK_MERGED;
+    if (block->state == GPS_BLOCK_SPECULATIVE && !~block->filled) {
+        gps_block_set_state(block, GPS_BLOCK_SHARED);
         gps_merged_sum_merged(block->size, block->size);
         gps_merge_no_longer_empty(block);
         free(block->chunks);
@@ -225,7 +224,8 @@ static bool compare(struct piece *piece) {
     gps_area_lock();
     struct gps_block *block = block_of(piece, &area);
     const bool shared =
-        block && (block->state == GPS_BLOCK_LIKELY || block->state == GPS_BLOCK_MERGED);
+        block && (block->state == GPS_BLOCK_OFFERING || gps_block_is_merged(block) ||
+                  block->state == GPS_BLOCK_SPECULATIVE);
     gps_area_unlock();
     const struct gps_hash *chunks = shared ? chunks_of(block, piece->to - piece->at) : NULL;
     if (!chunks || !is_equal(piece, chunks))

@@ -106,13 +106,13 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
     if (gps_block_replace(area, block, candidate->memory, false) != GPS_OK)
         return false;
     candidate->memory = 0;
-    block->state = GPS_BLOCK_MERGED;
-    block->owned = false;
+    /* the one that may have been offered may be this one */
+    const uint64_t saved = block->state == GPS_BLOCK_UNANSWERED ? 0 : block->size;
+    gps_block_set_state(block, GPS_BLOCK_SHARED);
     block->id = candidate->id;
     block->slot = candidate->slot;
     gps_shared_commit(&block->id, block->slot, false, candidate->pointer);
-    gps_merged_sum_merged(block->size, block->offered ? 0 : block->size); /* it may be this one */
-    block->offered = false;
+    gps_merged_sum_merged(block->size, saved);
     return true;
 }
 
@@ -139,9 +139,9 @@ static bool is_due(const struct gps_area *area, const struct gps_block *block, u
 }
 
 static bool is_eligible(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
-    return (block->state == GPS_BLOCK_FROZEN && !gps_layout_holds(area, block)) ||
-           (block->state == GPS_BLOCK_PRIVATE && !area->freed && !block->fixed && !block->writers &&
-            is_filled(area, block, now) && is_due(area, block, now));
+    return (gps_block_is_frozen(block) && !gps_layout_holds(area, block)) ||
+           (block->state == GPS_BLOCK_PRIVATE && !area->freed && !block->excluded &&
+            !block->writers && is_filled(area, block, now) && is_due(area, block, now));
 }
 
 /* The blocks are gone through by address. */
@@ -164,16 +164,15 @@ static struct gps_area *area_of(struct walk *walk) {
 
 static void describe(const struct gps_area *area, const struct gps_block *block,
                      struct gps_candidate *candidate) {
-    *candidate =
-        (struct gps_candidate){.serial = area->serial,
-                               .at = block->at,
-                               .pointer = area->pointer + block->at,
-                               .context = area->context,
-                               .since = block->state == GPS_BLOCK_FROZEN ? block->swapped : 0,
-                               .rule = area->rule,
-                               .sure = is_sure(block),
-                               .key.size = block->size,
-                               .slot = GPS_NO_SLOT};
+    *candidate = (struct gps_candidate){.serial = area->serial,
+                                        .at = block->at,
+                                        .pointer = area->pointer + block->at,
+                                        .context = area->context,
+                                        .since = gps_block_is_frozen(block) ? block->swapped : 0,
+                                        .rule = area->rule,
+                                        .sure = is_sure(block),
+                                        .key.size = block->size,
+                                        .slot = GPS_NO_SLOT};
     memcpy(candidate->key.uuid, area->uuid, GPS_UUID_BYTES);
 }
 
@@ -184,7 +183,7 @@ static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *can
     for (struct gps_area *area; !found && (area = area_of(walk)); walk->index++) {
         struct gps_block *block = &area->blocks[walk->index];
         found = (!walk->only || walk->only == area->serial) &&
-                (block->state == GPS_BLOCK_FROZEN) == frozen && is_eligible(area, block, now);
+                gps_block_is_frozen(block) == frozen && is_eligible(area, block, now);
         if (found) {
             block->looked = now;
             describe(area, block, candidate);

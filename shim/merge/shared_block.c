@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "block.h"
 #include "directory/name.h"
 #include "directory/record.h"
 #include "directory/region.h"
@@ -150,14 +151,14 @@ void gps_shared_release(const struct gps_id *id, unsigned slot, bool created) {
 }
 
 void gps_shared_leave(struct gps_block *block) {
-    if (block->state == GPS_BLOCK_MERGED && block->slot != GPS_NO_SLOT)
+    const bool created = gps_block_is_own(block);
+    if (gps_block_is_merged(block))
         gps_merged_sum_unmerged(block->size);
-    block->state = GPS_BLOCK_PRIVATE;
+    gps_block_set_state(block, GPS_BLOCK_PRIVATE);
     block->hashed = 0;
-    block->offered = false;
     free(block->chunks);
     block->chunks = NULL;
-    gps_shared_release(&block->id, block->slot, block->owned);
+    gps_shared_release(&block->id, block->slot, created);
 }
 
 /* --- another keeper --- */

@@ -25,23 +25,20 @@ static struct gps_block *find(uint64_t address, struct gps_area **area) {
 
 /* A copy for a block that others may have; a frozen one only gets its access back. */
 static int prepare(const struct gps_area *area, struct gps_block *block, uint64_t *memory) {
-    if (block->state == GPS_BLOCK_LIKELY)
+    if (block->state == GPS_BLOCK_SPECULATIVE)
         return gps_merge_own(area, block);
-    return block->state == GPS_BLOCK_MERGED || block->offered ? gps_block_copy(area, block, memory)
-                                                              : GPS_OK;
+    return gps_block_is_read_only(block) && block->state != GPS_BLOCK_FROZEN
+               ? gps_block_copy(area, block, memory)
+               : GPS_OK;
 }
 
 static int swap(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
-    if (!memory)
-        return gps_block_thaw(area, block);
+    if (!memory) /* an offer that has begun meanwhile must not be written */
+        return block->state == GPS_BLOCK_FROZEN ? gps_block_thaw(area, block) : GPS_NOT_READY;
     const int code = gps_block_replace(area, block, memory, true);
     if (code == GPS_OK)
         gps_shared_leave(block);
     return code;
-}
-
-static bool is_read_only(const struct gps_block *block) {
-    return block->state == GPS_BLOCK_MERGED || block->state == GPS_BLOCK_FROZEN;
 }
 
 /* A change of access hurts work that uses the block, in both directions. GPS_NOT_READY: the device
@@ -50,7 +47,7 @@ static int make_private(const struct gps_area *area, struct gps_block *block, un
     uint64_t memory = 0;
     gps_area_lock();
     int code = prepare(area, block, &memory);
-    const bool left = code == GPS_OK && is_read_only(block);
+    const bool left = code == GPS_OK && gps_block_is_read_only(block);
     gps_area_unlock();
     if (!left)
         return code;
@@ -92,7 +89,7 @@ static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint
     *merged = 0;
     for (unsigned i = first; code == GPS_OK && !*merged && i < end; i++) {
         struct gps_block *block = &area->blocks[i];
-        if (block->state == GPS_BLOCK_EMPTY)
+        if (block->state == GPS_BLOCK_UNBACKED)
             code = gps_merge_back(area, block);
         else if (block->state != GPS_BLOCK_PRIVATE)
             *merged = area->pointer + block->at;
@@ -111,7 +108,7 @@ static void note_writer(struct gps_area *area, uint64_t to, uint64_t size, bool 
         struct gps_block *block = &area->blocks[i];
         block->writers++;
         block->written = now;
-        block->fixed |= captured;
+        block->excluded |= captured;
         if (upload)
             block->filled |= gps_area_bits(area, block, to, size);
     }

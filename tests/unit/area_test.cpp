@@ -77,7 +77,7 @@ TEST(AreaCut, CoversAllOfItWithoutGaps) {
         uint64_t at = 0;
         for (const gps_block &block : blocks_of(extent)) {
             EXPECT_EQ(block.at, at);
-            EXPECT_EQ(block.state, GPS_BLOCK_EMPTY);
+            EXPECT_EQ(block.state, GPS_BLOCK_UNBACKED);
             EXPECT_EQ(block.slot, GPS_NO_SLOT);
             EXPECT_EQ(block.size & (block.size - 1), 0u);
             at += block.size;
@@ -214,11 +214,11 @@ TEST_F(Areas, AreCutWhereCopiesBeginAndEnd) {
     EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 16}));
     EXPECT_EQ(fitted(area, 6 * MiB - 512, 8 * MiB + 512), (Sizes{4, 2, 8, 4, 2}));
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (Sizes{4, 16})) << "another one at its place";
-    area->blocks[0].state = GPS_BLOCK_LIKELY;
+    area->blocks[0].state = GPS_BLOCK_SPECULATIVE;
     EXPECT_EQ(fitted(area, 2 * MiB, 8 * MiB), (Sizes{4, 16})) << "what has memory stays";
     EXPECT_EQ(fitted(area, 0, 4 * MiB), (Sizes{4, 4, 2, 8, 2})) << "2 of it were noted";
-    EXPECT_EQ(area->blocks[0].state, GPS_BLOCK_LIKELY);
-    EXPECT_EQ(area->blocks[1].state, GPS_BLOCK_EMPTY);
+    EXPECT_EQ(area->blocks[0].state, GPS_BLOCK_SPECULATIVE);
+    EXPECT_EQ(area->blocks[1].state, GPS_BLOCK_UNBACKED);
 }
 
 TEST_F(Areas, ACopyUpToTheEndFillsTheLastBlock) {
@@ -270,7 +270,7 @@ TEST_F(Areas, AStretchIsFoundOnceAllOfItIsFrozen) {
     EXPECT_EQ(stretch.wanted[0].size, 4 * MiB);
     EXPECT_EQ(stretch.wanted[1].size, 16 * MiB);
     EXPECT_FALSE(gps_layout_next(0, &stretch)) << "once a turn";
-    area->blocks[1].state = GPS_BLOCK_MERGED;
+    area->blocks[1].state = GPS_BLOCK_SHARED;
     EXPECT_FALSE(gps_layout_holds(area, &area->blocks[0])) << "it will never be";
 }
 
@@ -322,7 +322,7 @@ TEST_F(Stretches, OfAnAreaThatIsGoneAreNotTouched) {
 // They take no memory that blocks were promised, nor the last that there is.
 TEST_F(Stretches, AreNotCopiedWithoutRoom) {
     freeze(1, 1);
-    add(BASE + 100 * MiB, 62 * MiB); // EMPTY
+    add(BASE + 100 * MiB, 62 * MiB); // UNBACKED
     gps_gate_set_back(true);
     EXPECT_FALSE(gps_layout_copy(&stretch));
     room += 2 * MiB;
