@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes docs/findings.md: every finding of the catalogue, the command that raises it, and what a
-person is then told, by running the command on the simulated driver.
+"""Makes docs/findings.md: every finding of the catalogue, with a command that causes it and the
+report, by running the command on the simulated driver.
 
 Usage: tests/findings.py [--check] [BUILD_DIR]     (make docs)
 --check compares with the committed file instead, and the lines of the programs' logs with
@@ -26,12 +26,12 @@ SKIPPED = 77
 INTRODUCTION = """\
 # Findings
 
-What gpushare can report, each with a program that raises it and what a person is then told. This page is
-made by running the programs on the simulated driver (`make docs`, which `make check` repeats); what
-differs from run to run is replaced, and frames of libc are left out. `misuse` is `build/tests/apps/misuse`, built by `make apps` from
-[tests/apps/misuse](../tests/apps/misuse): `misuse --right ID` does the same job as it should be done, and
-is told nothing. Where an importer and an exporter take part, it starts both. `gpushare explain ID` says in short
-what a finding means, `gpushare explain --list` lists them all.
+This page has every finding that gpushare can report, with a program that causes it and the report. `make docs` makes the
+page by running the programs on the simulated driver, and `make check` compares it with a new run. Values that differ from
+run to run are replaced, and frames of libc are left out. `misuse` is `build/tests/apps/misuse`, which `make apps` builds
+from [tests/apps/misuse](../tests/apps/misuse). `misuse --right ID` does the same job correctly, and gets no report. It
+starts both the importer and the exporter if both take part. `gpushare explain ID` says briefly what a finding means, and
+`gpushare explain --list` lists all of them.
 """
 BEYOND = {  # what a finding's own name is not enough to see
     "open-stale": ["open-stale-reused"],
