@@ -1,6 +1,7 @@
 /*
- * string_map.c - a hash table from strings to values: a key is in the first free slot from its hash
- * on.
+ * string_map.c - see string_map.h.
+ *
+ * A key is in the first slot from its hash on that was free.
  */
 #include "string_map.h"
 

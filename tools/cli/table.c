@@ -13,10 +13,10 @@
 
 #define TABLE_CELL_MAX    512
 #define TABLE_COLUMNS_MAX 16
-#define WRAP_MIN          20 /* a last column that has less goes below its row */
-#define BELOW             8  /* behind the margin, where the line is full */
+#define WRAP_MIN          20 /* a last column with less room goes below its row */
+#define BELOW             8  /* columns behind the margin, where a row goes on below */
 
-/* Text from outside may hold anything: the copy is printable, and its width is known. */
+/* Copies text that may hold anything. The copy is printable, and its width is known. */
 static struct table_cell clean_cell(const char *text, enum term_colour colour) {
     char clean[TABLE_CELL_MAX];
     struct gps_text out = GPS_TEXT(clean);
@@ -37,14 +37,14 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
     table->cells[table->cell_count++] = clean_cell(text, colour);
 }
 
-/* "3: camera 12, viewer 13, viewer 14" */
+/* Whether the text is like "3: camera 12, viewer 13, viewer 14". */
 static bool is_list(const char *text) {
     const size_t digits = strspn(text, "0123456789");
     return digits > 0 && text[digits] == ':';
 }
 
-/* How much of the text goes into a line of this width: whole words, one at least; of a list whole
- * items, if one is so short. */
+/* How much of the text goes into a line of this width: whole words, at least one; of a list whole
+ * items, if at least one fits. */
 static size_t fitting(const char *text, size_t width, bool list) {
     size_t end = strcspn(text, " "), next = end, item = 0;
     while (text[next] != 0) {
@@ -58,7 +58,7 @@ static size_t fitting(const char *text, size_t width, bool list) {
     return end;
 }
 
-/* A row on its way out. */
+/* A row that is being printed. */
 struct row {
     FILE *out;
     const struct table *table;
@@ -75,7 +75,7 @@ static void begin_line(struct row *row, size_t column) {
     row->pending = 0;
 }
 
-/* In lines that begin in the same column. */
+/* Prints the text in lines that begin in the same column. */
 static void print_wrapped(struct row *row, const char *text) {
     const bool list = is_list(text);
     const size_t column = row->at;
@@ -91,7 +91,7 @@ static void print_wrapped(struct row *row, const char *text) {
     }
 }
 
-/* Whether the cell fits into the line, or enough of it, if it is the last. */
+/* Whether the cell fits into the line. Of the last cell a part is enough. */
 static bool has_room(const struct row *row, size_t from, size_t width, bool last) {
     return row->terminal == 0 || from + width <= row->terminal ||
            (last && from + WRAP_MIN <= row->terminal);

@@ -1,5 +1,5 @@
 /*
- * tool.c - turns a verb's tables into parsing, help and usage errors.
+ * tool.c - parses a verb's command line, and prints its help and usage errors, by its table.
  *
  * Every text about options is generated from the same rows that getopt_long gets. A usage error is
  * one line on stderr that lists the allowed options.
@@ -22,7 +22,7 @@
 
 static const struct tool_verb *running; /* the verb that messages name */
 
-/* Without a message of its own where memory has run out. */
+/* Prints a message; where memory has run out, that it has. */
 static void print_message(const char *format, ...) {
     char *line;
     va_list args;
@@ -237,7 +237,7 @@ static int usage_status(const struct tool_verb *verb) {
     return verb->usage_status != 0 ? verb->usage_status : TOOL_USAGE;
 }
 
-/* -1: the verb is to run; otherwise the exit status. */
+/* -1: the verb must run; otherwise the exit status. */
 static int parse(const struct tool_verb *verb, int argc, char **argv, struct tool_args *args) {
     struct getopt_tables tables;
     make_tables(verb, &tables);

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define COLUMNS 80 /* that a reader's eye can follow */
+#define COLUMNS 80 /* longer lines are hard to read */
 #define INDENT  4
-#define NARROW  12 /* with fewer columns beside a label a text begins below it */
+#define NARROW  12 /* with fewer columns left beside a label, a text begins below it */
 #define BELOW   8
 
 size_t wrap_columns(FILE *stream) {
@@ -14,7 +14,7 @@ size_t wrap_columns(FILE *stream) {
     return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* What the bytes of UTF-8 take, without switches of colour. */
+/* The columns that bytes of UTF-8 take; sequences that switch colours take none. */
 static size_t columns_of(const char *text, size_t bytes) {
     size_t columns = 0;
     for (size_t i = 0; i < bytes; i++) {
@@ -32,7 +32,7 @@ struct frame {
     size_t margin_bytes, indent, width;
 };
 
-/* The words of a line of the text. Returns what follows it. */
+/* Prints the words of a line of the text. Returns what follows that line. */
 static const char *print_words(FILE *stream, const char *text, const struct frame *frame,
                                size_t column) {
     const size_t start = columns_of(frame->margin, frame->margin_bytes) + frame->indent;

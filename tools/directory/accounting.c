@@ -1,7 +1,7 @@
 /*
  * accounting.c - see accounting.h.
  *
- * Each share in a region makes an account of its own; those of one process and GPU are then folded.
+ * Each share in a region makes an account. Then those of one process and GPU are added up.
  */
 #include "accounting.h"
 
@@ -12,14 +12,15 @@
 
 /* --- the shares in a region --- */
 
-/* It has not freed it. */
+/* Whether the owner lives, and has not freed the region. */
 static bool owner_holds(const struct view_region *region) {
     const uint32_t state = region->record.status.state;
     return !view_is_vmm(region) && region->owner_alive &&
            (state == GPS_STATE_WRITING || state == GPS_STATE_READY);
 }
 
-/* The driver counts memory of a living process as that one's, as long as it exists. */
+/* Whether the driver counts the region as its owner's: it does as long as the owner lives and the
+ * memory exists. */
 static bool owner_charged(const struct view_region *region) {
     return !view_is_vmm(region) && region->owner_alive &&
            region->record.status.state != GPS_STATE_FREED;
@@ -29,7 +30,8 @@ static size_t hold_count(const struct view_region *region) {
     return region->hold_count + region->creator_holds;
 }
 
-/* An intent holds nothing yet. Of a block each mapping counts, of other regions each process. */
+/* Whether hold number `i` counts. An intent holds nothing yet. Of a block each mapping counts, of
+ * other regions each process. */
 static bool is_share(const struct view_region *region, size_t i) {
     const struct view_hold *hold = &region->holds[i];
     if (hold->slot.state != GPS_SLOT_OPEN)
@@ -156,7 +158,7 @@ static void add_region(struct accounting *accounting, const struct view *view,
         add(accounting, view, &region->record.owner, region->record.device)->charge.bytes = bytes;
 }
 
-/* What merge rules took, and is not merged. */
+/* Adds memory that merge rules took, and that is not merged. */
 static void add_unmerged(struct accounting *accounting, const struct view *view,
                          const struct view_hold *hold) {
     const uint64_t bytes = hold->slot.address;

@@ -13,7 +13,7 @@
 #include "view_format.h"
 #include "waiting.h"
 
-#define MARGIN "    " /* of a table below its line */
+#define MARGIN "    " /* before a table that belongs to the line above it */
 
 static void line(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -97,7 +97,7 @@ static void state_lines(const struct view *view, const struct view_region *regio
              view_format_time(status->until).text);
 }
 
-/* Of a region that the keeper keeps. */
+/* Prints what only a region that the keeper keeps has. */
 static void vmm_lines(const struct view *view, const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
     line("keep", "%s%s", view_format_keep(region).text,
@@ -150,7 +150,7 @@ static void region_cells(const struct view_region *region, const struct gps_id *
         table_cell(table, TERM_RED, "no record");
 }
 
-/* "2 regions, 64 MiB (67108864 bytes)", and the table of them, unless it is NULL. */
+/* Prints "2 regions, 64 MiB (67108864 bytes)", and the table of them, unless it is NULL. */
 static void regions_lines(const char *label, size_t count, uint64_t bytes, struct table *table) {
     line(label, "%zu region%s%s%s", count, count == 1 ? "" : "s", count == 0 ? "" : ", ",
          count == 0 ? "" : printable_exact_size(bytes).text);
@@ -176,7 +176,8 @@ static void describe_exports(const struct view *view, const struct gps_owner *ow
     regions_lines("exports", count, bytes, &table);
 }
 
-/* Whether a process's hold is told by itself; blocks are summed up. *region: NULL: no record. */
+/* Whether a hold of the process has a line of its own; blocks are only summed up. *region NULL: the
+ * region has no record. */
 static bool is_told(const struct view *view, const struct view_hold *hold,
                     const struct gps_owner *owner, const struct view_region **region) {
     if (!gps_owner_equal(&hold->owner, owner) || !gps_slot_has_region(&hold->slot) ||
@@ -210,7 +211,7 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
     regions_lines("holds", count, bytes, &table);
 }
 
-/* Memory that is freed, but stays allocated as long as processes have it open. */
+/* Prints the memory that is freed, but stays allocated as long as processes have it open. */
 static void describe_pins(const struct view *view, const struct gps_owner *owner) {
     const struct view_pins pins = view_pins(view, owner, NULL);
     if (pins.count > 0)

@@ -68,8 +68,8 @@ static bool is_meant(const struct view_region *region, const char *what, bool ke
            (strcmp(name, what) == 0 || gps_glob_match(what, name));
 }
 
-/* Marks what is meant: what is kept under this name or glob, else by the beginning of its id, else
- * what has the name and is not kept. */
+/* Marks the regions that the keeper has under this name or glob; if there are none, those whose id
+ * begins so; if there are none, those of this name that the keeper does not have. */
 static size_t find(struct view *view, const char *what) {
     size_t count = 0;
     for (int kept = 1; kept >= 0 && count == 0; kept--) {
@@ -89,7 +89,7 @@ static const struct view_region *first_found(const struct view *view) {
     return &view->regions[at];
 }
 
-/* Whether what was found can be dropped. */
+/* Whether the regions that were found can be dropped. */
 static bool judge(const struct view *view, size_t count, const char *what) {
     const struct view_region *region = count > 0 ? first_found(view) : NULL;
     if (region && view_is_vmm(region) && (count == 1 || region->record.name[0] != 0))
@@ -144,7 +144,8 @@ static bool drop_blocks(const struct view *view) {
     return good;
 }
 
-/* NULL: the blocks. Each looks anew: what one has dropped is not there for the next. */
+/* `what` NULL: drops the blocks. The directory is read again each time, for the regions that the
+ * last call dropped are gone. */
 static bool drop_one(const char *what) {
     struct view view;
     if (!view_read(&view))

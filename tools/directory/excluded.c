@@ -13,7 +13,7 @@ struct reading {
     const char *program;
 };
 
-/* Replicas that ended alike left the same row each. */
+/* Replicas that ended in the same way left equal rows, of which one is kept. */
 static void collect(void *arg, const struct gps_exclusion *exclusion) {
     const struct reading *reading = arg;
     struct excluded *excluded = reading->excluded;

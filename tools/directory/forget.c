@@ -1,5 +1,5 @@
 /*
- * forget.c - `gpushare forget`: allocations that were left out of merging are tried again.
+ * forget.c - `gpushare forget`: lets allocations be merged again that were excluded.
  */
 #include <errno.h>
 #include <inttypes.h>

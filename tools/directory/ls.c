@@ -1,8 +1,8 @@
 /*
  * ls.c - `gpushare ls`: lists the shared regions, their owners and users.
  *
- * A table for people, an array for scripts. Regions that no process can use any more (tombstones,
- * regions of dead processes) are left out by default.
+ * People get a table, and scripts an array. Regions that no process can use any more (tombstones,
+ * regions of dead processes) are left out unless they are asked for.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "view_format.h"
 #include "waiting.h"
 
-#define LS_USERS 4 /* named in the table; show names all */
+#define LS_USERS 4 /* so many are named in the table; show names all */
 
 enum { OPTION_JSON, OPTION_ALL };
 
@@ -58,7 +58,7 @@ static void add_row(const struct view *view, const struct view_region *region,
     free(program);
 }
 
-/* Blocks are thousands, and told in one line for each GPU. */
+/* There are thousands of blocks, which have one line for each GPU. */
 static bool is_listed(const struct view_region *region, bool all) {
     return (all || !view_hidden(region)) && !view_merged(region);
 }

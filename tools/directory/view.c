@@ -160,7 +160,8 @@ static int by_owner(const struct gps_owner *a, const struct gps_owner *b) {
 static int by_process(const void *left, const void *right) {
     const struct view_process *a = left, *b = right;
     int order = by_owner(&a->owner, &b->owner);
-    return order != 0 ? order : tool_compare(b->created, a->created); /* with a file first */
+    return order != 0 ? order
+                      : tool_compare(b->created, a->created); /* those with a file come first */
 }
 
 static int by_hold(const void *left, const void *right) {
@@ -372,7 +373,8 @@ static bool holds(const struct view_region *region, const struct gps_owner *hold
     return false;
 }
 
-/* The owner has freed it or is dead; it stays allocated only because a process holds it. */
+/* Whether the region stays allocated only because a process holds it: its owner has freed it, or is
+ * dead. */
 static bool is_pinned(const struct view_region *region) {
     return region->hold_count > 0 && (!region->owner_alive || gps_record_over(&region->record));
 }

@@ -45,7 +45,7 @@ static bool has_equal_name(const struct view *view, const struct gps_owner *owne
     return false;
 }
 
-/* " (--gpu 0)" where that is needed to tell it from another; malloc'ed. */
+/* " (--gpu 0)" where another process has the same name, else ""; malloc'ed. */
 static char *distinguishing_arguments(const struct view *view, const struct gps_owner *owner) {
     const struct view_process *process = view_process_find(view, owner);
     if (!process || process->arguments[0] == 0 || !has_equal_name(view, owner))

@@ -1,4 +1,4 @@
-/* diagnosis.c - the diagnoses of `gpushare doctor`: adding them. */
+/* diagnosis.c - adds diagnoses to those of `gpushare doctor`. */
 #include "doctor.h"
 
 #include <stdarg.h>

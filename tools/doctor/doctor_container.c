@@ -1,8 +1,8 @@
 /*
  * doctor_container.c - checks what keeps programs of different containers apart.
  *
- * From inside, another container is seen by what it publishes, or not at all. So some checks look
- * at what a container usually has when nobody thought of it.
+ * From inside a container, another one is visible only by what it publishes. So some checks look
+ * for what containers usually have when nobody thought of sharing.
  */
 #include <glob.h>
 #include <mntent.h>
@@ -25,7 +25,7 @@ static bool are_on_one_device(const char *one, const char *other) {
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev;
 }
 
-/* podman, docker and containerd mount one of this name where a container has not the host's. */
+/* Whether /dev/shm is this container's own: podman, docker and containerd name its mount "shm". */
 static bool is_own_shm(void) {
     const struct mntent *mount;
     bool own = false;
@@ -74,7 +74,8 @@ static bool compare_shm(void *arg, const struct gps_proc *proc) {
     return shms->other.pid == 0;
 }
 
-/* True: it is known, and told if it is a trouble. */
+/* True: the processes in the directory say whether they have the same /dev/shm, and a diagnosis was
+ * added if they do not. */
 static bool check_shm_of_processes(struct doctor *doctor, const struct gps_store *store) {
     struct shms shms = {0};
     gps_proc_each(store, compare_shm, &shms);

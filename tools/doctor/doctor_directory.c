@@ -44,7 +44,7 @@ void doctor_existing(const char *root, char path[GPS_STORE_PATH]) {
     }
 }
 
-/* What the kernel shows as files; nobody can make any there. */
+/* Whether the kernel makes the files there, as in /proc, and no program can. */
 static bool is_kernels(const char *path) {
     static const long kinds[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC,
                                  CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC};
@@ -57,7 +57,8 @@ static bool is_kernels(const char *path) {
     return found;
 }
 
-/* NULL: the root can be made in it. Programs make one directory, not those on the way. */
+/* Why the root cannot be made in this directory; NULL: it can. Programs make one directory, but not
+ * those above it. */
 static const char *why_not_below(const char *above, const char *root) {
     const size_t length = strlen(above);
     struct stat info;
@@ -114,7 +115,7 @@ static void check_room(struct doctor *doctor, const char *above) {
     }
 }
 
-/* A container of a user's own shows a user of the host that it has not as "nobody". */
+/* In a user namespace a user of the host whom it does not have is shown as "nobody". */
 static void remedy_for_owner(struct doctor *doctor, uid_t owner) {
     static const uid_t nobody = 65534;
     if (owner == nobody && doctor_in_container())

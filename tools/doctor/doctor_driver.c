@@ -116,7 +116,7 @@ static void run_child(int out) {
 
 /* --- in the parent --- */
 
-/* False: no answer came, or none within the time-out (then *late). */
+/* False: no answer came. *late: none came within the time-out. */
 static bool await_answer(int from, struct answer *answer, uint64_t timeout, bool *late) {
     struct pollfd ready = {.fd = from, .events = POLLIN};
     *late = poll(&ready, 1, (int)(timeout / 1000000) + 1) == 0;

@@ -15,7 +15,7 @@
 #include "doctor.h"
 #include "run/preload.h"
 
-/* This tool with only the library preloaded: an image may have no other program. */
+/* Executes this tool with only the library preloaded: an image may have no other program. */
 static void run_preloaded(const char *library, int said) {
     const int nowhere = open("/dev/null", O_WRONLY);
     dup2(nowhere < 0 ? said : nowhere, STDOUT_FILENO);
@@ -36,7 +36,7 @@ static void read_all(int fd, char *text, size_t size) {
         text[--length] = 0;
 }
 
-/* A loader that cannot preload complains and goes on: so any text on stderr is a failure. */
+/* A loader that cannot preload complains and goes on, so any text on stderr is a failure. */
 static bool loads(const char *library, char *said, size_t size) {
     int ends[2], status = -1;
     const pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
@@ -76,7 +76,7 @@ void doctor_library(struct doctor *doctor) {
     }
 }
 
-/* A name without a slash is one for the loader's own search. */
+/* Checks the files of a list. A name without a slash is left to the loader's own search. */
 static bool check_files(struct doctor *doctor, const char *source, const char *preload) {
     char *list = tool_copy(preload), *rest = list;
     bool good = true;
@@ -105,7 +105,7 @@ static void warn_of_rivals(struct doctor *doctor, const char *preload) {
 
 #define SYSTEM_PRELOAD "/etc/ld.so.preload" /* a device of `gpushare cdi` brings one */
 
-/* Whether there is one that names a file. */
+/* Whether the system's list exists and names a file. */
 static bool check_system_preload(struct doctor *doctor) {
     char list[4096] = "";
     const int file = open(SYSTEM_PRELOAD, O_RDONLY | O_CLOEXEC);

@@ -1,8 +1,8 @@
 /*
- * connections.c - connections to the keeper: a request, a reply, the end.
+ * connections.c - answers connections to the keeper: each has one request and one reply.
  *
- * The request is mostly there when the connection comes, so the reply is given at once. A request
- * that is not valid, or of another user, ends the connection without a reply.
+ * Mostly the request has arrived when the connection is accepted, and then it is answered at once.
+ * A request that is not valid, or is another user's, ends the connection without a reply.
  */
 #include "keeper_state.h"
 
@@ -42,7 +42,8 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
         return status;
     *descriptor = -1;
     if (record.name[0] != 0)
-        gps_name_point(&keeper->store, record.name, &record.id); /* its creator may die before it */
+        gps_name_point(&keeper->store, record.name,
+                       &record.id); /* the creator may die before it does that */
     keeper_sweep_by(keeper, keeper->now + GPS_SECOND);
     return 0;
 }
@@ -63,7 +64,7 @@ static int released(struct keeper *keeper, const struct gps_keeper_request *requ
         return -ENOENT;
     const bool creator = gps_owner_equal(&request->sender, &region->record.creator);
     if (creator)
-        region->since = 0; /* it is certain now, without a grace */
+        region->since = 0; /* it has certainly released it: the grace period is over */
     if (creator && region->record.keep == GPS_KEEP_OWNER)
         region_list_drop(&keeper->regions,
                          region); /* before the reply, for a free is complete when it returns */

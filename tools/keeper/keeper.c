@@ -2,7 +2,7 @@
  * keeper.c - `gpushare keeper`: holds the descriptors of VMM regions, so that they outlive their
  * creators.
  *
- * Programs start one by themselves (--on-demand); it ends when there is nothing to keep.
+ * Programs start a keeper by themselves (--on-demand). It ends when there is nothing to keep.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,7 @@
 #include "util/clock.h"
 
 #define DEBOUNCE      (GPS_SECOND / 50) /* changes come many at once */
-#define SWEEP_SHARE   20                /* at most one part in so many of the time is sweeping */
+#define SWEEP_SHARE   20                /* sweeps take at most one part in so many of the time */
 #define LONGEST_PAUSE (GPS_SECOND / 4)
 #define SLOW          (30 * GPS_SECOND) /* between sweeps with nothing to keep */
 #define DEMAND_IDLE   (2 * GPS_SECOND)
@@ -38,7 +38,7 @@ struct loop {
     struct keeper keeper;
     struct metrics_job metrics;
     int signals, changes; /* -1: no inotify; then a sweep a second finds the changes */
-    uint64_t idle;        /* the time with nothing to keep after which it ends */
+    uint64_t idle;        /* it ends after so long with nothing to keep */
     uint64_t idle_since;
     uint64_t not_before; /* the next sweep */
     unsigned others;     /* live processes, as of the last sweep */
@@ -48,7 +48,7 @@ struct loop {
 
 /* --- waiting --- */
 
-/* The kernel closes a dead process's file, which is a change, too. */
+/* When a process dies the kernel closes its file, which inotify reports, too. */
 static int watch_processes(const struct gps_store *store) {
     const uint32_t what = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE | IN_MOVED_TO | IN_ONLYDIR;
     char path[GPS_FILE_PATH];
@@ -136,8 +136,8 @@ static void answer(struct loop *loop, const struct pollfd *wait, size_t count) {
     connections_expire(&loop->keeper);
 }
 
-/* The last process to leave removes the files of dead ones: a keeper that is left alone is the
- * last. */
+/* The last process to leave removes the files of dead ones. A keeper that is left alone is the last
+ * one. */
 static void collect_garbage(struct loop *loop, unsigned others) {
     struct gps_gc_counts counts;
     if (others == 0 && loop->others != 0)

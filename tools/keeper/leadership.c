@@ -1,9 +1,9 @@
 /*
  * leadership.c - becomes the keeper of a namespace, and stops being it.
  *
- * In this order: the lock, so that there is only one keeper; the lease, which the records of
- * regions name as their owner; the regions of a predecessor; the socket. The end has the reverse
- * order.
+ * It takes, in this order, the lock, so that there is only one keeper; the lease, which the records
+ * of regions name as their owner; the regions of a predecessor; and the socket. It ends in the
+ * reverse order.
  */
 #include "keeper_state.h"
 
@@ -33,7 +33,7 @@ static void wait_to_retry(void) {
     nanosleep(&time, NULL);
 }
 
-/* The lock may be held for a moment by one that ends, or by a gc. A keeper that lives answers. */
+/* A keeper that ends, or a gc, may hold the lock for a moment. A keeper that lives answers. */
 static int take_lock(struct keeper *keeper, struct gps_owner *other) {
     const uint64_t end = gps_clock_monotonic() + TIMEOUT;
     uint64_t regions;

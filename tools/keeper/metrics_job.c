@@ -18,7 +18,7 @@ int metrics_job_begin(struct metrics_job *job, const char *file, uint64_t every)
     return job->home ? 0 : -errno;
 }
 
-/* The keeper is elsewhere, has signals blocked and ignores some. */
+/* The keeper has changed its directory, and blocks or ignores signals: the writer undoes that. */
 static void become_writer(const struct metrics_job *job) {
     sigset_t none;
     sigemptyset(&none);
@@ -46,7 +46,7 @@ void metrics_job_turn(struct metrics_job *job, uint64_t now) {
     if (job->writer == 0)
         become_writer(job);
     if (job->writer < 0)
-        job->writer = 0; /* the next time */
+        job->writer = 0; /* another is started the next time */
 }
 
 void metrics_job_end(struct metrics_job *job) {

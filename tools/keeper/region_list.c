@@ -1,8 +1,8 @@
 /*
  * region_list.c - the list of regions: finding, publishing, adopting, dropping, sweeping.
  *
- * A sorted array of pointers: ids are hashes, so a search is a few steps, and ten thousand regions
- * move 80 KB when one more comes.
+ * The list is a sorted array of pointers. Ids are hashes, so a search takes a few steps; with ten
+ * thousand regions 80 KB are moved when one more comes.
  */
 #include "region_list.h"
 

@@ -59,7 +59,7 @@ static bool parse(struct learn *learn, const char *const *values) {
     return false;
 }
 
-/* A file that is there already stays as it is until there are rules. */
+/* Opens the output without truncating it: an old file stays as it is until there are rules. */
 static bool open_output(struct learn *learn, const char *path) {
     learn->output = path ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : dup(STDOUT_FILENO);
     if (learn->output < 0)
@@ -69,7 +69,7 @@ static bool open_output(struct learn *learn, const char *path) {
 
 /* --- during --- */
 
-/* In the child. */
+/* Runs in the child. */
 static int run_replica(const struct learn *learn, unsigned number) {
     struct descendants descendants;
     launch_set("GPUSHARE_LEARN", learn->reports[number]);
@@ -122,7 +122,7 @@ static void show_progress(struct learn *learn) {
         learn->profiles.count, printable_size(profiles_saved(&learn->profiles)).text);
 }
 
-/* SIGCHLD wakes it, too. */
+/* Waits until all replicas have ended. SIGCHLD wakes it, too. */
 static void await(struct learn *learn, const sigset_t *signals) {
     const struct timespec second = {.tv_sec = 1};
     while (reap(learn)) {
@@ -139,7 +139,7 @@ static void await(struct learn *learn, const sigset_t *signals) {
         fputs("\r\033[K", stderr);
 }
 
-/* A child of ours for each replica. */
+/* Forks a child for each replica. */
 static bool run_all(struct learn *learn) {
     const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
     struct sigaction interrupt, pipe;
@@ -149,8 +149,8 @@ static bool run_all(struct learn *learn) {
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGHUP);
     sigaction(SIGCHLD, &normal, NULL);
-    sigaction(SIGINT, &ignore, &interrupt); /* a terminal's is the command's */
-    sigaction(SIGPIPE, &ignore, &pipe);     /* the directory is to go also where nobody reads */
+    sigaction(SIGINT, &ignore, &interrupt); /* a terminal sends it to the command as well */
+    sigaction(SIGPIPE, &ignore, &pipe); /* the directory must be removed also where nobody reads */
     sigprocmask(SIG_BLOCK, &signals, &mask);
     learn->begun = gps_clock_monotonic();
     for (unsigned i = 0; i < learn->replicas; i++) {

@@ -1,5 +1,5 @@
 /*
- * profiles.c - reads the reports of processes that learn, judges, and makes rules.
+ * profiles.c - reads and judges the reports of processes that learn, and makes rules of them.
  */
 #include "profiles.h"
 
@@ -14,11 +14,11 @@
 #include "config/config.h"
 #include "util/text.h"
 
-#define STEADY 2000 /* ms; what is not unchanged for so long is no weight */
+#define STEADY 2000 /* ms; weights stay unchanged for at least so long */
 
 /* --- reading --- */
 
-/* A newer line of what is known takes the place of the older one. */
+/* A newer line of an allocation replaces the older one. */
 static struct profile *profile_of(struct profiles *profiles, struct profile found) {
     char *key = tool_format("%s %" PRIu64, found.process, found.number);
     struct profile *profile = string_map_make(&profiles->known, key, sizeof(*profile));
@@ -38,7 +38,7 @@ static void note_looked(struct profiles *profiles, const char *process, json_int
     *last = looked;
 }
 
-/* False: it is none of the library's. */
+/* False: it is no line of the library's. */
 static bool read_line(struct profiles *profiles, json_t *json, unsigned replica) {
     struct profile found = {.json = json, .replica = replica};
     json_int_t looked = -1, number = 0, size = 0, thread = 0;
@@ -97,8 +97,8 @@ uint64_t profiles_saved(const struct profiles *profiles) {
 
 /* --- one allocation --- */
 
-/* By its blocks that copies filled (key full), or by all (key all). Blocks that copies did not fill
- * are not merged, so they do no harm. */
+/* Judges an allocation by the blocks that copies filled (key full), or by all (key all). Blocks
+ * that copies did not fill are not merged, so they do no harm. */
 static enum profile_verdict judge_by(struct profile *profile, const char *key, json_int_t looked) {
     json_int_t born = 0, freed = 0, bytes = 0, since = 0, changed = 0, rewritten = 0;
     json_unpack(profile->json, "{s:I,s:I,s:[IIII]}", "born", &born, "freed", &freed, key, &bytes,
@@ -130,7 +130,7 @@ static void judge(const struct profiles *profiles, struct profile *profile, bool
 
 /* --- equal blocks of replicas; the map has a bit for each replica that has such a block --- */
 
-/* What all have; notes what this one has. */
+/* The bytes of the blocks that all replicas have. Notes which of them this one has. */
 static uint64_t measure(const struct profile *profile, struct string_map **map, unsigned all) {
     json_int_t size, full;
     const char *hash;
@@ -166,7 +166,7 @@ struct alike {
     size_t count;
 };
 
-/* Numbers them in each process. False: several threads allocate them, in no fixed order. */
+/* Numbers the allocations of each process. False: several threads make them, in no fixed order. */
 static bool number(const struct alike *alike) {
     bool ordered = true;
     for (size_t i = 0; i < alike->count; i++) {
@@ -178,7 +178,8 @@ static bool number(const struct alike *alike) {
     return ordered;
 }
 
-/* The longest run of indices that are fine in every process; all of them: every index. */
+/* Finds the longest run of indices that are fine in every process. If all are fine, the rule takes
+ * every index. */
 static void find_run(const struct alike *alike, struct profile_rule *rule) {
     bool *bad = tool_resize(NULL, alike->count, sizeof(*bad));
     uint64_t count = 0, length = 0, best = 0;
@@ -199,7 +200,9 @@ static void find_run(const struct alike *alike, struct profile_rule *rule) {
     free(bad);
 }
 
-/* What is fine and not taken has no selectors of its own. */
+/* Adds up what the rule takes. An allocation that is fine and not taken has no selectors of its
+ * own.
+ */
 static void sum_up(const struct alike *alike, struct profile_rule *rule) {
     uint64_t processes = 0;
     for (size_t i = 0; i < alike->count; i++) {
@@ -242,7 +245,7 @@ static int by_caller(const void *left, const void *right) {
     return order != 0 ? order : tool_compare(a->number, b->number);
 }
 
-/* A rule for each caller where one for all would take what is not fine. */
+/* Makes one rule, or one for each caller where a single one would take what is not fine. */
 static void add_rules(struct profiles *profiles, struct profile **list, size_t count) {
     bool fine = true;
     for (size_t i = 0; i < count; i++)
@@ -346,7 +349,7 @@ void profiles_table(FILE *out, const struct profiles *profiles) {
 
 /* --- the rules --- */
 
-/* Characters that mean something else in a name become _, in a glob ?. */
+/* Writes a name. Characters that a name or a glob cannot hold become `other`. */
 static void put_plain(FILE *out, const char *name, char other, size_t most) {
     for (size_t i = 0; i < most && name[i]; i++)
         putc(gps_is_name_char(name[i]) && (i > 0 || name[i] != '.') ? name[i] : other, out);

@@ -16,13 +16,13 @@
 
 #define NEVER (~(log_moment)0)
 
-/* Lines of one finding, call and stack. */
+/* The lines that have finding, call and stack in common. */
 struct kind {
-    struct class *first; /* where there is a stack: the class with the earliest line */
+    struct class *first; /* the class with the earliest line; NULL: they have no stack */
     struct aggregate_group *group;
 };
 
-/* Of the lines of a site all those without a stack, or those of one kind with a stack. */
+/* The lines of a site that have no stack, or those of one kind. */
 struct class {
     log_moment first, last;
     uint64_t count;     /* occurrences */
@@ -33,7 +33,7 @@ struct class {
     bool stacked;
 };
 
-/* Lines of one call site of a process. */
+/* The lines of one call site of a process. */
 struct site {
     struct class classes; /* the first of them: mostly there is one */
     const struct aggregate_process *process;
@@ -206,7 +206,7 @@ static struct aggregate_group *new_group(struct aggregate *aggregate, const stru
     return aggregate->groups[aggregate->count++] = group;
 }
 
-/* Lines without a stack stand for repeats, or for a first where stacks are switched off. */
+/* A line without a stack counts repeats, or is a first one where stacks are switched off. */
 static struct aggregate_group *group_of(struct aggregate *aggregate, struct class *class) {
     struct site *site = class->site;
     struct kind *kind = class->kind;
@@ -228,7 +228,8 @@ static void add_class(struct aggregate *aggregate, struct class *class) {
     group->processes[group->process_count++] = class->site->process;
 }
 
-/* `seen`: for each process the last group in which it was, from 1 on. */
+/* Lists each process of the group once. `seen` has for each process the number of the last group,
+ * from 1 on, in which it was. */
 static void finish(struct aggregate_group *group, size_t number, size_t *seen) {
     size_t count = 0;
     for (size_t i = 0; i < group->process_count; i++) {
@@ -251,7 +252,7 @@ void aggregate_begin(struct aggregate *aggregate, enum gps_level level) {
     aggregate->state->level = level;
 }
 
-/* But for the processes. */
+/* Frees all but the processes, which the groups still name. */
 static void free_state(struct aggregate_state *state) {
     for (size_t i = 0; i < state->class_count; i++) {
         struct class *class = state->classes[i];

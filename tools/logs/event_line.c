@@ -1,4 +1,4 @@
-/* event_line.c - one line of an event log: from JSON into a struct. See logs.h. */
+/* event_line.c - reads one line of an event log from JSON into a struct. See logs.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,7 +13,7 @@ static const char *const kinds[] = {
     [EVENT_ENDED] = "ended",
 };
 
-/* In JSON it can only be a key: in a string its quotation marks would be escaped. */
+/* In JSON this text can only be a key: in a string its quotation marks would be escaped. */
 bool event_line_is(const char *text) {
     return strstr(text, "\"event\":");
 }
@@ -39,7 +39,7 @@ bool event_line_time(const char *ts, int64_t *time) {
     return true;
 }
 
-/* What is missing although its event has no meaning without it; NULL: nothing. */
+/* Says what the event lacks without which it has no meaning; NULL: nothing. */
 static const char *missing(const struct event_line *line) {
     const bool of_region = line->kind <= EVENT_FREED;
     if (!line->ts || !event_line_time(line->ts, &(int64_t){0}))

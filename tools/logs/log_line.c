@@ -1,9 +1,9 @@
 /*
- * log_line.c - one line of a log: from JSON into a struct.
+ * log_line.c - reads one line of a log from JSON into a struct.
  *
- * A line with all members in the order in which the library writes them, and without text that
- * needs an escape, is read as it stands, its strings in place. A tree of JSON takes ten times as
- * long; it is for lines of other versions, and for those who want it.
+ * A line that has all members in the order in which the library writes them, and no text that needs
+ * an escape, is read as it stands, and its strings stay in place. Making a tree of JSON takes ten
+ * times as long. That is done for lines of other versions, and for callers who want the tree.
  */
 #include <ctype.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 #define PYTHON  ",\"file\":$,\"line\":#,\"function\":$"
 #define PROCESS "{\"pid\":#,\"pid_ns\":#,\"command\":$"
 
-/* What is read: a text from `at` on, which moves, or without that a tree. */
+/* What is read: a text from `at` on, which moves; `at` NULL: a tree. */
 struct source {
     char **at;
     const json_t *tree;
@@ -51,7 +51,7 @@ static bool take_null(struct source from) {
     return null;
 }
 
-/* In a text, it ends where its closing quotation mark was. */
+/* In a text, the string ends where its closing quotation mark was. */
 static bool take_string(struct source from, const char *name, const char **string) {
     if (!from.at)
         return get_string(json_object_get(from.tree, name), string);
@@ -67,7 +67,7 @@ static bool take_string(struct source from, const char *name, const char **strin
     return whole;
 }
 
-/* In a text, it has at most 18 digits, and so it fits. */
+/* In a text, the number has at most 18 digits, so it fits. */
 static bool take_number(struct source from, const char *name, int64_t *number) {
     if (!from.at)
         return get_number(json_object_get(from.tree, name), number);
@@ -172,7 +172,7 @@ static bool take_line(struct source from, struct log_line *line) {
         take_events(from, "others", &line->others) && take(from, "}");
     log_line_level(level, &line->level);
     if (from.tree && json_object_get(from.tree, "event"))
-        line->finding = NULL; /* a line of an event log, which tells of findings in a log */
+        line->finding = NULL; /* it is a line of an event log, which only mentions findings */
     return good;
 }
 
@@ -195,7 +195,8 @@ struct log_line *log_line_parse(const char *text, size_t length, bool tree, cons
     char *at = line->text = tree ? NULL : tool_copy(text);
     if (tree && strlen(text) == length) /* jansson overlooks a NUL behind a number */
         line->json = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-    line->level = GPS_LEVEL_ERROR; /* not the catalogue's: the line may be newer */
+    line->level =
+        GPS_LEVEL_ERROR; /* not the level of the catalogue, which may be older than the line */
     line->device = -1;
     const struct source from = {tree ? NULL : &at, line->json};
     const bool whole = take_line(from, line) && (tree || at == line->text + length);

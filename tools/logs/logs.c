@@ -12,7 +12,7 @@
 #include "cli/tool.h"
 #include "config/config.h"
 
-#define COMPLAINTS_MAX 8 /* of one file: a binary has a bad "line" every few bytes */
+#define COMPLAINTS_MAX 8 /* of one file: a binary file has a bad "line" every few bytes */
 #define BUFFER_BYTES   (2 * LOGS_LINE_MAX)
 
 struct reader {
@@ -20,7 +20,7 @@ struct reader {
     FILE *file;
     const char *name;
     unsigned long number, taken, skipped;
-    bool text;         /* the first line that was skipped is one for people */
+    bool text;         /* the first line that was skipped is of a log for people */
     char *bytes;       /* what was read and is not cut into lines yet: */
     size_t begin, end; /* so much of it */
     char *line;        /* a string in `bytes` */
@@ -33,8 +33,8 @@ static void skip(struct reader *reader, const char *why) {
         reader->sink->complain(reader->name, reader->number, why);
 }
 
-/* Reads more behind what is there, which is forgotten when it is too much for a line. False: there
- * is no more. */
+/* Reads more behind what is in the buffer, which is dropped when it is too long for a line. False:
+ * there is no more. */
 static bool fill(struct reader *reader) {
     size_t rest = reader->end - reader->begin;
     if (rest > LOGS_LINE_MAX) {
@@ -139,7 +139,7 @@ char **logs_list(const char *directory, size_t *count) {
     return paths;
 }
 
-/* A file that cannot be read does not hide the others. */
+/* A file that cannot be read does not keep the others from being read. */
 static int add_directory(const char *path, const struct log_sink *sink) {
     size_t count;
     char **paths = logs_list(path, &count);

@@ -36,7 +36,7 @@ static void warn(const struct check *check, unsigned line, const char *format, .
 
 /* --- an import and its exporters --- */
 
-/* The name as a glob: each placeholder may be any number. */
+/* Makes a glob of the name: each placeholder may be any number. */
 static void name_glob(const struct gps_rule *rule, char glob[GPS_NAME_BYTES]) {
     const char *at = rule->name;
     while (*at != 0) {
@@ -158,7 +158,7 @@ static void check_hidden(const struct check *check, const struct gps_rule *rule)
         }
 }
 
-/* A file name may have a blank, but few have. */
+/* A file name may have a blank, but few do. */
 static void check_program(const struct check *check, const struct gps_rule *rule) {
     if (strchr(rule->program, ' '))
         warn(check, rule->line,
@@ -183,12 +183,13 @@ static void check_keys(const struct check *check, const struct gps_rule *rule) {
 
 /* --- options --- */
 
-/* Where the file has it; 0: nowhere. */
+/* The line in which the file has the key; 0: it does not have it. */
 static unsigned line_of(const struct check *check, const char *key) {
     return check->config->lines[gps_key_place(gps_key_find(GPS_SECTION_OPTIONS, key))];
 }
 
-/* What only a program knows is left out: where a relative path starts, and what %p and %c are. */
+/* Only a program knows where a relative path starts, and what %p and %c are: nothing is said of
+ * those. */
 static void check_log(const struct check *check, const char *key, const char *log) {
     size_t length = strcspn(log, "%");
     while (length > 0 && log[length - 1] != '/')

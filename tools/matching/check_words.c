@@ -177,7 +177,7 @@ static void print_merge_words(const struct gps_rule *rule) {
         return;
     }
     print_taken(rule);
-    if (rule->quiet == 0) /* nothing is known of when a kernel's work is done */
+    if (rule->quiet == 0) /* when a kernel's work is done is not known */
         puts("  blocks that copies from the host have filled are held once per GPU, at once;\n"
              "  copies from pageable memory of what is there already are not made;");
     else

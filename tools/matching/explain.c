@@ -1,8 +1,8 @@
 /*
  * explain.c - `gpushare explain`: runs a command, and says for each allocation which rule took it;
- * or tells what a finding means.
+ * or says what a finding means.
  *
- * The rules are followed as with `gpushare run`: only so is known what becomes of a match.
+ * The rules are followed as with `gpushare run`, for only then is it known what becomes of a match.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void ignore_error(void *arg, const char *file, unsigned line, const char 
     (void)arg, (void)file, (void)line, (void)message;
 }
 
-/* Where a partner may be that did not come. */
+/* Says where a partner that did not come may be. */
 static void print_remedies(void) {
     char *others = view_other_users();
     char *text =
@@ -61,7 +61,7 @@ static void print_remedies(void) {
     free(others);
 }
 
-/* Whether all that the command did with CUDA was seen. */
+/* Prints what was found. Returns whether all that the command did with CUDA was seen. */
 static bool print(const char *command, const char *directory, const struct watched *watched,
                   size_t running) {
     struct gps_config config;

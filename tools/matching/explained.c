@@ -20,7 +20,7 @@ static int by_pid(const void *left, const void *right) {
     return tool_compare((*a)->pid, (*b)->pid);
 }
 
-/* Strings end where they must, whatever the file has. */
+/* Ends every string of the file within its array. */
 static void terminate(struct gps_explained *process) {
     process->program[sizeof(process->program) - 1] = 0;
     process->executable[sizeof(process->executable) - 1] = 0;
@@ -67,7 +67,7 @@ static bool is_for(const struct gps_rule *rule, const struct gps_explained *proc
     return gps_rule_is_for(rule, process->program, process->executable);
 }
 
-/* The reason, without what the report on it says besides. */
+/* "but it was left private: ...": the report has the reason, and more behind it; malloc'ed. */
 static char *why_private(const struct gps_explained_row *row) {
     static const char besides[] = "; the allocation is private";
     const char *end = strstr(row->why, besides);
@@ -75,7 +75,7 @@ static char *why_private(const struct gps_explained_row *row) {
     return tool_format("but it was left private%s%.*s", length > 0 ? ": " : "", length, row->why);
 }
 
-/* "exported as frames" */
+/* "exported as frames"; malloc'ed. */
 static char *outcome_text(const struct gps_explained_row *row) {
     switch (row->outcome) {
     case GPS_EXPLAINED_EXPORTED:
@@ -126,7 +126,7 @@ static void print_row(FILE *out, const struct explained *explained,
         print_line(out, tool_copy("no rule is for this program"));
 }
 
-#define FEW_RULES 4 /* for other programs: more are counted */
+#define FEW_RULES 4 /* more rules for other programs are only counted */
 
 static void print_rules_of_others(FILE *out, const struct explained *explained,
                                   const struct gps_explained *process) {
@@ -223,7 +223,7 @@ static struct nearest find_nearest(const struct explained *explained, const stru
     return nearest;
 }
 
-/* "camera, viewer" */
+/* "camera, viewer"; malloc'ed. */
 static char *programs_text(const struct explained *explained) {
     char *programs = NULL;
     for (size_t i = 0; i < explained->count; i++) {
@@ -237,7 +237,7 @@ static char *programs_text(const struct explained *explained) {
     return programs;
 }
 
-/* "64MiB was asked for 3 times" */
+/* "64MiB was asked for 3 times"; malloc'ed. */
 static char *near_text(const struct explained *explained, const struct nearest *nearest) {
     const char *times = nearest->count == 1 ? "once" : nearest->count == 2 ? "twice" : "times";
     char number[32] = "", *text, *programs;

@@ -14,7 +14,7 @@
 
 #define LABEL_WIDTH 12
 
-/* Each goes from its first finding to the next group's. */
+/* A group has the findings from its first one up to the first one of the next group. */
 static const struct {
     enum gps_finding first;
     const char *title;

@@ -1,6 +1,6 @@
 /*
- * report.c - `gpushare report`: the logs of many processes as one report, and what it has in common
- * with `audit`.
+ * report.c - `gpushare report`: makes one report of the logs of many processes; and what `report`
+ * has in common with `audit`.
  */
 #include <errno.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static bool one_format(const struct tool_args *args) {
     return formats <= 1;
 }
 
-/* One that cannot be read does not hide the others. */
+/* A log that cannot be read does not keep the others from being read. */
 static int add_logs(struct aggregate *aggregate, char **paths) {
     const struct log_sink sink = {aggregate_add, aggregate, report_complain};
     int result = TOOL_OK;

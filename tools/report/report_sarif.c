@@ -1,7 +1,7 @@
 /*
  * report_sarif.c - a report as SARIF 2.1.0, for code-scanning services and editors.
  *
- * A result is shown where the user can change something: at the innermost place whose source is
+ * A result has the place where the user can change something: the innermost one whose source is
  * known. tests/tool/sarif.schema.json has the part of the standard that is used.
  */
 #include <ctype.h>
@@ -44,7 +44,7 @@ static void add_rule(json_t *result, const char *finding) {
 
 /* --- locations --- */
 
-/* RFC 3986: a path, with every character that a path cannot hold as %XX. */
+/* The URI of a path after RFC 3986: characters that a URI's path cannot hold become %XX. */
 static char *uri_of(const char *path) {
     size_t size = 3 * strlen(path) + sizeof("file://"), length = 0;
     char *uri = tool_resize(NULL, size, 1);
@@ -96,7 +96,8 @@ static void set_module(json_t *location, const struct log_frame *frame) {
     free(name);
 }
 
-/* The user's innermost line, else the function or module, else the program. */
+/* The user's innermost line; where that is not known, the function or the module; where these are
+ * not, the program. */
 static json_t *finding_location(const struct log_line *line, struct symbols *symbols) {
     const struct log_stack *stack = aggregate_stack(line);
     const struct symbol_place *place = user_frame_place(stack, symbols);

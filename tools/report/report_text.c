@@ -17,8 +17,8 @@
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
-#define SHORT_MAX 3 /* findings that are read without a table of contents */
-#define NAMED_MAX 8 /* processes in one list: all of many workers can make one mistake */
+#define SHORT_MAX 3 /* a report with more findings has a table of contents */
+#define NAMED_MAX 8 /* processes in one list: many workers can have the same finding */
 
 struct printer {
     FILE *out;
@@ -112,7 +112,7 @@ static char *process_text(const struct printer *to, const struct log_process *pr
                        namespace, told.text[0] ? ": " : "", told.text);
 }
 
-/* Whether two of the group have one name, and so are told apart by their arguments. */
+/* Whether another process of the group has the same name; then arguments tell the two apart. */
 static bool has_equal_name(const struct aggregate_group *group, const struct log_process *of) {
     for (size_t i = 0; i < group->process_count; i++) {
         const struct log_process *other = &group->processes[i]->facts;

@@ -1,8 +1,8 @@
 /*
- * suppress.c - reads suppressions, and explains every mistake in them.
+ * suppress.c - reads suppressions, and explains every error in them.
  *
- * A slip here hides nothing or too much, and either shows late. So nothing is guessed, as in the
- * configuration: a key that is unknown, empty or given twice is an error.
+ * An error here hides nothing or too much, and the user notices either late. So, as in the
+ * configuration, nothing is guessed: a key that is unknown, empty or given twice is an error.
  */
 #include "suppress.h"
 

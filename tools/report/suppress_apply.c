@@ -1,6 +1,6 @@
 /*
- * suppress_apply.c - suppressions and the findings of a report: marks those that one matches, and
- * writes one for each of the others.
+ * suppress_apply.c - marks the findings of a report that a suppression matches, and writes a
+ * suppression for each of the others.
  */
 #include <inttypes.h>
 #include <stdlib.h>

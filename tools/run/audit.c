@@ -1,7 +1,7 @@
 /*
  * audit.c - `gpushare audit`: runs a command, then reports on it and its children.
  *
- * The whole command line is checked before the command starts, for that may run for days.
+ * The whole command line is checked before the command starts, for the command may run for days.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -81,9 +81,9 @@ static bool prepare(const struct audit *audit) {
 
 /* --- during --- */
 
-/* The audit is one of the processes that share. The last of them to leave the directory removes the
- * records of those that have ended: so, with an audit among them, a process that opens a handle too
- * late still learns whose memory it was. */
+/* The audit joins the processes that share. The last of them to leave the directory removes the
+ * records of those that have ended. The audit leaves after all others, so a process that opens a
+ * handle too late still learns whose memory it was. */
 struct member {
     struct gps_store store;
     struct gps_lease lease;
@@ -101,8 +101,8 @@ static bool join(struct member *member) {
     return gps_lease_take(&member->store, &self, NULL, &member->lease) == 0;
 }
 
-/* A failure is left to the command's processes to report. A child does not inherit the membership.
- */
+/* A failure is not reported here: the command's processes report it. A child does not inherit the
+ * membership. */
 static void begin_membership(struct member *member) {
     /* a limit on the size of files would otherwise end this process */
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
@@ -119,7 +119,7 @@ static void end_membership(struct member *member) {
 
 /* --- after --- */
 
-/* The logs are gone after that where they are temporary. */
+/* Reads the logs, and removes them if they are temporary. */
 static bool read_logs(struct audit *audit, struct report *report) {
     aggregate_begin(&report->aggregate, audit->level);
     const bool read = audit_logs_read(&audit->logs, aggregate_add, &report->aggregate);
@@ -204,7 +204,8 @@ static int run_command(struct audit *audit) {
     end_membership(&member);
     if (status != 0)
         return launch_failed(command[0], -status);
-    signal(SIGPIPE, SIG_IGN); /* what remains is to be cleaned up also where nobody reads */
+    signal(SIGPIPE,
+           SIG_IGN); /* temporary logs must be removed also where nobody reads the report */
     return make_report(audit, &descendants);
 }
 

@@ -34,7 +34,7 @@ static size_t each_log(const struct audit_logs *logs, int (*fn)(const char *path
     return count;
 }
 
-/* The logs of other runs in it would be taken for this one's. */
+/* The directory must have no logs yet: those of other runs would be taken for this one's. */
 static bool use(struct audit_logs *logs, const char *directory) {
     if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
         tool_error("cannot make '%s': %s", directory, strerror(errno));

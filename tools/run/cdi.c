@@ -2,9 +2,9 @@
  * cdi.c - `gpushare cdi`: describes a namespace as a device for containers (Container Device
  * Interface).
  *
- * The device brings library, tool, configuration and directory into a container, and an
- * ld.so.preload: a LD_PRELOAD among its variables would replace the user's own. What it mounts has
- * to be there when a container starts, so the directory is made, with the ld.so.preload in it.
+ * The device brings library, tool, configuration and directory into a container. It brings an
+ * ld.so.preload, too, because a variable LD_PRELOAD would replace the user's own. What it mounts
+ * must exist when a container starts, so the directory is made, with the ld.so.preload in it.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -33,7 +33,8 @@ static void add_mount(json_t *mounts, const char *from, const char *to, const ch
                                             access, "bind", "nosuid", "nodev"));
 }
 
-/* The file of this user's choice, or none: then the image's own is read. */
+/* Mounts the configuration that is in force for this user. Where there is none, programs read the
+ * image's own. */
 static bool add_configuration(json_t *mounts) {
     struct gps_config config;
     if (gps_config_load(&config, tool_error_in, NULL) != 0)
@@ -98,7 +99,7 @@ static int write_device(const char *path, const char *name_space, json_t *mounts
     return out && output_close(out, path) ? TOOL_OK : TOOL_FAILED;
 }
 
-/* What containers know as a name of a device is less than what a namespace may be called. */
+/* A device's name may have fewer characters than a namespace's. */
 static bool is_device_name(const char *name) {
     const size_t length = strlen(name);
     if (gps_name_valid(name) && isalnum((unsigned char)name[0]) &&

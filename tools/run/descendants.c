@@ -44,7 +44,7 @@ struct process {
     bool ended;
 };
 
-/* All processes that /proc shows; malloc'ed. */
+/* Lists all processes that /proc shows; malloc'ed. */
 static struct process *read_processes(size_t *count) {
     struct process *list = NULL;
     DIR *directory = opendir("/proc");
@@ -76,7 +76,7 @@ static size_t visit(const struct process *list, size_t count, uint32_t parent, d
     return living;
 }
 
-/* Calls fn, unless it is NULL, for each that lives. Returns how many do. */
+/* Calls fn, unless it is NULL, for each descendant that lives. Returns how many do. */
 static size_t each_living(descendants_fn *fn, void *arg) {
     size_t count = 0;
     struct process *list = read_processes(&count);
@@ -135,12 +135,12 @@ struct wait {
     pid_t command;
     bool ended, interrupted;
     int status;
-    int signals;   /* a descriptor from which they are read */
+    int signals;   /* the descriptor from which they are read */
     sigset_t mask; /* this and the dispositions are those that the command gets back */
     struct sigaction child, pipe;
     const struct descendants_scan *scan;
     uint64_t pause, next_scan, earliest_scan;
-    uint64_t tell; /* when those are named that go on after a Ctrl-C */
+    uint64_t tell; /* the time at which a message names those that go on after a Ctrl-C */
 };
 
 static int guard(struct wait *wait) {
@@ -156,7 +156,8 @@ static int guard(struct wait *wait) {
     if (wait->signals < 0)
         return -errno;
     sigprocmask(SIG_BLOCK, &taken, &wait->mask);
-    sigaction(SIGCHLD, &normal, &wait->child); /* ignored, it would leave no status */
+    sigaction(SIGCHLD, &normal,
+              &wait->child); /* if it were ignored, a child would leave no status */
     sigaction(SIGPIPE, &ignore, &wait->pipe);
     return 0;
 }
@@ -265,7 +266,7 @@ static void note_event(struct wait *wait) {
     wait->next_scan = 0;
 }
 
-/* Does what is due. The time of what is due next. */
+/* Does what is due. Returns the time at which something is due next. */
 static uint64_t attend(struct wait *wait) {
     const uint64_t now = gps_clock_monotonic();
     if (now >= wait->next_scan && now >= wait->earliest_scan)

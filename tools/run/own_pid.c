@@ -3,8 +3,8 @@
  *
  * A program comes into the directory with its first shared memory, not when it starts. So each
  * `gpushare run` locks the byte of its program's pid in a file there, for as long as it lives.
- * Where any number can be had it is drawn at random. Where only the next one can, a random number
- * of them is passed over: most containers that start together so need one try.
+ * A user who may choose pids draws one at random. Any other gets the next one, so a random number
+ * of pids is passed over first: then most containers that start together need one try.
  */
 #include "own_pid.h"
 
@@ -97,7 +97,7 @@ static unsigned draw(unsigned below) {
     return number % below;
 }
 
-/* -1, errno EPERM: this user may not choose; EEXIST: a process has it. */
+/* Forks a child with this pid. -1 and EPERM: this user may not choose; EEXIST: a process has it. */
 static pid_t fork_as(pid_t pid) {
     struct clone_args args = {
         .exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&pid, .set_tid_size = 1};
@@ -115,8 +115,8 @@ static pid_t fork_drawn(void) {
     return child;
 }
 
-/* A child that waits until it is told to go on. -1 and EAGAIN: its pid is taken, and it has
- * ended. */
+/* Forks a child, which waits until its pid has been checked. -1 and EAGAIN: the pid is taken, and
+ * the child has ended. */
 static pid_t fork_next(void) {
     int ends[2];
     char word = 0;

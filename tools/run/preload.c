@@ -52,7 +52,7 @@ bool preload_library(char path[PATH_MAX]) {
     static const char *const below[] = {"", "/../lib", "/../lib64", MULTIARCH};
     const char *given = getenv("GPUSHARE_LIBRARY");
     if (given && given[0] != 0) {
-        char *chosen = tool_absolute(given); /* a link is chosen on purpose, and stays */
+        char *chosen = tool_absolute(given); /* a link is not resolved: it was chosen on purpose */
         const bool found = chosen && access(chosen, R_OK) == 0;
         snprintf(path, PATH_MAX, "%s%s", found ? "" : "GPUSHARE_LIBRARY=", found ? chosen : given);
         free(chosen);
@@ -165,8 +165,8 @@ static bool script_interpreter(char *head, char path[PATH_MAX]) {
     return head[0] != 0;
 }
 
-/* One executable; *obstacle NULL: there is none. True: it is a script, and `path` becomes that of
- * its interpreter. */
+/* Judges one executable; *obstacle NULL: there is none. True: it is a script, and `path` becomes
+ * that of its interpreter. */
 static bool judge(char path[PATH_MAX], const char **obstacle) {
     char head[512] = "";
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -14,7 +14,7 @@
 
 enum { OPTION_CONFIG, OPTION_MODE };
 
-/* In a container: as a child, since a process cannot change its pid. */
+/* Runs the command as a child, since a process cannot change its pid. */
 static int run_as_another(char **command) {
     struct descendants descendants;
     const int status = descendants_run(command, DESCENDANTS_NONE, NULL, &descendants);

@@ -36,7 +36,7 @@ static struct gps_call_counters *make_counters(int *file) {
     return counters == MAP_FAILED ? NULL : counters;
 }
 
-/* Where the loader finds libcuda for this process; false: nowhere. */
+/* Finds the libcuda that the loader finds for this process. False: it finds none. */
 static bool find_driver(char path[PATH_MAX]) {
     Dl_info place;
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -108,7 +108,7 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 /* --- who was not --- */
 
-/* Reads the maps. False: this is no process that uses CUDA without the library. */
+/* Whether the maps have libcuda, but not the library. */
 static bool uses_cuda_unwatched(FILE *maps, const char *library) {
     char *line = NULL;
     size_t size = 0;
@@ -129,9 +129,9 @@ static bool has_preload(uint32_t pid, const char *library) {
     return found;
 }
 
-/* The maps are read in parts. They end early where the process ends or executes another program
- * meanwhile, and a process maps the library where the last part is; then nothing can be read from
- * the file any more. What was read of the process before is true if the maps still can be. */
+/* The maps are read in parts. When the process ends or executes another program between two parts,
+ * the rest is missing, and nothing can be read from the file any more. The library is mapped behind
+ * libcuda. So what was read is true only if something can still be read after it. */
 static bool is_unwatched(FILE *maps, const char *library, struct unwatched *process) {
     char again;
     if (!uses_cuda_unwatched(maps, library))

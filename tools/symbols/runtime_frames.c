@@ -14,7 +14,7 @@ static bool is_drivers(const char *api) {
     return api && begins(api, "cu") && isupper((unsigned char)api[2]);
 }
 
-/* By the names that NVIDIA's linker scripts give to what is not public. */
+/* NVIDIA's linker scripts give these names to what is not public. */
 static bool is_internal(const char *function) {
     return begins(function, "libcudart_static_") || begins(function, "__cudart") ||
            begins(function, "_ZN6cudart");

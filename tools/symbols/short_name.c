@@ -9,7 +9,7 @@
 #define ELLIPSIS "..."
 #define NESTED   64
 
-/* The length of the brackets at `at` that belong to a name, as in operator(); or 0. */
+/* The length of brackets at `at` that are part of a name, as in operator(); 0: there are none. */
 static size_t length_of_name(const char *name, const char *at) {
     static const char *const operators[] = {"()", "<=>", "<<=", "<<", "<=",  "<",
                                             ">=", ">>=", ">>",  ">",  "->*", "->"};
@@ -27,8 +27,8 @@ static size_t length_of_name(const char *name, const char *at) {
     return 0;
 }
 
-/* The bracket that closes the one at `open`, or the end of the name. A '>' in parentheses is a
- * comparison, and one behind a '-' an arrow. */
+/* Finds the bracket that closes the one at `open`, or the end of the name. A '>' in parentheses is
+ * a comparison, and one behind a '-' is part of an arrow. */
 static const char *closing(const char *open) {
     char stack[NESTED];
     size_t depth = 0;

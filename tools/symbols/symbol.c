@@ -161,7 +161,7 @@ static unsigned number_of(Dwarf_Die *die, unsigned attribute_name) {
     return (unsigned)value;
 }
 
-/* Where the inlined call `die` was made. */
+/* Sets the place at which the inlined call `die` was made. */
 static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die *die,
                           const char *directory) {
     Dwarf_Files *files;
@@ -172,7 +172,7 @@ static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die
     place->directory = tool_copy(directory);
 }
 
-/* The scopes from the innermost to the unit: the functions among them are the places. */
+/* The scopes go from the innermost one to the unit. The functions among them are the places. */
 static void add_scopes(struct symbol *symbol, Dwarf_Die *unit, Dwarf_Die *scopes, int count) {
     const char *directory = symbol->places[0].directory;
     bool inlined = false;
@@ -192,8 +192,9 @@ static void add_scopes(struct symbol *symbol, Dwarf_Die *unit, Dwarf_Die *scopes
     }
 }
 
-/* dwarf_getscopes goes from an inlined call on to its definition. So only its innermost scope is
- * used: the scopes around that one are the calls. */
+/* From an inlined call dwarf_getscopes goes on to its definition, but the scopes around the call
+ * are wanted. So only its innermost scope is used, and dwarf_getscopes_die gets those around that.
+ */
 static void find_functions(const struct module *module, uint64_t address, struct symbol *symbol) {
     Dwarf_Addr bias;
     Dwarf_Die *unit = dwfl_module_addrdie(module->module, address, &bias);
@@ -219,7 +220,7 @@ static void find_line(const struct module *module, uint64_t address, struct symb
     place->line = number > 0 ? (unsigned)number : 0;
 }
 
-/* Debug information has absolute names as well: they are shown as the compiler was given them. */
+/* Debug information may have absolute names; they are shown as the compiler was given them. */
 static void shorten(struct symbol_place *place) {
     size_t length = place->directory ? strlen(place->directory) : 0;
     if (!place->file || length == 0 || strncmp(place->file, place->directory, length) != 0 ||
@@ -240,7 +241,7 @@ static void find_places(const struct module *module, uint64_t address, struct sy
 
 /* --- frames --- */
 
-/* The interpreter has said all there is to know. */
+/* A Python frame has its symbol with it. */
 static void set_python(struct symbol_place *place, const struct log_frame *frame) {
     place->function = tool_copy(frame->function);
     place->bare = tool_copy(frame->function);
@@ -248,7 +249,8 @@ static void set_python(struct symbol_place *place, const struct log_frame *frame
     place->line = frame->line <= INT32_MAX ? (unsigned)frame->line : 0;
 }
 
-/* A return address is one past its call, which can be the first of the next line or function. */
+/* A return address is behind its call, where the next line or function may begin: so the address
+ * before it is looked up. */
 static void look_up(struct symbols *symbols, const struct log_frame *frame, const char *module_key,
                     struct symbol *symbol) {
     symbol->count = 1;

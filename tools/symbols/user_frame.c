@@ -10,7 +10,8 @@
 #include "logs/aggregate.h"
 #include "user_frame.h"
 
-/* All of Python's; else no library by the beginning of its file name, version numbers left out. */
+/* Every Python frame is the user's, and so is every module but these, which are known by the
+ * beginning of their file names. */
 static bool is_users(const struct log_frame *frame) {
     static const char *const others[] = {"libcuda.so",    "libcudart.so",   "libc.so",
                                          "libpthread.so", "libgpushare.so", "ld-linux",

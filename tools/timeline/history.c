@@ -69,7 +69,7 @@ static size_t add_region(struct history *history, const char *name, const char *
     return history->region_count++;
 }
 
-/* The lane of a name, which the first line of it makes. */
+/* The lane of a name. The first line with the name makes it. */
 static size_t named(struct history *history, const char *name, const char *id) {
     size_t *number = number_at(&history->play->names, tool_copy(name));
     if (*number == 0)
@@ -189,7 +189,7 @@ static void follow_merged(struct history *history, const struct event_line *line
     add_merge(history, (struct merge){line->time, line->size, saved, 0});
 }
 
-/* A log that began late does not have all that was merged. */
+/* A log that begins late lacks merges, so more may leave than is known of. */
 static void leave_merged(struct history *history, size_t index, int64_t time, int64_t size) {
     struct history_process *process = &history->processes[index];
     const int64_t gone = size < process->merged ? size : process->merged;
@@ -255,7 +255,7 @@ static void follow(struct history *history, const struct event_line *line) {
 
 /* --- findings of logs --- */
 
-/* A process of a log, among those of the event logs. */
+/* Finds the process of a line among those of the event logs, or adds it. */
 static size_t process_at(struct history *history, const struct log_process *facts, int64_t time) {
     for (size_t i = history->process_count; i-- > 0;) {
         const struct history_process *process = &history->processes[i];
@@ -364,8 +364,8 @@ static void add_regions(struct changes *changes, const struct history *history) 
     }
 }
 
-/* The last process to leave a shared block ends it; which one that is, no log of one process says.
- * What was saved shrinks first. */
+/* The last process to leave a shared block ends it, but no log says which process is the last. So
+ * what leaves is first taken from what was saved. */
 static void add_merges(struct changes *changes, const struct merge *merges, size_t count) {
     int64_t saved = 0;
     for (size_t i = 0; i < count; i++) {
@@ -403,7 +403,7 @@ static void sum_up(struct history *history, const struct merge *merges, size_t c
 
 /* --- the end --- */
 
-/* Of one time in the order in which they were read. */
+/* Lines of one time stay in the order in which they were read. */
 static int by_time(const void *left, const void *right) {
     const struct event_line *a = *(struct event_line *const *)left,
                             *b = *(struct event_line *const *)right;
@@ -411,8 +411,8 @@ static int by_time(const void *left, const void *right) {
                               : (a->order > b->order) - (a->order < b->order);
 }
 
-/* No memory goes while a process has it open; but the open of a stale handle fails. Of memory that
- * was freed late, those who never closed it have ended. */
+/* Memory is not gone while a process has it open, except where the open was that of a stale handle,
+ * which fails. When memory was freed late, processes that never closed it had ended by then. */
 static void clamp(struct history_hold *hold, struct history_lifetime *lifetime) {
     if (lifetime->gone == HISTORY_OPEN || hold->from >= lifetime->gone)
         return;

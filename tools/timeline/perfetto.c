@@ -1,8 +1,8 @@
 /*
  * perfetto.c - a history in the trace event format, which Perfetto and chrome://tracing open.
  *
- * A use of a region is an asynchronous event, for those of one process overlap in any way. Flows
- * need a slice at either end: that is a slice of a microsecond.
+ * A use of a region is an asynchronous event, for the uses of one process may overlap in any way. A
+ * flow needs a slice at either end, which is one of a microsecond.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "cli/tool.h"
 #include "timeline.h"
 
-/* Above Linux's highest pid, for what has none and for pids that occur twice. */
+/* A number above Linux's highest pid, for what has no pid and for pids that occur twice. */
 enum { FIRST_PID = 1 << 22 };
 
 struct trace {
@@ -53,7 +53,7 @@ static json_t *event_of(const struct trace *trace, const char *phase, json_t *na
                           category, "pid", pid, "tid", pid, "ts", since(trace, time));
 }
 
-/* One that lasts; what does not end lasts until the end of the logs. */
+/* Prints an event that lasts; one without an end lasts until the end of the logs. */
 static void put_span(struct trace *trace, json_t *name, const char *category, size_t process,
                      int64_t from, int64_t to, const char *id, json_t *args) {
     const int64_t until = to == HISTORY_OPEN ? trace->history->end : to;
@@ -65,7 +65,7 @@ static void put_span(struct trace *trace, json_t *name, const char *category, si
     put(trace, end);
 }
 
-/* One side of an arrow. */
+/* Prints one end of an arrow. */
 static void put_end(struct trace *trace, const char *what, const char *flow, size_t process,
                     int64_t time) {
     json_t *slice = event_of(trace, "X", json_tree_string(what), "event", process, time);
@@ -144,7 +144,7 @@ static void put_hold(struct trace *trace, const struct history_hold *hold, size_
                  hold->from);
 }
 
-/* The hold that ends last, for whose end the freed memory waits. */
+/* Finds the hold that ends last: the freed memory waits for its end. */
 static void put_last_closes(struct trace *trace) {
     const struct history *history = trace->history;
     size_t *last = tool_zeroed(history->lifetime_count + 1, sizeof(*last));

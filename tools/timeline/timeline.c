@@ -1,4 +1,5 @@
-/* timeline.c - `gpushare timeline`: the logs of many processes as a page, or for Perfetto. */
+/* timeline.c - `gpushare timeline`: makes a page, or a file for Perfetto, of the logs of many
+ * processes. */
 #include "timeline.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
- * timeline_page.c - a history as one page: page.html with the history in it as JSON.
+ * timeline_page.c - writes a history as one page: page.html with the history in it as JSON.
  *
- * Times are microseconds from the beginning on, -1 is not known. Rows are arrays, so that a hundred
- * thousand of them are a few megabytes; page.html has the meaning of their columns.
+ * Times are microseconds from the beginning on; -1 is a time that is not known. Rows are arrays, so
+ * that a hundred thousand of them are a few megabytes; page.html has the meaning of their columns.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,7 @@ static bool occurs(const struct history *history, const char *finding) {
     return false;
 }
 
-/* What the findings mean, where no log has their reports: sentence and hint. */
+/* The sentence and the hint of each finding, for those whose reports no log has. */
 static json_t *catalogue(const struct history *history) {
     json_t *findings = json_tree_pack("{}");
     for (int i = 0; i < GPS_FINDING_COUNT; i++) {

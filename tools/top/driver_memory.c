@@ -7,11 +7,11 @@
 #include "cli/tool.h"
 
 #define NVML_OK             0
-#define NVML_TOO_SMALL      7 /* the array; the count says how large it must be */
+#define NVML_TOO_SMALL      7 /* the array is too small; the count says how large it must be */
 #define NVML_NOT_AVAILABLE  UINT64_MAX
-#define NVML_PROCESSES_MORE 32 /* that may start between two calls */
+#define NVML_PROCESSES_MORE 32 /* so many processes may start between two calls */
 
-/* nvmlProcessInfo_t of the functions _v2 and _v3. */
+/* The nvmlProcessInfo_t of the functions _v2 and _v3. */
 struct nvml_process {
     unsigned pid;
     unsigned long long bytes;

@@ -19,13 +19,13 @@
 #define LABELS_MAX  4
 #define METRICS_MAX 5
 
-/* Metrics with the same labels. They are of the elements of an array, or of those of an array in
- * each of them, which have the outer one's members, too. */
+/* Metrics that have the same labels. Each element of an array has them; with `inner`, each element
+ * of an array in that element, to whose members those of the outer one are added. */
 static const struct family {
     const char *array, *inner;
     const char *labels[LABELS_MAX][2]; /* name and member */
     struct {
-        const char *name, *member, *help; /* a name with a unit ends with it */
+        const char *name, *member, *help; /* a name ends with its unit, if there is one */
     } metrics[METRICS_MAX];
 } families[] = {
     {"gpus",
@@ -88,7 +88,7 @@ static void begin_labels(struct labels *labels, const json_t *usage) {
     add_label(labels, "directory", json_string_value(json_object_get(usage, "directory")));
 }
 
-/* A number, a string, or null. */
+/* Adds a label; the value is a number, a string, or null. */
 static void add_member(struct labels *labels, const char *name, const json_t *value) {
     char number[24];
     snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));

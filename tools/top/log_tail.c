@@ -19,7 +19,7 @@ struct log_tail_file {
 
 /* --- which --- */
 
-/* A log's path as a glob: %p and %c are any text. */
+/* Makes a glob of a log's path: %p and %c may be any text. */
 static char *glob_of(const char *log) {
     char *pattern = tool_resize(NULL, 2 * strlen(log) + 1, 1), *end = pattern;
     for (; *log != 0; log++) {
@@ -38,7 +38,7 @@ static char *glob_of(const char *log) {
     return pattern;
 }
 
-/* Errors of a configuration are the programs' to report. */
+/* The programs report the errors of a configuration. */
 static void ignore(void *arg, const char *file, unsigned line, const char *message) {
     (void)arg, (void)file, (void)line, (void)message;
 }
@@ -85,7 +85,7 @@ static void count(struct log_tail *tail, const struct log_line *line) {
     tail->counts[at] = (struct log_tail_count){tool_copy(line->finding), line->level, more};
 }
 
-/* Logs of several processes are read one after the other: so a finding may belong before others. */
+/* Logs of several processes are read one after the other, so a finding may belong before others. */
 static void keep(struct log_tail *tail, const struct log_line *line) {
     size_t at = tail->finding_count;
     while (at > 0 && strcmp(tail->findings[at - 1].time, line->ts) > 0)

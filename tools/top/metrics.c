@@ -1,7 +1,8 @@
 /*
  * metrics.c - `gpushare metrics`: writes the usage for Prometheus.
  *
- * A file is written whole beside the old one, which it then replaces: a reader sees one of them.
+ * The new file is written beside the old one, and then replaces it. A reader sees one of them
+ * whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 enum { OPTION_OUTPUT };
 
-/* Others read it, as node_exporter does. 0 or -errno; closes the descriptor. */
+/* Everybody may read the file, as node_exporter does. 0 or -errno; closes the descriptor. */
 static int write_all(int descriptor, const struct usage *usage) {
     FILE *file = fdopen(descriptor, "w");
     if (!file) {

@@ -1,8 +1,9 @@
 /*
  * screen.c - see screen.h.
  *
- * A head of two lines; a body of processes and regions, which scrolls; the latest findings; the
- * keys. All is text first, cut to the terminal's width with a mark, and drawn by ncurses.
+ * The screen has a head of two lines, a body of processes and regions, which scrolls, the latest
+ * findings, and the keys. Each line is made as text, cut to the terminal's width with a mark, and
+ * then drawn by ncurses.
  */
 #include "screen.h"
 
@@ -36,7 +37,7 @@ struct screen {
 
 /* --- reading --- */
 
-/* Messages would spoil the screen: the first is shown in it. */
+/* Messages on stderr would spoil the screen, so they are caught, and the first is shown in it. */
 static void read_anew(struct screen *screen) {
     FILE *const real = stderr;
     size_t size;
@@ -102,7 +103,7 @@ static void draw_head(const struct screen *screen) {
                   tool_format("%.*s", (int)strcspn(screen->trouble, "\n"), screen->trouble));
 }
 
-/* What does not fit is counted, above and below. */
+/* Lines that do not fit are counted, above and below. */
 static void draw_body(struct screen *screen, int first, int room) {
     const int count = (int)screen->body.count;
     const int most = count > room ? count - room : 0;
@@ -148,7 +149,7 @@ static const struct sort_key sort_keys[] = {
     {'d', USAGE_DRIVER},       {'n', USAGE_NAME}, {'i', USAGE_PID}};
 #define SORT_KEYS (sizeof(sort_keys) / sizeof(sort_keys[0]))
 
-/* Only the letters where there is no room for the words. */
+/* Where there is no room for the words only the letters are drawn. */
 static void draw_keys(const struct screen *screen) {
     const bool driver = screen->usage->driver.calls, words = COLS >= (driver ? 90 : 80);
     int column = 0;

@@ -17,7 +17,7 @@ const char *screen_mark(void) {
     return is_utf8() ? "\u2026" : "~";
 }
 
-/* The bytes of a character, and its columns. */
+/* The number of a character's bytes, and of its columns. */
 static size_t next_character(const char *text, int *columns) {
     mbstate_t state = {0};
     wchar_t character;
@@ -27,7 +27,7 @@ static size_t next_character(const char *text, int *columns) {
     return known ? bytes : 1;
 }
 
-/* The bytes of the text that `width` columns hold. */
+/* How many bytes of the text fit into `width` columns. */
 static size_t fitting(const char *text, int width) {
     size_t at = 0;
     for (int columns; text[at] != 0;) {
@@ -77,7 +77,7 @@ static void add(struct screen_lines *lines, const char *text, int width, enum te
     lines->lines[lines->count++].title = title;
 }
 
-/* A table: a line of titles, and the rows. */
+/* Adds a table: a line of titles, and the rows. */
 static void end_table(struct print *print, struct usage_rows *rows, int width,
                       struct screen_lines *lines) {
     size_t row = 0;

@@ -16,7 +16,7 @@ enum { OPTION_DELAY, OPTION_SORT, OPTION_REVERSE, OPTION_ONCE, OPTION_JSON };
 
 #define DELAY (2 * GPS_SECOND)
 
-/* Seconds, or with a unit. */
+/* The text is a number of seconds, or has a unit. */
 static bool parse_delay(const char *text, uint64_t *delay) {
     char *seconds = tool_format("%ss", text), *end;
     const double number = strtod(text, &end);

@@ -48,7 +48,7 @@ static void forget(struct usage *usage) {
     usage->total = (struct account_gpu){.device = NULL};
 }
 
-/* The driver counts a region as its exporter's. */
+/* Adds what the driver says, which counts a region as its exporter's. */
 static void ask_driver(const struct usage *usage, struct usage_process *process) {
     const struct account *account = &process->account;
     const struct gps_owner *owner = &account->process->owner;
@@ -110,8 +110,8 @@ static uint64_t bytes_of(const struct usage_process *process, enum usage_key key
     }
 }
 
-/* Processes that are equal, to the KiB, stay in the order of their pids: of what they share, one
- * has the bytes that cannot be split. */
+/* Processes that are equal to the KiB stay in the order of their pids: the bytes that cannot be
+ * split evenly count for one of them. */
 static int by_key(const void *left, const void *right, void *arg) {
     const struct usage_process *a = left, *b = right;
     const struct usage_order *order = arg;

@@ -11,7 +11,7 @@
 #include "directory/view_format.h"
 
 #define NARROW_NAME  24
-#define HOLDERS_MOST 8 /* that are named */
+#define HOLDERS_MOST 8 /* of a region that are named; more are counted */
 
 static void begin_row(struct usage_rows *rows, enum term_colour colour) {
     if (!rows)
@@ -90,7 +90,7 @@ static void process_row(const struct usage *usage, const struct usage_process *p
     free(command);
 }
 
-/* The columns that there are, in their order; returns how many. */
+/* Fills in the columns that are shown, in their order. Returns how many. */
 static size_t process_columns(const struct usage *usage, bool narrow,
                               struct table_column columns[11]) {
     size_t count = 0;
