@@ -15,21 +15,21 @@ On {when}: {where}, by `{command}`, {rounds} pairs. This page is made by `make b
 
 ![memory and loading time of replicas, bare and merged](savings.svg)
 
-N replicas with merged weights take little more memory than one, and with `quiet = 0` a further one is ready in a
-fraction of the time. The table behind this picture is in [replicas.md](replicas.md#what-it-costs-measured).
+N replicas with merged weights take little more memory than one replica, and with `quiet = 0` a further replica is ready
+in a fraction of the time. The figures of this picture are in [replicas.md](replicas.md#what-it-costs-measured).
 
 ![what calls cost beside bare ones](overhead.svg)
 
-Calls that allocate and free take as long as bare ones: the dots lie at 1, and the whiskers, quartiles of the
-difference, show the driver's own noise. The first export and the free of an export take longest beside bare ones: they
-write a record.
+Calls that allocate and free take as long as bare ones: the dots lie at 1. The whiskers are quartiles of the difference
+and show the driver's own noise. The first export and the free of an export take much longer than bare, because they write
+a record.
 
 ## Calls
 
-Each figure is the median of the differences between a preloaded run and the bare run just before it, in
-nanoseconds; in brackets the ratio to bare. Calls that take long carry noise of their own: quartiles of the
-differences are in the smaller lines below them. Bold is over the budget. What is not hooked (kernel launch,
-memcpy, memset) has the budget 0 and counts as met when the lower quartile is not above it.{note}
+Each figure is the median, in nanoseconds, of the differences between a preloaded run and the bare run just before it; the
+ratio to bare is in brackets. Long calls vary by themselves, so the smaller lines have the quartiles of the differences.
+Bold figures are over the budget. Calls that are not hooked (kernel launch, memcpy, memset) have the budget 0, which is met
+if the lower quartile is not above 0.{note}
 
 """
 
@@ -137,10 +137,10 @@ def aims(rows):
 LONG_CALLS = """
 ## Long system calls
 
-Which system calls of the library's own took over 100 us in programs with CUDA's threads, on a machine with two
-H200s, 2026-11-22, by `tests/gpu/check.sh BUILD calls`. A tracer took the times, of one stop after the other, so
-what several threads and processes do at once is counted longer than it was. What a thread of ours waits in is
-left out.
+The table has the system calls of the library that took over 100 us in programs with CUDA's threads, on a machine with
+two H200s, 2026-11-22, by `tests/gpu/check.sh BUILD calls`. A tracer measured the times. It handles one stop after the
+other, so times are too long where several threads and processes make calls at once. Calls in which a thread of the
+library only waits are left out.
 
 | program | calls | longest |
 | --- | --- | ---: |
