@@ -282,14 +282,15 @@ static void check_repeats(struct session *session) {
     }
 }
 
-static void read_text(struct session *session, const char *file, char *text, size_t count) {
-    const struct gps_ini_events events = {.headers = "[gpushare] or [region NAME]",
-                                          .section = on_section,
-                                          .key = on_key,
-                                          .error = on_error,
-                                          .arg = session};
-    session->file = file;
-    gps_ini_read(text, count, &events);
+static struct gps_ini_events events_for(struct session *session) {
+    return (struct gps_ini_events){.headers = "[gpushare] or [region NAME]",
+                                   .section = on_section,
+                                   .key = on_key,
+                                   .error = on_error,
+                                   .arg = session};
+}
+
+static void end_file(struct session *session) {
     end_section(session);
     if (!session->no_memory)
         check_repeats(session);
@@ -297,29 +298,23 @@ static void read_text(struct session *session, const char *file, char *text, siz
 
 /* False: there is no such file. Any other problem is reported. */
 static bool read_path(struct session *session, const char *path) {
-    struct gps_ini_bytes file;
+    const struct gps_ini_events events = events_for(session);
     char message[192];
-    struct gps_text wrong = GPS_TEXT(message);
-    int status = gps_ini_open(path, &file, &wrong);
+    struct gps_text wrong = GPS_TEXT(message), source = GPS_TEXT(session->config->source);
+    session->file = path;
+    const int status = gps_ini_read_file(path, &events, &wrong);
     if (status == -ENOENT)
         return false;
-    struct gps_text source = GPS_TEXT(session->config->source);
     gps_text_str(&source, path);
-    session->file = path;
-    if (status != 0) {
+    if (status != 0)
         fail(session, 0, "%s", message);
-        return true;
-    }
-    read_text(session, path, file.bytes, file.count);
-    gps_ini_close(&file);
+    end_file(session);
     return true;
 }
 
 static void read_required(struct session *session, const char *path) {
-    if (read_path(session, path))
-        return;
-    session->file = path;
-    fail(session, 0, "cannot be read: there is no such file");
+    if (!read_path(session, path))
+        fail(session, 0, "cannot be read: there is no such file");
 }
 
 static const char *variable(const char *name) {
@@ -390,11 +385,13 @@ int gps_config_read_file(struct gps_config *config, const char *path, gps_config
 int gps_config_parse(struct gps_config *config, const char *file, char *text, size_t count,
                      gps_config_error_fn *fn, void *arg) {
     struct session session = begin(config, fn, arg);
+    const struct gps_ini_events events = events_for(&session);
+    session.file = file;
     if (count > GPS_INI_FILE) {
-        session.file = file;
         fail(&session, 0, "is larger than 1 MiB");
     } else {
-        read_text(&session, file, text, count);
+        gps_ini_read(text, count, &events);
+        end_file(&session);
     }
     return end(&session);
 }

@@ -174,7 +174,7 @@ void gps_ini_read(char *text, size_t count, const struct gps_ini_events *events)
 
 /* --- the bytes of a file --- */
 
-#define ROOM (GPS_INI_FILE + 1) /* one more, to see that there is more */
+#define ROOM (GPS_INI_FILE + 1) /* one more byte shows that the file is too large */
 
 static int distrust(struct gps_text *wrong, const char *why) {
     gps_text_str(wrong, why);
@@ -213,47 +213,44 @@ static int check(int fd, struct gps_text *wrong) {
     return -EPERM;
 }
 
-static int fill(int fd, struct gps_ini_bytes *file, struct gps_text *wrong) {
-    while (file->count < ROOM) {
-        ssize_t got = read(fd, file->bytes + file->count, ROOM - file->count);
+static int fill(int fd, char *text, size_t *count, struct gps_text *wrong) {
+    for (*count = 0; *count < ROOM;) {
+        ssize_t got = read(fd, text + *count, ROOM - *count);
         if (got < 0 && errno != EINTR)
             return explain(wrong, errno);
         if (got == 0)
             return 0;
-        file->count += got > 0 ? (size_t)got : 0;
+        *count += got > 0 ? (size_t)got : 0;
     }
     return distrust(wrong, "is larger than 1 MiB");
 }
 
-static int read_checked(int fd, struct gps_ini_bytes *file, struct gps_text *wrong) {
+static int read_checked(int fd, const struct gps_ini_events *events, struct gps_text *wrong) {
+    size_t count;
     int status = check(fd, wrong);
     if (status != 0)
         return status;
-    file->count = 0;
-    file->bytes = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (file->bytes == MAP_FAILED)
+    char *text = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (text == MAP_FAILED)
         return distrust(wrong, "cannot be read: out of memory");
-    status = fill(fd, file, wrong);
-    if (status != 0)
-        gps_ini_close(file);
+    status = fill(fd, text, &count, wrong);
+    if (status == 0)
+        gps_ini_read(text, count, events);
+    munmap(text, ROOM);
     return status;
 }
 
-int gps_ini_open(const char *path, struct gps_ini_bytes *file, struct gps_text *wrong) {
+int gps_ini_read_file(const char *path, const struct gps_ini_events *events,
+                      struct gps_text *wrong) {
     gps_lock_check(GPS_ACROSS_FILE, "the use of a file");
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int status = fd < 0 ? explain(wrong, errno) : read_checked(fd, file, wrong);
+    int status = fd < 0 ? explain(wrong, errno) : read_checked(fd, events, wrong);
     if (fd >= 0)
         close(fd);
     else if (is_absent(path, -status))
         status = -ENOENT;
     pthread_setcancelstate(cancel, NULL);
     return status;
-}
-
-void gps_ini_close(struct gps_ini_bytes *file) {
-    munmap(file->bytes, ROOM);
-    *file = (struct gps_ini_bytes){NULL, 0};
 }

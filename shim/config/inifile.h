@@ -33,14 +33,8 @@ struct gps_ini_events {
  * stand, the last of them at text[count], for which there must be room. */
 void gps_ini_read(char *text, size_t count, const struct gps_ini_events *events);
 
-/* A file in memory, with room for one more byte. */
-struct gps_ini_bytes {
-    char *bytes;
-    size_t count;
-};
-
-/* Reads a file into memory, if it can be trusted: a regular file of at most 1 MiB that belongs to
- * root or to the user. Never blocks on a FIFO or a device. gps_ini_close unmaps the memory. 0 or
- * -errno, of which `wrong` says why; but not of -ENOENT: there is no such file. */
-int gps_ini_open(const char *path, struct gps_ini_bytes *file, struct gps_text *wrong);
-void gps_ini_close(struct gps_ini_bytes *file);
+/* Reads a file if it can be trusted: a regular file of at most 1 MiB that belongs to root or to the
+ * user. Never blocks on a FIFO or a device. 0; or -errno, and then no event was called and `wrong`
+ * says why. -ENOENT: there is no such file. */
+int gps_ini_read_file(const char *path, const struct gps_ini_events *events,
+                      struct gps_text *wrong);
