@@ -23,7 +23,7 @@ CUDA_INC := $(CUDA_HOME)/include
 NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) nvcc)
 
 # The rooms of shim/ from the bottom up: one includes itself and those before it, never one after it.
-ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate merge learn ipc rules lifecycle calls cuda
+ROOMS := util config directory keeper log driver stack python process threads registry findings vmm digest gate writes merge learn ipc rules lifecycle calls cuda
 TOOL_ROOMS := cli logs symbols report timeline directory top run learn matching doctor keeper
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Instrumented, more optimisation mostly takes longer to compile.

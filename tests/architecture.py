@@ -21,6 +21,7 @@ PURPOSE = {
     "ipc": "export, import, close before free",
     "merge": "what is equal is held once",
     "learn": "what stays as it was uploaded",
+    "writes": "copies and fills, told to who listens",
     "gate": "when the device is idle, and stays so",
     "digest": "bytes hashed and compared",
     "vmm": "memory that the keeper holds",

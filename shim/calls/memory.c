@@ -1,21 +1,68 @@
 /* memory.c - see memory.h. */
 #include "memory.h"
 
-#include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/diagnose.h"
 #include "findings/policy.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/import_close.h"
+#include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"
-#include "merge/write.h"
+#include "merge/merger.h"
+#include "merge/work.h"
 #include "process/process.h"
 #include "registry/freed_history.h"
+#include "rules/rules.h"
 #include "stack/trace.h"
 
-void gps_memory_allocated(uint64_t pointer, uint64_t size) {
+/* --- an allocation --- */
+
+/* The device is out of memory: whoever holds some that the program does without gives it back.
+ * True: it is worth another try. */
+static bool make_room(void) {
+    const bool ended = gps_open_cache_make_room();
+    const bool freed = gps_merge_end_freed(true), cut = gps_merger_relieve();
+    return gps_deferred_make_room() || ended || freed || cut;
+}
+
+/* In a capture it becomes a node of a graph, which no rule takes. */
+static bool is_outside_graphs(uint64_t stream) {
+    bool captured = true;
+    return gps_ops->capturing(stream, &captured) == GPS_OK && !captured;
+}
+
+/* What a rule shares is linear memory: rows in the driver's own pitch, which is asked for only
+ * where a rule may fit. */
+static bool is_for_rules(struct gps_allocation *asked, uint64_t *size) {
+    const struct gps_rows *rows = asked->rows;
+    *size = asked->size;
+    if (!rows)
+        return !asked->pooled || is_outside_graphs(asked->stream);
+    if (!rows->count || !gps_rules_may_fit(asked->size, rows->count) ||
+        rows->find_pitch(asked) != GPS_OK || rows->count > SIZE_MAX / rows->pitch)
+        return false;
+    *size = rows->pitch * rows->count;
+    return true;
+}
+
+/* What a rule could have taken. */
+static bool is_for_learning(const struct gps_allocation *asked) {
+    return asked->shareable && !(asked->pooled && gps_is_capturing(asked->stream));
+}
+
+/* A region was here: it was freed by a way that we do not see. */
+__attribute__((cold)) static void end_lost(struct gps_export *region) {
+    struct gps_scope scope;
+    if (gps_deferred_reclaim(region) != GPS_RECLAIMED)
+        return;
+    gps_scope_begin(&scope);
+    gps_export_end(region);
+    gps_scope_end(&scope);
+}
+
+static void record(uint64_t pointer, uint64_t size) {
     struct gps_alloc alloc = {
         .pointer = pointer, .size = size, .epoch = gps_registry_now(), .trace = gps_trace_kept()};
     int device = -1;
@@ -24,14 +71,36 @@ void gps_memory_allocated(uint64_t pointer, uint64_t size) {
         gps_ops->device(&device);
     alloc.device = (int16_t)device;
     struct gps_export *lost = gps_registry_add(&alloc);
-    if (!lost)
-        return;
-    struct gps_scope scope; /* a region was here: it was freed by a way that we do not see */
-    if (gps_deferred_reclaim(lost) != GPS_RECLAIMED)
-        return;
-    gps_scope_begin(&scope);
-    gps_export_end(lost);
-    gps_scope_end(&scope);
+    if (lost)
+        end_lost(lost);
+}
+
+static uint64_t bytes_of(const struct gps_allocation *asked) {
+    return asked->rows ? asked->rows->count * asked->rows->pitch : asked->size;
+}
+
+/* True: a rule has given the memory, or *code says why not. */
+__attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *asked, int *code) {
+    uint64_t size;
+    return asked->shareable && is_for_rules(asked, &size) &&
+           gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
+}
+
+int gps_memory_allocate(struct gps_allocation *asked) {
+    int code;
+    if (gps_rules_active && allocate_by_rule(asked, &code))
+        return code;
+    gps_merge_make_way(asked->rows ? asked->rows->count * asked->size : asked->size);
+    code = asked->call(asked);
+    if (code == GPS_OUT_OF_MEMORY && make_room())
+        code = asked->call(asked);
+    if (code != GPS_OK)
+        return code;
+    if (!asked->pooled) /* no handle can name memory of a pool: it is the driver's alone */
+        record(asked->pointer, bytes_of(asked));
+    if (gps_learn_active && is_for_learning(asked))
+        gps_learn_allocated(asked->pointer, bytes_of(asked), asked->pooled);
+    return GPS_OK;
 }
 
 /* --- memory that the program has freed, and that others still hold --- */
@@ -56,7 +125,7 @@ bool gps_memory_export_denied(uint64_t pointer, int *code) {
 }
 
 /* Not an allocation of ours: null, freed already, of a kind we do not track, or nothing at all. */
-static int free_unknown(uint64_t pointer, struct gps_release release) {
+static int free_unknown(uint64_t pointer, const struct gps_release *release) {
     uint64_t base;
     const bool deferred = gps_deferred_find(pointer, &base) && base == pointer;
     const struct gps_answer answer = ask(GPS_ASK_FREE, deferred);
@@ -64,7 +133,7 @@ static int free_unknown(uint64_t pointer, struct gps_release release) {
         gps_diagnose_freed(pointer, base, answer.finding, NULL);
         return answer.code;
     }
-    const int code = release.call(pointer, release.stream);
+    const int code = release->call(pointer, release->stream);
     if (code != GPS_OK && code != GPS_DEINITIALIZED)
         gps_diagnose_free(pointer, code);
     return code;
@@ -74,9 +143,9 @@ static int free_unknown(uint64_t pointer, struct gps_release release) {
 
 /* Out of the registry first: the moment the driver has freed it, another thread can have the
  * address. */
-static int free_private(const struct gps_alloc *alloc, struct gps_release release) {
+static int free_private(const struct gps_alloc *alloc, const struct gps_release *release) {
     gps_freed_note_allocation(alloc, gps_trace_kept());
-    const int code = release.call(alloc->pointer, release.stream);
+    const int code = release->call(alloc->pointer, release->stream);
     if (code != GPS_OK)
         gps_registry_add(alloc);
     return code;
@@ -98,20 +167,21 @@ static int free_merged(const struct gps_alloc *alloc, bool ordered) {
 }
 
 /* Beside the end of a process or a context a free may answer 0 and leave the memory to that. */
-static int free_exported(const struct gps_alloc *alloc, struct gps_release release) {
+static int free_exported(const struct gps_alloc *alloc, const struct gps_release *release) {
     const enum gps_reclaim reclaimed = gps_deferred_reclaim(alloc->region);
     if (reclaimed == GPS_CLAIMED)
         gps_registry_add(alloc);
     if (reclaimed != GPS_RECLAIMED)
         return GPS_OK;
-    return alloc->region->vmm ? gps_export_free_vmm(alloc) : gps_close_before_free(alloc, release);
+    return alloc->region->vmm ? gps_export_free_vmm(alloc) : gps_close_before_free(alloc, *release);
 }
 
-int gps_memory_free(uint64_t pointer, struct gps_release release) {
+int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
     struct gps_alloc alloc;
     if (!pointer)
-        return release.call(pointer, release.stream);
-    gps_learn_freed(pointer);
+        return release->call(pointer, release->stream);
+    if (gps_learn_active)
+        gps_learn_freed(pointer);
     if (!gps_registry_take(pointer, &alloc))
         return free_unknown(pointer, release);
     switch (alloc.kind) {
@@ -120,8 +190,28 @@ int gps_memory_free(uint64_t pointer, struct gps_release release) {
     case GPS_ALLOC_IMPORTED:
         return gps_import_free(&alloc);
     case GPS_ALLOC_MERGED:
-        return free_merged(&alloc, release.ordered);
+        return free_merged(&alloc, release->ordered);
     default:
         return free_private(&alloc, release);
     }
+}
+
+/* --- what the program is told of memory --- */
+
+bool gps_memory_look(uint64_t address, struct gps_memory_look *look) {
+    if (!gps_merge_range(address, &look->base, &look->size))
+        return false;
+    look->serial = gps_merge_serial(address);
+    return true;
+}
+
+/* Of a block without memory the driver says that there is nothing; all else that it refuses holds
+ * for an allocation, too. */
+bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_look *look) {
+    return (code == GPS_OK || code == GPS_NOT_FOUND) && gps_memory_look(address, look);
+}
+
+void gps_memory_attributes(uint64_t address) {
+    if (gps_gate_state & GPS_GATE_BACK && gps_area_near(address, 1))
+        gps_merge_back_all();
 }

@@ -1,14 +1,35 @@
 /*
- * memory.h - what an allocation and a free mean. The way of one cudaFree begins in gps_memory_free.
+ * memory.h - what an allocation and a free mean, and what the program is told of memory.
  *
- * Needs no scope. Any thread.
+ * An allocation goes through gps_memory_allocate from top to bottom, a free through
+ * gps_memory_free. Needs no scope. Any thread. The codes are the driver's.
  */
 #pragma once
 
+#include "driver/driver_ops.h"
 #include "ipc/close_before_free.h"
 
-/* The driver has allocated. */
-void gps_memory_allocated(uint64_t pointer, uint64_t size);
+/* An allocation, as the program asks for it. A front end embeds this struct in its own with the
+ * arguments of the call. */
+struct gps_allocation {
+    /* The driver's call. With success it sets `pointer`, and the pitch of rows. */
+    int (*call)(struct gps_allocation *asked);
+    uint64_t size; /* in bytes; of one row, if it has rows */
+    uint64_t pointer;
+    uint64_t stream;       /* explicit; of memory of a pool */
+    struct gps_rows *rows; /* of pitched memory; NULL: it is linear */
+    bool shareable;        /* a rule's memory can take its place */
+    bool pooled;           /* memory of a pool, in the order of `stream` */
+};
+
+struct gps_rows {
+    uint64_t count, pitch;
+    /* Sets the pitch as the call would, but allocates nothing. It waits for the device. */
+    int (*find_pitch)(struct gps_allocation *asked);
+};
+
+/* Sets what the call sets, from the driver or from a rule. */
+int gps_memory_allocate(struct gps_allocation *asked);
 
 /* Whether the program asks for the handle of memory that it has freed; *code is the answer then.
  * The driver would give it while others hold the memory. Memory that was to leave with the process,
@@ -16,4 +37,20 @@ void gps_memory_allocated(uint64_t pointer, uint64_t size);
 bool gps_memory_export_denied(uint64_t pointer, int *code);
 
 /* The program frees `pointer` with the driver's `release`. Returns the code for the program. */
-int gps_memory_free(uint64_t pointer, struct gps_release release);
+int gps_memory_free(uint64_t pointer, const struct gps_release *release);
+
+/* --- what the program is told of memory: what a merge rule took looks like an allocation of the
+ * driver's, not like its blocks --- */
+
+struct gps_memory_look {
+    uint64_t base, size;
+    uint64_t serial; /* no other has it; from 1 */
+};
+/* Whether the address lies in such memory, and how that looks. */
+bool gps_memory_look(uint64_t address, struct gps_memory_look *look);
+/* The driver has answered `code` when it was asked for the range of an address. True: *look is the
+ * answer instead. */
+bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_look *look);
+/* The driver is about to be asked for attributes of an address: a block without memory would have
+ * none. */
+void gps_memory_attributes(uint64_t address);

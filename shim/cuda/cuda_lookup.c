@@ -8,29 +8,23 @@
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
-#include "enter.h"
 #include "hooks.h"
-#include "ipc/open_cache.h"
-#include "lifecycle/lifecycle.h"
-#include "merge/allocation.h"
-#include "merge/write.h"
-#include "stack/call.h"
 
 /* In the order of struct gps_real. The exported function is an alias of the wrapper. */
 static const struct row {
     void *wrapper;
-    enum { ALWAYS, FOR_WRITES, FOR_READS, FOR_MERGING } when;
+    enum gps_hooked when;
 } rows[] = {
-#define WHEN_lookup                                ALWAYS
-#define WHEN_context                               ALWAYS
-#define WHEN_memory                                ALWAYS
-#define WHEN_ipc                                   ALWAYS
-#define WHEN_merge                                 FOR_MERGING
+#define WHEN_lookup                                GPS_HOOKED_ALWAYS
+#define WHEN_context                               GPS_HOOKED_ALWAYS
+#define WHEN_memory                                GPS_HOOKED_ALWAYS
+#define WHEN_ipc                                   GPS_HOOKED_ALWAYS
+#define WHEN_merge                                 GPS_HOOKED_WORK
 #define ROW(name, when)                            {(void *)gps_hook_##name, when},
 #define DRIVER(kind, name, parameters, arguments)  ROW(name, WHEN_##kind)
-#define WRITE(name, parameters, arguments, what)   ROW(name, FOR_WRITES)
-#define GATED(name, parameters, arguments, stream) ROW(name, FOR_MERGING)
-#define READ(name, parameters, arguments, stream)  ROW(name, FOR_READS)
+#define WRITE(name, parameters, arguments, what)   ROW(name, GPS_HOOKED_WRITES)
+#define GATED(name, parameters, arguments, stream) ROW(name, GPS_HOOKED_WORK)
+#define READ(name, parameters, arguments, stream)  ROW(name, GPS_HOOKED_READS)
 #include "hooks.def"
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -41,24 +35,13 @@ static const void *const runtime[] = {
 #include "hooks.def"
 };
 
-/* A program that looks a function up has found the driver: the configuration is read now if it was
- * not.
- */
-static bool is_asked_for(const struct row *row) {
-    if (row->when == ALWAYS)
-        return true;
-    return gps_enter() && (row->when == FOR_WRITES  ? gps_write_seen || gps_open_cache_used
-                           : row->when == FOR_READS ? gps_merge_active || gps_open_cache_used
-                                                    : gps_merge_active);
-}
-
 void *gps_lookup_substitute(void *address) {
     if (!gps_driver_attach_by(address))
         return address;
     void *const *const real = (void *const *)&gps_real;
     for (size_t i = 0; i < ROWS; i++)
         if (real[i] == address)
-            return is_asked_for(&rows[i]) ? rows[i].wrapper : address;
+            return gps_entry_hooks(rows[i].when, gps_operations_enter) ? rows[i].wrapper : address;
     return address;
 }
 

@@ -1,134 +1,86 @@
-/* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI. */
+/* cuda_memory.c - CUDA's allocations and frees, in every version of their ABI, and what a program
+ * asks the driver about memory. */
 #include "calls/memory.h"
-#include "driver/driver_ops.h"
 #include "hooks.h"
-#include "ipc/deferred.h"
-#include "ipc/open_cache.h"
-#include "learn/learner.h"
-#include "merge/allocation.h"
-#include "merge/merger.h"
-#include "rules/rules.h"
 
 /* --- allocation --- */
 
-/* The device is out of memory: whether it is worth another try. */
-static bool relieve(CUresult result) {
-    if (result != CUDA_ERROR_OUT_OF_MEMORY)
-        return false;
-    const bool ended = gps_open_cache_make_room();
-    const bool freed = gps_merge_end_freed(true), cut = gps_merger_relieve();
-    return gps_deferred_make_room() || ended || freed || cut;
-}
+struct linear {
+    struct gps_allocation asked;
+    void *out;
+};
+struct pooled {
+    struct gps_allocation asked;
+    void *out;
+    CUstream stream;
+};
+struct pitched {
+    struct gps_allocation asked;
+    void *out, *pitch;
+    struct gps_rows rows;
+    unsigned int element;
+};
 
-/* What a rule could have taken. */
-static void allocated(uint64_t pointer, uint64_t size) {
-    gps_memory_allocated(pointer, size);
-    gps_learn_allocated(pointer, size, false);
-}
-
-CUresult gps_on_cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
-    uint64_t pointer;
-    int code;
-    if (gps_rules_active && out && gps_rules_allocate(size, false, &pointer, &code)) {
-        if (code == CUDA_SUCCESS)
-            *out = pointer;
-        return (CUresult)code;
+/* `arguments`: of the driver's call. `note` and `tell` follow success: the driver's, and that of
+ * all. The rest says what is asked for. */
+#define ALLOCATE(name, kind, type, parameters, arguments, note, tell, ...)                         \
+    static int real_##name(struct gps_allocation *asked) {                                         \
+        struct kind *const call = (struct kind *)asked;                                            \
+        type *const out = call->out;                                                               \
+        const CUresult result = gps_real.name arguments;                                           \
+        if (result == CUDA_SUCCESS) {                                                              \
+            asked->pointer = *out;                                                                 \
+            note;                                                                                  \
+        }                                                                                          \
+        return (int)result;                                                                        \
+    }                                                                                              \
+    CUresult gps_on_##name parameters {                                                            \
+        struct kind call = {.asked.call = real_##name, .out = out, __VA_ARGS__};                   \
+        const int code = gps_memory_allocate(&call.asked);                                         \
+        if (code == GPS_OK) {                                                                      \
+            *out = (type)call.asked.pointer;                                                       \
+            tell;                                                                                  \
+        }                                                                                          \
+        return (CUresult)code;                                                                     \
     }
-    gps_merge_make_way(size);
-    CUresult result = gps_real.cuMemAlloc_v2(out, size);
-    if (relieve(result))
-        result = gps_real.cuMemAlloc_v2(out, size);
-    if (result == CUDA_SUCCESS)
-        allocated(*out, size);
-    return result;
-}
 
-/* Its 32-bit address cannot hold a region that a rule chose: rules do not apply. */
-CUresult gps_on_cuMemAlloc(CUdeviceptr_v1 *out, unsigned int size) {
-    const CUresult result = gps_real.cuMemAlloc(out, size);
-    if (result == CUDA_SUCCESS)
-        gps_memory_allocated(*out, size);
-    return result;
-}
+/* The 32-bit addresses of the first ABI cannot hold what a rule chose. */
+ALLOCATE(cuMemAlloc, linear, CUdeviceptr_v1, (CUdeviceptr_v1 * out, unsigned int size),
+         (out, (unsigned int)asked->size), , , .asked.size = size)
+ALLOCATE(cuMemAlloc_v2, linear, CUdeviceptr, (CUdeviceptr * out, size_t size), (out, asked->size), ,
+         , .asked.size = size, .asked.shareable = out)
 
-/* What a rule shares is linear memory: the driver's own pitch for this width, which one row tells,
- * times the rows. Freeing that row waits for the device, so it is asked only where a rule may fit.
- */
-static bool share_pitched(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
-                          unsigned int element, CUresult *result) {
-    CUdeviceptr row;
-    size_t bytes;
-    uint64_t pointer;
-    int code;
-    if (!out || !pitch || !height ||
-        gps_real.cuMemAllocPitch_v2(&row, &bytes, width, 1, element) != CUDA_SUCCESS)
-        return false;
-    gps_real.cuMemFree_v2(row);
-    if (height > SIZE_MAX / bytes || !gps_rules_allocate(bytes * height, false, &pointer, &code))
-        return false;
-    *result = (CUresult)code;
-    if (code == CUDA_SUCCESS) {
-        *out = pointer;
-        *pitch = bytes;
-    }
-    return true;
-}
-
-CUresult gps_on_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
-                                   unsigned int element) {
-    CUresult result;
-    if (gps_rules_may_fit(width, height) &&
-        share_pitched(out, pitch, width, height, element, &result))
-        return result;
-    gps_merge_make_way(width * height);
-    result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
-    if (relieve(result))
-        result = gps_real.cuMemAllocPitch_v2(out, pitch, width, height, element);
-    if (result == CUDA_SUCCESS)
-        allocated(*out, *pitch * height);
-    return result;
-}
-
-CUresult gps_on_cuMemAllocPitch(CUdeviceptr_v1 *out, unsigned int *pitch, unsigned int width,
-                                unsigned int height, unsigned int element) {
-    const CUresult result = gps_real.cuMemAllocPitch(out, pitch, width, height, element);
-    if (result == CUDA_SUCCESS)
-        gps_memory_allocated(*out, (uint64_t)*pitch * height);
-    return result;
-}
-
-/* In a capture it is a node of a graph, which no rule takes. */
-static bool share_pooled(CUdeviceptr *out, size_t size, CUstream stream, CUresult *result) {
-    CUstreamCaptureStatus status;
-    uint64_t pointer;
-    int code;
-    if (!out || !gps_calls.cuStreamIsCapturing ||
-        gps_calls.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-        status != CU_STREAM_CAPTURE_STATUS_NONE || !gps_rules_allocate(size, true, &pointer, &code))
-        return false;
-    *result = (CUresult)code;
-    if (code == CUDA_SUCCESS)
-        *out = pointer;
-    return true;
-}
-
-/* Other memory of a pool is the driver's alone: CUDA's handles cannot name it. */
 #define ALLOCATE_ASYNC(name, own)                                                                  \
-    CUresult gps_on_##name(CUdeviceptr *out, size_t size, CUstream stream) {                       \
-        CUresult result;                                                                           \
-        if (gps_rules_active && share_pooled(out, size, stream ? stream : own, &result))           \
-            return result;                                                                         \
-        gps_merge_make_way(size);                                                                  \
-        result = gps_real.name(out, size, stream);                                                 \
-        if (relieve(result))                                                                       \
-            result = gps_real.name(out, size, stream);                                             \
-        if (result == CUDA_SUCCESS && gps_learn_active &&                                          \
-            !gps_ops->capturing((uintptr_t)(stream ? stream : own)))                               \
-            gps_learn_allocated(*out, size, true);                                                 \
-        return result;                                                                             \
-    }
+    ALLOCATE(name, pooled, CUdeviceptr, (CUdeviceptr * out, size_t size, CUstream stream),         \
+             (out, asked->size, call->stream), , , .asked.size = size, .asked.shareable = out,     \
+             .asked.pooled = true, .asked.stream = (uintptr_t)(stream ? stream : (own)),           \
+             .stream = stream)
 ALLOCATE_ASYNC(cuMemAllocAsync, NULL)
 ALLOCATE_ASYNC(cuMemAllocAsync_ptsz, CU_STREAM_PER_THREAD)
+
+/* One row tells the pitch. Its free waits for the device. */
+static int find_pitch(struct gps_allocation *asked) {
+    CUdeviceptr row;
+    size_t pitch;
+    const CUresult result = gps_real.cuMemAllocPitch_v2(&row, &pitch, asked->size, 1,
+                                                        ((struct pitched *)asked)->element);
+    if (result == CUDA_SUCCESS) {
+        asked->rows->pitch = pitch;
+        gps_real.cuMemFree_v2(row);
+    }
+    return (int)result;
+}
+
+#define ALLOCATE_PITCH(name, type, size_type, share)                                               \
+    ALLOCATE(                                                                                      \
+        name, pitched, type,                                                                       \
+        (type * out, size_type * pitch, size_type width, size_type height, unsigned int element),  \
+        (out, call->pitch, (size_type)asked->size, (size_type)call->rows.count, call->element),    \
+        call->rows.pitch = *(size_type *)call->pitch, *pitch = (size_type)call.rows.pitch,         \
+        .asked.size = width, .asked.rows = &call.rows, .asked.shareable = share, .pitch = pitch,   \
+        .rows = {height, 0, find_pitch}, .element = element)
+ALLOCATE_PITCH(cuMemAllocPitch, CUdeviceptr_v1, unsigned int, false)
+ALLOCATE_PITCH(cuMemAllocPitch_v2, CUdeviceptr, size_t, out &&pitch)
 
 /* --- free --- */
 
@@ -138,7 +90,8 @@ ALLOCATE_ASYNC(cuMemAllocAsync_ptsz, CU_STREAM_PER_THREAD)
         return (int)gps_real.name((type)pointer);                                                  \
     }                                                                                              \
     CUresult gps_on_##name(type pointer) {                                                         \
-        return (CUresult)gps_memory_free(pointer, (struct gps_release){real_##name, NULL, false}); \
+        return (CUresult)gps_memory_free(pointer,                                                  \
+                                         &(struct gps_release){real_##name, NULL, false});         \
     }
 FREE(cuMemFree, CUdeviceptr_v1)
 FREE(cuMemFree_v2, CUdeviceptr)
@@ -150,7 +103,72 @@ FREE(cuMemFree_v2, CUdeviceptr)
     }                                                                                              \
     CUresult gps_on_##name(CUdeviceptr pointer, CUstream stream) {                                 \
         return (CUresult)gps_memory_free(pointer,                                                  \
-                                         (struct gps_release){real_##name, stream, true});         \
+                                         &(struct gps_release){real_##name, stream, true});        \
     }
 FREE_ASYNC(cuMemFreeAsync)
 FREE_ASYNC(cuMemFreeAsync_ptsz)
+
+/* --- what a program asks about memory --- */
+
+CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
+    struct gps_memory_look look;
+    const CUresult result = gps_real.cuMemGetAddressRange_v2(base, size, pointer);
+    if (!gps_memory_ranged((int)result, pointer, &look))
+        return result;
+    if (base)
+        *base = look.base;
+    if (size)
+        *size = look.size;
+    return CUDA_SUCCESS;
+}
+
+#define OURS (UINT64_C(1) << 48) /* the driver's own ids count from 1 */
+
+/* Those of which a block's are not its allocation's. */
+static bool is_of_allocation(CUpointer_attribute which) {
+    return which == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+           which == CU_POINTER_ATTRIBUTE_RANGE_SIZE || which == CU_POINTER_ATTRIBUTE_BUFFER_ID ||
+           which == CU_POINTER_ATTRIBUTE_ACCESS_FLAGS;
+}
+
+/* Blocks come and go, and some are read-only: the allocation does not, and can be written. */
+static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
+    struct gps_memory_look look;
+    if (!is_of_allocation(which) || !gps_memory_look(pointer, &look))
+        return;
+    switch (which) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr *)value = look.base;
+        break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)value = look.size;
+        break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *(unsigned long long *)value = OURS + look.serial;
+        break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
+            *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value =
+                CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        break;
+    default:
+        break;
+    }
+}
+
+CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr pointer) {
+    gps_memory_attributes(pointer);
+    const CUresult result = gps_real.cuPointerGetAttribute(value, which, pointer);
+    if (result == CUDA_SUCCESS)
+        set_as_allocation(which, value, pointer);
+    return result;
+}
+
+CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *which,
+                                       void **values, CUdeviceptr pointer) {
+    gps_memory_attributes(pointer);
+    const CUresult result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
+    for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
+        set_as_allocation(which[i], values[i], pointer);
+    return result;
+}

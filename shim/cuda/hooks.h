@@ -1,14 +1,17 @@
 /*
  * hooks.h - what hooks.def generates: the wrappers, and the functions that give them their meaning.
  *
- * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). It asks enter.h
- * whether gpushare acts in this process at all; if not, it calls the real function and nothing
- * else. gps_on_<name>, in cuda_<kind>.c, is what the call means; of a WRITE row, that is in
- * merge/write.h.
+ * gps_hook_<name> is the wrapper (hidden; the exported <name> is an alias of it). It asks
+ * calls/entry.h whether gpushare acts in this process at all; if not, it calls the real function
+ * and nothing else. gps_on_<name>, in cuda_<kind>.c, converts the arguments of a DRIVER row and
+ * calls what says in calls/ what such a call means; of the other rows the wrapper does.
  */
 #pragma once
 
+#include "calls/entry.h"
 #include "driver.h"
+#include "operations.h"
+#include "stack/call.h"
 
 #define DRIVER(kind, name, parameters, arguments)                                                  \
     CUresult gps_hook_##name parameters;                                                           \
@@ -18,16 +21,20 @@
 #define READ(name, parameters, arguments, stream)  CUresult gps_hook_##name parameters;
 #include "hooks.def"
 
+/* The beginning of every wrapper. */
+#define GPS_ENTER(name, arguments)                                                                 \
+    if (!gps_entry_begin(gps_operations_enter) || !gps_real.name)                                  \
+        return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;
+
 /* The wrapper of one DRIVER row. `seen` is called for each call. */
 #define GPS_WRAPPER(name, parameters, arguments, seen)                                             \
     CUresult gps_hook_##name parameters {                                                          \
-        if (!gps_enter() || !gps_real.name)                                                        \
-            return gps_real.name ? gps_real.name arguments : CUDA_ERROR_NOT_INITIALIZED;           \
+        GPS_ENTER(name, arguments)                                                                 \
         gps_call_enter(#name, GPS_SITE_HERE);                                                      \
         seen;                                                                                      \
         const CUresult result = gps_on_##name arguments;                                           \
         if (__builtin_expect(result != CUDA_SUCCESS, 0))                                           \
-            gps_enter_refused((int)result);                                                        \
+            gps_entry_refused((int)result);                                                        \
         gps_call_leave();                                                                          \
         return result;                                                                             \
     }                                                                                              \

@@ -10,10 +10,11 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "calls/entry.h"
+#include "calls/memory.h"
 #include "driver.h"
 #include "driver/driver_ops.h"
 #include "kernels.h"
-#include "merge/allocation.h"
 #include "util/high_descriptor.h"
 
 #define MISSING                       CUDA_ERROR_NOT_INITIALIZED
@@ -81,12 +82,12 @@ static int synchronize(void) {
     return gps_is_of_capture(code) ? GPS_OK : code;
 }
 
-/* The driver refuses to tell of the legacy stream while another one's capture would be disturbed:
- * then a graph is being made, and the stream takes no part in it. */
-static bool capturing(uint64_t stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CALL(cuStreamIsCapturing, (CUstream)stream, &status) == GPS_OK &&
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
+static int capturing(uint64_t stream, bool *captured) {
+    CUstreamCaptureStatus status;
+    const int code = CALL(cuStreamIsCapturing, (CUstream)stream, &status);
+    if (code == GPS_OK)
+        *captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return code;
 }
 
 /* --- memory --- */
@@ -95,8 +96,12 @@ static bool capturing(uint64_t stream) {
 static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
-    if (gps_merge_range(pointer, base, size))
+    struct gps_memory_look look;
+    if (gps_memory_look(pointer, &look)) {
+        *base = look.base;
+        *size = look.size;
         return GPS_OK;
+    }
     const int code = REAL(cuMemGetAddressRange_v2, &start, &length, pointer);
     if (code == GPS_OK) {
         *base = start;
@@ -130,8 +135,8 @@ static enum gps_memory_kind kind(uint64_t pointer) {
     unsigned managed = 0;
     CUmemoryPool pool = NULL;
     CUcontext owner = NULL;
-    uint64_t base, size;
-    if (gps_merge_range(pointer, &base, &size)) /* a block without memory has no attributes */
+    struct gps_memory_look look;
+    if (gps_memory_look(pointer, &look)) /* a block without memory has no attributes */
         return GPS_MEMORY_MERGED;
     if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
         return GPS_MEMORY_UNKNOWN;
@@ -335,6 +340,13 @@ _Static_assert(GPS_OPEN_FLAGS == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, "the flag i
 _Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events are as wide");
 _Static_assert(sizeof(CUipcMemHandle) == GPS_HANDLE_BYTES, "the handle's width is the format's");
 
-void gps_operations_use(void) {
-    gps_operations = &operations;
+static bool attach(void) {
+    const bool attached = gps_driver_attach();
+    if (attached)
+        gps_operations = &operations;
+    return attached;
+}
+
+bool gps_operations_enter(void) {
+    return gps_entry_slowly(attach);
 }

@@ -1,5 +1,7 @@
 /* operations.h - the driver operations of driver/driver_ops.h for CUDA. */
 #pragma once
 
-/* Makes them gps_ops. After gps_driver_attach; any number of times. */
-void gps_operations_use(void);
+#include <stdbool.h>
+
+/* gps_entry_slowly for CUDA: finds libcuda, and makes these operations gps_ops. */
+bool gps_operations_enter(void);

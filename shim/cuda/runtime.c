@@ -17,8 +17,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "enter.h"
-#include "lifecycle/lifecycle.h"
+#include "calls/entry.h"
+#include "operations.h"
 #include "stack/call.h"
 #include "stack/dependencies.h"
 #include "stack/module.h"
@@ -180,14 +180,6 @@ static void *resolve(const char *name, const void *caller) {
     return found;
 }
 
-/* The runtime can know by itself that it will not work in a forked child. */
-__attribute__((noinline, cold)) static void not_initialized(void) {
-    gps_call.inside++;
-    if (gps_enter())
-        gps_lifecycle_not_initialized();
-    gps_call.inside--;
-}
-
 #define RUNTIME(name, parameters, arguments)                                                       \
     EXPORTED cudaError_t name parameters {                                                         \
         const struct gps_site site = GPS_SITE_HERE;                                                \
@@ -200,7 +192,7 @@ __attribute__((noinline, cold)) static void not_initialized(void) {
         gps_call.runtime_site = site;                                                              \
         const cudaError_t result = real arguments;                                                 \
         if (__builtin_expect(result == cudaErrorInitializationError, 0))                           \
-            not_initialized();                                                                     \
+            gps_entry_not_initialized(gps_operations_enter);                                       \
         gps_call.runtime = outer;                                                                  \
         gps_call.runtime_site = outer_site;                                                        \
         return result;                                                                             \

@@ -1,13 +1,13 @@
 /*
- * written.h - what each WRITE row of hooks.def writes and reads, in the words of merge/write.h.
+ * written.h - what each WRITE row of hooks.def writes and reads, in the words of writes/write.h.
  *
  * The null stream means the legacy default stream, or the thread's own in a function whose name
  * ends in _ptds or _ptsz: the rows say which.
  */
 #pragma once
 
+#include "calls/launches.h"
 #include "driver.h"
-#include "merge/write.h"
 
 #define LEGACY                      CU_STREAM_LEGACY
 #define PER_THREAD                  CU_STREAM_PER_THREAD

@@ -27,11 +27,14 @@ enum gps_code {
     GPS_ALREADY_MAPPED = 208,
     GPS_PEER_UNSUPPORTED = 217,
     GPS_INVALID_HANDLE = 400,
+    GPS_NOT_FOUND = 500,
     GPS_NOT_READY = 600,
     GPS_ILLEGAL_ADDRESS = 700,
     GPS_NOT_PERMITTED = 800,
     GPS_NOT_SUPPORTED = 801,
     GPS_CAPTURE_UNSUPPORTED = 900, /* to GPS_CAPTURE_LAST: see gps_is_of_capture */
+    GPS_CAPTURE_INVALIDATED = 901,
+    GPS_CAPTURE_UNJOINED = 904,
     GPS_CAPTURE_LAST = 908,
 };
 
@@ -63,8 +66,8 @@ struct gps_operations {
     /* Waits for all work of the current context as a free does, by a real free of a scrap
      * allocation: other threads' graph captures survive it. */
     int (*synchronize)(void);
-    bool (*capturing)(uint64_t stream);  /* its work goes into a graph */
-    int (*stream_wait)(uint64_t stream); /* wait for what it has to do */
+    int (*capturing)(uint64_t stream, bool *captured); /* its work goes into a graph */
+    int (*stream_wait)(uint64_t stream);               /* wait for what it has to do */
     /* 0: it has nothing to do. Stream 0: the default ones of the current context. */
     int (*stream_state)(uint64_t stream);
     /* An event behind what an explicit stream has to do; its state is 0 when that is done. */
@@ -126,4 +129,12 @@ static inline int gps_context_code(void) {
     uint64_t context = 0;
     const int code = gps_ops->context(&context);
     return code != GPS_OK ? code : context ? GPS_OK : GPS_INVALID_CONTEXT;
+}
+
+/* Whether a stream's work goes into a graph. The driver refuses to tell of the legacy stream while
+ * another one's capture would be disturbed: then a graph is being made, and the stream takes no
+ * part in it. */
+static inline bool gps_is_capturing(uint64_t stream) {
+    bool captured = false;
+    return gps_ops->capturing(stream, &captured) == GPS_OK && captured;
 }

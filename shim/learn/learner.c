@@ -11,11 +11,13 @@
 
 #include "digest/device_digest.h"
 #include "directory/file.h"
+#include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "gate/swap.h"
 #include "lesson.h"
 #include "threads/thread.h"
 #include "util/clock.h"
+#include "writes/write.h"
 
 #define TURN     (GPS_SECOND / 2)
 #define PATIENCE (GPS_SECOND / 10) /* with a stream whose copy has filled a block */
@@ -33,15 +35,6 @@ static struct {
     uint8_t rest[GPS_DIGEST_CHUNK];   /* with gps_swap_lock */
     char line[GPS_LESSON_LINE];
 } state;
-
-void gps_learn_start(const struct gps_options *options) {
-    const char *path = secure_getenv("GPUSHARE_LEARN");
-    if (!path || options->mode != GPS_MODE_AUDIT || strlen(path) >= sizeof(state.path))
-        return;
-    strcpy(state.path, path);
-    state.began = gps_clock_monotonic();
-    gps_learn_active = gps_write_seen = true;
-}
 
 /* --- the report --- */
 
@@ -61,7 +54,7 @@ static void write_freed(void) {
     gps_area_unlock();
     for (struct gps_area *next; area; area = next) {
         struct gps_text text = GPS_TEXT(state.line);
-        next = area->lesson->next;
+        next = gps_lesson_of(area)->next;
         gps_lesson_line(area, state.began, &text);
         append(&text);
         gps_lesson_free(area);
@@ -76,9 +69,9 @@ static void write_report(bool all) {
         struct gps_text text = GPS_TEXT(state.line);
         gps_area_lock();
         area = gps_area_next(at.pointer ? &at : NULL);
-        if (area && (all || area->lesson->dirty)) {
+        if (area && (all || gps_lesson_of(area)->dirty)) {
             gps_lesson_line(area, state.began, &text);
-            area->lesson->dirty = false;
+            gps_lesson_of(area)->dirty = false;
         }
         at.pointer = area ? area->pointer : 0;
         gps_area_unlock();
@@ -139,7 +132,7 @@ static void look_and_note(struct gps_area *area, unsigned index, bool settled) {
 
 /* What changes all the time is looked at ever more rarely. */
 static bool is_due(const struct gps_area *area, unsigned index, uint64_t now) {
-    const struct gps_progress *progress = &area->lesson->progress[index];
+    const struct gps_progress *progress = &gps_lesson_of(area)->progress[index];
     const unsigned changes = progress->changed + progress->rewritten;
     return now - area->blocks[index].looked >= (TURN / 2)
                                                    << (changes < BACKOFF ? changes : BACKOFF);
@@ -216,9 +209,10 @@ void gps_learn_end(void) {
 
 /* With both locks. */
 static void retire(struct gps_area *area) {
+    struct gps_lesson *lesson = gps_lesson_of(area);
     gps_area_remove(area);
-    area->lesson->freed = gps_clock_monotonic();
-    area->lesson->next = state.freed;
+    lesson->freed = gps_clock_monotonic();
+    lesson->next = state.freed;
     state.freed = area;
 }
 
@@ -242,7 +236,7 @@ void gps_learn_purge(uint64_t context) {
     if (!gps_learn_active)
         return;
     gps_area_lock();
-    while ((area = gps_area_of_context(context, true)))
+    while ((area = gps_area_of_context(context)))
         retire(area);
     gps_area_unlock();
 }
@@ -274,7 +268,7 @@ static void rest_for(long nanos) {
 /* A stream of which nothing can be known without harm is not waited for. */
 static bool wait_for(uint64_t stream) {
     const uint64_t until = gps_clock_monotonic() + PATIENCE;
-    if (stream == LEGACY || gps_ops->capturing(stream))
+    if (stream == LEGACY || gps_is_capturing(stream))
         return false;
     while (gps_ops->stream_state(stream) != GPS_OK) {
         if (gps_clock_monotonic() >= until)
@@ -300,21 +294,22 @@ static struct gps_area *next_full(uint64_t to, uint64_t size, unsigned *index) {
     if (area)
         gps_area_blocks(area, to, size, &first, &end);
     *index = *index > first ? *index : first;
-    while (*index < end && !(gps_lesson_is_full(&area->blocks[*index]) &&
-                             (size >= GPS_DIGEST_PIECE || !area->lesson->progress[*index].full)))
+    while (*index < end &&
+           !(gps_lesson_is_full(&area->blocks[*index]) &&
+             (size >= GPS_DIGEST_PIECE || !gps_lesson_of(area)->progress[*index].full)))
         ++*index;
     gps_area_unlock();
     return *index < end ? area : NULL;
 }
 
-static void look_after(const struct gps_write *write, uint64_t to, uint64_t size) {
+static void look_after(const struct gps_write *one) {
     struct gps_scope scope;
     unsigned index = 0;
     gps_scope_enter(&scope, 0);
-    bool more = next_full(to, size, &index) && await(write);
+    bool more = next_full(one->to, one->size, &index) && await(one);
     while (more) {
         gps_swap_lock();
-        struct gps_area *area = next_full(to, size, &index);
+        struct gps_area *area = next_full(one->to, one->size, &index);
         if (area)
             look_and_note(area, index++, true);
         gps_swap_unlock();
@@ -323,14 +318,64 @@ static void look_after(const struct gps_write *write, uint64_t to, uint64_t size
     gps_scope_end(&scope);
 }
 
-void gps_learn_written(const struct gps_write *write) {
-    if (!gps_learn_active || write->kind == GPS_WRITE_OTHER)
-        return;
+static void note_begin(const struct gps_write *one) {
+    const bool upload = gps_write_is_upload(one);
+    const bool captured = one->ordered && gps_is_capturing(one->stream);
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_area_lock();
+    struct gps_area *area = gps_area_at(one->to);
+    if (area)
+        gps_area_write_begins(area, one->to, one->size, upload, captured);
+    gps_area_unlock();
+    gps_scope_end(&scope);
+}
+
+static void note_end(const struct gps_write *one) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_area_lock();
+    struct gps_area *area = gps_area_at(one->to);
+    if (area)
+        gps_area_write_ends(area, one->to, one->size);
+    gps_area_unlock();
+    gps_scope_end(&scope);
+}
+
+static void each(const struct gps_write *write, void (*fn)(const struct gps_write *one)) {
     for (uint64_t i = 0; i < gps_write_count(write); i++) {
         const struct gps_write one = gps_write_nth(write, i);
         if (one.size && gps_area_near(one.to, one.size))
-            look_after(write, one.to, one.size);
+            fn(&one);
     }
+}
+
+static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+    (void)pass;
+    (void)code;
+    each(write, note_begin);
+    return true;
+}
+
+static void end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
+    (void)pass;
+    (void)code;
+    each(write, note_end);
+    if (write->kind != GPS_WRITE_OTHER)
+        each(write, look_after);
+}
+
+/* --- start --- */
+
+void gps_learn_start(const struct gps_options *options) {
+    static const struct gps_write_listener listener = {begin, end};
+    const char *path = secure_getenv("GPUSHARE_LEARN");
+    if (!path || options->mode != GPS_MODE_AUDIT || strlen(path) >= sizeof(state.path))
+        return;
+    strcpy(state.path, path);
+    state.began = gps_clock_monotonic();
+    gps_learn_active = true;
+    gps_write_listen(&listener);
 }
 
 void gps_learn_reset(void) {

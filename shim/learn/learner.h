@@ -11,11 +11,12 @@
  */
 #pragma once
 
-#include "merge/write.h"
+#include "config/config.h"
+
+#include <stdint.h>
 
 /* Constant once the process has begun. */
 extern bool gps_learn_active;
-/* After gps_write_start. */
 void gps_learn_start(const struct gps_options *options);
 
 /* The driver has allocated; the call is under way. */
@@ -24,9 +25,6 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool);
 void gps_learn_freed(uint64_t pointer);
 /* The context is gone. Before gps_swap_permit. */
 void gps_learn_purge(uint64_t context);
-
-/* The driver's call is over, and gps_write_end. */
-void gps_learn_written(const struct gps_write *write);
 
 /* The process ends: writes all that is known. The driver is touched no more. */
 void gps_learn_end(void);

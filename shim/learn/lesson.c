@@ -25,7 +25,7 @@ struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
         return NULL;
     }
     *area = (struct gps_area){
-        .pointer = pointer, .size = size, .extent = size, .lesson = lesson, .count = count};
+        .pointer = pointer, .size = size, .extent = size, .notes = lesson, .count = count};
     if (count)
         gps_area_cut(0, whole, area->blocks);
     for (unsigned i = 0; i < count; i++)
@@ -40,7 +40,7 @@ struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
 }
 
 void gps_lesson_free(struct gps_area *area) {
-    free(area->lesson);
+    free(area->notes);
     free(area);
 }
 
@@ -58,7 +58,8 @@ static bool is_explained(const struct gps_block *block, const struct gps_progres
 void gps_lesson_note(struct gps_area *area, unsigned index, const struct gps_hash *hash,
                      uint64_t begun, bool settled) {
     struct gps_block *block = &area->blocks[index];
-    struct gps_progress *progress = &area->lesson->progress[index];
+    struct gps_lesson *lesson = gps_lesson_of(area);
+    struct gps_progress *progress = &lesson->progress[index];
     const uint64_t last_look = block->looked;
     block->looked = begun;
     if (block->writers || block->written >= begun)
@@ -69,9 +70,9 @@ void gps_lesson_note(struct gps_area *area, unsigned index, const struct gps_has
         progress->rewritten += progress->full && explained;
         block->hash = *hash;
         block->hashed = begun;
-        area->lesson->dirty = true;
+        lesson->dirty = true;
     }
-    area->lesson->dirty |= progress->full != gps_lesson_is_full(block);
+    lesson->dirty |= progress->full != gps_lesson_is_full(block);
     progress->full = gps_lesson_is_full(block);
     if (settled)
         progress->settled = begun;
@@ -104,8 +105,8 @@ static void add_sums(struct gps_text *text, const struct gps_area *area, bool al
         const uint64_t hashed = block->hashed ? block->hashed : now;
         last = hashed > last ? hashed : last;
         bytes += gps_lesson_bytes(area, block);
-        changed += area->lesson->progress[i].changed;
-        rewritten += area->lesson->progress[i].rewritten;
+        changed += gps_lesson_of(area)->progress[i].changed;
+        rewritten += gps_lesson_of(area)->progress[i].rewritten;
     }
     gps_text_add(text, ",\"%s\":[%lu,%lu,%lu,%lu]", all ? "all" : "full", bytes, since(began, last),
                  changed, rewritten);
@@ -123,7 +124,7 @@ static void add_blocks(struct gps_text *text, const struct gps_area *area) {
 }
 
 void gps_lesson_line(const struct gps_area *area, uint64_t began, struct gps_text *text) {
-    const struct gps_lesson *lesson = area->lesson;
+    const struct gps_lesson *lesson = gps_lesson_of(area);
     begin_line(text);
     gps_text_add(text, ",\"number\":%lu,\"size\":%lu,\"thread\":%lu,\"caller\":", area->serial,
                  area->size, (unsigned long)lesson->thread);

@@ -30,6 +30,10 @@ struct gps_lesson {
     } progress[];
 };
 
+static inline struct gps_lesson *gps_lesson_of(const struct gps_area *area) {
+    return area->notes;
+}
+
 /* In the current context, for the call under way. NULL: no memory. */
 struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool);
 void gps_lesson_free(struct gps_area *area);

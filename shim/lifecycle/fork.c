@@ -26,7 +26,6 @@
 #include "merge/exclusion.h"
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
-#include "merge/write.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -41,6 +40,7 @@
 #include "vmm/mapping.h"
 #include "vmm/parked_descriptors.h"
 #include "vmm/vmm_region.h"
+#include "writes/write.h"
 
 /* In the order of the rooms, from the bottom up. */
 #define MODULES(FORGETS, KEEPS)                                                                    \
@@ -75,6 +75,7 @@
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
     FORGETS(swap, gps_swap_reset)                                                                  \
+    FORGETS(write, gps_write_reset)                                                                \
     FORGETS(area, gps_area_reset)                                                                  \
     FORGETS(exclusion, gps_exclusion_reset)                                                        \
     FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
@@ -82,7 +83,6 @@
     FORGETS(merged_sum, gps_merged_sum_reset)                                                      \
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(allocation, gps_merge_reset)                                                           \
-    FORGETS(write, gps_write_reset)                                                                \
     FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \
     FORGETS(importers, gps_importers_reset)                                                        \

@@ -6,13 +6,14 @@
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "ipc/open_cache.h"
+#include "ipc/refused_writes.h"
 #include "learn/learner.h"
 #include "lifecycle.h"
 #include "log/event_log.h"
 #include "log/log.h"
 #include "log/sink.h"
 #include "merge/allocation.h"
-#include "merge/write.h"
+#include "merge/work.h"
 #include "process/call_counter.h"
 #include "process/process.h"
 #include "rules/rules.h"
@@ -82,9 +83,10 @@ static enum gps_phase start(void) {
         gps_call_counter_start();
     gps_rules_start(config, gps_process_program());
     gps_merge_start(config, gps_process_program());
-    gps_write_start(config, gps_process_program());
-    gps_learn_start(&config->options);
     gps_open_cache_start(&config->options);
+    gps_refused_writes_start(config, gps_process_program());
+    gps_work_start();
+    gps_learn_start(&config->options);
     return GPS_PHASE_ON;
 }
 

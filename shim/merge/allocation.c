@@ -120,11 +120,9 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     return area;
 }
 
-void gps_merge_make_way(uint64_t size) {
+void gps_merge_make_way_now(uint64_t size) {
     struct gps_scope scope;
     int device;
-    if (!(gps_gate_state & GPS_GATE_BACK))
-        return;
     gps_scope_enter(&scope, 0);
     gps_area_lock();
     const bool scarce = gps_ops->device(&device) == GPS_OK && !gps_area_has_room(device, size);
@@ -301,9 +299,11 @@ bool gps_merge_end_freed(bool surely) {
 
 void gps_merge_purge(uint64_t context) {
     struct gps_area *area;
+    if (!gps_merge_active)
+        return;
     gps_streams_remove_context(context);
     gps_area_lock();
-    while ((area = gps_area_of_context(context, false))) {
+    while ((area = gps_area_of_context(context))) {
         end(area);
         free(area);
     }

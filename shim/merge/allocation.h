@@ -7,6 +7,7 @@
 #pragma once
 
 #include "area.h"
+#include "gate/gate.h"
 #include "process/program.h"
 
 /* What a rule took. */
@@ -46,7 +47,11 @@ int gps_merge_back_all(void);
 /* An allocation of the driver's begins: where there is not enough for it and for the blocks that
  * have no memory yet, they get theirs first, so that it is the allocation that fails. Needs no
  * scope. */
-void gps_merge_make_way(uint64_t size);
+void gps_merge_make_way_now(uint64_t size);
+static inline void gps_merge_make_way(uint64_t size) {
+    if (__builtin_expect(gps_gate_state & GPS_GATE_BACK, 0))
+        gps_merge_make_way_now(size);
+}
 /* A block has got memory, or is equal to a shared one all over. With the lock of area.h. */
 void gps_merge_no_longer_empty(const struct gps_block *block);
 /* An UNBACKED block gets memory. With the lock. */

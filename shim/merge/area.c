@@ -7,6 +7,7 @@
 
 #include "driver/driver_ops.h"
 #include "gate/gate.h"
+#include "util/clock.h"
 #include "util/lock.h"
 
 static struct {
@@ -76,9 +77,9 @@ struct gps_area *gps_area_by_serial(uint64_t serial) {
     return NULL;
 }
 
-struct gps_area *gps_area_of_context(uint64_t context, bool watched) {
+struct gps_area *gps_area_of_context(uint64_t context) {
     for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i]->context == context && (state.list[i]->lesson != NULL) == watched)
+        if (state.list[i]->context == context)
             return state.list[i];
     return NULL;
 }
@@ -173,6 +174,31 @@ uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *bloc
     const uint64_t behind = last ? block->size : address + size - start;
     const uint64_t end = behind < block->size ? behind : block->size;
     return (~UINT64_C(0) >> (63 - (end - 1) / part)) & (~UINT64_C(0) << begin / part);
+}
+
+void gps_area_write_begins(struct gps_area *area, uint64_t address, uint64_t size, bool upload,
+                           bool captured) {
+    const uint64_t now = gps_clock_monotonic();
+    unsigned first, end;
+    gps_area_blocks(area, address, size, &first, &end);
+    for (unsigned i = first; i < end; i++) {
+        struct gps_block *block = &area->blocks[i];
+        block->writers++;
+        block->written = now;
+        block->excluded |= captured;
+        if (upload)
+            block->filled |= gps_area_bits(area, block, address, size);
+    }
+}
+
+void gps_area_write_ends(struct gps_area *area, uint64_t address, uint64_t size) {
+    const uint64_t now = gps_clock_monotonic();
+    unsigned first, end;
+    gps_area_blocks(area, address, size, &first, &end);
+    for (unsigned i = first; i < end; i++) {
+        area->blocks[i].writers -= area->blocks[i].writers != 0;
+        area->blocks[i].written = now;
+    }
 }
 
 void gps_area_reset(void) {

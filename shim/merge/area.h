@@ -84,8 +84,8 @@ struct gps_area {
     uint8_t tries;  /* to lay it out anew, in vain */
     uint64_t edges; /* of tensors (layout.h): a bit for each place where a block may begin */
     uint64_t freed; /* the number of its free, on a stream whose work may still use it; else 0 */
-    struct gps_lesson
-        *lesson; /* the driver's own memory, which is observed (learn/lesson.h); else NULL */
+    void
+        *notes; /* of whoever only watches memory of the driver's own (learn/lesson.h); else NULL */
     unsigned count;
     struct gps_block blocks[];
 };
@@ -126,8 +126,7 @@ void gps_area_unlock(void);
 /* With the lock. NULL: there is none. */
 struct gps_area *gps_area_at(uint64_t address);
 struct gps_area *gps_area_by_serial(uint64_t serial);
-/* One of the context's, of those that `learn` watches, or of the others. */
-struct gps_area *gps_area_of_context(uint64_t context, bool watched);
+struct gps_area *gps_area_of_context(uint64_t context); /* one of them */
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
@@ -147,5 +146,12 @@ void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t siz
 /* The bits of `filled` that a range of the area touches in a block. */
 uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *block, uint64_t address,
                        uint64_t size);
+
+/* A call that writes a range of the area is under way, until it has ended. `upload`: it copies from
+ * the host. `captured`: into a graph, which will write at any time: the blocks are never merged.
+ * With the lock. */
+void gps_area_write_begins(struct gps_area *area, uint64_t address, uint64_t size, bool upload,
+                           bool captured);
+void gps_area_write_ends(struct gps_area *area, uint64_t address, uint64_t size);
 
 void gps_area_reset(void); /* in a forked child */

@@ -22,7 +22,7 @@ void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
     const uint64_t from = gps_area_extent(address - area->pointer);
     const uint64_t end = address + size - area->pointer;
     const uint64_t to = end < area->size ? end / GPS_MERGE_SMALL * GPS_MERGE_SMALL : area->extent;
-    if (area->extent > GPS_MERGE_POOL || area->lesson || to < from + GPS_MERGE_TENSOR)
+    if (area->extent > GPS_MERGE_POOL || to < from + GPS_MERGE_TENSOR)
         return;
     area->edges &= ~(edge(to) - edge(from)); /* of tensors that were there before */
     area->edges |= edge(from) | (to < area->extent ? edge(to) : 0);

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "allocation.h"
 #include "block.h"
 #include "digest/device_digest.h"
+#include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "gate/streams.h"
 #include "gate/swap.h"

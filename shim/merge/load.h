@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "write.h"
+#include "writes/write.h"
 
 bool gps_load_takes(const struct gps_write *write);
 /* The driver's code. */

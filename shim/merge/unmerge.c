@@ -97,34 +97,18 @@ static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint
     return code;
 }
 
-static void note_writer(struct gps_area *area, uint64_t to, uint64_t size, bool upload,
-                        bool captured) {
-    const uint64_t now = gps_clock_monotonic();
-    unsigned first, end;
-    if (upload)
-        gps_layout_note(area, to, size);
-    gps_area_blocks(area, to, size, &first, &end);
-    for (unsigned i = first; i < end; i++) {
-        struct gps_block *block = &area->blocks[i];
-        block->writers++;
-        block->written = now;
-        block->excluded |= captured;
-        if (upload)
-            block->filled |= gps_area_bits(area, block, to, size);
-    }
-}
-
 static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_t *merged) {
     int code = GPS_OK;
     *merged = 0;
     gps_area_lock();
     struct gps_area *area = gps_area_at(to);
-    if (area && area->lesson) {
-        note_writer(area, to, size, upload, captured);
-    } else if (area && (code = gps_ops->enter(area->context)) == GPS_OK) {
+    if (area && (code = gps_ops->enter(area->context)) == GPS_OK) {
         code = make_writable(area, to, size, merged);
-        if (code == GPS_OK && !*merged)
-            note_writer(area, to, size, upload, captured);
+        if (code == GPS_OK && !*merged) {
+            if (upload)
+                gps_layout_note(area, to, size);
+            gps_area_write_begins(area, to, size, upload, captured);
+        }
         gps_ops->leave();
     }
     gps_area_unlock();
@@ -160,18 +144,11 @@ int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
 
 void gps_unmerge_end(uint64_t to, uint64_t size) {
     struct gps_scope scope;
-    unsigned first, end;
     gps_scope_begin(&scope);
     gps_area_lock();
     struct gps_area *area = gps_area_at(to);
-    if (area) {
-        const uint64_t now = gps_clock_monotonic();
-        gps_area_blocks(area, to, size, &first, &end);
-        for (unsigned i = first; i < end; i++) {
-            area->blocks[i].writers -= area->blocks[i].writers != 0;
-            area->blocks[i].written = now;
-        }
-    }
+    if (area)
+        gps_area_write_ends(area, to, size);
     gps_area_unlock();
     gps_scope_end(&scope);
 }

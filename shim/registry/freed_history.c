@@ -23,7 +23,7 @@ static struct place *place_of(enum gps_freed_kind kind, uint64_t address) {
 }
 _Static_assert(PLACES == 1 << 12, "12 bits of the hash");
 
-void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed) {
+static inline void note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed) {
     struct place *place = place_of(kind, address);
     if (atomic_exchange_explicit(&place->address, WRITING, memory_order_acq_rel) == WRITING)
         return; /* another thread's turn; one of the two is lost */
@@ -37,13 +37,17 @@ void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed
     atomic_store_explicit(&place->address, address, memory_order_release);
 }
 
+void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed) {
+    note(kind, address, freed);
+}
+
 void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended) {
-    gps_freed_note(GPS_FREED_MEMORY, alloc->pointer,
-                   (struct gps_freed){.born = alloc->trace,
-                                      .ended = ended,
-                                      .context = alloc->context,
-                                      .size = alloc->size,
-                                      .device = alloc->device});
+    note(GPS_FREED_MEMORY, alloc->pointer,
+         (struct gps_freed){.born = alloc->trace,
+                            .ended = ended,
+                            .context = alloc->context,
+                            .size = alloc->size,
+                            .device = alloc->device});
 }
 
 void gps_freed_forget(enum gps_freed_kind kind, uint64_t address) {

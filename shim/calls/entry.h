@@ -1,0 +1,46 @@
+/*
+ * entry.h - the one entry of every hooked call, and its end.
+ *
+ * A wrapper asks gps_entry_begin first: whether gpushare acts on this call at all. A process that
+ * has begun answers with two loads. Every other phase goes through gps_entry_slowly, so a phase in
+ * which calls have to wait needs no other place. Any thread; no scope.
+ */
+#pragma once
+
+#include "process/process.h"
+
+/* Finds the vendor's driver, whose operations gps_ops has from then on. False: there is none. It
+ * takes the loader's lock. */
+typedef bool gps_attach_fn(void);
+/* The process's first call attaches to the driver and begins. A call beside _exit does not return.
+ */
+bool gps_entry_slowly(gps_attach_fn *attach);
+
+/* `slowly` is the front end's: gps_entry_slowly with its way to attach. */
+static inline bool gps_entry_begin(bool (*slowly)(void)) {
+    const enum gps_phase phase = gps_process_phase();
+    return __builtin_expect(phase == GPS_PHASE_ON, 1) ||
+           ((phase <= GPS_PHASE_STARTING || phase == GPS_PHASE_LEAVING) && slowly());
+}
+
+/* The driver has refused a call, perhaps because the process began to end meanwhile: then this does
+ * not return either. */
+void gps_entry_refused(int code);
+
+/* The runtime itself has answered that it is not initialized: it knows by itself that it does not
+ * work in a forked child. */
+void gps_entry_not_initialized(bool (*slowly)(void));
+
+/* The program ends the process with _exit or its like. */
+void gps_entry_exit(void);
+
+/* Which processes have a call hooked. */
+enum gps_hooked {
+    GPS_HOOKED_ALWAYS,
+    GPS_HOOKED_WRITES, /* copies and fills: where a rule, or `open_cache`, asks for them */
+    GPS_HOOKED_READS,  /* copies to the host: with a merge rule, or `open_cache` */
+    GPS_HOOKED_WORK,   /* launches, streams, and what the driver says of memory: a merge rule */
+};
+/* Whether this process has such calls hooked. It begins if it has not yet: the configuration tells.
+ */
+bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void));

@@ -1,0 +1,59 @@
+/*
+ * launches.h - work on memory that the program gives to the device: launches, copies and fills,
+ * captures, streams, and waits.
+ *
+ * In a process that merges all work passes the gate, so that a block is not swapped beneath it.
+ * Copies and fills by which the program writes memory are told to whoever listens, who may answer
+ * in place of the driver (writes/write.h). Between beginning and end no lock is held. The first
+ * lines of each are in line, since a launch costs nanoseconds. Any thread; no scope.
+ */
+#pragma once
+
+#include "merge/work.h"
+#include "registry/registry.h"
+#include "writes/write.h"
+
+/* --- launches, and copies to the host --- */
+
+/* Whether work passes the gate. If not, it is the driver's alone. */
+static inline bool gps_launch_is_gated(void) {
+    return __builtin_expect(gps_merge_active, 0);
+}
+
+/* True: call the driver, then gps_launch_end. False: *code is the answer. */
+static inline bool gps_launch_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
+    return gps_work_begin_at_once(stream, pass) || gps_work_begin(stream, false, pass, code);
+}
+static inline bool gps_read_begin(uint64_t stream, struct gps_gate_pass *pass, int *code) {
+    return gps_work_begin_at_once(stream, pass) || gps_work_begin(stream, true, pass, code);
+}
+static inline void gps_launch_end(const struct gps_gate_pass *pass, int code) {
+    gps_work_end(pass, code);
+}
+
+/* What is read is of memory that the program has closed, and only `open_cache` keeps: the call is
+ * refused as the driver would refuse it. */
+static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
+    return size && gps_registry_closed(from);
+}
+
+/* --- captures and streams --- */
+
+/* A capture begins in a pass. True: call the driver, then gps_capture_begun. False: it is the
+ * driver's alone. */
+bool gps_capture_begin(struct gps_gate_pass *pass);
+void gps_capture_begun(const struct gps_gate_pass *pass, int code);
+/* The driver has answered to the end of a capture. */
+void gps_capture_ended(int code);
+
+/* The program is about to destroy a stream. */
+void gps_stream_destroyed(uint64_t stream);
+
+/* --- waits and questions, after the driver's answer --- */
+
+/* A kernel that wrote what is merged shows in it. */
+static inline void gps_work_asked(int code) {
+    gps_work_checked(code);
+}
+/* The program has waited: what is freed on a stream can go, too. */
+void gps_wait_ended(int code);

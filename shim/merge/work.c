@@ -1,0 +1,97 @@
+/* work.c - see work.h. */
+#include "work.h"
+
+#include "load.h"
+#include "unmerge.h"
+#include "writes/write.h"
+
+/* --- work --- */
+
+/* Whatever the work touches has memory then. Without success it is outside. */
+static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
+    gps_gate_enter(pass);
+    while (__builtin_expect(
+        atomic_load_explicit(&gps_gate_state, memory_order_relaxed) & GPS_GATE_BACK, 0)) {
+        gps_gate_leave(pass);
+        const int code = gps_merge_back_all();
+        if (code != GPS_OK)
+            return code;
+        gps_gate_enter(pass);
+    }
+    gps_streams_note(pass->slot, stream);
+    return GPS_OK;
+}
+
+/* Where there is not enough memory the driver knows whether the copy needs it: it refuses one from
+ * where there is none, and no harm is done. */
+static void pass_copy(uint64_t stream, struct gps_gate_pass *pass) {
+    if (pass_in(stream, pass) == GPS_OK)
+        return;
+    gps_gate_enter(pass);
+    gps_streams_note(pass->slot, stream);
+}
+
+bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int *code) {
+    *code = GPS_OK;
+    if (copy)
+        pass_copy(stream, pass);
+    else
+        *code = pass_in(stream, pass);
+    return *code == GPS_OK;
+}
+
+/* --- writes --- */
+
+static void end_first(const struct gps_write *write, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        const struct gps_write one = gps_write_nth(write, i);
+        if (gps_area_near(one.to, one.size))
+            gps_unmerge_end(one.to, one.size);
+    }
+}
+
+static int begin_all(const struct gps_write *write) {
+    int code = GPS_OK;
+    for (uint64_t i = 0; code == GPS_OK && i < gps_write_count(write); i++) {
+        const struct gps_write one = gps_write_nth(write, i);
+        if (one.size && gps_area_near(one.to, one.size))
+            code = gps_unmerge_begin(one.to, one.size, gps_write_is_upload(&one),
+                                     write->ordered && gps_is_capturing(write->stream));
+        if (code != GPS_OK)
+            end_first(write, i); /* nothing of them is written */
+    }
+    return code;
+}
+
+/* Copies from the host touch nothing but what they write. */
+static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass) {
+    if (write->kind != GPS_WRITE_UPLOAD) {
+        pass_copy(write->stream, pass);
+        return;
+    }
+    gps_gate_enter(pass);
+    gps_streams_note(pass->slot, write->stream);
+}
+
+static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+    if (gps_load_takes(write)) {
+        *code = gps_load(write);
+        return false;
+    }
+    *code = begin_all(write);
+    if (*code == GPS_OK)
+        pass_write(write, pass);
+    return *code == GPS_OK;
+}
+
+static void end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
+    gps_gate_leave(pass);
+    end_first(write, gps_write_count(write));
+    gps_work_checked(code);
+}
+
+void gps_work_start(void) {
+    static const struct gps_write_listener listener = {begin, end};
+    if (gps_merge_active)
+        gps_write_listen(&listener);
+}

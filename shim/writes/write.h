@@ -1,0 +1,67 @@
+/*
+ * write.h - copies and fills by which the program writes device memory, and who listens to them.
+ *
+ * Whoever has to know of them registers a listener while the process begins. Without one these
+ * calls are not even hooked where a program looks them up, and elsewhere go on to the driver after
+ * one load. Kernels are never seen.
+ *
+ * gps_write_begin, the driver's call, gps_write_end. No lock is held in between. Any thread; needs
+ * no scope.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gate/gate.h"
+
+enum gps_write_kind {
+    GPS_WRITE_UPLOAD, /* from host memory */
+    GPS_WRITE_ANY,    /* from host or device memory: the driver knows */
+    GPS_WRITE_OTHER,  /* from device memory, or a fill */
+};
+
+struct gps_write {
+    enum gps_write_kind kind;
+    uint64_t to, size;
+    const void *from; /* UPLOAD, ANY, in one range; else NULL */
+    uint64_t source;  /* device memory that is read, or an address that is none */
+    uint64_t stream;  /* explicit: never the null that means one stream or another */
+    bool ordered;     /* it may end after the call */
+    /* `rows` ranges, each `pitch` behind the one before; 0 and 1 are one range. */
+    uint64_t pitch, rows;
+    /* Or `count` ranges: `range` sets to, size and source of the n-th from the list. */
+    void (*range)(struct gps_write *one, uint64_t n);
+    const void *list;
+    const void *sources;
+    const size_t *sizes;
+    size_t count;
+};
+
+/* Its ranges, and the n-th of them: rows lie in one allocation, and are one range, gaps and all. */
+uint64_t gps_write_count(const struct gps_write *write);
+struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n);
+/* One range: whether its bytes come from host memory. */
+bool gps_write_is_upload(const struct gps_write *one);
+
+/* A listener is constant. `pass` is for the one that passes the gate. */
+struct gps_write_listener {
+    /* Before the driver's call. False: *code is the answer, and the driver is not called. May be
+     * NULL. */
+    bool (*begin)(const struct gps_write *write, struct gps_gate_pass *pass, int *code);
+    /* After the driver's call, or after a listener that came later has answered; not after its own
+     * answer. May be NULL. */
+    void (*end)(const struct gps_write *write, const struct gps_gate_pass *pass, int code);
+};
+
+/* Listeners begin in the order in which they registered, and end in the reverse order. Only while
+ * the process begins. */
+void gps_write_listen(const struct gps_write_listener *listener);
+extern unsigned gps_write_listeners; /* so many; constant once the process has begun */
+
+/* True: call the driver, then gps_write_end. False: *code is the answer. */
+bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code);
+void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code);
+
+void gps_write_reset(void); /* in a forked child */
