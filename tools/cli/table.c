@@ -135,7 +135,8 @@ static void print_row(FILE *out, const struct table *table, const size_t *widths
     struct row row = {out, table, widths, margin, wrap_columns(out), strlen(margin), 0};
     fputs(margin, out);
     for (size_t i = 0; i < table->column_count; i++)
-        print_cell(&row, i, &cells[i]);
+        if (table->columns[i].right != TABLE_HIDDEN)
+            print_cell(&row, i, &cells[i]);
     putc('\n', out);
 }
 

@@ -14,7 +14,9 @@
 
 struct table_column {
     const char *title; /* NULL in all columns: the table has no line of titles */
-    int right; /* 1: aligned to the right; TABLE_CLOSE: so, too, and one blank follows, not two */
+    /* 1: aligned to the right; TABLE_CLOSE: so, too, and one blank follows, not two; TABLE_HIDDEN:
+     * not printed, which the first and the last column cannot be */
+    int right;
 };
 
 struct table_cell {
@@ -31,6 +33,7 @@ struct table {
 };
 
 #define TABLE_CLOSE    2
+#define TABLE_HIDDEN   3
 #define TABLE(columns) ((struct table){(columns), sizeof(columns) / sizeof((columns)[0]), NULL, 0})
 
 void table_cell(struct table *table, enum term_colour colour, const char *format, ...)

@@ -11,6 +11,7 @@
 #include "cli/wrap.h"
 #include "config/config.h"
 #include "log/log.h"
+#include "report.h"
 
 #define LABEL_WIDTH 12
 
@@ -29,11 +30,6 @@ static const char *group_of(enum gps_finding finding) {
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]) && groups[i].first <= finding; i++)
         title = groups[i].title;
     return title;
-}
-
-static enum term_colour colour_of(enum gps_level level) {
-    static const enum term_colour colours[] = {TERM_BOLD, TERM_YELLOW, TERM_RED};
-    return colours[level];
 }
 
 static bool fits(const char *word, int finding) {
@@ -80,7 +76,7 @@ static void explain(enum gps_finding finding) {
                                  "--gen-suppressions LOG",
                                  id);
     char *example = tool_format("docs/findings.md#%s", id);
-    printf("%s%s%s\n", term_colour(colour_of(level)), id, term_colour(TERM_PLAIN));
+    printf("%s%s%s\n", term_colour(report_colour(level)), id, term_colour(TERM_PLAIN));
     line("Group", group_of(finding));
     line("Level", meaning_of(level));
     sentence("What", gps_finding_sentence(finding));
@@ -114,7 +110,7 @@ void explain_finding_list(void) {
             const enum gps_finding finding = (enum gps_finding)i;
             const enum gps_level level = gps_finding_level(finding);
             table_cell(&table, TERM_PLAIN, "%s", gps_finding_id(finding));
-            table_cell(&table, colour_of(level), "%s", gps_level_name(level));
+            table_cell(&table, report_colour(level), "%s", gps_level_name(level));
             table_cell(&table, TERM_PLAIN, "%s", gps_finding_sentence(finding));
         }
         table_print(stdout, &table, "  ");

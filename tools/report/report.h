@@ -45,6 +45,8 @@ void report_text_group(FILE *out, const struct report *report, const struct aggr
 void report_json(FILE *out, const struct report *report);
 void report_sarif(FILE *out, const struct report *report);
 
+enum term_colour report_colour(enum gps_level level);
+
 /* "main at app.c:42", the known part of it; malloc'ed. */
 char *report_place(const struct symbol_place *place);
 /* At most `max` frames from the innermost on, a line each behind the margin, without those that

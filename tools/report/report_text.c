@@ -25,7 +25,7 @@ struct printer {
     const struct report *report;
 };
 
-static enum term_colour level_colour(enum gps_level level) {
+enum term_colour report_colour(enum gps_level level) {
     static const enum term_colour colours[] = {TERM_BOLD, TERM_YELLOW, TERM_RED};
     return colours[level];
 }
@@ -129,7 +129,7 @@ static void print_heading(const struct printer *to, const struct log_line *line)
                               tool_or(line->api, ""), process);
     char *clean = term_clean(title);
     char *heading = tool_format(REPORT_MARGIN "%sGPUSHARE %s%s: %s",
-                                term_colour_on(to->out, level_colour(line->level)),
+                                term_colour_on(to->out, report_colour(line->level)),
                                 names[line->level], term_colour_on(to->out, TERM_PLAIN), clean);
     wrap_line(to->out, heading);
     free(heading);
@@ -275,7 +275,7 @@ static void add_row(struct table *table, const struct aggregate_group *group,
     const struct log_line *line = group->first;
     char *place = place_of(line, symbols);
     table_cell(table, TERM_PLAIN, "%" PRIu64 "x", group->count);
-    table_cell(table, level_colour(line->level), "%-7s", gps_level_name(line->level));
+    table_cell(table, report_colour(line->level), "%-7s", gps_level_name(line->level));
     table_cell(table, TERM_PLAIN, "%s", line->finding);
     table_cell(table, TERM_PLAIN, "%s", tool_or(line->api, "-"));
     table_cell(table, TERM_PLAIN, "%s", place);

@@ -61,12 +61,7 @@ void usage_text_gpus(FILE *out, const struct usage *usage, struct usage_rows *ro
 
 /* --- processes --- */
 
-static void driver_cells(struct table *table, const struct usage_process *process) {
-    size_cell(table, process->driver_known, process->driver);
-    size_cell(table, process->fair_known, process->fair);
-}
-
-static void process_row(const struct usage *usage, const struct usage_process *process, bool narrow,
+static void process_row(const struct usage *usage, const struct usage_process *process,
                         struct table *table) {
     const struct account *account = &process->account;
     const struct gps_owner *owner = &account->process->owner;
@@ -75,51 +70,38 @@ static void process_row(const struct usage *usage, const struct usage_process *p
     size_cell(table, true, account->bytes.shared);
     size_cell(table, true, account->bytes.proportional);
     size_cell(table, true, account_saved(&account->bytes));
-    if (usage->driver.calls)
-        driver_cells(table, process);
-    if (!narrow) {
-        table_cell(table, TERM_PLAIN, "%zu", account->regions);
-        table_cell(table, TERM_PLAIN, "%zu", account->merged.blocks);
-        if (account->device)
-            table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
-        else
-            table_cell(table, TERM_PLAIN, "%zu GPUs", account->gpus);
-    }
+    size_cell(table, process->driver_known, process->driver);
+    size_cell(table, process->fair_known, process->fair);
+    table_cell(table, TERM_PLAIN, "%zu", account->regions);
+    table_cell(table, TERM_PLAIN, "%zu", account->merged.blocks);
+    if (account->device)
+        table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
+    else
+        table_cell(table, TERM_PLAIN, "%zu GPUs", account->gpus);
     char *command = view_format_command(&usage->view, owner);
     table_cell(table, TERM_PLAIN, "%s", command);
     free(command);
 }
 
-/* Fills in the columns that are shown, in their order. Returns how many. */
-static size_t process_columns(const struct usage *usage, bool narrow,
-                              struct table_column columns[11]) {
-    size_t count = 0;
-    columns[count++] = (struct table_column){"PID", 1};
-    columns[count++] = (struct table_column){"OWN", 1};
-    columns[count++] = (struct table_column){"SHARED", 1};
-    columns[count++] = (struct table_column){narrow ? "PROP" : "PROPORTIONAL", 1};
-    columns[count++] = (struct table_column){"SAVED", 1};
-    if (usage->driver.calls) {
-        columns[count++] = (struct table_column){"DRIVER", 1};
-        columns[count++] = (struct table_column){"FAIR", 1};
-    }
-    if (!narrow) {
-        columns[count++] = (struct table_column){"REGIONS", 1};
-        columns[count++] = (struct table_column){"BLOCKS", 1};
-        columns[count++] = (struct table_column){"GPU", 0};
-    }
-    columns[count++] = (struct table_column){"COMMAND", 0};
-    return count;
-}
-
 void usage_text_processes(FILE *out, const struct usage *usage, const struct usage_layout *layout,
                           struct usage_rows *rows) {
-    struct table_column columns[11];
-    struct table table = {.columns = columns,
-                          .column_count = process_columns(usage, layout->narrow, columns)};
+    const bool narrow = layout->narrow;
+    const int driver = usage->driver.calls ? 1 : TABLE_HIDDEN;
+    const struct table_column columns[] = {{"PID", 1},
+                                           {"OWN", 1},
+                                           {"SHARED", 1},
+                                           {narrow ? "PROP" : "PROPORTIONAL", 1},
+                                           {"SAVED", 1},
+                                           {"DRIVER", driver},
+                                           {"FAIR", driver},
+                                           {"REGIONS", narrow ? TABLE_HIDDEN : 1},
+                                           {"BLOCKS", narrow ? TABLE_HIDDEN : 1},
+                                           {"GPU", narrow ? TABLE_HIDDEN : 0},
+                                           {"COMMAND", 0}};
+    struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->process_count; i++) {
         begin_row(rows, TERM_PLAIN);
-        process_row(usage, &usage->processes[i], layout->narrow, &table);
+        process_row(usage, &usage->processes[i], &table);
     }
     print(out, &table);
 }
@@ -166,14 +148,13 @@ static void region_row(const struct usage *usage, const struct view_region *regi
     table_cell(table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
     size_cell(table, true, bytes);
     size_cell(table, true, accounting_unshared(region) - bytes);
-    if (!layout->narrow)
-        table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(region->record.device).text);
+    table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(region->record.device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
     holders_cell(&holders, table);
 }
 
 static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
-                       const struct usage_layout *layout, struct table *table) {
+                       struct table *table) {
     struct holders holders = {.view = &usage->view};
     for (size_t i = 0; i < usage->accounting.count; i++) {
         const struct account *account = &usage->accounting.accounts[i];
@@ -184,22 +165,21 @@ static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
     table_cell(table, TERM_PLAIN, "-");
     size_cell(table, true, gpu->held);
     size_cell(table, true, gpu->merged.saved);
-    if (!layout->narrow)
-        table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
+    table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
     table_cell(table, TERM_GREEN, "merged");
     holders_cell(&holders, table);
 }
 
 void usage_text_regions(FILE *out, const struct usage *usage, const struct usage_layout *layout,
                         struct usage_rows *rows) {
-    static const struct table_column wide[] = {{"REGION", 0}, {"ID", 0},  {"SIZE", 1},
-                                               {"SAVED", 1},  {"GPU", 0}, {"STATE", 0},
-                                               {"HOLDERS", 0}},
-                                     narrow[] = {{"REGION", 0}, {"ID", 0},    {"SIZE", 1},
-                                                 {"SAVED", 1},  {"STATE", 0}, {"HOLDERS", 0}};
-    struct table table = TABLE(wide);
-    if (layout->narrow)
-        table = TABLE(narrow);
+    const struct table_column columns[] = {{"REGION", 0},
+                                           {"ID", 0},
+                                           {"SIZE", 1},
+                                           {"SAVED", 1},
+                                           {"GPU", layout->narrow ? TABLE_HIDDEN : 0},
+                                           {"STATE", 0},
+                                           {"HOLDERS", 0}};
+    struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->view.region_count; i++) {
         const struct view_region *region = &usage->view.regions[i];
         if (view_merged(region) || accounting_in_use(region) == 0)
@@ -211,7 +191,7 @@ void usage_text_regions(FILE *out, const struct usage *usage, const struct usage
         if (usage->accounting.gpus[i].blocks == 0)
             continue;
         begin_row(rows, TERM_GREEN);
-        blocks_row(usage, &usage->accounting.gpus[i], layout, &table);
+        blocks_row(usage, &usage->accounting.gpus[i], &table);
     }
     print(out, &table);
 }
