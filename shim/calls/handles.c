@@ -103,7 +103,8 @@ static int deny_close(void) {
 
 static int close_import(uint64_t pointer, gps_close_handle_fn *close) {
     struct gps_import import;
-    switch (gps_registry_close(pointer, GPS_VIA_PROGRAM, gps_open_cache_may_keep(), &import)) {
+    const bool may_cache = gps_open_cache_active && gps_open_cache_may_keep();
+    switch (gps_registry_close(pointer, GPS_VIA_PROGRAM, may_cache, &import)) {
     case GPS_CLOSE_CACHED:
         gps_import_note_closed(&import);
         gps_open_cache_closed(&import);

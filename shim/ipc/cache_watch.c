@@ -53,29 +53,29 @@ bool gps_cache_watch_uncache(const struct gps_import *import, uint32_t trace, ui
     return open;
 }
 
-/* The kernel reports a file that is not watched any more. */
-static void wake_by(int file) {
-    gps_watch_unfile(&state.watch, file);
+static void wake(void) {
+    gps_watch_wake(&state.watch, gps_membership_store()->path);
 }
 
-void gps_cache_watch_read(bool wake) {
+void gps_cache_watch_read(bool by_sleeper) {
     int files[GPS_WATCH_CHANGES];
     unsigned count;
+    bool stale = false;
     gps_lock_take(&state.lock);
     do {
         count = gps_watch_changed(&state.watch, files);
         for (unsigned i = 0; i < count; i++)
-            if (gps_registry_outdate(files[i]) && wake)
-                wake_by(files[i]);
+            stale |= gps_registry_outdate(files[i]);
     } while (count == GPS_WATCH_CHANGES);
+    if (stale && !by_sleeper)
+        wake();
     gps_lock_give(&state.lock);
 }
 
 void gps_cache_watch_expire(const struct gps_id *region) {
-    int record_file;
     gps_lock_take(&state.lock);
-    while (gps_registry_expire(region, &record_file))
-        wake_by(record_file);
+    if (gps_registry_expire(region))
+        wake();
     gps_lock_give(&state.lock);
 }
 

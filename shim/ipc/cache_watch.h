@@ -17,9 +17,9 @@ void gps_cache_watch_remove(const struct gps_import *import);
 
 /* gps_registry_uncache, unless a change is unread. */
 bool gps_cache_watch_uncache(const struct gps_import *import, uint32_t trace, uint64_t *pointer);
-/* Reads all changes: imports of the changed files are stale. `wake`: for the thread that sleeps on
- * the watch, where one of them is cached. */
-void gps_cache_watch_read(bool wake);
+/* Reads all changes: imports of the changed files are stale. Where one of them is cached, the
+ * thread that sleeps on the watch wakes (by_sleeper: it is the caller). */
+void gps_cache_watch_read(bool by_sleeper);
 /* Makes what is cached of a region stale (NULL: everything), and wakes the thread. */
 void gps_cache_watch_expire(const struct gps_id *region);
 /* A copy to sleep on. False: the program has closed it. */

@@ -117,16 +117,26 @@ static bool wait_for(enum what what, unsigned endings, uint64_t limit) {
     return ended;
 }
 
-bool gps_open_cache_make_room(void) {
+/* Has ended what may be the reason of a code of the driver's. True: something has ended since the
+ * caller began, so another try is worth it. */
+static bool end_obstacle(int code, const struct gps_id *region, unsigned endings) {
     struct gps_scope scope;
-    if (!gps_open_cache_active)
+    const bool beside = code == GPS_ALREADY_MAPPED;    /* a close, or older memory of this place */
+    const bool elsewhere = code == GPS_INVALID_HANDLE; /* mapped in another context */
+    if (!beside && !elsewhere && code != GPS_OUT_OF_MEMORY)
         return false;
     gps_scope_begin(&scope);
-    const unsigned endings = state.endings;
-    gps_cache_watch_expire(NULL);
-    const bool ended = wait_for(ALL_ENDS, endings, LONG_WAIT);
+    bool ended = beside && wait_for(ONE_END, endings, LONG_WAIT);
+    if (!ended) {
+        gps_cache_watch_expire(elsewhere ? region : NULL);
+        ended = wait_for(ALL_ENDS, endings, LONG_WAIT);
+    }
     gps_scope_end(&scope);
     return ended;
+}
+
+bool gps_open_cache_make_room(void) {
+    return gps_open_cache_active && end_obstacle(GPS_OUT_OF_MEMORY, NULL, state.endings);
 }
 
 /* --- opens --- */
@@ -146,39 +156,10 @@ static void wait_for_stale(void) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     if (gps_registry_cached().count)
-        gps_cache_watch_read(true);
+        gps_cache_watch_read(false);
     if (gps_registry_any_stale())
         wait_for(STALE_ONES, state.endings, OPEN_WAIT);
     gps_scope_end(&scope);
-}
-
-/* Has ended what may be the reason of the driver's code. True: something has ended. */
-static bool end_obstacle(int code, const struct gps_id *region, unsigned endings) {
-    switch (code) {
-    case GPS_ALREADY_MAPPED: /* beside a close, or beside older memory of the same place */
-        if (wait_for(ONE_END, endings, LONG_WAIT))
-            return true;
-        gps_cache_watch_expire(NULL);
-        return wait_for(ALL_ENDS, endings, LONG_WAIT);
-    case GPS_OUT_OF_MEMORY:
-        gps_cache_watch_expire(NULL);
-        return wait_for(ALL_ENDS, endings, LONG_WAIT);
-    case GPS_INVALID_HANDLE: /* it is mapped in another context */
-        gps_cache_watch_expire(region);
-        return wait_for(ALL_ENDS, endings, LONG_WAIT);
-    default:
-        return false;
-    }
-}
-
-static bool is_worth_another_try(int code, const struct gps_id *region, unsigned endings) {
-    struct gps_scope scope;
-    if (code == GPS_OK)
-        return false;
-    gps_scope_begin(&scope);
-    const bool ended = end_obstacle(code, region, endings);
-    gps_scope_end(&scope);
-    return ended;
 }
 
 int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_id *region) {
@@ -191,7 +172,8 @@ int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_id 
     do {
         endings = state.endings;
         code = open(arg);
-    } while (is_worth_another_try(code, region, endings) && gps_clock_monotonic() < until);
+    } while (code != GPS_OK && end_obstacle(code, region, endings) &&
+             gps_clock_monotonic() < until);
     return code;
 }
 
@@ -217,7 +199,7 @@ static void *run(void *unused) {
     prctl(PR_SET_NAME, "gpushare-cache");
     while (watch_of(&watch)) {
         gps_watch_sleep(&watch, GPS_SECOND);
-        gps_cache_watch_read(false);
+        gps_cache_watch_read(true);
         end_stale();
         wake_waiting(false);
         correct_slots();
@@ -264,7 +246,7 @@ void gps_open_cache_admit(const struct gps_import *import) {
 /* As of the driver's close, without a context there is none. */
 bool gps_open_cache_may_keep(void) {
     uint64_t context = 0;
-    return gps_open_cache_active && gps_ops->context(&context) == GPS_OK && context;
+    return gps_ops->context(&context) == GPS_OK && context;
 }
 
 static bool is_of_context(const struct gps_import *import, const void *context) {

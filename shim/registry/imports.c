@@ -32,8 +32,10 @@ static struct {
     struct node *cached; /* the oldest first */
     struct node *ending;
     struct node anchor; /* the first entry of both tables, as in allocations.c */
-    struct gps_cached sum;
-    _Atomic uint64_t lowest, highest; /* cached ones lie between: only more, until there is none */
+    /* Of cached ones, also read without the lock. They lie from `lowest` to `highest`; that range
+     * only grows until there is none. */
+    _Atomic unsigned count;
+    _Atomic uint64_t bytes, lowest, highest;
     struct gps_slab slab;
 } state;
 
@@ -52,13 +54,13 @@ static bool give(const struct node *node, struct gps_import *import) {
     return unlocked(node != NULL);
 }
 
-static struct node *at(uint64_t pointer) {
+static inline struct node *at(uint64_t pointer) {
     struct node *node;
     HASH_FIND(by_pointer, state.by_pointer, &pointer, sizeof(pointer), node);
     return node == &state.anchor ? NULL : node;
 }
 
-static struct node *of(const struct gps_id *region, uint64_t context) {
+static inline struct node *of(const struct gps_id *region, uint64_t context) {
     const struct key key = {*region, context};
     struct node *node;
     HASH_FIND(by_region, state.by_region, &key, sizeof(key), node);
@@ -76,7 +78,7 @@ static struct node *ending_at(uint64_t pointer) {
     return node;
 }
 
-static bool is(const struct node *node, enum gps_import_state what) {
+static inline bool is(const struct node *node, enum gps_import_state what) {
     return node && node->import.state == what;
 }
 
@@ -84,26 +86,26 @@ static struct node *if_open(struct node *node) {
     return is(node, GPS_IMPORT_OPEN) ? node : NULL;
 }
 
-static void enter_cache(struct node *node) {
+static inline void enter_cache(struct node *node) {
     const uint64_t begin = node->import.pointer, end = begin + node->import.size;
     DL_APPEND(state.cached, node);
-    state.sum.count++;
-    state.sum.bytes += node->import.size;
-    if (state.sum.count == 1 || begin < state.lowest)
+    state.count++;
+    state.bytes += node->import.size;
+    if (state.count == 1 || begin < state.lowest)
         state.lowest = begin;
     if (end > state.highest)
         state.highest = end;
 }
 
-static void leave_cache(struct node *node) {
+static inline void leave_cache(struct node *node) {
     DL_DELETE(state.cached, node);
-    state.sum.count--;
-    state.sum.bytes -= node->import.size;
-    if (state.sum.count == 0)
+    state.count--;
+    state.bytes -= node->import.size;
+    if (state.count == 0)
         state.highest = 0;
 }
 
-static void leave_tables(struct node *node) {
+static inline void leave_tables(struct node *node) {
     if (node->by_pointer.tbl)
         HASH_DELETE(by_pointer, state.by_pointer, node);
     if (node->by_region.tbl)
@@ -114,7 +116,7 @@ static void leave_tables(struct node *node) {
 #define TO(state)         GPS_TO(GPS_IMPORT_##state)
 
 /* Gone, it is not to be used any more. */
-static void become(struct node *node, enum gps_import_state now) {
+static inline void become(struct node *node, enum gps_import_state now) {
     static const struct gps_state_row rows[] = {GPS_IMPORT_STATES(FROM, TO)};
     const enum gps_import_state was = node->import.state;
     gps_transition_check("import", rows, was, now);
@@ -435,16 +437,13 @@ void gps_registry_ended(uint64_t pointer) {
     gps_lock_give(&state.lock);
 }
 
-bool gps_registry_expire(const struct gps_id *region, int *record_file) {
+bool gps_registry_expire(const struct gps_id *region) {
+    bool any = false;
     gps_lock_take(&state.lock);
-    struct node *node = state.cached;
-    while (node && (node->import.stale || (region && !gps_id_equal(&node->import.region, region))))
-        node = node->next;
-    if (node) {
-        node->import.stale = true;
-        *record_file = node->import.record_file;
-    }
-    return unlocked(node != NULL);
+    for (struct node *node = state.cached; node; node = node->next)
+        if (!region || gps_id_equal(&node->import.region, region))
+            any = node->import.stale = true;
+    return unlocked(any);
 }
 
 bool gps_registry_any_ending(void) {
@@ -464,10 +463,8 @@ bool gps_registry_any_stale(void) {
 }
 
 struct gps_cached gps_registry_cached(void) {
-    gps_lock_take(&state.lock);
-    const struct gps_cached sum = state.sum;
-    gps_lock_give(&state.lock);
-    return sum;
+    return (struct gps_cached){atomic_load_explicit(&state.count, memory_order_relaxed),
+                               atomic_load_explicit(&state.bytes, memory_order_relaxed)};
 }
 
 bool gps_registry_caches(uint64_t pointer) {

@@ -268,16 +268,15 @@ bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, cons
                               const void *arg, struct gps_import *import);
 /* The driver has closed what was taken. */
 void gps_registry_ended(uint64_t pointer);
-/* Makes one stale that is not (region NULL: of any region), and gives its record's file. False:
- * there is none. */
-bool gps_registry_expire(const struct gps_id *region, int *record_file);
+/* Makes the cached ones of a region stale (NULL: all). True: there is one. */
+bool gps_registry_expire(const struct gps_id *region);
 bool gps_registry_any_ending(void); /* Whether one is ENDING */
 bool gps_registry_any_stale(void);  /* Whether a cached or ENDING one is stale */
 struct gps_cached {
     unsigned count;
     uint64_t bytes;
 };
-struct gps_cached gps_registry_cached(void);
+struct gps_cached gps_registry_cached(void); /* takes no lock */
 /* Whether an import is cached or ENDING at this address. */
 bool gps_registry_caches(uint64_t pointer);
 /* Whether the address lies in cached memory: it is mapped, but the program has closed it. False

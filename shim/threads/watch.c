@@ -84,6 +84,11 @@ void gps_watch_unfile(const struct gps_watch *watch, int number) {
         inotify_rm_watch(watch->fd, number);
 }
 
+/* The kernel reports the end of a watch. */
+void gps_watch_wake(const struct gps_watch *watch, const char *path) {
+    gps_watch_unfile(watch, gps_watch_file(watch, path, IN_DELETE_SELF));
+}
+
 bool gps_watch_quiet(const struct gps_watch *watch) {
     int bytes;
     return is_whole(watch) && ioctl(watch->fd, FIONREAD, &bytes) == 0 && bytes == 0;

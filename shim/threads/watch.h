@@ -35,6 +35,8 @@ void gps_watch_unfile(const struct gps_watch *watch, int number);
 /* Whether the instance is whole, and nothing has happened that gps_watch_changed has not told. A
  * change is told from the moment on at which the call that made it returns. */
 bool gps_watch_quiet(const struct gps_watch *watch);
+/* Wakes the thread that sleeps on it, by watching a file that exists for a moment. */
+void gps_watch_wake(const struct gps_watch *watch, const char *path);
 /* Like gps_watch_wait, but leaves it to gps_watch_changed to tell what happened: the numbers of
  * some changed files, and how many. -1 among them: anything may have happened. */
 enum { GPS_WATCH_CHANGES = 32 };
