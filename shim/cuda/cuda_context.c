@@ -1,118 +1,41 @@
-/* cuda_context.c - the start of the driver, and the end of contexts with all that is in them. */
-#include "driver/driver_ops.h"
-#include "driver/scope.h"
+/* cuda_context.c - the start of the driver, access between devices, and the end of contexts. */
+#include "calls/contexts.h"
 #include "hooks.h"
-#include "kernels.h"
-#include "lifecycle/lifecycle.h"
-#include "lifecycle/teardown.h"
-#include "merge/allocation.h"
-#include "rules/rules.h"
-#include "vmm/mapping.h"
 
 CUresult gps_on_cuInit(unsigned int flags) {
     const CUresult result = gps_real.cuInit(flags);
     if (result == CUDA_SUCCESS)
-        gps_lifecycle_driver_ready();
+        gps_context_driver_ready();
     return result;
 }
 
-/* The driver maps what cudaMalloc gave; memory of ours is mapped by us. */
 CUresult gps_on_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     const CUresult result = gps_real.cuCtxEnablePeerAccess(peer, flags);
-    struct gps_scope scope;
-    int device;
-    if (result != CUDA_SUCCESS || !gps_rules_active)
-        return result;
-    int code = gps_scope_enter(&scope, (uintptr_t)peer);
-    code = code == GPS_OK ? gps_ops->device(&device) : code;
-    gps_scope_end(&scope);
-    gps_scope_enter(&scope, 0);
-    if (code == GPS_OK)
-        gps_mapping_enable_peer(device);
-    if (code == GPS_OK && gps_merge_active)
-        gps_merge_enable_peer(device);
-    gps_scope_end(&scope);
+    if (result == CUDA_SUCCESS)
+        gps_context_peer_enabled((uintptr_t)peer);
     return result;
 }
 
-/* --- a context that is destroyed --- */
-
-struct destroy {
-    CUresult (*real)(CUcontext context);
-    CUcontext context;
-};
-
-static int end_context(CUcontext context, CUresult result, bool destroyed) {
-    if (destroyed)
-        gps_kernels_forget((uintptr_t)context);
-    return (int)result;
-}
-
-static int destroy_context(void *arg, bool *destroyed) {
-    const struct destroy *destroy = arg;
-    const CUresult result = destroy->real(destroy->context);
-    *destroyed = result == CUDA_SUCCESS;
-    return end_context(destroy->context, result, *destroyed);
-}
-
-static CUresult destroyed(CUresult (*real)(CUcontext context), CUcontext context) {
-    struct destroy destroy = {real, context};
-    if (!context)
-        return real(context);
-    return (CUresult)gps_teardown_context((uintptr_t)context, true, destroy_context, &destroy);
-}
-
-#define DESTROY(name)                                                                              \
-    CUresult gps_on_##name(CUcontext ctx) {                                                        \
-        return destroyed(gps_real.name, ctx);                                                      \
+/* How the driver is asked, in one version of the function's ABI. */
+#define END_CONTEXT(name, call)                                                                    \
+    static int real_##name(uint64_t context) {                                                     \
+        return (int)gps_real.name((CUcontext)context);                                             \
+    }                                                                                              \
+    CUresult gps_on_##name(CUcontext context) {                                                    \
+        return (CUresult)call((uintptr_t)context, real_##name);                                    \
     }
-DESTROY(cuCtxDestroy)
-DESTROY(cuCtxDestroy_v2)
+END_CONTEXT(cuCtxDestroy, gps_context_destroy)
+END_CONTEXT(cuCtxDestroy_v2, gps_context_destroy)
+END_CONTEXT(cuCtxDetach, gps_context_detach)
 
-/* Old programs count their uses of a context; the last one destroys it. */
-static int detach_context(void *arg, bool *destroyed) {
-    const struct destroy *destroy = arg;
-    const CUresult result = destroy->real(destroy->context);
-    *destroyed = result == CUDA_SUCCESS && !gps_driver_has_context(destroy->context);
-    return end_context(destroy->context, result, *destroyed);
-}
-
-CUresult gps_on_cuCtxDetach(CUcontext ctx) {
-    struct destroy detach = {gps_real.cuCtxDetach, ctx};
-    if (!ctx)
-        return gps_real.cuCtxDetach(ctx);
-    return (CUresult)gps_teardown_context((uintptr_t)ctx, false, detach_context, &detach);
-}
-
-/* --- the primary context of a device: reset, or released by its last user --- */
-
-struct primary {
-    CUresult (*real)(CUdevice device);
-    CUcontext context;
-    CUdevice device;
-    bool reset;
-};
-
-static int end_primary(void *arg, bool *destroyed) {
-    const struct primary *primary = arg;
-    const CUresult result = primary->real(primary->device);
-    *destroyed = result == CUDA_SUCCESS && (primary->reset || !gps_driver_primary(primary->device));
-    return end_context(primary->context, result, *destroyed);
-}
-
-static CUresult ended(CUresult (*real)(CUdevice device), CUdevice device, bool reset) {
-    const CUcontext context = gps_driver_primary(device);
-    struct primary primary = {real, context, device, reset};
-    if (!context)
-        return real(device);
-    return (CUresult)gps_teardown_context((uintptr_t)context, reset, end_primary, &primary);
-}
-
-#define END_PRIMARY(name, reset)                                                                   \
+#define END_PRIMARY(name, call)                                                                    \
+    static int real_##name(uint64_t device) {                                                      \
+        return (int)gps_real.name((CUdevice)device);                                               \
+    }                                                                                              \
     CUresult gps_on_##name(CUdevice device) {                                                      \
-        return ended(gps_real.name, device, reset);                                                \
+        return (CUresult)call(device, real_##name);                                                \
     }
-END_PRIMARY(cuDevicePrimaryCtxReset, true)
-END_PRIMARY(cuDevicePrimaryCtxReset_v2, true)
-END_PRIMARY(cuDevicePrimaryCtxRelease, false)
-END_PRIMARY(cuDevicePrimaryCtxRelease_v2, false)
+END_PRIMARY(cuDevicePrimaryCtxReset, gps_context_reset)
+END_PRIMARY(cuDevicePrimaryCtxReset_v2, gps_context_reset)
+END_PRIMARY(cuDevicePrimaryCtxRelease, gps_context_release)
+END_PRIMARY(cuDevicePrimaryCtxRelease_v2, gps_context_release)

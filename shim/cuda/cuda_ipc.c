@@ -1,10 +1,9 @@
 /* cuda_ipc.c - CUDA's handles of memory and events: exported, opened, closed. */
 #include <string.h>
 
+#include "calls/events.h"
 #include "calls/handles.h"
-#include "findings/diagnose.h"
 #include "hooks.h"
-#include "ipc/event.h"
 
 /* --- memory --- */
 
@@ -48,44 +47,50 @@ CUresult gps_on_cuIpcCloseMemHandle(CUdeviceptr pointer) {
 
 /* --- events --- */
 
-CUresult gps_on_cuEventCreate(CUevent *out, unsigned int flags) {
-    const CUresult result = gps_real.cuEventCreate(out, flags);
-    const bool interprocess = (flags & CU_EVENT_INTERPROCESS) != 0;
-    if (result == CUDA_SUCCESS)
-        gps_event_created((uintptr_t)*out, interprocess);
-    else if (out && interprocess && !(flags & CU_EVENT_DISABLE_TIMING))
-        gps_diagnose_share_event(0, (int)result);
+static enum gps_event_kind kind_of(unsigned int flags) {
+    return !(flags & CU_EVENT_INTERPROCESS)  ? GPS_EVENT_PRIVATE
+           : flags & CU_EVENT_DISABLE_TIMING ? GPS_EVENT_SHARED
+                                             : GPS_EVENT_SHARED_AND_TIMED;
+}
+
+static CUresult created(CUresult result, const CUevent *out, enum gps_event_kind kind) {
+    if (out)
+        gps_event_created((int)result, result == CUDA_SUCCESS ? (uintptr_t)*out : 0, kind);
     return result;
+}
+
+CUresult gps_on_cuEventCreate(CUevent *out, unsigned int flags) {
+    return created(gps_real.cuEventCreate(out, flags), out, kind_of(flags));
 }
 
 CUresult gps_on_cuEventCreateFromEGLSync(CUevent *out, void *sync, unsigned int flags) {
-    const CUresult result = gps_real.cuEventCreateFromEGLSync(out, sync, flags);
-    if (result == CUDA_SUCCESS)
-        gps_event_created((uintptr_t)*out, false);
-    return result;
+    return created(gps_real.cuEventCreateFromEGLSync(out, sync, flags), out, GPS_EVENT_PRIVATE);
+}
+
+static int get_event_handle(uint64_t event, uint8_t *handle) {
+    return (int)gps_real.cuIpcGetEventHandle((CUipcEventHandle *)handle, (CUevent)event);
 }
 
 CUresult gps_on_cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event) {
-    uint8_t bytes[sizeof(*handle)];
-    const CUresult result = gps_real.cuIpcGetEventHandle(handle, event);
-    if (result == CUDA_SUCCESS) {
-        memcpy(bytes, handle, sizeof(bytes));
-        gps_event_exported((uintptr_t)event, bytes);
-    } else if (event) {
-        gps_diagnose_share_event((uintptr_t)event, (int)result);
-    }
-    return result;
+    return (CUresult)gps_event_export((uintptr_t)event, (uint8_t *)handle, get_event_handle);
+}
+
+static int open_event_handle(const uint8_t *handle, uint64_t *event) {
+    CUipcEventHandle bytes;
+    CUevent opened;
+    memcpy(&bytes, handle, sizeof(bytes));
+    const CUresult result = gps_real.cuIpcOpenEventHandle(event ? &opened : NULL, bytes);
+    if (result == CUDA_SUCCESS && event)
+        *event = (uintptr_t)opened;
+    return (int)result;
 }
 
 CUresult gps_on_cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle) {
-    uint8_t bytes[sizeof(handle)];
-    memcpy(bytes, &handle, sizeof(bytes));
-    const CUresult result = gps_real.cuIpcOpenEventHandle(out, handle);
-    if (result == CUDA_SUCCESS)
-        gps_event_opened((uintptr_t)*out, bytes);
-    else
-        gps_diagnose_open_event(bytes, (int)result);
-    return result;
+    uint64_t event;
+    const int code = gps_event_open((uint8_t *)&handle, out ? &event : NULL, open_event_handle);
+    if (code == CUDA_SUCCESS && out)
+        *out = (CUevent)event;
+    return (CUresult)code;
 }
 
 /* One version of the function's ABI, and how the driver is asked for it. */

@@ -60,6 +60,14 @@ static void leave(void) {
     gps_calls.cuCtxPopCurrent_v2(&popped);
 }
 
+static uint64_t primary(int ordinal) {
+    return (uintptr_t)gps_driver_primary(ordinal);
+}
+
+static bool context_exists(uint64_t which) {
+    return gps_driver_has_context((CUcontext)which);
+}
+
 static int relax(int *mode) {
     CUstreamCaptureMode exchanged = (CUstreamCaptureMode)*mode;
     const int code = CALL(cuThreadExchangeStreamCaptureMode, &exchanged);
@@ -296,11 +304,15 @@ static int room(uint64_t *bytes) {
 }
 
 static const struct gps_operations operations = {
+    .sonames = "libcudart.so\0libcuda.so\0",
     .context = context,
     .device = device,
     .uuid = uuid,
     .enter = enter,
     .leave = leave,
+    .primary = primary,
+    .context_exists = context_exists,
+    .forget = gps_kernels_forget,
     .relax = relax,
     .synchronize = synchronize,
     .capturing = capturing,

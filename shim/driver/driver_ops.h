@@ -57,12 +57,17 @@ enum gps_memory_kind {
 };
 
 struct gps_operations {
+    /* How the names of the vendor's libraries begin, each with its NUL, then another NUL. */
+    const char *sonames;
     int (*context)(uint64_t *context); /* 0: none is current */
     int (*device)(int *ordinal);       /* of the current context */
     int (*uuid)(int ordinal, uint8_t uuid[GPS_UUID_BYTES]);
-    int (*enter)(uint64_t context); /* push it */
-    void (*leave)(void);            /* pop it */
-    int (*relax)(int *mode);        /* exchange this thread's stream capture mode */
+    int (*enter)(uint64_t context);   /* push it */
+    void (*leave)(void);              /* pop it */
+    uint64_t (*primary)(int ordinal); /* the device's own context; 0: none is active */
+    bool (*context_exists)(uint64_t context);
+    void (*forget)(uint64_t context); /* it is gone, with what these operations had in it */
+    int (*relax)(int *mode);          /* exchange this thread's stream capture mode */
     /* Waits for all work of the current context as a free does, by a real free of a scrap
      * allocation: other threads' graph captures survive it. */
     int (*synchronize)(void);

@@ -60,7 +60,7 @@
     FORGETS(table_memory, gps_table_memory_reset)                                                  \
     FORGETS(allocations, gps_registry_reset_allocations)                                           \
     FORGETS(imports, gps_registry_reset_imports)                                                   \
-    FORGETS(events, gps_registry_reset_events)                                                     \
+    FORGETS(event_table, gps_registry_reset_events)                                                \
     FORGETS(freed_history, gps_freed_reset)                                                        \
     FORGETS(tombstones, gps_tombstones_reset)                                                      \
     FORGETS(record_claims, gps_record_claims_reset)                                                \

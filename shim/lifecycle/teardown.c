@@ -7,7 +7,6 @@
 #include "findings/reporter.h"
 #include "gate/swap.h"
 #include "ipc/deferred.h"
-#include "ipc/event.h"
 #include "ipc/export.h"
 #include "ipc/import_close.h"
 #include "ipc/importers.h"
@@ -196,10 +195,15 @@ static void forget(void *reset, struct gps_alloc *alloc) {
     gps_export_end(alloc->region);
 }
 
+static void end_event(const struct gps_event *event) {
+    if (event->slot != GPS_NO_SLOT)
+        gps_report_reference(gps_references_end(event->slot));
+}
+
 static void purge(uint64_t context, uint32_t epoch, struct gps_reset *reset) {
     gps_registry_purge(context, epoch, forget, reset);
     gps_import_purge(context, epoch, gps_leak_reset_import, reset);
-    gps_event_purge(context, epoch);
+    gps_registry_purge_events(context, epoch, end_event);
     gps_leak_report_reset(reset);
 }
 

@@ -3,21 +3,24 @@
 
 #include <string.h>
 
+#include "driver/driver_ops.h"
 #include "process.h"
 #include "stack/call.h"
 #include "stack/module.h"
 #include "stack/stack.h"
 #include "util/text.h"
 
-static bool is_cuda(const struct gps_module *module) {
+static bool is_vendors(const struct gps_module *module) {
     const char *soname = gps_module_soname(module);
-    return soname &&
-           (strncmp(soname, "libcudart.so", 12) == 0 || strncmp(soname, "libcuda.so", 10) == 0);
+    bool vendors = false;
+    for (const char *one = gps_operations->sonames; soname && *one; one += strlen(one) + 1)
+        vendors |= strncmp(soname, one, strlen(one)) == 0;
+    return vendors;
 }
 
 static bool name_if_users(const void *address, char *name, size_t size) {
     struct gps_module module;
-    if (!gps_module_of(address, &module) || is_cuda(&module))
+    if (!gps_module_of(address, &module) || is_vendors(&module))
         return false;
     const char *path = *module.path ? module.path : gps_process_program()->executable;
     const char *slash = strrchr(path, '/');

@@ -5,6 +5,6 @@
 
 #include <stddef.h>
 
-/* The file name of the first module on the stack that is neither libcuda nor libcudart nor ours. ""
+/* The file name of the first module on the stack that is neither the vendor's nor ours. ""
  * for code outside any module. Any thread. */
 void gps_caller_name(char *name, size_t size);

@@ -1,8 +1,9 @@
-/* event.c - see event.h. */
-#include "event.h"
+/* events.c - see events.h. */
+#include "events.h"
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "findings/diagnose.h"
 #include "findings/policy.h"
 #include "findings/reporter.h"
 #include "process/membership.h"
@@ -37,19 +38,19 @@ static void forget(uint64_t event) {
         end_reference(&stale);
 }
 
-void gps_event_created(uint64_t address, bool interprocess) {
+void gps_event_created(int code, uint64_t address, enum gps_event_kind kind) {
+    if (code != GPS_OK && kind == GPS_EVENT_SHARED_AND_TIMED)
+        gps_diagnose_share_event(0, code);
+    if (code != GPS_OK)
+        return;
     forget(address);
-    if (!interprocess)
+    if (kind == GPS_EVENT_PRIVATE)
         return;
     const struct gps_event event = made(address);
     gps_registry_add_event(&event);
 }
 
-void gps_event_purge(uint64_t context, uint32_t epoch) {
-    gps_registry_purge_events(context, epoch, end_reference);
-}
-
-void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
+static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_event known;
     struct gps_scope scope;
     if (!gps_registry_find_event(event, &known)) {
@@ -67,7 +68,16 @@ void gps_event_exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) 
     gps_scope_end(&scope);
 }
 
-void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
+int gps_event_export(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES], gps_event_handle_fn *get) {
+    const int code = get(event, handle);
+    if (code == GPS_OK)
+        exported(event, handle);
+    else if (event)
+        gps_diagnose_share_event(event, code);
+    return code;
+}
+
+static void opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_scope scope;
     struct gps_event opened = made(event);
     opened.id = gps_id_of_handle(handle);
@@ -79,6 +89,16 @@ void gps_event_opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     if (!gps_registry_add_event(&opened))
         end_reference(&opened); /* its end will not be seen */
     gps_scope_end(&scope);
+}
+
+int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
+                   gps_event_open_fn *open) {
+    const int code = open(handle, event);
+    if (code == GPS_OK && event)
+        opened(*event, handle);
+    else if (code != GPS_OK)
+        gps_diagnose_open_event(handle, code);
+    return code;
 }
 
 /* --- destroying --- */

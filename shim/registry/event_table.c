@@ -1,4 +1,4 @@
-/* events.c - events that other processes may know. See registry.h. */
+/* event_table.c - events that other processes may know. See registry.h. */
 
 #include "hash_table.h"
 #include "registry.h"

@@ -1,0 +1,84 @@
+/* contexts.c - see contexts.h. */
+#include "contexts.h"
+
+#include "driver/driver_ops.h"
+#include "driver/scope.h"
+#include "lifecycle/lifecycle.h"
+#include "lifecycle/teardown.h"
+#include "merge/allocation.h"
+#include "rules/rules.h"
+#include "vmm/mapping.h"
+
+void gps_context_driver_ready(void) {
+    gps_lifecycle_driver_ready();
+}
+
+/* The driver maps what its own allocations gave; memory of ours is mapped by us. */
+void gps_context_peer_enabled(uint64_t peer) {
+    struct gps_scope scope;
+    int device;
+    if (!gps_rules_active)
+        return;
+    int code = gps_scope_enter(&scope, peer);
+    code = code == GPS_OK ? gps_ops->device(&device) : code;
+    gps_scope_end(&scope);
+    gps_scope_enter(&scope, 0);
+    if (code == GPS_OK)
+        gps_mapping_enable_peer(device);
+    if (code == GPS_OK && gps_merge_active)
+        gps_merge_enable_peer(device);
+    gps_scope_end(&scope);
+}
+
+/* --- the end of a context --- */
+
+struct ending {
+    gps_context_end_fn *call;
+    uint64_t which; /* of the call: a context or a device */
+    uint64_t context;
+    enum { DESTROY, DETACH, RESET, RELEASE } how;
+};
+
+static bool is_gone(const struct ending *ending) {
+    switch (ending->how) {
+    case DETACH:
+        return !gps_ops->context_exists(ending->context);
+    case RELEASE:
+        return !gps_ops->primary((int)ending->which);
+    default:
+        return true;
+    }
+}
+
+static int end_by_driver(void *arg, bool *destroyed) {
+    const struct ending *ending = arg;
+    const int code = ending->call(ending->which);
+    *destroyed = code == GPS_OK && is_gone(ending);
+    if (*destroyed)
+        gps_ops->forget(ending->context);
+    return code;
+}
+
+/* What may leave the context to others hands nothing over and waits for nobody. */
+static int end(struct ending ending) {
+    const bool surely = ending.how == DESTROY || ending.how == RESET;
+    if (!ending.context)
+        return ending.call(ending.which);
+    return gps_teardown_context(ending.context, surely, end_by_driver, &ending);
+}
+
+int gps_context_destroy(uint64_t context, gps_context_end_fn *destroy) {
+    return end((struct ending){destroy, context, context, DESTROY});
+}
+
+int gps_context_detach(uint64_t context, gps_context_end_fn *detach) {
+    return end((struct ending){detach, context, context, DETACH});
+}
+
+int gps_context_reset(int device, gps_context_end_fn *reset) {
+    return end((struct ending){reset, (uint64_t)device, gps_ops->primary(device), RESET});
+}
+
+int gps_context_release(int device, gps_context_end_fn *release) {
+    return end((struct ending){release, (uint64_t)device, gps_ops->primary(device), RELEASE});
+}

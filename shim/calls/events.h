@@ -1,0 +1,32 @@
+/*
+ * events.h - what calls on events mean: those that processes share, and the second destroy, which
+ * crashes the driver.
+ *
+ * Every event that is destroyed is remembered by address until one is created there again. Only
+ * those made for other processes, or opened from them, are recorded while they live, and what this
+ * process has opened is published as it is for memory. Needs no scope. Any thread. The codes are
+ * the driver's, and outputs are set only on success.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "gpushare/region.h"
+
+enum gps_event_kind {
+    GPS_EVENT_PRIVATE,
+    GPS_EVENT_SHARED,
+    GPS_EVENT_SHARED_AND_TIMED, /* for other processes and with timing: drivers refuse it */
+};
+/* The driver has answered. `event`: with its success. */
+void gps_event_created(int code, uint64_t event, enum gps_event_kind kind);
+
+typedef int gps_event_handle_fn(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES]);
+int gps_event_export(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES], gps_event_handle_fn *get);
+
+typedef int gps_event_open_fn(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event);
+int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
+                   gps_event_open_fn *open);
+
+typedef int gps_event_fn(uint64_t event);
+int gps_event_destroy(uint64_t event, gps_event_fn *destroy);
