@@ -34,23 +34,38 @@ static bool is_own(const struct gps_region_record *record) {
 
 /* --- reasons --- */
 
-static bool is_namesake(void *found, const struct gps_proc *proc) {
+/* What the directory shows of other live processes. */
+struct others {
+    bool has_our_pid; /* in its own pid namespace */
+    bool has_other_shm;
+    bool may_export; /* `gpushare audit` only sits in the directory */
+};
+
+static bool note_other(void *arg, const struct gps_proc *proc) {
     const struct gps_owner *other = &proc->header.owner, *self = gps_process_self();
-    *(bool *)found = proc->alive && other->pid == self->pid && other->pid_ns != self->pid_ns;
-    return !*(bool *)found;
+    struct others *others = arg;
+    if (!proc->alive || gps_process_is_self(other))
+        return true;
+    others->has_our_pid |= other->pid == self->pid && other->pid_ns != self->pid_ns;
+    others->has_other_shm |= gps_proc_has_other_shm(proc);
+    others->may_export |= strcmp(other->command, "gpushare") != 0;
+    return true;
 }
 
-/* Whether another live process is seen that has our pid in its own pid namespace. */
-static bool has_namesake(void) {
-    bool found = false;
-    return gps_membership_join() == 0 &&
-           gps_proc_each(gps_membership_store(), is_namesake, &found) == 0 && found;
+/* Where the directory cannot be read, there may be an exporter. */
+static struct others look_at_others(void) {
+    struct others others = {0};
+    gps_membership_join();
+    const struct gps_store *store = gps_membership_store();
+    if (!store || gps_proc_each(store, note_other, &others) < 0)
+        return (struct others){.may_export = true};
+    return others;
 }
 
 /* The driver compares pids alone: it took the handle for this process's own. */
 static enum gps_known taken_for_own(struct open *open) {
     struct gps_text text = detail_of(open);
-    if (!open->recorded && !has_namesake()) {
+    if (!open->recorded && !look_at_others().has_our_pid) {
         gps_text_str(&text,
                      "the driver takes it for this process's own: it is, or its exporter has "
                      "the same pid in another pid namespace");
@@ -132,16 +147,8 @@ static bool find_in_siblings(struct open *open) {
     return found;
 }
 
-/* One that could have exported: `gpushare audit` only sits in the directory. */
-static bool is_live_other(void *found, const struct gps_proc *proc) {
-    *(bool *)found = proc->alive && !gps_process_is_self(&proc->header.owner) &&
-                     strcmp(proc->header.owner.command, "gpushare") != 0;
-    return !*(bool *)found;
-}
-
 static enum gps_known unknown(struct open *open) {
     struct gps_text text = detail_of(open);
-    bool others = false;
     if (open->code != GPS_INVALID_VALUE && open->code != GPS_INVALID_HANDLE &&
         open->code != GPS_NOT_PERMITTED)
         return GPS_KNOWN_LIVE;
@@ -149,9 +156,8 @@ static enum gps_known unknown(struct open *open) {
         return GPS_KNOWN_NAMESPACE;
     if (!gps_membership_store())
         return GPS_KNOWN_NOTHING;
-    gps_proc_each(gps_membership_store(), is_live_other, &others);
     gps_text_add(&text, "the driver's code is %lu", (uint64_t)open->code);
-    if (!others) {
+    if (!look_at_others().may_export) {
         gps_text_add(&text,
                      "; no other process is seen in %s: an exporter that runs under gpushare has "
                      "another /dev/shm, user, GPUSHARE_DIR or GPUSHARE_NAMESPACE, or has ended",
@@ -268,24 +274,13 @@ void gps_diagnose_share_event(uint64_t event, int code) {
     gps_scope_end(&scope);
 }
 
-static bool has_other_shm(void *found, const struct gps_proc *proc) {
-    *(bool *)found = gps_proc_has_other_shm(proc);
-    return !*(bool *)found;
-}
-
-/* The creator's file is not here: mostly because the creator has ended, and that is no mistake. */
-static bool is_shm_divided(void) {
-    bool found = false;
-    return gps_membership_join() == 0 &&
-           gps_proc_each(gps_membership_store(), has_other_shm, &found) == 0 && found;
-}
-
 static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int code,
                                      struct gps_event *own, const char **detail) {
     const struct gps_id id = gps_id_of_handle(handle);
     uint64_t context = 0;
     gps_ops->context(&context);
-    if (code == GPS_MAP_FAILED && is_shm_divided()) {
+    /* The creator's file is not here: mostly because it has ended, and that is no mistake. */
+    if (code == GPS_MAP_FAILED && look_at_others().has_other_shm) {
         *detail = "an event lives in a file of /dev/shm, and a process of the published directory "
                   "has another /dev/shm than this one (give both containers one: --ipc, or a "
                   "common mount)";
@@ -297,7 +292,7 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
         return GPS_KNOWN_NO_CONTEXT;
     if (gps_registry_exported_event(&id, own))
         return GPS_KNOWN_OWN;
-    if (!has_namesake())
+    if (!look_at_others().has_our_pid)
         return GPS_KNOWN_NOTHING; /* it may be an event of ours that is destroyed by now */
     *detail = "the driver tells processes apart by their pid alone, and the process that created "
               "the event has the same one in another container (start both by gpushare run, or "

@@ -121,12 +121,12 @@ static bool wait_for(enum what what, unsigned endings, uint64_t limit) {
  * caller began, so another try is worth it. */
 static bool end_obstacle(int code, const struct gps_id *region, unsigned endings) {
     struct gps_scope scope;
-    const bool beside = code == GPS_ALREADY_MAPPED;    /* a close, or older memory of this place */
+    const bool busy = code == GPS_ALREADY_MAPPED; /* by a close, or by older memory of its place */
     const bool elsewhere = code == GPS_INVALID_HANDLE; /* mapped in another context */
-    if (!beside && !elsewhere && code != GPS_OUT_OF_MEMORY)
+    if (!busy && !elsewhere && code != GPS_OUT_OF_MEMORY)
         return false;
     gps_scope_begin(&scope);
-    bool ended = beside && wait_for(ONE_END, endings, LONG_WAIT);
+    bool ended = busy && wait_for(ONE_END, endings, LONG_WAIT);
     if (!ended) {
         gps_cache_watch_expire(elsewhere ? region : NULL);
         ended = wait_for(ALL_ENDS, endings, LONG_WAIT);

@@ -154,13 +154,28 @@ TEST(Cache, ANeighbourThatIsOpenIsReadAndWritten) {
 TEST(Cache, AFreeTakesItBackAndIsNoFinding) {
     Pair pair;
     pair.a.must("free p");
-    // On a card that others use the close may take longer than the free waits.
-    EXPECT_TRUE(on_gpu() || pair.world.state() == "none");
     EXPECT_TRUE(eventually([&] { return pair.world.state() == "none"; }));
     EXPECT_TRUE(pair.world.used_becomes(pair.before));
     EXPECT_EQ(pair.b->code("open q " + pair.handle), 1);
     EXPECT_EQ(pair.world.count("open-stale"), 1u);
     EXPECT_EQ(pair.world.findings().size(), 1u) << pair.world.logs();
+}
+
+// The free waits five milliseconds for the importer, in which a busy machine may not let it run;
+// nor does a card that others use end its close in them.
+TEST(Cache, AFreeHasItBackWhenItReturns) {
+    Pair pair;
+    pair.a.must("free p");
+    bool at_once = pair.world.state() == "none";
+    for (int i = 0; i < 20 && !at_once; i++) {
+        EXPECT_TRUE(pair.world.used_becomes(pair.before, soon(2000)));
+        pair.a.must("malloc p " + std::to_string(big()));
+        pair.b->must("open q " + pair.a.must("get p"));
+        pair.b->must("close q");
+        pair.a.must("free p");
+        at_once = pair.world.state() == "none";
+    }
+    EXPECT_TRUE(at_once || on_gpu());
 }
 
 // The directory still says that it is cached: the importer is asked, and has five milliseconds to
@@ -253,7 +268,7 @@ TEST(Cache, TheDeathOfTheImporterFreesWhatItCached) {
     EXPECT_TRUE(eventually([&] { return pair.world.state() == "none"; }, soon(2000)));
 }
 
-TEST(Cache, AnImporterWhoseKernelsRunLetsGoWhenTheyEnd) {
+TEST(Cache, AnImporterWhoseKernelsRunEndsItWhenTheyEnd) {
     Pair pair;
     pair.b->must("busy 300");
     pair.a.must("free p");
@@ -302,7 +317,7 @@ TEST(Cache, OutOfMemoryWaitsForNoKernelForLong) {
 
 // Bare, the close of it waited for the kernel, too. An open has waited before, but only for a
 // moment.
-TEST(Cache, OutOfMemoryWaitsForAKernelAfterAnOpenDidInVain) {
+TEST(Cache, OutOfMemoryWaitsForAKernelThatAnOpenDidNotWaitFor) {
     SIM_ONLY("the card is small");
     SmallCard card;
     card.a.must("malloc other 4194304");
