@@ -67,7 +67,7 @@ $(BUILD)/shim/%.o: shim/%.c
 	$(CC) $(C_FLAGS) $(SHIM_FLAGS) -c $< -o $@
 
 # The resolver runs inside sanitizer runtimes that are not up yet.
-$(BUILD)/shim/stack/module.o $(BUILD)/shim/stack/find_object.o $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
+$(addprefix $(BUILD)/shim/stack/,module.o module_place.o find_object.o) $(BUILD)/shim/cuda/resolver.o: SHIM_FLAGS += -fno-sanitize=all -fno-stack-protector
 
 # The kernels are PTX in the library; without nvcc it is built without them, and reads memory back instead.
 $(BUILD)/kernels.ptx: shim/cuda/kernels.cu

@@ -47,6 +47,8 @@ class House:
 
     def _symbols(self, build):
         """{file: {file it takes from: [symbols]}}"""
+        with open(os.path.join(build, "exports.map"), encoding="utf-8") as exports:
+            exported = set(re.findall(r"\w+", exports.read()))
         defined, wanted = {}, []
         for path in self.files:
             obj = os.path.join(build, os.path.splitext(path)[0] + ".o")
@@ -56,8 +58,8 @@ class House:
             for line in listing.splitlines():
                 kind, name = line.split()[-2:]
                 if kind in "TDBRVWC":
-                    # CUDA's names are exported aliases, and not how files of ours find each other
-                    if name.startswith(("gps_", "tool_")) or path.startswith("tools"):
+                    # what is exported stands for functions of others, and is not how files of ours find each other
+                    if name not in exported or path.startswith("tools"):
                         defined[name] = path
                 elif kind in "Uw":
                     wanted.append((path, name))

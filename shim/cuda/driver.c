@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "stack/module.h"
+#include "stack/module_place.h"
 
 struct gps_real gps_real;
 

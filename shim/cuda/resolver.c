@@ -16,7 +16,7 @@
 
 #include "cuda_lookup.h"
 #include "driver.h"
-#include "stack/module.h"
+#include "stack/module_place.h"
 
 void *(*gps_real_dlsym)(void *handle, const char *name);
 void *(*gps_real_dlvsym)(void *handle, const char *name, const char *version);

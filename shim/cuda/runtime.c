@@ -21,7 +21,7 @@
 #include "operations.h"
 #include "stack/call.h"
 #include "stack/dependencies.h"
-#include "stack/module.h"
+#include "stack/module_place.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

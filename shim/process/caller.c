@@ -6,7 +6,7 @@
 #include "driver/driver_ops.h"
 #include "process.h"
 #include "stack/call.h"
-#include "stack/module.h"
+#include "stack/module_place.h"
 #include "stack/stack.h"
 #include "util/text.h"
 

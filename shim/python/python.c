@@ -6,6 +6,7 @@
 #include <unwind.h>
 
 #include "python_frame.h"
+#include "stack/module_place.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
 

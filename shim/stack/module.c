@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "find_object.h"
-
 /* For functions that sanitizer runtimes call before instrumented code can run. */
 #define BARE                                                                                       \
     __attribute__((no_sanitize("address", "undefined", "thread"),                                  \
@@ -15,8 +13,6 @@
 #undef BARE
 #define BARE __attribute__((no_sanitize("address", "undefined", "thread"), no_builtin))
 #endif
-
-enum { FIRST_PAGE = 4096 };
 
 struct tables {
     const ElfW(Sym) * symbols;
@@ -131,113 +127,6 @@ const char *gps_module_soname(const struct gps_module *module) {
 
 void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg) {
     each_name(module, DT_NEEDED, fn, arg);
-}
-
-static unsigned find_build_id(const uint8_t *notes, size_t size, const uint8_t **id) {
-    while (size >= sizeof(ElfW(Nhdr))) {
-        const ElfW(Nhdr) *note = (const void *)notes;
-        const size_t name = (note->n_namesz + 3u) & ~3u, data = (note->n_descsz + 3u) & ~3u;
-        const size_t whole = sizeof(*note) + name + data;
-        if (whole > size)
-            return 0;
-        *id = notes + sizeof(*note) + name;
-        if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4)
-            return note->n_descsz;
-        notes += whole;
-        size -= whole;
-    }
-    return 0;
-}
-
-/* The first page of an object holds its ELF header, and the program headers behind it. */
-unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id) {
-    const ElfW(Ehdr) *header = module->start;
-    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > FIRST_PAGE)
-        return 0;
-    const ElfW(Phdr) *segments = (const void *)((const char *)module->start + header->e_phoff);
-    unsigned length = 0;
-    for (unsigned i = 0; i < header->e_phnum && !length; i++)
-        if (segments[i].p_type == PT_NOTE)
-            length = find_build_id((const void *)(module->base + segments[i].p_vaddr),
-                                   segments[i].p_memsz, id);
-    return length;
-}
-
-/* --- which module holds an address --- */
-
-/* A module and where its segments end. */
-struct place {
-    struct gps_module module;
-    uintptr_t end;
-};
-
-static bool find(const void *address, struct place *place) {
-    struct dl_find_object found;
-    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
-        return false;
-    const struct link_map *map = found.dlfo_link_map;
-    place->module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start};
-    place->end = (uintptr_t)found.dlfo_map_end;
-    return true;
-}
-
-bool gps_module_of(const void *address, struct gps_module *module) {
-    struct place place;
-    if (!find(address, &place))
-        return false;
-    *module = place.module;
-    return true;
-}
-
-/* --- whether it is still the same --- */
-
-/* A build id is compared in place only if it lies in the first page of the module, because later
- * pages may be unmapped. */
-static bool in_first_page(uintptr_t where, const void *start) {
-    return where - (uintptr_t)start <= FIRST_PAGE - sizeof(uint64_t);
-}
-
-static uint64_t eight_bytes(uintptr_t where) {
-    uint64_t value;
-    memcpy(&value, (const void *)where, sizeof(value));
-    return value;
-}
-
-static uint64_t hash_of(const struct place *place) {
-    const uintptr_t start = (uintptr_t)place->module.start;
-    uint64_t hash = 0xcbf29ce484222325u ^ start; /* FNV-1a */
-    for (const char *c = place->module.path; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    hash = (hash ^ (place->end - start)) * 0x100000001b3u;
-    return (hash ^ ((uintptr_t)place->module.dynamic - start)) * 0x100000001b3u;
-}
-
-struct gps_module_mark gps_module_mark_of(const void *address) {
-    struct place place;
-    const uint8_t *id = NULL;
-    if (!find(address, &place))
-        return (struct gps_module_mark){0, 0};
-    if (gps_module_build_id(&place.module, &id) && in_first_page((uintptr_t)id, place.module.start))
-        return (struct gps_module_mark){(uintptr_t)id, eight_bytes((uintptr_t)id)};
-    return (struct gps_module_mark){0, hash_of(&place)};
-}
-
-static bool is_marked(const struct place *place, struct gps_module_mark mark) {
-    return mark.where ? in_first_page(mark.where, place->module.start) &&
-                            eight_bytes(mark.where) == mark.value
-                      : hash_of(place) == mark.value;
-}
-
-/* Runs in every call that a library makes of the runtime, so it copies nothing. */
-bool gps_module_has_mark(const void *address, struct gps_module_mark mark) {
-    struct dl_find_object found;
-    struct place place;
-    if (mark.where)
-        return _dl_find_object((void *)(uintptr_t)address, &found) == 0 &&
-               in_first_page(mark.where, found.dlfo_map_start) &&
-               eight_bytes(mark.where) == mark.value;
-    return find(address, &place) ? is_marked(&place, mark) : !mark.where && !mark.value;
 }
 
 struct each {

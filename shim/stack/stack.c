@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#include "module.h"
+#include "module_place.h"
 #include "util/digits.h"
 
 struct walk {

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 
 #include "config/config.h"
-#include "module.h"
+#include "module_place.h"
 #include "stack.h"
 #include "util/lock.h"
 

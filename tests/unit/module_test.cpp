@@ -10,7 +10,7 @@
 
 extern "C" {
 #include "stack/find_object.h"
-#include "stack/module.h"
+#include "stack/module_place.h"
 }
 
 namespace {
