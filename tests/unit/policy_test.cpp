@@ -342,8 +342,9 @@ std::vector<std::string> beginnings(gps_ask ask) {
     case GPS_ASK_NOTED_DESTROY:
         return {"event-"};
     case GPS_ASK_EVENT_SHARED:
+        return {"event-not-", "open-no-context"};
     case GPS_ASK_EVENT_OPENED:
-        return {"event-", "open-no-context"};
+        return {"event-open-", "event-other-", "open-no-context"};
     case GPS_ASK_EXIT:
         return {"exit-"};
     case GPS_ASK_FORKED:
@@ -417,6 +418,17 @@ TEST(Policy, AFindingSaysWhatWasCalledAndWhatIsKnown) {
             begins = begins || id.compare(0, beginning.size(), beginning) == 0;
         EXPECT_TRUE(begins) << id << ": " << q;
         EXPECT_TRUE(has_one_of(id, words(q.known))) << id << ": " << q;
+    }
+}
+
+TEST(Policy, WhatTheDriverRefusedIsAnErrorAndWhatItDidIsNone) {
+    for (const gps_question &q : questions()) {
+        const gps_answer answer = gps_policy(&q);
+        if (says(answer) && !is_before_the_call(q.ask)) {
+            EXPECT_EQ(gps_finding_level(answer.finding) == GPS_LEVEL_ERROR,
+                      q.ask < GPS_ASK_NOTED_EXPORT)
+                << q;
+        }
     }
 }
 
