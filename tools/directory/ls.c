@@ -134,14 +134,14 @@ const struct tool_verb tool_verb_ls = {
                "With --all also:\n"
                "  freed      the memory is gone; what is left guards against stale handles\n"
                "  dead       its owner is dead and nobody holds it\n"
-               "Blocks of role = merge are told in a line for each GPU: what they take (HELD; "
+               "Blocks of role = merge have a line for each GPU: what they take (HELD; "
                "UNUSED of it is only kept), what processes have MAPPED of them, what is SAVED "
                "by that, and what merge rules took that is each process's OWN.\n"
                "A user is (cached) if its program has closed the region and open_cache keeps "
                "it mapped.\n"
                "Behind that stands who has waited for more than a second, for what and for how "
                "long at most.\n"
-               "Of several processes of one name the arguments are told, too.\n"
+               "Of several processes of one name the arguments are shown, too.\n"
                "A pid of another pid namespace is written PID@NAMESPACE.\n",
     .options = {{"json", 0, NULL, "an array of objects, for scripts"},
                 {"all", 'a', NULL, "also what nobody can use any more"}},

@@ -79,7 +79,7 @@ static bool print(const char *command, const char *directory, const struct watch
         print_remedies();
     const bool all = watched_all(watched, explained.count, "explain", command);
     if (running > 0)
-        tool_warn("%zu still running; what they allocate from now on is not told", running);
+        tool_warn("%zu still running; what they allocate from now on is not shown", running);
     explained_free(&explained);
     gps_config_free(&config);
     return all;
@@ -143,7 +143,7 @@ const struct tool_verb tool_verb_explain = {
     .operands = "-- CMD...|FINDING...",
     .summary = "say which rule took each allocation of a command, or what a finding means",
     .details =
-        "FINDING is an id, as double-free, or a glob, as 'open-*': told in full.\n"
+        "FINDING is an id, as double-free, or a glob, as 'open-*': explained in full.\n"
         "Runs CMD as `gpushare run -m share` does: the rules are followed, and waited "
         "for.\n"
         "When it has ended a line for each allocation (equal ones once) says on stderr "

@@ -112,7 +112,7 @@ const struct tool_verb tool_verb_report = {
     .operands = "LOG...",
     .summary = "explain logs of many processes at once",
     .details = "LOG is a file that gpushare wrote with log_format = jsonl, a directory of "
-               "*.jsonl files, or - for standard input. Equal findings are told once; frames "
+               "*.jsonl files, or - for standard input. Equal findings are shown once; frames "
                "get function and line.\n"
                "The exit status is 3 if a LOG cannot be read, or has no line of a log.\n",
     .options = {{"json", 0, NULL, "print an array of objects"},

@@ -158,7 +158,8 @@ pid_t own_pid_fork(void) {
     while (child < 0 && errno == EAGAIN && gps_clock_monotonic() < until);
     if (child >= 0 || errno != EAGAIN)
         return child;
-    tool_warn("no pid was found that no other process in %s has; events of namesakes, and memory "
+    tool_warn("no pid was found that no other process in %s has; events of processes with the same "
+              "pid, and memory "
               "that is not exported under gpushare, cannot be opened",
               tool_or(getenv("GPUSHARE_DIR"), "the directory"));
     return fork();
