@@ -28,11 +28,15 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
 
 /* --- open --- */
 
-/* The region is open here. False: the driver refuses, and is asked again on the long way; or
- * another thread has closed it for the last time, and it is a first open again. */
+/* An open of what is open here, which has nothing to publish and no report. A token is counted when
+ * it is opened. False: it is none such; or the driver refuses, and is asked again on the long way;
+ * or another thread has closed it for the last time, and it is a first open again. */
 static bool open_again(const struct gps_import *import, const uint8_t handle[GPS_HANDLE_BYTES],
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
     uint64_t opened;
+    if (gps_vmm_region_is_token(handle) ||
+        !gps_registry_only_counts(&import->region, import->context))
+        return false;
     if (open(handle, flags, &opened) != GPS_OK)
         return false;
     if (!gps_registry_count_open(opened, &import->region)) {
@@ -87,8 +91,7 @@ int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint
     gps_import_begin(&opening, handle);
     if (gps_open_cache_active && gps_open_cache_open(&opening.import, flags, pointer))
         return GPS_OK;
-    if (gps_import_is_counted(&opening, handle) &&
-        open_again(&opening.import, handle, flags, pointer, open))
+    if (open_again(&opening.import, handle, flags, pointer, open))
         return GPS_OK;
     return open_first(&opening, handle, flags, pointer, open);
 }

@@ -95,32 +95,21 @@ void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HAND
     gps_ops->context(&opening->import.context);
 }
 
-static bool find(struct gps_opening *opening, bool *counts) {
-    struct gps_import *import = &opening->import;
-    return gps_registry_opened(&import->region, import->context, import, counts);
-}
-
-bool gps_import_is_counted(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
-    bool counts = false;
-    opening->open = !gps_vmm_region_is_token(handle) && find(opening, &counts);
-    return counts;
-}
-
 /* A driver counts the opens of its handles. A token is counted here, at once: the look and the
  * count are one, or another thread's last close could come in between. */
 static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     const struct gps_id region = opening->import.region;
     if (!gps_vmm_region_is_token(handle))
-        return opening->open;
+        return gps_registry_opened(&region, opening->import.context, &opening->import);
     opening->counted = gps_registry_reopen(&region, opening->import.context, &opening->import);
     return opening->counted;
 }
 
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code) {
-    opening->recorded = opening->counted = opening->unslotted = false;
+    opening->recorded = opening->counted = opening->has_no_slot = false;
     if (is_open(opening, handle)) {
-        opening->unslotted = opening->import.slot == GPS_NO_SLOT;
+        opening->has_no_slot = opening->import.slot == GPS_NO_SLOT;
         opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
         opening->finding = ask(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
         return true;
@@ -198,7 +187,7 @@ void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
         note_opened(import);
     if (!opening->counted)
         status = record_open(import, GPS_VIA_PROGRAM);
-    if (!first && (import->count == 1 || opening->unslotted))
+    if (!first && (import->count == 1 || opening->has_no_slot))
         slot_late(import);
     if (first || (import->count > 1 && !import->reopened))
         commit_first(opening, import->count == 1 && status != GPS_OPEN_COUNTED);

@@ -13,18 +13,14 @@
 struct gps_opening {
     struct gps_import import;
     struct gps_region_record record;
-    bool open;      /* it was open here before; of a token that is not asked */
-    bool counted;   /* it is a token, and the registry has counted this open already */
-    bool unslotted; /* it is open here, and has no slot */
-    bool recorded;  /* the region is published, and `record` is its record */
+    bool counted;     /* it is a token, and the registry has counted this open already */
+    bool has_no_slot; /* it is open here, and has no slot */
+    bool recorded;    /* the region is published, and `record` is its record */
     enum gps_finding finding;
 };
 
 /* The program opens a handle: which region, in which context. */
 void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
-/* Whether it is open here, and was opened twice before: then the driver is asked, and
- * gps_registry_count_open, and nothing is published. False: prepare. */
-bool gps_import_is_counted(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
 /* True: ask the driver, then commit or roll back; false: answer *code. */
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code);

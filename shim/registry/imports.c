@@ -279,14 +279,15 @@ bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
 
 /* --- look-ups --- */
 
-bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import,
-                         bool *counts) {
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
+    gps_lock_take(&state.lock);
+    return give(if_open(of(region, context)), import);
+}
+
+bool gps_registry_only_counts(const struct gps_id *region, uint64_t context) {
     gps_lock_take(&state.lock);
     const struct node *node = if_open(of(region, context));
-    const bool only = counts && node && node->import.reopened && node->import.slot != NO_SLOT;
-    if (counts)
-        *counts = only;
-    return give(only ? NULL : node, import);
+    return unlocked(node && node->import.reopened && node->import.slot != NO_SLOT);
 }
 
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {

@@ -226,11 +226,10 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
 /* Counts one more open, by the program, which gave this pointer. False: the region is not open
  * there any more. */
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region);
-/* Finds what is open. `counts` may be NULL. Else *counts says that the import has a slot and was
- * opened twice before, so one more open of it is only counted; then it is not copied, and the
- * answer is false. */
-bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import,
-                         bool *counts);
+bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
+/* Whether a region is open in the context, has a slot, and was opened twice before: then one more
+ * open of it is only counted. */
+bool gps_registry_only_counts(const struct gps_id *region, uint64_t context);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 enum gps_close {
     GPS_CLOSE_NONE,   /* nothing is open at this address */

@@ -684,10 +684,7 @@ TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
 }
 
 bool counts(const gps_id &region, uint64_t context = 1) {
-    bool only = false;
-    gps_import import;
-    EXPECT_FALSE(gps_registry_opened(&region, context, &import, &only) && only);
-    return only;
+    return gps_registry_only_counts(&region, context);
 }
 
 TEST_F(Registry, TheThirdOpenOfAnImportIsOnlyCounted) {
@@ -695,12 +692,10 @@ TEST_F(Registry, TheThirdOpenOfAnImportIsOnlyCounted) {
     gps_import import;
     EXPECT_FALSE(counts(one));
     open(0x1000, 1, 1, 5);
-    bool only = true;
-    EXPECT_TRUE(gps_registry_opened(&one, 1, &import, &only));
-    EXPECT_FALSE(only); /* the second has a report */
+    EXPECT_FALSE(counts(one)); /* the second has a report */
     open(0x1000, 1, 1, 6);
     EXPECT_TRUE(counts(one));
-    EXPECT_TRUE(gps_registry_opened(&one, 1, &import, nullptr));
+    EXPECT_TRUE(gps_registry_opened(&one, 1, &import));
     EXPECT_FALSE(counts(one, 2));
     EXPECT_TRUE(gps_registry_count_open(0x1000, &one));
     EXPECT_FALSE(gps_registry_count_open(0x1000, &two));
@@ -734,14 +729,14 @@ TEST_F(Registry, AnImportIsFoundByItsRegionInItsContextOnly) {
     open(0x3000, 1, 2);
     const gps_id one = id_of(1), three = id_of(3);
     gps_import import;
-    ASSERT_TRUE(gps_registry_opened(&one, 1, &import, nullptr));
+    ASSERT_TRUE(gps_registry_opened(&one, 1, &import));
     EXPECT_EQ(import.pointer, 0x1000u);
-    ASSERT_TRUE(gps_registry_opened(&one, 2, &import, nullptr));
+    ASSERT_TRUE(gps_registry_opened(&one, 2, &import));
     EXPECT_EQ(import.pointer, 0x3000u);
-    EXPECT_FALSE(gps_registry_opened(&three, 1, &import, nullptr));
+    EXPECT_FALSE(gps_registry_opened(&three, 1, &import));
     gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import);
-    EXPECT_FALSE(gps_registry_opened(&one, 1, &import, nullptr));
-    EXPECT_TRUE(gps_registry_opened(&one, 2, &import, nullptr));
+    EXPECT_FALSE(gps_registry_opened(&one, 1, &import));
+    EXPECT_TRUE(gps_registry_opened(&one, 2, &import));
 }
 
 TEST_F(Registry, ASlotCanBeSetLater) {
