@@ -79,7 +79,8 @@ void profiles_free(struct profiles *profiles) {
     *profiles = (struct profiles){.count = 0};
 }
 
-size_t profiles_alike(const struct profiles *profiles, size_t first) {
+/* The number of profiles, from number `first` on, that have its program and size. */
+static size_t count_alike(const struct profiles *profiles, size_t first) {
     const struct profile *one = profiles->list[first];
     size_t end = first + 1;
     while (end < profiles->count && profiles->list[end]->size == one->size &&
@@ -283,7 +284,7 @@ void profiles_judge(struct profiles *profiles, unsigned replicas, bool any) {
     if (replicas > 1)
         measure_all(profiles, replicas);
     for (size_t i = 0, count; i < profiles->count; i += count) {
-        count = profiles_alike(profiles, i);
+        count = count_alike(profiles, i);
         add_rules(profiles, &profiles->list[i], count);
     }
 }
@@ -337,7 +338,7 @@ void profiles_table(FILE *out, const struct profiles *profiles) {
                                                   {"SECOND SAVES", 1}, {"", 0}};
     struct table table = TABLE(columns);
     for (size_t i = 0, count; i < profiles->count; i += count) {
-        count = profiles_alike(profiles, i);
+        count = count_alike(profiles, i);
         for (unsigned verdict = 0; verdict < PROFILE_VERDICTS; verdict++) {
             const struct row row = sum_row(&profiles->list[i], count, verdict);
             if (row.count)

@@ -60,8 +60,6 @@ void profiles_read(struct profiles *profiles, FILE *file, unsigned replica);
 void profiles_judge(struct profiles *profiles, unsigned replicas, bool any);
 void profiles_free(struct profiles *profiles);
 
-/* The number of profiles, from number `first` on, that have its program and size. */
-size_t profiles_alike(const struct profiles *profiles, size_t first);
 /* The bytes that all rules together save a second process. */
 uint64_t profiles_saved(const struct profiles *profiles);
 

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <jansson.h>
-
 #include "cli/term.h"
 #include "logs/aggregate.h"
 #include "suppress.h"
@@ -36,9 +34,6 @@ bool report_suppressions(const char *option, struct suppressions *suppressions);
 
 /* --- how it is printed --- */
 
-#define REPORT_MARGIN "========= "
-#define REPORT_INDENT REPORT_MARGIN "    "
-
 void report_text(FILE *out, const struct report *report);
 /* Prints one finding of the report. */
 void report_text_group(FILE *out, const struct report *report, const struct aggregate_group *group);
@@ -46,12 +41,3 @@ void report_json(FILE *out, const struct report *report);
 void report_sarif(FILE *out, const struct report *report);
 
 enum term_colour report_colour(enum gps_level level);
-
-/* "main at app.c:42", the known part of it; malloc'ed. */
-char *report_place(const struct symbol_place *place);
-/* At most `max` frames from the innermost on, a line each behind the margin, without those that
- * start a program. */
-void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
-                  struct symbols *symbols);
-/* All frames. */
-json_t *report_stack_json(const struct log_stack *stack, struct symbols *symbols);

@@ -34,7 +34,7 @@ static json_t *frame_json(const struct log_frame *frame, struct symbols *symbols
     return object;
 }
 
-json_t *report_stack_json(const struct log_stack *stack, struct symbols *symbols) {
+static json_t *stack_json(const struct log_stack *stack, struct symbols *symbols) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < stack->count; i++)
         json_tree_append(array, frame_json(&stack->frames[i], symbols));
@@ -54,7 +54,7 @@ static json_t *prior_json(const struct log_events *prior, struct symbols *symbol
         const struct log_event *event = &prior->events[i];
         json_t *object = process_json(&event->process);
         json_tree_add(object, "{s:s?, s:s?, s:o}", "what", event->what, "ts", event->ts, "stack",
-                      report_stack_json(&event->stack, symbols));
+                      stack_json(&event->stack, symbols));
         json_tree_append(array, object);
     }
     return array;
@@ -101,8 +101,8 @@ static json_t *group_json(const struct aggregate_group *group, struct symbols *s
     copy_line(object, line->json);
     json_tree_add(object, "{s:I, s:s, s:s, s:o, s:o, s:o, s:o}", "count", group->count, "first",
                   line->ts, "last", group->last, "processes", processes_json(group), "others",
-                  others_json(&line->others), "stack", report_stack_json(&line->stack, symbols),
-                  "prior", prior_json(&line->prior, symbols));
+                  others_json(&line->others), "stack", stack_json(&line->stack, symbols), "prior",
+                  prior_json(&line->prior, symbols));
     return object;
 }
 

@@ -17,8 +17,11 @@
 #include "symbols/short_name.h"
 #include "symbols/user_frame.h"
 
-#define SHORT_MAX 3 /* a report with more findings has a table of contents */
-#define NAMED_MAX 8 /* processes in one list: many workers can have the same finding */
+#define MARGIN       "========= "
+#define INDENT       MARGIN "    "
+#define FRAME_MARGIN INDENT "    "
+#define SHORT_MAX    3 /* a report with more findings has a table of contents */
+#define NAMED_MAX    8 /* processes in one list: many workers can have the same finding */
 
 struct printer {
     FILE *out;
@@ -32,7 +35,8 @@ enum term_colour report_colour(enum gps_level level) {
 
 /* --- stacks --- */
 
-char *report_place(const struct symbol_place *place) {
+/* "main at app.c:42", the known part of it; malloc'ed. */
+static char *place_text(const struct symbol_place *place) {
     char line[16] = "";
     if (place->line > 0)
         snprintf(line, sizeof(line), ":%u", place->line);
@@ -45,21 +49,20 @@ char *report_place(const struct symbol_place *place) {
 }
 
 /* "#0 release at /path/cam.py:12" */
-static void print_python(FILE *out, const char *margin, size_t number,
-                         const struct symbol *symbol) {
-    char *place = report_place(&symbol->places[0]);
-    term_line(out, "%s#%zu %s", margin, number, place);
+static void print_python(FILE *out, size_t number, const struct symbol *symbol) {
+    char *place = place_text(&symbol->places[0]);
+    term_line(out, FRAME_MARGIN "#%zu %s", number, place);
     free(place);
 }
 
 /* "#0 0x1b2c main at app.c:42 in /path/app"; a call that was inlined has a line of its own. */
-static void print_native(FILE *out, const char *margin, size_t number,
-                         const struct log_frame *frame, const struct symbol *symbol) {
+static void print_native(FILE *out, size_t number, const struct log_frame *frame,
+                         const struct symbol *symbol) {
     const char *note = symbol->note;
     for (size_t i = 0; i < symbol->count; i++) {
-        char *place = report_place(&symbol->places[i]);
-        char *start = tool_format("%s#%zu 0x%" PRIx64 " %s%s", margin, number, frame->offset, place,
-                                  place[0] ? " " : "");
+        char *place = place_text(&symbol->places[i]);
+        char *start = tool_format(FRAME_MARGIN "#%zu 0x%" PRIx64 " %s%s", number, frame->offset,
+                                  place, place[0] ? " " : "");
         if (i + 1 < symbol->count)
             term_line(out, "%s(inlined)", start);
         else
@@ -83,20 +86,20 @@ static size_t interpreter_frames(const struct log_stack *stack, size_t shown) {
     return count > 1 ? count : 0;
 }
 
-void report_stack(FILE *out, const char *margin, const struct log_stack *stack, size_t max,
-                  struct symbols *symbols) {
+/* Prints the frames from the innermost on, without those that start a program. */
+static void print_stack(const struct printer *to, const struct log_stack *stack) {
+    struct symbols *symbols = to->report->symbols;
     const size_t all = user_frame_shown(stack, symbols), folded = interpreter_frames(stack, all);
-    const size_t shown = all - folded;
-    for (size_t i = 0; i < shown && i < max; i++) {
+    for (size_t i = 0; i < all - folded; i++) {
         const struct log_frame *frame = &stack->frames[i];
         const struct symbol *symbol = symbol_find(symbols, frame);
         if (frame->function)
-            print_python(out, margin, i, symbol);
+            print_python(to->out, i, symbol);
         else
-            print_native(out, margin, i, frame, symbol);
+            print_native(to->out, i, frame, symbol);
     }
-    if (folded > 0 && shown < max)
-        fprintf(out, "%s(and %zu of the Python interpreter)\n", margin, folded);
+    if (folded > 0)
+        fprintf(to->out, FRAME_MARGIN "(and %zu of the Python interpreter)\n", folded);
 }
 
 /* --- the parts of a finding --- */
@@ -128,7 +131,7 @@ static void print_heading(const struct printer *to, const struct log_line *line)
     char *title = tool_format("%s%s%s, by %s", line->finding, line->api ? " in " : "",
                               tool_or(line->api, ""), process);
     char *clean = term_clean(title);
-    char *heading = tool_format(REPORT_MARGIN "%sGPUSHARE %s%s: %s",
+    char *heading = tool_format(MARGIN "%sGPUSHARE %s%s: %s",
                                 term_colour_on(to->out, report_colour(line->level)),
                                 names[line->level], term_colour_on(to->out, TERM_PLAIN), clean);
     wrap_line(to->out, heading);
@@ -140,7 +143,7 @@ static void print_heading(const struct printer *to, const struct log_line *line)
 
 static void print_line(const struct printer *to, const char *before, const char *text) {
     if (text)
-        term_line(to->out, REPORT_INDENT "%s%s", before, text);
+        term_line(to->out, INDENT "%s%s", before, text);
 }
 
 /* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": the known facts. */
@@ -160,7 +163,7 @@ static void print_memory(const struct printer *to, const struct log_line *line) 
 
 static void print_region(const struct printer *to, const struct log_line *line) {
     if (line->name && line->region)
-        term_line(to->out, REPORT_INDENT "region %s (id %s)", line->name, line->region);
+        term_line(to->out, INDENT "region %s (id %s)", line->name, line->region);
     else
         print_line(to, line->name ? "region " : "region with id ",
                    tool_or(line->name, line->region));
@@ -182,8 +185,8 @@ static void print_count(const struct printer *to, const struct aggregate_group *
     char *by = group->process_count < 2
                    ? tool_copy("")
                    : tool_format(", by %zu processes: %s%s", group->process_count, names, more);
-    term_line(to->out, REPORT_INDENT "%" PRIu64 " times, from %s to %s%s", group->count,
-              group->first->ts, group->last, by);
+    term_line(to->out, INDENT "%" PRIu64 " times, from %s to %s%s", group->count, group->first->ts,
+              group->last, by);
     free(by);
     free(names);
 }
@@ -192,19 +195,15 @@ static void print_others(const struct printer *to, const struct log_line *line) 
     for (size_t i = 0; i < line->others.count && i < NAMED_MAX; i++) {
         const struct log_event *other = &line->others.events[i];
         char *process = process_text(to, &other->process, false);
-        term_line(to->out, REPORT_INDENT "other process: %s%s%s", process,
-                  other->ts ? ", since " : "", tool_or(other->ts, ""));
+        term_line(to->out, INDENT "other process: %s%s%s", process, other->ts ? ", since " : "",
+                  tool_or(other->ts, ""));
         free(process);
     }
     if (line->others.count > NAMED_MAX)
-        fprintf(to->out, REPORT_INDENT "(and %zu more)\n", line->others.count - NAMED_MAX);
+        fprintf(to->out, INDENT "(and %zu more)\n", line->others.count - NAMED_MAX);
 }
 
 /* --- earlier events --- */
-
-static void print_stack(const struct printer *to, const struct log_stack *stack) {
-    report_stack(to->out, REPORT_INDENT "    ", stack, stack->count, to->report->symbols);
-}
 
 /* "Allocated at:", or "Freed by producer (pid 7), 2026-11-21T12:00:00.000000Z, at:" where that was
  * another process. */
@@ -216,7 +215,7 @@ static void print_prior(const struct printer *to, const struct log_process *repo
     char *process = own ? NULL : process_text(to, &prior->process, false);
     const char *before_time = !prior->ts ? "" : own ? " " : ", ";
     const char *end = prior->stack.count == 0 ? "" : prior->ts ? ", at:" : " at:";
-    term_line(to->out, REPORT_INDENT "%c%s%s%s%s%s%s", toupper((unsigned char)what[0]), what + 1,
+    term_line(to->out, INDENT "%c%s%s%s%s%s%s", toupper((unsigned char)what[0]), what + 1,
               own ? "" : " by ", tool_or(process, ""), before_time, tool_or(prior->ts, ""), end);
     free(process);
     print_stack(to, &prior->stack);
@@ -234,12 +233,12 @@ static void print_group(const struct printer *to, const struct aggregate_group *
     print_count(to, group);
     print_others(to, line);
     if (line->stack.count > 0)
-        fputs(REPORT_INDENT "Host frames:\n", to->out);
+        fputs(INDENT "Host frames:\n", to->out);
     print_stack(to, &line->stack);
     if (runtime_frames_hidden(line, to->report->symbols))
         term_line(to->out,
-                  REPORT_INDENT "%s has no symbols: if a CUDA runtime is linked into it, %s is a "
-                                "call of that, and the first frames are its own",
+                  INDENT "%s has no symbols: if a CUDA runtime is linked into it, %s is a "
+                         "call of that, and the first frames are its own",
                   tool_base_name(line->stack.frames[0].module), line->api);
     for (size_t i = 0; i < line->prior.count; i++)
         print_prior(to, &line->process, &line->prior.events[i]);
@@ -290,8 +289,8 @@ static void print_contents(FILE *out, const struct report *report, uint64_t find
     for (size_t i = 0; i < aggregate->count; i++)
         if (!aggregate->groups[i]->suppressed)
             add_row(&table, aggregate->groups[i], report->symbols);
-    fprintf(out, REPORT_MARGIN "GPUSHARE CONTENTS: %" PRIu64 " findings\n", findings);
-    table_print(out, &table, REPORT_INDENT);
+    fprintf(out, MARGIN "GPUSHARE CONTENTS: %" PRIu64 " findings\n", findings);
+    table_print(out, &table, INDENT);
     fputs("=========\n", out);
 }
 
@@ -323,7 +322,7 @@ static void print_summary(FILE *out, const struct report *report,
     }
     if (sums->suppressed > 0)
         tool_list(&text, "%" PRIu64 " suppressed", sums->suppressed);
-    term_line(out, REPORT_MARGIN "GPUSHARE SUMMARY: %s%s%s", text, report->watched ? "; " : "",
+    term_line(out, MARGIN "GPUSHARE SUMMARY: %s%s%s", text, report->watched ? "; " : "",
               tool_or(report->watched, ""));
     free(text);
 }

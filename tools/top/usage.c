@@ -130,10 +130,3 @@ void usage_sort(struct usage *usage, struct usage_order order) {
     if (usage->process_count > 1)
         qsort_r(usage->processes, usage->process_count, sizeof(*usage->processes), by_key, &order);
 }
-
-struct usage_levels usage_levels(const struct usage *usage) {
-    struct usage_levels levels = {{0}};
-    for (size_t i = 0; i < usage->tail.count_count; i++)
-        levels.findings[usage->tail.counts[i].level] += usage->tail.counts[i].count;
-    return levels;
-}

@@ -50,8 +50,3 @@ void usage_begin(struct usage *usage, char *const *logs, size_t log_count);
 bool usage_read(struct usage *usage);
 void usage_sort(struct usage *usage, struct usage_order order);
 void usage_end(struct usage *usage);
-
-struct usage_levels {
-    uint64_t findings[GPS_LEVEL_ERROR + 1]; /* occurrences */
-};
-struct usage_levels usage_levels(const struct usage *usage);

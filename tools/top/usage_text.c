@@ -204,11 +204,13 @@ static void list_level(char **list, uint64_t count, const char *name) {
 }
 
 void usage_text_levels(FILE *out, const struct usage *usage) {
-    const struct usage_levels levels = usage_levels(usage);
+    uint64_t levels[GPS_LEVEL_ERROR + 1] = {0};
     char *list = NULL;
-    list_level(&list, levels.findings[GPS_LEVEL_ERROR], "error");
-    list_level(&list, levels.findings[GPS_LEVEL_WARNING], "warning");
-    list_level(&list, levels.findings[GPS_LEVEL_INFO], "note");
+    for (size_t i = 0; i < usage->tail.count_count; i++)
+        levels[usage->tail.counts[i].level] += usage->tail.counts[i].count;
+    list_level(&list, levels[GPS_LEVEL_ERROR], "error");
+    list_level(&list, levels[GPS_LEVEL_WARNING], "warning");
+    list_level(&list, levels[GPS_LEVEL_INFO], "note");
     if (usage->tail.pattern_count == 0)
         wrap_line(out, "Findings: not looked for; name logs, or set log and log_format = jsonl");
     else
