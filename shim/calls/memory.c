@@ -23,7 +23,7 @@
  * True: it is worth another try. */
 static bool make_room(void) {
     const bool ended = gps_open_cache_make_room();
-    const bool freed = gps_merge_end_freed(true), cut = gps_merger_relieve();
+    const bool freed = gps_merge_end_freed(true), cut = gps_merger_reclaim();
     return gps_deferred_make_room() || ended || freed || cut;
 }
 
@@ -90,7 +90,7 @@ int gps_memory_allocate(struct gps_allocation *asked) {
     int code;
     if (gps_rules_active && allocate_by_rule(asked, &code))
         return code;
-    gps_merge_make_way(asked->rows ? asked->rows->count * asked->size : asked->size);
+    gps_merge_back_if_scarce(asked->rows ? asked->rows->count * asked->size : asked->size);
     code = asked->call(asked);
     if (code == GPS_OUT_OF_MEMORY && make_room())
         code = asked->call(asked);

@@ -51,7 +51,7 @@ static struct gps_gate_slot *take_new(int self) {
     return slot_at(n);
 }
 
-/* It goes on where the last search ended, for many threads come one after the other. */
+/* The search goes on where the last one ended, because many threads come one after the other. */
 static struct gps_gate_slot *take_dead(int self) {
     const unsigned used = atomic_load(&state.used);
     for (unsigned i = 0; i < used; i++) {
@@ -125,7 +125,7 @@ static void force_open(unsigned seen) {
         wake_all();
 }
 
-/* Steps outside while the gate is closed. */
+/* The thread steps outside while the gate is closed. */
 void gps_gate_wait(struct gps_gate_pass *pass) {
     const int error = errno;
     const uint64_t begin = gps_clock_monotonic();
@@ -142,7 +142,7 @@ void gps_gate_wait(struct gps_gate_pass *pass) {
 
 /* --- closing --- */
 
-/* A thread may have left by a jump, and have ended. */
+/* A thread may have left the gate by longjmp, and have ended since. */
 static bool is_inside(struct gps_gate_slot *slot) {
     return atomic_load(&slot->inside) && !gps_thread_is_dead(atomic_load(&slot->thread));
 }
@@ -155,14 +155,14 @@ static bool is_empty(void) {
     return !atomic_load(&state.full);
 }
 
-bool gps_gate_close(uint64_t patience, bool surely) {
-    const struct timespec breath = {.tv_nsec = 20000};
-    const uint64_t until = gps_clock_monotonic() + patience;
+bool gps_gate_close(uint64_t timeout, bool surely) {
+    const struct timespec interval = {.tv_nsec = 20000};
+    const uint64_t until = gps_clock_monotonic() + timeout;
     atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED | (surely ? GPS_GATE_HELD : 0u));
     bool empty = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
     while (empty && !is_empty()) {
         empty = gps_clock_monotonic() < until;
-        nanosleep(&breath, NULL);
+        nanosleep(&interval, NULL);
     }
     if (!empty)
         gps_gate_open();

@@ -2,12 +2,12 @@
  * gate.h - the gate that every launch, copy and fill of a process with merge rules passes.
  *
  * A block must not be unmapped under work that uses it. So whoever swaps blocks closes the gate,
- * waits until nobody is inside and the streams are idle, swaps, and opens it. Passing costs two
- * stores to memory of the thread's own and a load; the closer pays with membarrier(2). Who comes to
- * a closed gate waits, but never behind an idle closer for long: after GPS_GATE_REVOKE it opens the
+ * waits until nobody is inside and the streams are idle, swaps, and opens it. A pass costs two
+ * stores to memory of the thread's own and a load; the thread that closes the gate pays with
+ * membarrier(2). A thread that comes to a closed gate waits. After GPS_GATE_REVOKE it opens the
  * gate itself, unless the swap has begun, which is short. A frame that longjmp left inside counts
- * as outside with the thread's next pass, or its end. malloc is not called; a signal handler may
- * pass.
+ * as outside from the thread's next pass on, or from its end. The gate does not call malloc, and a
+ * signal handler may pass it.
  */
 #pragma once
 
@@ -34,13 +34,15 @@ struct gps_gate_pass {
     uintptr_t before;
 };
 
-/* False: the kernel has no membarrier, and the gate cannot be closed. Once, before the first pass.
- */
+/* Is called once, before the first pass. False: the kernel has no membarrier, so the gate cannot be
+ * closed. */
 bool gps_gate_start(void);
 
 extern _Atomic unsigned gps_gate_state;
 extern __thread struct gps_gate_slot *gps_gate_slot;
-/* NULL: there is no memory for more than 1,024 threads, or there are 65,536; merging is off. */
+/* NULL: there is no memory for more than 1,024 threads, or there are 65,536. Then nothing is
+ * merged.
+ */
 struct gps_gate_slot *gps_gate_register(void);
 void gps_gate_wait(struct gps_gate_pass *pass);
 
@@ -68,9 +70,9 @@ static inline void gps_gate_leave(const struct gps_gate_pass *pass) {
 
 /* --- for the one that swaps; one at a time --- */
 
-/* Closes it and waits until nobody is inside. False: somebody still is after `patience` ns.
- * `surely`: it is held from the beginning, so that nobody who waits opens it. */
-bool gps_gate_close(uint64_t patience, bool surely);
+/* Closes the gate and waits until nobody is inside. False: somebody still is after `timeout` ns.
+ * With `surely` it is held from the beginning, so that no thread that waits opens it. */
+bool gps_gate_close(uint64_t timeout, bool surely);
 /* The swap begins. False: a thread that waited too long has opened the gate. */
 bool gps_gate_hold(void);
 void gps_gate_open(void);

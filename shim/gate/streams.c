@@ -17,7 +17,7 @@ struct stream {
 
 static _Atomic unsigned captures; /* under way */
 
-/* From 1: the slots begin with 0, and have noted nothing. */
+/* It begins with 1, because the slots begin with 0 and have noted nothing then. */
 _Atomic uint64_t gps_streams_epoch = 1;
 
 static struct {
@@ -68,15 +68,16 @@ static bool is_noted(uint64_t stream) {
     return noted;
 }
 
-/* An event behind what the stream has to do; 0: nothing. False: it could not be had. A capture can
- * be ended by the question whether the stream works. */
+/* Makes an event behind the work of the stream, or 0 if it has none. False: the driver gave no
+ * event. Beside a capture the stream is not asked, because that could end the capture. */
 static bool mark_end(uint64_t stream, uint64_t *event) {
     const bool works = gps_streams_capturing() || gps_ops->stream_state(stream) != GPS_OK;
     *event = 0;
     return !works || gps_ops->event_mark(stream, event) == GPS_OK;
 }
 
-/* The event takes the stream's place in the list. True: it did. */
+/* Puts the event in the stream's place in the list. False: the stream is not in the list any more.
+ */
 static bool put_event(uint64_t stream, uint64_t event, bool lost) {
     bool put = false;
     gps_lock_take(&state.lock);
@@ -94,7 +95,8 @@ static bool put_event(uint64_t stream, uint64_t event, bool lost) {
     return put;
 }
 
-/* The question takes microseconds, for it waits for no work; the stream must exist so long. */
+/* Waits until the driver has said whether this stream works. That takes microseconds, for it waits
+ * for no work, and the stream must exist meanwhile. */
 static void await_answer(uint64_t stream) {
     const struct timespec moment = {.tv_nsec = 20000};
     while (state.asked == stream)
@@ -140,7 +142,7 @@ bool gps_streams_known(void) {
 
 /* --- idle --- */
 
-/* What is lost, or gone, does not work. */
+/* A stream that is lost, or gone, does not work. */
 static bool says_busy(int code) {
     return code == GPS_NOT_READY || gps_is_of_capture(code);
 }
@@ -158,8 +160,8 @@ static bool is_busy(const struct stream *one) {
     return busy;
 }
 
-/* The list is gone through from its end, one stream at a time: one that is removed leaves its place
- * to the last, which has been asked. */
+/* Streams are asked from the end of the list on, one at a time. A stream that is removed meanwhile
+ * leaves its place to the last one, which has been asked. */
 static bool next_asked(unsigned *index, struct stream *one) {
     gps_lock_take(&state.lock);
     *index = *index < state.count ? *index : state.count;
@@ -199,8 +201,8 @@ static void forget_ended(void) {
         gps_ops->event_free(event);
 }
 
-/* The gate is closed, so nobody adds a stream, and one that is destroyed meanwhile leaves an event
- * only if it had not been asked. */
+/* The gate is closed, so nobody adds a stream. One that is destroyed meanwhile leaves an event only
+ * if it has not been asked yet. */
 bool gps_streams_idle(void) {
     const bool idle = gps_streams_known() && !gps_streams_capturing() && !any_is_busy();
     if (idle)

@@ -5,8 +5,9 @@
  * Explicit streams are remembered one by one, until they are destroyed. The default streams of a
  * context are asked by its legacy stream, for which the per-thread ones are waited, too (recorded
  * on an H200, 2026-11-22: cuStreamQuery of the legacy stream is 600 while a per-thread one works).
- * While the program captures a graph no stream is asked: that could end the capture. Of a stream
- * that is destroyed while it works an event is left, which is asked instead. Any thread.
+ * While the program captures a graph no stream is asked, because that could end the capture. A
+ * stream that is destroyed while it works leaves an event, which is asked instead. Any thread may
+ * call these functions. No lock is held while the driver is asked.
  */
 #pragma once
 
@@ -21,7 +22,7 @@ static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64
            slot->epoch == atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed);
 }
 
-/* For a pass. */
+/* Notes the stream that the thread gives work to, in a pass. */
 static inline void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
     const uint64_t epoch = atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed);
     if (!slot || gps_streams_is_noted(slot, stream))
@@ -31,18 +32,19 @@ static inline void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream)
     slot->epoch = epoch;
 }
 
-/* Before the program destroys it. */
+/* Is called before the program destroys the stream. */
 void gps_streams_remove(uint64_t stream);
 /* The context is gone, with its streams. */
 void gps_streams_remove_context(uint64_t context);
 
-/* In a pass, so that none begins while the gate is closed. */
+/* These two are called in a pass, so that no capture begins while the gate is closed. */
 void gps_streams_capture_begins(void);
 void gps_streams_capture_ends(void);
 bool gps_streams_capturing(void);
 
-bool gps_streams_known(void); /* all of them; with the gate closed, inside a gps_scope */
-/* With the gate closed, inside a gps_scope. */
+/* Both with the gate closed, inside a gps_scope: whether all streams are known, and whether all of
+ * them are idle. */
+bool gps_streams_known(void);
 bool gps_streams_idle(void);
 
 void gps_streams_reset(void); /* in a forked child */

@@ -15,7 +15,7 @@
 #include "util/program_signals.h"
 
 #define ATTEMPT (GPS_SECOND / 50)
-enum { MOST_PATIENT = 7 /* attempts; then each lasts 2.6 s */ };
+enum { LONGEST_ATTEMPT = 7 /* attempts; then each lasts 2.6 s */ };
 
 static struct {
     GPS_LOCK(GPS_RANK_SWAP) lock;
@@ -23,8 +23,8 @@ static struct {
     _Atomic int destroyer; /* the thread that destroys a context; 0: none does */
 } state;
 
-/* Whether another thread destroys a context. One that has ended, or comes here, does so no more: a
- * handler has left by longjmp. */
+/* Whether another thread destroys a context. A thread that has ended, or that comes here, does not
+ * destroy one any more: a handler has left the call by longjmp. */
 static bool is_forbidden(void) {
     const int thread = state.destroyer;
     return thread && thread != (int)syscall(SYS_gettid) && !gps_thread_is_dead(thread);
@@ -50,8 +50,8 @@ void gps_swap_unlock(void) {
     gps_lock_give(&state.lock);
 }
 
-void gps_swap_await(uint64_t patience) {
-    gps_thread_await(&state.held, patience);
+void gps_swap_await(uint64_t timeout) {
+    gps_thread_await(&state.held, timeout);
 }
 
 void gps_swap_forbid(void) {
@@ -65,16 +65,16 @@ void gps_swap_permit(void) {
 }
 
 static bool wait_for_idle(uint64_t until) {
-    const struct timespec breath = {.tv_nsec = 50000};
+    const struct timespec interval = {.tv_nsec = 50000};
     bool idle;
     while (!(idle = gps_streams_idle()) && gps_clock_monotonic() < until)
-        nanosleep(&breath, NULL);
+        nanosleep(&interval, NULL);
     return idle;
 }
 
-bool gps_swap_begin(uint64_t patience) {
-    const uint64_t until = gps_clock_monotonic() + patience;
-    if (gps_streams_capturing() || !gps_gate_close(patience, false))
+bool gps_swap_begin(uint64_t timeout) {
+    const uint64_t until = gps_clock_monotonic() + timeout;
+    if (gps_streams_capturing() || !gps_gate_close(timeout, false))
         return false;
     if (wait_for_idle(until) && gps_gate_hold())
         return true;
@@ -82,23 +82,23 @@ bool gps_swap_begin(uint64_t patience) {
     return false;
 }
 
-/* Beside a capture no stream can be asked, nor can those that are not known; a free of scrap memory
- * waits for all of them. */
+/* No stream can be asked beside a capture, and some may be unknown. A free of scrap memory waits
+ * for all of them. */
 static bool becomes_idle(uint64_t until) {
     return gps_streams_capturing() || !gps_streams_known() ? gps_ops->synchronize() == GPS_OK
                                                            : wait_for_idle(until);
 }
 
 bool gps_swap_begin_surely(unsigned attempt) {
-    const uint64_t patience = ATTEMPT << (attempt < MOST_PATIENT ? attempt : MOST_PATIENT);
-    const uint64_t until = gps_clock_monotonic() + patience;
-    const struct timespec breath = {.tv_nsec = 1000000}; /* for those who wait at the gate */
-    if (!gps_gate_close(patience, true))
+    const uint64_t timeout = ATTEMPT << (attempt < LONGEST_ATTEMPT ? attempt : LONGEST_ATTEMPT);
+    const uint64_t until = gps_clock_monotonic() + timeout;
+    const struct timespec interval = {.tv_nsec = 1000000}; /* for those who wait at the gate */
+    if (!gps_gate_close(timeout, true))
         return false;
     if (becomes_idle(until))
         return true;
     gps_gate_open();
-    nanosleep(&breath, NULL);
+    nanosleep(&interval, NULL);
     return false;
 }
 

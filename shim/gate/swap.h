@@ -1,12 +1,14 @@
 /*
  * swap.h - the moments in which blocks may be taken from under the program.
  *
- * gps_swap_begin closes the gate and waits until the device is idle; then nothing of the program's
- * uses a block until gps_swap_end. Only calls that map and unmap stand in between, no kernel and no
- * keeper: the program's threads wait at the gate. Kernels of ours that look at blocks run outside,
- * and gps_swap_lock keeps the blocks where they are meanwhile.
+ * gps_swap_begin closes the gate and waits until the device is idle. From then on nothing of the
+ * program's uses a block until gps_swap_end. In between the caller only maps and unmaps. It runs no
+ * kernel and does not ask the keeper, because the program's threads wait at the gate. Kernels of
+ * ours that read blocks run outside a swap, and gps_swap_lock keeps the blocks where they are
+ * meanwhile.
  *
- * Inside a gps_scope. Locks are taken in this order: gps_swap_lock, the gate, gps_area_lock.
+ * All are called inside a gps_scope. A thread takes gps_swap_lock first, then closes the gate, and
+ * takes gps_area_lock last.
  */
 #pragma once
 
@@ -22,14 +24,14 @@ void gps_swap_unlock(void);
  * gps_swap_permit, or until the thread has left the call by longjmp and comes here, or ends. */
 void gps_swap_forbid(void);
 void gps_swap_permit(void);
-/* At the end of the process: until nobody has the lock, or for `patience` ns. */
-void gps_swap_await(uint64_t patience);
+/* At the end of the process: waits until nobody has the lock, for `timeout` ns at most. */
+void gps_swap_await(uint64_t timeout);
 
-/* With gps_swap_lock. False: the device is not idle after `patience` ns, or a graph is captured. */
-bool gps_swap_begin(uint64_t patience);
-/* The same when it must be, also beside a capture. Nobody opens the gate meanwhile. A device that
- * gets ever new work is idle only if that is held up for longer than the work takes that it has: so
- * each attempt lasts twice as long as the one before. */
+/* With gps_swap_lock. False: the device is not idle after `timeout` ns, or a graph is captured. */
+bool gps_swap_begin(uint64_t timeout);
+/* The same where the swap must take place, also beside a capture. Nobody opens the gate meanwhile.
+ * A device that is given work all the time becomes idle only if new work is held up for longer than
+ * the work under way takes. So each attempt lasts twice as long as the one before. */
 bool gps_swap_begin_surely(unsigned attempt);
 void gps_swap_end(void);
 

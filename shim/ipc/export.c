@@ -101,7 +101,7 @@ static bool find_base(uint64_t pointer, struct gps_alloc *alloc) {
 /* First exports one at a time: of two threads that export one pointer, the second finds it done. */
 static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS_HANDLE_BYTES],
                           struct gps_export *region) {
-    const struct gps_id id = gps_id_of_handle(handle);
+    const struct gps_id id = region ? region->record.id : gps_id_of_handle(handle);
     struct gps_alloc now;
     struct gps_record_claim mine;
     const bool stands = gps_record_claim(&mine, &id);

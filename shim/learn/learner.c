@@ -14,13 +14,13 @@
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "gate/swap.h"
-#include "lesson.h"
+#include "profile.h"
 #include "threads/thread.h"
 #include "util/clock.h"
 #include "writes/write.h"
 
-#define TURN     (GPS_SECOND / 2)
-#define PATIENCE (GPS_SECOND / 10) /* with a stream whose copy has filled a block */
+#define TURN    (GPS_SECOND / 2)
+#define TIMEOUT (GPS_SECOND / 10) /* with a stream whose copy has filled a block */
 
 enum { LEGACY = 1 /* the legacy stream: it must not be asked beside a capture */ };
 enum { BACKOFF = 6, SHARE = 10 /* of the time, one part to look */ };
@@ -29,11 +29,11 @@ bool gps_learn_active;
 
 static struct {
     char path[GPS_CONFIG_PATH];
-    uint64_t began, looked;
+    uint64_t began, last_hashed;
     _Atomic bool running, stop, busy; /* busy: looks at all, and writes */
     struct gps_area *freed;           /* to be written; with the lock of area.h */
     uint8_t rest[GPS_DIGEST_CHUNK];   /* with gps_swap_lock */
-    char line[GPS_LESSON_LINE];
+    char line[GPS_PROFILE_LINE];
 } state;
 
 /* --- the report --- */
@@ -54,24 +54,24 @@ static void write_freed(void) {
     gps_area_unlock();
     for (struct gps_area *next; area; area = next) {
         struct gps_text text = GPS_TEXT(state.line);
-        next = gps_lesson_of(area)->next;
-        gps_lesson_line(area, state.began, &text);
+        next = gps_profile_of(area)->next;
+        gps_profile_line(area, state.began, &text);
         append(&text);
-        gps_lesson_free(area);
+        gps_profile_free(area);
     }
 }
 
-/* By address; one that is freed meanwhile is among the freed. What is constant has no new line: the
- * process's own line says until when. */
+/* Areas are written by address. One that is freed meanwhile is written with the freed ones. An area
+ * that did not change gets no new line; the process's own line says until when it did not. */
 static void write_report(bool all) {
     struct gps_area *area, at = {.pointer = 0};
     do {
         struct gps_text text = GPS_TEXT(state.line);
         gps_area_lock();
         area = gps_area_next(at.pointer ? &at : NULL);
-        if (area && (all || gps_lesson_of(area)->dirty)) {
-            gps_lesson_line(area, state.began, &text);
-            gps_lesson_of(area)->dirty = false;
+        if (area && (all || gps_profile_of(area)->dirty)) {
+            gps_profile_line(area, state.began, &text);
+            gps_profile_of(area)->dirty = false;
         }
         at.pointer = area ? area->pointer : 0;
         gps_area_unlock();
@@ -80,14 +80,14 @@ static void write_report(bool all) {
     } while (at.pointer);
     write_freed();
     struct gps_text text = GPS_TEXT(state.line);
-    gps_lesson_process_line(state.began, state.looked, &text);
+    gps_profile_process_line(state.began, state.last_hashed, &text);
     append(&text);
 }
 
-/* --- a look at a block, with gps_swap_lock --- */
+/* --- hashing a block, with gps_swap_lock --- */
 
-/* Behind the last whole piece nothing may be read that is not the allocation's. */
-static int look_at_rest(uint64_t from, uint64_t size, struct gps_hash *hash) {
+/* Hashes what follows the last whole piece, without reading beyond the end of the allocation. */
+static int hash_rest(uint64_t from, uint64_t size, struct gps_hash *hash) {
     int code = GPS_OK;
     for (uint64_t at = 0, part; code == GPS_OK && at < size; at += part) {
         part = size - at < sizeof(state.rest) ? size - at : sizeof(state.rest);
@@ -100,9 +100,9 @@ static int look_at_rest(uint64_t from, uint64_t size, struct gps_hash *hash) {
     return code;
 }
 
-static bool look(const struct gps_area *area, unsigned index, struct gps_hash *hash) {
+static bool hash_block(const struct gps_area *area, unsigned index, struct gps_hash *hash) {
     const struct gps_block *block = &area->blocks[index];
-    const uint64_t from = area->pointer + block->at, size = gps_lesson_bytes(area, block);
+    const uint64_t from = area->pointer + block->at, size = gps_profile_bytes(area, block);
     const uint64_t whole = size / GPS_DIGEST_PIECE * GPS_DIGEST_PIECE;
     struct gps_digest digest = {0};
     struct gps_scope scope;
@@ -111,34 +111,34 @@ static bool look(const struct gps_area *area, unsigned index, struct gps_hash *h
         code = gps_device_digest(from, whole, &digest);
     *hash = digest.hash;
     if (code == GPS_OK && whole < size)
-        code = look_at_rest(from + whole, size - whole, hash);
+        code = hash_rest(from + whole, size - whole, hash);
     gps_scope_end(&scope);
     return code == GPS_OK;
 }
 
-static void look_and_note(struct gps_area *area, unsigned index, bool settled) {
+static void hash_and_note(struct gps_area *area, unsigned index, bool stable) {
     const uint64_t begun = gps_clock_monotonic();
     struct gps_hash hash;
-    const bool seen = look(area, index, &hash);
+    const bool seen = hash_block(area, index, &hash);
     gps_area_lock();
     if (seen)
-        gps_lesson_note(area, index, &hash, begun, settled);
+        gps_profile_note(area, index, &hash, begun, stable);
     else
-        area->blocks[index].looked = begun;
+        area->blocks[index].last_hashed = begun;
     gps_area_unlock();
 }
 
 /* --- a turn --- */
 
-/* What changes all the time is looked at ever more rarely. */
+/* A block that changes all the time is hashed ever more rarely. */
 static bool is_due(const struct gps_area *area, unsigned index, uint64_t now) {
-    const struct gps_progress *progress = &gps_lesson_of(area)->progress[index];
+    const struct gps_progress *progress = &gps_profile_of(area)->progress[index];
     const unsigned changes = progress->changed + progress->rewritten;
-    return now - area->blocks[index].looked >= (TURN / 2)
-                                                   << (changes < BACKOFF ? changes : BACKOFF);
+    return now - area->blocks[index].last_hashed >= (TURN / 2)
+                                                        << (changes < BACKOFF ? changes : BACKOFF);
 }
 
-/* The next block from an address on; *cursor becomes its address. */
+/* Finds the next block from an address on, and stores its address in *cursor. */
 static struct gps_area *next_due(uint64_t *cursor, unsigned *index, uint64_t now) {
     const struct gps_area before = {.pointer = *cursor};
     struct gps_area *area = gps_area_at(*cursor);
@@ -151,7 +151,7 @@ static struct gps_area *next_due(uint64_t *cursor, unsigned *index, uint64_t now
     return NULL;
 }
 
-static void look_at_all(uint64_t now) {
+static void hash_all(uint64_t now) {
     struct gps_area *area = NULL;
     uint64_t cursor = 0;
     unsigned index;
@@ -161,7 +161,7 @@ static void look_at_all(uint64_t now) {
         area = next_due(&cursor, &index, now);
         gps_area_unlock();
         if (area)
-            look_and_note(area, index, false);
+            hash_and_note(area, index, false);
         gps_swap_unlock();
         cursor++;
     } while (area && !state.stop);
@@ -173,9 +173,9 @@ static void take_turn(void) {
     gps_scope_begin(&scope);
     state.busy = true;
     if (!state.stop)
-        look_at_all(begun);
+        hash_all(begun);
     if (!state.stop) {
-        state.looked = begun;
+        state.last_hashed = begun;
         write_report(false);
     }
     state.busy = false;
@@ -207,12 +207,12 @@ void gps_learn_end(void) {
 
 /* --- the life of an allocation --- */
 
-/* With both locks. */
+/* The caller has gps_swap_lock and the lock of areas. */
 static void retire(struct gps_area *area) {
-    struct gps_lesson *lesson = gps_lesson_of(area);
+    struct gps_profile *profile = gps_profile_of(area);
     gps_area_remove(area);
-    lesson->freed = gps_clock_monotonic();
-    lesson->next = state.freed;
+    profile->freed = gps_clock_monotonic();
+    profile->next = state.freed;
     state.freed = area;
 }
 
@@ -247,12 +247,12 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
         return;
     gps_learn_freed(pointer); /* by a way that we do not see */
     gps_scope_begin(&scope);
-    struct gps_area *area = gps_lesson_new(pointer, size, pool);
+    struct gps_area *area = gps_profile_new(pointer, size, pool);
     gps_area_lock();
     const bool added = area && gps_area_add(area);
     gps_area_unlock();
     if (area && !added)
-        gps_lesson_free(area);
+        gps_profile_free(area);
     if (added && !atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
         state.running = false; /* the next one tries again */
     gps_scope_end(&scope);
@@ -265,9 +265,9 @@ static void rest_for(long nanos) {
     nanosleep(&time, NULL);
 }
 
-/* A stream of which nothing can be known without harm is not waited for. */
+/* A stream that cannot be asked without harm is not waited for. */
 static bool wait_for(uint64_t stream) {
-    const uint64_t until = gps_clock_monotonic() + PATIENCE;
+    const uint64_t until = gps_clock_monotonic() + TIMEOUT;
     if (stream == LEGACY || gps_is_capturing(stream))
         return false;
     while (gps_ops->stream_state(stream) != GPS_OK) {
@@ -278,7 +278,7 @@ static bool wait_for(uint64_t stream) {
     return true;
 }
 
-/* A copy that is over for its caller may be on its way into the memory for some moments more. */
+/* A copy whose call has returned may still be under way for some moments. */
 static bool await(const struct gps_write *write) {
     if (write->ordered)
         return wait_for(write->stream);
@@ -286,7 +286,7 @@ static bool await(const struct gps_write *write) {
     return true;
 }
 
-/* The next full block that the range touches, from *index on. */
+/* Finds the next full block that the range touches, from *index on. */
 static struct gps_area *next_full(uint64_t to, uint64_t size, unsigned *index) {
     unsigned first = 0, end = 0;
     gps_area_lock();
@@ -295,14 +295,14 @@ static struct gps_area *next_full(uint64_t to, uint64_t size, unsigned *index) {
         gps_area_blocks(area, to, size, &first, &end);
     *index = *index > first ? *index : first;
     while (*index < end &&
-           !(gps_lesson_is_full(&area->blocks[*index]) &&
-             (size >= GPS_DIGEST_PIECE || !gps_lesson_of(area)->progress[*index].full)))
+           !(gps_profile_is_full(&area->blocks[*index]) &&
+             (size >= GPS_DIGEST_PIECE || !gps_profile_of(area)->progress[*index].full)))
         ++*index;
     gps_area_unlock();
     return *index < end ? area : NULL;
 }
 
-static void look_after(const struct gps_write *one) {
+static void hash_after(const struct gps_write *one) {
     struct gps_scope scope;
     unsigned index = 0;
     gps_scope_enter(&scope, 0);
@@ -311,7 +311,7 @@ static void look_after(const struct gps_write *one) {
         gps_swap_lock();
         struct gps_area *area = next_full(one->to, one->size, &index);
         if (area)
-            look_and_note(area, index++, true);
+            hash_and_note(area, index++, true);
         gps_swap_unlock();
         more = area;
     }
@@ -362,7 +362,7 @@ static void end(const struct gps_write *write, const struct gps_gate_pass *pass,
     (void)code;
     each(write, note_end);
     if (write->kind != GPS_WRITE_OTHER)
-        each(write, look_after);
+        each(write, hash_after);
 }
 
 /* --- start --- */

@@ -1,13 +1,15 @@
 /*
  * learner.h - observes which memory of this process stays as it was uploaded, for `gpushare learn`.
  *
- * Only with mode = audit, where GPUSHARE_LEARN is the path of a file; lines (lesson.h) are appended
- * to it. The program has the driver's own memory. Every allocation of GPS_MERGE_LEAST bytes and
- * more is an area, so the calls that write it are noted as for merging. A block that copies have
- * filled is hashed at once, in the call: what changes it later, without a call that wrote it, is a
- * kernel. A thread hashes all blocks twice a second, and appends what is new.
+ * It works only with mode = audit, and where GPUSHARE_LEARN is the path of a file, to which lines
+ * (profile.h) are appended. The program has the driver's own memory. Every allocation of
+ * GPS_MERGE_LEAST bytes and more is an area, so the calls that write it are noted as for merging. A
+ * block that copies have filled is hashed at once, in the call. If it changes later without a call
+ * that writes it, a kernel has written it. A thread hashes all blocks twice a second, and appends
+ * what is new.
  *
- * gps_swap_lock is held while memory is looked at, and a free takes it. Any thread; needs no scope.
+ * gps_swap_lock is held while memory is hashed, and a free takes it. Any thread may call these
+ * functions; they need no scope.
  */
 #pragma once
 
@@ -26,7 +28,7 @@ void gps_learn_freed(uint64_t pointer);
 /* The context is gone. Before gps_swap_permit. */
 void gps_learn_purge(uint64_t context);
 
-/* The process ends: writes all that is known. The driver is touched no more. */
+/* The process ends: writes all that is known, and does not call the driver any more. */
 void gps_learn_end(void);
 
 void gps_learn_reset(void); /* in a forked child */

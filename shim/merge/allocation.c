@@ -36,20 +36,20 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
 
 static uint64_t empty; /* bytes, of all areas; with the lock */
 
-static void count_empty(int64_t change) {
+static void count_unbacked(int64_t change) {
     empty = (uint64_t)((int64_t)empty + change);
     gps_gate_set_back(empty != 0);
 }
 
-void gps_merge_no_longer_empty(const struct gps_block *block) {
-    count_empty(-(int64_t)block->size);
+void gps_merge_is_backed(const struct gps_block *block) {
+    count_unbacked(-(int64_t)block->size);
 }
 
 int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_own(area, block);
     if (code != GPS_OK)
         return code;
-    gps_merge_no_longer_empty(block);
+    gps_merge_is_backed(block);
     gps_shared_leave(block);
     return GPS_OK;
 }
@@ -57,7 +57,7 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
 int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_back(area, block);
     if (code == GPS_OK)
-        gps_merge_no_longer_empty(block);
+        gps_merge_is_backed(block);
     return code;
 }
 
@@ -120,7 +120,7 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     return area;
 }
 
-void gps_merge_make_way_now(uint64_t size) {
+void gps_merge_back_if_scarce_now(uint64_t size) {
     struct gps_scope scope;
     int device;
     gps_scope_enter(&scope, 0);
@@ -144,12 +144,12 @@ static int back_all_of(struct gps_area *area) {
     return code;
 }
 
-/* With the lock. */
+/* Reserves addresses for the area and adds it to the table, with the lock. */
 static bool place(struct gps_area *area) {
     if (gps_ops->reserve(area->extent, &area->pointer) != GPS_OK)
         return false;
     if ((area->lazy || back_all_of(area) == GPS_OK) && gps_area_add(area)) {
-        count_empty(area->lazy ? (int64_t)area->extent : 0);
+        count_unbacked(area->lazy ? (int64_t)area->extent : 0);
         return true;
     }
     drop_blocks(area);
@@ -157,7 +157,7 @@ static bool place(struct gps_area *area) {
     return false;
 }
 
-/* Programs ask for absurd sizes, too: their blocks are not even counted. */
+/* Programs ask for absurd sizes, too. The blocks of such an allocation are not even counted. */
 static bool is_possible(uint64_t size) {
     uint64_t bytes;
     return size < HUGE_SIZE || (gps_ops->room(&bytes) == GPS_OK && size <= bytes);
@@ -186,18 +186,18 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
 
 /* --- its end --- */
 
-/* It has no memory that the program may write. */
+/* The block has no memory that the program may write. */
 static bool is_unbacked(const struct gps_block *block) {
     return block->state == GPS_BLOCK_UNBACKED || block->state == GPS_BLOCK_SPECULATIVE;
 }
 
-/* With both locks: its memory goes. */
+/* Releases the block's memory, with gps_swap_lock and the lock of areas. */
 static void end_block(struct gps_area *area, struct gps_block *block) {
     const bool unbacked = is_unbacked(block), merged = gps_block_is_merged(block);
     const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
     const bool created = gps_block_is_own(block);
     if (unbacked)
-        gps_merge_no_longer_empty(block);
+        gps_merge_is_backed(block);
     gps_block_drop(area, block);
     if (merged)
         gps_merged_sum_unmerged(block->size);
@@ -254,7 +254,8 @@ bool gps_merge_free_ordered(uint64_t pointer) {
     return found;
 }
 
-/* With gps_swap_lock. Context 0: of all. */
+/* Ends the areas that were freed on streams, with gps_swap_lock. Context 0: those of all contexts.
+ */
 static void end_freed(uint64_t last, uint64_t context) {
     struct gps_area *next;
     gps_area_lock();
@@ -270,8 +271,8 @@ static void end_freed(uint64_t last, uint64_t context) {
     gps_area_unlock();
 }
 
-/* Behind a gate that is closed on an idle device nothing uses them; after a wait nothing does that
- * was there before. */
+/* Nothing uses these areas behind a gate that is closed on an idle device, and after a wait no work
+ * does that was there before it. */
 static void end_waiting(bool surely) {
     uint64_t context = 0;
     const uint64_t last = frees;
@@ -362,8 +363,8 @@ static bool allow_all(int device, int accessor, bool really) {
     return any;
 }
 
-/* A change of access hurts work that is under way; after five seconds of that the program must know
- * what it does. */
+/* A change of access hurts work that is under way, so it waits for an idle device for five seconds.
+ * After that the program must know what it does. */
 void gps_merge_enable_peer(int device) {
     int accessor;
     bool begun = false;

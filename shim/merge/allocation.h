@@ -1,8 +1,8 @@
 /*
  * allocation.h - the life of an area: an allocation that a merge rule takes, and its end.
  *
- * The program has it as if it were cudaMalloc's. Any thread; without a lock. The codes are the
- * driver's.
+ * The program has it as if it were cudaMalloc's. Any thread may call these functions, without a
+ * lock unless their comment says otherwise. The codes are the driver's.
  */
 #pragma once
 
@@ -22,38 +22,39 @@ struct gps_merge_request {
 extern bool gps_merge_active;
 void gps_merge_start(const struct gps_config *config, const struct gps_program *program);
 
-/* Inside a gps_scope, with the context current. False: there is no memory of this kind, or not
- * enough; the program's own call says so. */
+/* Is called inside a gps_scope, with the context current. False: there is no memory of this kind,
+ * or not enough; then the program's own call says so. */
 bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer);
-/* Frees it: waits for the device first. Inside a gps_scope that has entered its context. */
+/* Waits for the device and frees the allocation, inside a gps_scope that has entered its context.
+ */
 int gps_merge_free(uint64_t pointer);
-/* Frees it on a stream: it stays until the work that is there has ended. False: wait for that.
- * Inside a gps_scope. */
+/* Frees the allocation on a stream, inside a gps_scope: it stays until the work that is on the
+ * stream has ended. False: the caller must wait for that work. */
 bool gps_merge_free_ordered(uint64_t pointer);
-/* Ends what was freed so, if the device is idle; `surely`: waits for that, in the current context.
- * True: some of it. Needs no scope. */
+/* Ends what was freed on streams, if the device is idle; with `surely` it waits for the work of the
+ * current context. True: it ended some of it. It needs no scope. */
 bool gps_merge_end_freed(bool surely);
 /* The context is gone: all its areas end. Before gps_swap_permit. */
 void gps_merge_purge(uint64_t context);
 
-/* The allocation that the address lies in. Needs no scope. */
+/* The allocation that the address lies in. It needs no scope. */
 bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size);
 /* A number that no other allocation has; 0: the address lies in no area. Needs no scope. */
 uint64_t gps_merge_serial(uint64_t address);
 
-/* Gives memory to all blocks that have none yet, in all areas: work that may touch them begins.
- * Needs no scope. */
+/* Gives memory to all blocks that have none yet, in all areas, because work begins that may touch
+ * them. It needs no scope. */
 int gps_merge_back_all(void);
-/* An allocation of the driver's begins: where there is not enough for it and for the blocks that
- * have no memory yet, they get theirs first, so that it is the allocation that fails. Needs no
+/* An allocation of the driver's begins. Where memory is too scarce for it and for the blocks that
+ * have none yet, those get theirs first, so that it is the allocation that fails. It needs no
  * scope. */
-void gps_merge_make_way_now(uint64_t size);
-static inline void gps_merge_make_way(uint64_t size) {
+void gps_merge_back_if_scarce_now(uint64_t size);
+static inline void gps_merge_back_if_scarce(uint64_t size) {
     if (__builtin_expect(gps_gate_state & GPS_GATE_BACK, 0))
-        gps_merge_make_way_now(size);
+        gps_merge_back_if_scarce_now(size);
 }
 /* A block has got memory, or is equal to a shared one all over. With the lock of area.h. */
-void gps_merge_no_longer_empty(const struct gps_block *block);
+void gps_merge_is_backed(const struct gps_block *block);
 /* An UNBACKED block gets memory. With the lock. */
 int gps_merge_back(const struct gps_area *area, struct gps_block *block);
 /* A SPECULATIVE block becomes private. With the lock, and gps_swap_lock. */

@@ -1,10 +1,11 @@
 /*
  * area.h - the allocations that merge rules took, in blocks.
  *
- * An area is one allocation: a reserved range of addresses, cut into blocks that are mapped one by
- * one. Blocks have 32 MiB; the end, and smaller allocations, have the largest powers of two that
- * fit, down to 2 MiB: giving access costs 30 us a block, whatever its size (H200, 2026-11-22).
- * Equal sizes are cut equally in every process; layout.h cuts some of them anew.
+ * An area is one allocation: a reserved range of addresses that is cut into blocks, each of which
+ * is mapped for itself. A block has 32 MiB. The end of an allocation, and smaller allocations, are
+ * cut into the largest powers of two that fit, down to 2 MiB, because giving access costs 30 us a
+ * block, whatever its size (H200, 2026-11-22). Allocations of equal sizes are cut equally in every
+ * process; layout.h cuts some of them anew.
  *
  * All areas and their blocks are under one lock. It is held while blocks are mapped and swapped, so
  * that a block has one state at a time. It is not held across calls to the keeper. Take it inside a
@@ -58,9 +59,9 @@ struct gps_block {
     uint64_t at, size; /* in its area */
     uint64_t memory;   /* the driver's handle; not if UNBACKED */
     struct gps_hash hash;
-    uint64_t hashed;         /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
+    uint64_t same_since;     /* since when it has this hash (CLOCK_MONOTONIC); 0: none */
     uint64_t written;        /* when a call of the program last wrote it */
-    uint64_t looked;         /* when its bytes were last looked at */
+    uint64_t last_hashed;    /* when its bytes were last looked at */
     uint64_t swapped;        /* read-only: since when */
     uint64_t filled;         /* a bit a 64th that copies from the host have touched */
     uint32_t writers;        /* calls under way that write it */
@@ -81,11 +82,11 @@ struct gps_area {
     uint8_t uuid[GPS_UUID_BYTES];
     int device;
     bool lazy;      /* blocks get memory when they are needed */
-    uint8_t tries;  /* to lay it out anew, in vain */
+    uint8_t tries;  /* to lay it out anew that failed */
     uint64_t edges; /* of tensors (layout.h): a bit for each place where a block may begin */
     uint64_t freed; /* the number of its free, on a stream whose work may still use it; else 0 */
-    void
-        *notes; /* of whoever only watches memory of the driver's own (learn/lesson.h); else NULL */
+    void *
+        notes; /* of whoever only watches memory of the driver's own (learn/profile.h); else NULL */
     unsigned count;
     struct gps_block blocks[];
 };
@@ -110,7 +111,7 @@ static inline bool gps_block_is_own(const struct gps_block *block) {
     return block->state >= GPS_BLOCK_PRIVATE && block->state <= GPS_BLOCK_PROVIDED;
 }
 
-/* An allocation of so many bytes, in whole blocks. */
+/* The size of an allocation of so many bytes in whole blocks. */
 static inline uint64_t gps_area_extent(uint64_t size) {
     return (size + GPS_MERGE_SMALL - 1) / GPS_MERGE_SMALL * GPS_MERGE_SMALL;
 }
@@ -123,7 +124,7 @@ unsigned gps_area_room(uint64_t extent);
 void gps_area_lock(void);
 void gps_area_unlock(void);
 
-/* With the lock. NULL: there is none. */
+/* The functions from here to gps_area_remove want the lock. NULL: there is none. */
 struct gps_area *gps_area_at(uint64_t address);
 struct gps_area *gps_area_by_serial(uint64_t serial);
 struct gps_area *gps_area_of_context(uint64_t context); /* one of them */
@@ -136,7 +137,8 @@ bool gps_area_has_room(int device, uint64_t size);
 bool gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 
-/* Whether an area may overlap the range. Without the lock; two loads where there is none. */
+/* Whether an area may overlap the range. It needs no lock, and takes two loads where there is no
+ * area. */
 bool gps_area_near(uint64_t address, uint64_t size);
 
 /* The blocks that a range of the area touches: from *first up to, not including, *end. */

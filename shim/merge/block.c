@@ -67,7 +67,7 @@ int gps_block_freeze(const struct gps_area *area, struct gps_block *block) {
     return protect(area, block, GPS_BLOCK_FROZEN);
 }
 
-/* An offer that failed may have left hashes, of the bytes that it has as yet. */
+/* An offer that failed may have left hashes of the bytes that the block has so far. */
 int gps_block_thaw(const struct gps_area *area, struct gps_block *block) {
     const int code = protect(area, block, GPS_BLOCK_PRIVATE);
     if (code == GPS_OK) {
@@ -135,7 +135,7 @@ int gps_block_replace(const struct gps_area *area, struct gps_block *block, uint
     return GPS_OK;
 }
 
-/* All or none. */
+/* Maps all blocks, or none of them. */
 static int map_all(const struct gps_area *area, const struct gps_block *blocks, unsigned count) {
     unsigned i = 0;
     int code = GPS_OK;

@@ -1,10 +1,10 @@
 /*
  * block.h - the memory of one block: given, swapped, made private.
  *
- * All with the lock of area.h, inside a gps_scope that has entered the area's context. What takes
- * memory or access from a block that the program may be using (freeze, thaw, replace) is called
- * with the gate held and the streams idle. The codes are the driver's; without success everything
- * is as it was.
+ * All functions want the lock of area.h, inside a gps_scope that has entered the area's context.
+ * Those that take memory or access from a block that the program may be using (freeze, thaw,
+ * replace) are called with the gate held and the streams idle. The codes are the driver's. Without
+ * success everything is as it was.
  */
 #pragma once
 

@@ -32,7 +32,7 @@ static bool is_there(const struct gps_candidate *candidate, struct gps_area **ar
     return there;
 }
 
-bool gps_candidate_look(struct gps_candidate *candidate) {
+bool gps_candidate_hash(struct gps_candidate *candidate) {
     struct gps_digest digest = {0};
     struct gps_area *area;
     if (!is_there(candidate, &area) || gps_ops->enter(candidate->context) != GPS_OK)
@@ -48,7 +48,8 @@ bool gps_candidate_look(struct gps_candidate *candidate) {
 
 /* --- there is a shared block --- */
 
-/* Whether it has these bytes; by a look at both. */
+/* Whether the shared memory has the block's bytes. Both are read, unless the rule says otherwise.
+ */
 static bool is_equal(const struct gps_candidate *candidate, const struct gps_area *area,
                      uint64_t memory) {
     uint64_t view;
@@ -63,7 +64,7 @@ static bool is_equal(const struct gps_candidate *candidate, const struct gps_are
     return equal;
 }
 
-/* With gps_swap_lock, so that the area, the block and the context stay. */
+/* The caller has gps_swap_lock, so that the area, the block and the context stay. */
 static bool compare(struct gps_candidate *candidate, int descriptor) {
     struct gps_area *area;
     bool equal = false;
@@ -80,7 +81,8 @@ static bool compare(struct gps_candidate *candidate, int descriptor) {
 
 /* --- there is none --- */
 
-/* From here on a write of the program's gets a copy: what is offered does not change. */
+/* From here on a write of the program's gets a copy, so the memory that is offered does not change.
+ */
 static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
     struct gps_area *area;
     gps_area_lock();
@@ -96,7 +98,8 @@ static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
     return begun;
 }
 
-/* One that could not be offered stays frozen: another process was quicker, or it is tried again. */
+/* A block that could not be offered stays frozen. Either another process was quicker, or it is
+ * tried again. */
 static void end_offer(const struct gps_candidate *candidate, int status) {
     struct gps_area *area;
     gps_area_lock();
@@ -128,7 +131,7 @@ static void offer(struct gps_candidate *candidate) {
 
 /* --- both --- */
 
-bool gps_candidate_settle(struct gps_candidate *candidate) {
+bool gps_candidate_share(struct gps_candidate *candidate) {
     int descriptor;
     candidate->id = gps_shared_id(&candidate->key);
     const int status =

@@ -1,12 +1,13 @@
 /*
  * candidate.h - a block on its way to be merged.
  *
- * A private block whose bytes have not changed for long enough is frozen; what follows needs no
- * haste, for nobody writes it any more: it is hashed once more, compared with the shared block of
- * that hash, if there is one, and replaced by it, or else offered as the shared block. A write of
- * the program's thaws it, and the candidate is forgotten.
+ * A private block whose bytes have not changed for long enough is frozen. From then on nobody
+ * writes it, so the rest is not urgent. The block is hashed once more. If there is a shared block
+ * of that hash, the two are compared, and the shared one takes its place; else the block is offered
+ * as the shared one. A write of the program's thaws the block, and the candidate is forgotten.
  *
- * Inside a gps_scope, without a lock, where not said otherwise.
+ * The functions are called inside a gps_scope, and without a lock unless their comment says
+ * otherwise.
  */
 #pragma once
 
@@ -26,17 +27,17 @@ struct gps_candidate {
     uint64_t memory; /* of the shared block, to take its place; 0: none */
 };
 
-/* Its block, while it still is what it was; NULL: it was freed, thawed or swapped. With the lock of
- * area.h. */
+/* The candidate's block, while it still is what it was. NULL: it was freed, thawed or swapped. The
+ * caller has the lock of area.h. */
 struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
                                       struct gps_area **area);
 
-/* What its bytes are now. With gps_swap_lock. False: it is freed or written meanwhile, or could not
- * be read. */
-bool gps_candidate_look(struct gps_candidate *candidate);
+/* Hashes its bytes, with gps_swap_lock. False: it was freed or written meanwhile, or could not be
+ * read. */
+bool gps_candidate_hash(struct gps_candidate *candidate);
 
-/* Of a frozen block: offers it. True: there is a shared block like it instead, whose memory the
- * candidate has now. */
-bool gps_candidate_settle(struct gps_candidate *candidate);
-/* Lets go of the memory, if it did not take the block's place. */
+/* Offers a frozen block. True: there is an equal shared block already, and the candidate has its
+ * memory now. */
+bool gps_candidate_share(struct gps_candidate *candidate);
+/* Releases that memory, unless it took the block's place. */
 void gps_candidate_finish(struct gps_candidate *candidate);

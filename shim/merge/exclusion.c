@@ -89,7 +89,7 @@ static void add_name(struct gps_text *text, const struct gps_area *area, unsigne
                  *area->caller ? area->caller : "code in no module");
 }
 
-/* With the lock; the file is small, and this process is at its end. */
+/* The caller has the lock. The file is small, and this process is about to end. */
 static unsigned note_all(struct gps_text *text) {
     const uint64_t now = gps_clock_monotonic();
     const enum suspicion most = worst(now);

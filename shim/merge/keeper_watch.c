@@ -33,7 +33,7 @@ static void describe(const struct gps_area *area, const struct gps_block *block,
         merged->descriptor = -1;
 }
 
-/* The next one by address. */
+/* Finds the next merged block by address. */
 static bool next(struct merged *merged) {
     bool found = false;
     gps_area_lock();

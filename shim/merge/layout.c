@@ -7,7 +7,7 @@
 #include "driver/driver_ops.h"
 #include "util/clock.h"
 
-#define PATIENCE (20 * GPS_SECOND) /* for the other blocks of a stretch to be frozen */
+#define TIMEOUT (20 * GPS_SECOND) /* for the other blocks of a relayout to be frozen */
 
 enum { TRIES = 8 };
 
@@ -17,7 +17,7 @@ static uint64_t edge(uint64_t at) {
     return UINT64_C(1) << at / GPS_MERGE_SMALL;
 }
 
-/* Behind the end of an allocation comes nothing: a copy up to there fills its last block. */
+/* Nothing follows the end of an allocation, so a copy up to there fills its last block. */
 void gps_layout_note(struct gps_area *area, uint64_t address, uint64_t size) {
     const uint64_t from = gps_area_extent(address - area->pointer);
     const uint64_t end = address + size - area->pointer;
@@ -37,13 +37,13 @@ static void lay_out(const struct gps_area *area, struct gps_block *blocks) {
     }
 }
 
-/* --- stretches --- */
+/* --- relayouts --- */
 
 static uint64_t end_of(const struct gps_block *block) {
     return block->at + block->size;
 }
 
-/* How many blocks from both until they end at one place. */
+/* Counts the blocks of both until they end at one place. */
 static void match(const struct gps_block *old, const struct gps_block *wanted, unsigned *olds,
                   unsigned *count) {
     *olds = *count = 1;
@@ -51,9 +51,9 @@ static void match(const struct gps_block *old, const struct gps_block *wanted, u
         ++*(end_of(&old[*olds - 1]) < end_of(&wanted[*count - 1]) ? olds : count);
 }
 
-/* The first that begins with the block `from` or behind it. */
-static bool find(const struct gps_area *area, unsigned from, struct gps_stretch *stretch) {
-    struct gps_block *wanted = stretch->wanted;
+/* Finds the first range that begins with the block `from` or behind it. */
+static bool find(const struct gps_area *area, unsigned from, struct gps_relayout *relayout) {
+    struct gps_block *wanted = relayout->wanted;
     unsigned olds, count;
     if (!area->edges)
         return false;
@@ -62,106 +62,106 @@ static bool find(const struct gps_area *area, unsigned from, struct gps_stretch 
         match(&area->blocks[old], wanted, &olds, &count);
         if (old < from || (olds == 1 && count == 1))
             continue;
-        stretch->first = old;
-        stretch->end = old + olds;
-        stretch->count = count;
-        memmove(stretch->wanted, wanted, count * sizeof(*wanted));
+        relayout->first = old;
+        relayout->end = old + olds;
+        relayout->count = count;
+        memmove(relayout->wanted, wanted, count * sizeof(*wanted));
         return true;
     }
     return false;
 }
 
 /* The new blocks take the place of the old ones in the array. */
-static void put(struct gps_area *area, const struct gps_stretch *stretch) {
+static void put(struct gps_area *area, const struct gps_relayout *relayout) {
     struct gps_block *blocks = area->blocks;
-    memmove(&blocks[stretch->first + stretch->count], &blocks[stretch->end],
-            (area->count - stretch->end) * sizeof(*blocks));
-    memcpy(&blocks[stretch->first], stretch->wanted, stretch->count * sizeof(*blocks));
-    area->count += stretch->first + stretch->count - stretch->end;
+    memmove(&blocks[relayout->first + relayout->count], &blocks[relayout->end],
+            (area->count - relayout->end) * sizeof(*blocks));
+    memcpy(&blocks[relayout->first], relayout->wanted, relayout->count * sizeof(*blocks));
+    area->count += relayout->first + relayout->count - relayout->end;
 }
 
 /* --- without memory --- */
 
-static bool are_empty(const struct gps_area *area, const struct gps_stretch *stretch) {
-    for (unsigned i = stretch->first; i < stretch->end; i++)
+static bool are_empty(const struct gps_area *area, const struct gps_relayout *relayout) {
+    for (unsigned i = relayout->first; i < relayout->end; i++)
         if (area->blocks[i].state != GPS_BLOCK_UNBACKED)
             return false;
     return true;
 }
 
 void gps_layout_fit(struct gps_area *area) {
-    struct gps_stretch stretch;
-    for (unsigned from = 0; find(area, from, &stretch);) {
-        from = stretch.end;
-        if (!are_empty(area, &stretch))
+    struct gps_relayout relayout;
+    for (unsigned from = 0; find(area, from, &relayout);) {
+        from = relayout.end;
+        if (!are_empty(area, &relayout))
             continue;
-        for (unsigned i = 0; i < stretch.count; i++)
-            stretch.wanted[i].excluded =
-                area->blocks[stretch.first].excluded; /* as all that are UNBACKED */
-        put(area, &stretch);
-        from = stretch.first + stretch.count;
+        for (unsigned i = 0; i < relayout.count; i++)
+            relayout.wanted[i].excluded =
+                area->blocks[relayout.first].excluded; /* as all that are UNBACKED */
+        put(area, &relayout);
+        from = relayout.first + relayout.count;
     }
 }
 
 /* --- frozen --- */
 
-/* The copies that are still to come give memory to what has none. */
+/* A block without memory may become frozen, because copies that are still to come give it some. */
 static bool may_be_frozen(const struct gps_block *block) {
     return !block->excluded && (block->state == GPS_BLOCK_FROZEN || !gps_block_is_read_only(block));
 }
 
-/* Since before a time. */
+/* Whether the block has been frozen since before a time. */
 static bool is_frozen(const struct gps_block *block, uint64_t time) {
     return block->state == GPS_BLOCK_FROZEN && block->swapped < time;
 }
 
-static bool are_frozen(const struct gps_area *area, const struct gps_stretch *stretch,
+static bool are_frozen(const struct gps_area *area, const struct gps_relayout *relayout,
                        uint64_t time) {
-    for (unsigned i = stretch->first; i < stretch->end; i++)
+    for (unsigned i = relayout->first; i < relayout->end; i++)
         if (!is_frozen(&area->blocks[i], time))
             return false;
     return true;
 }
 
-static bool holds(const struct gps_area *area, const struct gps_stretch *stretch,
+static bool holds(const struct gps_area *area, const struct gps_relayout *relayout,
                   const struct gps_block *block) {
-    bool all = block >= &area->blocks[stretch->first] && block < &area->blocks[stretch->end];
-    for (unsigned i = stretch->first; all && i < stretch->end; i++)
+    bool all = block >= &area->blocks[relayout->first] && block < &area->blocks[relayout->end];
+    for (unsigned i = relayout->first; all && i < relayout->end; i++)
         all = may_be_frozen(&area->blocks[i]);
     return all;
 }
 
 bool gps_layout_holds(const struct gps_area *area, const struct gps_block *block) {
-    struct gps_stretch stretch = {.end = 0};
+    struct gps_relayout relayout = {.end = 0};
     bool held = false;
-    if (area->tries >= TRIES || gps_clock_monotonic() - block->swapped >= PATIENCE)
+    if (area->tries >= TRIES || gps_clock_monotonic() - block->swapped >= TIMEOUT)
         return false;
-    while (!held && find(area, stretch.end, &stretch))
-        held = holds(area, &stretch, block);
+    while (!held && find(area, relayout.end, &relayout))
+        held = holds(area, &relayout, block);
     return held;
 }
 
-static bool find_frozen(const struct gps_area *area, struct gps_stretch *stretch) {
+static bool find_frozen(const struct gps_area *area, struct gps_relayout *relayout) {
     bool found;
-    stretch->end = 0;
-    while ((found = find(area, stretch->end, stretch)) && !are_frozen(area, stretch, UINT64_MAX))
+    relayout->end = 0;
+    while ((found = find(area, relayout->end, relayout)) && !are_frozen(area, relayout, UINT64_MAX))
         ;
     return found;
 }
 
-bool gps_layout_next(uint64_t only, struct gps_stretch *stretch) {
-    const struct gps_area before = {.pointer = stretch->pointer};
+bool gps_layout_next(uint64_t only, struct gps_relayout *relayout) {
+    const struct gps_area before = {.pointer = relayout->pointer};
     bool found = false;
     gps_area_lock();
-    for (struct gps_area *area = gps_area_next(stretch->pointer ? &before : NULL); area && !found;
+    for (struct gps_area *area = gps_area_next(relayout->pointer ? &before : NULL); area && !found;
          area = gps_area_next(area)) {
         found = (!only || only == area->serial) && !area->freed && area->tries < TRIES &&
-                find_frozen(area, stretch);
+                find_frozen(area, relayout);
         if (!found)
             continue;
         area->tries++;
-        stretch->pointer = area->pointer;
-        stretch->serial = area->serial;
+        relayout->pointer = area->pointer;
+        relayout->serial = area->serial;
     }
     gps_area_unlock();
     return found;
@@ -170,22 +170,23 @@ bool gps_layout_next(uint64_t only, struct gps_stretch *stretch) {
 /* --- blocks with their bytes --- */
 
 /* Others of the area may have been cut anew meanwhile. */
-static bool is_there(const struct gps_area *area, const struct gps_stretch *stretch) {
-    return stretch->end <= area->count &&
-           area->blocks[stretch->first].at == stretch->wanted[0].at &&
-           end_of(&area->blocks[stretch->end - 1]) == end_of(&stretch->wanted[stretch->count - 1]);
+static bool is_there(const struct gps_area *area, const struct gps_relayout *relayout) {
+    return relayout->end <= area->count &&
+           area->blocks[relayout->first].at == relayout->wanted[0].at &&
+           end_of(&area->blocks[relayout->end - 1]) ==
+               end_of(&relayout->wanted[relayout->count - 1]);
 }
 
-static struct gps_area *area_of(const struct gps_stretch *stretch, uint64_t time) {
-    struct gps_area *area = gps_area_by_serial(stretch->serial);
-    return area && is_there(area, stretch) && are_frozen(area, stretch, time) ? area : NULL;
+static struct gps_area *area_of(const struct gps_relayout *relayout, uint64_t time) {
+    struct gps_area *area = gps_area_by_serial(relayout->serial);
+    return area && is_there(area, relayout) && are_frozen(area, relayout, time) ? area : NULL;
 }
 
-/* A part of one block lies in one of the others. */
-static void carry_filled(const struct gps_area *area, struct gps_stretch *stretch) {
-    struct gps_block *to = stretch->wanted;
-    for (const struct gps_block *from = &area->blocks[stretch->first];
-         from < &area->blocks[stretch->end]; from++)
+/* Each 64th of an old block lies in one new block, which inherits its bit. */
+static void carry_filled(const struct gps_area *area, struct gps_relayout *relayout) {
+    struct gps_block *to = relayout->wanted;
+    for (const struct gps_block *from = &area->blocks[relayout->first];
+         from < &area->blocks[relayout->end]; from++)
         for (unsigned part = 0; part < 64; part++) {
             const uint64_t size = from->size / 64, at = from->at + part * size;
             to += at == end_of(to);
@@ -194,48 +195,48 @@ static void carry_filled(const struct gps_area *area, struct gps_stretch *stretc
         }
 }
 
-/* In the area's context. There must be room for as much of others', too. */
-static bool copy_all(const struct gps_area *area, struct gps_stretch *stretch) {
-    const uint64_t size = end_of(&stretch->wanted[stretch->count - 1]) - stretch->wanted[0].at;
+/* Copies the blocks, in the area's context. There must be room for as many bytes of others, too. */
+static bool copy_all(const struct gps_area *area, struct gps_relayout *relayout) {
+    const uint64_t size = end_of(&relayout->wanted[relayout->count - 1]) - relayout->wanted[0].at;
     bool copied = gps_area_has_room(area->device, 2 * size);
-    for (unsigned i = 0; i < stretch->count && copied; i++)
-        copied = gps_block_copy(area, &stretch->wanted[i], &stretch->wanted[i].memory) == GPS_OK;
+    for (unsigned i = 0; i < relayout->count && copied; i++)
+        copied = gps_block_copy(area, &relayout->wanted[i], &relayout->wanted[i].memory) == GPS_OK;
     return copied;
 }
 
-/* The context may have gone with the area. */
-bool gps_layout_copy(struct gps_stretch *stretch) {
+/* The area may be gone, and its context with it. */
+bool gps_layout_copy(struct gps_relayout *relayout) {
     bool copied = false;
     gps_area_lock();
-    const struct gps_area *area = area_of(stretch, UINT64_MAX);
+    const struct gps_area *area = area_of(relayout, UINT64_MAX);
     if (area && gps_ops->enter(area->context) == GPS_OK) {
-        stretch->copied = gps_clock_monotonic();
-        carry_filled(area, stretch);
-        copied = copy_all(area, stretch);
+        relayout->copied = gps_clock_monotonic();
+        carry_filled(area, relayout);
+        copied = copy_all(area, relayout);
         gps_ops->leave();
     }
     gps_area_unlock();
     return copied;
 }
 
-void gps_layout_exchange(struct gps_stretch *stretch) {
-    struct gps_area *area = area_of(stretch, stretch->copied);
+void gps_layout_exchange(struct gps_relayout *relayout) {
+    struct gps_area *area = area_of(relayout, relayout->copied);
     if (!area || gps_ops->enter(area->context) != GPS_OK)
         return;
-    if (gps_block_exchange(area, &area->blocks[stretch->first], stretch->end - stretch->first,
-                           stretch->wanted, stretch->count) == GPS_OK) {
-        for (unsigned i = 0; i < stretch->count; i++)
-            stretch->wanted[i].swapped = gps_clock_monotonic();
-        put(area, stretch);
+    if (gps_block_exchange(area, &area->blocks[relayout->first], relayout->end - relayout->first,
+                           relayout->wanted, relayout->count) == GPS_OK) {
+        for (unsigned i = 0; i < relayout->count; i++)
+            relayout->wanted[i].swapped = gps_clock_monotonic();
+        put(area, relayout);
         area->tries = 0;
-        stretch->count = 0;
+        relayout->count = 0;
     }
     gps_ops->leave();
 }
 
-void gps_layout_end(struct gps_stretch *stretch) {
-    for (unsigned i = 0; i < stretch->count; i++)
-        if (stretch->wanted[i].memory)
-            gps_ops->block_release(stretch->wanted[i].memory);
-    stretch->count = 0;
+void gps_layout_end(struct gps_relayout *relayout) {
+    for (unsigned i = 0; i < relayout->count; i++)
+        if (relayout->wanted[i].memory)
+            gps_ops->block_release(relayout->wanted[i].memory);
+    relayout->count = 0;
 }

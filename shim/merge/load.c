@@ -22,7 +22,7 @@
 #define RUN     (UINT64_C(256) << 20)
 #define BACKLOG (UINT64_C(256) << 20) /* copied and perhaps not yet merged: then it is */
 
-/* What of the copy goes into one block. */
+/* The part of a copy that goes into one block. */
 struct piece {
     uint64_t to, size, stream;
     const uint8_t *from;
@@ -74,7 +74,8 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
     memcpy(piece->key.uuid, area->uuid, GPS_UUID_BYTES);
 }
 
-/* The part of the copy that begins at `to`. Its size; 0: it is no area's any more. */
+/* Describes the part of the copy that begins at `to`, and returns its size. 0: the address lies in
+ * no area any more. */
 static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *piece) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
@@ -87,7 +88,7 @@ static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *pi
     return area ? piece->size : 0;
 }
 
-/* NULL: it was cut anew meanwhile. */
+/* The block of the piece. NULL: it was cut anew meanwhile. */
 static struct gps_block *block_of(const struct piece *piece, struct gps_area **area) {
     struct gps_block *block = gps_area_block(piece->serial, piece->block, area);
     return block && block->size == piece->key.size ? block : NULL;
@@ -145,7 +146,7 @@ static void map_shared(const struct piece *piece, const struct gps_id *id) {
     gps_shared_release(id, slot, false);
 }
 
-/* Its bytes are hashed while the block is mapped. */
+/* The bytes of the copy are hashed while the shared block is mapped. */
 static void look_for_shared(struct piece *piece) {
     struct gps_id id;
     if (piece->state != GPS_BLOCK_UNBACKED || piece->excluded || piece->at ||
@@ -171,7 +172,7 @@ static const struct gps_hash *chunks_of(struct gps_block *block, uint64_t pointe
     return NULL;
 }
 
-/* What covers no chunk is read back. */
+/* Compares bytes that do not fill a chunk: they are read back. */
 static bool is_same(const struct piece *piece, uint64_t at, uint64_t size) {
     static uint8_t there[GPS_DIGEST_CHUNK]; /* one at a time */
     const uint8_t *here = piece->from + (at - piece->at);
@@ -214,7 +215,7 @@ static void note_equal(const struct piece *piece) {
     if (block->state == GPS_BLOCK_SPECULATIVE && !~block->filled) {
         gps_block_set_state(block, GPS_BLOCK_SHARED);
         gps_merged_sum_merged(block->size, block->size);
-        gps_merge_no_longer_empty(block);
+        gps_merge_is_backed(block);
         free(block->chunks);
         block->chunks = NULL;
     }
@@ -248,7 +249,7 @@ static bool is_there(struct piece *piece) {
 
 /* --- the copy --- */
 
-/* What is to be copied goes together, as far as it lies together. */
+/* Pieces that are to be copied and lie side by side are copied together. */
 struct run {
     uint64_t to, size, stream;
     const uint8_t *from;
@@ -284,7 +285,8 @@ static int flush(struct run *run, uint64_t serial) {
     return code;
 }
 
-/* Inside a scope but for the copy itself, which the program's signals may interrupt. */
+/* The work is inside a scope, but for the copy itself, which the program's signals may interrupt.
+ */
 static int load_piece(struct piece *piece, struct run *run) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, piece->context);

@@ -24,45 +24,46 @@
 #include "util/clock.h"
 #include "util/program_signals.h"
 
-#define MS             UINT64_C(1000000)
-#define PATIENCE_LEAST (MS / 2)
-#define PATIENCE_MORE  (3 * MS) /* what a request can bear */
-#define PATIENCE_MOST  (20 * MS)
-#define SOON           (20 * MS) /* between two turns while something is to be merged */
-#define LATER          GPS_SECOND
-#define LOOK_LEAST     (100 * MS) /* between two looks at one block */
-#define ALL            UINT64_MAX
-#define DOUBT          (20 * GPS_SECOND) /* after the last sure block: those in doubt */
+#define MS            UINT64_C(1000000)
+#define TIMEOUT_LEAST (MS / 2)
+#define TIMEOUT_MORE  (3 * MS) /* what a request can bear */
+#define TIMEOUT_MOST  (20 * MS)
+#define SOON          (20 * MS) /* between two turns while something is to be merged */
+#define LATER         GPS_SECOND
+#define HASH_INTERVAL (100 * MS) /* between two hashes of one block */
+#define ALL           UINT64_MAX
+#define DOUBT         (20 * GPS_SECOND) /* after the last sure block: those in doubt */
 
-enum { BATCH = 64, LOOKS = 8 /* while a block is to be quiet */, RARE = 20 /* attempts */ };
+enum { BATCH = 64, HASHES = 8 /* while a block is to be quiet */, RARE = 20 /* attempts */ };
 
 static struct {
     _Atomic bool running, stop, busy; /* busy: a turn is under way */
     _Atomic unsigned wakes;           /* a futex */
     _Atomic unsigned asked, answered; /* turns that calls wait for */
     _Atomic uint64_t wanted;          /* the area of the next of them; ALL; 0: none waits */
-    unsigned vain;                    /* attempts to swap, one after the other */
+    unsigned failures;                /* attempts to swap that failed, one after the other */
     uint64_t sure;                    /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
     unsigned count;
-    struct gps_stretch stretch;
-    _Atomic uint64_t doubled; /* when a stretch last had memory twice; UINT64_MAX: it has */
+    struct gps_relayout relayout;
+    _Atomic uint64_t duplicated; /* when a relayout last had memory twice; UINT64_MAX: it has */
 } state;
 
 /* --- swaps --- */
 
-static uint64_t patience(void) {
-    if (state.vain >= RARE)
-        return PATIENCE_MOST;
-    const uint64_t grown = PATIENCE_LEAST << (state.vain < 4 ? state.vain : 4);
-    return grown < PATIENCE_MORE ? grown : PATIENCE_MORE;
+static uint64_t timeout(void) {
+    if (state.failures >= RARE)
+        return TIMEOUT_MOST;
+    const uint64_t grown = TIMEOUT_LEAST << (state.failures < 4 ? state.failures : 4);
+    return grown < TIMEOUT_MORE ? grown : TIMEOUT_MORE;
 }
 
-/* Behind the gate, with the lock of areas, until end_swap. False: not now. */
+/* Until end_swap the gate is closed, and this thread has the lock of areas. False: the device is
+ * not idle. */
 static bool begin_swap(void) {
     gps_swap_lock();
-    const bool begun = !state.stop && gps_swap_begin(patience());
-    state.vain = begun ? 0 : state.vain + 1;
+    const bool begun = !state.stop && gps_swap_begin(timeout());
+    state.failures = begun ? 0 : state.failures + 1;
     if (begun)
         gps_area_lock();
     else
@@ -76,7 +77,7 @@ static void end_swap(void) {
     gps_swap_unlock();
 }
 
-/* As many of the batch as there is time for. */
+/* Calls fn for as many of the batch as there is time for. */
 static void swap_batch(bool (*fn)(struct gps_candidate *candidate, struct gps_area *area,
                                   struct gps_block *block)) {
     struct gps_area *area;
@@ -106,7 +107,7 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
     if (gps_block_replace(area, block, candidate->memory, false) != GPS_OK)
         return false;
     candidate->memory = 0;
-    /* the one that may have been offered may be this one */
+    /* the keeper may have got this very memory from the offer that it did not answer */
     const uint64_t saved = block->state == GPS_BLOCK_UNANSWERED ? 0 : block->size;
     gps_block_set_state(block, GPS_BLOCK_SHARED);
     block->id = candidate->id;
@@ -131,11 +132,13 @@ static bool is_filled(const struct gps_area *area, const struct gps_block *block
            (area->rule->content == GPS_CONTENT_ANY || __builtin_popcountll(block->filled) >= 32);
 }
 
-/* What was written just now is not quiet: no look disturbs a program that loads. */
+/* A block that was written just now is not quiet, so it is not hashed: a program that loads is not
+ * disturbed. */
 static bool is_due(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
-    const uint64_t quiet = area->rule->quiet, between = quiet / LOOKS;
-    const uint64_t last = quiet && block->written > block->looked ? block->written : block->looked;
-    return now - last >= (between > LOOK_LEAST ? between : LOOK_LEAST);
+    const uint64_t quiet = area->rule->quiet, between = quiet / HASHES;
+    const uint64_t last =
+        quiet && block->written > block->last_hashed ? block->written : block->last_hashed;
+    return now - last >= (between > HASH_INTERVAL ? between : HASH_INTERVAL);
 }
 
 static bool is_eligible(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
@@ -144,7 +147,7 @@ static bool is_eligible(const struct gps_area *area, const struct gps_block *blo
             !block->writers && is_filled(area, block, now) && is_due(area, block, now));
 }
 
-/* The blocks are gone through by address. */
+/* A walk goes through the blocks by address. */
 struct walk {
     uint64_t pointer; /* the area that is being looked at */
     unsigned index;   /* the next block of it */
@@ -185,7 +188,7 @@ static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *can
         found = (!walk->only || walk->only == area->serial) &&
                 gps_block_is_frozen(block) == frozen && is_eligible(area, block, now);
         if (found) {
-            block->looked = now;
+            block->last_hashed = now;
             describe(area, block, candidate);
         }
     }
@@ -193,27 +196,27 @@ static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *can
     return found;
 }
 
-/* Whether it has had this hash for long enough. */
+/* Whether the block has had this hash for long enough. */
 static bool is_quiet(const struct gps_candidate *candidate, uint64_t begun) {
     struct gps_area *area;
     bool quiet = false;
     gps_area_lock();
     struct gps_block *block = gps_candidate_block(candidate, &area);
     if (block && block->written < begun) {
-        const bool same =
-            block->hashed && memcmp(&block->hash, &candidate->key.hash, sizeof(block->hash)) == 0;
-        block->hashed = same ? block->hashed : begun;
+        const bool same = block->same_since &&
+                          memcmp(&block->hash, &candidate->key.hash, sizeof(block->hash)) == 0;
+        block->same_since = same ? block->same_since : begun;
         block->hash = candidate->key.hash;
-        quiet = begun - block->hashed >= area->rule->quiet &&
+        quiet = begun - block->same_since >= area->rule->quiet &&
                 begun - block->written >= area->rule->quiet;
     }
     gps_area_unlock();
     return quiet;
 }
 
-static bool look(struct gps_candidate *candidate) {
+static bool hash(struct gps_candidate *candidate) {
     gps_swap_lock();
-    const bool read = !state.stop && gps_candidate_look(candidate);
+    const bool read = !state.stop && gps_candidate_hash(candidate);
     gps_swap_unlock();
     return read;
 }
@@ -233,14 +236,14 @@ static void replace_batch(void) {
     gps_merged_sum_log();
 }
 
-/* All parts go through all blocks, and count in what they find to do. */
+/* Each of these steps goes through all blocks. True: it found something to do. */
 static bool freeze_quiet(uint64_t only) {
     struct gps_candidate *next = state.batch;
     struct walk walk = {.only = only};
     bool any = false;
     while (!state.stop && next_block(&walk, false, next)) {
         const uint64_t begun = gps_clock_monotonic();
-        if (!look(next) || !is_quiet(next, begun))
+        if (!hash(next) || !is_quiet(next, begun))
             continue;
         any = true;
         if (++state.count == BATCH)
@@ -253,38 +256,38 @@ static bool freeze_quiet(uint64_t only) {
 
 static bool cut_frozen(uint64_t only) {
     bool any = false;
-    state.stretch.pointer = 0;
-    while (!state.stop && gps_layout_next(only, &state.stretch)) {
+    state.relayout.pointer = 0;
+    while (!state.stop && gps_layout_next(only, &state.relayout)) {
         any = true;
-        state.doubled = UINT64_MAX;
+        state.duplicated = UINT64_MAX;
         gps_swap_lock();
-        const bool copied = !state.stop && gps_layout_copy(&state.stretch);
+        const bool copied = !state.stop && gps_layout_copy(&state.relayout);
         gps_swap_unlock();
         if (copied && begin_swap()) {
-            gps_layout_exchange(&state.stretch);
+            gps_layout_exchange(&state.relayout);
             end_swap();
         }
-        gps_layout_end(&state.stretch);
-        state.doubled = gps_clock_monotonic();
+        gps_layout_end(&state.relayout);
+        state.duplicated = gps_clock_monotonic();
     }
     return any;
 }
 
-bool gps_merger_relieve(void) {
-    const struct timespec breath = {.tv_nsec = 1000000};
+bool gps_merger_reclaim(void) {
+    const struct timespec interval = {.tv_nsec = 1000000};
     const uint64_t begun = gps_clock_monotonic();
-    while (state.doubled == UINT64_MAX && gps_clock_monotonic() - begun < GPS_SECOND)
-        nanosleep(&breath, NULL);
-    return state.doubled && begun < state.doubled + GPS_SECOND;
+    while (state.duplicated == UINT64_MAX && gps_clock_monotonic() - begun < GPS_SECOND)
+        nanosleep(&interval, NULL);
+    return state.duplicated && begun < state.duplicated + GPS_SECOND;
 }
 
-static bool settle_frozen(uint64_t only) {
+static bool share_frozen(uint64_t only) {
     struct gps_candidate *next = state.batch;
     struct walk walk = {.only = only};
     bool any = false;
     while (!state.stop && !gps_keeper_is_unresponsive() && next_block(&walk, true, next)) {
         any = true;
-        if (!look(next) || !gps_candidate_settle(next))
+        if (!hash(next) || !gps_candidate_share(next))
             continue;
         if (++state.count == BATCH)
             replace_batch();
@@ -302,14 +305,14 @@ static bool take_turn(uint64_t only) {
     if (!state.stop && !gps_keeper_is_unresponsive() && gps_membership_join() == 0) {
         any = freeze_quiet(only);
         any |= cut_frozen(only);
-        any |= settle_frozen(only);
+        any |= share_frozen(only);
     }
     state.busy = false;
     gps_scope_end(&scope);
     return any;
 }
 
-/* The turn that calls wait for, or one that goes through all areas. */
+/* Takes the turn that calls wait for, or one that goes through all areas. */
 static bool take_wanted_turn(void) {
     const unsigned asked = state.asked;
     const uint64_t wanted = atomic_exchange(&state.wanted, 0);
@@ -328,7 +331,7 @@ static void sleep_for(uint64_t nanos, unsigned seen) {
 
 /* A device that is never idle is disturbed ever more rarely. */
 static uint64_t pause_after(bool any) {
-    const uint64_t rest = state.vain ? 50 * patience() : 0;
+    const uint64_t rest = state.failures ? 50 * timeout() : 0;
     const uint64_t pause = any ? SOON : LATER;
     return rest > pause ? rest : pause;
 }
@@ -350,7 +353,7 @@ void gps_merger_wake(void) {
         state.running = false; /* the next one tries again */
 }
 
-/* Only the thread takes turns, so no lock is held in a turn, which may wait for the keeper. */
+/* Only the thread takes turns. So no lock is held in a turn, which may wait for the keeper. */
 void gps_merger_run(uint64_t serial) {
     const struct timespec moment = {.tv_nsec = 100000};
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;

@@ -1,15 +1,15 @@
 /*
  * merger.h - finds blocks whose bytes do not change, and merges them.
  *
- * A background thread looks at the private blocks of all areas now and then. Blocks that have kept
- * their hash for their rule's `quiet`, and into which no copy is under way, are frozen many at a
- * time, in one swap (swap.h); a second one puts shared blocks in their place (candidate.h). A swap
- * takes at most GPS_MERGE_PAUSE. While the device does not become idle the attempts become rarer
- * and more patient. Blocks that copies filled in part only wait until all others are merged: should
- * one of them be written by a kernel, it is known which (exclusion.h). Nothing waits for another
- * process but the keeper, and for that one 0.2 s and once.
+ * A background thread hashes the private blocks of all areas now and then. It freezes blocks whose
+ * hash has been the same for their rule's `quiet` and into which no copy is under way, many at a
+ * time in one swap (swap.h). A second swap puts shared blocks in their place (candidate.h). A swap
+ * takes at most GPS_MERGE_PAUSE. While the device does not become idle, attempts become rarer and
+ * wait longer. Blocks that copies have filled only in part wait until all others are merged; if a
+ * kernel writes one of them then, it is known which one (exclusion.h). The thread waits for no
+ * other process but the keeper: it waits for that 0.2 s, and once. No lock is held in that wait.
  *
- * Any thread; inside a gps_scope without a lock.
+ * Any thread may call these functions, inside a gps_scope and without a lock.
  */
 #pragma once
 
@@ -18,15 +18,15 @@
 
 #define GPS_MERGE_PAUSE UINT64_C(1000000) /* ns */
 
-/* There is an area, or something to be merged soon: starts the thread, and wakes it. */
+/* Starts the thread, and wakes it: there is an area, or something can be merged soon. */
 void gps_merger_wake(void);
 /* Waits until the thread has merged what is ready in one area, for a second at most: a copy has
  * filled many blocks. The program's signals are let in meanwhile. */
 void gps_merger_run(uint64_t serial);
 
-/* An allocation failed: waits until blocks that are cut anew have memory but once. True: it may be
- * that it failed for that. Needs no scope. */
-bool gps_merger_relieve(void);
+/* An allocation failed. While blocks are cut anew they have memory twice: this waits until they
+ * have it once. True: the allocation may have failed for that reason. It needs no scope. */
+bool gps_merger_reclaim(void);
 
 void gps_merger_stop(void);  /* the process ends: the driver is touched no more */
 void gps_merger_reset(void); /* in a forked child */

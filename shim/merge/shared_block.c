@@ -21,11 +21,12 @@
 #include "vmm/parked_descriptors.h"
 #include "vmm/vmm_region.h"
 
-/* A keeper that is new gets its blocks within a second: nobody waits for that. */
+/* A new keeper gets the blocks within a second. Nobody waits for that. */
 #define GET_WAIT (GPS_SECOND / 10)
-static _Atomic uint64_t again; /* when blocks are asked for after a wait in vain */
+static _Atomic uint64_t
+    again; /* until then no block is asked for, since the keeper did not answer */
 
-/* As a token (vmm/vmm_region.c) it has zeros where a handle of the driver's has a pid. */
+/* Like a token (vmm/vmm_region.c), it has zeros where a handle of the driver's has a pid. */
 static void make_handle(const struct gps_shared_key *key, uint8_t handle[GPS_HANDLE_BYTES]) {
     memset(handle, 0, GPS_HANDLE_BYTES);
     memcpy(handle, GPS_BLOCK_MARK, sizeof(GPS_BLOCK_MARK) - 1);
@@ -40,7 +41,7 @@ struct gps_id gps_shared_id(const struct gps_shared_key *key) {
     return gps_id_of_handle(handle);
 }
 
-/* Of this GPU and size: other blocks can begin alike. */
+/* The name tells GPU and size, too, because blocks of others can begin alike. */
 static void make_name(const struct gps_shared_key *key, char name[GPS_NAME_BYTES]) {
     struct gps_text text = gps_text_on(name, GPS_NAME_BYTES);
     uint64_t gpu[GPS_UUID_BYTES / sizeof(uint64_t)];
@@ -57,7 +58,7 @@ static bool is_asked(void) {
     return !gps_keeper_is_unresponsive() && gps_clock_monotonic() >= atomic_load(&again);
 }
 
-/* A name tells no more than that it may be. */
+/* Whether the record is of the key's GPU and size. Its name only says that it may be. */
 static bool is_of(const struct gps_region_record *record, const struct gps_shared_key *key) {
     return record->extent == key->size && memcmp(record->device, key->uuid, GPS_UUID_BYTES) == 0;
 }
@@ -155,7 +156,7 @@ void gps_shared_leave(struct gps_block *block) {
     if (gps_block_is_merged(block))
         gps_merged_sum_unmerged(block->size);
     gps_block_set_state(block, GPS_BLOCK_PRIVATE);
-    block->hashed = 0;
+    block->same_since = 0;
     free(block->chunks);
     block->chunks = NULL;
     gps_shared_release(&block->id, block->slot, created);

@@ -8,8 +8,9 @@
  * Creator and importers have a slot each, as for any region of the keeper's (vmm/vmm_region.h);
  * `keep` says how long it stays without them.
  *
- * Inside a gps_scope, without the lock of area.h: each may take as long as the keeper does. Any
- * thread. Functions return 0 or -errno.
+ * Any thread may call these functions, inside a gps_scope and without the lock of area.h, unless
+ * their comment says otherwise: a call may take as long as the keeper does. They return 0 or
+ * -errno.
  */
 #pragma once
 
@@ -24,7 +25,7 @@ struct gps_shared_key {
 
 struct gps_id gps_shared_id(const struct gps_shared_key *key);
 
-/* A block that is named as one that begins like this. False: there is none. */
+/* Finds the shared block that is named after this first chunk. False: there is none. */
 bool gps_shared_find(const struct gps_shared_key *key, struct gps_id *id);
 /* A descriptor of the block's memory, the caller's, after a slot was published. -ENOENT: there is
  * no such block of the key's GPU and size. */
@@ -33,7 +34,7 @@ int gps_shared_get(const struct gps_id *id, const struct gps_shared_key *key, in
 /* The block is mapped: the slot says where. With the lock of area.h where another thread could make
  * it private: the slot is somebody else's after that. */
 void gps_shared_commit(const struct gps_id *id, unsigned slot, bool created, uint64_t address);
-/* Gives memory that is never written again. -EEXIST: another process was faster. */
+/* Offers memory that is never written again to the keeper. -EEXIST: another process was faster. */
 int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *rule, int descriptor,
                      uint64_t address, struct gps_id *id, unsigned *slot);
 /* Gives a new keeper the block again; the descriptor of an own one, which is closed. True: it has
@@ -42,5 +43,5 @@ bool gps_shared_return(const struct gps_id *id, bool created, int descriptor);
 /* The program writes a block that was shared: it is private from now on. With the lock of area.h.
  */
 void gps_shared_leave(struct gps_block *block);
-/* It is not mapped here any more, or never was. */
+/* The block is not mapped here any more, or never was. */
 void gps_shared_release(const struct gps_id *id, unsigned slot, bool created);

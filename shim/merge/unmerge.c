@@ -10,7 +10,7 @@
 #include "shared_block.h"
 #include "util/clock.h"
 
-#define PATIENCE (60 * GPS_SECOND) /* for kernels under way; then the copy is refused */
+#define TIMEOUT (60 * GPS_SECOND) /* for kernels under way; then the copy is refused */
 
 /* --- one merged block --- */
 
@@ -23,7 +23,7 @@ static struct gps_block *find(uint64_t address, struct gps_area **area) {
     return &(*area)->blocks[first];
 }
 
-/* A copy for a block that others may have; a frozen one only gets its access back. */
+/* Makes a copy for a block that others may have. A frozen one only gets its access back. */
 static int prepare(const struct gps_area *area, struct gps_block *block, uint64_t *memory) {
     if (block->state == GPS_BLOCK_SPECULATIVE)
         return gps_merge_own(area, block);
@@ -63,8 +63,8 @@ static int make_private(const struct gps_area *area, struct gps_block *block, un
     return code;
 }
 
-/* With gps_swap_lock: nobody else swaps the block, and its area stays. Its context need not be the
- * program's current one. */
+/* The caller has gps_swap_lock, so nobody else swaps the block, and its area stays. Its context may
+ * be another than the program's current one. */
 static int make_private_at(uint64_t address, unsigned attempt) {
     struct gps_area *area;
     gps_area_lock();
@@ -80,8 +80,8 @@ static int make_private_at(uint64_t address, unsigned attempt) {
 
 /* --- a range --- */
 
-/* The first address of the range that lies in a merged block; 0: there is none, and all of it can
- * be written. With the lock, and the area's context. */
+/* Finds the first address of the range that lies in a merged block. 0: there is none, and all of
+ * the range can be written. The caller has the lock, and has entered the area's context. */
 static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint64_t *merged) {
     unsigned first, end;
     int code = GPS_OK;
@@ -137,7 +137,7 @@ int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
     int code;
     for (unsigned attempt = 0;
          (code = try_begin(to, size, upload, captured, attempt)) == GPS_NOT_READY; attempt++)
-        if (gps_clock_monotonic() - begun >= PATIENCE)
+        if (gps_clock_monotonic() - begun >= TIMEOUT)
             return GPS_NOT_PERMITTED;
     return code;
 }

@@ -1,9 +1,10 @@
 /*
  * unmerge.h - blocks that the program is about to write get memory that may be written.
  *
- * Between gps_unmerge_begin and gps_unmerge_end the blocks of the range stay private. An empty
- * block gets memory; a merged one is swapped for a copy of its own, which waits until the device is
- * idle as a free does. Needs no scope; no pass of the gate. Any thread. The codes are the driver's.
+ * Between gps_unmerge_begin and gps_unmerge_end the blocks of the range stay private. An unbacked
+ * block gets memory. A merged one is replaced by a copy of its own, which waits until the device is
+ * idle, as a free does. Any thread may call these functions, outside any pass of the gate; they
+ * need no scope. The codes are the driver's.
  */
 #pragma once
 

@@ -7,7 +7,8 @@
 
 /* --- work --- */
 
-/* Whatever the work touches has memory then. Without success it is outside. */
+/* After success all that the work may touch has memory. Without success the thread is outside the
+ * gate. */
 static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
     gps_gate_enter(pass);
     while (__builtin_expect(
@@ -22,8 +23,8 @@ static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
     return GPS_OK;
 }
 
-/* Where there is not enough memory the driver knows whether the copy needs it: it refuses one from
- * where there is none, and no harm is done. */
+/* Where memory is too scarce the driver knows whether the copy needs it. It refuses a copy from
+ * addresses without memory, which does no harm. */
 static void pass_copy(uint64_t stream, struct gps_gate_pass *pass) {
     if (pass_in(stream, pass) == GPS_OK)
         return;

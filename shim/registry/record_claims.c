@@ -10,6 +10,7 @@ static struct {
     GPS_LOCK(GPS_RANK_RECORD_CLAIMS) lock; /* of the tombstones, too */
     pthread_cond_t ended;
     struct gps_record_claim *claims;
+    unsigned waiting;
 } state = {.ended = PTHREAD_COND_INITIALIZER};
 
 static bool is_claimed(const struct gps_id *id) {
@@ -26,8 +27,11 @@ static void link(struct gps_record_claim *claim, const struct gps_id *id) {
 
 bool gps_record_claim(struct gps_record_claim *claim, const struct gps_id *id) {
     gps_lock_take(&state.lock);
-    while (is_claimed(id))
+    while (is_claimed(id)) {
+        state.waiting++;
         pthread_cond_wait(&state.ended, &state.lock.mutex);
+        state.waiting--;
+    }
     link(claim, id);
     const bool stood = gps_tombstones_take(id);
     gps_lock_give(&state.lock);
@@ -64,7 +68,8 @@ void gps_record_release(struct gps_record_claim *claim) {
     while (*at != claim)
         at = &(*at)->next;
     *at = claim->next;
-    pthread_cond_broadcast(&state.ended);
+    if (state.waiting)
+        pthread_cond_broadcast(&state.ended);
     gps_lock_give(&state.lock);
 }
 

@@ -1,14 +1,14 @@
 /*
  * mapping.h - memory of cuMemCreate that the program has as if it were cudaMalloc's.
  *
- * Owns every such mapping of this process: what the program's allocation became (backing = vmm),
- * and what was opened of others. A mapping is found by any address inside it. It belongs to no
- * context and stays when its context goes: the end of the allocation unmaps it. Devices
- * to which the program gives peer access reach it. In a forked child nothing of it is valid; it is
- * forgotten.
+ * The module owns every such mapping of this process: those that an allocation of the program's
+ * became (backing = vmm), and those of memory that other processes made. A mapping is found by any
+ * address inside it. It belongs to no context, and stays when its context goes; the end of the
+ * allocation unmaps it. Devices to which the program gives peer access reach it. In a forked child
+ * no mapping is valid, and all are forgotten.
  *
- * Call inside a gps_scope that has entered a context, where not said otherwise. The codes are the
- * driver's. The table's lock is not held across driver calls.
+ * The functions are called inside a gps_scope that has entered a context, unless their comment says
+ * otherwise. The codes are the driver's. The table's lock is not held across driver calls.
  */
 #pragma once
 
@@ -29,23 +29,25 @@ struct gps_mapping {
     uint8_t handle[GPS_HANDLE_BYTES];
 };
 
-/* On the current device; created, writable. *extent: its size in whole granules. */
+/* Makes memory on the current device that may be written. *extent is its size in whole granules. */
 int gps_mapping_create(uint64_t size, uint64_t *pointer, uint64_t *extent);
-/* Maps another's block, for the current device. It lies on the device of this UUID; if the current
- * one is another, it must reach it (GPS_PEER_UNSUPPORTED). */
+/* Maps the block of another process for the current device. The block lies on the device that the
+ * record names; a current device that cannot reach that one is an error (GPS_PEER_UNSUPPORTED). */
 int gps_mapping_open(int descriptor, const struct gps_region_record *record, uint64_t size,
                      uint64_t *pointer);
-/* Waits for the device, then unmaps and lets go. */
+/* Waits for the device, then unmaps the block and releases it. */
 int gps_mapping_close(uint64_t pointer);
-/* The same by the program's order: as a free it is refused where its context is lost. */
+/* The same when the program frees it: it is refused where its context is lost, as a free is. */
 int gps_mapping_free(uint64_t pointer);
 
-/* A descriptor of the block, close-on-exec, the caller's. No context needed. */
+/* A descriptor of the block, which is close-on-exec and belongs to the caller. It needs no context.
+ */
 int gps_mapping_descriptor(uint64_t pointer, int *descriptor);
 /* This mapping is a region now. */
 void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record);
 
-/* The mapping that `address` lies in. Lock-free when there is none at all. No scope needed. */
+/* The mapping that `address` lies in. Where there is no mapping at all it takes no lock. It needs
+ * no scope. */
 bool gps_mapping_at(uint64_t address, struct gps_mapping *found);
 
 /* Gives a mapped range access: memory of device `home` for the current context's device, and for
@@ -54,10 +56,10 @@ int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable);
 /* The program lets the current context's device reach the memory of `device`. */
 void gps_mapping_enable_peer(int device);
 
-/* Whether this process has the region that it created. No scope needed. */
+/* Whether this process still has a region that it created. It needs no scope. */
 bool gps_mapping_has(const struct gps_id *region);
 
-/* fn gets a copy of each. No scope needed. */
+/* Calls fn with a copy of each mapping. It needs no scope. */
 void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg);
 
 void gps_mapping_reset(void); /* in a forked child */

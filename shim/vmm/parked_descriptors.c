@@ -11,8 +11,8 @@
 #include "util/high_descriptor.h"
 #include "util/lock.h"
 
-/* To find one in a pair, those before it are taken out and sent again: few in a pair keep that
- * short, however many there are in all. */
+/* To find one in a pair, those before it are taken out and sent again. So a pair holds few, however
+ * many there are in all. */
 enum { PAIRS = 1024, IN_PAIR = 24 };
 
 struct pair {
@@ -79,7 +79,7 @@ static bool put_into(struct pair *pair, const struct gps_id *id, int descriptor)
     return true;
 }
 
-/* Out of numbers, the descriptor is lost, and -1 comes in its place. */
+/* Where the process has no free number the descriptor is lost, and -1 comes in its place. */
 static int take_first(struct pair *pair) {
     struct gps_id id;
     int descriptor;

@@ -6,7 +6,8 @@
  * program may import thousands: the descriptors wait in sockets of our own, sent and not yet
  * received, two dozen in a pair, and a pair takes two numbers. A descriptor cannot always be
  * parked: RLIMIT_NOFILE bounds how many a user may have on their way, and programs close sockets
- * that are not theirs. Such memory ends with its last mapping. Any thread; inside a gps_scope.
+ * that are not theirs. Such memory ends with its last mapping. Any thread may call these
+ * functions, inside a gps_scope.
  */
 #pragma once
 
@@ -14,9 +15,9 @@
 
 #include "gpushare/region.h"
 
-/* Parks a copy; the descriptor stays the caller's. As often as it is put it is to be dropped. */
+/* Parks a copy; the descriptor stays the caller's. Each put needs a drop. */
 void gps_parked_put(const struct gps_id *id, int descriptor);
-/* A copy, close-on-exec, the caller's. */
+/* Gives a copy, which is close-on-exec and belongs to the caller. */
 bool gps_parked_get(const struct gps_id *id, int *descriptor);
 void gps_parked_drop(const struct gps_id *id);
 

@@ -22,7 +22,8 @@
 #include "threads/watch.h"
 #include "util/clock.h"
 
-/* Where a handle of the driver's has the exporter's pid a token has zeros: nobody's. */
+/* Where a handle of the driver's has the exporter's pid, a token has zeros, which is nobody's pid.
+ */
 static const uint8_t token_magic[16] = "GPSTOKEN";
 
 static struct {
@@ -141,7 +142,8 @@ static int deposit(struct gps_export *region) {
     return status == -EEXIST ? 0 : status;
 }
 
-/* The slot first: the keeper keeps a region for the processes that it finds in the directory. */
+/* The slot comes first, because the keeper keeps a region for the processes that it finds in the
+ * directory. */
 int gps_vmm_region_publish(struct gps_export *region) {
     const struct gps_region_record *record = &region->record;
     int status = gps_references_begin(&record->id, GPS_VIA_CREATOR, &region->slot);

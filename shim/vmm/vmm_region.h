@@ -1,5 +1,5 @@
 /*
- * vmm_region.h - regions of VMM memory: named by a token, held by the keeper.
+ * vmm_region.h - regions of VMM memory, which a token names and the keeper holds.
  *
  * Such a region has no handle of the driver's. Its 64 handle bytes are a token, drawn at random,
  * that only preloaded processes understand; the driver refuses it. Its record belongs to the keeper
@@ -8,7 +8,8 @@
  * starts, a background thread deposits the descriptors of all that this process has again, also of
  * what it imported (parked_descriptors.h).
  *
- * Call inside a gps_scope that has entered a context, where not said otherwise. Any thread.
+ * Any thread may call these functions, inside a gps_scope that has entered a context, unless their
+ * comment says otherwise.
  */
 #pragma once
 
@@ -31,8 +32,8 @@ bool gps_vmm_region_return(const struct gps_id *region, int descriptor);
 /* An importer's mapping is closed. Needs no context. */
 void gps_vmm_region_released(const struct gps_id *region);
 
-/* Maps a region of the keeper's into the current context, after the intent was published. 0, the
- * driver's code, or -errno: the keeper has it no longer. */
+/* Maps a region of the keeper's into the current context, after the intent was published. Returns
+ * 0, the driver's code, or -errno where the keeper does not have it any more. */
 int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, uint64_t *pointer);
 
 /* The token of the region that `pointer` lies in, or what the driver would answer where it has no

@@ -255,7 +255,7 @@ TEST_F(Areas, AStretchIsFoundOnceAllOfItIsFrozen) {
     for (unsigned i = 0; i < area->count; i++)
         area->blocks[i].state = GPS_BLOCK_PRIVATE;
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (std::vector<uint64_t>{16, 4}));
-    gps_stretch stretch{};
+    gps_relayout stretch{};
     EXPECT_FALSE(gps_layout_next(0, &stretch));
     area->blocks[0].state = GPS_BLOCK_FROZEN;
     area->blocks[0].swapped = gps_clock_monotonic();
@@ -276,7 +276,7 @@ TEST_F(Areas, AStretchIsFoundOnceAllOfItIsFrozen) {
 
 struct Stretches : Areas {
     gps_area *area = add(BASE, 20 * MiB); // 16, 4; wanted: 4, 16
-    gps_stretch stretch{};
+    gps_relayout stretch{};
 
     void freeze(uint64_t first, uint64_t second) {
         for (unsigned i = 0; i < 2; i++)

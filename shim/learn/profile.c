@@ -1,5 +1,5 @@
-/* lesson.c - see lesson.h. */
-#include "lesson.h"
+/* profile.c - see profile.h. */
+#include "profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,68 +14,69 @@
 
 enum { MS = 1000000 };
 
-struct gps_area *gps_lesson_new(uint64_t pointer, uint64_t size, bool pool) {
+struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, bool pool) {
     const uint64_t whole = gps_area_extent(size);
     const unsigned count = pool ? 0 : gps_area_cut(0, whole, NULL);
     struct gps_area *area = calloc(1, sizeof(*area) + count * sizeof(area->blocks[0]));
-    struct gps_lesson *lesson = calloc(1, sizeof(*lesson) + count * sizeof(lesson->progress[0]));
-    if (!area || !lesson) {
+    struct gps_profile *profile =
+        calloc(1, sizeof(*profile) + count * sizeof(profile->progress[0]));
+    if (!area || !profile) {
         free(area);
-        free(lesson);
+        free(profile);
         return NULL;
     }
     *area = (struct gps_area){
-        .pointer = pointer, .size = size, .extent = size, .notes = lesson, .count = count};
+        .pointer = pointer, .size = size, .extent = size, .notes = profile, .count = count};
     if (count)
         gps_area_cut(0, whole, area->blocks);
     for (unsigned i = 0; i < count; i++)
         gps_block_set_state(&area->blocks[i], GPS_BLOCK_PRIVATE);
     gps_ops->context(&area->context);
     gps_caller_name(area->caller, sizeof(area->caller));
-    lesson->born = gps_clock_monotonic();
-    lesson->thread = syscall(SYS_gettid);
-    lesson->pool = pool;
-    lesson->dirty = true;
+    profile->born = gps_clock_monotonic();
+    profile->thread = syscall(SYS_gettid);
+    profile->pool = pool;
+    profile->dirty = true;
     return area;
 }
 
-void gps_lesson_free(struct gps_area *area) {
+void gps_profile_free(struct gps_area *area) {
     free(area->notes);
     free(area);
 }
 
-uint64_t gps_lesson_bytes(const struct gps_area *area, const struct gps_block *block) {
+uint64_t gps_profile_bytes(const struct gps_area *area, const struct gps_block *block) {
     const uint64_t left = area->size - block->at;
     return left < block->size ? left : block->size;
 }
 
-/* A copy can end a while after its call, unless the block was seen to be settled. */
+/* A copy can end a while after its call, unless the block was seen to be stable. */
 static bool is_explained(const struct gps_block *block, const struct gps_progress *progress,
-                         uint64_t last_look) {
-    return block->written > progress->settled && block->written + GPS_SECOND > last_look;
+                         uint64_t last_hashed) {
+    return block->written > progress->stable && block->written + GPS_SECOND > last_hashed;
 }
 
-void gps_lesson_note(struct gps_area *area, unsigned index, const struct gps_hash *hash,
-                     uint64_t begun, bool settled) {
+void gps_profile_note(struct gps_area *area, unsigned index, const struct gps_hash *hash,
+                      uint64_t begun, bool stable) {
     struct gps_block *block = &area->blocks[index];
-    struct gps_lesson *lesson = gps_lesson_of(area);
-    struct gps_progress *progress = &lesson->progress[index];
-    const uint64_t last_look = block->looked;
-    block->looked = begun;
+    struct gps_profile *profile = gps_profile_of(area);
+    struct gps_progress *progress = &profile->progress[index];
+    const uint64_t last_hashed = block->last_hashed;
+    block->last_hashed = begun;
     if (block->writers || block->written >= begun)
         return; /* it was written meanwhile */
-    if (!block->hashed || memcmp(&block->hash, hash, sizeof(*hash)) != 0) {
-        const bool explained = is_explained(block, progress, last_look);
+    if (!block->same_since || memcmp(&block->hash, hash, sizeof(*hash)) != 0) {
+        const bool explained = is_explained(block, progress, last_hashed);
         progress->changed += progress->full && !explained;
         progress->rewritten += progress->full && explained;
         block->hash = *hash;
-        block->hashed = begun;
-        lesson->dirty = true;
+        block->same_since = begun;
+        profile->dirty = true;
     }
-    lesson->dirty |= progress->full != gps_lesson_is_full(block);
-    progress->full = gps_lesson_is_full(block);
-    if (settled)
-        progress->settled = begun;
+    profile->dirty |= progress->full != gps_profile_is_full(block);
+    progress->full = gps_profile_is_full(block);
+    if (stable)
+        progress->stable = begun;
 }
 
 /* --- lines --- */
@@ -90,23 +91,24 @@ static void begin_line(struct gps_text *text) {
     gps_text_json(text, gps_process_program()->name);
 }
 
-void gps_lesson_process_line(uint64_t began, uint64_t looked, struct gps_text *text) {
+void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *text) {
     begin_line(text);
     gps_text_add(text, ",\"looked\":%lu}\n", since(began, looked));
 }
 
-/* Of all blocks, or of the full ones: bytes, since when constant, and how often not. */
+/* Sums up all blocks, or the full ones: their bytes, since when they did not change, and how often
+ * they did. */
 static void add_sums(struct gps_text *text, const struct gps_area *area, bool all, uint64_t began) {
     uint64_t bytes = 0, last = 0, now = gps_clock_monotonic(), changed = 0, rewritten = 0;
     for (unsigned i = 0; i < area->count; i++) {
         const struct gps_block *block = &area->blocks[i];
-        if (!all && !gps_lesson_is_full(block))
+        if (!all && !gps_profile_is_full(block))
             continue;
-        const uint64_t hashed = block->hashed ? block->hashed : now;
+        const uint64_t hashed = block->same_since ? block->same_since : now;
         last = hashed > last ? hashed : last;
-        bytes += gps_lesson_bytes(area, block);
-        changed += gps_lesson_of(area)->progress[i].changed;
-        rewritten += gps_lesson_of(area)->progress[i].rewritten;
+        bytes += gps_profile_bytes(area, block);
+        changed += gps_profile_of(area)->progress[i].changed;
+        rewritten += gps_profile_of(area)->progress[i].rewritten;
     }
     gps_text_add(text, ",\"%s\":[%lu,%lu,%lu,%lu]", all ? "all" : "full", bytes, since(began, last),
                  changed, rewritten);
@@ -117,20 +119,21 @@ static void add_blocks(struct gps_text *text, const struct gps_area *area) {
     for (unsigned i = 0; i < area->count; i++) {
         const struct gps_block *block = &area->blocks[i];
         gps_text_add(text, "%s[%lu,%u,\"%016lx%016lx\"]", i ? "," : "",
-                     gps_lesson_bytes(area, block), (unsigned)gps_lesson_is_full(block),
+                     gps_profile_bytes(area, block), (unsigned)gps_profile_is_full(block),
                      block->hash.high, block->hash.low);
     }
     gps_text_str(text, "]}\n");
 }
 
-void gps_lesson_line(const struct gps_area *area, uint64_t began, struct gps_text *text) {
-    const struct gps_lesson *lesson = gps_lesson_of(area);
+void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_text *text) {
+    const struct gps_profile *profile = gps_profile_of(area);
     begin_line(text);
     gps_text_add(text, ",\"number\":%lu,\"size\":%lu,\"thread\":%lu,\"caller\":", area->serial,
-                 area->size, (unsigned long)lesson->thread);
+                 area->size, (unsigned long)profile->thread);
     gps_text_json(text, area->caller);
-    gps_text_add(text, ",\"pool\":%s,\"born\":%lu,\"freed\":%lu", lesson->pool ? "true" : "false",
-                 since(began, lesson->born), lesson->freed ? since(began, lesson->freed) + 1 : 0);
+    gps_text_add(text, ",\"pool\":%s,\"born\":%lu,\"freed\":%lu", profile->pool ? "true" : "false",
+                 since(began, profile->born),
+                 profile->freed ? since(began, profile->freed) + 1 : 0);
     add_sums(text, area, false, began);
     add_sums(text, area, true, began);
     add_blocks(text, area);

@@ -1,0 +1,59 @@
+/*
+ * profile.h - what is known of one allocation of a process that learns, and its lines in the
+ * report.
+ *
+ * The allocation is an area (merge/area.h) in the driver's own memory, so no block of it is ever
+ * swapped. Its line has its facts and times (in milliseconds since the process began), then
+ *
+ *     "full": [bytes, constant since, changed, rewritten]    of the blocks that copies filled
+ *     "all": the same                                        of all blocks
+ *     "blocks": [[bytes, filled by copies, hash], ...]
+ *
+ * The functions want the lock of area.h.
+ */
+#pragma once
+
+#include "merge/area.h"
+#include "util/text.h"
+
+#define GPS_PROFILE_LINE (1u << 20) /* 600 GiB, in the largest blocks */
+
+struct gps_profile {
+    uint64_t born, freed; /* freed: 0: it is there */
+    long thread;
+    bool pool;  /* memory of a pool: it has no blocks, for it must not be looked at */
+    bool dirty; /* it is not in the report as it is now */
+    struct gps_area *next;
+    struct gps_progress {
+        uint64_t stable;             /* all that was written by calls until then was seen */
+        unsigned changed, rewritten; /* since it was full: by kernels; after calls that wrote it */
+        bool full;                   /* its hash is of a full block */
+    } progress[];
+};
+
+static inline struct gps_profile *gps_profile_of(const struct gps_area *area) {
+    return area->notes;
+}
+
+/* Makes the area of an allocation in the current context, for the call under way. NULL: there is no
+ * memory for it. */
+struct gps_area *gps_profile_new(uint64_t pointer, uint64_t size, bool pool);
+void gps_profile_free(struct gps_area *area);
+
+/* The part of a block that belongs to the allocation. */
+uint64_t gps_profile_bytes(const struct gps_area *area, const struct gps_block *block);
+
+/* Copies from the host have filled all of it. */
+static inline bool gps_profile_is_full(const struct gps_block *block) {
+    return !~block->filled && !block->excluded;
+}
+
+/* A block had these bytes when it was hashed, which began at `begun`. With `stable` it was hashed
+ * so soon after a copy that no kernel came between. */
+void gps_profile_note(struct gps_area *area, unsigned index, const struct gps_hash *hash,
+                      uint64_t begun, bool stable);
+
+/* `began`: the process. */
+void gps_profile_line(const struct gps_area *area, uint64_t began, struct gps_text *text);
+/* A line of the process: until when all was looked at. */
+void gps_profile_process_line(uint64_t began, uint64_t looked, struct gps_text *text);
