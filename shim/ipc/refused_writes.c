@@ -16,12 +16,13 @@ static bool is_of_closed(const struct gps_write *one) {
     return (one->size && gps_registry_closed(one->to)) || gps_registry_closed(one->source);
 }
 
-static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
+static bool refuse(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
     bool closed = !write->list && is_of_closed(write);
     (void)pass;
+    struct gps_write room;
     for (uint64_t i = 0; write->list && !closed && i < write->count; i++) {
-        const struct gps_write one = gps_write_nth(write, i);
-        closed = is_of_closed(&one);
+        const struct gps_write *one = gps_write_nth(write, i, &room);
+        closed = is_of_closed(one);
     }
     if (closed)
         *code = GPS_INVALID_VALUE;
@@ -48,13 +49,15 @@ static void report(const struct gps_write *write, const struct gps_mapping *vmm)
     gps_scope_end(&scope);
 }
 
-static void end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
+static void report_refused(const struct gps_write *write, const struct gps_gate_pass *pass,
+                           int code) {
     struct gps_mapping vmm;
     (void)pass;
+    struct gps_write room;
     for (uint64_t i = 0; code == GPS_INVALID_VALUE && i < gps_write_count(write); i++) {
-        const struct gps_write one = gps_write_nth(write, i);
-        if (one.size && gps_mapping_at(one.to, &vmm) && !vmm.writable)
-            report(&one, &vmm);
+        const struct gps_write *one = gps_write_nth(write, i, &room);
+        if (one->size && gps_mapping_at(one->to, &vmm) && !vmm.writable)
+            report(one, &vmm);
     }
 }
 
@@ -66,12 +69,11 @@ static bool maps_read_only(const struct gps_rule *rule, const struct gps_program
 }
 
 void gps_refused_writes_start(const struct gps_config *config, const struct gps_program *program) {
-    static const struct gps_write_listener closed = {.begin = begin}, read_only = {.end = end};
     bool any = gps_merge_active; /* its calls are seen in any case */
     for (size_t i = 0; i < config->rule_count; i++)
         any |= maps_read_only(&config->rules[i], program);
     if (gps_open_cache_used)
-        gps_write_listen(&closed);
+        gps_write_listen(refuse, NULL);
     if (any && config->options.mode == GPS_MODE_SHARE)
-        gps_write_listen(&read_only);
+        gps_write_listen(NULL, report_refused);
 }

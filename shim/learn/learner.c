@@ -343,10 +343,11 @@ static void note_end(const struct gps_write *one) {
 }
 
 static void each(const struct gps_write *write, void (*fn)(const struct gps_write *one)) {
+    struct gps_write room;
     for (uint64_t i = 0; i < gps_write_count(write); i++) {
-        const struct gps_write one = gps_write_nth(write, i);
-        if (one.size && gps_area_near(one.to, one.size))
-            fn(&one);
+        const struct gps_write *one = gps_write_nth(write, i, &room);
+        if (one->size && gps_area_near(one->to, one->size))
+            fn(one);
     }
 }
 
@@ -368,14 +369,13 @@ static void end(const struct gps_write *write, const struct gps_gate_pass *pass,
 /* --- start --- */
 
 void gps_learn_start(const struct gps_options *options) {
-    static const struct gps_write_listener listener = {begin, end};
     const char *path = secure_getenv("GPUSHARE_LEARN");
     if (!path || options->mode != GPS_MODE_AUDIT || strlen(path) >= sizeof(state.path))
         return;
     strcpy(state.path, path);
     state.began = gps_clock_monotonic();
     gps_learn_active = true;
-    gps_write_listen(&listener);
+    gps_write_listen(begin, end);
 }
 
 void gps_learn_reset(void) {

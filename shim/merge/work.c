@@ -44,19 +44,21 @@ bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int 
 /* --- writes --- */
 
 static void end_first(const struct gps_write *write, uint64_t count) {
+    struct gps_write room;
     for (uint64_t i = 0; i < count; i++) {
-        const struct gps_write one = gps_write_nth(write, i);
-        if (gps_area_near(one.to, one.size))
-            gps_unmerge_end(one.to, one.size);
+        const struct gps_write *one = gps_write_nth(write, i, &room);
+        if (gps_area_near(one->to, one->size))
+            gps_unmerge_end(one->to, one->size);
     }
 }
 
 static int begin_all(const struct gps_write *write) {
     int code = GPS_OK;
+    struct gps_write room;
     for (uint64_t i = 0; code == GPS_OK && i < gps_write_count(write); i++) {
-        const struct gps_write one = gps_write_nth(write, i);
-        if (one.size && gps_area_near(one.to, one.size))
-            code = gps_unmerge_begin(one.to, one.size, gps_write_is_upload(&one),
+        const struct gps_write *one = gps_write_nth(write, i, &room);
+        if (one->size && gps_area_near(one->to, one->size))
+            code = gps_unmerge_begin(one->to, one->size, gps_write_is_upload(one),
                                      write->ordered && gps_is_capturing(write->stream));
         if (code != GPS_OK)
             end_first(write, i); /* nothing of them is written */
@@ -92,7 +94,6 @@ static void end(const struct gps_write *write, const struct gps_gate_pass *pass,
 }
 
 void gps_work_start(void) {
-    static const struct gps_write_listener listener = {begin, end};
     if (gps_merge_active)
-        gps_write_listen(&listener);
+        gps_write_listen(begin, end);
 }

@@ -1,26 +1,29 @@
 /* write.c - see write.h. */
 #include "write.h"
 
+#include <string.h>
+
 #include "driver/driver_ops.h"
 
 enum { MOST = 4 };
 
 unsigned gps_write_listeners;
-static const struct gps_write_listener *listeners[MOST];
+/* Both end with NULL. */
+static gps_write_begin_fn *begins[MOST + 1];
+static gps_write_end_fn *ends[MOST + 1];
 
 /* --- the ranges --- */
 
-uint64_t gps_write_count(const struct gps_write *write) {
-    return write->list ? write->count : 1;
-}
-
-struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n) {
-    struct gps_write one = *write;
+const struct gps_write *gps_write_nth(const struct gps_write *write, uint64_t n,
+                                      struct gps_write *room) {
+    if (!write->list && write->rows <= 1)
+        return write;
+    *room = *write;
     if (write->list)
-        write->range(&one, n);
-    else if (write->rows > 1)
-        one.size += (write->rows - 1) * write->pitch;
-    return one;
+        write->range(room, n);
+    else
+        room->size += (write->rows - 1) * write->pitch;
+    return room;
 }
 
 bool gps_write_is_upload(const struct gps_write *one) {
@@ -32,32 +35,34 @@ bool gps_write_is_upload(const struct gps_write *one) {
 
 /* --- the listeners --- */
 
-void gps_write_listen(const struct gps_write_listener *listener) {
-    if (gps_write_listeners < MOST)
-        listeners[gps_write_listeners++] = listener;
-}
-
-static void end_first(unsigned count, const struct gps_write *write,
-                      const struct gps_gate_pass *pass, int code) {
-    while (count-- > 0)
-        if (listeners[count]->end)
-            listeners[count]->end(write, pass, code);
+void gps_write_listen(gps_write_begin_fn *begin, gps_write_end_fn *end) {
+    unsigned count = 0;
+    if (gps_write_listeners == MOST)
+        return;
+    gps_write_listeners++;
+    while (begins[count])
+        count++;
+    begins[count] = begin;
+    if (end) {
+        memmove(ends + 1, ends, (MOST - 1) * sizeof(*ends));
+        ends[0] = end;
+    }
 }
 
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    for (unsigned i = 0; i < gps_write_listeners; i++) {
-        if (!listeners[i]->begin || listeners[i]->begin(write, pass, code))
-            continue;
-        end_first(i, write, pass, *code);
-        return false;
-    }
+    for (gps_write_begin_fn *const *begin = begins; *begin; begin++)
+        if (!(*begin)(write, pass, code))
+            return false;
     return true;
 }
 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
-    end_first(gps_write_listeners, write, pass, code);
+    for (gps_write_end_fn *const *end = ends; *end; end++)
+        (*end)(write, pass, code);
 }
 
 void gps_write_reset(void) {
     gps_write_listeners = 0;
+    memset(begins, 0, sizeof(begins));
+    memset(ends, 0, sizeof(ends));
 }

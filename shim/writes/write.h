@@ -39,25 +39,28 @@ struct gps_write {
     size_t count;
 };
 
-/* Its ranges, and the n-th of them: rows lie in one allocation, and are one range, gaps and all. */
-uint64_t gps_write_count(const struct gps_write *write);
-struct gps_write gps_write_nth(const struct gps_write *write, uint64_t n);
+/* Its ranges, and the n-th of them, made in `room` where it is not the write itself: rows lie in
+ * one allocation, and are one range, gaps and all. */
+static inline uint64_t gps_write_count(const struct gps_write *write) {
+    return write->list ? write->count : 1;
+}
+const struct gps_write *gps_write_nth(const struct gps_write *write, uint64_t n,
+                                      struct gps_write *room);
 /* One range: whether its bytes come from host memory. */
 bool gps_write_is_upload(const struct gps_write *one);
 
-/* A listener is constant. `pass` is for the one that passes the gate. */
-struct gps_write_listener {
-    /* Before the driver's call. False: *code is the answer, and the driver is not called. May be
-     * NULL. */
-    bool (*begin)(const struct gps_write *write, struct gps_gate_pass *pass, int *code);
-    /* After the driver's call, or after a listener that came later has answered; not after its own
-     * answer. May be NULL. */
-    void (*end)(const struct gps_write *write, const struct gps_gate_pass *pass, int code);
-};
+/* Before the driver's call. False: *code is the answer, and neither the driver is called nor a
+ * listener that comes later. `pass` is for the one listener that passes the gate. */
+typedef bool gps_write_begin_fn(const struct gps_write *write, struct gps_gate_pass *pass,
+                                int *code);
+/* After the driver's call. */
+typedef void gps_write_end_fn(const struct gps_write *write, const struct gps_gate_pass *pass,
+                              int code);
 
-/* Listeners begin in the order in which they registered, and end in the reverse order. Only while
- * the process begins. */
-void gps_write_listen(const struct gps_write_listener *listener);
+/* Only while the process begins; one of both may be NULL. Listeners begin in the order in which
+ * they registered, and end in the reverse order. Who answers in place of the driver registers
+ * before all who have something to end. */
+void gps_write_listen(gps_write_begin_fn *begin, gps_write_end_fn *end);
 extern unsigned gps_write_listeners; /* so many; constant once the process has begun */
 
 /* True: call the driver, then gps_write_end. False: *code is the answer. */
