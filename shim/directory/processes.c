@@ -219,19 +219,13 @@ static int user_in(const struct gps_store *store, int at, const char *file,
     return status;
 }
 
-static void add_cache_holder(struct gps_cache_holders *holders, const struct gps_owner *owner) {
-    if (holders->count < GPS_CACHE_HOLDERS_KNOWN)
-        holders->nonces[holders->count] = owner->nonce;
-    holders->count++;
-}
-
-int gps_users_and_cache_holders(const struct gps_store *store, const struct gps_id *region,
-                                const struct gps_owner *except, struct gps_user *users,
-                                unsigned max, struct gps_cache_holders *holders) {
+int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
+                         const struct gps_owner *except, struct gps_user *users, unsigned max,
+                         unsigned *caches) {
     struct gps_dir dir;
     int count = 0;
     const char *file;
-    holders->count = 0;
+    *caches = 0;
     gps_dir_open(&dir, store, "procs");
     while ((file = gps_dir_next(&dir))) {
         struct gps_owner who;
@@ -240,7 +234,7 @@ int gps_users_and_cache_holders(const struct gps_store *store, const struct gps_
         struct gps_user user;
         int status = user_in(store, dir.fd, file, &who, region, &user);
         if (status == 1 && user.slot.state == GPS_SLOT_CACHED) {
-            add_cache_holder(holders, &who);
+            ++*caches;
         } else if (status == 1) {
             if ((unsigned)count < max)
                 users[count] = user;
@@ -255,6 +249,6 @@ int gps_users_and_cache_holders(const struct gps_store *store, const struct gps_
 
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max) {
-    struct gps_cache_holders holders;
-    return gps_users_and_cache_holders(store, region, except, users, max, &holders);
+    unsigned caches;
+    return gps_users_and_caches(store, region, except, users, max, &caches);
 }

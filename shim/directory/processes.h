@@ -54,13 +54,7 @@ struct gps_user {
 int gps_users_of(const struct gps_store *store, const struct gps_id *region,
                  const struct gps_owner *except, struct gps_user *users, unsigned max);
 
-/* The processes that only cache a region: their number, and the nonces of the first ones. */
-#define GPS_CACHE_HOLDERS_KNOWN 16u
-struct gps_cache_holders {
-    unsigned count;
-    uint64_t nonces[GPS_CACHE_HOLDERS_KNOWN];
-};
-/* Finds both in one scan of procs/. */
-int gps_users_and_cache_holders(const struct gps_store *store, const struct gps_id *region,
-                                const struct gps_owner *except, struct gps_user *users,
-                                unsigned max, struct gps_cache_holders *holders);
+/* The same, by the same scan of procs/, and in *caches how many processes only cache the region. */
+int gps_users_and_caches(const struct gps_store *store, const struct gps_id *region,
+                         const struct gps_owner *except, struct gps_user *users, unsigned max,
+                         unsigned *caches);

@@ -43,16 +43,13 @@ static bool is_refused(const struct gps_export *region) {
 /* Closes the region first and looks for importers then; import.h has the other half. */
 static struct gps_answer close_and_ask(struct gps_export *region, bool waited) {
     struct gps_party users[GPS_USERS_REPORTED];
-    struct gps_cache_holders holders = {0};
     if (gps_export_becomes_result(region))
         return ask(region, waited);
     const bool closed = gps_process_config()->options.mode != GPS_MODE_SHARE ||
                         is_refused(region) || gps_export_close_unheld(region);
-    const int count =
-        closed ? gps_importers_and_cache_holders(region, users, GPS_USERS_REPORTED, &holders)
-               : -EIO;
-    region->users.held = count != 0;
-    region->users.cached = count == 0 && holders.count > 0;
+    const int count = closed ? gps_importers_find(region, users, GPS_USERS_REPORTED) : -EIO;
+    if (!closed)
+        region->users = (struct gps_export_users){.held = true};
     if (gps_record_over(&region->record) && gps_export_is_used(region))
         (void)gps_export_close(region); /* should that fail, the reaper tries again */
     const struct gps_answer answer = ask(region, waited);
@@ -73,7 +70,7 @@ static struct gps_answer decide(struct gps_export *region) {
         return answer;
     gps_deferred_add(region);
     if (region->users.cached) {
-        gps_importers_let_go(region);
+        gps_importers_wait_for_caches(region);
         answer = close_and_ask(region, false);
     }
     if (answer.verdict == GPS_WAIT) {

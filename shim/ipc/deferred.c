@@ -305,7 +305,6 @@ static bool free_due(void *unused, struct gps_export *region) {
         gps_ops->release(region->pointer);
     gps_scope_end(&scope);
     gps_deferred_remove(region); /* after the free: until then a second one must not pass */
-    gps_importers_freed(region);
     gps_export_end(region);
     return true;
 }

@@ -1,6 +1,7 @@
 /* importers.c - see importers.h. */
 #include "importers.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "directory/processes.h"
@@ -11,38 +12,36 @@
 #include "region_events.h"
 #include "threads/wait.h"
 #include "util/clock.h"
-#include "util/lock.h"
 
-enum {
-    BUCKETS = 256,
-    SILENT_MAX = 64,
-    LET_GO_NANOS = 5000000,
-};
+enum { BUCKETS = 256 };
+#define UNMAP_WAIT (GPS_SECOND / 200) /* for processes that cache a region */
 
-/* Processes that cached a region when their time to let go of it was over. */
-static struct {
-    GPS_LOCK(GPS_RANK_IMPORTERS) lock;
-    struct {
-        uint64_t nonce;
-        struct gps_id region;
-    } silent[SILENT_MAX];
-    unsigned next;
-} state;
+static struct { _Atomic uint64_t next_wait; /* for caches (CLOCK_MONOTONIC) */ } state;
 
 struct scan {
     struct gps_export *buckets[BUCKETS]; /* by the first byte of the id, which is a hash */
     bool unknown;                        /* one of them may have any region */
 };
 
-int gps_importers_and_cache_holders(const struct gps_export *region, struct gps_party *users,
-                                    unsigned max, struct gps_cache_holders *holders) {
-    holders->count = 0;
-    return region->published ? gps_references_holders(&region->record.id, users, max, holders) : 0;
+static int find(const struct gps_export *region, struct gps_party *users, unsigned max,
+                unsigned *caches) {
+    *caches = 0;
+    return region->published
+               ? gps_references_users_and_caches(&region->record.id, users, max, caches)
+               : 0;
 }
 
 int gps_importers_of(const struct gps_export *region, struct gps_party *users, unsigned max) {
-    struct gps_cache_holders holders;
-    return gps_importers_and_cache_holders(region, users, max, &holders);
+    unsigned caches;
+    return find(region, users, max, &caches);
+}
+
+int gps_importers_find(struct gps_export *region, struct gps_party *users, unsigned max) {
+    unsigned caches;
+    const int count = find(region, users, max, &caches);
+    region->users.held = count != 0;
+    region->users.cached = count == 0 && caches > 0;
+    return count;
 }
 
 bool gps_importers_any(const struct gps_export *region) {
@@ -68,53 +67,15 @@ void gps_importers_wait(const struct gps_export *region, uint64_t nanos) {
     gps_region_event_waited(region, wait_while(gps_importers_any, region, nanos));
 }
 
-static bool is_cached(const struct gps_export *region) {
-    struct gps_cache_holders holders;
-    return gps_importers_and_cache_holders(region, NULL, 0, &holders) == 0 && holders.count > 0;
+static bool is_only_cached(const struct gps_export *region) {
+    unsigned caches;
+    return find(region, NULL, 0, &caches) == 0 && caches > 0;
 }
 
-static bool is_silent(uint64_t nonce) {
-    bool found = false;
-    for (unsigned i = 0; i < SILENT_MAX; i++)
-        found |= state.silent[i].nonce == nonce;
-    return found;
-}
-
-/* Those that still cache it are silent from now on (`add`), or: whether all are known to be. */
-static bool are_silent(const struct gps_export *region, bool add) {
-    struct gps_cache_holders holders;
-    gps_importers_and_cache_holders(region, NULL, 0, &holders);
-    bool all = holders.count <= GPS_CACHE_HOLDERS_KNOWN;
-    gps_lock_take(&state.lock);
-    for (unsigned i = 0; i < holders.count && i < GPS_CACHE_HOLDERS_KNOWN; i++) {
-        const bool known = is_silent(holders.nonces[i]);
-        all &= known;
-        if (add && !known) {
-            state.silent[state.next % SILENT_MAX].nonce = holders.nonces[i];
-            state.silent[state.next++ % SILENT_MAX].region = region->record.id;
-        }
-    }
-    gps_lock_give(&state.lock);
-    return all;
-}
-
-void gps_importers_let_go(const struct gps_export *region) {
-    if (are_silent(region, false))
-        return;
-    wait_while(is_cached, region, LET_GO_NANOS);
-    are_silent(region, true);
-}
-
-void gps_importers_freed(const struct gps_export *region) {
-    gps_lock_take(&state.lock);
-    for (unsigned i = 0; i < SILENT_MAX; i++)
-        if (gps_id_equal(&state.silent[i].region, &region->record.id))
-            state.silent[i].nonce = 0;
-    gps_lock_give(&state.lock);
-}
-
-void gps_importers_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
+void gps_importers_wait_for_caches(const struct gps_export *region) {
+    if (gps_clock_monotonic() >= atomic_load(&state.next_wait) &&
+        wait_while(is_only_cached, region, UNMAP_WAIT) >= UNMAP_WAIT)
+        atomic_store(&state.next_wait, gps_clock_monotonic() + GPS_SECOND);
 }
 
 /* --- one scan for many regions --- */

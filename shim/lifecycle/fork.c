@@ -15,7 +15,6 @@
 #include "ipc/cache_watch.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
-#include "ipc/importers.h"
 #include "ipc/open_cache.h"
 #include "keeper/keeper_client.h"
 #include "learn/learner.h"
@@ -85,7 +84,7 @@
     FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \
-    FORGETS(importers, gps_importers_reset)                                                        \
+    KEEPS(importers, "a time")                                                                     \
     FORGETS(cache_watch, gps_cache_watch_reset)                                                    \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(deferred, gps_deferred_reset)                                                          \

@@ -106,15 +106,15 @@ int gps_references_end(unsigned slot) {
 }
 
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max) {
-    struct gps_cache_holders holders;
-    return gps_references_holders(id, users, max, &holders);
+    unsigned caches;
+    return gps_references_users_and_caches(id, users, max, &caches);
 }
 
-int gps_references_holders(const struct gps_id *id, struct gps_party *users, unsigned max,
-                           struct gps_cache_holders *holders) {
+int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *users, unsigned max,
+                                    unsigned *caches) {
     struct gps_user found[GPS_USERS_REPORTED];
-    const int count = gps_users_and_cache_holders(gps_membership_store(), id, gps_process_self(),
-                                                  found, GPS_USERS_REPORTED, holders);
+    const int count = gps_users_and_caches(gps_membership_store(), id, gps_process_self(), found,
+                                           GPS_USERS_REPORTED, caches);
     for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
         users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
     return count;

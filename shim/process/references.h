@@ -37,8 +37,8 @@ int gps_references_end(unsigned slot);
  * first `max` of them, or -errno: it is not known. */
 int gps_references_users(const struct gps_id *id, struct gps_party *users, unsigned max);
 
-/* The same, and those that only cache it. */
-int gps_references_holders(const struct gps_id *id, struct gps_party *users, unsigned max,
-                           struct gps_cache_holders *holders);
+/* The same, and in *caches how many only cache it. */
+int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *users, unsigned max,
+                                    unsigned *caches);
 
 void gps_references_reset(void); /* in a forked child */

@@ -39,7 +39,6 @@ enum gps_lock_use {
     RANK(STREAMS, GPS_LOCK_BRIEF)                                                                  \
     RANK(PARKED, GPS_LOCK_BRIEF) /* sockets of our own that never block */                         \
     RANK(OPEN_CACHE, GPS_LOCK_BRIEF)                                                               \
-    RANK(IMPORTERS, GPS_LOCK_BRIEF)                                                                \
     RANK(CACHE_WATCH, GPS_LOCK_BRIEF) /* inotify, which never blocks */                            \
     /* process/membership.c: the first thread that needs the directory joins it, and the others    \
      * need it, too: some twenty system calls, once. */                                            \
