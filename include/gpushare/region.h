@@ -18,6 +18,8 @@
  *   <root>/<namespace>/pids                                   empty; each `gpushare run` locks the
  *                                                             byte of its program's pid
  *   <root>/<namespace>/exclusions                               allocations that are never merged
+ *   <root>/<namespace>/secret                                 gps_secret: the key of the hashes of
+ *                                                             merged blocks; made when first needed
  *
  * The directories also hold temporary files, ".tmp.<the writer's procs/ name>.<16 hex digits>".
  *
@@ -51,6 +53,18 @@
 #define GPS_BLOCK_MARK     "GPSBLOCK" /* what their handles begin with; not every one has a name */
 #define GPS_PROC_NAME      96u        /* longest file name in procs/, with its NUL */
 #define GPS_PIDS           "pids"
+
+/* The key of the directory: XXH3's secret for the hashes of merged blocks. It never changes. */
+#define GPS_SECRET       "secret"
+#define GPS_SECRET_MAGIC "GPSSECR"
+#define GPS_SECRET_BYTES 192u
+struct gps_secret {
+    char magic[8];    /* GPS_SECRET_MAGIC */
+    uint32_t version; /* GPS_FORMAT_VERSION */
+    uint32_t size;    /* sizeof(struct gps_secret) */
+    uint8_t bytes[GPS_SECRET_BYTES];
+    uint64_t checksum; /* of the bytes before it */
+};
 
 /* The id of a region is the XXH3-128 hash of its handle bytes, in canonical (big-endian) order. So
  * an importer that received a handle through the program's own channel finds the record with one
@@ -227,6 +241,7 @@ struct gps_wait_slot {
 };
 
 static_assert(sizeof(struct gps_id) == 16, "layout");
+static_assert(sizeof(struct gps_secret) == 216, "layout");
 static_assert(sizeof(struct gps_owner) == 64, "layout");
 static_assert(offsetof(struct gps_owner, start) == 8, "layout");
 static_assert(offsetof(struct gps_owner, nonce) == 16, "layout");

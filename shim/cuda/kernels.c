@@ -1,9 +1,6 @@
 /* kernels.c - see kernels.h. */
 #include "kernels.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <string.h>
 
 #include "digest/digest.h"
@@ -17,7 +14,7 @@ __asm__(".pushsection .rodata\n"
         ".popsection\n");
 extern const char gps_kernels_ptx[];
 
-enum { CONTEXTS = 64, THREADS = 128, LANES = 8, SECRET = 192 };
+enum { CONTEXTS = 64, THREADS = 128, LANES = 8, SECRET = GPS_SECRET_BYTES };
 
 /* What a context has of ours; the memory holds the hashes, then the secret, then whether blocks
  * differ. Without kernels there, `hash` is NULL. */
@@ -73,8 +70,8 @@ static int load(struct own *own) {
     TRY(code, gps_calls.cuModuleGetFunction(&hash, module, "gps_merge_hash"));
     TRY(code, gps_calls.cuModuleGetFunction(&own->compare, module, "gps_merge_compare"));
     TRY(code, gps_real.cuMemAlloc_v2(&own->memory, HASHES + SECRET + sizeof(uint64_t)));
-    TRY(code,
-        gps_real.cuMemcpyHtoDAsync_v2(own->memory + HASHES, XXH3_kSecret, SECRET, own->stream));
+    TRY(code, gps_real.cuMemcpyHtoDAsync_v2(own->memory + HASHES, gps_digest_secret(), SECRET,
+                                            own->stream));
     if (code == GPS_OK)
         own->hash = hash;
     return code;

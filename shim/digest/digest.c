@@ -45,8 +45,25 @@ bool gps_digest_readable(const void *bytes, uint64_t size) {
     return madvise((void *)begin, end - begin, MADV_POPULATE_READ) == 0;
 }
 
+_Static_assert(GPS_SECRET_BYTES == sizeof(XXH3_kSecret), "the public key has that size");
+
+static struct {
+    uint8_t bytes[GPS_SECRET_BYTES];
+    _Atomic bool given;
+} secret;
+
+void gps_digest_use(const uint8_t *bytes) {
+    memcpy(secret.bytes, bytes, sizeof(secret.bytes));
+    secret.given = true;
+}
+
+const uint8_t *gps_digest_secret(void) {
+    return secret.given ? secret.bytes : XXH3_kSecret;
+}
+
 static struct gps_hash plain(const void *bytes, uint64_t length) {
-    const XXH128_hash_t hash = XXH3_128bits(bytes, length);
+    const XXH128_hash_t hash =
+        XXH3_128bits_withSecret(bytes, length, gps_digest_secret(), GPS_SECRET_BYTES);
     return (struct gps_hash){hash.low64, hash.high64};
 }
 
@@ -55,7 +72,7 @@ static struct gps_hash plain(const void *bytes, uint64_t length) {
 struct gps_hash gps_digest_chunk(const void *bytes) {
 #ifdef __x86_64__
     if (gps_has_avx2())
-        return gps_digest_chunk_avx2(bytes, GPS_DIGEST_CHUNK);
+        return gps_digest_chunk_avx2(bytes, GPS_DIGEST_CHUNK, gps_digest_secret());
 #endif
     return plain(bytes, GPS_DIGEST_CHUNK);
 }

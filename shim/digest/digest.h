@@ -4,12 +4,18 @@
  * The hash is a tree of three levels of XXH3 (128 bits): every chunk of 16 KiB is hashed, then the
  * 64 hashes of every piece of 1 MiB, then the hashes of all pieces. On the GPU a kernel hashes the
  * chunks (driver_ops.h: digest), and the processor does the small rest. In main memory several
- * threads hash the chunks (worker_pool.h). Sizes are multiples of 1 MiB. No state.
+ * threads hash the chunks (worker_pool.h). Sizes are multiples of 1 MiB.
+ *
+ * The key of XXH3 is the one state: its public one, until gps_digest_use sets that of the directory
+ * (directory/secret.h), so that nobody else can make bytes which collide. XXH3 with a secret key is
+ * no cryptographic hash, but what is known of it needs the key.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "gpushare/region.h"
 
 #define GPS_DIGEST_MOST   (UINT64_C(32) << 20) /* the largest block */
 #define GPS_DIGEST_CHUNK  (UINT64_C(16) << 10)
@@ -24,6 +30,12 @@ struct gps_digest {
     struct gps_hash hash;
     struct gps_hash first; /* of its first chunk alone */
 };
+
+/* Hashes with this key of GPS_SECRET_BYTES from now on. Before any hash that is kept; one thread.
+ */
+void gps_digest_use(const uint8_t *secret);
+/* The key in use. */
+const uint8_t *gps_digest_secret(void);
 
 /* The digest of a block, from the hashes of its chunks. */
 struct gps_digest gps_digest_combine(const struct gps_hash *chunks, uint64_t size);
@@ -44,4 +56,4 @@ bool gps_digest_readable(const void *bytes, uint64_t size);
 /* The hash of one chunk. */
 struct gps_hash gps_digest_chunk(const void *bytes);
 /* The same, only for a processor with AVX2 (digest_avx2.c). */
-struct gps_hash gps_digest_chunk_avx2(const void *bytes, uint64_t length);
+struct gps_hash gps_digest_chunk_avx2(const void *bytes, uint64_t length, const uint8_t *secret);

@@ -9,7 +9,7 @@
 
 #include "digest.h"
 
-struct gps_hash gps_digest_chunk_avx2(const void *bytes, uint64_t length) {
-    const XXH128_hash_t hash = XXH3_128bits(bytes, length);
+struct gps_hash gps_digest_chunk_avx2(const void *bytes, uint64_t length, const uint8_t *secret) {
+    const XXH128_hash_t hash = XXH3_128bits_withSecret(bytes, length, secret, GPS_SECRET_BYTES);
     return (struct gps_hash){hash.low64, hash.high64};
 }

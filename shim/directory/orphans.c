@@ -19,6 +19,7 @@
 #include "lease.h"
 #include "ownership.h"
 #include "region.h"
+#include "secret.h"
 
 struct sweep {
     const struct gps_store *store;
@@ -73,8 +74,9 @@ static bool is_odd(const char *directory, int at, const char *name) {
     const bool root = strcmp(directory, ".") == 0;
     const bool temp = gps_temp_parse(name, &writer);
     const bool lock = root && (strcmp(name, "lock") == 0 || strcmp(name, GPS_KEEPER_LOCK) == 0);
-    const bool ours =
-        temp || lock || (root ? strcmp(name, GPS_KEEPER_SOCKET) == 0 : gps_name_valid(name));
+    const bool ours = temp || lock ||
+                      (root ? strcmp(name, GPS_KEEPER_SOCKET) == 0 || strcmp(name, GPS_SECRET) == 0
+                            : gps_name_valid(name));
     if (!ours || fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return false;
     return lock || (temp && strcmp(directory, "procs") == 0) ? !S_ISREG(st.st_mode)
@@ -158,6 +160,14 @@ static void sweep_name(struct sweep *sweep, const char *name) {
         sweep->counts->names += remove_if_orphan(sweep, name, gps_name_ownership);
 }
 
+/* Sockets that a keeper, and a key that a process was about to put in place, and a damaged key. */
+static void sweep_root(struct sweep *sweep, const char *name) {
+    if (strcmp(name, GPS_SECRET) == 0 && gps_secret_damaged(sweep->store))
+        sweep->counts->temps += remove_entry(sweep, name);
+    else
+        sweep_dead_temp(sweep, name);
+}
+
 static int sweep_directory(struct sweep *sweep, const char *directory,
                            void visit(struct sweep *, const char *)) {
     struct gps_dir dir;
@@ -198,7 +208,7 @@ int gps_store_gc_each(const struct gps_store *store, bool dry_run, struct gps_gc
     } parts[] = {{"procs", sweep_proc}, /* first, for quicker scans below */
                  {"names", sweep_name},
                  {"regions", sweep_region},
-                 {".", sweep_dead_temp}}; /* sockets that a keeper was about to put in place */
+                 {".", sweep_root}};
     struct sweep sweep = {
         .store = store, .counts = counts, .dry_run = dry_run, .fn = fn, .arg = arg};
     memset(counts, 0, sizeof(*counts));

@@ -25,6 +25,7 @@
 #include "merge/exclusion.h"
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
+#include "merge/shared_block.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -69,6 +70,7 @@
     FORGETS(mapping, gps_mapping_reset)                                                            \
     FORGETS(vmm_region, gps_vmm_region_reset)                                                      \
     FORGETS(worker_pool, gps_pool_reset)                                                           \
+    KEEPS(digest, "a key, of which shared_block makes sure first")                                 \
     KEEPS(load, "a buffer and a count")                                                            \
     KEEPS(device_digest, "a buffer")                                                               \
     FORGETS(gate, gps_gate_reset)                                                                  \
@@ -78,7 +80,7 @@
     FORGETS(area, gps_area_reset)                                                                  \
     FORGETS(exclusion, gps_exclusion_reset)                                                        \
     FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
-    KEEPS(shared_block, "a time")                                                                  \
+    FORGETS(shared_block, gps_shared_reset)                                                        \
     FORGETS(merged_sum, gps_merged_sum_reset)                                                      \
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(allocation, gps_merge_reset)                                                           \

@@ -150,7 +150,8 @@ static void map_shared(const struct piece *piece, const struct gps_id *id) {
 static void look_for_shared(struct piece *piece) {
     struct gps_id id;
     if (piece->state != GPS_BLOCK_UNBACKED || piece->excluded || piece->at ||
-        piece->size < GPS_DIGEST_CHUNK || !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
+        piece->size < GPS_DIGEST_CHUNK || !gps_shared_ready() ||
+        !gps_digest_readable(piece->from, GPS_DIGEST_CHUNK))
         return;
     piece->key.first = gps_digest_chunk(piece->from);
     if (!gps_shared_find(&piece->key, &id))

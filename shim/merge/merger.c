@@ -19,7 +19,7 @@
 #include "keeper_watch.h"
 #include "layout.h"
 #include "log/merged_sum.h"
-#include "process/membership.h"
+#include "shared_block.h"
 #include "threads/thread.h"
 #include "util/clock.h"
 #include "util/program_signals.h"
@@ -302,7 +302,7 @@ static bool take_turn(uint64_t only) {
     bool any = false;
     gps_scope_enter(&scope, 0);
     state.busy = true;
-    if (!state.stop && !gps_keeper_is_unresponsive() && gps_membership_join() == 0) {
+    if (!state.stop && !gps_keeper_is_unresponsive() && gps_shared_ready()) {
         any = freeze_quiet(only);
         any |= cut_frozen(only);
         any |= share_frozen(only);

@@ -11,6 +11,7 @@
 #include "directory/name.h"
 #include "directory/record.h"
 #include "directory/region.h"
+#include "directory/secret.h"
 #include "findings/reporter.h"
 #include "keeper/keeper_client.h"
 #include "log/merged_sum.h"
@@ -25,6 +26,61 @@
 #define GET_WAIT (GPS_SECOND / 10)
 static _Atomic uint64_t
     again; /* until then no block is asked for, since the keeper did not answer */
+
+/* --- the key of the directory --- */
+
+static struct {
+    _Atomic int phase;      /* KEYLESS, one thread is GETTING it, KEYED */
+    _Atomic uint64_t again; /* not before this */
+    _Atomic bool told;
+} key_state;
+enum { KEYLESS, GETTING, KEYED };
+
+static void tell(int status, const char *why) {
+    if (atomic_exchange(&key_state.told, true))
+        return;
+    if (status != -EBADMSG) {
+        gps_report_store(status, "the secret of merged blocks could not be read");
+        return;
+    }
+    char detail[128];
+    struct gps_text text = GPS_TEXT(detail);
+    gps_text_add(&text, "secret: %s; until it is removed nothing is merged", why);
+    struct gps_report report = gps_report_new(GPS_RECORD_INVALID);
+    report.detail = detail;
+    gps_report_send(&report);
+}
+
+static bool get_key(void) {
+    uint8_t bytes[GPS_SECRET_BYTES];
+    const char *why = "";
+    const int status = gps_secret_get(gps_membership_store(), gps_process_self(), bytes, &why);
+    if (status < 0) {
+        atomic_store(&key_state.again, gps_clock_monotonic() + GPS_SECOND);
+        tell(status, why);
+        return false;
+    }
+    gps_digest_use(bytes);
+    return true;
+}
+
+bool gps_shared_ready(void) {
+    int phase = atomic_load(&key_state.phase);
+    if (phase == KEYED || gps_membership_join() != 0)
+        return phase == KEYED;
+    if (phase == GETTING || gps_clock_monotonic() < atomic_load(&key_state.again) ||
+        !atomic_compare_exchange_strong(&key_state.phase, &phase, GETTING))
+        return false;
+    const bool ready = get_key();
+    atomic_store(&key_state.phase, ready ? KEYED : KEYLESS);
+    return ready;
+}
+
+void gps_shared_reset(void) {
+    memset((void *)&key_state, 0, sizeof(key_state));
+}
+
+/* --- names --- */
 
 /* Like a token (vmm/vmm_region.c), it has zeros where a handle of the driver's has a pid. */
 static void make_handle(const struct gps_shared_key *key, uint8_t handle[GPS_HANDLE_BYTES]) {

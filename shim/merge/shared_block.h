@@ -23,6 +23,11 @@ struct gps_shared_key {
     struct gps_hash first; /* of its first chunk */
 };
 
+/* Whether this process is in the directory and hashes with its key, which the first call gets. A
+ * key that cannot be had is told once and tried again after a second: until then nothing is merged.
+ */
+bool gps_shared_ready(void);
+
 struct gps_id gps_shared_id(const struct gps_shared_key *key);
 
 /* Finds the shared block that is named after this first chunk. False: there is none. */
@@ -45,3 +50,5 @@ bool gps_shared_return(const struct gps_id *id, bool created, int descriptor);
 void gps_shared_leave(struct gps_block *block);
 /* The block is not mapped here any more, or never was. */
 void gps_shared_release(const struct gps_id *id, unsigned slot, bool created);
+
+void gps_shared_reset(void); /* in a forked child */

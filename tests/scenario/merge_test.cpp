@@ -253,6 +253,17 @@ TEST(MergeLoad, FromPagesWithoutAccessCallsTheProgramsHandler) {
     EXPECT_TRUE(two.use(8 * MiB)) << two.in_use();
 }
 
+// verify = bytes cannot help where no copy is made.
+TEST(MergeLoad, OfBytesThatCollideOnPurposeIsMade) {
+    Replicas two(2);
+    two.each("malloc p 4194304");
+    two[0].must(two.upload("p", 4 * MiB, 1, "forged"));
+    EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 1; }));
+    two[1].must(two.upload("p", 4 * MiB, 2, "forged"));
+    EXPECT_EQ(two[0].must("read p 4 4"), "01000000");
+    EXPECT_EQ(two[1].must("read p 4 4"), "02000000");
+}
+
 TEST(MergeLoad, FromABlockWithoutMemoryIsACopyOnTheDevice) {
     for (const char *how : {"", " default"}) {
         Replicas one(1);

@@ -95,6 +95,25 @@ TEST(MergeKeeper, ThatIsStoppedCostsAMomentOnce) {
         soon(8000)));
 }
 
+// The key of the directory's hashes.
+TEST(MergeSecret, ThatIsDamagedIsToldOnceAndEndsWithGc) {
+    Replicas two(2);
+    const std::string file = std::string(two.world.store().path) + "/secret";
+    std::ofstream(file) << "no key";
+    std::filesystem::permissions(file, std::filesystem::perms(0600));
+    two.load("p", 2 * MiB, 3);
+    two.load("q", 2 * MiB, 3);
+    EXPECT_TRUE(eventually([&] { return two.world.count("record-invalid") == 2; }))
+        << two.world.logs(); // one a process
+    usleep(1500000);
+    EXPECT_EQ(two.world.entries("regions"), 0u);
+    EXPECT_EQ(two.world.count("record-invalid"), 2u) << two.world.logs();
+    EXPECT_EQ(two.world.tool({"gc"}).status, 0);
+    EXPECT_TRUE(two.use(2 * MiB)) << two.in_use();
+    two.expect_all("p", 2 * MiB, 3);
+    two.expect_all("q", 2 * MiB, 3);
+}
+
 // It has a block that one process offered, and answers when that process waits no more.
 class MergeKeeperIsLate : public testing::Test {
   protected:

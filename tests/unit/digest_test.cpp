@@ -52,6 +52,36 @@ TEST(Digest, AChunkIsXxh3) {
     EXPECT_EQ(hash.high, expected.high64);
 }
 
+// Words whose lower halves are those of the public secret multiply to 0 in its hash, whatever their
+// upper halves are; two such words of one lane only add up.
+std::vector<uint8_t> forged(uint64_t more) {
+    std::vector<uint8_t> bytes(CHUNK);
+    for (const size_t stripe : {0, 1}) {
+        uint64_t word = 0;
+        memcpy(&word, &XXH3_kSecret[8 * stripe], 4);
+        word |= (stripe ? 100 - more : more) << 32;
+        memcpy(&bytes[64 * stripe], &word, sizeof(word));
+    }
+    return bytes;
+}
+
+TEST(Digest, WithASecretACollisionOnPurposeIsNone) {
+    const auto one = forged(1), other = forged(2);
+    const XXH128_hash_t hash = XXH3_128bits(one.data(), CHUNK);
+    EXPECT_TRUE(XXH128_isEqual(hash, XXH3_128bits(other.data(), CHUNK)));
+    EXPECT_TRUE(same(gps_digest_chunk(one.data()), gps_digest_chunk(other.data())));
+    const auto secret = noise(GPS_SECRET_BYTES);
+    gps_digest_use(secret.data());
+    EXPECT_FALSE(same(gps_digest_chunk(one.data()), gps_digest_chunk(other.data())));
+    const XXH128_hash_t keyed =
+        XXH3_128bits_withSecret(one.data(), CHUNK, secret.data(), secret.size());
+    EXPECT_TRUE(same(gps_digest_chunk(one.data()), {keyed.low64, keyed.high64}));
+    const auto chunks = std::vector<gps_hash>(64, {1, 2});
+    const gps_hash with = gps_digest_combine(chunks.data(), PIECE).hash;
+    gps_digest_use(XXH3_kSecret);
+    EXPECT_FALSE(same(gps_digest_combine(chunks.data(), PIECE).hash, with));
+}
+
 TEST(Digest, MemoryIsHashedMeanwhile) {
     for (const uint64_t size : {CHUNK, 5 * PIECE, 32 * PIECE}) {
         auto bytes = noise(size);

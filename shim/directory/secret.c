@@ -1,0 +1,109 @@
+/* secret.c - see secret.h. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "file.h"
+
+static uint64_t sum_of(const struct gps_secret *secret) {
+    return XXH3_64bits(secret, offsetof(struct gps_secret, checksum));
+}
+
+/* That of another version of gpushare, which is whole. */
+static bool is_foreign(const struct gps_secret *secret, ssize_t size) {
+    return size >= (ssize_t)offsetof(struct gps_secret, bytes) &&
+           memcmp(secret->magic, GPS_SECRET_MAGIC, sizeof(secret->magic)) == 0 &&
+           secret->version != GPS_FORMAT_VERSION;
+}
+
+static const char *check(const struct gps_secret *secret, ssize_t size) {
+    if (size != (ssize_t)sizeof(*secret))
+        return "the secret is too short";
+    if (memcmp(secret->magic, GPS_SECRET_MAGIC, sizeof(secret->magic)) != 0)
+        return "the secret has a wrong magic number";
+    return secret->size == sizeof(*secret) && secret->checksum == sum_of(secret)
+               ? NULL
+               : "the secret has a wrong checksum";
+}
+
+static int read_file(const struct gps_store *store, struct gps_secret *secret, const char **why) {
+    char path[GPS_FILE_PATH];
+    struct stat st;
+    gps_file_path(store, GPS_SECRET, NULL, path);
+    const int fd = gps_file_open(AT_FDCWD, path, O_RDONLY, &st, why);
+    if (fd < 0)
+        return fd;
+    const ssize_t size = gps_file_read(fd, secret, sizeof(*secret), 0);
+    close(fd);
+    if (size < 0 || is_foreign(secret, size))
+        return size < 0 ? (int)size : -EPROTO;
+    const char *wrong = check(secret, size);
+    if (wrong)
+        *why = wrong;
+    return wrong ? -EBADMSG : 0;
+}
+
+static int fill(struct gps_secret *secret) {
+    *secret = (struct gps_secret){
+        .magic = GPS_SECRET_MAGIC, .version = GPS_FORMAT_VERSION, .size = sizeof(*secret)};
+    if (getrandom(secret->bytes, sizeof(secret->bytes), GRND_NONBLOCK) !=
+        (ssize_t)sizeof(secret->bytes))
+        return -EAGAIN; /* the machine has just started */
+    secret->checksum = sum_of(secret);
+    return 0;
+}
+
+/* The whole file appears under its name at once, and never in the place of another one. */
+static int write_at(int at, const char *temp, const struct gps_secret *secret) {
+    const int fd = gps_file_create(at, temp);
+    int status = fd < 0 ? fd : gps_file_room(fd);
+    if (status == 0)
+        status = gps_file_write(fd, secret, sizeof(*secret), 0);
+    if (status == 0)
+        status = gps_file_rename_new(at, temp, GPS_SECRET);
+    if (status < 0 && fd >= 0)
+        unlinkat(at, temp, 0);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static int make(const struct gps_store *store, const struct gps_owner *self) {
+    struct gps_secret secret;
+    char temp[GPS_TEMP_NAME];
+    int status = fill(&secret);
+    const int at = status == 0 ? gps_file_directory(store, ".") : status;
+    if (at < 0)
+        return at;
+    gps_temp_format(self, temp);
+    status = write_at(at, temp, &secret);
+    close(at);
+    return status == -EEXIST ? 0 : status;
+}
+
+int gps_secret_get(const struct gps_store *store, const struct gps_owner *self,
+                   uint8_t bytes[GPS_SECRET_BYTES], const char **why) {
+    struct gps_secret secret;
+    int status = read_file(store, &secret, why);
+    if (status == -ENOENT) {
+        status = make(store, self);
+        if (status == 0)
+            status = read_file(store, &secret, why);
+    }
+    if (status == 0)
+        memcpy(bytes, secret.bytes, GPS_SECRET_BYTES);
+    return status;
+}
+
+bool gps_secret_damaged(const struct gps_store *store) {
+    struct gps_secret secret;
+    const char *why;
+    return read_file(store, &secret, &why) == -EBADMSG;
+}
