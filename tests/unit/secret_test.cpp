@@ -1,5 +1,5 @@
-// secret_test.cpp - the key of a directory: made once, the same for all, and not believed when it is
-// damaged.
+// secret_test.cpp - the key of a directory: made once, the same for all, and not believed when it
+// is damaged.
 #include "store_support.h"
 
 #include <array>
