@@ -60,7 +60,6 @@ struct log_events {
 struct log_line {
     char *text;
     json_t *json;
-    size_t order; /* for the caller's use */
     const char *ts;
     struct log_process process;
     enum gps_level level;
@@ -129,7 +128,7 @@ enum event_kind {
 /* A value that is not known: a string is NULL, a number 0. Strings are those of the JSON. */
 struct event_line {
     json_t *json;
-    size_t order; /* of use to who keeps many */
+    size_t order; /* for the caller's use */
     enum event_kind kind;
     const char *ts;
     int64_t time; /* microseconds since 1970 */
