@@ -74,7 +74,8 @@ static int open_first(struct gps_opening *opening, const uint8_t handle[GPS_HAND
         return code;
     code = gps_open_cache_ask_driver(open_by_driver, &first, &opening->import.region);
     if (code == GPS_OK) {
-        gps_import_commit(opening, *pointer);
+        if (gps_import_commit(opening, *pointer) && gps_open_cache_active)
+            gps_open_cache_opened(&opening->import);
     } else {
         gps_import_roll_back(opening);
         gps_diagnose_open(&opening->import, opening->recorded ? &opening->record : NULL, flags,

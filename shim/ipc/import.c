@@ -134,40 +134,26 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
 }
 
 /* `is_new`: else another thread opened it at the same time, or it was cached, and has a slot. */
-static void publish(const struct gps_opening *opening, bool is_new) {
+static bool publish(const struct gps_opening *opening, bool is_new) {
     if (!is_new) {
         gps_import_slot_drop(opening->import.slot);
-        return;
+        return false;
     }
     if (opening->recorded && opening->record.status.state == GPS_STATE_FINAL)
         gps_region_take(gps_membership_store(), &opening->import.region);
     gps_import_slot_commit(&opening->import);
-}
-
-static void commit_first(const struct gps_opening *opening, bool is_new) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    publish(opening, is_new);
-    if (is_new)
-        gps_open_cache_admit(&opening->import);
-    if (opening->finding != GPS_NO_FINDING)
-        report_open(opening);
-    gps_scope_end(&scope);
+    return true;
 }
 
 /* Another thread closed it for the last time between our look and our open: it is a first open
  * again. Or the first could not be published. */
-static void slot_late(struct gps_import *import) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+static bool publish_late(struct gps_import *import) {
     gps_import_slot_begin(import);
     gps_import_slot_commit(import);
     if (gps_registry_set_slot(import->pointer, import->slot))
-        gps_open_cache_admit(import);
-    else
-        gps_import_slot_drop(import->slot); /* closed again already, or another thread was faster */
-    import->slot = GPS_NO_SLOT;
-    gps_scope_end(&scope);
+        return true;
+    gps_import_slot_drop(import->slot); /* closed again already, or another thread was faster */
+    return false;
 }
 
 static void note_opened(struct gps_import *import) {
@@ -177,20 +163,32 @@ static void note_opened(struct gps_import *import) {
     gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
 }
 
-void gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
+bool gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
+    struct gps_scope scope;
     /* A token's first open is counted already. */
     const bool first = import->count == (opening->counted ? 1 : 0);
     int status = GPS_OPEN_FIRST;
+    bool published = false;
     import->pointer = pointer;
     if (first && !opening->counted)
         note_opened(import);
     if (!opening->counted)
         status = record_open(import, GPS_VIA_PROGRAM);
-    if (!first && (import->count == 1 || opening->has_no_slot))
-        slot_late(import);
-    if (first || (import->count > 1 && !import->reopened))
-        commit_first(opening, import->count == 1 && status != GPS_OPEN_COUNTED);
+    const bool late = !first && (import->count == 1 || opening->has_no_slot);
+    const bool reports =
+        opening->finding != GPS_NO_FINDING && (first || (import->count > 1 && !import->reopened));
+    if (!first && !late && !reports)
+        return false;
+    gps_scope_begin(&scope);
+    if (first)
+        published = publish(opening, import->count == 1 && status != GPS_OPEN_COUNTED);
+    else if (late)
+        published = publish_late(import);
+    if (reports)
+        report_open(opening);
+    gps_scope_end(&scope);
+    return published;
 }
 
 /* It could not be recorded. */

@@ -26,7 +26,8 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
                         int *code);
 /* In place of the driver's open where the handle is a token: its code. */
 int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer);
-void gps_import_commit(struct gps_opening *opening, uint64_t pointer);
+/* True: the import has a slot by this open, so the cache may keep it. */
+bool gps_import_commit(struct gps_opening *opening, uint64_t pointer);
 
 /* A rule imports a published region into the current context for an allocation of `size`. 0 and the
  * pointer, or the driver's code, or -1 when the region can no longer be opened (its owner is

@@ -232,13 +232,16 @@ static bool fits_in(const struct gps_import *import) {
 }
 
 /* The files are watched before they are read: a change is seen by one or the other. */
-void gps_open_cache_admit(const struct gps_import *import) {
-    if (!gps_open_cache_active || !import->generation || import->vmm || !import->context ||
-        import->slot == GPS_NO_SLOT || !fits_in(import))
+void gps_open_cache_opened(const struct gps_import *import) {
+    struct gps_scope scope;
+    if (!import->generation || import->vmm || !import->context || import->slot == GPS_NO_SLOT ||
+        !fits_in(import))
         return;
+    gps_scope_begin(&scope);
     const int record_file = gps_cache_watch_add(import);
     if (record_file >= 0 && !(is_watching() && is_ready(import)))
         gps_registry_outdate(record_file);
+    gps_scope_end(&scope);
 }
 
 /* --- closes --- */

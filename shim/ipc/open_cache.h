@@ -55,9 +55,8 @@ typedef int gps_open_fn(void *arg);
  * that would not be mapped. Where the driver refuses and cached memory may be in the way, it has
  * that ended, for 2 s at most, and makes the call again. */
 int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_id *region);
-/* A first open of a published region is committed to its slot: from now on it may be cached. Inside
- * a gps_scope. */
-void gps_open_cache_admit(const struct gps_import *import);
+/* The program has opened a region, and its slot is written: from now on it may be cached. */
+void gps_open_cache_opened(const struct gps_import *import);
 
 /* Whether a close by this thread may leave its import cached. */
 bool gps_open_cache_may_keep(void);
