@@ -45,18 +45,18 @@ $(TESTS)/obj/%.o: tests/%.c
 	$(CC) $(C_FLAGS) -c $< -o $@
 
 # The modules themselves, without a library in between.
-$(TESTS)/unit: $(call test_objects,unit) $(TESTS)/obj/unit/c_gate.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
+JSON := $(TESTS)/obj/json.o
+$(TESTS)/unit: $(call test_objects,unit) $(JSON) $(TESTS)/obj/unit/c_gate.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
 	cli/string_map cli/tool cli/table cli/term cli/printable cli/wrap)
-$(TESTS)/tool: $(call test_objects,tool)
-$(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(TESTS)/obj/tool/json.o
+$(TESTS)/tool: $(call test_objects,tool) $(JSON)
+$(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(JSON)
 $(TESTS)/scenario $(TESTS)/tool: | apps
 $(TESTS)/doors: $(call test_objects,doors)
 
 $(TESTS)/tool: GTEST_MAIN :=
 $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -lutil
+$(TESTS)/unit $(TESTS)/tool $(TESTS)/scenario: LDLIBS += -l:libjansson.a
 $(TESTS)/tool: $(patsubst %,$(BUILD)/tools/%.o,cli/tool cli/wrap logs/log_line)
-$(TESTS)/tool: LDLIBS += -l:libjansson.a
-$(TESTS)/unit: LDLIBS += -l:libjansson.a
 
 $(foreach group,$(GROUPS),$(TESTS)/$(group)): $(BUILD)/libgpushare_parts.a
 	@mkdir -p $(@D); echo "  LINK  $@"
@@ -216,7 +216,7 @@ $(TESTS)/fuzz/%: tests/fuzz/%.c $(TESTS)/fuzz/parts.a
 	@mkdir -p $(@D); echo "  FUZZ  $@"
 	clang $(FUZZ_FLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -o $@ -l:libjansson.a
 
--include $(wildcard $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)
+-include $(wildcard $(TESTS)/obj/*.d $(TESTS)/obj/*/*.d $(TESTS)/apps/*.d $(TESTS)/fuzz/*.d $(TESTS)/fuzz/obj/*/*.d)
 
 # An example that runs.
 $(TESTS)/apps/camerad: config/examples/camerad.c $(SIM_LIBS)/libcudart.so

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "tool/harness.hpp"
-#include "tool/json.hpp"
+#include "json.hpp"
 
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 

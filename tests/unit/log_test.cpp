@@ -29,7 +29,7 @@ extern "C" {
 #include "log/log.h"
 #include "log/sink.h"
 }
-#include "strict_json.h"
+#include "json.hpp"
 
 namespace {
 
@@ -135,7 +135,7 @@ std::vector<Json> json_of(const std::string &text) {
     std::vector<Json> values;
 
     for (const std::string &line : lines_of(text))
-        values.push_back(JsonReader::read(line));
+        values.push_back(Json::parse(line));
     return values;
 }
 
@@ -388,7 +388,7 @@ TEST(JsonReport, HasEveryField) {
     gps_text text = format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0xa1);
     Json json = json_of(std::string(buffer, text.length)).at(0);
 
-    EXPECT_EQ(json.keys(), json_keys);
+    EXPECT_EQ(json.keys, json_keys);
     EXPECT_EQ(json["ts"].text, "2026-11-21T02:34:05.123456Z");
     EXPECT_EQ(json["pid"].text, "1234");
     EXPECT_EQ(json["pid"].kind, Json::Number);
@@ -414,36 +414,36 @@ TEST(JsonReport, HasEveryField) {
     EXPECT_EQ(json["detail"].text, "it was freed by another thread");
 
     const Json &stack = json["stack"];
-    ASSERT_EQ(stack.items.size(), 3u);
-    EXPECT_EQ(stack.items[0].keys(), (Strings{"module", "offset", "build_id"}));
-    EXPECT_EQ(stack.items[0]["module"].text, "/opt/app/libframes.so");
-    EXPECT_EQ(stack.items[0]["offset"].text, "0x1b2c");
-    EXPECT_EQ(stack.items[0]["build_id"].text, "00ff");
-    EXPECT_TRUE(stack.items[1]["build_id"].is_null());
-    EXPECT_TRUE(stack.items[2]["module"].is_null());
-    EXPECT_EQ(stack.items[2]["offset"].text, "0x7f0000001000");
+    ASSERT_EQ(stack.elements.size(), 3u);
+    EXPECT_EQ(stack.elements[0].keys, (Strings{"module", "offset", "build_id"}));
+    EXPECT_EQ(stack.elements[0]["module"].text, "/opt/app/libframes.so");
+    EXPECT_EQ(stack.elements[0]["offset"].text, "0x1b2c");
+    EXPECT_EQ(stack.elements[0]["build_id"].text, "00ff");
+    EXPECT_TRUE(stack.elements[1]["build_id"].is_null());
+    EXPECT_TRUE(stack.elements[2]["module"].is_null());
+    EXPECT_EQ(stack.elements[2]["offset"].text, "0x7f0000001000");
 
     const Json &others = json["others"];
-    ASSERT_EQ(others.items.size(), 2u);
-    EXPECT_EQ(others.items[0].keys(), (Strings{"pid", "pid_ns", "command", "since"}));
-    EXPECT_TRUE(others.items[0]["since"].is_null());
-    EXPECT_EQ(others.items[1]["since"].text, "2026-11-21T02:33:20.000000Z");
-    EXPECT_EQ(others.items[1]["pid_ns"].text, "78");
-    EXPECT_EQ(others.items[0]["pid"].text, "4242");
-    EXPECT_EQ(others.items[0]["command"].text, "consumer");
-    EXPECT_EQ(others.items[1]["command"].text, "viewer");
+    ASSERT_EQ(others.elements.size(), 2u);
+    EXPECT_EQ(others.elements[0].keys, (Strings{"pid", "pid_ns", "command", "since"}));
+    EXPECT_TRUE(others.elements[0]["since"].is_null());
+    EXPECT_EQ(others.elements[1]["since"].text, "2026-11-21T02:33:20.000000Z");
+    EXPECT_EQ(others.elements[1]["pid_ns"].text, "78");
+    EXPECT_EQ(others.elements[0]["pid"].text, "4242");
+    EXPECT_EQ(others.elements[0]["command"].text, "consumer");
+    EXPECT_EQ(others.elements[1]["command"].text, "viewer");
 
     const Json &prior = json["prior"];
-    ASSERT_EQ(prior.items.size(), 2u);
-    EXPECT_EQ(prior.items[0].keys(), (Strings{"pid", "pid_ns", "command", "what", "ts", "stack"}));
-    EXPECT_EQ(prior.items[0]["what"].text, "allocated");
-    EXPECT_EQ(prior.items[0]["pid"].text, "1234"); // its own
-    EXPECT_TRUE(prior.items[0]["ts"].is_null());
-    EXPECT_EQ(prior.items[0]["stack"].items.at(0)["offset"].text, "0x99");
-    EXPECT_EQ(prior.items[1]["what"].text, "freed");
-    EXPECT_EQ(prior.items[1]["pid"].text, "4243");
-    EXPECT_EQ(prior.items[1]["ts"].text, "2026-11-21T02:33:20.000000Z");
-    EXPECT_TRUE(prior.items[1]["stack"].items.empty());
+    ASSERT_EQ(prior.elements.size(), 2u);
+    EXPECT_EQ(prior.elements[0].keys, (Strings{"pid", "pid_ns", "command", "what", "ts", "stack"}));
+    EXPECT_EQ(prior.elements[0]["what"].text, "allocated");
+    EXPECT_EQ(prior.elements[0]["pid"].text, "1234"); // its own
+    EXPECT_TRUE(prior.elements[0]["ts"].is_null());
+    EXPECT_EQ(prior.elements[0]["stack"].elements.at(0)["offset"].text, "0x99");
+    EXPECT_EQ(prior.elements[1]["what"].text, "freed");
+    EXPECT_EQ(prior.elements[1]["pid"].text, "4243");
+    EXPECT_EQ(prior.elements[1]["ts"].text, "2026-11-21T02:33:20.000000Z");
+    EXPECT_TRUE(prior.elements[1]["stack"].elements.empty());
 }
 
 TEST(JsonReport, NamesTheCallAsItStandsInAProgram) {
@@ -468,16 +468,16 @@ TEST(JsonReport, WhatIsNotKnownIsNull) {
 
     format_jsonl(buffer, sizeof buffer, &report, &stamp, 0);
     Json json = json_of(buffer).at(0);
-    EXPECT_EQ(json.keys(), json_keys);
+    EXPECT_EQ(json.keys, json_keys);
     for (const char *key :
          {"pid_ns", "api", "ptr", "size", "region", "name", "device", "context", "site", "detail"})
         EXPECT_TRUE(json[key].is_null()) << key;
     EXPECT_EQ(json["stack"].kind, Json::Array);
-    EXPECT_TRUE(json["stack"].items.empty());
+    EXPECT_TRUE(json["stack"].elements.empty());
     EXPECT_EQ(json["others"].kind, Json::Array);
-    EXPECT_TRUE(json["others"].items.empty());
+    EXPECT_TRUE(json["others"].elements.empty());
     EXPECT_EQ(json["prior"].kind, Json::Array);
-    EXPECT_TRUE(json["prior"].items.empty());
+    EXPECT_TRUE(json["prior"].elements.empty());
     EXPECT_EQ(json["count"].text, "1");
 }
 
@@ -492,7 +492,7 @@ TEST(JsonReport, QuotesWhatItIsGiven) {
     Json json = json_of(buffer).at(0);
     EXPECT_EQ(json["command"].text, "a\"b\\c\n");
     EXPECT_EQ(json["detail"].text, "\xef\xbf\xbd\x01");
-    EXPECT_EQ(json["stack"].items[0]["module"].text, "/tmp/\"x\"");
+    EXPECT_EQ(json["stack"].elements[0]["module"].text, "/tmp/\"x\"");
 }
 
 constexpr size_t SMALL = 8192;
@@ -520,14 +520,14 @@ TEST(JsonReport, PythonFramesHaveThreeKeysMore) {
     char buffer[GPS_LOGLINE_BYTES];
     const gps_text text = format_jsonl(buffer, sizeof buffer, &full.report, &full.stamp, 0);
     const Json stack = json_of(std::string(buffer, text.length)).at(0)["stack"];
-    EXPECT_EQ(stack.items[0].keys(), (Strings{"module", "offset", "build_id"}));
-    EXPECT_EQ(stack.items[1].keys(),
+    EXPECT_EQ(stack.elements[0].keys, (Strings{"module", "offset", "build_id"}));
+    EXPECT_EQ(stack.elements[1].keys,
               (Strings{"module", "offset", "build_id", "file", "line", "function"}));
-    EXPECT_TRUE(stack.items[1]["module"].is_null());
-    EXPECT_EQ(stack.items[1]["file"].text, "/opt/\"cam\".py");
-    EXPECT_EQ(stack.items[1]["line"].text, "12");
-    EXPECT_EQ(stack.items[1]["function"].text, "release");
-    EXPECT_TRUE(stack.items[2]["line"].is_null());
+    EXPECT_TRUE(stack.elements[1]["module"].is_null());
+    EXPECT_EQ(stack.elements[1]["file"].text, "/opt/\"cam\".py");
+    EXPECT_EQ(stack.elements[1]["line"].text, "12");
+    EXPECT_EQ(stack.elements[1]["function"].text, "release");
+    EXPECT_TRUE(stack.elements[2]["line"].is_null());
 }
 
 TEST(JsonReport, DropsFramesFromTheEndWhenItIsTooLong) {
@@ -538,13 +538,13 @@ TEST(JsonReport, DropsFramesFromTheEndWhenItIsTooLong) {
     const Json &stack = json["stack"];
 
     EXPECT_FALSE(text.cut);
-    EXPECT_TRUE(json["prior"].items.empty()); // they went first
-    EXPECT_GE(stack.items.size(), 5u);
-    EXPECT_LT(stack.items.size(), GPS_STACK_MAX);
-    for (size_t i = 0; i < stack.items.size(); i++)
-        EXPECT_EQ(std::stoul(stack.items[i]["offset"].text, nullptr, 16), i);
+    EXPECT_TRUE(json["prior"].elements.empty()); // they went first
+    EXPECT_GE(stack.elements.size(), 5u);
+    EXPECT_LT(stack.elements.size(), GPS_STACK_MAX);
+    for (size_t i = 0; i < stack.elements.size(); i++)
+        EXPECT_EQ(std::stoul(stack.elements[i]["offset"].text, nullptr, 16), i);
     EXPECT_EQ(json["detail"].text, "it was freed by another thread");
-    EXPECT_EQ(json["others"].items.size(), 2u);
+    EXPECT_EQ(json["others"].elements.size(), 2u);
     EXPECT_GT(text.length + 900, sizeof buffer); // not one frame fewer than need be
 }
 
@@ -556,9 +556,9 @@ TEST(JsonReport, DropsTheDetailWhenFramesDoNotSuffice) {
     huge.report.detail = detail.c_str();
     format_jsonl(buffer, sizeof buffer, &huge.report, &huge.stamp, 1);
     Json json = json_of(buffer).at(0);
-    EXPECT_TRUE(json["stack"].items.empty());
+    EXPECT_TRUE(json["stack"].elements.empty());
     EXPECT_TRUE(json["detail"].is_null());
-    EXPECT_EQ(json["others"].items.size(), 2u);
+    EXPECT_EQ(json["others"].elements.size(), 2u);
     EXPECT_EQ(json["name"].text, "frames");
 }
 
@@ -745,14 +745,14 @@ TEST(LogSummary, SumsUpInJson) {
     std::vector<Json> json = json_of(run.err);
 
     ASSERT_EQ(json.size(), 3u);
-    EXPECT_EQ(json[1].keys(), json_keys);
+    EXPECT_EQ(json[1].keys, json_keys);
     EXPECT_EQ(json[1]["finding"].text, "double-free");
     EXPECT_EQ(json[1]["api"].text, "cudaFree");
     EXPECT_EQ(json[1]["ptr"].text, "0x7f00");
     EXPECT_EQ(json[1]["size"].text, "99");
     EXPECT_EQ(json[1]["device"].text, "2");
     EXPECT_EQ(json[1]["count"].text, "5");
-    EXPECT_EQ(json[2].keys(), json_keys);
+    EXPECT_EQ(json[2].keys, json_keys);
     EXPECT_TRUE(json[2]["finding"].is_null());
     EXPECT_TRUE(json[2]["count"].is_null());
     EXPECT_EQ(json[2]["level"].text, "info");
@@ -1272,7 +1272,7 @@ TEST(LogConcurrency, LinesOfProcessesStayWholeInAFile) {
 
     write_many(directory.path + "/log", GPS_LOG_JSONL);
     for (const Json &json : json_of(directory.read("log"))) {
-        EXPECT_EQ(json.keys(), json_keys);
+        EXPECT_EQ(json.keys, json_keys);
         pointers.insert(json["ptr"].text);
     }
     EXPECT_EQ(pointers.size(), static_cast<size_t>(writers * reports_each));

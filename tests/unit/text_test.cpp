@@ -8,7 +8,7 @@
 extern "C" {
 #include "util/text.h"
 }
-#include "strict_json.h"
+#include "json.hpp"
 
 namespace {
 
@@ -171,7 +171,7 @@ TEST(Text, ReplacesInvalidUtf8InJson) {
         "\xf0\x9f\x98",     // cut
     };
     for (const char *each : invalid) {
-        Json value = JsonReader::read(made(gps_text_json, each));
+        Json value = Json::parse(made(gps_text_json, each));
         std::string expected;
         for (size_t i = 0; i < strlen(each); i++)
             expected += fffd;
@@ -187,7 +187,7 @@ TEST(Text, AnyBytesAreValidJson) {
         for (char &byte : bytes)
             byte = static_cast<char>(random());
         bytes[sizeof bytes - 1] = '\0';
-        ASSERT_NO_THROW(JsonReader::read(made(gps_text_json, static_cast<const char *>(bytes))));
+        ASSERT_NO_THROW(Json::parse(made(gps_text_json, static_cast<const char *>(bytes))));
     }
 }
 

@@ -1,8 +1,8 @@
-// json.hpp - a small strict JSON reader: what it accepts is JSON, anything else throws.
+// json.hpp - JSON as values, read by jansson. What is not exactly one JSON value throws, and so
+// does an object that has a member twice.
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,9 +12,10 @@ class Json {
     enum Kind { Null, Bool, Number, String, Array, Object } kind = Null;
     bool truth = false;
     double number = 0;
-    std::string text; // of a string; of a number as written
+    std::string text; // of a string, or of a number
     std::vector<Json> elements;
     std::map<std::string, Json> members;
+    std::vector<std::string> keys; // of the members, as they are written
 
     const Json &operator[](const std::string &key) const {
         return members.at(key);
@@ -27,5 +28,8 @@ class Json {
     }
     bool has(const std::string &key) const {
         return members.count(key) != 0;
+    }
+    bool is_null() const {
+        return kind == Null;
     }
 };
