@@ -102,6 +102,26 @@ TEST_F(Run, ASignalReachesTheCommandAndItsDeathTheCaller) {
     EXPECT_EQ(run({"sh", "-c", "trap 'exit 7' USR1; kill -USR1 $$; exit 1"}).status, 7);
 }
 
+// There the command is a child.
+TEST_F(Run, InAContainerAKillEndsTheCommandToo) {
+    const std::vector<std::string> contained = {"unshare", "--pid", "--fork", "--mount-proc"};
+    auto words = contained;
+    words.push_back("true");
+    if (command(words).status != 0)
+        GTEST_SKIP() << "pid namespaces cannot be made here";
+    words = contained;
+    for (const char *word :
+         {"sh", "-c",
+          "\"$0\" run -- sh -c 'echo $$; exec sleep 60' >\"$1\" & while ! test -s \"$1\"; do sleep "
+          "0.1; "
+          "done; kill -9 $!; wait; for i in $(seq 100); do kill -0 $(cat \"$1\") || exit 3; "
+          "sleep 0.1; done"})
+        words.push_back(word);
+    words.push_back(tool_path());
+    words.push_back(place.path + "/pid");
+    EXPECT_EQ(command(words, environment).status, 3);
+}
+
 TEST_F(Run, OptionsOfTheCommandAreItsOwn) {
     EXPECT_EQ(run({"echo", "--mode", "x", "--help"}).out, "--mode x --help\n");
     EXPECT_EQ(run({"--mode=audit", "--", "echo", "--", "-h"}).out, "-- -h\n");

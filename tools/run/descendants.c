@@ -170,8 +170,18 @@ static void unguard(const struct wait *wait) {
 
 /* --- the command --- */
 
-static void become(const struct wait *wait, char **command, int failed) {
+/* The command of `run` stands for the process that started it: a SIGKILL of that one ends it, too,
+ * as where the command replaces it. */
+static void end_with(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it has ended already */
+        raise(SIGKILL);
+}
+
+static void become(const struct wait *wait, char **command, pid_t parent, int failed) {
     unguard(wait);
+    if (wait->awaited == DESCENDANTS_NONE)
+        end_with(parent);
     execvp(command[0], command);
     int error = errno;
     (void)!write(failed, &error, sizeof(error));
@@ -180,12 +190,13 @@ static void become(const struct wait *wait, char **command, int failed) {
 
 /* The pipe closes at the exec, or brings its error. */
 static int start(struct wait *wait, char **command) {
+    const pid_t parent = getpid();
     int ends[2], error = 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -errno;
     wait->command = own_pid_needed() ? own_pid_fork() : fork();
     if (wait->command == 0)
-        become(wait, command, ends[1]);
+        become(wait, command, parent, ends[1]);
     if (wait->command < 0)
         error = errno;
     close(ends[1]);
