@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "tool/harness.hpp"
 #include "json.hpp"
+#include "tool/harness.hpp"
 
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 
