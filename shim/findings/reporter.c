@@ -88,12 +88,12 @@ static void fill_priors(struct gps_report *report, struct workspace *work) {
 }
 
 /* `own`: how many priors of this process's come behind it. */
-static void add_deed(struct gps_report *report, const struct gps_region_record *origin,
-                     enum gps_history_event deed, uint64_t time, struct workspace *work,
-                     unsigned own) {
+static void add_history(struct gps_report *report, const struct gps_region_record *origin,
+                        enum gps_history_event event, uint64_t time, struct workspace *work,
+                        unsigned own) {
     static const char *const names[] = {"allocated", "exported", "freed"};
     struct gps_frame *frames = work->priors[report->prior_count];
-    const unsigned count = gps_region_history_frames(&work->traces, deed, frames, GPS_STACK_MAX);
+    const unsigned count = gps_region_history_frames(&work->traces, event, frames, GPS_STACK_MAX);
     const bool ours = gps_process_is_self(&origin->owner);
     const struct gps_owner *owner = ours ? NULL : &origin->owner;
     struct gps_prior *place = &report->prior[report->prior_count - own];
@@ -102,7 +102,7 @@ static void add_deed(struct gps_report *report, const struct gps_region_record *
     memmove(place + 1, place, own * sizeof(*place));
     report->prior_count++;
     *place = (struct gps_prior){
-        .what = names[deed], .owner = owner, .time = time, .stack = frames, .stack_count = count};
+        .what = names[event], .owner = owner, .time = time, .stack = frames, .stack_count = count};
 }
 
 /* A region's past goes before what this process did with it. */
@@ -113,10 +113,10 @@ static void add_origin(struct gps_report *report, const struct gps_region_record
         return;
     if (gps_region_read_traces(gps_membership_store(), origin, &work->traces) < 0)
         work->traces = (struct gps_region_traces){.module_count = 0};
-    add_deed(report, origin, GPS_HISTORY_ALLOCATED, 0, work, own);
-    add_deed(report, origin, GPS_HISTORY_EXPORTED, origin->created, work, own);
+    add_history(report, origin, GPS_HISTORY_ALLOCATED, 0, work, own);
+    add_history(report, origin, GPS_HISTORY_EXPORTED, origin->created, work, own);
     if (gps_record_over(origin))
-        add_deed(report, origin, GPS_HISTORY_FREED, origin->status.changed, work, own);
+        add_history(report, origin, GPS_HISTORY_FREED, origin->status.changed, work, own);
 }
 
 static void send(struct gps_report *report, uint32_t trace, struct gps_python_stack *python,

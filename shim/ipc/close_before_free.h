@@ -1,6 +1,7 @@
 /*
- * close_before_free.h - the program frees a region: at once, after a wait, later, or not at all.
+ * close_before_free.h - carries out the program's free of an exported region.
  *
+ * The memory is freed at once, after a wait for importers, later, or not at all, as policy says.
  * Any thread.
  */
 #pragma once
@@ -14,7 +15,8 @@ struct gps_release {
     bool ordered; /* on a stream: it waits for nothing */
 };
 
-/* The program frees an exported allocation, which the caller has taken from the registry: asks
- * policy, and frees with `release` if and when that is the answer. What must wait is handed to
- * deferred.h. Returns the code for the program. Needs no scope. */
+/* The program frees an exported allocation, which the caller has taken from the registry; its
+ * region is LIVE. A free at once calls `release`. A region that must wait goes to deferred.h. If
+ * the memory stays, the registry has the allocation again. Returns the code for the program. Needs
+ * no scope. */
 int gps_close_before_free(const struct gps_alloc *alloc, struct gps_release release);

@@ -314,8 +314,8 @@ void gps_export_rename(struct gps_export *region) {
         gps_name_point(gps_membership_store(), region->record.name, &region->record.id);
 }
 
-/* The record stays for a while, alone, and that of the oldest goes. */
-static void bury(const struct gps_export *region) {
+/* The record stays for a while, without its other files, and that of the oldest tombstone goes. */
+static void leave_tombstone(const struct gps_export *region) {
     struct gps_record_claim oldest;
     if (!region->published)
         return;
@@ -340,7 +340,7 @@ void gps_export_end(struct gps_export *region) {
     gps_export_unname(region);
     if (region->record.status.state != GPS_STATE_FREED)
         gps_export_set_state(region, GPS_STATE_FREED, 0);
-    bury(region);
+    leave_tombstone(region);
     free(region);
 }
 

@@ -1,24 +1,25 @@
 /*
- * teardown.h - what becomes of exported memory when the process, or a context, ends with it in it.
+ * teardown.h - ends the regions of a process or of a context that ends before they are freed.
  *
- * Results that were never freed are final now and are handed over. Importers are waited for as
- * `linger` says. Memory that other processes still hold is reported. Call inside a gps_scope.
+ * Results that were never freed are handed over. Importers are waited for as `linger` says. Memory
+ * that other processes still hold is reported. Other threads use and free their memory meanwhile.
+ * Call inside a gps_scope.
  */
 #pragma once
 
 #include "findings/leaks.h"
 #include "registry/registry.h"
 
-/* The process ends, and the driver still works. */
+/* The process ends, and the driver still works: waits for importers, and reports. */
 void gps_teardown_exit(void);
 
-/* The very end: removes our records, but for those that others may still ask about, unless this is
- * the last process. */
+/* The very end: removes the records of this process. Those that others may still ask about stay,
+ * unless this is the last process. */
 void gps_teardown_unpublish(bool last);
 
 /* A context ends, with all that was allocated and opened in it. `destroy` is the driver's call, and
- * tells whether the context is destroyed. `wait`: results are handed over and importers waited for
- * before it, as at exit; not where the call may well leave the context to others. Returns the code
- * for the program. Needs no scope. */
+ * tells whether it destroyed the context. With `wait` results are handed over and importers waited
+ * for before that call, as at exit. A call that often leaves the context to other users does not
+ * wait. Returns the code for the program. Needs no scope. */
 typedef int gps_destroy_fn(void *arg, bool *destroyed);
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg);

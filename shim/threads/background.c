@@ -21,13 +21,13 @@ static bool is_over(struct gps_background *task) {
 
 static void *run(void *arg) {
     struct gps_background *task = arg;
-    const struct timespec breath = {.tv_nsec = 5000000}; /* many changes at once are one */
+    const struct timespec interval = {.tv_nsec = 5000000}; /* many changes make one turn */
     struct gps_watch watch;
     prctl(PR_SET_NAME, task->name);
     gps_watch_open(&watch, gps_membership_store(), task->watched);
     while (!is_over(task)) {
         gps_watch_wait(&watch, task->turn());
-        nanosleep(&breath, NULL);
+        nanosleep(&interval, NULL);
     }
     gps_watch_close(&watch);
     return NULL;
