@@ -97,10 +97,16 @@ TEST(MergeKeeper, ThatIsStoppedCostsAMomentOnce) {
 
 // The key of the directory's hashes.
 TEST(MergeSecret, ThatIsDamagedIsToldOnceAndEndsWithGc) {
-    Replicas two(2);
+    Replicas two(1);
+    two.each("malloc p 2097152"); // there is a directory now
+    two.kill(0);
     const std::string file = std::string(two.world.store().path) + "/secret";
     std::ofstream(file) << "no key";
     std::filesystem::permissions(file, std::filesystem::perms(0600));
+    two.all.clear();
+    two.costs.clear();
+    two.start();
+    two.start();
     two.load("p", 2 * MiB, 3);
     two.load("q", 2 * MiB, 3);
     EXPECT_TRUE(eventually([&] { return two.world.count("record-invalid") == 2; }))
