@@ -123,7 +123,7 @@
         "memory that is shared read-only was to be written; nothing of it was",                    \
         "let only the process that created the region write it, or set access = rw in its rules")  \
     ROW(MERGE_WRITTEN, "merge-written", ERROR,                                                     \
-        "a kernel wrote into memory that was merged; the process has lost its context",            \
+        "a kernel may have written into memory that was merged; the process has lost its context", \
         "start it again: these allocations stay private from now on; gpushare forget undoes that") \
     ROW(CONFIG_ERROR, "config-error", ERROR,                                                       \
         "the configuration cannot be used; gpushare is off in this process",                       \
