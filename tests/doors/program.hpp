@@ -40,7 +40,7 @@ class Program {
     std::vector<std::string> words, libraries;
     std::map<std::string, std::string> variables;
     bool driver = true;
-    int limit = 20;
+    int limit = 60;
 };
 
 std::string build_directory();

@@ -37,6 +37,8 @@ int64_t now_ms();
 // How long what takes `ms` may take at most: machines that run tests are busy, and on a GPU
 // contexts come and go within a second or two.
 int soon(int ms);
+// After so many ms a program hangs: it is not late, however busy the machine is.
+constexpr int HANGS = 40000;
 
 struct Reply {
     std::string text; // without the newline
@@ -115,15 +117,15 @@ class Puppet {
     Puppet(const Puppet &) = delete;
     Puppet &operator=(const Puppet &) = delete;
 
-    Reply operator()(const std::string &line, int ms = 10000); // send, then receive
-    int code(const std::string &line, int ms = 10000) {
+    Reply operator()(const std::string &line, int ms = HANGS); // send, then receive
+    int code(const std::string &line, int ms = HANGS) {
         return (*this)(line, ms).code;
     }
     // The command that must succeed: its first word, "" if there is none.
-    std::string must(const std::string &line, int ms = 10000);
+    std::string must(const std::string &line, int ms = HANGS);
 
     void send(const std::string &line);
-    Reply receive(int ms = 10000);
+    Reply receive(int ms = HANGS);
     bool answers(int ms); // whether a reply comes in time; it is then still to be received
 
     void signal(int number) const;
@@ -132,8 +134,8 @@ class Puppet {
         signal(SIGCONT);
     }
     void kill();              // SIGKILL, and gone when this returns
-    int wait(int ms = 10000); // for its end: exit status, or 128 + signal
-    int quit(const std::string &command, int ms = 10000) { // "exit 3", "return", ...
+    int wait(int ms = HANGS); // for its end: exit status, or 128 + signal
+    int quit(const std::string &command, int ms = HANGS) { // "exit 3", "return", ...
         send(command);
         return wait(ms);
     }
