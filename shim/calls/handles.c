@@ -72,7 +72,7 @@ static int open_first(struct gps_opening *opening, const uint8_t handle[GPS_HAND
     int code;
     if (!gps_import_prepare(opening, handle, &code))
         return code;
-    code = gps_open_cache_ask_driver(open_by_driver, &first, &opening->import.region);
+    code = gps_open_cache_ask_driver(open_by_driver, &first, opening->import.context);
     if (code == GPS_OK) {
         if (gps_import_commit(opening, *pointer) && gps_open_cache_active)
             gps_open_cache_opened(&opening->import);

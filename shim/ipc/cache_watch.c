@@ -72,9 +72,9 @@ void gps_cache_watch_read(bool by_sleeper) {
     gps_lock_give(&state.lock);
 }
 
-void gps_cache_watch_expire(const struct gps_id *region) {
+void gps_cache_watch_expire(uint64_t context) {
     gps_lock_take(&state.lock);
-    if (gps_registry_expire(region))
+    if (gps_registry_expire(context))
         wake();
     gps_lock_give(&state.lock);
 }

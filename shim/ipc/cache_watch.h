@@ -20,8 +20,8 @@ bool gps_cache_watch_uncache(const struct gps_import *import, uint32_t trace, ui
 /* Reads all changes: imports of the changed files are stale. Where one of them is cached, the
  * thread that sleeps on the watch wakes (by_sleeper: it is the caller). */
 void gps_cache_watch_read(bool by_sleeper);
-/* Makes what is cached of a region stale (NULL: everything), and wakes the thread. */
-void gps_cache_watch_expire(const struct gps_id *region);
+/* Makes stale what is cached in other contexts than this one (0: in all), and wakes the thread. */
+void gps_cache_watch_expire(uint64_t context);
 /* A copy to sleep on. False: the program has closed it. */
 bool gps_cache_watch_copy(struct gps_watch *watch);
 

@@ -219,7 +219,7 @@ static int open_for_rule(void *arg) {
 static int open_and_record(struct gps_opening *opening, uint64_t size, int *code) {
     struct gps_import *import = &opening->import;
     struct rule_open open = {opening, size, &import->pointer};
-    *code = gps_open_cache_ask_driver(open_for_rule, &open, &import->region);
+    *code = gps_open_cache_ask_driver(open_for_rule, &open, import->context);
     if (*code != GPS_OK)
         return -1;
     note_opened(import);

@@ -119,16 +119,17 @@ static bool wait_for(enum what what, unsigned endings, uint64_t limit) {
 
 /* Has ended what may be the reason of a code of the driver's. True: something has ended since the
  * caller began, so another try is worth it. */
-static bool end_obstacle(int code, const struct gps_id *region, unsigned endings) {
+static bool end_obstacle(int code, uint64_t context, unsigned endings) {
     struct gps_scope scope;
     const bool busy = code == GPS_ALREADY_MAPPED; /* by a close, or by older memory of its place */
-    const bool elsewhere = code == GPS_INVALID_HANDLE; /* mapped in another context */
+    /* By memory of the same exporter in another context (H200, driver 580, 2026-11-23). */
+    const bool elsewhere = code == GPS_INVALID_HANDLE;
     if (!busy && !elsewhere && code != GPS_OUT_OF_MEMORY)
         return false;
     gps_scope_begin(&scope);
     bool ended = busy && wait_for(ONE_END, endings, LONG_WAIT);
     if (!ended) {
-        gps_cache_watch_expire(elsewhere ? region : NULL);
+        gps_cache_watch_expire(elsewhere ? context : 0);
         ended = wait_for(ALL_ENDS, endings, LONG_WAIT);
     }
     gps_scope_end(&scope);
@@ -136,7 +137,7 @@ static bool end_obstacle(int code, const struct gps_id *region, unsigned endings
 }
 
 bool gps_open_cache_make_room(void) {
-    return gps_open_cache_active && end_obstacle(GPS_OUT_OF_MEMORY, NULL, state.endings);
+    return gps_open_cache_active && end_obstacle(GPS_OUT_OF_MEMORY, 0, state.endings);
 }
 
 /* --- opens --- */
@@ -162,7 +163,7 @@ static void wait_for_stale(void) {
     gps_scope_end(&scope);
 }
 
-int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_id *region) {
+int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, uint64_t context) {
     unsigned endings;
     int code;
     if (!gps_open_cache_active)
@@ -172,7 +173,7 @@ int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_id 
     do {
         endings = state.endings;
         code = open(arg);
-    } while (code != GPS_OK && end_obstacle(code, region, endings) &&
+    } while (code != GPS_OK && end_obstacle(code, context, endings) &&
              gps_clock_monotonic() < until);
     return code;
 }

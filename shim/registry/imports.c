@@ -438,11 +438,11 @@ void gps_registry_ended(uint64_t pointer) {
     gps_lock_give(&state.lock);
 }
 
-bool gps_registry_expire(const struct gps_id *region) {
+bool gps_registry_expire(uint64_t context) {
     bool any = false;
     gps_lock_take(&state.lock);
     for (struct node *node = state.cached; node; node = node->next)
-        if (!region || gps_id_equal(&node->import.region, region))
+        if (node->import.context != context)
             any = node->import.stale = true;
     return unlocked(any);
 }

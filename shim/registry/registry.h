@@ -267,8 +267,9 @@ bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, cons
                               const void *arg, struct gps_import *import);
 /* The driver has closed what was taken. */
 void gps_registry_ended(uint64_t pointer);
-/* Makes the cached ones of a region stale (NULL: all). True: there is one. */
-bool gps_registry_expire(const struct gps_id *region);
+/* Makes those stale that are cached in other contexts than this one (0: all). True: there is one.
+ */
+bool gps_registry_expire(uint64_t context);
 bool gps_registry_any_ending(void); /* Whether one is ENDING */
 bool gps_registry_any_stale(void);  /* Whether a cached or ENDING one is stale */
 struct gps_cached {
