@@ -1,9 +1,9 @@
 /*
  * kernels.cu - hashes and compares blocks of memory on the GPU; embedded as PTX (kernels.c).
  *
- * gps_merge_hash makes XXH3 (128 bits, with a secret) of every 16 KiB, as libxxhash does. Eight threads
- * share a chunk: each has one of the eight accumulators, so a stripe of 64 bytes is one load of
- * eight adjacent words.
+ * gps_merge_hash makes XXH3 (128 bits, with a secret) of every 16 KiB, as libxxhash does. Eight
+ * threads share a chunk: each has one of the eight accumulators, so a stripe of 64 bytes is one
+ * load of eight adjacent words.
  */
 #include <stdint.h>
 

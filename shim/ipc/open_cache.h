@@ -51,9 +51,9 @@ void gps_open_cache_start(const struct gps_options *options);
 bool gps_open_cache_open(const struct gps_import *import, unsigned flags, uint64_t *pointer);
 /* A call of the driver's, or what stands for it, that opens a region: its code. */
 typedef int gps_open_fn(void *arg);
-/* Makes the call in `context`. Before it, it waits 50 ms at most for the end of what is stale: without a cache
- * that would not be mapped. Where the driver refuses and cached memory may be in the way, it has
- * that ended, for 2 s at most, and makes the call again. */
+/* Makes the call in `context`. Before it, it waits 50 ms at most for the end of what is stale:
+ * without a cache that would not be mapped. Where the driver refuses and cached memory may be in
+ * the way, it has that ended, for 2 s at most, and makes the call again. */
 int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, uint64_t context);
 /* The program has opened a region, and its slot is written: from now on it may be cached. */
 void gps_open_cache_opened(const struct gps_import *import);

@@ -3,7 +3,8 @@
  * directory, so that a stale handle is known.
  *
  * The newest 1,024 are kept, in memory and by id: the driver can give the handle of a freed region
- * again, and no record has to be read to know it. They are under the lock of record_claims.c. No allocation.
+ * again, and no record has to be read to know it. They are under the lock of record_claims.c. No
+ * allocation.
  */
 #pragma once
 

@@ -31,7 +31,7 @@ enum gps_lock_use {
 /* The ranks, in the order in which locks are taken. */
 #define GPS_RANKS(RANK)                                                                            \
     /* gate/swap.h: a block stays mapped while a kernel of ours reads it: for milliseconds, or for \
-     * as long as the device runs that behind kernels of the program's. */                                  \
+     * as long as the device runs that behind kernels of the program's. */                         \
     RANK(SWAP, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                    \
     /* merge/area.h: a block has one state at a time, so it is mapped under the lock, and its      \
      * slot is written. Each is a call of microseconds. */                                         \
