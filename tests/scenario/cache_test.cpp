@@ -473,13 +473,14 @@ TEST(Cache, ItsBytesAreLimited) {
 TEST(Cache, AFullOneEndsWhatIsOfTheContext) {
     World world;
     world.environment["GPUSHARE_OPEN_CACHE"] = "1";
-    Puppet a(world, producer()), b(world, consumer());
+    // Memory of one exporter is open in one context only.
+    Puppet a(world, producer()), other(world, producer()), b(world, consumer());
     a.must("malloc first 4194304");
-    a.must("malloc second 8388608");
+    other.must("malloc second 8388608");
     b.must("open p " + a.must("get first"));
     b.must("close p");
     b.must("ctxcreate other");
-    b.must("open q " + a.must("get second"));
+    b.must("open q " + other.must("get second"));
     b.must("close q");
     const Json regions = world.ls();
     for (const Json &region : regions.elements)

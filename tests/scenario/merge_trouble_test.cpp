@@ -98,7 +98,8 @@ TEST(MergeKeeper, ThatIsStoppedCostsAMomentOnce) {
 // The key of the directory's hashes.
 TEST(MergeSecret, ThatIsDamagedIsToldOnceAndEndsWithGc) {
     Replicas two(1);
-    two.each("malloc p 2097152"); // there is a directory now
+    two.each("malloc p 2097152");
+    ASSERT_TRUE(eventually([&] { return two.world.entries("procs") == 1; }));
     two.kill(0);
     const std::string file = std::string(two.world.store().path) + "/secret";
     std::ofstream(file) << "no key";

@@ -58,6 +58,9 @@ static void rows_6_to_8(void) {
     check_row("6");
     peer_do(&b, OP_CONTEXT, 0, 0, 0);
     check("B opens in a second context", 400, open_code(&b, h));
+    uint64_t more;
+    struct bytes other = export_filled(&a, 8 * MIB, 14, &more);
+    check("another handle of A's there", 400, open_code(&b, other));
     check_row("7");
     check("close with the second current", 0, close_code(&b, q));
     check("q is gone", 1, read_code(&b, q));

@@ -27,6 +27,17 @@ static struct block *find(uint32_t card, const struct handle *handle, uint64_t i
     return NULL;
 }
 
+/* Memory of one exporter is open in one context of a card. */
+static bool is_open_elsewhere(CUcontext context, const struct handle *handle) {
+    for (CUcontext other = context_first(); other; other = other->next)
+        for (struct block *b =
+                 other != context && other->card == context->card ? other->blocks.first : NULL;
+             b; b = b->next)
+            if (b->kind == BLOCK_IMPORT && b->owner == handle->client)
+                return true;
+    return false;
+}
+
 static CUresult map(CUcontext context, const struct handle *handle, const struct sim_reply *reply,
                     struct block **out) {
     struct block *block = calloc(1, sizeof *block);
@@ -111,12 +122,12 @@ static CUresult add_opening(struct block *block, const struct handle *handle) {
 }
 
 CUresult import_open(CUcontext context, const struct handle *handle, CUdeviceptr *out) {
+    if (is_open_elsewhere(context, handle))
+        return CUDA_ERROR_INVALID_HANDLE;
     struct block *block = find(context->card, handle, 0);
     CUresult result = block ? CUDA_SUCCESS : ask_daemon(context, handle, &block);
     if (result)
         return result;
-    if (block->context != context)
-        return CUDA_ERROR_INVALID_HANDLE;
     if (handle->size > block->size || handle->offset > block->size - handle->size)
         result = CUDA_ERROR_INVALID_VALUE;
     if (!result)
