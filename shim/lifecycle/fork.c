@@ -34,8 +34,8 @@
 #include "registry/registry.h"
 #include "registry/table_memory.h"
 #include "registry/tombstones.h"
+#include "rules/rule_counts.h"
 #include "rules/rules.h"
-#include "rules/tally.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
 #include "vmm/parked_descriptors.h"
@@ -90,7 +90,7 @@
     FORGETS(cache_watch, gps_cache_watch_reset)                                                    \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(deferred, gps_deferred_reset)                                                          \
-    FORGETS(tally, gps_tally_reset)                                                                \
+    FORGETS(rule_counts, gps_rule_counts_reset)                                                    \
     FORGETS(rules, gps_rules_reset)                                                                \
     FORGETS(process, gps_process_reset) /* the configuration, to which the rules point */          \
     KEEPS(start, "it tells that this is a fork")                                                   \

@@ -13,8 +13,8 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "registry/registry.h"
+#include "rule_counts.h"
 #include "stack/trace.h"
-#include "tally.h"
 #include "util/text.h"
 
 bool gps_rules_active;
@@ -31,13 +31,13 @@ static struct {
 void gps_rules_start(const struct gps_config *config, const struct gps_program *program) {
     if (config->options.mode != GPS_MODE_SHARE)
         return;
-    gps_tally_start();
+    gps_rule_counts_start();
     if (config->rule_count)
         state.rules = calloc(config->rule_count, sizeof(*state.rules));
     for (size_t i = 0; state.rules && i < config->rule_count; i++)
         if (gps_rule_is_for(&config->rules[i], program->name, program->executable))
             state.rules[state.count++].rule = &config->rules[i];
-    gps_rules_active = state.count != 0 || gps_tally_active;
+    gps_rules_active = state.count != 0 || gps_rule_counts_active;
 }
 
 void gps_rules_end(void) {
@@ -62,7 +62,7 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height) {
     for (size_t i = 0; i < state.count; i++)
         if (state.rules[i].rule->size_max >= least && state.rules[i].rule->size_min <= most)
             return true;
-    return gps_tally_active;
+    return gps_rule_counts_active;
 }
 
 void gps_rules_reset(void) {
@@ -174,8 +174,9 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) 
     gps_scope_enter(&scope, 0);
     attempt.rule = match_here(size, &attempt, &number);
     const bool done = attempt.rule && follow(&attempt, number, pointer, code) == GPS_DONE;
-    if (gps_tally_active)
-        gps_tally_add(&attempt, done && *code == GPS_OK ? *pointer : 0, done && *code != GPS_OK);
+    if (gps_rule_counts_active)
+        gps_rule_counts_add(&attempt, done && *code == GPS_OK ? *pointer : 0,
+                            done && *code != GPS_OK);
     gps_scope_end(&scope);
     return done;
 }

@@ -54,7 +54,7 @@ enum gps_lock_use {
     RANK(DEFERRED, GPS_LOCK_BRIEF)                                                                 \
     RANK(RECORD_CLAIMS, GPS_LOCK_BRIEF)                                                            \
     RANK(TABLE_MEMORY, GPS_LOCK_BRIEF)                                                             \
-    RANK(TALLY, GPS_LOCK_BRIEF)                                                                    \
+    RANK(RULE_COUNTS, GPS_LOCK_BRIEF)                                                              \
     RANK(TRACES, GPS_LOCK_BRIEF)
 
 enum gps_rank {

@@ -1,5 +1,5 @@
-/* tally.c - see tally.h. */
-#include "tally.h"
+/* rule_counts.c - see rule_counts.h. */
+#include "rule_counts.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 #include "util/lock.h"
 #include "util/text.h"
 
-bool gps_tally_active;
+bool gps_rule_counts_active;
 
 static struct {
-    GPS_LOCK(GPS_RANK_TALLY) lock;
+    GPS_LOCK(GPS_RANK_RULE_COUNTS) lock;
     struct gps_explained *file;
 } state;
 
@@ -40,7 +40,7 @@ static void copy(char *to, size_t size, const char *from) {
 }
 #define COPY(to, from) copy(to, sizeof(to), from)
 
-void gps_tally_start(void) {
+void gps_rule_counts_start(void) {
     const char *directory = secure_getenv("GPUSHARE_EXPLAIN");
     const struct gps_owner *self = gps_process_self();
     const struct gps_program *program = gps_process_program();
@@ -59,7 +59,7 @@ void gps_tally_start(void) {
     COPY(file->arguments, program->arguments);
     memcpy(file->magic, GPS_EXPLAINED_MAGIC, sizeof(file->magic));
     state.file = file;
-    gps_tally_active = true;
+    gps_rule_counts_active = true;
 }
 
 static uint32_t outcome_of(uint64_t pointer, bool failed) {
@@ -90,7 +90,7 @@ static void count(const struct gps_explained_row *row) {
     state.file->lost++;
 }
 
-void gps_tally_add(const struct gps_attempt *attempt, uint64_t pointer, bool failed) {
+void gps_rule_counts_add(const struct gps_attempt *attempt, uint64_t pointer, bool failed) {
     struct gps_explained_row row;
     memset(&row, 0, sizeof(row));
     row.size = attempt->size;
@@ -112,7 +112,7 @@ void gps_tally_add(const struct gps_attempt *attempt, uint64_t pointer, bool fai
     gps_lock_give(&state.lock);
 }
 
-void gps_tally_reset(void) {
-    gps_tally_active = false;
+void gps_rule_counts_reset(void) {
+    gps_rule_counts_active = false;
     memset((void *)&state, 0, sizeof(state)); /* the parent's file is its own; locks */
 }

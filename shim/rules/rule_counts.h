@@ -1,0 +1,18 @@
+/*
+ * rule_counts.h - for `gpushare explain`: counts what became of each allocation.
+ *
+ * Owns the file of gpushare/explained.h. Costs nothing unless GPUSHARE_EXPLAIN is set. Any thread;
+ * a lock of its own.
+ */
+#pragma once
+
+#include "attempt.h"
+
+extern bool gps_rule_counts_active;
+
+void gps_rule_counts_start(void);
+
+/* `pointer`: of what a rule gave; 0: nothing, or the allocation failed, as `failed` says. */
+void gps_rule_counts_add(const struct gps_attempt *attempt, uint64_t pointer, bool failed);
+
+void gps_rule_counts_reset(void); /* in a forked child */
