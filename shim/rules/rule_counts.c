@@ -90,23 +90,23 @@ static void count(const struct gps_explained_row *row) {
     state.file->lost++;
 }
 
-void gps_rule_counts_add(const struct gps_attempt *attempt, uint64_t pointer, bool failed) {
+void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed) {
     struct gps_explained_row row;
     memset(&row, 0, sizeof(row));
-    row.size = attempt->size;
-    row.rule = attempt->rule ? attempt->rule->line : 0;
+    row.size = request->size;
+    row.rule = request->rule ? request->rule->line : 0;
     row.outcome = outcome_of(pointer, failed);
-    row.device = (uint32_t)attempt->device;
-    row.pool = attempt->pool;
-    memcpy(row.passed, attempt->passed, sizeof(row.passed));
-    memcpy(row.uuid, attempt->uuid, sizeof(row.uuid));
+    row.device = (uint32_t)request->device;
+    row.pool = request->pool;
+    memcpy(row.passed, request->passed, sizeof(row.passed));
+    memcpy(row.uuid, request->uuid, sizeof(row.uuid));
     struct gps_text call = GPS_TEXT(row.call);
     gps_format_api(&call, gps_call_name());
     char caller[GPS_GLOB_BYTES];
     gps_caller_name(caller, sizeof(caller));
     COPY(row.caller, caller);
-    COPY(row.region, attempt->name);
-    COPY(row.why, attempt->why);
+    COPY(row.region, request->name);
+    COPY(row.why, request->why);
     gps_lock_take(&state.lock);
     count(&row);
     gps_lock_give(&state.lock);

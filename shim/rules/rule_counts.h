@@ -6,13 +6,13 @@
  */
 #pragma once
 
-#include "attempt.h"
+#include "rule_request.h"
 
 extern bool gps_rule_counts_active;
 
 void gps_rule_counts_start(void);
 
 /* `pointer`: of what a rule gave; 0: nothing, or the allocation failed, as `failed` says. */
-void gps_rule_counts_add(const struct gps_attempt *attempt, uint64_t pointer, bool failed);
+void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed);
 
 void gps_rule_counts_reset(void); /* in a forked child */

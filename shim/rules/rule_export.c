@@ -1,13 +1,13 @@
-/* rule_export.c - an allocation becomes a named region; see attempt.h. */
+/* rule_export.c - an allocation becomes a named region; see rule_request.h. */
 #include <errno.h>
 
-#include "attempt.h"
 #include "directory/name.h"
 #include "driver/driver_ops.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "rule_request.h"
 #include "stack/trace.h"
 #include "vmm/mapping.h"
 
@@ -17,70 +17,71 @@ static uint64_t round_up(uint64_t size) {
     return (size + block - 1) / block * block;
 }
 
-static enum gps_outcome export_vmm(const struct gps_attempt *attempt, uint64_t *pointer) {
-    struct gps_alloc alloc = {.size = attempt->size,
-                              .context = attempt->context,
+static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint64_t *pointer) {
+    struct gps_alloc alloc = {.size = request->size,
+                              .context = request->context,
                               .epoch = gps_registry_now(),
-                              .device = (int16_t)attempt->device,
+                              .device = (int16_t)request->device,
                               .trace = gps_trace_kept()};
     uint64_t extent;
-    int code = gps_mapping_create(attempt->size, &alloc.pointer, &extent);
+    int code = gps_mapping_create(request->size, &alloc.pointer, &extent);
     if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
-        code = gps_mapping_create(attempt->size, &alloc.pointer, &extent);
+        code = gps_mapping_create(request->size, &alloc.pointer, &extent);
     if (code == GPS_OUT_OF_MEMORY)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (code != GPS_OK)
-        return gps_attempt_private(attempt, "this device or driver has no VMM memory to share",
-                                   NULL);
-    const char *why = gps_export_to_keeper(&alloc, extent, attempt->rule, attempt->name);
+        return gps_rule_request_private(request, "this device or driver has no VMM memory to share",
+                                        NULL);
+    const char *why = gps_export_to_keeper(&alloc, extent, request->rule, request->name);
     if (why) {
         gps_mapping_close(alloc.pointer);
-        return gps_attempt_private(attempt, why, NULL);
+        return gps_rule_request_private(request, why, NULL);
     }
     *pointer = alloc.pointer;
     return GPS_DONE;
 }
 
-static enum gps_outcome export_legacy(const struct gps_attempt *attempt, uint64_t *pointer) {
+static enum gps_outcome export_legacy(const struct gps_rule_request *request, uint64_t *pointer) {
     uint8_t handle[GPS_HANDLE_BYTES];
-    struct gps_alloc alloc = {.size = attempt->size,
-                              .context = attempt->context,
+    struct gps_alloc alloc = {.size = request->size,
+                              .context = request->context,
                               .epoch = gps_registry_now(),
-                              .device = (int16_t)attempt->device};
-    const uint64_t allocated = round_up(attempt->size);
+                              .device = (int16_t)request->device};
+    const uint64_t allocated = round_up(request->size);
     int code = gps_ops->allocate(allocated, &alloc.pointer);
     if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
         code = gps_ops->allocate(allocated, &alloc.pointer);
     if (code != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (gps_ops->get_handle(alloc.pointer, handle) != GPS_OK ||
-        !gps_export_by_rule(&alloc, allocated, handle, attempt->rule, attempt->name)) {
+        !gps_export_by_rule(&alloc, allocated, handle, request->rule, request->name)) {
         gps_ops->release(alloc.pointer);
-        return gps_attempt_private(attempt, "it could not be exported", NULL);
+        return gps_rule_request_private(request, "it could not be exported", NULL);
     }
     *pointer = alloc.pointer;
     return GPS_DONE;
 }
 
-enum gps_outcome gps_rule_export_claimed(const struct gps_attempt *attempt, uint64_t *pointer) {
-    const enum gps_outcome outcome = attempt->rule->backing == GPS_RULE_VMM
-                                         ? export_vmm(attempt, pointer)
-                                         : export_legacy(attempt, pointer);
+enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request,
+                                         uint64_t *pointer) {
+    const enum gps_outcome outcome = request->rule->backing == GPS_RULE_VMM
+                                         ? export_vmm(request, pointer)
+                                         : export_legacy(request, pointer);
     if (outcome == GPS_PRIVATE)
-        gps_name_release(gps_membership_store(), attempt->name, gps_process_self(), NULL);
+        gps_name_release(gps_membership_store(), request->name, gps_process_self(), NULL);
     return outcome;
 }
 
-enum gps_outcome gps_rule_export(const struct gps_attempt *attempt, uint64_t *pointer) {
+enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer) {
     struct gps_owner holder = {0};
-    const int status = gps_attempt_claim(attempt, &holder);
+    const int status = gps_rule_request_claim(request, &holder);
     if (status == 0)
-        return gps_rule_export_claimed(attempt, pointer);
+        return gps_rule_export_claimed(request, pointer);
     if (status != -EEXIST)
-        return gps_attempt_private(attempt, "its name could not be claimed", NULL);
-    return gps_attempt_private(attempt,
-                               gps_process_is_self(&holder)
-                                   ? "this process has a live region of this name"
-                                   : "another live process has a region of this name",
-                               gps_process_is_self(&holder) ? NULL : &holder);
+        return gps_rule_request_private(request, "its name could not be claimed", NULL);
+    return gps_rule_request_private(request,
+                                    gps_process_is_self(&holder)
+                                        ? "this process has a live region of this name"
+                                        : "another live process has a region of this name",
+                                    gps_process_is_self(&holder) ? NULL : &holder);
 }

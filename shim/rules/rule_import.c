@@ -1,8 +1,7 @@
-/* rule_import.c - an allocation becomes another process's region; see attempt.h. */
+/* rule_import.c - an allocation becomes another process's region; see rule_request.h. */
 #include <errno.h>
 #include <string.h>
 
-#include "attempt.h"
 #include "directory/name.h"
 #include "directory/processes.h"
 #include "directory/region.h"
@@ -12,6 +11,7 @@
 #include "log/event_log.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "rule_request.h"
 #include "threads/wait.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -22,15 +22,16 @@ static const char has_it[] = "this process has imported this region already";
 enum found { ABSENT, NOT_YET, FITS, MISFITS };
 
 /* With role = auto all processes do the same, and the first one writes. */
-static bool expects_writable(const struct gps_attempt *attempt,
+static bool expects_writable(const struct gps_rule_request *request,
                              const struct gps_region_record *record) {
-    return record->flags & GPS_REGION_READ_ONLY && attempt->rule->role == GPS_ROLE_AUTO &&
-           attempt->rule->access != GPS_ACCESS_RO;
+    return record->flags & GPS_REGION_READ_ONLY && request->rule->role == GPS_ROLE_AUTO &&
+           request->rule->access != GPS_ACCESS_RO;
 }
 
-static enum found fit(const struct gps_attempt *attempt, const struct gps_region_record *record) {
-    return attempt->size <= record->requested && !expects_writable(attempt, record) &&
-                   memcmp(attempt->uuid, record->device, GPS_UUID_BYTES) == 0
+static enum found fit(const struct gps_rule_request *request,
+                      const struct gps_region_record *record) {
+    return request->size <= record->requested && !expects_writable(request, record) &&
+                   memcmp(request->uuid, record->device, GPS_UUID_BYTES) == 0
                ? FITS
                : MISFITS;
 }
@@ -42,11 +43,11 @@ static bool is_orphan(const struct gps_region_record *record) {
 }
 
 /* Looks under the name. A region of a dead owner counts as absent, for its handle opens nothing. */
-static enum found look_up(const struct gps_attempt *attempt, struct gps_region_record *record,
+static enum found look_up(const struct gps_rule_request *request, struct gps_region_record *record,
                           struct gps_owner *holder) {
     struct gps_name_target target;
     const char *why = NULL;
-    if (gps_name_resolve(gps_membership_store(), attempt->name, &target) < 0)
+    if (gps_name_resolve(gps_membership_store(), request->name, &target) < 0)
         return ABSENT;
     if (target.kind == GPS_NAME_CLAIM) {
         *holder = target.claimer;
@@ -61,25 +62,25 @@ static enum found look_up(const struct gps_attempt *attempt, struct gps_region_r
     *holder = *gps_record_creator(record);
     if (record->status.state != GPS_STATE_READY && record->status.state != GPS_STATE_FINAL)
         return record->status.state == GPS_STATE_WRITING ? NOT_YET : ABSENT;
-    return fit(attempt, record);
+    return fit(request, record);
 }
 
-static enum gps_outcome misfit(const struct gps_attempt *attempt,
+static enum gps_outcome misfit(const struct gps_rule_request *request,
                                const struct gps_region_record *record) {
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);
-    if (attempt->size > record->requested) {
+    if (request->size > record->requested) {
         char asked[32], exported[32];
         struct gps_text left = GPS_TEXT(asked), right = GPS_TEXT(exported);
-        gps_text_size(&left, attempt->size);
+        gps_text_size(&left, request->size);
         gps_text_size(&right, record->requested);
         if (strcmp(asked, exported) == 0) /* rounded */
             gps_text_add(&text, "asked for %lu bytes, more than the %lu that were exported",
-                         attempt->size, record->requested);
+                         request->size, record->requested);
         else
             gps_text_strs(&text, "asked for ", asked, ", more than the ", exported,
                           " that were exported");
-    } else if (expects_writable(attempt, record)) {
+    } else if (expects_writable(request, record)) {
         gps_text_str(&text,
                      "the region is shared read-only, and this rule does not say access = ro");
     } else {
@@ -88,18 +89,18 @@ static enum gps_outcome misfit(const struct gps_attempt *attempt,
         gps_text_add(&text, "the region is on another device, %s", theirs);
     }
     gps_text_str(&text, "; the allocation is private");
-    gps_attempt_report(attempt, GPS_SHARE_MISMATCH, detail, &record->owner);
+    gps_rule_request_report(request, GPS_SHARE_MISMATCH, detail, &record->owner);
     return GPS_PRIVATE;
 }
 
-static enum gps_outcome timed_out(const struct gps_attempt *attempt, int last_code,
+static enum gps_outcome timed_out(const struct gps_rule_request *request, int last_code,
                                   const struct gps_owner *holder, int *code) {
     char detail[256 + GPS_STORE_PATH];
     struct gps_text text = GPS_TEXT(detail);
-    const bool fail = attempt->rule->missing == GPS_MISSING_FAIL;
+    const bool fail = request->rule->missing == GPS_MISSING_FAIL;
     gps_text_str(&text,
                  holder->pid ? "its region was not ready after " : "nobody exported it within ");
-    gps_text_duration(&text, attempt->rule->wait);
+    gps_text_duration(&text, request->rule->wait);
     if (!holder->pid)
         gps_text_strs(&text, " in ", gps_membership_store()->path);
     if (last_code) {
@@ -108,23 +109,23 @@ static enum gps_outcome timed_out(const struct gps_attempt *attempt, int last_co
     }
     gps_text_str(&text,
                  fail ? "; the allocation fails (missing = fail)" : "; the allocation is private");
-    gps_attempt_report(attempt, GPS_SHARE_TIMEOUT, detail, holder->pid ? holder : NULL);
+    gps_rule_request_report(request, GPS_SHARE_TIMEOUT, detail, holder->pid ? holder : NULL);
     *code = GPS_OUT_OF_MEMORY;
     return fail ? GPS_DONE : GPS_PRIVATE;
 }
 
 /* Opens it, and records it as the allocation; without memory for that it is closed again. */
-static int import(const struct gps_attempt *attempt, const struct gps_region_record *record,
+static int import(const struct gps_rule_request *request, const struct gps_region_record *record,
                   uint64_t *pointer) {
     struct gps_alloc found;
-    const int code = gps_import_by_rule(record, attempt->size, pointer);
+    const int code = gps_import_by_rule(record, request->size, pointer);
     if (code != GPS_OK)
         return code;
     const struct gps_alloc alloc = {.pointer = *pointer,
-                                    .size = attempt->size,
-                                    .context = attempt->context,
+                                    .size = request->size,
+                                    .context = request->context,
                                     .epoch = gps_registry_now(),
-                                    .device = (int16_t)attempt->device,
+                                    .device = (int16_t)request->device,
                                     .kind = GPS_ALLOC_IMPORTED};
     gps_registry_add(&alloc);
     if (gps_registry_find(*pointer, &found))
@@ -134,24 +135,24 @@ static int import(const struct gps_attempt *attempt, const struct gps_region_rec
 }
 
 /* One look at the name. True: *outcome is decided. */
-static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int *last_code,
+static bool try_import(const struct gps_rule_request *request, uint64_t *pointer, int *last_code,
                        struct gps_owner *holder, enum gps_outcome *outcome) {
     struct gps_region_record record;
     *holder = (struct gps_owner){0};
-    const enum found found = look_up(attempt, &record, holder);
+    const enum found found = look_up(request, &record, holder);
     if (found == MISFITS) {
-        *outcome = misfit(attempt, &record);
+        *outcome = misfit(request, &record);
         return true;
     }
     if (holder->pid && gps_process_is_self(holder) &&
         (found != FITS || record.backing != GPS_BACKING_VMM || gps_mapping_has(&record.id))) {
-        *outcome = gps_attempt_private(attempt,
-                                       "this process itself has a live region of this name", NULL);
+        *outcome = gps_rule_request_private(
+            request, "this process itself has a live region of this name", NULL);
         return true;
     }
     if (found != FITS)
         return false;
-    const int code = import(attempt, &record, pointer);
+    const int code = import(request, &record, pointer);
     if (code == GPS_OK) {
         *outcome = GPS_DONE;
         return true;
@@ -159,48 +160,48 @@ static bool try_import(const struct gps_attempt *attempt, uint64_t *pointer, int
     *last_code = code > 0 ? code : *last_code;
     if (code != -ETIMEDOUT && code != -ENOMEM && code != -EEXIST)
         return false;
-    *outcome = gps_attempt_private(attempt,
-                                   code == -EEXIST   ? has_it
-                                   : code == -ENOMEM ? "there is no memory for its record"
-                                                     : "the keeper does not answer",
-                                   NULL);
+    *outcome = gps_rule_request_private(request,
+                                        code == -EEXIST   ? has_it
+                                        : code == -ENOMEM ? "there is no memory for its record"
+                                                          : "the keeper does not answer",
+                                        NULL);
     return true;
 }
 
-enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_over,
+enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool take_over,
                                  uint64_t *pointer, int *code) {
-    const uint64_t until = gps_clock_monotonic() + attempt->rule->wait;
+    const uint64_t until = gps_clock_monotonic() + request->rule->wait;
     struct gps_owner holder = {0};
     enum gps_outcome outcome = GPS_PRIVATE;
     struct gps_wait wait;
     uint64_t now;
     int last_code = 0;
-    if (gps_registry_imports_name(attempt->name))
-        return gps_attempt_private(attempt, has_it, NULL);
+    if (gps_registry_imports_name(request->name))
+        return gps_rule_request_private(request, has_it, NULL);
     /* Closing a watch can take the kernel milliseconds: most find the region at once, or nobody's.
      */
-    if (try_import(attempt, pointer, &last_code, &holder, &outcome))
+    if (try_import(request, pointer, &last_code, &holder, &outcome))
         return outcome;
-    if (take_over && gps_attempt_claim(attempt, NULL) == 0)
-        return gps_rule_export_claimed(attempt, pointer);
+    if (take_over && gps_rule_request_claim(request, NULL) == 0)
+        return gps_rule_export_claimed(request, pointer);
     const uint64_t begun = gps_clock_monotonic();
-    gps_wait_begin(&wait, GPS_VIA_WAIT_EXPORTER, attempt->name, NULL, attempt->rule->wait,
+    gps_wait_begin(&wait, GPS_VIA_WAIT_EXPORTER, request->name, NULL, request->rule->wait,
                    GPS_WATCH_PROCS | GPS_WATCH_REGIONS | GPS_WATCH_NAMES);
-    while (!try_import(attempt, pointer, &last_code, &holder, &outcome)) {
-        if (take_over && gps_attempt_claim(attempt, NULL) == 0) {
-            outcome = gps_rule_export_claimed(attempt, pointer);
+    while (!try_import(request, pointer, &last_code, &holder, &outcome)) {
+        if (take_over && gps_rule_request_claim(request, NULL) == 0) {
+            outcome = gps_rule_export_claimed(request, pointer);
             break;
         }
         now = gps_clock_monotonic();
         if (now >= until) {
-            outcome = timed_out(attempt, last_code, &holder, code);
+            outcome = timed_out(request, last_code, &holder, code);
             break;
         }
         gps_wait_turn(&wait, until - now);
     }
     gps_wait_end(&wait);
     gps_event_log_write(&(struct gps_event_line){.what = GPS_LOGGED_WAITED,
-                                                 .name = attempt->name,
+                                                 .name = request->name,
                                                  .ns = gps_clock_monotonic() - begun,
                                                  .how = "import"});
     return outcome;

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "attempt.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
@@ -14,6 +13,7 @@
 #include "process/process.h"
 #include "registry/registry.h"
 #include "rule_counts.h"
+#include "rule_request.h"
 #include "stack/trace.h"
 #include "util/text.h"
 
@@ -81,16 +81,17 @@ static bool matches_caller(const struct gps_rule *rule, char *caller, size_t siz
     return gps_glob_match(rule->caller, caller);
 }
 
-static void note_passed(struct gps_attempt *attempt, const struct gps_rule *rule, uint64_t number) {
-    if (attempt->passed_count < GPS_EXPLAINED_PASSED)
-        attempt->passed[attempt->passed_count++] =
+static void note_passed(struct gps_rule_request *request, const struct gps_rule *rule,
+                        uint64_t number) {
+    if (request->passed_count < GPS_EXPLAINED_PASSED)
+        request->passed[request->passed_count++] =
             (struct gps_explained_pass){.rule = rule->line, .first = number, .last = number};
 }
 
 /* The first rule that fits and takes this index. Every fitting rule passed on the way has
  * counted the allocation as one of its own. */
 static const struct gps_rule *match(const struct gps_alloc_facts *facts,
-                                    struct gps_attempt *attempt, uint64_t *number) {
+                                    struct gps_rule_request *request, uint64_t *number) {
     char caller[GPS_GLOB_BYTES] = "";
     for (size_t i = 0; i < state.count; i++) {
         const struct gps_rule *rule = state.rules[i].rule;
@@ -101,42 +102,42 @@ static const struct gps_rule *match(const struct gps_alloc_facts *facts,
             state.rules[i].taken = true;
             return rule;
         }
-        note_passed(attempt, rule, *number);
+        note_passed(request, rule, *number);
     }
     return NULL;
 }
 
-static const struct gps_rule *match_here(uint64_t size, struct gps_attempt *attempt,
+static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request *request,
                                          uint64_t *number) {
-    if (gps_ops->context(&attempt->context) != GPS_OK || !attempt->context ||
-        gps_ops->device(&attempt->device) != GPS_OK ||
-        gps_ops->uuid(attempt->device, attempt->uuid) != GPS_OK)
+    if (gps_ops->context(&request->context) != GPS_OK || !request->context ||
+        gps_ops->device(&request->device) != GPS_OK ||
+        gps_ops->uuid(request->device, request->uuid) != GPS_OK)
         return NULL;
     const struct gps_alloc_facts facts = {.program = gps_process_program()->name,
                                           .executable = gps_process_program()->executable,
                                           .size = size,
-                                          .device_ordinal = (unsigned)attempt->device,
-                                          .device_uuid = attempt->uuid,
-                                          .pool = attempt->pool};
-    return match(&facts, attempt, number);
+                                          .device_ordinal = (unsigned)request->device,
+                                          .device_uuid = request->uuid,
+                                          .pool = request->pool};
+    return match(&facts, request, number);
 }
 
 /* Too small, or not to be had: ordinary memory, which nobody misses. */
-static enum gps_outcome merge(const struct gps_attempt *attempt, uint64_t number,
+static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t number,
                               uint64_t *pointer) {
-    struct gps_alloc alloc = {.size = attempt->size,
-                              .context = attempt->context,
+    struct gps_alloc alloc = {.size = request->size,
+                              .context = request->context,
                               .epoch = gps_registry_now(),
-                              .device = (int16_t)attempt->device,
+                              .device = (int16_t)request->device,
                               .trace = gps_trace_kept(),
                               .kind = GPS_ALLOC_MERGED};
-    const struct gps_merge_request request = {attempt->rule,    number,          attempt->size,
-                                              attempt->context, attempt->device, attempt->uuid};
+    const struct gps_merge_request wanted = {request->rule,    number,          request->size,
+                                             request->context, request->device, request->uuid};
     struct gps_alloc found;
     if (!gps_merge_active)
-        return gps_attempt_private(attempt, "this kernel has no membarrier: nothing is merged",
-                                   NULL);
-    if (!gps_merge_allocate(&request, &alloc.pointer))
+        return gps_rule_request_private(request, "this kernel has no membarrier: nothing is merged",
+                                        NULL);
+    if (!gps_merge_allocate(&wanted, &alloc.pointer))
         return GPS_PRIVATE;
     gps_registry_add(&alloc);
     if (!gps_registry_find(alloc.pointer, &found)) {
@@ -147,35 +148,36 @@ static enum gps_outcome merge(const struct gps_attempt *attempt, uint64_t number
     return GPS_DONE;
 }
 
-static enum gps_outcome follow(struct gps_attempt *attempt, uint64_t number, uint64_t *pointer,
+static enum gps_outcome follow(struct gps_rule_request *request, uint64_t number, uint64_t *pointer,
                                int *code) {
     *code = GPS_OK;
-    if (attempt->rule->role == GPS_ROLE_MERGE)
-        return merge(attempt, number, pointer);
-    if (!gps_rule_name(attempt->rule, number, (unsigned)attempt->device, attempt->name))
-        return gps_attempt_private(attempt, "its name would be longer than 127 characters", NULL);
+    if (request->rule->role == GPS_ROLE_MERGE)
+        return merge(request, number, pointer);
+    if (!gps_rule_name(request->rule, number, (unsigned)request->device, request->name))
+        return gps_rule_request_private(request, "its name would be longer than 127 characters",
+                                        NULL);
     const int status = gps_membership_join();
     if (status < 0)
         gps_report_store(status, "the directory cannot be used");
     if (status < 0)
-        return gps_attempt_private(attempt, "the published directory cannot be used", NULL);
-    if (attempt->rule->role == GPS_ROLE_EXPORT)
-        return gps_rule_export(attempt, pointer);
-    return gps_rule_import(attempt, attempt->rule->role == GPS_ROLE_AUTO, pointer, code);
+        return gps_rule_request_private(request, "the published directory cannot be used", NULL);
+    if (request->rule->role == GPS_ROLE_EXPORT)
+        return gps_rule_export(request, pointer);
+    return gps_rule_import(request, request->rule->role == GPS_ROLE_AUTO, pointer, code);
 }
 
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) {
     struct gps_scope scope;
     char why[GPS_WHY_BYTES] = "";
-    struct gps_attempt attempt = {.size = size, .pool = pool, .why = why};
+    struct gps_rule_request request = {.size = size, .pool = pool, .why = why};
     uint64_t number;
     if (!size)
         return false;
     gps_scope_enter(&scope, 0);
-    attempt.rule = match_here(size, &attempt, &number);
-    const bool done = attempt.rule && follow(&attempt, number, pointer, code) == GPS_DONE;
+    request.rule = match_here(size, &request, &number);
+    const bool done = request.rule && follow(&request, number, pointer, code) == GPS_DONE;
     if (gps_rule_counts_active)
-        gps_rule_counts_add(&attempt, done && *code == GPS_OK ? *pointer : 0,
+        gps_rule_counts_add(&request, done && *code == GPS_OK ? *pointer : 0,
                             done && *code != GPS_OK);
     gps_scope_end(&scope);
     return done;

@@ -1,5 +1,5 @@
 /*
- * attempt.h - one allocation on its way through the rule that takes it.
+ * rule_request.h - one allocation on its way through the rule that takes it.
  *
  * rules.c matches and begins it; rule_import.c and rule_export.c carry it out. Whatever goes wrong,
  * the program gets ordinary memory, and a report says why; only `missing = fail` fails the
@@ -12,7 +12,7 @@
 
 #define GPS_WHY_BYTES 160u
 
-struct gps_attempt {
+struct gps_rule_request {
     const struct gps_rule *rule;
     uint64_t size;
     bool pool; /* by cudaMallocAsync */
@@ -30,21 +30,21 @@ enum gps_outcome {
     GPS_DONE,    /* the pointer, or the code of a failed allocation, is the answer */
 };
 
-/* Claims the name for the attempt: 0, or -errno; -EEXIST: *holder (may be NULL) has it. */
-int gps_attempt_claim(const struct gps_attempt *attempt, struct gps_owner *holder);
+/* Claims the name for the request: 0, or -errno; -EEXIST: *holder (may be NULL) has it. */
+int gps_rule_request_claim(const struct gps_rule_request *request, struct gps_owner *holder);
 
-void gps_attempt_report(const struct gps_attempt *attempt, enum gps_finding finding,
-                        const char *detail, const struct gps_owner *other);
+void gps_rule_request_report(const struct gps_rule_request *request, enum gps_finding finding,
+                             const char *detail, const struct gps_owner *other);
 /* Reports why the allocation is private; `other` may be NULL. */
-enum gps_outcome gps_attempt_private(const struct gps_attempt *attempt, const char *why,
-                                     const struct gps_owner *other);
+enum gps_outcome gps_rule_request_private(const struct gps_rule_request *request, const char *why,
+                                          const struct gps_owner *other);
 
 /* rule_export.c: allocates and publishes the region; the name is claimed. */
-enum gps_outcome gps_rule_export_claimed(const struct gps_attempt *attempt, uint64_t *pointer);
-enum gps_outcome gps_rule_export(const struct gps_attempt *attempt, uint64_t *pointer);
+enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request, uint64_t *pointer);
+enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer);
 
 /* rule_import.c: maps the region in place of the allocation. `take_over`: role = auto; the exporter
  * that was waited for may die before it publishes, and the first process to claim its name then is
  * the exporter. */
-enum gps_outcome gps_rule_import(const struct gps_attempt *attempt, bool take_over,
+enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool take_over,
                                  uint64_t *pointer, int *code);
