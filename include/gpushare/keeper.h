@@ -6,7 +6,7 @@
  * It listens on <root>/<namespace>/keeper, a Unix socket of type SOCK_SEQPACKET. A connection
  * carries one request and one reply; a deposit and the reply to a get carry one descriptor
  * (SCM_RIGHTS). The peer must run as the keeper's user (SO_PEERCRED). The keeper closes a
- * connection that sends an invalid request, or nothing for GPS_KEEPER_PATIENCE nanoseconds.
+ * connection that sends an invalid request, or nothing for GPS_KEEPER_TIMEOUT nanoseconds.
  *
  * The keeper holds an OFD lock on <root>/<namespace>/keeper.lock while it lives, so there is at
  * most one. When it dies, mappings stay valid. The next keeper adopts the records of regions that
@@ -21,10 +21,10 @@
 
 #include "gpushare/region.h"
 
-#define GPS_KEEPER_SOCKET   "keeper"
-#define GPS_KEEPER_LOCK     "keeper.lock"
-#define GPS_KEEPER_MAGIC    "GPSKEEP"
-#define GPS_KEEPER_PATIENCE (UINT64_C(2) * 1000000000)
+#define GPS_KEEPER_SOCKET  "keeper"
+#define GPS_KEEPER_LOCK    "keeper.lock"
+#define GPS_KEEPER_MAGIC   "GPSKEEP"
+#define GPS_KEEPER_TIMEOUT (UINT64_C(2) * 1000000000)
 
 enum gps_keeper_ask {
     /* Carries a descriptor. The keeper publishes the record with itself as the owner; the owner

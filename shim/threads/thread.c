@@ -77,9 +77,9 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
                 : gps_thread_wait_by_wall_clock(condition, lock, until);
 }
 
-void gps_thread_await(const _Atomic bool *busy, uint64_t patience) {
+void gps_thread_await(const _Atomic bool *busy, uint64_t timeout) {
     const struct timespec moment = {.tv_nsec = 1000000};
-    const uint64_t until = gps_clock_monotonic() + patience;
+    const uint64_t until = gps_clock_monotonic() + timeout;
     while (atomic_load(busy) && gps_clock_monotonic() < until)
         nanosleep(&moment, NULL);
 }

@@ -34,7 +34,7 @@ import tempfile
 import threading
 import time
 
-PATIENCE = 20
+TIMEOUT = 20
 SIZE = 4 << 20
 ERRORS = {
     "openat": "EMFILE ENFILE EACCES ENOENT ENOSPC EROFS EINTR", "open": "EMFILE EACCES ENOENT",
@@ -79,7 +79,7 @@ class Misplaced(Exception):
 
 
 class Puppet:
-    """One program, on pipes; told a command, it answers "<code> <values...>" within PATIENCE."""
+    """One program, on pipes; told a command, it answers "<code> <values...>" within TIMEOUT."""
 
     def __init__(self, stage, name, words, environment):
         self.name, self.mortal = name, stage.lethal and name == stage.victim
@@ -92,7 +92,7 @@ class Puppet:
             self.process.stdin.write(command.encode() + b"\n")
         except BrokenPipeError:
             pass
-        line, until = b"", time.monotonic() + PATIENCE
+        line, until = b"", time.monotonic() + TIMEOUT
         while not line.endswith(b"\n"):
             ready, _, _ = select.select([self.process.stdout], [], [], max(0, until - time.monotonic()))
             if not ready:
@@ -107,7 +107,7 @@ class Puppet:
 
     def wait(self):
         try:
-            return self.process.wait(PATIENCE)
+            return self.process.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             raise Wrong(f"{self.name}: its end hangs") from None
 
@@ -262,7 +262,7 @@ class Stage:
     def judge_directory(self):
         environment = self.lane.environment | {"GPUSHARE_DIR": f"{self.place}/pub"}
         subprocess.run([self.lane.build / "gpushare", "gc"], env=environment, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+                       stderr=subprocess.DEVNULL, timeout=TIMEOUT, check=False)
         left = [path.name for path in (self.place / "pub").rglob("*") if not path.is_dir() and path.name not in ("lock", "secret")]
         if left:
             raise Wrong(f"files left after gc: {' '.join(left)}")

@@ -149,17 +149,17 @@ class Fleet:
             return self.used()
         return int(self.once("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", self.card)) * MIB
 
-    def settled(self, most, patience=10):
+    def settled(self, most, timeout=10):
         """The memory in use, once it is at most so much, or what it is at last: ended processes take a while."""
-        until = time.monotonic() + patience
+        until = time.monotonic() + timeout
         while (used := self.used()) > most and time.monotonic() < until:
             time.sleep(0.1)
         return used
 
-    def at_rest(self, most, patience):
+    def at_rest(self, most, timeout):
         """The memory in use, once it is at most so much and has not changed for a second, or at last."""
-        until, since = time.monotonic() + patience, time.monotonic()
-        used = last = self.settled(most, patience)
+        until, since = time.monotonic() + timeout, time.monotonic()
+        used = last = self.settled(most, timeout)
         while time.monotonic() < min(until, since + 1):
             time.sleep(0.1)
             used = self.used()
@@ -176,9 +176,9 @@ class Fleet:
         one.end()
         return max(0, cost), self.settled(before + SETTLED, 5)
 
-    def left(self, patience=10):
+    def left(self, timeout=10):
         """What is in the published directory that means something, once nothing is, or at last."""
-        until = time.monotonic() + patience
+        until = time.monotonic() + timeout
         while True:
             files = [path for path in self.directory.rglob("*")
                      if not path.is_dir() and path.name not in ("lock", "keeper.lock", "pids", "exclusions", "secret")]

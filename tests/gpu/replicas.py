@@ -53,8 +53,8 @@ class Weights:
     def used(self):
         return self.fleet.used() - self.before
 
-    def settled(self, most, patience=15):
-        return self.fleet.at_rest(self.before + most, patience) - self.before
+    def settled(self, most, timeout=15):
+        return self.fleet.at_rest(self.before + most, timeout) - self.before
 
     def limit(self, members, size=None):
         """A copy, contexts, and 2%."""

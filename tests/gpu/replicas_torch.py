@@ -37,14 +37,14 @@ class Models:
 class Group:
     """Replicas that have loaded one after the other: the memory that they took, times and answers."""
 
-    def __init__(self, models, members, threads=1, patience=0.0, aim=0):
+    def __init__(self, models, members, threads=1, timeout=0.0, aim=0):
         self.members, fleet = members, models.fleet
         before = fleet.used()
         self.loads, self.answers = [], []
         for member in members:
             self.loads.append(float(member.ask(f"load {threads}")))
             self.answers.append(member.ask("forward"))
-        self.in_use = fleet.at_rest(before + aim, patience) - before
+        self.in_use = fleet.at_rest(before + aim, timeout) - before
         self.answers += [member.ask("forward") for member in members]
 
     def load(self, first=0):
@@ -203,8 +203,8 @@ def mistake(fleet, table, size):
     fleet.settled(0, 0.5)
 
 
-def wait_for_merge(fleet, size, patience=15):
-    until = time.monotonic() + patience
+def wait_for_merge(fleet, size, timeout=15):
+    until = time.monotonic() + timeout
     while fleet.merged() < size and time.monotonic() < until:
         time.sleep(0.1)
     fleet.settled(0, 1) # the second one's blocks are replaced

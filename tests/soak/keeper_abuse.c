@@ -34,7 +34,7 @@
 #define ROWDIES  2
 #define OVERHEAD 12 /* descriptors of a keeper besides regions */
 #define SECOND   UINT64_C(1000000000)
-#define PATIENCE (10 * SECOND)
+#define TIMEOUT  (10 * SECOND)
 #define SLICE    (SECOND / 50)
 
 struct shared {
@@ -105,7 +105,7 @@ static void count(int rc) {
 
 static void deposit(struct worker *worker, unsigned i) {
     count(gps_keeper_deposit(&abuse.store, &worker->own[i], &worker->self, worker->memory[i],
-                             PATIENCE));
+                             TIMEOUT));
     atomic_fetch_add(&abuse.shared->deposits, 1);
 }
 
@@ -130,7 +130,7 @@ static void begin(struct worker *worker) {
 static int get(struct worker *worker, const struct gps_id *id, int *fd) {
     int rc = -ETIMEDOUT;
 
-    for (unsigned i = 0; i < PATIENCE / SLICE && rc == -ETIMEDOUT; i++) {
+    for (unsigned i = 0; i < TIMEOUT / SLICE && rc == -ETIMEDOUT; i++) {
         rc = gps_keeper_get(&abuse.store, id, &worker->self, SLICE, fd);
         for (unsigned own = 0; own < OWN && rc == -ETIMEDOUT; own++)
             deposit(worker, own);

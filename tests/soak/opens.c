@@ -32,8 +32,8 @@ static bool place_is_open(const struct advert *advert) {
 /* The driver also answers 208 when another thread opens or closes the same memory just then; on a
  * busy machine that can take it a while. */
 int open_memory(struct slot *slot) {
-    enum { PATIENCE_MS = 10000 };
-    const uint64_t until = milliseconds() + PATIENCE_MS;
+    enum { TIMEOUT_MS = 10000 };
+    const uint64_t until = milliseconds() + TIMEOUT_MS;
     int code;
     while ((code = CALL(cudaIpcOpenMemHandle(&slot->pointer, slot->advert.handle,
                                              cudaIpcMemLazyEnablePeerAccess))) == ALREADY_MAPPED) {

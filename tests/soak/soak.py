@@ -37,7 +37,7 @@ import sys
 import tempfile
 import time
 
-PATIENCE = 20
+TIMEOUT = 20
 THREADS, STATUS = 4, struct.Struct("QQ48s")
 GENTLE_ENDS = {0, 77, 78, -signal.SIGKILL, -signal.SIGTERM}  # TERM: it had not come to its main yet
 HERE = pathlib.Path(__file__).parent
@@ -210,7 +210,7 @@ class Soak:
         self.resume(worker.pid)
         worker.send_signal(number)
         try:
-            worker.wait(timeout=PATIENCE + 10)
+            worker.wait(timeout=TIMEOUT + 10)
         except subprocess.TimeoutExpired:
             self.fail(f"worker {worker.pid} (seed {worker.seed}) hangs at its end: {self.places(worker.pid)}")
             worker.kill()
@@ -257,7 +257,7 @@ class Soak:
                 continue
             for since, steps, call in STATUS.iter_unpack(rows[:THREADS * STATUS.size]):
                 began = max(since / 1000, self.went_on.get(int(path.name), 0))
-                if since and int(path.name) not in self.stopped and time.monotonic() - began > PATIENCE:
+                if since and int(path.name) not in self.stopped and time.monotonic() - began > TIMEOUT:
                     self.hangs(int(path.name), f"after {steps} steps in {call.split(bytes(1))[0].decode()}")
                     break
 
@@ -369,7 +369,7 @@ class Soak:
     def judge_keepers(self):
         if self.keeper:
             self.keeper.terminate()
-            self.keeper.wait(PATIENCE)
+            self.keeper.wait(TIMEOUT)
         until = time.monotonic() + 10
         while self.keepers():
             if time.monotonic() > until:

@@ -17,7 +17,7 @@
 
 /* A child that executes makes some dozen calls, each of which may wait for a keeper that is gone.
  */
-enum { PATIENCE_MS = 20000, LONG_PATIENCE_MS = 120000, IN_CHILD = 50 };
+enum { TIMEOUT_MS = 20000, LONG_TIMEOUT_MS = 120000, IN_CHILD = 50 };
 
 /* --- children --- */
 
@@ -38,12 +38,12 @@ static void say_where_it_crashes(void) {
     sigaction(SIGABRT, &action, NULL);
 }
 
-static void await(pid_t child, const char *what, unsigned patience) {
-    const uint64_t until = milliseconds() + patience;
+static void await(pid_t child, const char *what, unsigned timeout) {
+    const uint64_t until = milliseconds() + timeout;
     int status = 0;
     pid_t got;
     while ((got = waitpid(child, &status, WNOHANG)) == 0 && milliseconds() < until &&
-           !(world.over && patience == LONG_PATIENCE_MS))
+           !(world.over && timeout == LONG_TIMEOUT_MS))
         nap(1);
     if (got == 0 && milliseconds() < until) { /* this process is to end, and so is its child */
         kill(child, SIGKILL);
@@ -101,7 +101,7 @@ void step_fork(void) {
         be_child(kind);
     call_end(0);
     if (child > 0)
-        await(child, names[kind], kind == 0 ? LONG_PATIENCE_MS : PATIENCE_MS);
+        await(child, names[kind], kind == 0 ? LONG_TIMEOUT_MS : TIMEOUT_MS);
 }
 
 /* --- signals --- */

@@ -133,7 +133,7 @@ class Actor {
     }
     /* As a creator does: the slot, the claim, the deposit, the name. */
     int create(const gps_region_record &made, const std::string &text = "bytes",
-               uint64_t patience = 5 * SECOND) {
+               uint64_t timeout = 5 * SECOND) {
         int fd = memory(text);
         int rc;
 
@@ -141,7 +141,7 @@ class Actor {
         if (made.name[0] != 0) {
             EXPECT_EQ(0, gps_name_claim(&store, made.name, &self, nullptr));
         }
-        rc = gps_keeper_deposit(&store, &made, &self, fd, patience);
+        rc = gps_keeper_deposit(&store, &made, &self, fd, timeout);
         if (rc == 0 && made.name[0] != 0) {
             EXPECT_EQ(0, gps_name_point(&store, made.name, &made.id));
         }
@@ -149,9 +149,9 @@ class Actor {
         return rc;
     }
     /* What its descriptor has in it; or "-errno". */
-    std::string get(const gps_id &id, uint64_t patience = 5 * SECOND) {
+    std::string get(const gps_id &id, uint64_t timeout = 5 * SECOND) {
         int fd = -1;
-        int rc = gps_keeper_get(&store, &id, &self, patience, &fd);
+        int rc = gps_keeper_get(&store, &id, &self, timeout, &fd);
         std::string text = rc == 0 ? text_of(fd) : std::to_string(rc);
 
         if (rc == 0)

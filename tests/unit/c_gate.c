@@ -21,8 +21,8 @@ bool test_gate_start(void) {
     return gps_gate_start();
 }
 
-bool test_gate_close(uint64_t patience, bool surely) {
-    return gps_gate_close(patience, surely);
+bool test_gate_close(uint64_t timeout, bool surely) {
+    return gps_gate_close(timeout, surely);
 }
 
 bool test_gate_hold(void) {

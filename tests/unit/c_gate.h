@@ -16,7 +16,7 @@ struct test_pass { /* a struct gps_gate_pass */
 void test_gate_enter(struct test_pass *pass);
 void test_gate_leave(const struct test_pass *pass);
 bool test_gate_start(void);
-bool test_gate_close(uint64_t patience, bool surely);
+bool test_gate_close(uint64_t timeout, bool surely);
 bool test_gate_hold(void);
 void test_gate_open(void);
 bool test_gate_is_closed(void);

@@ -13,7 +13,7 @@
 #include "util/clock.h"
 #include "view_format.h"
 
-#define DROP_PATIENCE (10 * GPS_SECOND)
+#define DROP_TIMEOUT (10 * GPS_SECOND)
 
 enum { OPTION_MERGED };
 
@@ -35,7 +35,7 @@ static void not_found(const struct view *view, const char *what) {
 static bool drop(const struct view *view, const struct view_region *region, const char *what) {
     struct gps_owner self;
     gps_owner_self(&self);
-    int status = gps_keeper_drop(&view->store, NULL, &region->record.id, &self, DROP_PATIENCE);
+    int status = gps_keeper_drop(&view->store, NULL, &region->record.id, &self, DROP_TIMEOUT);
     if (status == -ENOENT)
         tool_error("'%s' is not kept any more", what);
     else if (status == -ETIMEDOUT)

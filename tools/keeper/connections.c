@@ -177,7 +177,7 @@ void connections_accept(struct keeper *keeper) {
 }
 
 static uint64_t timeout(const struct keeper *keeper) {
-    return keeper->connection_count == CONNECTIONS_MAX ? SHORT_TIMEOUT : GPS_KEEPER_PATIENCE;
+    return keeper->connection_count == CONNECTIONS_MAX ? SHORT_TIMEOUT : GPS_KEEPER_TIMEOUT;
 }
 
 uint64_t connections_expiry(const struct keeper *keeper) {

@@ -9,7 +9,7 @@
 
 #include "cli/tool.h"
 
-#define END_PATIENCE_MS 1000
+#define END_TIMEOUT_MS 1000
 
 int metrics_job_begin(struct metrics_job *job, const char *file, uint64_t every) {
     *job = (struct metrics_job){.every = every};
@@ -52,7 +52,7 @@ void metrics_job_turn(struct metrics_job *job, uint64_t now) {
 void metrics_job_end(struct metrics_job *job) {
     if (!job->file)
         return;
-    for (int i = 0; i < END_PATIENCE_MS / 10 && job->writer > 0; i++, reap(job))
+    for (int i = 0; i < END_TIMEOUT_MS / 10 && job->writer > 0; i++, reap(job))
         usleep(10000);
     unlink(job->file);
     free(job->file);

@@ -130,11 +130,11 @@ static bool reached(const struct sim_event *state, uint32_t record) {
 
 static void wait_for(struct sim_event *state, uint32_t record) {
     /* Woken by a process that may die first: look again now and then. */
-    struct timespec patience = {.tv_nsec = 20000000};
+    struct timespec timeout = {.tv_nsec = 20000000};
     while (!reached(state, record)) {
         uint32_t seen = load(&state->completed);
         if (!reached(state, record))
-            syscall(SYS_futex, &state->completed, FUTEX_WAIT, seen, &patience, NULL, 0);
+            syscall(SYS_futex, &state->completed, FUTEX_WAIT, seen, &timeout, NULL, 0);
     }
 }
 

@@ -17,7 +17,7 @@ enum {
     WINDOWS = 1 << 18,
     RETRY_MS = 2,
     RESPAWN_MS = 250,
-    PATIENCE_MS = 8000,
+    TIMEOUT_MS = 8000,
     /* Out of the way of programs that count on low numbers. */
     HIGH_DESCRIPTOR = 200,
 };
@@ -85,7 +85,7 @@ static int try_connect(void) {
 
 CUresult link_open(void) {
     struct timespec nap = {.tv_nsec = RETRY_MS * 1000000};
-    for (int waited = 0; waited < PATIENCE_MS; waited += RETRY_MS) {
+    for (int waited = 0; waited < TIMEOUT_MS; waited += RETRY_MS) {
         int fd = try_connect();
         if (fd >= 0) {
             line.socket = fd;
