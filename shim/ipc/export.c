@@ -321,7 +321,7 @@ static void leave_tombstone(const struct gps_export *region) {
         return;
     if (gps_export_becomes_result(region))
         gps_region_remove_taken(gps_membership_store(), &region->record.id);
-    if (!gps_record_bury(&region->record.id, &oldest))
+    if (!gps_record_leave_tombstone(&region->record.id, &oldest))
         return;
     gps_region_remove_record(gps_membership_store(), &oldest.id);
     gps_record_release(&oldest);

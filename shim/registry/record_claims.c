@@ -39,7 +39,7 @@ bool gps_record_claim(struct gps_record_claim *claim, const struct gps_id *id) {
 }
 
 /* Nobody has claimed the oldest: a claim takes its tombstone away. */
-bool gps_record_bury(const struct gps_id *id, struct gps_record_claim *oldest) {
+bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_claim *oldest) {
     struct gps_id replaced;
     gps_lock_take(&state.lock);
     const bool full = gps_tombstones_add(id, &replaced);

@@ -21,7 +21,7 @@ struct gps_record_claim {
 bool gps_record_claim(struct gps_record_claim *claim, const struct gps_id *id);
 /* Makes a tombstone of a region. True: the oldest one had to go for it; its id is claimed, and its
  * record is the caller's to remove. */
-bool gps_record_bury(const struct gps_id *id, struct gps_record_claim *oldest);
+bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_claim *oldest);
 /* Claims the next tombstone from a place on, and takes it away. False: there is none. */
 bool gps_record_claim_tombstone(unsigned *place, struct gps_record_claim *claim);
 /* Ends a claim. */

@@ -56,7 +56,7 @@ class Run:
             os.kill(pid, signal.SIGKILL)
             self.keepers += 1
 
-    def bury(self, life):
+    def collect(self, life):
         self.steps += life.steps
         self.trouble += life.trouble()
         self.fleet.members.remove(life.replica)
@@ -68,7 +68,7 @@ class Run:
         life = self.lives[slot]
         if not life.kill():
             self.trouble.append(f"a replica ended by itself with {life.replica.process.returncode}")
-        self.bury(life)
+        self.collect(life)
         self.deaths += 1
         self.lives[slot] = Life(self, slot, self.deaths)
 
@@ -87,7 +87,7 @@ class Run:
         for life in self.lives:
             time.sleep(0.05)
             life.hear()
-            self.bury(life)
+            self.collect(life)
         return status
 
 

@@ -53,7 +53,7 @@ static struct descriptor *find(int fd) {
 }
 
 /* Its number first, then its hold: epoll has forgotten it when it is closed. */
-static void bury(struct descriptor *descriptor) {
+static void remove_descriptor(struct descriptor *descriptor) {
     struct descriptor **link = chain_of(&descriptor->pipe);
     while (*link != descriptor)
         link = &(*link)->next;
@@ -64,12 +64,12 @@ static void bury(struct descriptor *descriptor) {
     free(descriptor);
 }
 
-void descriptor_bury(void) {
+void descriptor_reap(void) {
     struct epoll_event events[AT_ONCE];
     int count;
     while ((count = epoll_wait(all.epoll, events, AT_ONCE, 0)) > 0)
         for (int i = 0; i < count; i++)
-            bury(events[i].data.ptr);
+            remove_descriptor(events[i].data.ptr);
 }
 
 static bool watch(struct descriptor *descriptor) {

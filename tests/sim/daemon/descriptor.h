@@ -13,10 +13,10 @@
 
 /* 0 or -errno. */
 int descriptor_start(void);
-/* Readable when there are hang-ups for descriptor_bury. */
+/* Readable when there are hang-ups for descriptor_reap. */
 int descriptor_watch(void);
 /* Lets go of what was held by descriptors of which no copy is left. */
-void descriptor_bury(void);
+void descriptor_reap(void);
 uint64_t descriptor_count(void);
 
 /* Both return a CUresult. *fd is then the caller's to send and to close. */

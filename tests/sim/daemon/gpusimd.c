@@ -99,7 +99,7 @@ static void watch_all(int listener) {
  * Deaths first: who asks after a peer's death must not be answered as if that still lived. A death
  * that came before a request shows in the same poll.
  */
-static void bury_dead(void) {
+static void remove_dead(void) {
     for (nfds_t i = 0; i < watch.count; i++) {
         const struct pollfd *pair = &watch.fds[OTHERS + 2 * i];
         if (pair[1].revents || pair[0].revents & (POLLHUP | POLLERR)) {
@@ -134,9 +134,9 @@ static void run(int listener, int64_t linger) {
         int wait = idle && linger >= 0 ? (int)left : -1;
         if (poll(watch.fds, OTHERS + 2 * watch.count, wait) < 0)
             continue;
-        bury_dead();
+        remove_dead();
         if (watch.fds[HANG_UPS].revents)
-            descriptor_bury();
+            descriptor_reap();
         serve_living();
         if (watch.fds[LISTENER].revents)
             accept_new(listener);

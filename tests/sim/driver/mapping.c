@@ -157,7 +157,7 @@ CUresult mapping_unmap(uint64_t address, uint64_t size) {
         done += mapping->block.size;
         space_put(mapping->block.address, mapping->block.size, NULL);
         mapping->memory->mappings--;
-        physical_settle(mapping->memory);
+        physical_release_unused(mapping->memory);
         free(mapping);
     }
     return CUDA_SUCCESS;

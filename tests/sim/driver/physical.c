@@ -110,7 +110,7 @@ struct physical *physical_find(CUmemGenericAllocationHandle handle) {
     return memory && memory->handle == handle && memory->references ? memory : NULL;
 }
 
-void physical_settle(struct physical *memory) {
+void physical_release_unused(struct physical *memory) {
     if (memory->references || memory->mappings)
         return;
     table.at[memory->handle & SLOT_MASK] = NULL;

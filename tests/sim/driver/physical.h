@@ -27,6 +27,6 @@ CUresult physical_import(int fd, CUmemGenericAllocationHandle *out);
 /* NULL unless it has references. */
 struct physical *physical_find(CUmemGenericAllocationHandle handle);
 /* After one reference or mapping less: lets the memory go if that was the last. */
-void physical_settle(struct physical *memory);
+void physical_release_unused(struct physical *memory);
 
 #endif

@@ -67,7 +67,7 @@ CUresult CUDAAPI cuMemRelease(CUmemGenericAllocationHandle handle) {
     struct physical *memory = physical_find(handle);
     if (memory) {
         memory->references--;
-        physical_settle(memory);
+        physical_release_unused(memory);
     }
     state_unlock();
     return memory ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
