@@ -198,17 +198,17 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
 
 /* --- what the program is told of memory --- */
 
-bool gps_memory_look(uint64_t address, struct gps_memory_look *look) {
-    if (!gps_merge_range(address, &look->base, &look->size))
+bool gps_memory_info(uint64_t address, struct gps_memory_info *info) {
+    if (!gps_merge_range(address, &info->base, &info->size))
         return false;
-    look->serial = gps_merge_serial(address);
+    info->serial = gps_merge_serial(address);
     return true;
 }
 
 /* Of a block without memory the driver says that there is nothing; all else that it refuses holds
  * for an allocation, too. */
-bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_look *look) {
-    return (code == GPS_OK || code == GPS_NOT_FOUND) && gps_memory_look(address, look);
+bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info) {
+    return (code == GPS_OK || code == GPS_NOT_FOUND) && gps_memory_info(address, info);
 }
 
 void gps_memory_attributes(uint64_t address) {

@@ -42,15 +42,15 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 /* --- what the program is told of memory: what a merge rule took looks like an allocation of the
  * driver's, not like its blocks --- */
 
-struct gps_memory_look {
+struct gps_memory_info {
     uint64_t base, size;
     uint64_t serial; /* no other has it; from 1 */
 };
-/* Whether the address lies in such memory, and how that looks. */
-bool gps_memory_look(uint64_t address, struct gps_memory_look *look);
-/* The driver has answered `code` when it was asked for the range of an address. True: *look is the
+/* Whether the address lies in such memory, and what the program is told of it. */
+bool gps_memory_info(uint64_t address, struct gps_memory_info *info);
+/* The driver has answered `code` when it was asked for the range of an address. True: *info is the
  * answer instead. */
-bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_look *look);
+bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info);
 /* The driver is about to be asked for attributes of an address: a block without memory would have
  * none. */
 void gps_memory_attributes(uint64_t address);

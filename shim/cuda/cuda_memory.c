@@ -111,14 +111,14 @@ FREE_ASYNC(cuMemFreeAsync_ptsz)
 /* --- what a program asks about memory --- */
 
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
-    struct gps_memory_look look;
+    struct gps_memory_info info;
     const CUresult result = gps_real.cuMemGetAddressRange_v2(base, size, pointer);
-    if (!gps_memory_ranged((int)result, pointer, &look))
+    if (!gps_memory_ranged((int)result, pointer, &info))
         return result;
     if (base)
-        *base = look.base;
+        *base = info.base;
     if (size)
-        *size = look.size;
+        *size = info.size;
     return CUDA_SUCCESS;
 }
 
@@ -133,18 +133,18 @@ static bool is_of_allocation(CUpointer_attribute which) {
 
 /* Blocks come and go, and some are read-only: the allocation does not, and can be written. */
 static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
-    struct gps_memory_look look;
-    if (!is_of_allocation(which) || !gps_memory_look(pointer, &look))
+    struct gps_memory_info info;
+    if (!is_of_allocation(which) || !gps_memory_info(pointer, &info))
         return;
     switch (which) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)value = look.base;
+        *(CUdeviceptr *)value = info.base;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = look.size;
+        *(size_t *)value = info.size;
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        *(unsigned long long *)value = OURS + look.serial;
+        *(unsigned long long *)value = OURS + info.serial;
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)

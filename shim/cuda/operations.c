@@ -104,10 +104,10 @@ static int capturing(uint64_t stream, bool *captured) {
 static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
-    struct gps_memory_look look;
-    if (gps_memory_look(pointer, &look)) {
-        *base = look.base;
-        *size = look.size;
+    struct gps_memory_info info;
+    if (gps_memory_info(pointer, &info)) {
+        *base = info.base;
+        *size = info.size;
         return GPS_OK;
     }
     const int code = REAL(cuMemGetAddressRange_v2, &start, &length, pointer);
@@ -143,8 +143,8 @@ static enum gps_memory_kind kind(uint64_t pointer) {
     unsigned managed = 0;
     CUmemoryPool pool = NULL;
     CUcontext owner = NULL;
-    struct gps_memory_look look;
-    if (gps_memory_look(pointer, &look)) /* a block without memory has no attributes */
+    struct gps_memory_info info;
+    if (gps_memory_info(pointer, &info)) /* a block without memory has no attributes */
         return GPS_MEMORY_MERGED;
     if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
         return GPS_MEMORY_UNKNOWN;

@@ -2,8 +2,9 @@
  * diagnose.h - why the driver refused a call, found out afterwards.
  *
  * A refused call is rare and wrong already, so nothing is spared here: the driver is asked about
- * the pointer, and the directory about the handle. A certain reason becomes a finding; a guess
- * stays silent. The program gets the driver's own code in any case. Needs no scope. Any thread.
+ * the pointer, and the directory about the handle. A certain reason becomes a finding; an uncertain
+ * one is not reported. The program gets the driver's own code in any case. Needs no scope. Any
+ * thread.
  */
 #pragma once
 

@@ -35,16 +35,16 @@ static struct gps_trace_module module_of(const struct gps_frame *frame) {
     return module;
 }
 
-static void add(struct gps_region_traces *traces, enum gps_history_event deed, uint32_t trace) {
+static void add(struct gps_region_traces *traces, enum gps_history_event event, uint32_t trace) {
     struct gps_frame frames[GPS_TRACE_FRAMES];
     const unsigned count = gps_trace_frames(trace, frames, GPS_TRACE_FRAMES);
     for (unsigned i = 0; i < count; i++) {
         const struct gps_trace_module module = module_of(&frames[i]);
-        traces->module[deed][i] = place_of(traces, &module);
-        traces->offset[deed][i] =
-            traces->module[deed][i] == GPS_TRACE_NO_MODULE ? frames[i].address : frames[i].offset;
+        traces->module[event][i] = place_of(traces, &module);
+        traces->offset[event][i] =
+            traces->module[event][i] == GPS_TRACE_NO_MODULE ? frames[i].address : frames[i].offset;
     }
-    traces->count[deed] = count;
+    traces->count[event] = count;
 }
 
 static void publish(const struct gps_export *region, uint32_t freed) {
@@ -63,11 +63,11 @@ void gps_region_history_publish(const struct gps_export *region, uint32_t freed)
 
 /* --- in --- */
 
-static void frame_of(const struct gps_region_traces *traces, enum gps_history_event deed,
+static void frame_of(const struct gps_region_traces *traces, enum gps_history_event event,
                      unsigned i, struct gps_frame *frame) {
-    const uint8_t place = traces->module[deed][i];
+    const uint8_t place = traces->module[event][i];
     *frame =
-        (struct gps_frame){.address = traces->offset[deed][i], .offset = traces->offset[deed][i]};
+        (struct gps_frame){.address = traces->offset[event][i], .offset = traces->offset[event][i]};
     if (place == GPS_TRACE_NO_MODULE)
         return;
     const struct gps_trace_module *module = &traces->modules[place];
@@ -76,10 +76,10 @@ static void frame_of(const struct gps_region_traces *traces, enum gps_history_ev
 }
 
 unsigned gps_region_history_frames(const struct gps_region_traces *traces,
-                                   enum gps_history_event deed, struct gps_frame *frames,
+                                   enum gps_history_event event, struct gps_frame *frames,
                                    unsigned max) {
-    const unsigned count = traces->count[deed] < max ? traces->count[deed] : max;
+    const unsigned count = traces->count[event] < max ? traces->count[event] : max;
     for (unsigned i = 0; i < count; i++)
-        frame_of(traces, deed, i, &frames[i]);
+        frame_of(traces, event, i, &frames[i]);
     return count;
 }

@@ -13,7 +13,7 @@
 /* Publishes the stacks of a published region: `freed` is GPS_NO_TRACE until it is. */
 void gps_region_history_publish(const struct gps_export *region, uint32_t freed);
 
-/* The frames of one deed, as published; their number, at most `max`. */
+/* Sets the frames of one event, as published. Returns their number, which is at most `max`. */
 unsigned gps_region_history_frames(const struct gps_region_traces *traces,
-                                   enum gps_history_event deed, struct gps_frame *frames,
+                                   enum gps_history_event event, struct gps_frame *frames,
                                    unsigned max);

@@ -64,10 +64,10 @@ static void fuzz_traces(const uint8_t *data, size_t size, bool seal) {
         gps_record_seal_traces(&record, &traces);
     if (gps_record_check_traces(&record, &traces) != NULL)
         return;
-    for (unsigned deed = 0; deed < GPS_HISTORY_EVENTS; deed++)
-        for (unsigned i = 0; i < traces.count[deed]; i++)
-            REQUIRE(traces.module[deed][i] == GPS_TRACE_NO_MODULE ||
-                    memchr(traces.modules[traces.module[deed][i]].path, '\0',
+    for (unsigned event = 0; event < GPS_HISTORY_EVENTS; event++)
+        for (unsigned i = 0; i < traces.count[event]; i++)
+            REQUIRE(traces.module[event][i] == GPS_TRACE_NO_MODULE ||
+                    memchr(traces.modules[traces.module[event][i]].path, '\0',
                            sizeof traces.modules[0].path) != NULL);
 }
 

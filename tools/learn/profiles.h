@@ -1,5 +1,5 @@
 /*
- * profiles.h - what the processes of `gpushare learn` reported (shim/learn/lesson.h), judged.
+ * profiles.h - what the processes of `gpushare learn` reported (shim/learn/profile.h), judged.
  *
  * An allocation is fine when all its blocks that copies from the host filled stay as they were;
  * with several replicas some of them must also be equal in all. A rule knows an allocation by
