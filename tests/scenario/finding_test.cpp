@@ -76,7 +76,7 @@ void expect_catalogue(const Event &event) {
 }
 
 // One of them has its pid in a pid namespace of its own.
-bool is_namesake(const Event &event) {
+bool is_of_another_namespace(const Event &event) {
     return event.id == "open-other-namespace" && event.json["pid_ns"].number != own_pid_namespace();
 }
 
@@ -118,7 +118,7 @@ bool leads_to_program(const Event &event) {
 
 void expect_case(const Case &expected, const Event &event, uint32_t main) {
     EXPECT_EQ(event.api, expected.api);
-    EXPECT_EQ(event.pid == main && !is_namesake(event), expected.who == MAIN);
+    EXPECT_EQ(event.pid == main && !is_of_another_namespace(event), expected.who == MAIN);
     EXPECT_EQ(event.json["pid_ns"].number == own_pid_namespace(),
               event.id != "open-other-namespace");
     EXPECT_EQ(leads_to_program(event), *expected.api != '\0');
