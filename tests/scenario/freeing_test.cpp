@@ -18,6 +18,14 @@ struct Exporter : Puppet {
     std::string handle;
 };
 
+// Has the exporter's memory open as `q`.
+struct Importer : Puppet {
+    explicit Importer(World &world, const Exporter &exporter, const How &how = consumer())
+        : Puppet(world, how) {
+        must("open q " + exporter.handle);
+    }
+};
+
 void set(World &world, const std::string &key, const std::string &value) {
     world.environment["GPUSHARE_" + key] = value;
 }
@@ -26,8 +34,7 @@ TEST(Defer, AFreeSucceedsAtOnceAndTheBytesStay) {
     for (const char *build : builds) {
         World world;
         Exporter a(world, producer(build));
-        Puppet b(world, consumer(build));
-        b.must("open q " + a.handle);
+        Importer b(world, a, consumer(build));
         const uint64_t held = world.used();
         const int64_t start = now_ms();
         EXPECT_EQ(a.code("free p"), 0) << build;
@@ -67,8 +74,7 @@ TEST(Defer, AHandleOfFreedMemoryIsRefused) {
 TEST(Defer, TheDeathOfTheImporterFreesTheMemory) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     const uint64_t held = world.used();
     a.must("free p");
     b.kill();
@@ -96,8 +102,7 @@ TEST(Defer, TheLastOfTwoImportersCounts) {
 TEST(Defer, EveryOpenNeedsItsClose) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     b.must("open q " + a.handle);
     EXPECT_EQ(world.count("double-open"), 1u);
     b.must("open q " + a.handle);
@@ -116,8 +121,7 @@ TEST(Defer, EveryOpenNeedsItsClose) {
 TEST(Defer, SynchronisesAsAFreeDoes) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     const int64_t start = now_ms();
     a.must("busy 400");
     a.must("free p");
@@ -127,8 +131,7 @@ TEST(Defer, SynchronisesAsAFreeDoes) {
 TEST(Defer, AStoppedImporterHoldsUpNobody) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     b.stop();
     const int64_t start = now_ms();
     a.must("free p");
@@ -165,8 +168,7 @@ TEST(Defer, OutOfMemoryFreesWhatNobodyHoldsAnyMore) {
     World world;
     world.environment["GPUSHARE_SIM_MEMORY"] = "64MiB";
     Exporter a(world, producer(), 48 * MiB);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.must("free p");
     EXPECT_EQ(a.code("malloc x 50331648"), 2); // held: nothing can be done
     b.must("close q");
@@ -203,8 +205,7 @@ TEST(Wait, AFreeBlocksUntilTheImporterCloses) {
     World world;
     set(world, "ON_FREE", "wait");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.send("free p");
     EXPECT_FALSE(a.answers(300));
     EXPECT_EQ(b.must("read q 0 1"), "a1");
@@ -219,8 +220,7 @@ TEST(Wait, AfterItsTimeTheFreeIsDeferred) {
     set(world, "ON_FREE", "wait");
     set(world, "FREE_TIMEOUT", "300ms");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     const int64_t start = now_ms();
     a.must("free p");
     EXPECT_GE(now_ms() - start, 290);
@@ -236,8 +236,7 @@ TEST(Wait, TheDeathOfTheImporterEndsIt) {
     World world;
     set(world, "ON_FREE", "wait");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.send("free p");
     EXPECT_FALSE(a.answers(200));
     b.kill();
@@ -280,8 +279,7 @@ TEST(Allow, FreesAndOnlyReports) {
     World world;
     set(world, "ON_FREE", "allow");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     EXPECT_EQ(a.code("free p"), 0);
     EXPECT_EQ(world.count("free-while-open"), 1u);
     EXPECT_EQ(world.state(), "freed");
@@ -318,8 +316,7 @@ TEST(DoubleFree, WhileTheFirstIsDeferred) {
     for (const char *build : builds) {
         World world;
         Exporter a(world, producer(build));
-        Puppet b(world, consumer());
-        b.must("open q " + a.handle);
+        Importer b(world, a);
         a.must("free p");
         EXPECT_EQ(a.code("free p"), 1) << build;
         EXPECT_EQ(world.count("double-free"), 1u) << build;
@@ -432,8 +429,7 @@ TEST(DeadOwner, AlsoWhenItEndedOrderly) {
 TEST(OwnerDies, ImportersKeepTheBytesAndGcKeepsTheRecord) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     const uint64_t held = world.used();
     a.kill();
     EXPECT_EQ(b.must("read q 0 1"), "a1");
@@ -453,8 +449,7 @@ TEST(OwnerEnds, IsReportedWhenOthersHoldItsMemory) {
     for (const char *end : {"return", "exit 0", "_exit 0", "quick_exit 0"}) {
         World world;
         Exporter a(world);
-        Puppet b(world, consumer());
-        b.must("open q " + a.handle);
+        Importer b(world, a);
         const int64_t start = now_ms();
         EXPECT_EQ(a.quit(end), 0);
         EXPECT_LT(now_ms() - start, soon(1000)) << end;
@@ -470,8 +465,7 @@ TEST(OwnerEnds, IsReportedWhenOthersHoldItsMemory) {
 TEST(OwnerEnds, NotReportedWhenNobodyHoldsIt) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     b.must("close q");
     EXPECT_EQ(a.quit("return"), 0);
     EXPECT_EQ(world.findings().size(), 0u);
@@ -487,8 +481,7 @@ TEST(Linger, TheExitWaitsForImporters) {
         World world;
         set(world, "LINGER", "20s");
         Exporter a(world);
-        Puppet b(world, consumer());
-        b.must("open q " + a.handle);
+        Importer b(world, a);
         a.send(end);
         usleep(200000);
         EXPECT_FALSE(a.ended()) << end;
@@ -504,8 +497,7 @@ TEST(Linger, TheExitThatBeganFirstGivesTheStatus) {
         World world;
         set(world, "LINGER", "2s");
         Exporter a(world);
-        Puppet b(world, consumer());
-        b.must("open q " + a.handle);
+        Importer b(world, a);
         a.must("later 800 " + std::string(end));
         EXPECT_EQ(a.quit("_exit 3"), 3) << end;
         EXPECT_EQ(world.count("exit-while-open"), 1u) << end;
@@ -517,8 +509,7 @@ TEST(Linger, TheExitThatBeganFirstGivesTheStatus) {
 TEST(Defer, CtrlCEndsAResetBesideAFreeThatWaits) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.must("free p");
     a.must("busy 30000");
     b.must("close q");
@@ -548,8 +539,7 @@ TEST(Linger, ThenTheExitIsReported) {
     World world;
     set(world, "LINGER", "300ms");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     const int64_t start = now_ms();
     EXPECT_EQ(a.quit("return"), 0);
     EXPECT_GE(now_ms() - start, 290);
@@ -561,8 +551,7 @@ TEST(Linger, ADeferredFreeIsWaitedForToo) {
     World world;
     set(world, "LINGER", "20s");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.must("free p");
     a.send("exit 0");
     usleep(150000);
@@ -577,8 +566,7 @@ TEST(Linger, AFreeBesideItFrees) {
     World world;
     set(world, "LINGER", "20s");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.must("malloc other " + std::to_string(big()));
     a.must("get other");
     const uint64_t before = world.used();
@@ -596,8 +584,7 @@ TEST(Linger, AFreeBesideItIsDeferredForImporters) {
     World world;
     set(world, "LINGER", "20s");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     const uint64_t before = world.used();
     a.must("later 300 free p");
     a.send("exit 3");
@@ -616,8 +603,7 @@ TEST(Linger, CtrlCEndsItAtOnce) {
     World world;
     set(world, "LINGER", "60s");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.send("exit 0");
     usleep(150000);
     const int64_t start = now_ms();
@@ -676,8 +662,7 @@ TEST(Context, ADestroyedContextTakesItsAllocationsOnly) {
 TEST(Context, AnImportersResetIsItsClose) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     const uint64_t held = world.used();
     a.must("free p");
     EXPECT_EQ(b.code("reset"), 0);
@@ -710,8 +695,7 @@ TEST(Fork, AChildThatEndsTakesNothingFromItsParent) {
     for (const char *end : {"_exit 3", "exit 3", "quick_exit 3", "malloc x 10", "pid"}) {
         World world;
         Exporter a(world);
-        Puppet b(world, consumer());
-        b.must("open q " + a.handle);
+        Importer b(world, a);
         const Reply reply = a("fork " + std::string(end));
         EXPECT_EQ(reply[0], std::string(end).find("exit") == std::string::npos ? "0" : "3");
         EXPECT_EQ(world.region()["state"].text, "ready") << end;
@@ -750,8 +734,7 @@ TEST(Fork, AChildOfAProgramWithoutCudaStartsFresh) {
 TEST(Fork, AChildWhileTheParentDefers) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.must("free p");
     auto child = a.spawn();
     b.must("close q");
@@ -824,8 +807,7 @@ TEST(Audit, AFreeGoesThroughAtOnce) {
     World world;
     set(world, "MODE", "audit");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     const int threads = std::stoi(a.must("tasks"));
     a.must("free p");
     EXPECT_EQ(std::stoi(a.must("tasks")), threads);
@@ -851,8 +833,7 @@ TEST(Off, DoesNothingAtAll) {
     world.config(FRAMES);
     {
         Exporter a(world);
-        Puppet b(world, consumer());
-        b.must("open q " + a.handle);
+        Importer b(world, a);
         a.must("free p");
         EXPECT_EQ(a.code("free p"), 1);
         EXPECT_EQ(a.quit("return"), 0);
@@ -868,8 +849,7 @@ TEST(Off, DoesNothingAtAll) {
 TEST(Peers, AnExporterWithoutIt) {
     World world;
     Exporter a(world, bare());
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.must("free p");
     EXPECT_EQ(b.must("read q 0 1"), "a1");
     b.must("close q");
@@ -881,8 +861,7 @@ TEST(Peers, AnExporterWithoutIt) {
 TEST(Peers, AnImporterWithoutIt) {
     World world;
     Exporter a(world);
-    Puppet b(world, bare());
-    b.must("open q " + a.handle);
+    Importer b(world, a, bare());
     const uint64_t held = world.used();
     EXPECT_EQ(a.code("free p"), 0); // unseen, so it goes at once
     EXPECT_EQ(b.must("read q 0 1"), "a1");
@@ -901,8 +880,7 @@ TEST(Peers, InOtherNamespacesOfTheKernel) {
         GTEST_SKIP() << "may not make namespaces";
     World world;
     Exporter a(world);
-    Puppet b(world, inside);
-    b.must("open q " + a.handle);
+    Importer b(world, a, inside);
     ASSERT_EQ(world.region()["users"].size(), 1u);
     EXPECT_EQ(world.region()["users"][0]["pid"].number, 1); // a pid there
     a.must("free p");
@@ -919,8 +897,7 @@ TEST(Reports, AsTextSayWhatHappenedAndWhatToDo) {
     set(world, "LOG_FORMAT", "text");
     set(world, "LOG", "stderr");
     Exporter a(world);
-    Puppet b(world, consumer());
-    b.must("open q " + a.handle);
+    Importer b(world, a);
     a.must("free p");
     const std::string text = a.errors(), margin = "========= [" + std::to_string(a.pid) + "]";
     EXPECT_EQ(text.find(margin +

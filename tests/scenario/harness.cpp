@@ -363,6 +363,13 @@ std::string Puppet::must(const std::string &line, int ms) {
     return reply.words.empty() ? "" : reply[0];
 }
 
+void Puppet::make(const std::string &name, uint64_t size, const std::string &byte) {
+    const std::string bytes = std::to_string(size);
+    must("malloc " + name + " " + bytes);
+    must("fill " + name + " " + byte + " " + bytes);
+    must("sync");
+}
+
 void Puppet::signal(int number) const {
     ::kill(pid, number);
 }

@@ -123,6 +123,8 @@ class Puppet {
     }
     // The command that must succeed: its first word, "" if there is none.
     std::string must(const std::string &line, int ms = HANGS);
+    // Allocates memory under a name, and fills it with a byte as "0x5a".
+    void make(const std::string &name, uint64_t size, const std::string &byte);
 
     void send(const std::string &line);
     Reply receive(int ms = HANGS);

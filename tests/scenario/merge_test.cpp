@@ -186,9 +186,7 @@ TEST_P(MergeWrite, IsTheWritersOwnAndNobodyElses) {
     EXPECT_TRUE(three.use(SIZE));
     Puppet &writer = three[1];
     writer.must("stream s");
-    writer.must("malloc other 4096");
-    writer.must("fill other 0x77 4096");
-    writer.must("sync");
+    writer.make("other", 4096, "0x77");
     const uint64_t before = three.in_use();
     writer.must(GetParam());
     writer.must("sync");

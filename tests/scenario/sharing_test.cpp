@@ -16,9 +16,7 @@ TEST_P(Pair, BytesAreSharedBothWays) {
     world.config(FRAMES);
     const std::string exporter = builds[GetParam().first], importer = builds[GetParam().second];
     Puppet a(world, producer(exporter)), b(world, consumer(importer));
-    a.must("malloc p 4194304");
-    a.must("fill p 0x11 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x11");
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("read q 4190000 4"), "11111111");
     b.must("write q 100 deadbeef");
@@ -62,9 +60,7 @@ TEST(Sharing, AnImporterMayAskForLess) {
     World world;
     world.config(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x22 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x22");
     b.must("malloc q 1000");
     EXPECT_EQ(b.must("read q 0 2"), "2222");
     EXPECT_EQ(world.findings().size(), 0u);
@@ -80,9 +76,7 @@ TEST(Sharing, ANameMayHave127Characters) {
         a.must("malloc p 256");
         a.must("free p");
     }
-    a.must("malloc p 4096");
-    a.must("fill p 0x77 4096");
-    a.must("sync");
+    a.make("p", 4096, "0x77");
     b.must("malloc q 4096");
     EXPECT_EQ(b.must("read q 0 2"), "7777");
     EXPECT_EQ(world.region(stem + "999")["users"].size(), 1u);
@@ -97,9 +91,7 @@ TEST(Sharing, AnImporterThatAsksForMoreIsPrivate) {
     World world;
     world.config(FRAMES);
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4096");
-    a.must("fill p 0x22 4096");
-    a.must("sync");
+    a.make("p", 4096, "0x22");
     b.must("malloc q 4097"); // although 2 MiB were allocated
     b.must("fill q 0x33 4097");
     EXPECT_EQ(a.must("read p 0 2"), "2222");
@@ -309,9 +301,7 @@ TEST(Rule, ADeviceIsKnownByItsUuidNotItsNumber) {
     shifted.environment["CUDA_VISIBLE_DEVICES"] = "1";
     Puppet a(world, producer());
     a.must("device 1");
-    a.must("malloc p 4096");
-    a.must("fill p 0x44 4096");
-    a.must("sync");
+    a.make("p", 4096, "0x44");
     Puppet b(world, renumbered), c(world, shifted);
     b.must("malloc q 4096"); // its device 0
     EXPECT_EQ(b.must("read q 0 1"), "44");
@@ -375,9 +365,7 @@ TEST(Rule, AFreedNameCanBeExportedAgain) {
     a.must("malloc p 4096");
     a.must("free p");
     EXPECT_EQ(world.state("frames"), "none");
-    a.must("malloc q 8192");
-    a.must("fill q 0x66 8192");
-    a.must("sync");
+    a.make("q", 8192, "0x66");
     b.must("malloc q 4096");
     EXPECT_EQ(b.must("read q 0 1"), "66");
     EXPECT_EQ(world.findings().size(), 0u);

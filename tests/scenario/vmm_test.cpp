@@ -23,9 +23,7 @@ TEST_P(Vmm, BytesAreSharedBothWays) {
     world.config(vmm_rules());
     Puppet a(world, producer(builds[GetParam().first])),
         b(world, consumer(builds[GetParam().second]));
-    a.must("malloc p 4194304");
-    a.must("fill p 0x11 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x11");
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("read q 4190000 4"), "11111111");
     b.must("write q 100 deadbeef");
@@ -126,9 +124,7 @@ TEST(Vmm, MemoryOutlivesItsKilledOwner) {
     World world;
     world.config(vmm_rules("keep = users\n"));
     Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x21 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x21");
     b.must("malloc q 4194304");
     a.kill();
     EXPECT_EQ(b.must("read q 4194300 4"), "21212121");
@@ -145,9 +141,7 @@ TEST(Vmm, WhatItsOwnerKeepsEndsWithTheFree) {
     World world;
     world.config(vmm_rules("", "300ms"));
     Puppet a(world, producer()), b(world, consumer()), c(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x22 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x22");
     b.must("malloc q 4194304");
     a.must("free p");
     EXPECT_EQ(b.must("read q 0 4"), "22222222");
@@ -163,9 +157,7 @@ TEST(Vmm, ForeverIsUntilItIsDropped) {
     world.config(vmm_rules("keep = forever\n"));
     {
         Puppet a(world, producer());
-        a.must("malloc p 4194304");
-        a.must("fill p 0x23 4194304");
-        a.must("sync");
+        a.make("p", 4194304, "0x23");
         EXPECT_EQ(a.quit("return"), 0);
     }
     Puppet b(world, consumer());
@@ -183,9 +175,7 @@ TEST(Vmm, AnImporterThatOnlyReads) {
     World world;
     world.config(vmm_rules("access = ro\n"));
     Puppet a(world, producer()), b(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x24 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x24");
     b.must("malloc q 4194304");
     EXPECT_EQ(b.must("read q 0 4"), "24242424");
     EXPECT_EQ(b.code("write q 0 00"), 1);
@@ -228,16 +218,12 @@ TEST(Vmm, AnotherCardReachesItOnceTheProgramSaysSo) {
     world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     world.config(vmm_rules("index = *\n", "5s").replace(8, 6, "f{n}"));
     Puppet a(world, producer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x28 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x28");
     a.must("device 1");
     a.must("peer 0");
     EXPECT_EQ(a.must("read p 0 4"), "28282828");
     a.must("device 0");
-    a.must("malloc later 4194304");
-    a.must("fill later 0x29 4194304");
-    a.must("sync");
+    a.make("later", 4194304, "0x29");
     a.must("device 1");
     EXPECT_EQ(a.must("read later 0 4"), "29292929");
 }
@@ -248,9 +234,7 @@ TEST(Token, OpensOnAnotherCard) {
     world.environment["GPUSHARE_SIM_DEVICES"] = "2";
     world.config(vmm_rules());
     Puppet a(world, producer()), b(world);
-    a.must("malloc p 4194304");
-    a.must("fill p 0x2a 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x2a");
     b.must("device 1");
     b.must("open q " + a.must("get p"));
     EXPECT_EQ(b.must("read q 0 4"), "2a2a2a2a");
@@ -263,9 +247,7 @@ TEST(Token, OpensCountsAndClosesAsAHandleDoes) {
     World world;
     world.config(vmm_rules());
     Puppet a(world, producer()), b(world);
-    a.must("malloc p 4194304");
-    a.must("fill p 0x31 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x31");
     const std::string token = a.must("get p"), interior = a.must("get p 4096");
     EXPECT_EQ(token, interior);
     EXPECT_EQ(b.code("open q " + token + " 0"), 1);
@@ -288,9 +270,7 @@ TEST(Token, OpensInASecondContext) {
     World world;
     world.config(vmm_rules());
     Puppet a(world, producer()), b(world);
-    a.must("malloc p 4194304");
-    a.must("fill p 0x41 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x41");
     const std::string token = a.must("get p");
     b.must("open q " + token);
     b.must("ctxcreate other");
@@ -348,9 +328,7 @@ TEST(Vmm, TheEndOfACreatorIsNoNews) {
         world.environment["GPUSHARE_LINGER"] = "20s";
         world.config(vmm_rules("keep = " + std::string(keep) + "\n"));
         Puppet a(world, producer()), b(world, consumer());
-        a.must("malloc p 4194304");
-        a.must("fill p 0x21 4194304");
-        a.must("sync");
+        a.make("p", 4194304, "0x21");
         b.must("malloc q 4194304");
         const int64_t start = now_ms();
         EXPECT_EQ(a.quit("exit 0"), 0);
@@ -535,9 +513,7 @@ TEST(Token, IsPassedOnByAnImporter) {
     World world;
     world.config(vmm_rules());
     Puppet a(world, producer()), b(world), c(world);
-    a.must("malloc p 4194304");
-    a.must("fill p 0x51 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x51");
     b.must("open q " + a.must("get p"));
     c.must("open r " + b.must("get q"));
     EXPECT_EQ(c.must("read r 0 4"), "51515151");
@@ -602,9 +578,7 @@ TEST(Keeper, IsReplacedAndGetsEverythingAgain) {
     World world;
     world.config(vmm_rules("keep = users\n"));
     Puppet a(world, producer()), b(world, consumer()), c(world, consumer()), d(world, consumer());
-    a.must("malloc p 4194304");
-    a.must("fill p 0x61 4194304");
-    a.must("sync");
+    a.make("p", 4194304, "0x61");
     b.must("malloc q 4194304");
     ASSERT_EQ(::kill(keeper_of(world), SIGKILL), 0);
     EXPECT_EQ(b.must("read q 0 4"), "61616161");
