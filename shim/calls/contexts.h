@@ -1,8 +1,8 @@
 /*
  * contexts.h - what the driver's start, access between devices, and the end of a context mean.
  *
- * A context ends with all that was allocated and opened in it (lifecycle/teardown.h). Needs no
- * scope. Any thread. The codes are the driver's.
+ * A context ends with all that was allocated and opened in it (lifecycle/teardown.h). Any
+ * thread may call the functions, and none needs a scope. The codes are the driver's.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ void gps_context_driver_ready(void);
 /* The program has let the current context reach the memory of another one. */
 void gps_context_peer_enabled(uint64_t peer);
 
-/* The driver's call, for a context or a device. */
+/* The driver's call. `which` is a context or a device. */
 typedef int gps_context_end_fn(uint64_t which);
 
 /* The program destroys a context. */

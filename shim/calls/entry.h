@@ -3,7 +3,8 @@
  *
  * A wrapper asks gps_entry_begin first: whether gpushare acts on this call at all. A process that
  * has begun answers with two loads. Every other phase goes through gps_entry_slowly, so a phase in
- * which calls have to wait needs no other place. Any thread; no scope.
+ * which calls have to wait needs no other place. Any thread may call the functions, and none needs
+ * a scope.
  */
 #pragma once
 
@@ -12,7 +13,8 @@
 /* Finds the vendor's driver, whose operations gps_ops has from then on. False: there is none. It
  * takes the loader's lock. */
 typedef bool gps_attach_fn(void);
-/* The process's first call attaches to the driver and begins. A call beside _exit does not return.
+/* The process's first call attaches to the driver and begins. A call that comes while the process
+ * is in _exit does not return.
  */
 bool gps_entry_slowly(gps_attach_fn *attach);
 

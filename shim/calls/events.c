@@ -30,7 +30,8 @@ static void end_reference(const struct gps_event *event) {
     gps_scope_end(&scope);
 }
 
-/* One that is recorded at its address went by a way that we do not see. */
+/* An event that is still recorded at the address of a new one was destroyed by a way that we do not
+ * see. */
 static void forget(uint64_t event) {
     struct gps_event stale;
     gps_freed_forget(GPS_FREED_EVENT, event);

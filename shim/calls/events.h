@@ -4,8 +4,8 @@
  *
  * Every event that is destroyed is remembered by address until one is created there again. Only
  * those made for other processes, or opened from them, are recorded while they live, and what this
- * process has opened is published as it is for memory. Needs no scope. Any thread. The codes are
- * the driver's, and outputs are set only on success.
+ * process has opened is published as it is for memory. Any thread may call the functions, and none
+ * needs a scope. The codes are the driver's, and outputs are set only on success.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ enum gps_event_kind {
     GPS_EVENT_SHARED,
     GPS_EVENT_SHARED_AND_TIMED, /* for other processes and with timing: drivers refuse it */
 };
-/* The driver has answered. `event`: with its success. */
+/* The driver has answered `code`; where that is success, `event` is the new one. */
 void gps_event_created(int code, uint64_t event, enum gps_event_kind kind);
 
 typedef int gps_event_handle_fn(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES]);

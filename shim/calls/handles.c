@@ -28,9 +28,10 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
 
 /* --- open --- */
 
-/* An open of what is open here, which has nothing to publish and no report. A token is counted when
- * it is opened. False: it is none such; or the driver refuses, and is asked again on the long way;
- * or another thread has closed it for the last time, and it is a first open again. */
+/* Counts an open of what is open here: there is nothing to publish or to report. A token is counted
+ * when it is opened. False: it is no such open; or the driver refuses it, and is asked again on the
+ * long way; or another thread has closed the import for the last time, so that this is a first
+ * open. */
 static bool open_again(const struct gps_import *import, const uint8_t handle[GPS_HANDLE_BYTES],
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
     uint64_t opened;

@@ -2,7 +2,7 @@
  * handles.h - what the calls on memory handles mean: get, open, close.
  *
  * Each function is a whole call of the program's, with the driver's own call as a function, and
- * returns the code for the program. Needs no scope. Any thread.
+ * returns the code for the program. Any thread may call it, and none needs a scope.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 
 #include "gpushare/region.h"
 
-/* Write their output only on success, as the functions below do. An output of NULL is handed on to
- * the driver. */
+/* These write their output only on success, as the functions below do. An output of NULL is handed
+ * on to the driver. */
 typedef int gps_get_handle_fn(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer);
 typedef int gps_open_handle_fn(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags,
                                uint64_t *pointer);

@@ -5,7 +5,8 @@
  * In a process that merges all work passes the gate, so that a block is not swapped beneath it.
  * Copies and fills by which the program writes memory are told to whoever listens, who may answer
  * in place of the driver (writes/write.h). Between beginning and end no lock is held. The first
- * lines of each are in line, since a launch costs nanoseconds. Any thread; no scope.
+ * lines of each are in line, since a launch costs nanoseconds. Any thread may call the functions,
+ * and none needs a scope.
  */
 #pragma once
 

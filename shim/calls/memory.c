@@ -27,14 +27,14 @@ static bool make_room(void) {
     return gps_deferred_make_room() || ended || freed || cut;
 }
 
-/* In a capture it becomes a node of a graph, which no rule takes. */
+/* In a capture an allocation becomes a node of a graph, which no rule takes. */
 static bool is_outside_graphs(uint64_t stream) {
     bool captured = true;
     return gps_ops->capturing(stream, &captured) == GPS_OK && !captured;
 }
 
-/* What a rule shares is linear memory: rows in the driver's own pitch, which is asked for only
- * where a rule may fit. */
+/* What a rule shares is linear memory. Rows are shared in the driver's own pitch, which is asked
+ * for only where a rule may fit. */
 static bool is_for_rules(struct gps_allocation *asked, uint64_t *size) {
     const struct gps_rows *rows = asked->rows;
     *size = asked->size;
@@ -47,12 +47,13 @@ static bool is_for_rules(struct gps_allocation *asked, uint64_t *size) {
     return true;
 }
 
-/* What a rule could have taken. */
+/* Whether a rule could have taken it. */
 static bool is_for_learning(const struct gps_allocation *asked) {
     return asked->shareable && !(asked->pooled && gps_is_capturing(asked->stream));
 }
 
-/* A region was here: it was freed by a way that we do not see. */
+/* Ends a region whose address the driver has given again: it was freed by a way that we do not see.
+ */
 __attribute__((cold)) static void end_lost(struct gps_export *region) {
     struct gps_scope scope;
     if (gps_deferred_reclaim(region) != GPS_RECLAIMED)
@@ -141,8 +142,8 @@ static int free_unknown(uint64_t pointer, const struct gps_release *release) {
 
 /* --- allocations --- */
 
-/* Out of the registry first: the moment the driver has freed it, another thread can have the
- * address. */
+/* The allocation is out of the registry by now: once the driver has freed it, another thread can
+ * have the address. */
 static int free_private(const struct gps_alloc *alloc, const struct gps_release *release) {
     gps_freed_note_allocation(alloc, gps_trace_kept());
     const int code = release->call(alloc->pointer, release->stream);
@@ -166,7 +167,7 @@ static int free_merged(const struct gps_alloc *alloc, bool ordered) {
     return code;
 }
 
-/* Beside the end of a process or a context a free may answer 0 and leave the memory to that. */
+/* While its process or its context ends, a free may answer 0 and leave the memory to that end. */
 static int free_exported(const struct gps_alloc *alloc, const struct gps_release *release) {
     const enum gps_reclaim reclaimed = gps_deferred_reclaim(alloc->region);
     if (reclaimed == GPS_CLAIMED)

@@ -2,7 +2,8 @@
  * memory.h - what an allocation and a free mean, and what the program is told of memory.
  *
  * An allocation goes through gps_memory_allocate from top to bottom, a free through
- * gps_memory_free. Needs no scope. Any thread. The codes are the driver's.
+ * gps_memory_free. Any thread may call the functions, and none needs a scope. The codes are the
+ * driver's.
  */
 #pragma once
 

@@ -30,8 +30,8 @@ static bool find_at(uint64_t base, struct subject *subject) {
     return subject->base != 0;
 }
 
-/* Exactly there, or somewhere inside what the driver says begins before it. What is cached is
- * nothing to the program. */
+/* Finds what begins exactly there, or else what the driver says the address lies in. What is cached
+ * does not exist for the program. */
 static void find(uint64_t pointer, struct subject *subject) {
     uint64_t base, size;
     *subject = (struct subject){.freed.device = -1};
@@ -43,7 +43,7 @@ static void find(uint64_t pointer, struct subject *subject) {
     }
 }
 
-/* Freed, and nothing else has come to its address by a way that we do not see. */
+/* Whether it was freed, and nothing else has come to its address by a way that we do not see. */
 static bool was_freed(enum gps_freed_kind kind, uint64_t pointer, struct subject *subject) {
     return !subject->base && gps_freed_find(kind, pointer, &subject->freed);
 }

@@ -3,8 +3,8 @@
  *
  * A refused call is rare and wrong already, so nothing is spared here: the driver is asked about
  * the pointer, and the directory about the handle. A certain reason becomes a finding; an uncertain
- * one is not reported. The program gets the driver's own code in any case. Needs no scope. Any
- * thread.
+ * one is not reported. The program gets the driver's own code in any case. Any thread may call the
+ * functions, and none needs a scope.
  */
 #pragma once
 
@@ -17,10 +17,11 @@ void gps_diagnose_free(uint64_t pointer, int code);
 void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding finding,
                         const char *detail);
 void gps_diagnose_close(uint64_t pointer, int code);
-/* `record`: the region's as it was read before the driver's open, NULL where there was none. */
+/* `record` is that of the region as it was read before the driver's open; NULL where there was
+ * none. */
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,
                        unsigned flags, int code);
 void gps_diagnose_export(uint64_t pointer, int code);
-/* `event` 0: it could not be created, for the flags. */
+/* `event` is 0 where it could not be created, because of the flags. */
 void gps_diagnose_share_event(uint64_t event, int code);
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code);

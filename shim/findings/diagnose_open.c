@@ -115,7 +115,7 @@ static enum gps_known differing(struct open *open) {
 
 /* --- handles without a record --- */
 
-/* Another namespace of the same directory (GPUSHARE_NAMESPACE) that has this handle's record. */
+/* Whether another namespace of the same directory (GPUSHARE_NAMESPACE) has this handle's record. */
 static bool find_in_sibling(struct open *open, const char *root, const char *name) {
     struct gps_store store;
     struct gps_text text = detail_of(open);
@@ -212,9 +212,8 @@ static void report_open(struct open *open) {
     gps_report_send_with(&report, open->recorded ? &open->record : NULL);
 }
 
-/* A region that was over stays so. Any other the exporter may have freed while the driver was
- * asked.
- */
+/* A region that was over stays over. The exporter may have freed any other one while the driver was
+ * asked. */
 static bool take_record(struct open *open, const struct gps_region_record *before) {
     if (before)
         open->record = *before;
@@ -279,7 +278,7 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
     const struct gps_id id = gps_id_of_handle(handle);
     uint64_t context = 0;
     gps_ops->context(&context);
-    /* The creator's file is not here: mostly because it has ended, and that is no mistake. */
+    /* The creator's file is not here, mostly because it has ended, and that is no error. */
     if (code == GPS_MAP_FAILED && look_at_others().has_other_shm) {
         *detail = "an event lives in a file of /dev/shm, and a process of the published directory "
                   "has another /dev/shm than this one (give both containers one: --ipc, or a "

@@ -83,7 +83,7 @@ void gps_leak_add_export(const struct gps_export *region) {
 
 static void add_import(const struct gps_import *import) {
     if (import->via != GPS_VIA_PROGRAM)
-        return; /* a rule's: to the program it is memory like any other */
+        return; /* a rule opened it: to the program it is memory like any other */
     struct group *group =
         group_of(import->count == import->opens ? GPS_KNOWN_OPEN : GPS_KNOWN_UNBALANCED,
                  import->trace, &import->exporter.owner);
@@ -123,7 +123,7 @@ void gps_leak_reset_export(struct gps_reset *reset, const struct gps_export *reg
     }
 }
 
-/* Of a context with both, one report: the same call did it. */
+/* A context with both is one report, for the same call did it. */
 static void report_shared(const struct gps_reset *reset) {
     char detail[256];
     struct gps_text text = GPS_TEXT(detail);

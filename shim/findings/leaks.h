@@ -2,7 +2,8 @@
  * leaks.h - what is left open or allocated when the process, or a context, ends.
  *
  * Equal leaks (one finding, one call site, one exporter) are one report with a count and a sum of
- * bytes: a program that leaks, leaks often. Owns the sums. Call inside a gps_scope.
+ * bytes: a program that leaks, leaks often. The module owns the sums. The functions are called
+ * inside a gps_scope.
  */
 #pragma once
 

@@ -2,9 +2,9 @@
  * policy.h - what to do about a call: (what is asked, what is known, mode) in, (verdict, finding)
  * out.
  *
- * One pure function: no CUDA, no I/O, no lock, no state. Everything that it may depend on is in the
- * question; a test goes through all of its states as a table. Every finding about the program comes
- * from here.
+ * It is one pure function, without CUDA, I/O, a lock or a state. Everything that it may depend on
+ * is in the question; a test goes through all of its states as a table. Every finding about the
+ * program comes from here.
  */
 #pragma once
 
@@ -87,8 +87,9 @@ struct gps_answer {
 
 struct gps_answer gps_policy(const struct gps_question *question);
 
-/* What is known of an exported region, by its state and by who uses it: for GPS_ASK_FREE while it
- * is CLOSING, for GPS_ASK_EXIT and GPS_ASK_NOTED_RESET in any other state. */
+/* Tells what is known of an exported region, by its state and by who uses it. The answer is for
+ * GPS_ASK_FREE while it is CLOSING, and for GPS_ASK_EXIT and GPS_ASK_NOTED_RESET in any other
+ * state. */
 enum gps_known gps_policy_known(const struct gps_export *region);
 
 /* What gpushare does about memory that others hold, as a report says it. */

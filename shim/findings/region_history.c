@@ -10,7 +10,8 @@
 
 /* --- out --- */
 
-/* The module's place in the list; added when it is new and there is room. */
+/* Returns the place of a module in the list, to which it is added when it is new and there is room.
+ */
 static uint8_t place_of(struct gps_region_traces *traces, const struct gps_trace_module *module) {
     if (!*module->path)
         return GPS_TRACE_NO_MODULE;
@@ -53,7 +54,7 @@ static void publish(const struct gps_export *region, uint32_t freed) {
     add(&traces, GPS_HISTORY_EXPORTED, region->exported);
     add(&traces, GPS_HISTORY_FREED, freed);
     (void)gps_region_set_traces(gps_membership_store(), &region->record,
-                                &traces); /* a report less */
+                                &traces); /* without them a report says less */
 }
 
 void gps_region_history_publish(const struct gps_export *region, uint32_t freed) {

@@ -73,7 +73,7 @@ void gps_report_about_import(struct gps_report *report, const struct gps_import 
 
 /* --- sending --- */
 
-/* Too much for a stack of the program's: mapped for the one report. */
+/* It is too large for a stack of the program's, so it is mapped for the one report. */
 struct workspace {
     struct gps_frame stack[GPS_STACK_MAX], priors[GPS_PRIORS][GPS_STACK_MAX];
     struct gps_region_traces traces;
@@ -87,7 +87,7 @@ static void fill_priors(struct gps_report *report, struct workspace *work) {
     }
 }
 
-/* `own`: how many priors of this process's come behind it. */
+/* `own` is how many priors of this process's come behind it. */
 static void add_history(struct gps_report *report, const struct gps_region_record *origin,
                         enum gps_history_event event, uint64_t time, struct workspace *work,
                         unsigned own) {
@@ -143,7 +143,7 @@ static void send_new(struct gps_report *report, uint32_t trace, struct gps_pytho
     munmap(work, sizeof(*work));
 }
 
-/* NULL: the stack has no Python frames, or the report is not wanted. */
+/* Returns NULL where the stack has no Python frames, or the report is not wanted. */
 static struct gps_python_stack *take_python(const struct gps_report *report, uint32_t trace) {
     const unsigned depth = gps_process_config()->options.stack_depth;
     return gps_log_wants(report->finding) && gps_python_may_be_in(trace, depth)
@@ -198,7 +198,7 @@ void gps_report_reference(int status) {
         gps_report_store(status, "an open handle could not be published");
 }
 
-/* A process that waits for a region reads its record again and again. */
+/* A process that waits for a region reads its record again and again, and one report is enough. */
 void gps_report_record(const struct gps_id *region, const char *why) {
     uint64_t this;
     memcpy(&this, region, sizeof(this));

@@ -2,7 +2,7 @@
  * reporter.h - a finding becomes a report: the call under way, the stacks, then log.h.
  *
  * Reports are rare; everything costly (the modules of the frames, what another process published)
- * happens here and only here. Call inside a gps_scope. Safe from any thread.
+ * happens here and only here. Any thread may call the functions, inside a gps_scope.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "process/references.h"
 #include "registry/registry.h"
 
-/* A report of this finding with the API in it; the caller adds what it knows. */
+/* Begins a report of this finding, with the API in it; the caller adds what it knows. */
 struct gps_report gps_report_new(enum gps_finding finding);
 /* The same for what policy calls it; its finding is GPS_NO_FINDING when that is nothing. */
 struct gps_report gps_report_on(enum gps_ask ask, enum gps_known known);
@@ -22,11 +22,11 @@ void gps_report_about_import(struct gps_report *report, const struct gps_import 
 /* Adds the other processes that have its subject open, as gps_references_users gave them: `count`
  * of them, or -errno. `users` holds the first GPS_USERS_REPORTED. */
 void gps_report_users(struct gps_report *report, const struct gps_party *users, int count);
-/* The whole report of the finding of an answer about a region of ours and its importers. It tells
- * what the answer has gpushare do. */
+/* Sends the whole report of an answer's finding about a region of ours and its importers. It tells
+ * what gpushare does about it. */
 void gps_report_held(const struct gps_export *region, const struct gps_answer *answer,
                      const struct gps_party *users, int count);
-/* Adds an earlier event of this process; nothing without a trace. `what` is a literal. */
+/* Adds an earlier event of this process, if it has a trace. `what` is a literal. */
 void gps_report_prior(struct gps_report *report, const char *what, uint32_t trace);
 
 /* Completes and writes it. `origin`: the record of another process's region, whose published past
@@ -36,11 +36,11 @@ static inline void gps_report_send(struct gps_report *report) {
     gps_report_send_with(report, NULL);
 }
 
-/* store-unavailable, the first time only: what failed and the -errno behind it. The second does
- * nothing when status is 0: for what gps_references_* answer. */
+/* These report store-unavailable, the first time only: what failed, and the -errno behind it. The
+ * second is for what gps_references_* answer, and does nothing when status is 0. */
 void gps_report_store(int status, const char *what);
 void gps_report_reference(int status);
-/* record-invalid for a region's record. */
+/* Reports record-invalid for a region's record. */
 void gps_report_record(const struct gps_id *region, const char *why);
 
 void gps_report_reset(void); /* in a forked child */

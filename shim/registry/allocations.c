@@ -32,7 +32,7 @@ static struct {
     _Atomic uint64_t exported[MARKS];
 } state;
 
-/* By block: the neighbours of an allocation are in its shard. */
+/* The block decides, so that the neighbours of an allocation are in its shard. */
 static struct shard *shard_of(uint64_t pointer) {
     return &shards[(pointer >> BLOCK_BITS) * 0x9e3779b97f4a7c15u >> 58];
 }
@@ -43,7 +43,7 @@ static _Atomic uint64_t *mark_of(uint64_t pointer) {
 }
 _Static_assert(MARKS == 1 << 8, "8 bits of the hash");
 
-/* Before the allocation goes: it is the driver's to reuse then. */
+/* It is called before the allocation is removed, since the driver may reuse its address then. */
 static void unmark(const struct gps_alloc *alloc) {
     uint64_t expected = alloc->pointer;
     if (alloc->kind == GPS_ALLOC_EXPORTED)
@@ -171,7 +171,7 @@ static bool matches(const struct match *match, const struct gps_alloc *alloc) {
     return match->exports ? alloc->region != NULL : (int32_t)(alloc->epoch - match->epoch) < 0;
 }
 
-/* Out of the table and onto a list of its own, linked by hh.next. */
+/* Moves what matches out of the table, and returns it as a list that hh.next links. */
 static struct node *detach(struct shard *shard, const struct match *match) {
     struct node *list = NULL, *after;
     gps_lock_take(&shard->lock);

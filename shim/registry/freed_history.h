@@ -3,7 +3,8 @@
  *
  * The history identifies a second free, close or destroy, and gives the stacks of the two earlier
  * calls. Each kind has a table of fixed size, in which a newer address may replace an older one: a
- * report may be missing but is never wrong. No lock, no allocation; safe from any thread.
+ * report may be missing but is never wrong. The functions take no lock and allocate nothing, and
+ * any thread may call them.
  */
 #pragma once
 
@@ -21,7 +22,7 @@ struct gps_freed {
     bool with_context; /* ended by the destruction of its context */
 };
 
-/* Adds an address. To be called before the driver's call, after which the address can be reused. */
+/* Adds an address. It is called before the driver's call, after which the address can be reused. */
 void gps_freed_note(enum gps_freed_kind kind, uint64_t address, struct gps_freed freed);
 /* The same for an allocation that the program frees, by a call with this trace. */
 struct gps_alloc;

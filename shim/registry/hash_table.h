@@ -3,7 +3,7 @@
  *
  * By default uthash ends the process when memory runs out, and hashes keys byte by byte; both are
  * replaced here. Keys are 64-bit words (addresses) or begin with a 16-byte id, which is a hash.
- * The functions have no lock; the caller locks. No malloc but by uthash for its tables.
+ * The functions take no lock; the caller does. Nothing comes from malloc.
  */
 #pragma once
 
@@ -37,8 +37,8 @@ static inline uint32_t gps_table_hash(const void *key, size_t size) {
 #undef HASH_BKT_CAPACITY_THRESH
 #define HASH_BKT_CAPACITY_THRESH 4U
 
-/* Objects of one size: a free list, and the unused rest of a chunk, which is never touched before
- * it is needed. Chunks are never unmapped. An empty slab is zero. The caller locks.
+/* A slab has objects of one size: a free list, and the unused rest of a chunk, which is never
+ * touched before it is needed. Chunks are never unmapped. An empty slab is zero. The caller locks.
  */
 struct gps_slab {
     void *free;

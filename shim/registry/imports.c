@@ -41,13 +41,13 @@ static struct {
 
 /* --- with the lock --- */
 
-/* The end of a look-up. */
+/* Ends a look-up. */
 static bool unlocked(bool answer) {
     gps_lock_give(&state.lock);
     return answer;
 }
 
-/* The same, and copies what was found. */
+/* Copies what was found, and ends the look-up. */
 static bool give(const struct node *node, struct gps_import *import) {
     if (node)
         *import = node->import;
@@ -115,7 +115,7 @@ static inline void leave_tables(struct node *node) {
 #define FROM(state, next) GPS_STATE_ROW(GPS_IMPORT_##state, next),
 #define TO(state)         GPS_TO(GPS_IMPORT_##state)
 
-/* Gone, it is not to be used any more. */
+/* A node that has become GONE must not be used any more. */
 static inline void become(struct node *node, enum gps_import_state now) {
     static const struct gps_state_row rows[] = {GPS_IMPORT_STATES(FROM, TO)};
     const enum gps_import_state was = node->import.state;
@@ -169,7 +169,7 @@ static bool insert(const struct gps_import *import) {
     return whole;
 }
 
-/* One more open of what is open. */
+/* Counts one more open of what is open. */
 static void count(struct node *node, enum gps_slot_via via, struct gps_import *import) {
     node->import.count++;
     node->import.opens++;
@@ -187,7 +187,7 @@ static void count_first(struct gps_import *import, enum gps_slot_via via) {
     import->reopened = false;
 }
 
-/* What is cached is open again. */
+/* Opens what is cached again. */
 static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
     become(node, GPS_IMPORT_OPEN);
     count_first(&node->import, via);
@@ -474,7 +474,7 @@ bool gps_registry_caches(uint64_t pointer) {
     return unlocked(node ? is(node, GPS_IMPORT_CACHED) : ending_at(pointer) != NULL);
 }
 
-/* That begins at `pointer`. */
+/* Whether the address lies in the cached memory that begins at `pointer`. */
 static bool is_in_cached(uint64_t pointer, uint64_t address) {
     gps_lock_take(&state.lock);
     const struct node *node = at(pointer);
@@ -489,7 +489,8 @@ static bool is_in_any_cached(uint64_t address) {
     return unlocked(node != NULL);
 }
 
-/* What was cached in a context that another thread destroys may be gone. */
+/* Whether the program has an allocation there: what was cached in a context that another thread
+ * destroys may be gone. */
 static bool is_allocated(uint64_t pointer) {
     struct gps_alloc unused;
     return gps_registry_find(pointer, &unused);

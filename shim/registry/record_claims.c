@@ -38,7 +38,7 @@ bool gps_record_claim(struct gps_record_claim *claim, const struct gps_id *id) {
     return stood;
 }
 
-/* Nobody has claimed the oldest: a claim takes its tombstone away. */
+/* Nobody can have claimed the oldest one, since a claim takes its tombstone away. */
 bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_claim *oldest) {
     struct gps_id replaced;
     gps_lock_take(&state.lock);

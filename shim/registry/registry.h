@@ -142,12 +142,13 @@ struct gps_export {
     struct gps_export *work, *same_bucket; /* in those of one claim, and of its scan */
 };
 
-/* A rule's with ready = free: its free, or the end of its process, makes a result of it. */
+/* Whether its free, or the end of its process, makes a result of it: a rule with ready = free made
+ * it. */
 static inline bool gps_export_becomes_result(const struct gps_export *region) {
     return region->rule && region->rule->ready == GPS_READY_FREE;
 }
 
-/* A result that no importer has opened yet. */
+/* Whether it is a result that no importer has opened yet. */
 static inline bool gps_export_is_untaken(const struct gps_export *region) {
     return (region->state == GPS_EXPORT_RESULT || region->state == GPS_EXPORT_LEFT_RESULT) &&
            !region->users.taken;
@@ -215,8 +216,8 @@ enum gps_open {
                          the caller's to free */
 };
 /* Records an open that gave import->pointer, and sets import->count to the number of opens now.
- * `via`: of this open. An enum gps_open, or -ENOMEM, or -EEXIST: a rule has it open there already,
- * and its allocation has that address. */
+ * `via` is that of this open. Returns an enum gps_open, or -ENOMEM, or -EEXIST where a rule has it
+ * open there already, so that its allocation has that address. */
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
                       struct gps_previous *previous);
 /* Gives an import without a slot this one. False: it has a slot, or is not open any more. */
@@ -237,11 +238,11 @@ enum gps_close {
     GPS_CLOSE_CACHED, /* it was the last open: the import is cached, and the newest */
     GPS_CLOSE_DENIED, /* only a rule or the cache has it open: the program may not close it */
 };
-/* Before the driver's close. CLOSE_ONE and CLOSE_CACHED: *import is a copy, its count what is
- * left. */
+/* Is called before the driver's close. With CLOSE_ONE and CLOSE_CACHED *import is a copy, whose
+ * count is what is left. */
 enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool may_cache,
                                   struct gps_import *import);
-/* The driver refused the close: *import is what gps_registry_close gave. */
+/* Undoes a close that the driver refused. *import is what gps_registry_close gave. */
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via);
 /* Finds a region that is open in any context of this process. */
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import);
@@ -255,9 +256,11 @@ void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
 
 /* --- imports that open_cache.h keeps; the functions above pass over them where not said --- */
 
-/* The files of an open import are watched, so it may be cached when it is closed. */
+/* Notes that the files of an open import are watched, so that it may be cached when it is closed.
+ */
 void gps_registry_watch(uint64_t pointer, int record_file, int owner_file);
-/* A file has changed (-1: any of them): its imports are stale. True: one of them is cached. */
+/* Marks the imports of a file that has changed (-1: of every file) as stale. True: one of them is
+ * cached. */
 bool gps_registry_outdate(int file);
 /* Opens what is cached in this context, and not stale. */
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
@@ -265,7 +268,7 @@ bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_
 /* Takes the oldest that `fits`, which is ENDING then: a close by the program is denied. */
 bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
                               const void *arg, struct gps_import *import);
-/* The driver has closed what was taken. */
+/* Removes what was taken, after the driver has closed it. */
 void gps_registry_ended(uint64_t pointer);
 /* Makes those stale that are cached in other contexts than this one (0: all). True: there is one.
  */
@@ -283,8 +286,8 @@ bool gps_registry_caches(uint64_t pointer);
  * where the context is at fault, which the driver tells first. Asks the driver only about addresses
  * between those of cached imports, else it is two loads. */
 bool gps_registry_closed(uint64_t address);
-/* What the slot of an import must say, where it says something else (0: of any that is open): for
- * gps_references_rewrite, which then writes it. */
+/* Finds what the slot of an import must say, where it says something else (pointer 0: of any import
+ * that is open). It is for gps_references_rewrite, which then writes it. */
 bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot *now);
 
 /* --- events that other processes may know --- */
@@ -309,10 +312,11 @@ bool gps_registry_take_event(uint64_t event, struct gps_event *taken);
 /* Forgets all events of a context older than the epoch; fn gets each. */
 void gps_registry_purge_events(uint64_t context, uint32_t epoch,
                                void (*fn)(const struct gps_event *event));
-/* The event of this process that was exported with the handle of this id. */
+/* Finds the event of this process that was exported with the handle of this id. */
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found);
 
-/* In a forked child: forgets everything, without touching what the parent's threads had locked. */
+/* These forget everything in a forked child, without touching what the parent's threads had locked.
+ */
 void gps_registry_reset_allocations(void);
 void gps_registry_reset_imports(void);
 void gps_registry_reset_events(void);

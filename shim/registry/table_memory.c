@@ -31,7 +31,7 @@ static void put(unsigned bits, void *piece) {
     state.free[bits] = piece;
 }
 
-/* With the lock: cuts a chunk into pieces of this size. */
+/* Cuts a chunk into pieces of this size. The caller has the lock. */
 static void refill(unsigned bits) {
     char *chunk = map(CHUNK);
     for (size_t at = 0; chunk && at < CHUNK; at += (size_t)1 << bits)

@@ -1,8 +1,8 @@
 /*
- * rule_counts.h - for `gpushare explain`: counts what became of each allocation.
+ * rule_counts.h - counts what became of each allocation, for `gpushare explain`.
  *
- * Owns the file of gpushare/explained.h. Costs nothing unless GPUSHARE_EXPLAIN is set. Any thread;
- * a lock of its own.
+ * The module owns the file of gpushare/explained.h. It costs nothing unless GPUSHARE_EXPLAIN is
+ * set. It has a lock of its own, so any thread may call its functions.
  */
 #pragma once
 
@@ -12,7 +12,8 @@ extern bool gps_rule_counts_active;
 
 void gps_rule_counts_start(void);
 
-/* `pointer`: of what a rule gave; 0: nothing, or the allocation failed, as `failed` says. */
+/* Counts one allocation. `pointer` is what a rule gave; it is 0 where no rule gave memory, and
+ * where the allocation failed, as `failed` says. */
 void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed);
 
 void gps_rule_counts_reset(void); /* in a forked child */

@@ -134,7 +134,7 @@ static int import(const struct gps_rule_request *request, const struct gps_regio
     return -ENOMEM;
 }
 
-/* One look at the name. True: *outcome is decided. */
+/* Looks under the name once, and imports what is there. True: *outcome is decided. */
 static bool try_import(const struct gps_rule_request *request, uint64_t *pointer, int *last_code,
                        struct gps_owner *holder, enum gps_outcome *outcome) {
     struct gps_region_record record;
@@ -178,8 +178,8 @@ enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool ta
     int last_code = 0;
     if (gps_registry_imports_name(request->name))
         return gps_rule_request_private(request, has_it, NULL);
-    /* Closing a watch can take the kernel milliseconds: most find the region at once, or nobody's.
-     */
+    /* The first try has no watch, for closing one can take the kernel milliseconds, and most
+     * processes find the region at once, or find that nobody has it. */
     if (try_import(request, pointer, &last_code, &holder, &outcome))
         return outcome;
     if (take_over && gps_rule_request_claim(request, NULL) == 0)

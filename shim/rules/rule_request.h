@@ -3,7 +3,7 @@
  *
  * rules.c matches and begins it; rule_import.c and rule_export.c carry it out. Whatever goes wrong,
  * the program gets ordinary memory, and a report says why; only `missing = fail` fails the
- * allocation. Inside a gps_scope that has entered a context. Any thread.
+ * allocation. Any thread may call the functions, inside a gps_scope that has entered a context.
  */
 #pragma once
 
@@ -30,7 +30,8 @@ enum gps_outcome {
     GPS_DONE,    /* the pointer, or the code of a failed allocation, is the answer */
 };
 
-/* Claims the name for the request: 0, or -errno; -EEXIST: *holder (may be NULL) has it. */
+/* Claims the name of the request. Returns 0 or -errno; with -EEXIST *holder has it (`holder` may be
+ * NULL). */
 int gps_rule_request_claim(const struct gps_rule_request *request, struct gps_owner *holder);
 
 void gps_rule_request_report(const struct gps_rule_request *request, enum gps_finding finding,
@@ -39,12 +40,13 @@ void gps_rule_request_report(const struct gps_rule_request *request, enum gps_fi
 enum gps_outcome gps_rule_request_private(const struct gps_rule_request *request, const char *why,
                                           const struct gps_owner *other);
 
-/* rule_export.c: allocates and publishes the region; the name is claimed. */
+/* rule_export.c: these allocate and publish the region. For the first one the name is claimed
+ * already. */
 enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request, uint64_t *pointer);
 enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer);
 
-/* rule_import.c: maps the region in place of the allocation. `take_over`: role = auto; the exporter
- * that was waited for may die before it publishes, and the first process to claim its name then is
- * the exporter. */
+/* rule_import.c: maps the region in place of the allocation. `take_over` is set for role = auto:
+ * the exporter that was waited for may die before it publishes, and the first process to claim its
+ * name then is the exporter. */
 enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool take_over,
                                  uint64_t *pointer, int *code);

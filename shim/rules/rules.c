@@ -56,7 +56,7 @@ void gps_rules_end(void) {
         gps_log_notice(GPS_LEVEL_INFO, message);
 }
 
-/* A pitch is the width, rounded up to at most another 64 KiB. */
+/* The driver's pitch is the width, rounded up by 64 KiB at most. */
 bool gps_rules_may_fit(uint64_t width, uint64_t height) {
     const uint64_t least = width * height, most = (width + (64u << 10)) * height;
     for (size_t i = 0; i < state.count; i++)
@@ -88,8 +88,8 @@ static void note_passed(struct gps_rule_request *request, const struct gps_rule 
             (struct gps_explained_pass){.rule = rule->line, .first = number, .last = number};
 }
 
-/* The first rule that fits and takes this index. Every fitting rule passed on the way has
- * counted the allocation as one of its own. */
+/* Finds the first rule that fits and takes this index. Each rule before it that fits has counted
+ * the allocation as one of its own. */
 static const struct gps_rule *match(const struct gps_alloc_facts *facts,
                                     struct gps_rule_request *request, uint64_t *number) {
     char caller[GPS_GLOB_BYTES] = "";
@@ -122,7 +122,8 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request 
     return match(&facts, request, number);
 }
 
-/* Too small, or not to be had: ordinary memory, which nobody misses. */
+/* An allocation that is too small, or for which there is no area, becomes ordinary memory without a
+ * report. */
 static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t number,
                               uint64_t *pointer) {
     struct gps_alloc alloc = {.size = request->size,

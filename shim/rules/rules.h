@@ -1,9 +1,9 @@
 /*
  * rules.h - rules: an allocation of the program's becomes a named region, or somebody else's.
  *
- * Owns the rules that apply to this process and their counts of matches. Whatever goes wrong here
- * the program gets ordinary memory, and a report says why; only `missing = fail` fails the
- * allocation.
+ * The module owns the rules that apply to this process and their counts of matches. Whatever goes
+ * wrong here the program gets ordinary memory, and a report says why; only `missing = fail` fails
+ * the allocation.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height);
  * no rule. */
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
-/* At the end of the process: says at level info which rules matched nothing. */
+/* Says at level info which rules matched nothing, when the process ends. */
 void gps_rules_end(void);
 
 void gps_rules_reset(void); /* in a forked child */

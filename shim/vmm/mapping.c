@@ -110,7 +110,8 @@ bool gps_mapping_has(const struct gps_id *region) {
     return found;
 }
 
-/* By copies, one at a time: fn may be slow, and may change the table. */
+/* fn gets a copy of one mapping at a time, without the lock: it may be slow, and may change the
+ * table. */
 void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg) {
     struct gps_mapping vmm = {.pointer = 0};
     for (bool more = true; more;) {

@@ -104,7 +104,7 @@ static bool has(const struct pair *pair, const struct gps_id *id) {
     return false;
 }
 
-/* The pair that has it, and the descriptor out of it; NULL: none has. */
+/* Finds the pair that has it, and takes the descriptor out. NULL: no pair has it. */
 static struct pair *take(const struct gps_id *id, int *descriptor) {
     unsigned at = 0;
     while (at < state.used && !has(&state.pairs[at], id))

@@ -60,8 +60,8 @@ bool gps_vmm_region_token(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES], in
 
 /* --- another keeper --- */
 
-/* The program may have freed it meanwhile, and have other memory at its address. Ids are never used
- * again: while it is there, it was all the time. */
+/* The program may have freed the region meanwhile, and have other memory at its address. Ids are
+ * never used again, so a region that is there now was there all the time. */
 static bool is_there(const struct gps_mapping *vmm) {
     struct gps_mapping now;
     return gps_mapping_at(vmm->pointer, &now) && gps_id_equal(&now.region, &vmm->region);
@@ -98,8 +98,8 @@ static void deposit_again(void *all, const struct gps_mapping *mapping) {
         *(bool *)all = false;
 }
 
-/* A keeper that was silent may answer again. Deposits all that this process has when the socket is
- * another one than before; what fails is tried again a second later. */
+/* A keeper that did not answer may answer again. Deposits all that this process has when the socket
+ * is another one than before; what fails is tried again a second later. */
 static uint64_t look_for_keeper(void) {
     const uint64_t other =
         gps_keeper_other(gps_membership_store(), gps_process_self(), atomic_load(&state.socket));
@@ -112,7 +112,7 @@ static uint64_t look_for_keeper(void) {
     return GPS_SECOND;
 }
 
-/* Should the thread not start, the next region tries again. */
+/* Where the thread does not start, the next region tries again. */
 static void start_watching(void) {
     if (!atomic_exchange(&state.watching, true))
         atomic_store(&state.socket, gps_keeper_socket(gps_membership_store()));
@@ -155,7 +155,7 @@ int gps_vmm_region_publish(struct gps_export *region) {
     if (status == 0 && *record->name)
         status = gps_name_point(gps_membership_store(), record->name, &record->id);
     if (status == -ETIMEDOUT)
-        start_watching(); /* for the end of its silence */
+        start_watching(); /* for when it answers again */
     if (status < 0) {
         gps_references_end(region->slot);
         gps_keeper_drop(gps_membership_store(), NULL, &record->id, gps_process_self(),
@@ -183,7 +183,7 @@ int gps_vmm_region_open(const struct gps_region_record *record, uint64_t size, u
     const int status = gps_keeper_get(gps_membership_store(), &record->id, gps_process_self(),
                                       GPS_KEEPER_WAIT, &descriptor);
     if (status == -ETIMEDOUT)
-        start_watching(); /* for the end of its silence */
+        start_watching(); /* for when it answers again */
     if (status < 0)
         return status;
     const int code = gps_mapping_open(descriptor, record, size, pointer);
