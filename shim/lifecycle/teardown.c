@@ -138,18 +138,30 @@ static bool is_left(const struct gps_export *region) {
            region->state == GPS_EXPORT_ABANDONED;
 }
 
+/* LEAVING, LEFT_RESULT, ABANDONED -> LIVE. */
+static void give_back(struct gps_export *region) {
+    gps_deferred_become(region, GPS_EXPORT_LIVE);
+    gps_deferred_remove(region);
+}
+
+/* Who has taken the allocation from the registry is about to free it: the region is that thread's
+ * to end. */
 static bool unpublish(void *last, struct gps_export *region) {
+    const bool left = is_left(region);
+    if (left && !gps_registry_take_export(region)) {
+        give_back(region);
+        return true;
+    }
     gps_deferred_remove(region);
     if (region->state == GPS_EXPORT_LEAVING && gps_policy_known(region) != GPS_KNOWN_NOTHING)
         gps_leak_add_export(region);
-    gps_export_leave(region, !*(const bool *)last && (is_left(region) || region->users.held));
+    gps_export_leave(region, !*(const bool *)last && (left || region->users.held));
     return true;
 }
 
 static void leave(void *unused, struct gps_alloc *alloc) {
     (void)unused;
-    if (alloc->region->state != GPS_EXPORT_GONE)
-        gps_export_leave(alloc->region, true);
+    gps_export_leave(alloc->region, true);
 }
 
 void gps_teardown_unpublish(bool last) {
@@ -161,12 +173,6 @@ void gps_teardown_unpublish(bool last) {
 
 /* --- the end of a context --- */
 
-/* LEAVING, LEFT_RESULT, ABANDONED -> LIVE. */
-static void give_back(struct gps_export *region) {
-    gps_deferred_become(region, GPS_EXPORT_LIVE);
-    gps_deferred_remove(region);
-}
-
 static void end(struct gps_export *region, struct gps_reset *reset) {
     gps_deferred_remove(region);
     if (region->state == GPS_EXPORT_LEAVING)
@@ -174,8 +180,7 @@ static void end(struct gps_export *region, struct gps_reset *reset) {
     gps_export_end(region);
 }
 
-/* Who has taken the allocation from the registry is about to free it: the region is that thread's
- * to end. */
+/* As in unpublish. */
 static void finish(struct gps_export *region, bool destroyed, struct gps_reset *reset) {
     const bool left = is_left(region);
     if (destroyed && (!left || gps_registry_take_export(region)))
