@@ -56,7 +56,7 @@ static bool is_for_learning(const struct gps_allocation *asked) {
  */
 __attribute__((cold)) static void end_lost(struct gps_export *region) {
     struct gps_scope scope;
-    if (gps_deferred_reclaim(region) != GPS_RECLAIMED)
+    if (gps_deferred_reclaim(region, true) != GPS_RECLAIMED)
         return;
     gps_scope_begin(&scope);
     gps_export_end(region);
@@ -169,7 +169,7 @@ static int free_merged(const struct gps_alloc *alloc, bool ordered) {
 
 /* While its process or its context ends, a free may answer 0 and leave the memory to that end. */
 static int free_exported(const struct gps_alloc *alloc, const struct gps_release *release) {
-    const enum gps_reclaim reclaimed = gps_deferred_reclaim(alloc->region);
+    const enum gps_reclaim reclaimed = gps_deferred_reclaim(alloc->region, false);
     if (reclaimed == GPS_CLAIMED)
         gps_registry_add(alloc);
     if (reclaimed != GPS_RECLAIMED)

@@ -130,14 +130,14 @@ void gps_deferred_bring(uint64_t context) {
     gps_registry_each_export(context, bring);
 }
 
-static enum gps_reclaim reclaim(struct gps_export *region) {
+static enum gps_reclaim reclaim(struct gps_export *region, bool gone) {
     const struct timespec until = gps_clock_in(CLAIM_WAIT);
     int code = 0;
     while (is_claimed_by_another(region) && code == 0)
         code = gps_thread_wait(&state.unclaimed, &state.lock.mutex, &until);
     if (is_claimed_by_another(region))
         return GPS_CLAIMED;
-    if (region->state == GPS_EXPORT_LEFT_RESULT) {
+    if (region->state == GPS_EXPORT_LEFT_RESULT && !gone) {
         gps_export_become(region, GPS_EXPORT_RESULT);
         return GPS_HANDED_OVER;
     }
@@ -148,14 +148,16 @@ static enum gps_reclaim reclaim(struct gps_export *region) {
     return GPS_RECLAIMED;
 }
 
-enum gps_reclaim gps_deferred_reclaim(struct gps_export *region) {
+enum gps_reclaim gps_deferred_reclaim(struct gps_export *region, bool gone) {
     struct gps_scope scope;
     if (!any_left())
         return GPS_RECLAIMED;
     gps_scope_begin(&scope);
     gps_lock_take(&state.lock);
-    const enum gps_reclaim reclaimed = reclaim(region);
+    const enum gps_reclaim reclaimed = reclaim(region, gone);
     gps_lock_give(&state.lock);
+    if (reclaimed == GPS_HANDED_OVER)
+        (void)gps_background_start(&reaper); /* as gps_deferred_leave */
     gps_scope_end(&scope);
     return reclaimed;
 }

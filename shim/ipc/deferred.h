@@ -34,13 +34,14 @@ void gps_deferred_report_untaken(const struct gps_export *region);
 void gps_deferred_add(struct gps_export *region);
 /* CLOSING -> DEFERRED, or RESULT: the reaper frees it when it may. */
 void gps_deferred_leave(struct gps_export *region, bool result);
-/* The caller has taken a region's allocation from the registry, to free it. Needs no scope. */
+/* The caller has taken a region's allocation from the registry, to free it; or, if its memory is
+ * gone already, to end the region. Needs no scope. */
 enum gps_reclaim {
     GPS_RECLAIMED,   /* it is LIVE, or is so again: the free can begin */
-    GPS_HANDED_OVER, /* LEFT_RESULT -> RESULT: that was its free */
+    GPS_HANDED_OVER, /* LEFT_RESULT -> RESULT: that was its free; never if its memory is gone */
     GPS_CLAIMED,     /* another thread has claimed it for two seconds: it goes with its context */
 };
-enum gps_reclaim gps_deferred_reclaim(struct gps_export *region);
+enum gps_reclaim gps_deferred_reclaim(struct gps_export *region, bool gone);
 
 /* --- for the end of a process or a context --- */
 

@@ -193,7 +193,7 @@ static void finish(struct gps_export *region, bool destroyed, struct gps_reset *
 
 /* Regions that were exported after the end began. */
 static void forget(void *reset, struct gps_alloc *alloc) {
-    if (!alloc->region || gps_deferred_reclaim(alloc->region) != GPS_RECLAIMED)
+    if (!alloc->region || gps_deferred_reclaim(alloc->region, true) != GPS_RECLAIMED)
         return;
     alloc->region->users.held = gps_importers_any(alloc->region);
     gps_leak_reset_export(reset, alloc->region);
