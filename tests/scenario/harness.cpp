@@ -458,6 +458,24 @@ How bare() {
     return how;
 }
 
+Json expect_shared_both_ways(const World &world, Puppet &a, Puppet &b) {
+    a.make("p", 4194304, "0x11");
+    b.must("malloc q 4194304");
+    EXPECT_EQ(b.must("read q 4190000 4"), "11111111");
+    b.must("write q 100 deadbeef");
+    EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
+    const Json region = world.region("frames");
+    EXPECT_EQ(region["owner"]["pid"].number, a.pid);
+    EXPECT_EQ(region["users"].size(), 1u);
+    EXPECT_EQ(region["users"][0]["pid"].number, b.pid);
+    b.must("free q");
+    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
+    EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
+    a.must("free p");
+    EXPECT_EQ(world.findings().size(), 0u);
+    return region;
+}
+
 std::string hex_bytes(const std::string &byte, size_t count) {
     std::string text;
     while (count--)

@@ -168,6 +168,10 @@ How producer(const std::string &build = "puppet");
 How consumer(const std::string &build = "puppet");
 How bare();
 
+// Memory that the producer makes by a rule is the consumer's, too, and either one sees what the
+// other writes. Returns the region as `gpushare ls` shows it meanwhile.
+Json expect_shared_both_ways(const World &world, Puppet &a, Puppet &b);
+
 std::string hex_bytes(const std::string &byte, size_t count); // "5a" 4 -> "5a5a5a5a"
 
 #define SIM_ONLY(why)                                                                              \

@@ -16,20 +16,7 @@ TEST_P(Pair, BytesAreSharedBothWays) {
     world.config(FRAMES);
     const std::string exporter = builds[GetParam().first], importer = builds[GetParam().second];
     Puppet a(world, producer(exporter)), b(world, consumer(importer));
-    a.make("p", 4194304, "0x11");
-    b.must("malloc q 4194304");
-    EXPECT_EQ(b.must("read q 4190000 4"), "11111111");
-    b.must("write q 100 deadbeef");
-    EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
-    const Json region = world.region("frames");
-    EXPECT_EQ(region["owner"]["pid"].number, a.pid);
-    ASSERT_EQ(region["users"].size(), 1u);
-    EXPECT_EQ(region["users"][0]["pid"].number, b.pid);
-    b.must("free q");
-    EXPECT_EQ(world.region("frames")["users"].size(), 0u);
-    EXPECT_EQ(a.must("read p 99 6"), "11deadbeef11");
-    a.must("free p");
-    EXPECT_EQ(world.findings().size(), 0u);
+    expect_shared_both_ways(world, a, b);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sharing, Pair,
