@@ -85,9 +85,7 @@ TEST(Defer, TheDeathOfTheImporterFreesTheMemory) {
 TEST(Defer, TheLastOfTwoImportersCounts) {
     World world;
     Exporter a(world);
-    Puppet b(world, consumer()), c(world, consumer());
-    b.must("open q " + a.handle);
-    c.must("open q " + a.handle);
+    Importer b(world, a), c(world, a);
     const uint64_t held = world.used();
     a.must("free p");
     EXPECT_EQ(world.findings("free-while-open")[0].others.size(), 2u);
