@@ -12,8 +12,9 @@ struct gps_real gps_real;
 
 struct gps_calls gps_calls;
 
-/* No lock: a child forked beside the look-up would wait for it, and so would a signal handler.
- * Threads that look up together, and the child, choose one libcuda and fill in the same addresses.
+/* It has no lock, for a child that is forked during the look-up would wait for it, and so would a
+ * signal handler. Threads that look up together, and the child, choose one libcuda and fill in the
+ * same addresses.
  */
 static struct {
     _Atomic uintptr_t chosen; /* an address in it; 0: none yet */

@@ -82,7 +82,7 @@ bool gps_swap_begin(uint64_t timeout) {
     return false;
 }
 
-/* No stream can be asked beside a capture, and some may be unknown. A free of scrap memory waits
+/* No stream can be asked during a capture, and some may be unknown. A free of scrap memory waits
  * for all of them. */
 static bool becomes_idle(uint64_t until) {
     return gps_streams_capturing() || !gps_streams_known() ? gps_ops->synchronize() == GPS_OK

@@ -29,7 +29,7 @@ void gps_swap_await(uint64_t timeout);
 
 /* With gps_swap_lock. False: the device is not idle after `timeout` ns, or a graph is captured. */
 bool gps_swap_begin(uint64_t timeout);
-/* The same where the swap must take place, also beside a capture. Nobody opens the gate meanwhile.
+/* The same where the swap must take place, even during a capture. Nobody opens the gate meanwhile.
  * A device that is given work all the time becomes idle only if new work is held up for longer than
  * the work under way takes. So each attempt lasts twice as long as the one before. */
 bool gps_swap_begin_surely(unsigned attempt);

@@ -22,7 +22,7 @@
 #define TURN    (GPS_SECOND / 2)
 #define TIMEOUT (GPS_SECOND / 10) /* with a stream whose copy has filled a block */
 
-enum { LEGACY = 1 /* the legacy stream: it must not be asked beside a capture */ };
+enum { LEGACY = 1 /* the legacy stream: it must not be asked during a capture */ };
 enum { BACKOFF = 6, SHARE = 10 /* of the time, one part to look */ };
 
 bool gps_learn_active;
