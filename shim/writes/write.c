@@ -8,9 +8,10 @@
 enum { MOST = 4 };
 
 unsigned gps_write_listeners;
-/* Both end with NULL. */
-static gps_write_begin_fn *begins[MOST + 1];
-static gps_write_end_fn *ends[MOST + 1];
+static struct {
+    gps_write_begin_fn *begins[MOST + 1]; /* both end with NULL */
+    gps_write_end_fn *ends[MOST + 1];
+} state;
 
 /* --- the ranges --- */
 
@@ -40,29 +41,29 @@ void gps_write_listen(gps_write_begin_fn *begin, gps_write_end_fn *end) {
     if (gps_write_listeners == MOST)
         return;
     gps_write_listeners++;
-    while (begins[count])
+    while (state.begins[count])
         count++;
-    begins[count] = begin;
-    if (end) {
-        memmove(ends + 1, ends, (MOST - 1) * sizeof(*ends));
-        ends[0] = end;
-    }
+    state.begins[count] = begin;
+    if (!end)
+        return;
+    for (unsigned i = MOST - 1; i > 0; i--)
+        state.ends[i] = state.ends[i - 1];
+    state.ends[0] = end;
 }
 
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code) {
-    for (gps_write_begin_fn *const *begin = begins; *begin; begin++)
+    for (gps_write_begin_fn *const *begin = state.begins; *begin; begin++)
         if (!(*begin)(write, pass, code))
             return false;
     return true;
 }
 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
-    for (gps_write_end_fn *const *end = ends; *end; end++)
+    for (gps_write_end_fn *const *end = state.ends; *end; end++)
         (*end)(write, pass, code);
 }
 
 void gps_write_reset(void) {
     gps_write_listeners = 0;
-    memset(begins, 0, sizeof(begins));
-    memset(ends, 0, sizeof(ends));
+    memset((void *)&state, 0, sizeof(state));
 }
