@@ -167,6 +167,15 @@ static int free_merged(const struct gps_alloc *alloc, bool ordered) {
     return code;
 }
 
+/* The context was destroyed beside this free: the answer is the driver's. */
+static int free_destroyed(const struct gps_alloc *alloc, const struct gps_release *release) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_export_end(alloc->region);
+    gps_scope_end(&scope);
+    return release->call(alloc->pointer, release->stream);
+}
+
 /* While its process or its context ends, a free may answer 0 and leave the memory to that end. */
 static int free_exported(const struct gps_alloc *alloc, const struct gps_release *release) {
     const enum gps_reclaim reclaimed = gps_deferred_reclaim(alloc->region, false);
@@ -174,6 +183,8 @@ static int free_exported(const struct gps_alloc *alloc, const struct gps_release
         gps_registry_add(alloc);
     if (reclaimed != GPS_RECLAIMED)
         return GPS_OK;
+    if (alloc->region->destroyed)
+        return free_destroyed(alloc, release);
     return alloc->region->vmm ? gps_export_free_vmm(alloc) : gps_close_before_free(alloc, *release);
 }
 

@@ -183,9 +183,12 @@ static void end(struct gps_export *region, struct gps_reset *reset) {
 /* As in unpublish. */
 static void finish(struct gps_export *region, bool destroyed, struct gps_reset *reset) {
     const bool left = is_left(region);
-    if (destroyed && (!left || gps_registry_take_export(region)))
+    if (destroyed && (!left || gps_registry_take_export(region))) {
         end(region, reset);
-    else if (destroyed || region->state == GPS_EXPORT_LEAVING)
+        return;
+    }
+    region->destroyed = destroyed;
+    if (destroyed || region->state == GPS_EXPORT_LEAVING)
         give_back(region);
     else
         gps_deferred_unclaim(region);

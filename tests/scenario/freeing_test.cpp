@@ -597,6 +597,20 @@ TEST(Linger, AFreeBesideItIsDeferredForImporters) {
     EXPECT_EQ(world.count("exit-while-open"), 0u) << world.logs();
 }
 
+// The reset waits for the kernel, and the free for the reset: there is nothing left to free.
+TEST(Context, AFreeBesideItsEndIsNotDeferred) {
+    World world;
+    Exporter a(world);
+    Importer b(world, a);
+    a.must("busy 600");
+    a.must("later 200 free p");
+    a.send("reset");
+    a.receive(); // both answers, in whichever order
+    a.receive();
+    EXPECT_EQ(world.count("free-while-open"), 0u) << world.logs();
+    EXPECT_FALSE(a.ended());
+}
+
 TEST(Linger, CtrlCEndsItAtOnce) {
     World world;
     set(world, "LINGER", "60s");
