@@ -201,10 +201,10 @@ expect "with our wrappers" "libgpushare.so" \
 
 # --- what programs do ------------------------------------------------------------------------------
 
-for deed in "exit 9" "_exit 9" "_Exit 3" "quick_exit 4" "return 77" "syscall 6" "state x" \
+for action in "exit 9" "_exit 9" "_Exit 3" "quick_exit 4" "return 77" "syscall 6" "state x" \
     "cancel x" "thread-exit x" "dl-error x" "socket-stderr x" "broken-stderr x"; do
     # shellcheck disable=SC2086
-    same "$apps/harm" $deed
+    same "$apps/harm" $action
 done
 expect "two double frees are reported" "double-free cudaFree,double-free cudaFree," \
     "$(with "$apps/harm" return 0 >/dev/null; findings)"

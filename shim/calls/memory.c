@@ -167,7 +167,7 @@ static int free_merged(const struct gps_alloc *alloc, bool ordered) {
     return code;
 }
 
-/* The context was destroyed beside this free: the answer is the driver's. */
+/* The context was destroyed during this free: the answer is the driver's. */
 static int free_destroyed(const struct gps_alloc *alloc, const struct gps_release *release) {
     struct gps_scope scope;
     gps_scope_begin(&scope);

@@ -495,7 +495,7 @@ typedef CUresult sync_copy(CUdeviceptr to, const void *from, size_t count);
 typedef CUresult async_copy(CUdeviceptr to, const void *from, size_t count, CUstream stream);
 
 /* On a stream of its own, while another one that the legacy stream waits for is captured. */
-static int upload_beside(u64 to, const void *from, size_t count) {
+static int upload_other_captured(u64 to, const void *from, size_t count) {
     CUstream captured, stream;
     CUgraph graph;
     int code = (int)CU(cuStreamCreate)(&captured, CU_STREAM_DEFAULT);
@@ -509,7 +509,7 @@ static int upload_beside(u64 to, const void *from, size_t count) {
     return code ? code : ended;
 }
 
-/* Beside a capture of this thread's that such a copy does not end, but waiting for a stream does.
+/* While this thread captures. Such a copy does not end the capture, but a wait for a stream does.
  */
 static int upload_capturing(u64 to, const void *from, size_t count) {
     CUstream captured;
@@ -564,8 +564,8 @@ static int upload_by(const char *how, u64 to, void *from, size_t count) {
         return (int)((async_copy *)abi("cuMemcpyHtoDAsync_v2_ptsz"))(to, from, count, NULL);
     if (strcmp(how, "guarded") == 0)
         return upload_guarded(to, from, count);
-    if (strcmp(how, "beside") == 0)
-        return upload_beside(to, from, count);
+    if (strcmp(how, "other-captured") == 0)
+        return upload_other_captured(to, from, count);
     if (strcmp(how, "capturing") == 0)
         return upload_capturing(to, from, count);
     return (int)CU(cuMemcpyHtoDAsync)(to, from, count, NULL); /* async, pinned */
@@ -1491,34 +1491,34 @@ static int c_unhoard(char **w) {
     return 0;
 }
 
-struct beside {
+struct relaxed_free {
     u64 pointer;
     int code;
 };
 
-static void *free_beside(void *arg) {
-    struct beside *beside = arg;
+static void *free_relaxed(void *arg) {
+    struct relaxed_free *call = arg;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    beside->code = (int)CU(cuThreadExchangeStreamCaptureMode)(&mode);
-    beside->code = beside->code ? beside->code : do_free(beside->pointer);
+    call->code = (int)CU(cuThreadExchangeStreamCaptureMode)(&mode);
+    call->code = call->code ? call->code : do_free(call->pointer);
     return NULL;
 }
 
-/* beside NAME: frees it in a thread of relaxed mode, while this one captures in global mode -> the
- * code of the capture's end */
-static int c_beside(char **w) {
-    struct beside beside = {.pointer = value(w[1])};
+/* free-relaxed NAME: frees it in a thread of relaxed mode, while this one captures in global mode
+ * -> the code of the capture's end */
+static int c_free_relaxed(char **w) {
+    struct relaxed_free call = {.pointer = value(w[1])};
     CUstream captured;
     CUgraph graph;
     pthread_t thread;
     int code = (int)CU(cuStreamCreate)(&captured, CU_STREAM_NON_BLOCKING);
     if (!code)
         code = (int)CU(cuStreamBeginCapture)(captured, CU_STREAM_CAPTURE_MODE_GLOBAL);
-    if (code || pthread_create(&thread, NULL, free_beside, &beside) != 0)
+    if (code || pthread_create(&thread, NULL, free_relaxed, &call) != 0)
         return code ? code : BAD;
     pthread_join(thread, NULL);
     say(" %d", (int)CU(cuStreamEndCapture)(captured, &graph));
-    return beside.code;
+    return call.code;
 }
 
 /* dlerror COMMAND...: 1 when the message of an error before it is still there */
@@ -1718,7 +1718,7 @@ static const struct command {
     {"alarm_exit", "MICROSECONDS", c_alarm_exit},
     {"hoard", "", c_hoard},
     {"unhoard", "", c_unhoard},
-    {"beside", "NAME", c_beside},
+    {"free-relaxed", "NAME", c_free_relaxed},
     {"errno", "COMMAND...", c_errno},
     {"dlerror", "COMMAND...", c_dlerror},
     {"atexit_close", "NAME", c_atexit_close},

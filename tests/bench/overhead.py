@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what calls cost beside bare ones, docs/overhead.svg, from the table of calls in docs/measured.md: the ratio to
+"""Draws what calls cost compared with bare ones, docs/overhead.svg, from the table of calls in docs/measured.md: the ratio to
 bare, with the quartiles of the difference as a whisker.
 
 usage: overhead.py [--check]     (make bench-docs; --check: is the committed picture that of the table?)
@@ -69,7 +69,7 @@ def picture():
                             f'<circle class="{name}" cx="{x_of(one[0]):.1f}" cy="{y + shift}" r="4"/>')
     body.append(text((LEFT + RIGHT) / 2, bottom + 34, "times as long as bare (logarithmic)", "middle", ' class="quiet"'))
     body.append(text(WIDTH - 16, bottom + 58, note, "end", ' font-size="11" class="quiet"'))
-    return document("What calls cost beside bare ones", WIDTH, bottom + 70, body)
+    return document("What calls cost compared with bare ones", WIDTH, bottom + 70, body)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ On {when}: {where}, by `{command}`, {rounds} pairs. This page is made by `make b
 N replicas with merged weights take little more memory than one replica, and with `quiet = 0` a further replica is ready
 in a fraction of the time. The figures of this picture are in [replicas.md](replicas.md#what-it-costs-measured).
 
-![what calls cost beside bare ones](overhead.svg)
+![what calls cost compared with bare ones](overhead.svg)
 
 Calls that allocate and free take as long as bare ones: the dots lie at 1. The whiskers are quartiles of the difference
 and show the driver's own noise. The first export and the free of an export take much longer than bare, because they write

@@ -161,17 +161,17 @@ TEST(Codes, AlsoWhenTheDirectoryCannotBeUsed) {
 // --- what programs do
 // ------------------------------------------------------------------------------
 
-struct Deed {
+struct Action {
     const char *name;
     Words arguments;
     bool reports; // a double free reaches the log
 };
 
-void PrintTo(const Deed &deed, std::ostream *out) {
-    *out << deed.name;
+void PrintTo(const Action &action, std::ostream *out) {
+    *out << action.name;
 }
 
-class Harm : public testing::TestWithParam<Deed> {};
+class Harm : public testing::TestWithParam<Action> {};
 
 TEST_P(Harm, TheProgramCannotTell) {
     Words line = {app("harm")};
@@ -187,7 +187,7 @@ TEST_P(Harm, NorWithARuleForEveryAllocation) {
     expect_same(Program(line).environment("GPUSHARE_CONFIG", rules.path));
 }
 
-const Deed deeds[] = {
+const Action actions[] = {
     {"ClosesEveryDescriptor", {"close-all"}, false},
     {"ClosesStderr", {"close-stderr", "/dev/null"}, true},
     {"PutsASocketInItsPlace", {"socket-stderr"}, true},
@@ -213,7 +213,7 @@ const Deed deeds[] = {
     {"EndsByItsOwnSystemCall", {"syscall", "6"}, true},
     {"EndsWithItsLastThread", {"pthread_exit", "0"}, true},
 };
-INSTANTIATE_TEST_SUITE_P(All, Harm, testing::ValuesIn(deeds),
+INSTANTIATE_TEST_SUITE_P(All, Harm, testing::ValuesIn(actions),
                          [](const auto &param) { return param.param.name; });
 
 // The same with reports on stderr, the default: the place that programs close and replace.

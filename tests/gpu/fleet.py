@@ -20,7 +20,7 @@ import threading
 import time
 
 MIB, GIB = 1 << 20, 1 << 30
-SETTLED = 16 * MIB # the card's own figure moves by so much
+NOISE = 16 * MIB # the card's own figure moves by so much
 
 
 class Failed(Exception):
@@ -149,7 +149,7 @@ class Fleet:
             return self.used()
         return int(self.once("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", self.card)) * MIB
 
-    def settled(self, most, timeout=10):
+    def stable_use(self, most, timeout=10):
         """The memory in use, once it is at most so much, or what it is at last: ended processes take a while."""
         until = time.monotonic() + timeout
         while (used := self.used()) > most and time.monotonic() < until:
@@ -159,7 +159,7 @@ class Fleet:
     def at_rest(self, most, timeout):
         """The memory in use, once it is at most so much and has not changed for a second, or at last."""
         until, since = time.monotonic() + timeout, time.monotonic()
-        used = last = self.settled(most, timeout)
+        used = last = self.stable_use(most, timeout)
         while time.monotonic() < min(until, since + 1):
             time.sleep(0.1)
             used = self.used()
@@ -174,7 +174,7 @@ class Fleet:
         one.ask("sum")
         cost = self.used() - before
         one.end()
-        return max(0, cost), self.settled(before + SETTLED, 5)
+        return max(0, cost), self.stable_use(before + NOISE, 5)
 
     def left(self, timeout=10):
         """What is in the published directory that means something, once nothing is, or at last."""

@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 
-from fleet import GIB, MIB, SETTLED, Fleet, Peak, Table, gib, merge_rule, seconds, sums
+from fleet import GIB, MIB, NOISE, Fleet, Peak, Table, gib, merge_rule, seconds, sums
 from replicas_kills import kills
 from replicas_torch import learned_model, model, serve
 
@@ -53,7 +53,7 @@ class Weights:
     def used(self):
         return self.fleet.used() - self.before
 
-    def settled(self, most, timeout=15):
+    def stable_use(self, most, timeout=15):
         return self.fleet.at_rest(self.before + most, timeout) - self.before
 
     def limit(self, members, size=None):
@@ -63,7 +63,7 @@ class Weights:
     def end(self, members):
         """Their statuses, once the card is as it was."""
         status = {member.end() for member in members}
-        self.fleet.settled(self.before + SETTLED)
+        self.fleet.stable_use(self.before + NOISE)
         return status
 
 
@@ -112,7 +112,7 @@ def four_with_a_hole(weights, table, name, config, own, runtimes=("shared", "sta
         ratios.append(members[-1].load / bare.load)
         bare_loads.append(bare.load)
     limit = weights.limit(4, weights.size + 3 * own)
-    in_use = weights.settled(limit)
+    in_use = weights.stable_use(limit)
     loads = statistics.median(member.load for member in members)
     table.row(in_use <= limit, f"one allocation with a hole, four replicas, {name}: one copy + what differs + contexts + 2%",
               f"{gib(in_use)} of at most {gib(limit)}, in which {gib(own)} differ; without {gib(4 * private)}")
@@ -152,7 +152,7 @@ def followers(weights, table, config, bare_loads, right):
     ones = [weights.start(f"follower-{i}", config).ready() for i in range(3)]
     load = statistics.median(one.load for one in ones)
     limit = weights.limit(4)
-    in_use = weights.settled(limit)
+    in_use = weights.stable_use(limit)
     table.row(on_a_card(weights.fleet, load <= bare_load / 4), "a follower is ready in a quarter of the bare time",
               f"{load:.3f} s of {bare_load:.3f} s ({load / bare_load:.3f}); the first one {first.load:.3f} s")
     table.row(on_a_card(weights.fleet, first.load <= 1.1 * bare_load), "the first one loads within 1.1 of the bare time",
@@ -172,7 +172,7 @@ def at_once(weights, table, config, right, private):
         loads = [one.ready().load for one in ones]
         good = set(sums(ones)) == {right}
     most = peak.most - weights.before
-    in_use = weights.settled(weights.limit(4))
+    in_use = weights.stable_use(weights.limit(4))
     table.row(good and most <= limit, "four started at once: never more than two copies + contexts + 2%",
               f"at most {gib(most)} of {gib(limit)} in {peak.samples} samples, {gib(in_use)} after; loads {max(loads):.2f} s at most")
     table.row(in_use <= weights.limit(4), "and in the end one", gib(in_use))
@@ -185,17 +185,17 @@ def at_once(weights, table, config, right, private):
 def kept(weights, table, right):
     config = weights.fleet.config("kept", merge_rule(PROGRAM, quiet=0, keep="6s", verify="off"))
     first = weights.start("kept-first", config).ready()
-    weights.settled(weights.limit(1))
+    weights.stable_use(weights.limit(1))
     first.ask("sum")
     first.end()
-    alone = weights.settled(weights.limit(0) + SETTLED, 4)
+    alone = weights.stable_use(weights.limit(0) + NOISE, 4)
     again = weights.start("kept-again", config).ready()
     table.row(again.ask("sum") == right and on_a_card(weights.fleet, again.load < first.load / 2),
               "keep = 6s: one that starts again finds its weights loaded", f"{again.load:.3f} s, at first {first.load:.3f} s; "
               f"{gib(alone)} between")
     again.end()
-    left = weights.settled(SETTLED, 20)
-    table.row(alone >= weights.size and left <= SETTLED, "and after that time the card is as it was", f"{gib(left)} more than before")
+    left = weights.stable_use(NOISE, 20)
+    table.row(alone >= weights.size and left <= NOISE, "and after that time the card is as it was", f"{gib(left)} more than before")
     table.figure(f"{gib(weights.size)} of weights", "one that starts again within `keep` is ready in", f"{first.load:.2f} s",
                  f"{again.load:.2f} s", True)
 
@@ -220,7 +220,7 @@ def by_kernels(weights, table, how):
     weights.end([bare])
     ones = [weights.start(f"{how}-{i}", any_content, more=[f"how={how}"]).ready() for i in range(3)]
     limit = weights.limit(3)
-    in_use = weights.settled(limit)
+    in_use = weights.stable_use(limit)
     table.row(in_use <= limit and set(sums(ones)) == {right}, f"weights {how} by kernels, content = any: three have one copy",
               f"{gib(in_use)} of at most {gib(limit)}")
     table.row(weights.end(ones) == {0}, "they end well")
@@ -229,7 +229,7 @@ def by_kernels(weights, table, how):
     if how == "changed": # in place: where it was uploaded
         return
     ones = [weights.start(f"uploaded-{i}", uploaded, more=[f"how={how}"]).ready() for i in range(2)]
-    in_use = weights.settled(weights.limit(2), 4)
+    in_use = weights.stable_use(weights.limit(2), 4)
     table.row(in_use >= 2 * weights.size and set(sums(ones)) == {right}, "with content = uploaded each has its own", gib(in_use))
     table.row(weights.end(ones) == {0}, "they end well")
 
@@ -244,7 +244,7 @@ def fine_tunes(weights, table):
     weights.end(bare)
     ones = [weights.start(f"{name}-{i}", config, file=file).ready() for i in range(2) for name, file in (("base", None), ("tuned", tuned))]
     limit = weights.limit(4, weights.size + 2 * layer)
-    in_use = weights.settled(limit)
+    in_use = weights.stable_use(limit)
     table.row(in_use <= limit and sums(ones) == 2 * right and right[0] != right[1],
               "two of each of two fine-tunes: one copy, and the two layers that differ once more",
               f"{gib(in_use)} of at most {gib(limit)}")
@@ -298,7 +298,7 @@ def launches(weights, table, config):
     weights.fleet.once(weights.tool("static"), "make", small, size, 1)
     count, pairs = (20000, 25) if weights.fleet.driver == "gpu" else (400, 3)
     bare, merging = [weights.start(f"launches-{i}", which, file=small).ready() for i, which in enumerate((None, config))]
-    weights.settled(0, 3) # it merges
+    weights.stable_use(0, 3) # it merges
     more, base = [], []
     for _ in range(pairs):
         both = [float(one.ask(f"launches {count}").split()[0]) for one in (bare, merging)]
@@ -333,7 +333,7 @@ def attributes(fleet, table, _):
         for _ in range(0 if when == "private" else 60):
             if fleet.merged() >= 64 * MIB:
                 break
-            fleet.settled(0, 0.1)
+            fleet.stable_use(0, 0.1)
         merged = fleet.merged()
         seen = told(one)
         other = {key: value for key, value in seen.items() if value != expected.get(key)}

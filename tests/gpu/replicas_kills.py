@@ -6,7 +6,7 @@ import random
 import signal
 import time
 
-from fleet import MIB, SETTLED, merge_rule
+from fleet import MIB, NOISE, merge_rule
 
 REPLICAS = 4
 
@@ -105,7 +105,7 @@ def kills(fleet, table, _):
     files, keepers = fleet.left(), fleet.keepers()
     table.row(not files and not keepers, "no file and no keeper is left",
               f"{len(files)} files, {len(keepers)} keepers" + "".join(f" {path.name}" for path in files[:3]))
-    used = fleet.settled(run.before + SETTLED) - run.before
-    table.row(used <= SETTLED, "and no memory", f"{used // MIB} MiB more than before")
+    used = fleet.stable_use(run.before + NOISE) - run.before
+    table.row(used <= NOISE, "and no memory", f"{used // MIB} MiB more than before")
     table.figure(f"killed at random in {seconds:g} s: {run.deaths} replicas, {run.keepers} keepers", "steps with a wrong sum", "",
                  f"{len(run.trouble)} of {run.steps}")

@@ -105,7 +105,7 @@ def one_group(models, table, name, members, threads, private):
                   f"{group.load(1):.3f} s, bare {private.load():.3f} s by one thread ({ratio:.2f})")
     reported = [member.findings() for member in members]
     table.row(group.end() == {0} and not any(reported), f"PyTorch, {name}: they end well, and nothing is reported", f"{reported}")
-    models.fleet.settled(0, 1)
+    models.fleet.stable_use(0, 1)
     program = f"PyTorch, {gib(size)} of weights" + (", loaded by 4 threads in random order" if threads > 1 else "")
     program, at_once = program + (", a learned rule" if name == "learned" else ""), not name.startswith("quiet = 3s")
     table.figure(program, f"memory of {count} replicas, without contexts", gib(private.in_use), gib(group.in_use), at_once)
@@ -133,7 +133,7 @@ class Work:
 def serve(fleet, table, size):
     """The broadest rule, on a server that does all that servers do."""
     with table.part("a kernel writes into merged memory"):
-        mistake(fleet, table, min(size, 256 * MIB))
+        kernel_write(fleet, table, min(size, 256 * MIB))
     if missing(fleet, table, "PyTorch under load, with the broadest rule"):
         return
     seconds = float(os.environ.get("SERVE_SECONDS") or 40)
@@ -176,13 +176,13 @@ def judge(models, table, one, config, expected, seconds):
     table.row(seen.good(expected), f"PyTorch under load, {one.name}: started again, it runs on", f"{seen}; reported {again.findings()}")
 
 
-def mistake(fleet, table, size):
+def kernel_write(fleet, table, size):
     """It dies once, others do not notice, and the next one does not die of it."""
     folder, tool = fleet.room_for(size), fleet.programs / "weights_static"
     fleet.once(tool, "make", folder / "weights", size, 1)
-    config = fleet.config("mistake", merge_rule("weights_*", quiet="1s"))
+    config = fleet.config("kernel-write", merge_rule("weights_*", quiet="1s"))
     words = [tool, "serve", folder / "weights", "layers=3"]
-    fleet.start("mistake-context", words).ready().end()
+    fleet.start("kernel-write-context", words).ready().end()
     other, writer = [fleet.start(name, words, config).ready() for name in ("beside", "writer")]
     right = other.ask("sum")
     wait_for_merge(fleet, size)
@@ -200,11 +200,11 @@ def mistake(fleet, table, size):
     table.row(other.ask("sum") == right and not other.findings(), "the one beside it has its own bytes all the time")
     table.row({other.end(), again.end()} == {0}, "they end well")
     table.figure("a kernel writes into merged memory", "its process gets", "", "700 once; started again it runs on")
-    fleet.settled(0, 0.5)
+    fleet.stable_use(0, 0.5)
 
 
 def wait_for_merge(fleet, size, timeout=15):
     until = time.monotonic() + timeout
     while fleet.merged() < size and time.monotonic() < until:
         time.sleep(0.1)
-    fleet.settled(0, 1) # the second one's blocks are replaced
+    fleet.stable_use(0, 1) # the second one's blocks are replaced

@@ -522,7 +522,7 @@ TEST(Cache, AnAllocationOfTheExporterWaitsForWhatIsOnlyCached) {
     EXPECT_TRUE(eventually([&] { return a.code("malloc r 41943040") == 0; }));
 }
 
-// The driver refuses to open memory beside a close of it, which here only gpushare makes.
+// The driver refuses to open memory during a close of it, which here only gpushare makes.
 TEST(Cache, AnOpenWaitsForTheCloseOfTheOldest) {
     World world;
     world.environment["GPUSHARE_OPEN_CACHE"] = "1";

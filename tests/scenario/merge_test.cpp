@@ -205,7 +205,7 @@ TEST_P(MergeWrite, IsTheWritersOwnAndNobodyElses) {
 struct MergeUpload : testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(By, MergeUpload,
                          testing::Values("sync", "default", "async", "pinned", "ptds", "ptsz",
-                                         "beside", "capturing"));
+                                         "other-captured", "capturing"));
 
 TEST_P(MergeUpload, IsEqualHoweverItComes) {
     constexpr uint64_t SIZE = 10 * MiB;

@@ -1,4 +1,4 @@
-// merge_work_test.cpp - kernels, captures and graphs beside merging: none is hurt by a swap, and
+// merge_work_test.cpp - kernels, captures and graphs during merging: none is hurt by a swap, and
 // one that writes what is merged ends its process, once.
 #include "scenario/merging.hpp"
 

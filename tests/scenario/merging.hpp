@@ -28,7 +28,7 @@ class Replicas {
         const uint64_t now = world.used();
         all.push_back(std::make_unique<Puppet>(world, how));
         all.back()->must("info");
-        all.back()->must("malloc small 4096"); // beside it lies what the library's kernels need
+        all.back()->must("malloc small 4096"); // next to it lies what the library's kernels need
         costs.push_back(world.used() - now);
         before += costs.back();
         return *all.back();

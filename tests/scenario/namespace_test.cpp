@@ -151,8 +151,8 @@ TEST(Namespaces, OneEqualPidMakesTheDriverRefuseAHandle) {
 }
 
 // The programs of two containers, both process 1.
-struct Namesakes : World {
-    Namesakes() {
+struct SamePids : World {
+    SamePids() {
         environment["GPUSHARE_LOG_LEVEL"] = "info";
         used();
     }
@@ -160,7 +160,7 @@ struct Namesakes : World {
 
 TEST(Namespaces, MemoryOfAnEqualPidOpensAndClosesAsAlways) {
     NEEDS(container);
-    Namesakes world;
+    SamePids world;
     Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
     ASSERT_EQ(a.must("pid") + b.must("pid"), "11");
     a.must("malloc context 4096");
@@ -186,7 +186,7 @@ TEST(Namespaces, MemoryOfAnEqualPidOpensAndClosesAsAlways) {
 
 TEST(Namespaces, ARuleImportsFromAnEqualPid) {
     NEEDS(container);
-    Namesakes world;
+    SamePids world;
     world.config(FRAMES);
     Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
     a.must("malloc p " + std::to_string(4 * MiB));
@@ -201,7 +201,7 @@ TEST(Namespaces, ARuleImportsFromAnEqualPid) {
 
 TEST(Namespaces, AnOwnHandleIsNeverOpenedByAnotherPid) {
     NEEDS(container);
-    Namesakes world;
+    SamePids world;
     Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
     b.must("malloc own 4096");
     EXPECT_EQ(a.code("open q " + exports(a)), 201);
@@ -210,7 +210,7 @@ TEST(Namespaces, AnOwnHandleIsNeverOpenedByAnotherPid) {
 
 TEST(Namespaces, NorAHandleThatTheDirectoryDoesNotKnow) {
     NEEDS(container);
-    Namesakes world;
+    SamePids world;
     How unknown = contained(producer(), 1);
     unknown.shim = false;
     Puppet a(world, unknown), b(world, contained(consumer(), 1));
@@ -219,7 +219,7 @@ TEST(Namespaces, NorAHandleThatTheDirectoryDoesNotKnow) {
 
 TEST(Namespaces, NorAnEqualPidsThatHasEnded) {
     NEEDS(container);
-    Namesakes world;
+    SamePids world;
     Puppet a(world, contained(producer(), 1)), b(world, contained(consumer(), 1));
     const std::string handle = exports(a);
     b.must("malloc own 4096");

@@ -96,7 +96,7 @@ TEST(Refuse, NeverHidesLiveMemoryFromOthers) {
     EXPECT_EQ(world.count("open-stale"), 0u);
 }
 
-// The driver refuses an open beside another thread's open or close of the same memory, with 208.
+// The driver refuses an open during another thread's open or close of the same memory, with 208.
 TEST(AlreadyMapped, IsTheProgramsToSeeAndLeavesNothing) {
     SIM_ONLY("a card answers so three times in ten thousand");
     World world;
@@ -200,7 +200,7 @@ TEST(RulesImport, ItsFreeEndsNoCapture) {
     Puppet a(world, producer()), b(world, consumer());
     a.must("malloc p 4194304");
     b.must("malloc q 4194304");
-    EXPECT_EQ(b.must("beside q"), "0");
+    EXPECT_EQ(b.must("free-relaxed q"), "0");
 }
 
 } // namespace

@@ -255,28 +255,28 @@ TEST_F(Areas, AStretchIsFoundOnceAllOfItIsFrozen) {
     for (unsigned i = 0; i < area->count; i++)
         area->blocks[i].state = GPS_BLOCK_PRIVATE;
     EXPECT_EQ(fitted(area, 4 * MiB, 16 * MiB), (std::vector<uint64_t>{16, 4}));
-    gps_relayout stretch{};
-    EXPECT_FALSE(gps_layout_next(0, &stretch));
+    gps_relayout relayout{};
+    EXPECT_FALSE(gps_layout_next(0, &relayout));
     area->blocks[0].state = GPS_BLOCK_FROZEN;
     area->blocks[0].swapped = gps_clock_monotonic();
     EXPECT_TRUE(gps_layout_holds(area, &area->blocks[0]));
-    EXPECT_FALSE(gps_layout_next(0, &stretch));
+    EXPECT_FALSE(gps_layout_next(0, &relayout));
     area->blocks[1].state = GPS_BLOCK_FROZEN;
-    EXPECT_FALSE(gps_layout_next(area->serial + 1, &stretch)) << "of another area";
-    EXPECT_TRUE(gps_layout_next(0, &stretch));
-    EXPECT_EQ(stretch.first, 0u);
-    EXPECT_EQ(stretch.end, 2u);
-    EXPECT_EQ(stretch.count, 2u);
-    EXPECT_EQ(stretch.wanted[0].size, 4 * MiB);
-    EXPECT_EQ(stretch.wanted[1].size, 16 * MiB);
-    EXPECT_FALSE(gps_layout_next(0, &stretch)) << "once a turn";
+    EXPECT_FALSE(gps_layout_next(area->serial + 1, &relayout)) << "of another area";
+    EXPECT_TRUE(gps_layout_next(0, &relayout));
+    EXPECT_EQ(relayout.first, 0u);
+    EXPECT_EQ(relayout.end, 2u);
+    EXPECT_EQ(relayout.count, 2u);
+    EXPECT_EQ(relayout.wanted[0].size, 4 * MiB);
+    EXPECT_EQ(relayout.wanted[1].size, 16 * MiB);
+    EXPECT_FALSE(gps_layout_next(0, &relayout)) << "once a turn";
     area->blocks[1].state = GPS_BLOCK_SHARED;
     EXPECT_FALSE(gps_layout_holds(area, &area->blocks[0])) << "it will never be";
 }
 
-struct Stretches : Areas {
+struct Relayouts : Areas {
     gps_area *area = add(BASE, 20 * MiB); // 16, 4; wanted: 4, 16
-    gps_relayout stretch{};
+    gps_relayout relayout{};
 
     void freeze(uint64_t first, uint64_t second) {
         for (unsigned i = 0; i < 2; i++)
@@ -284,17 +284,17 @@ struct Stretches : Areas {
         area->blocks[0].filled = first;
         area->blocks[1].filled = second;
         fitted(area, 4 * MiB, 16 * MiB);
-        ASSERT_TRUE(gps_layout_next(0, &stretch));
+        ASSERT_TRUE(gps_layout_next(0, &relayout));
     }
     void exchange() {
-        ASSERT_TRUE(gps_layout_copy(&stretch));
-        gps_layout_exchange(&stretch);
+        ASSERT_TRUE(gps_layout_copy(&relayout));
+        gps_layout_exchange(&relayout);
         ASSERT_EQ(now(area), (std::vector<uint64_t>{4, 16}));
     }
 };
 
 // An error 700 with one that is not full is put down to it (exclusion.h).
-TEST_F(Stretches, KeepWhatOfThemIsFilled) {
+TEST_F(Relayouts, KeepWhatOfThemIsFilled) {
     const uint64_t every = ~UINT64_C(0);
     freeze(every << 32, every); // all but the first 8 MiB
     exchange();
@@ -302,7 +302,7 @@ TEST_F(Stretches, KeepWhatOfThemIsFilled) {
     EXPECT_EQ(area->blocks[1].filled, every << 16);
 }
 
-TEST_F(Stretches, AreFullWhereAllOfThemIs) {
+TEST_F(Relayouts, AreFullWhereAllOfThemIs) {
     const uint64_t every = ~UINT64_C(0);
     freeze(every, every);
     exchange();
@@ -311,22 +311,22 @@ TEST_F(Stretches, AreFullWhereAllOfThemIs) {
 }
 
 // To enter a context that is gone ends the process.
-TEST_F(Stretches, OfAnAreaThatIsGoneAreNotTouched) {
+TEST_F(Relayouts, OfAnAreaThatIsGoneAreNotTouched) {
     freeze(1, 1);
     remove(0);
     entered = 0;
-    EXPECT_FALSE(gps_layout_copy(&stretch));
+    EXPECT_FALSE(gps_layout_copy(&relayout));
     EXPECT_EQ(entered, 0);
 }
 
 // They take no memory that blocks were promised, nor the last that there is.
-TEST_F(Stretches, AreNotCopiedWithoutRoom) {
+TEST_F(Relayouts, AreNotCopiedWithoutRoom) {
     freeze(1, 1);
     add(BASE + 100 * MiB, 62 * MiB); // UNBACKED
     gps_gate_set_back(true);
-    EXPECT_FALSE(gps_layout_copy(&stretch));
+    EXPECT_FALSE(gps_layout_copy(&relayout));
     room += 2 * MiB;
-    EXPECT_TRUE(gps_layout_copy(&stretch));
+    EXPECT_TRUE(gps_layout_copy(&relayout));
     gps_gate_set_back(false);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Rows 52 to 54: what is allowed beside a capture and what ends it, graphs that run again, and main
+ * Rows 52 to 54: what is allowed during a capture and what ends it, graphs that run again, and main
  * memory that the program registers.
  */
 #include "check.h"
@@ -51,7 +51,7 @@ static void *run_beside(void *steps) {
     return NULL;
 }
 
-static void beside(void (*steps)(void)) {
+static void during_capture(void (*steps)(void)) {
     pthread_t thread;
     if (!pthread_create(&thread, NULL, run_beside, (void *)steps))
         pthread_join(thread, NULL);
@@ -111,19 +111,19 @@ static void row_52(void) {
     CUmodule module;
     set_up();
     begin(CU_STREAM_DEFAULT);
-    beside(allowed);
+    during_capture(allowed);
     gpu.cuGraphDestroy(finish(0));
     begin(CU_STREAM_NON_BLOCKING);
-    beside(ask_captured);
+    during_capture(ask_captured);
     finish(901);
     begin(CU_STREAM_DEFAULT);
-    beside(ask_legacy);
+    during_capture(ask_legacy);
     finish(901);
     begin(CU_STREAM_NON_BLOCKING);
-    beside(ask_legacy_again);
+    during_capture(ask_legacy_again);
     gpu.cuGraphDestroy(finish(0));
     begin(CU_STREAM_NON_BLOCKING);
-    beside(wait_for_all);
+    during_capture(wait_for_all);
     finish(901);
     begin(CU_STREAM_NON_BLOCKING);
     check("  in its own thread: load a module", 0,

@@ -57,7 +57,7 @@ CUresult CUDAAPI cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr pointer) {
     return result;
 }
 
-/* Opens and closes under way, by memory: several share a place. An open beside another thread's
+/* Opens and closes under way, by memory: several share a place. An open during another thread's
  * open or close of the same memory answers 208 on a card, three times in ten thousand. */
 enum { PLACES = 64 };
 static atomic_uint under_way[PLACES];
