@@ -200,7 +200,7 @@ static const char *read_range(const char *text, const struct scale *scale, uint6
 }
 
 const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max) {
-    static const struct scale sizes = {read_size, 1, UINT64_MAX, "no size is that",
+    static const struct scale sizes = {read_size, 1, UINT64_MAX, "matches no size",
                                        "not a size or a range"};
     return read_range(text, &sizes, min, max);
 }
@@ -211,7 +211,7 @@ static const char *read_index(const char **cursor, uint64_t *index) {
 }
 
 const char *gps_value_indices(const char *text, uint64_t *min, uint64_t *max) {
-    static const struct scale indices = {read_index, 0, UINT64_MAX, "no index is that",
+    static const struct scale indices = {read_index, 0, UINT64_MAX, "matches no index",
                                          "not a number or a range"};
     return read_range(text, &indices, min, max);
 }

@@ -293,7 +293,7 @@ TEST(ConfigRule, SaysWhatIsWrongWithAValue) {
         {"index", "-1", std::string("not a number") + index_help},
         {"index", "18446744073709551616", std::string("too large") + index_help},
         {"index", "9..0", std::string("the range ends before it begins") + index_help},
-        {"index", "<0", std::string("no index is that") + index_help},
+        {"index", "<0", std::string("matches no index") + index_help},
         {"index", "1MiB", std::string("not a number or a range") + index_help},
         {"device", "cuda:0", std::string("not a device") + device_help},
         {"device", "4294967296", std::string("not a device") + device_help},

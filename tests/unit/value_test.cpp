@@ -124,8 +124,8 @@ TEST(Range, SaysWhatIsWrong) {
         {"=>1", "not a number"},
         {">=0", "must be more than 0"},
         {"<0", "must be more than 0"},
-        {"<1", "no size is that"},
-        {">18446744073709551615", "no size is that"},
+        {"<1", "matches no size"},
+        {">18446744073709551615", "matches no size"},
         {"1MiB..2MB", "KB, MB, GB and TB are ambiguous, write KiB, MiB, GiB or TiB"},
         {"0..1MiB", "must be more than 0"},
         {"==1MiB", "not a number"},
@@ -171,8 +171,8 @@ TEST(Indices, SayWhatIsWrong) {
         {"1..", "no value"},
         {"..9", "not a number"},
         {"1...9", "not a number"},
-        {"<0", "no index is that"},
-        {">18446744073709551615", "no index is that"},
+        {"<0", "matches no index"},
+        {">18446744073709551615", "matches no index"},
         {"18446744073709551616", "too large"},
     };
     for (const auto &each : cases) {
