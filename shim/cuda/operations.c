@@ -43,6 +43,8 @@
 YIELD(context, (uint64_t * out), CUcontext, out, CALL(cuCtxGetCurrent, &got))
 YIELD(device, (int *ordinal), CUdevice, ordinal, CALL(cuCtxGetDevice, &got))
 PASS(enter, (uint64_t which), CALL(cuCtxPushCurrent_v2, (CUcontext)which))
+YIELD(stream_context, (uint64_t stream, uint64_t *out), CUcontext, out,
+      CALL(cuStreamGetCtx, (CUstream)stream, &got))
 PASS(stream_wait, (uint64_t stream), REAL(cuStreamSynchronize, (CUstream)stream))
 
 /* _v2 tells the instances of a MIG device apart; drivers before 11.4 have only the other. */
@@ -281,11 +283,11 @@ static int record(CUstream stream, CUevent *event) {
 }
 
 static int event_mark(uint64_t stream, uint64_t *event) {
-    CUcontext context;
+    uint64_t context;
     CUevent fresh;
-    int code = CALL(cuStreamGetCtx, (CUstream)stream, &context);
+    int code = stream_context(stream, &context);
     if (code == GPS_OK)
-        code = enter((uintptr_t)context);
+        code = enter(context);
     if (code != GPS_OK)
         return code;
     code = record((CUstream)stream, &fresh);
@@ -315,6 +317,7 @@ static const struct gps_operations operations = {
     .forget = gps_kernels_forget,
     .relax = relax,
     .synchronize = synchronize,
+    .stream_context = stream_context,
     .capturing = capturing,
     .stream_wait = stream_wait,
     .allocate = allocate,

@@ -71,6 +71,7 @@ struct gps_operations {
     /* Waits for all work of the current context as a free does, by a real free of a scrap
      * allocation: other threads' graph captures survive it. */
     int (*synchronize)(void);
+    int (*stream_context)(uint64_t stream, uint64_t *context);
     int (*capturing)(uint64_t stream, bool *captured); /* its work goes into a graph */
     int (*stream_wait)(uint64_t stream);               /* wait for what it has to do */
     /* 0: it has nothing to do. Stream 0: the default ones of the current context. */

@@ -99,7 +99,7 @@ struct gps_gate_slot *gps_gate_register(void) {
     struct gps_gate_slot *slot = take_slot((int)syscall(SYS_gettid));
     if (slot) {
         atomic_store(&slot->inside, 0);
-        slot->stream = slot->epoch = 0;
+        slot->stream = slot->context = slot->epoch = 0;
     } else {
         atomic_store(&state.full, true);
     }

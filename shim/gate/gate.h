@@ -25,8 +25,9 @@ enum gps_gate_bit {
 
 struct gps_gate_slot {
     _Atomic uintptr_t inside; /* the frame of the outermost pass; 0: outside */
-    uint64_t stream, epoch;   /* the last one noted (streams.h) */
-    _Atomic int thread;       /* whose it is; 0: nobody's */
+    /* The last stream noted (streams.h), and the context of one that is a default stream. */
+    uint64_t stream, context, epoch;
+    _Atomic int thread; /* whose it is; 0: nobody's */
 } __attribute__((aligned(64)));
 
 struct gps_gate_pass {

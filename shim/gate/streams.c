@@ -8,10 +8,10 @@
 #include "driver/scope.h"
 #include "util/lock.h"
 
-enum { MOST = 4096, DEFAULTS = 2 /* 0, and the two with names */ };
+enum { MOST = 4096 };
 
 struct stream {
-    uint64_t context, stream; /* stream 0: the default ones of the context */
+    uint64_t context, stream; /* the stream's own context; 0: the default ones of the context */
     uint64_t event;           /* behind the work of one that was destroyed; else 0 */
 };
 
@@ -35,11 +35,19 @@ static unsigned find(const struct stream *wanted) {
     return at;
 }
 
-void gps_streams_add(uint64_t stream) {
-    struct stream one = {.stream = stream > DEFAULTS ? stream : 0};
+/* An explicit stream may get work while another context is current. */
+static struct stream describe(uint64_t stream) {
+    struct stream one = {.stream = stream > GPS_DEFAULT_STREAMS ? stream : 0};
+    if (!one.stream || gps_ops->stream_context(stream, &one.context) != GPS_OK)
+        gps_ops->context(&one.context);
+    return one;
+}
+
+/* Returns the context. */
+static uint64_t add(uint64_t stream) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    gps_ops->context(&one.context);
+    const struct stream one = describe(stream);
     gps_lock_take(&state.lock);
     if (one.context && find(&one) == state.count) { /* without one the driver refuses the work */
         state.lost |= state.count == MOST;
@@ -48,6 +56,22 @@ void gps_streams_add(uint64_t stream) {
     }
     gps_lock_give(&state.lock);
     gps_scope_end(&scope);
+    return one.context;
+}
+
+void gps_streams_add(uint64_t stream) {
+    add(stream);
+}
+
+/* A signal handler may note another stream at any place here: then none counts as noted. */
+void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream) {
+    const uint64_t epoch = gps_streams_epoch, context = add(stream);
+    slot->epoch = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->stream = stream;
+    slot->context = context;
+    atomic_signal_fence(memory_order_seq_cst);
+    slot->epoch = slot->stream == stream && slot->context == context ? epoch : 0;
 }
 
 void gps_streams_remove_context(uint64_t context) {
@@ -106,7 +130,7 @@ static void await_answer(uint64_t stream) {
 void gps_streams_remove(uint64_t stream) {
     struct gps_scope scope;
     uint64_t event;
-    if (stream <= DEFAULTS)
+    if (stream <= GPS_DEFAULT_STREAMS)
         return;
     gps_scope_enter(&scope, 0);
     if (is_noted(stream)) {

@@ -11,25 +11,28 @@
  */
 #pragma once
 
+#include "driver/driver_ops.h"
 #include "gate.h"
 
+enum { GPS_DEFAULT_STREAMS = 2 /* 0, and the two with names: those of the current context */ };
+
 extern _Atomic uint64_t gps_streams_epoch;
-void gps_streams_add(uint64_t stream); /* of the current context; the default ones included */
+void gps_streams_add(uint64_t stream);
 
 /* Whether it is the one that the thread noted last. */
 static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64_t stream) {
+    uint64_t context = 0;
     return slot->stream == stream &&
-           slot->epoch == atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed);
+           slot->epoch == atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed) &&
+           (stream > GPS_DEFAULT_STREAMS ||
+            (gps_ops->context(&context) == GPS_OK && slot->context == context));
 }
 
 /* Notes the stream that the thread gives work to, in a pass. */
+void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream);
 static inline void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
-    const uint64_t epoch = atomic_load_explicit(&gps_streams_epoch, memory_order_relaxed);
-    if (!slot || gps_streams_is_noted(slot, stream))
-        return;
-    gps_streams_add(stream);
-    slot->stream = stream;
-    slot->epoch = epoch;
+    if (slot && !gps_streams_is_noted(slot, stream))
+        gps_streams_note_slowly(slot, stream);
 }
 
 /* Is called before the program destroys the stream. */

@@ -204,6 +204,43 @@ TEST(MergeStream, WhoseKernelRunsOnMayEnd) {
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
 
+// The default streams of two contexts have the same number.
+TEST(MergeStream, OfASecondContextIsAnother) {
+    Replicas two(2, merging("quiet = 1s\n"));
+    two.each("malloc p 16777216");
+    two[0].must("ctxcreate c");
+    two[0].must(kernels());
+    two[0].must("ctxpop");
+    two[0].must("read small 0 4"); // the thread's last work, on the default stream of the first
+    two[0].must("ctxpush c");
+    two[0].must("launch - test_spin p 4194304 4000000000 small");
+    two[0].must("ctxpop");
+    two.each(two.upload("p", SIZE, 3));
+    usleep(2500000);
+    EXPECT_TRUE(on_gpu() || two.in_use() == 2 * SIZE) << two.in_use();
+    two[0].must("ctxpush c");
+    EXPECT_EQ(two[0].code("sync"), 0);
+    two[0].must("ctxpop");
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    two.expect_all("p", SIZE, 3);
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
+// It works on when a context ends that was current when it got its work.
+TEST(MergeStream, IsOfTheContextThatCreatedIt) {
+    Working two(2, merging("quiet = 2s\n"));
+    two.each("stream s");
+    two[0].must("ctxcreate c");
+    two[0].must("launch s test_spin p 4194304 5000000000 small");
+    two[0].must("ctxdestroy c");
+    usleep(3500000);
+    EXPECT_EQ(two[0].code("squery s"), 600);
+    EXPECT_TRUE(on_gpu() || two.in_use() == 2 * SIZE) << two.in_use();
+    EXPECT_EQ(two[0].code("ssync s"), 0);
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
 // A call that fails leaves no stream that is busy for good.
 TEST(MergeStream, OfNoContextIsNone) {
     Replicas two(2);
