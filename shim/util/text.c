@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "digits.h"
+
 struct gps_text gps_text_on(char *buffer, size_t size) {
     buffer[0] = '\0';
     return (struct gps_text){.bytes = buffer, .size = size, .length = 0, .cut = false};
@@ -34,24 +36,25 @@ void gps_text_list(struct gps_text *text, const char *const *strings, size_t cou
         gps_text_str(text, strings[i]);
 }
 
-/* Adds at least `width` digits, with leading zeros. It is inline so that the base is a constant,
- * because division by a variable is slow. */
-static inline void digits(struct gps_text *text, uint64_t value, unsigned base, unsigned width) {
+/* Adds at least `width` digits, with leading zeros. */
+static void dec(struct gps_text *text, uint64_t value, unsigned width) {
     char reversed[64];
     size_t at = sizeof(reversed);
     do {
-        reversed[--at] = "0123456789abcdef"[value % base];
-        value /= base;
+        reversed[--at] = (char)('0' + value % 10);
+        value /= 10;
     } while (value != 0 || sizeof(reversed) - at < width);
     gps_text_bytes(text, reversed + at, sizeof(reversed) - at);
 }
 
-static void dec(struct gps_text *text, uint64_t value, unsigned width) {
-    digits(text, value, 10, width);
-}
-
+/* The same; the width is at most 16. */
 static void hex(struct gps_text *text, uint64_t value, unsigned width) {
-    digits(text, value, 16, width);
+    char digits[17];
+    const uint64_t reversed = __builtin_bswap64(value);
+    gps_hex_format((const uint8_t *)&reversed, sizeof(reversed), digits);
+    const unsigned zeros = (unsigned)__builtin_clzll(value | 1) / 4;
+    const unsigned skipped = zeros < 16 - width ? zeros : 16 - width;
+    gps_text_bytes(text, digits + skipped, 16 - skipped);
 }
 
 void gps_text_dec(struct gps_text *text, uint64_t value) {
