@@ -62,55 +62,35 @@ void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
 
 /* --- findings --- */
 
-static void free_finding(struct log_tail_finding *finding) {
-    free(finding->id);
-    free(finding->api);
-    free(finding->command);
-    free(finding->region);
-    free(finding->detail);
-}
-
 static void count(struct log_tail *tail, const struct log_line *line) {
-    const uint64_t more = line->count > 0 ? (uint64_t)line->count : 1;
     size_t at = 0;
     while (at < tail->count_count && strcmp(tail->counts[at].id, line->finding) < 0)
         at++;
     if (at < tail->count_count && strcmp(tail->counts[at].id, line->finding) == 0) {
-        tail->counts[at].count += more;
+        tail->counts[at].count += log_tail_times(line);
         return;
     }
     tail->counts = tool_grow(tail->counts, tail->count_count, sizeof(*tail->counts));
     memmove(&tail->counts[at + 1], &tail->counts[at],
             (tail->count_count++ - at) * sizeof(*tail->counts));
-    tail->counts[at] = (struct log_tail_count){tool_copy(line->finding), line->level, more};
+    tail->counts[at] =
+        (struct log_tail_count){tool_copy(line->finding), line->level, log_tail_times(line)};
 }
 
 /* Logs of several processes are read one after the other, so a finding may belong before others. */
-static void keep(struct log_tail *tail, const struct log_line *line) {
+static void keep(struct log_tail *tail, struct log_line *line) {
     size_t at = tail->finding_count;
-    while (at > 0 && strcmp(tail->findings[at - 1].time, line->ts) > 0)
+    while (at > 0 && strcmp(tail->findings[at - 1]->ts, line->ts) > 0)
         at--;
-    if (at == 0 && tail->finding_count == LOG_TAIL_KEPT)
+    tail->findings = tool_grow(tail->findings, tail->finding_count, sizeof(*tail->findings));
+    memmove(&tail->findings[at + 1], &tail->findings[at],
+            (tail->finding_count++ - at) * sizeof(*tail->findings));
+    tail->findings[at] = line;
+    if (tail->finding_count <= LOG_TAIL_KEPT)
         return;
-    if (tail->finding_count == LOG_TAIL_KEPT) {
-        free_finding(&tail->findings[0]);
-        memmove(&tail->findings[0], &tail->findings[1], --at * sizeof(*tail->findings));
-    } else {
-        tail->findings = tool_grow(tail->findings, tail->finding_count, sizeof(*tail->findings));
-        memmove(&tail->findings[at + 1], &tail->findings[at],
-                (tail->finding_count++ - at) * sizeof(*tail->findings));
-    }
-    tail->findings[at] =
-        (struct log_tail_finding){.level = line->level,
-                                  .count = line->count > 0 ? line->count : 1,
-                                  .pid = line->process.pid,
-                                  .pid_ns = line->process.pid_ns,
-                                  .id = tool_copy(line->finding),
-                                  .api = tool_copy(line->api),
-                                  .command = tool_copy(tool_or(line->process.command, "?")),
-                                  .region = tool_copy(line->name),
-                                  .detail = tool_copy(line->detail)};
-    strcpy(tail->findings[at].time, line->ts); /* log_line_parse has checked its length */
+    log_line_free(tail->findings[0]);
+    memmove(&tail->findings[0], &tail->findings[1],
+            --tail->finding_count * sizeof(*tail->findings));
 }
 
 static void add_line(struct log_tail *tail, const char *text, size_t length) {
@@ -119,9 +99,9 @@ static void add_line(struct log_tail *tail, const char *text, size_t length) {
     if (line && line->finding) {
         count(tail, line);
         keep(tail, line);
-    }
-    if (line)
+    } else if (line) {
         log_line_free(line);
+    }
 }
 
 /* --- files --- */
@@ -214,7 +194,7 @@ bool log_tail_read(struct log_tail *tail) {
 
 void log_tail_end(struct log_tail *tail) {
     for (size_t i = 0; i < tail->finding_count; i++)
-        free_finding(&tail->findings[i]);
+        log_line_free(tail->findings[i]);
     for (size_t i = 0; i < tail->count_count; i++)
         free(tail->counts[i].id);
     for (size_t i = 0; i < tail->file_count; i++)

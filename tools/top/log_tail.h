@@ -11,13 +11,6 @@
 
 #define LOG_TAIL_KEPT 200 /* the latest findings */
 
-struct log_tail_finding {
-    char time[LOG_TIME_BYTES]; /* "2026-11-21T02:34:05.123456Z" */
-    enum gps_level level;
-    int64_t count, pid, pid_ns;
-    char *id, *api, *command, *region, *detail; /* api, region, detail: NULL where there is none */
-};
-
 /* How often a finding occurred. */
 struct log_tail_count {
     char *id;
@@ -31,11 +24,16 @@ struct log_tail {
     bool configured; /* they are those of the configuration */
     struct log_tail_file *files;
     size_t file_count;
-    struct log_tail_finding *findings; /* by time, the latest last */
+    struct log_line **findings; /* by time, the latest last */
     size_t finding_count;
     struct log_tail_count *counts; /* by id */
     size_t count_count;
 };
+
+/* How often the finding of a line occurred. */
+static inline uint64_t log_tail_times(const struct log_line *line) {
+    return line->count > 0 ? (uint64_t)line->count : 1;
+}
 
 /* Follows these files and directories (all *.jsonl in one); without any, the logs that the
  * configuration in force names, if they are JSON lines. */

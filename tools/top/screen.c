@@ -8,21 +8,35 @@
 #include "screen.h"
 
 #include <curses.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "cli/printable.h"
 #include "cli/tool.h"
-#include "screen_lines.h"
+#include "usage_text.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 #define INTERVAL_MIN (GPS_SECOND / 10)
 #define INTERVAL_MAX (3600 * GPS_SECOND)
 #define HEAD_LINES   3
+
+struct line {
+    char *text;
+    enum term_colour colour;
+    bool title;
+};
+
+struct lines {
+    struct line *lines;
+    size_t count;
+};
 
 struct screen {
     struct usage *usage;
@@ -31,7 +45,7 @@ struct screen {
     int scroll;              /* lines of the body that are above */
     int page;                /* lines of the body that there is room for */
     char *trouble;           /* what the last reading wrote to stderr */
-    struct screen_lines body, findings;
+    struct lines body, findings;
     bool leaving;
 };
 
@@ -53,10 +67,115 @@ static void read_anew(struct screen *screen) {
     screen->next = gps_clock_monotonic() + screen->interval;
 }
 
-static void write_lines(struct screen *screen) {
-    usage_sort(screen->usage, screen->order);
-    screen_lines_body(&screen->body, screen->usage, COLS);
-    screen_lines_findings(&screen->findings, screen->usage, COLS, LINES);
+/* --- lines --- */
+
+static bool is_utf8(void) {
+    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
+/* Stands for what was cut: an ellipsis, or a tilde where the terminal's characters lack it. */
+static const char *mark(void) {
+    return is_utf8() ? "\u2026" : "~";
+}
+
+/* The number of a character's bytes, and of its columns. */
+static size_t next_character(const char *text, int *columns) {
+    mbstate_t state = {0};
+    wchar_t character;
+    const size_t bytes = mbrtowc(&character, text, MB_CUR_MAX, &state);
+    const bool known = bytes > 0 && bytes <= MB_CUR_MAX;
+    *columns = known ? wcwidth(character) : 1;
+    return known ? bytes : 1;
+}
+
+/* How many bytes of the text fit into `width` columns. */
+static size_t fitting(const char *text, int width) {
+    size_t at = 0;
+    for (int columns; text[at] != 0;) {
+        const size_t bytes = next_character(text + at, &columns);
+        width -= columns > 0 ? columns : 0;
+        if (width < 0)
+            break;
+        at += bytes;
+    }
+    return at;
+}
+
+/* A copy of the text, made harmless (gps_text_plain), and cut to the width of the screen. */
+static char *cut(const char *text) {
+    const size_t size = strlen(text) + 1;
+    char *line = tool_resize(NULL, size, 1);
+    struct gps_text out = gps_text_on(line, size);
+    gps_text_plain(&out, text);
+    for (char *c = line; *c != 0 && !is_utf8(); c++)
+        *c = (unsigned char)*c >= 0x80 ? '?' : *c;
+    if (line[fitting(line, COLS)] != 0) {
+        char *whole = line;
+        line = tool_format("%.*s%s", (int)fitting(whole, COLS - 1), whole, mark());
+        free(whole);
+    }
+    return line;
+}
+
+static void add_line(struct lines *lines, const char *text, enum term_colour colour, bool title) {
+    lines->lines = tool_grow(lines->lines, lines->count, sizeof(*lines->lines));
+    lines->lines[lines->count++] = (struct line){cut(text), colour, title};
+}
+
+/* Adds a line of titles, and the rows, each in the colour that one of its cells has. */
+static void add_table(void *arg, struct table *table) {
+    const size_t rows = table->cell_count / table->column_count;
+    enum term_colour *colours = tool_zeroed(rows, sizeof(*colours));
+    for (size_t i = 0; i < table->cell_count; i++)
+        if (table->cells[i].colour != TERM_PLAIN)
+            colours[i / table->column_count] = table->cells[i].colour;
+    char *text;
+    size_t size;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        tool_no_memory();
+    table_print(memory, table, "");
+    fclose(memory);
+    char *rest = text;
+    add_line(arg, strsep(&rest, "\n"), TERM_PLAIN, true);
+    for (size_t i = 0; i < rows; i++)
+        add_line(arg, strsep(&rest, "\n"), colours[i], false);
+    free(text);
+    free(colours);
+}
+
+static void free_lines(struct lines *lines) {
+    for (size_t i = 0; i < lines->count; i++)
+        free(lines->lines[i].text);
+    free(lines->lines);
+    *lines = (struct lines){.count = 0};
+}
+
+static struct usage_layout layout_for(struct lines *lines) {
+    return (struct usage_layout){
+        .narrow = COLS < USAGE_WIDE, .mark = mark(), .print = add_table, .arg = lines};
+}
+
+static void write_body(struct lines *lines, const struct usage *usage) {
+    const struct usage_layout layout = layout_for(lines);
+    free_lines(lines);
+    if (usage->accounting.gpu_count > 1) {
+        usage_text_gpus(usage, &layout);
+        add_line(lines, "", TERM_PLAIN, false);
+    }
+    usage_text_processes(usage, &layout);
+    add_line(lines, usage->process_count > 0 ? "" : "No process shares memory.", TERM_PLAIN, false);
+    usage_text_regions(usage, &layout);
+}
+
+/* Writes a line, and some findings: on a high screen more. */
+static void write_findings(struct lines *lines, const struct usage *usage) {
+    const struct usage_layout layout = layout_for(lines);
+    char *levels = usage_text_levels(usage);
+    free_lines(lines);
+    add_line(lines, levels, TERM_BOLD, false);
+    usage_text_findings(usage, &layout, LINES > 12 ? (size_t)(LINES - 8) / 4 : 0);
+    free(levels);
 }
 
 /* --- drawing --- */
@@ -72,7 +191,7 @@ static int attribute(enum term_colour colour) {
     return colour == TERM_PLAIN || !has_colors() ? (int)A_NORMAL : COLOR_PAIR(colour);
 }
 
-static void draw(int row, const struct screen_line *line) {
+static void draw(int row, const struct line *line) {
     attrset(line->title ? (int)A_REVERSE : attribute(line->colour));
     if (line->title)
         mvhline(row, 0, ' ', COLS);
@@ -81,7 +200,7 @@ static void draw(int row, const struct screen_line *line) {
 }
 
 static void draw_text(int row, enum term_colour colour, char *text) {
-    struct screen_line line = screen_line(text, COLS, colour);
+    const struct line line = {cut(text), colour, false};
     draw(row, &line);
     free(line.text);
     free(text);
@@ -97,7 +216,7 @@ static void draw_head(const struct screen *screen) {
               tool_format("gpushare top   %s, every %s   %s", now,
                           printable_duration(screen->interval).text,
                           screen->usage->view.store.path));
-    draw_text(1, TERM_PLAIN, screen_lines_totals(screen->usage));
+    draw_text(1, TERM_PLAIN, usage_text_totals(screen->usage));
     if (screen->trouble && screen->trouble[0] != 0)
         draw_text(2, TERM_YELLOW,
                   tool_format("%.*s", (int)strcspn(screen->trouble, "\n"), screen->trouble));
@@ -117,14 +236,13 @@ static void draw_body(struct screen *screen, int first, int room) {
     if (screen->scroll > 0 && room > 1) {
         move(first, 0);
         clrtoeol();
-        draw_text(first, TERM_DIM,
-                  tool_format("%s %d lines above", screen_mark(), screen->scroll + 1));
+        draw_text(first, TERM_DIM, tool_format("%s %d lines above", mark(), screen->scroll + 1));
     }
     if (screen->scroll < most && room > 0) {
         move(first + room - 1, 0);
         clrtoeol();
         draw_text(first + room - 1, TERM_DIM,
-                  tool_format("%s %d lines below (arrow keys)", screen_mark(),
+                  tool_format("%s %d lines below (arrow keys)", mark(),
                               count - screen->scroll - room + 1));
     }
 }
@@ -312,13 +430,15 @@ int screen_run(struct usage *usage, struct usage_order order, uint64_t interval)
     while (!screen.leaving) {
         if (gps_clock_monotonic() >= screen.next)
             read_anew(&screen);
-        write_lines(&screen);
+        usage_sort(usage, screen.order);
+        write_body(&screen.body, usage);
+        write_findings(&screen.findings, usage);
         draw_all(&screen);
         wait_for_key(&screen);
     }
     leave();
-    screen_lines_free(&screen.body);
-    screen_lines_free(&screen.findings);
+    free_lines(&screen.body);
+    free_lines(&screen.findings);
     free(screen.trouble);
     return TOOL_OK;
 }

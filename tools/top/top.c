@@ -29,23 +29,32 @@ static bool parse_delay(const char *text, uint64_t *delay) {
     return good && *delay >= GPS_SECOND / 10 && *delay <= 3600 * GPS_SECOND;
 }
 
+static void print_table(void *unused, struct table *table) {
+    (void)unused;
+    table_print(stdout, table, "");
+}
+
 static void print_text(const struct usage *usage) {
     const size_t columns = wrap_columns(stdout);
-    const struct usage_layout layout = {columns > 0 && columns < USAGE_WIDE, "..."};
-    usage_text_totals(stdout, usage);
+    char *totals = usage_text_totals(usage), *levels = usage_text_levels(usage);
+    const struct usage_layout layout = {
+        .narrow = columns > 0 && columns < USAGE_WIDE, .mark = "...", .print = print_table};
+    puts(totals);
     if (usage->accounting.gpu_count > 1) {
         putchar('\n');
-        usage_text_gpus(stdout, usage, NULL);
+        usage_text_gpus(usage, &layout);
     }
     if (usage->process_count > 0)
         putchar('\n');
-    usage_text_processes(stdout, usage, &layout, NULL);
+    usage_text_processes(usage, &layout);
     if (usage->accounting.gpu_count > 0)
         putchar('\n');
-    usage_text_regions(stdout, usage, &layout, NULL);
+    usage_text_regions(usage, &layout);
     putchar('\n');
-    usage_text_levels(stdout, usage);
-    usage_text_findings(stdout, usage, LOG_TAIL_KEPT, NULL);
+    wrap_line(stdout, levels);
+    usage_text_findings(usage, &layout, LOG_TAIL_KEPT);
+    free(totals);
+    free(levels);
 }
 
 static int once(struct usage *usage, struct usage_order order, bool json) {

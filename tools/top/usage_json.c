@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cli/tool.h"
 #include "directory/view_format.h"
 #include "log/log.h"
 
@@ -74,16 +75,16 @@ static json_t *counts_json(const struct log_tail *tail) {
 static json_t *latest_json(const struct log_tail *tail) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = tail->finding_count; i > 0; i--) {
-        const struct log_tail_finding *finding = &tail->findings[i - 1];
+        const struct log_line *line = tail->findings[i - 1];
         json_tree_append(
             array,
-            json_tree_pack(
-                "{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "ts", finding->time,
-                "finding", json_tree_string(finding->id), "level", gps_level_name(finding->level),
-                "api", json_tree_string(finding->api), "count", (json_int_t)finding->count, "pid",
-                (json_int_t)finding->pid, "pid_ns", (json_int_t)finding->pid_ns, "command",
-                json_tree_string(finding->command), "name", json_tree_string(finding->region),
-                "detail", json_tree_string(finding->detail)));
+            json_tree_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:o, s:o, s:o}", "ts", line->ts,
+                           "finding", json_tree_string(line->finding), "level",
+                           gps_level_name(line->level), "api", json_tree_string(line->api), "count",
+                           (json_int_t)log_tail_times(line), "pid", (json_int_t)line->process.pid,
+                           "pid_ns", (json_int_t)line->process.pid_ns, "command",
+                           json_tree_string(tool_or(line->process.command, "?")), "name",
+                           json_tree_string(line->name), "detail", json_tree_string(line->detail)));
     }
     return array;
 }

@@ -5,24 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/table.h"
 #include "cli/tool.h"
-#include "cli/wrap.h"
 #include "directory/view_format.h"
 
 #define NARROW_NAME  24
 #define HOLDERS_MOST 8 /* of a region that are named; more are counted */
 
-static void begin_row(struct usage_rows *rows, enum term_colour colour) {
-    if (!rows)
-        return;
-    rows->colours = tool_grow(rows->colours, rows->count, sizeof(*rows->colours));
-    rows->colours[rows->count++] = colour;
-}
-
-static void print(FILE *out, struct table *table) {
+static void print(const struct usage_layout *layout, struct table *table) {
     if (table->cell_count > 0)
-        table_print(out, table, "");
+        layout->print(layout->arg, table);
 }
 
 static void size_cell(struct table *table, bool known, uint64_t bytes) {
@@ -31,32 +22,32 @@ static void size_cell(struct table *table, bool known, uint64_t bytes) {
 
 /* --- totals --- */
 
-void usage_text_totals(FILE *out, const struct usage *usage) {
+char *usage_text_totals(const struct usage *usage) {
     const struct account_gpu *total = &usage->total;
-    fprintf(out, "In use %s", printable_size(total->in_use).text);
-    fprintf(out, ", without sharing %s", printable_size(total->unshared).text);
-    fprintf(out, ": saved %s", printable_size(total->saved).text);
+    char part[40] = "";
     if (total->saved > 0)
-        fprintf(out, " (%.0f %%)", 100.0 * (double)total->saved / (double)total->unshared);
-    if (total->kept > 0)
-        fprintf(out, ", %s kept for later", printable_size(total->kept).text);
-    putc('\n', out);
+        snprintf(part, sizeof(part), " (%.0f %%)",
+                 100.0 * (double)total->saved / (double)total->unshared);
+    return tool_format("In use %s, without sharing %s: saved %s%s%s%s%s",
+                       printable_size(total->in_use).text, printable_size(total->unshared).text,
+                       printable_size(total->saved).text, part, total->kept > 0 ? ", " : "",
+                       total->kept > 0 ? printable_size(total->kept).text : "",
+                       total->kept > 0 ? " kept for later" : "");
 }
 
-void usage_text_gpus(FILE *out, const struct usage *usage, struct usage_rows *rows) {
+void usage_text_gpus(const struct usage *usage, const struct usage_layout *layout) {
     static const struct table_column columns[] = {
         {"GPU", 0}, {"IN USE", 1}, {"WITHOUT SHARING", 1}, {"SAVED", 1}, {"KEPT", 1}};
     struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->accounting.gpu_count; i++) {
         const struct account_gpu *gpu = &usage->accounting.gpus[i];
-        begin_row(rows, TERM_PLAIN);
         table_cell(&table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
         size_cell(&table, true, gpu->in_use);
         size_cell(&table, true, gpu->unshared);
         size_cell(&table, true, gpu->saved);
         size_cell(&table, true, gpu->kept);
     }
-    print(out, &table);
+    print(layout, &table);
 }
 
 /* --- processes --- */
@@ -83,8 +74,7 @@ static void process_row(const struct usage *usage, const struct usage_process *p
     free(command);
 }
 
-void usage_text_processes(FILE *out, const struct usage *usage, const struct usage_layout *layout,
-                          struct usage_rows *rows) {
+void usage_text_processes(const struct usage *usage, const struct usage_layout *layout) {
     const bool narrow = layout->narrow;
     const int driver = usage->driver.calls ? 1 : TABLE_HIDDEN;
     const struct table_column columns[] = {{"PID", 1},
@@ -99,11 +89,9 @@ void usage_text_processes(FILE *out, const struct usage *usage, const struct usa
                                            {"GPU", narrow ? TABLE_HIDDEN : 0},
                                            {"COMMAND", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = 0; i < usage->process_count; i++) {
-        begin_row(rows, TERM_PLAIN);
+    for (size_t i = 0; i < usage->process_count; i++)
         process_row(usage, &usage->processes[i], &table);
-    }
-    print(out, &table);
+    print(layout, &table);
 }
 
 /* --- regions --- */
@@ -170,8 +158,7 @@ static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
     holders_cell(&holders, table);
 }
 
-void usage_text_regions(FILE *out, const struct usage *usage, const struct usage_layout *layout,
-                        struct usage_rows *rows) {
+void usage_text_regions(const struct usage *usage, const struct usage_layout *layout) {
     const struct table_column columns[] = {{"REGION", 0},
                                            {"ID", 0},
                                            {"SIZE", 1},
@@ -182,18 +169,13 @@ void usage_text_regions(FILE *out, const struct usage *usage, const struct usage
     struct table table = TABLE(columns);
     for (size_t i = 0; i < usage->view.region_count; i++) {
         const struct view_region *region = &usage->view.regions[i];
-        if (view_merged(region) || accounting_in_use(region) == 0)
-            continue;
-        begin_row(rows, view_format_colour(region));
-        region_row(usage, region, layout, &table);
+        if (!view_merged(region) && accounting_in_use(region) > 0)
+            region_row(usage, region, layout, &table);
     }
-    for (size_t i = 0; i < usage->accounting.gpu_count; i++) {
-        if (usage->accounting.gpus[i].blocks == 0)
-            continue;
-        begin_row(rows, TERM_GREEN);
-        blocks_row(usage, &usage->accounting.gpus[i], &table);
-    }
-    print(out, &table);
+    for (size_t i = 0; i < usage->accounting.gpu_count; i++)
+        if (usage->accounting.gpus[i].blocks > 0)
+            blocks_row(usage, &usage->accounting.gpus[i], &table);
+    print(layout, &table);
 }
 
 /* --- findings --- */
@@ -203,19 +185,19 @@ static void list_level(char **list, uint64_t count, const char *name) {
         tool_list(list, "%" PRIu64 " %s%s", count, name, count == 1 ? "" : "s");
 }
 
-void usage_text_levels(FILE *out, const struct usage *usage) {
+char *usage_text_levels(const struct usage *usage) {
     uint64_t levels[GPS_LEVEL_ERROR + 1] = {0};
     char *list = NULL;
+    if (usage->tail.pattern_count == 0)
+        return tool_copy("Findings: not looked for; name logs, or set log and log_format = jsonl");
     for (size_t i = 0; i < usage->tail.count_count; i++)
         levels[usage->tail.counts[i].level] += usage->tail.counts[i].count;
     list_level(&list, levels[GPS_LEVEL_ERROR], "error");
     list_level(&list, levels[GPS_LEVEL_WARNING], "warning");
     list_level(&list, levels[GPS_LEVEL_INFO], "note");
-    if (usage->tail.pattern_count == 0)
-        wrap_line(out, "Findings: not looked for; name logs, or set log and log_format = jsonl");
-    else
-        fprintf(out, "Findings: %s\n", tool_or(list, "none"));
+    char *text = tool_format("Findings: %s", tool_or(list, "none"));
     free(list);
+    return text;
 }
 
 static enum term_colour colour_of(enum gps_level level) {
@@ -224,29 +206,27 @@ static enum term_colour colour_of(enum gps_level level) {
                                         : TERM_PLAIN;
 }
 
-static void finding_row(const struct usage *usage, const struct log_tail_finding *finding,
+static void finding_row(const struct usage *usage, const struct log_line *line,
                         struct table *table) {
-    const struct gps_owner owner = {.pid = (uint32_t)finding->pid,
-                                    .pid_ns = (uint64_t)finding->pid_ns};
-    const bool both = finding->region && finding->detail;
-    table_cell(table, TERM_PLAIN, "%.8s", finding->time + strlen("2026-11-21T"));
-    table_cell(table, colour_of(finding->level), "%s", finding->id);
-    table_cell(table, TERM_PLAIN, "%s", tool_or(finding->api, "-"));
-    table_cell(table, TERM_PLAIN, "%" PRId64, finding->count);
-    table_cell(table, TERM_PLAIN, "%s %s", finding->command,
+    const struct gps_owner owner = {.pid = (uint32_t)line->process.pid,
+                                    .pid_ns = (uint64_t)line->process.pid_ns};
+    const bool both = line->name && line->detail;
+    table_cell(table, TERM_PLAIN, "%.8s", line->ts + strlen("2026-11-21T"));
+    table_cell(table, colour_of(line->level), "%s", line->finding);
+    table_cell(table, TERM_PLAIN, "%s", tool_or(line->api, "-"));
+    table_cell(table, TERM_PLAIN, "%" PRIu64, log_tail_times(line));
+    table_cell(table, TERM_PLAIN, "%s %s", tool_or(line->process.command, "?"),
                view_format_pid(&usage->view, &owner).text);
-    table_cell(table, TERM_PLAIN, "%s%s%s", tool_or(finding->region, ""), both ? ": " : "",
-               tool_or(finding->detail, ""));
+    table_cell(table, TERM_PLAIN, "%s%s%s", tool_or(line->name, ""), both ? ": " : "",
+               tool_or(line->detail, ""));
 }
 
-void usage_text_findings(FILE *out, const struct usage *usage, size_t most,
-                         struct usage_rows *rows) {
+void usage_text_findings(const struct usage *usage, const struct usage_layout *layout,
+                         size_t most) {
     static const struct table_column columns[] = {{"UTC", 0},   {"FINDING", 0}, {"CALL", 0},
                                                   {"TIMES", 1}, {"PROCESS", 0}, {"ABOUT", 0}};
     struct table table = TABLE(columns);
-    for (size_t i = usage->tail.finding_count; i > 0 && most > 0; i--, most--) {
-        begin_row(rows, colour_of(usage->tail.findings[i - 1].level));
-        finding_row(usage, &usage->tail.findings[i - 1], &table);
-    }
-    print(out, &table);
+    for (size_t i = usage->tail.finding_count; i > 0 && most > 0; i--, most--)
+        finding_row(usage, usage->tail.findings[i - 1], &table);
+    print(layout, &table);
 }
