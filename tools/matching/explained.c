@@ -9,7 +9,6 @@
 #include "cli/term.h"
 #include "cli/tool.h"
 #include "cli/wrap.h"
-#include "misses.h"
 
 #define INDENT 8 /* of what became of an allocation */
 
@@ -53,6 +52,107 @@ void explained_free(struct explained *explained) {
     for (size_t i = 0; i < explained->count; i++)
         free(explained->processes[i]);
     free(explained->processes);
+}
+
+/* --- why a rule does not take an allocation --- */
+
+/* The first key of a rule that an allocation does not fit: the later, the nearer it came. */
+enum miss {
+    MISS_PROGRAM,
+    MISS_SIZE,
+    MISS_DEVICE,
+    MISS_POOL,
+    MISS_CALLER,
+    MISS_INDEX,
+};
+
+static const char *const keys[] = {
+    [MISS_PROGRAM] = "program", [MISS_SIZE] = "size",     [MISS_DEVICE] = "device",
+    [MISS_POOL] = "backing",    [MISS_CALLER] = "caller", [MISS_INDEX] = "index"};
+
+static enum miss miss_of(const struct gps_rule *rule, const struct gps_explained *process,
+                         const struct gps_explained_row *row) {
+    const struct gps_alloc_facts facts = {.program = process->program,
+                                          .executable = process->executable,
+                                          .size = row->size,
+                                          .device_ordinal = row->device,
+                                          .device_uuid = row->uuid,
+                                          .pool = row->pool};
+    switch (gps_rule_mismatch(rule, &facts)) {
+    case GPS_OTHER_PROGRAM:
+        return MISS_PROGRAM;
+    case GPS_OTHER_SIZE:
+        return MISS_SIZE;
+    case GPS_OTHER_DEVICE:
+        return MISS_DEVICE;
+    case GPS_POOL_MEMORY:
+        return MISS_POOL;
+    default:
+        return gps_glob_match(rule->caller, row->caller) ? MISS_INDEX : MISS_CALLER;
+    }
+}
+
+struct search {
+    const char *key;
+    char *found;
+};
+
+static void compare(void *arg, const char *key, const char *value) {
+    struct search *search = arg;
+    if (strcmp(key, search->key) == 0)
+        search->found = tool_format("%s = %s", key, value);
+}
+
+/* The key that was missed with its value, as a file has it: "size = 65MiB"; malloc'ed. */
+static char *miss_key(enum miss miss, const struct gps_rule *rule) {
+    struct search search = {keys[miss], NULL};
+    gps_rule_each_key(rule, compare, &search);
+    return search.found;
+}
+
+/* "this is number 3", "these are numbers from 1 to 7"; malloc'ed. */
+static char *number_text(const struct gps_rule *rule, const struct gps_explained_row *row) {
+    for (size_t i = 0; i < GPS_EXPLAINED_PASSED; i++) {
+        const struct gps_explained_pass *pass = &row->passed[i];
+        if (pass->rule == rule->line && pass->first == pass->last)
+            return tool_format("this is number %" PRIu64, pass->first);
+        if (pass->rule == rule->line)
+            return tool_format("these have numbers from %" PRIu64 " to %" PRIu64, pass->first,
+                               pass->last);
+    }
+    return tool_copy("this is another one that it fits");
+}
+
+/* What is so of the allocation, and not as the key says; malloc'ed. */
+static char *contrary_text(enum miss miss, const struct gps_rule *rule,
+                           const struct gps_explained *process,
+                           const struct gps_explained_row *row) {
+    switch (miss) {
+    case MISS_PROGRAM:
+        return tool_format("this is %s", process->program);
+    case MISS_SIZE:
+        return tool_format("this is %s", printable_size_value(row->size).text);
+    case MISS_DEVICE:
+        return tool_format("this is on GPU %" PRIu32 " (%s)", row->device,
+                           printable_uuid(row->uuid).text);
+    case MISS_POOL:
+        return tool_format("%s needs backing = vmm", row->call);
+    case MISS_CALLER:
+        return tool_format("%s calls", row->caller);
+    default:
+        return number_text(rule, row);
+    }
+}
+
+/* "not by [region frames], line 4: size = 65MiB, and this is 64 MiB"; malloc'ed. */
+static char *miss_text(const char *before, enum miss miss, const struct gps_rule *rule,
+                       const struct gps_explained *process, const struct gps_explained_row *row) {
+    char *key = miss_key(miss, rule), *contrary = contrary_text(miss, rule, process, row);
+    char *text = tool_format("%s [region %s], line %u: %s, and %s", before, rule->name, rule->line,
+                             key, contrary);
+    free(contrary);
+    free(key);
+    return text;
 }
 
 /* --- allocations --- */
@@ -117,10 +217,7 @@ static void print_row(FILE *out, const struct explained *explained,
         if (!is_for(rule, process))
             continue;
         any = true;
-        char *why = miss_text(miss_of(rule, process, row), rule, process, row);
-        print_line(out,
-                   tool_format("not by [region %s], line %u: %s", rule->name, rule->line, why));
-        free(why);
+        print_line(out, miss_text("not by", miss_of(rule, process, row), rule, process, row));
     }
     if (!any)
         print_line(out, tool_copy("no rule is for this program"));
@@ -140,8 +237,8 @@ static void print_rules_of_others(FILE *out, const struct explained *explained,
         const struct gps_rule *rule = &config->rules[i];
         if (is_for(rule, process))
             continue;
-        char *why = miss_text(MISS_PROGRAM, rule, process, NULL);
-        term_line(out, "  not for it: [region %s], line %u: %s", rule->name, rule->line, why);
+        char *why = miss_text("not for it:", MISS_PROGRAM, rule, process, NULL);
+        term_line(out, "  %s", why);
         free(why);
     }
 }
@@ -239,10 +336,10 @@ static char *programs_text(const struct explained *explained) {
 
 /* "64MiB was asked for 3 times"; malloc'ed. */
 static char *near_text(const struct explained *explained, const struct nearest *nearest) {
-    const char *times = nearest->count == 1 ? "once" : nearest->count == 2 ? "twice" : "times";
-    char number[32] = "", *text, *programs;
-    if (nearest->count > 2)
-        snprintf(number, sizeof(number), "%" PRIu64 " ", nearest->count);
+    char times[32], *text, *programs;
+    snprintf(times, sizeof(times), "%" PRIu64 " times", nearest->count);
+    if (nearest->count <= 2)
+        strcpy(times, nearest->count == 1 ? "once" : "twice");
     switch (nearest->miss) {
     case MISS_PROGRAM:
         programs = programs_text(explained);
@@ -250,17 +347,17 @@ static char *near_text(const struct explained *explained, const struct nearest *
         free(programs);
         return text;
     case MISS_SIZE:
-        return tool_format("%s was asked for %s%s", printable_size_value(nearest->row->size).text,
-                           number, times);
+        return tool_format("%s was asked for %s", printable_size_value(nearest->row->size).text,
+                           times);
     case MISS_DEVICE:
-        return tool_format("GPU %" PRIu32 " was used %s%s", nearest->row->device, number, times);
+        return tool_format("GPU %" PRIu32 " was used %s", nearest->row->device, times);
     case MISS_POOL:
-        return tool_format("%s, which needs backing = vmm, was called %s%s", nearest->row->call,
-                           number, times);
+        return tool_format("%s, which needs backing = vmm, was called %s", nearest->row->call,
+                           times);
     case MISS_CALLER:
-        return tool_format("%s called %s%s", nearest->row->caller, number, times);
+        return tool_format("%s called %s", nearest->row->caller, times);
     default:
-        return tool_format("only others that fit came, %s%s", number, times);
+        return tool_format("only others that fit came, %s", times);
     }
 }
 
