@@ -176,15 +176,10 @@ static void describe_exports(const struct view *view, const struct gps_owner *ow
     regions_lines("exports", count, bytes, &table);
 }
 
-/* Whether a hold of the process has a line of its own; blocks are only summed up. *region NULL: the
- * region has no record. */
-static bool is_told(const struct view *view, const struct view_hold *hold,
-                    const struct gps_owner *owner, const struct view_region **region) {
-    if (!gps_owner_equal(&hold->owner, owner) || !gps_slot_has_region(&hold->slot) ||
-        hold->slot.via == GPS_VIA_MERGE)
-        return false;
-    *region = view_region_find(view, &hold->slot.region);
-    return !*region || !view_merged(*region);
+/* Whether a hold of the process has a line of its own; blocks are only summed up. */
+static bool is_told(const struct view_hold *hold, const struct gps_owner *owner) {
+    return gps_owner_equal(&hold->owner, owner) && gps_slot_has_region(&hold->slot) &&
+           hold->slot.via != GPS_VIA_MERGE && !(hold->region && view_merged(hold->region));
 }
 
 static void describe_holds(const struct view *view, const struct gps_owner *owner) {
@@ -196,8 +191,8 @@ static void describe_holds(const struct view *view, const struct gps_owner *owne
     uint64_t bytes = 0;
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct gps_slot *slot = &view->holds[i].slot;
-        const struct view_region *region;
-        if (!is_told(view, &view->holds[i], owner, &region))
+        const struct view_region *region = view->holds[i].region;
+        if (!is_told(&view->holds[i], owner))
             continue;
         const struct gps_owner *creator = region ? gps_record_creator(&region->record) : NULL;
         count++;
@@ -344,8 +339,8 @@ static void add_holds(const struct view *view, const struct gps_owner *owner, js
     json_t *holds = json_tree_pack("[]");
     for (size_t i = 0; i < view->hold_count; i++) {
         const struct gps_slot *slot = &view->holds[i].slot;
-        const struct view_region *region;
-        if (!is_told(view, &view->holds[i], owner, &region))
+        const struct view_region *region = view->holds[i].region;
+        if (!is_told(&view->holds[i], owner))
             continue;
         const bool named = region && region->record.name[0] != 0;
         bytes += region ? region->record.extent : 0;

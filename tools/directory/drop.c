@@ -60,25 +60,23 @@ static void tell(const struct view_region *region) {
     free(text);
 }
 
-static bool is_meant(const struct view_region *region, const char *what, bool kept) {
+static bool is_meant(const struct view_region *region, const char *what) {
     const char *name = region->record.name;
-    if (!kept)
-        return !view_is_vmm(region) && strcmp(name, what) == 0;
     return is_named(region) && name[0] != 0 &&
            (strcmp(name, what) == 0 || gps_glob_match(what, name));
+}
+
+static bool is_owned(const struct view_region *region, const char *what) {
+    return !view_is_vmm(region) && strcmp(region->record.name, what) == 0;
 }
 
 /* Marks the regions that the keeper has under this name or glob; if there are none, those whose id
  * begins so; if there are none, those of this name that the keeper does not have. */
 static size_t find(struct view *view, const char *what) {
+    static view_match_fn *const ways[] = {is_meant, view_has_id, is_owned};
     size_t count = 0;
-    for (int kept = 1; kept >= 0 && count == 0; kept--) {
-        for (size_t i = 0; i < view->region_count; i++) {
-            view->regions[i].found = is_meant(&view->regions[i], what, kept);
-            count += view->regions[i].found;
-        }
-        count = count > 0 ? count : kept ? view_find_id(view, what) : 0;
-    }
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && count == 0; i++)
+        count = view_find(view, ways[i], what);
     return count;
 }
 

@@ -6,10 +6,10 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/table.h"
 #include "cli/tool.h"
-#include "merged.h"
 #include "view_format.h"
 #include "waiting.h"
 
@@ -17,26 +17,17 @@
 
 enum { OPTION_JSON, OPTION_ALL };
 
+/* --- regions --- */
+
 /* "2: app 4242, app 4243"; malloc'ed. */
 static char *users_text(const struct view *view, const struct view_region *region) {
-    char *users = NULL;
-    size_t shown = 0;
-    for (size_t i = 0; i < region->hold_count && shown < LS_USERS; i++) {
-        const struct gps_owner *owner = &region->holds[i].owner;
-        if (i > 0 && gps_owner_equal(owner, &region->holds[i - 1].owner))
-            continue;
-        char *user = view_format_program(view, owner);
-        tool_list(&users, "%s%s", user, view_cached(&region->holds[i]) ? " (cached)" : "");
-        free(user);
-        shown++;
+    struct view_list users = {.view = view, .most = LS_USERS};
+    for (size_t i = 0; i < region->hold_count; i++) {
+        const struct view_hold *hold = &region->holds[i];
+        if (i == 0 || !gps_owner_equal(&hold->owner, &hold[-1].owner))
+            view_list_add(&users, &hold->owner, view_cached(hold) ? " (cached)" : "");
     }
-    char more[40] = "";
-    if (region->user_count > shown)
-        snprintf(more, sizeof(more), " and %zu more", region->user_count - shown);
-    char *text =
-        tool_format("%zu%s%s%s", region->user_count, users ? ": " : "", tool_or(users, ""), more);
-    free(users);
-    return text;
+    return view_list_text(&users);
 }
 
 static void add_row(const struct view *view, const struct view_region *region,
@@ -57,6 +48,77 @@ static void add_row(const struct view *view, const struct view_region *region,
     free(users);
     free(program);
 }
+
+/* --- merged blocks --- */
+
+/* A block is mapped once or more, also more than once by one process; without merging each mapping
+ * would be memory of its own. */
+static bool has_merged(const struct account_gpu *gpu) {
+    return gpu->blocks > 0 || gpu->processes > 0;
+}
+
+/* Prints `before` and a table with a line for each GPU that has blocks, or processes with memory of
+ * merge rules. Returns whether there is one. */
+static bool print_merged(const struct accounting *accounting, const char *before) {
+    static const struct table_column columns[] = {{"GPU", 0},    {"BLOCKS", 1},    {"HELD", 1},
+                                                  {"UNUSED", 1}, {"PROCESSES", 1}, {"MAPPED", 1},
+                                                  {"SAVED", 1},  {"OWN", 1}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < accounting->gpu_count; i++) {
+        const struct account_gpu *gpu = &accounting->gpus[i];
+        if (!has_merged(gpu))
+            continue;
+        table_cell(&table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
+        table_cell(&table, TERM_PLAIN, "%zu", gpu->blocks);
+        table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->held).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->unused).text);
+        table_cell(&table, TERM_PLAIN, "%zu", gpu->processes);
+        table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->merged.mapped).text);
+        table_cell(&table, TERM_GREEN, "%s", printable_size(gpu->merged.saved).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_size(gpu->merged.own).text);
+    }
+    if (table.cell_count == 0)
+        return false;
+    printf("%sMerged blocks:\n", before);
+    table_print(stdout, &table, "");
+    return true;
+}
+
+static json_t *merged_users(const struct accounting *accounting, const struct account_gpu *gpu) {
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < accounting->count; i++) {
+        const struct account *account = &accounting->accounts[i];
+        const struct account_merged *merged = &account->merged;
+        if (memcmp(account->device, gpu->device, GPS_UUID_BYTES) != 0 ||
+            (merged->blocks == 0 && merged->own == 0))
+            continue;
+        json_t *user = view_format_owner_json(&account->process->owner);
+        json_tree_add(user, "{s:I, s:I, s:I}", "mapped", (json_int_t)merged->mapped, "saved",
+                      (json_int_t)merged->saved, "own", (json_int_t)merged->own);
+        json_tree_append(array, user);
+    }
+    return array;
+}
+
+/* Appends the same as objects, in the shape of regions. */
+static void append_merged(const struct accounting *accounting, json_t *array) {
+    for (size_t i = 0; i < accounting->gpu_count; i++) {
+        const struct account_gpu *gpu = &accounting->gpus[i];
+        if (!has_merged(gpu))
+            continue;
+        json_tree_append(
+            array,
+            json_tree_pack("{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I}",
+                           "id", "name", "size", (json_int_t)gpu->held, "device",
+                           printable_uuid(gpu->device).text, "state", "merged", "backing", "vmm",
+                           "owner", "users", merged_users(accounting, gpu), "age", "blocks",
+                           (json_int_t)gpu->blocks, "unused", (json_int_t)gpu->unused, "mapped",
+                           (json_int_t)gpu->merged.mapped, "saved", (json_int_t)gpu->merged.saved,
+                           "own", (json_int_t)gpu->merged.own));
+    }
+}
+
+/* --- the list --- */
 
 /* There are thousands of blocks, which have one line for each GPU. */
 static bool is_listed(const struct view_region *region, bool all) {
@@ -85,7 +147,7 @@ static void print_table(const struct view *view, const struct accounting *accoun
     const bool any = table.cell_count > 0;
     if (any)
         table_print(stdout, &table, "");
-    const bool merged = merged_print(accounting, any ? "\n" : "") != 0;
+    const bool merged = print_merged(accounting, any ? "\n" : "");
     if (!any && !merged)
         print_none(view);
     waiting_print(view);
@@ -103,7 +165,7 @@ static void print_json(const struct view *view, const struct accounting *account
         view_format_region_json(view, &view->regions[i], object);
         json_tree_append(array, object);
     }
-    merged_append(accounting, array);
+    append_merged(accounting, array);
     waiting_append(view, array);
     json_tree_print(stdout, array);
 }

@@ -20,15 +20,17 @@ enum { OPTION_JSON };
 
 /* --- finding: marks what matches, and returns how many --- */
 
+static bool is_alive_of_name(const struct view_region *region, const char *name) {
+    return strcmp(region->record.name, name) == 0 && !view_hidden(region);
+}
+
+static bool is_hidden_of_name(const struct view_region *region, const char *name) {
+    return strcmp(region->record.name, name) == 0 && view_hidden(region);
+}
+
 static size_t find_name(struct view *view, const char *name) {
-    size_t count = 0;
-    for (int hidden = 0; hidden < 2 && count == 0; hidden++)
-        for (size_t i = 0; i < view->region_count; i++) {
-            struct view_region *region = &view->regions[i];
-            region->found = strcmp(region->record.name, name) == 0 && view_hidden(region) == hidden;
-            count += region->found;
-        }
-    return count;
+    const size_t count = view_find(view, is_alive_of_name, name);
+    return count > 0 ? count : view_find(view, is_hidden_of_name, name);
 }
 
 static bool pid_matches(const struct gps_owner *owner, const char *text) {
@@ -139,7 +141,7 @@ static void print_json(const struct view *view) {
 
 static int show(struct view *view, const char *what, bool json) {
     if (find_name(view, what) == 0 && find_process(view, what, pid_matches) == 0) {
-        const size_t count = view_find_id(view, what);
+        const size_t count = view_find(view, view_has_id, what);
         if (count > 1)
             return ambiguous(view, count, what);
         if (count == 0 && find_process(view, what, program_matches) == 0)

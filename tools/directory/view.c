@@ -226,13 +226,6 @@ const struct view_process *view_process_find(const struct view *view,
     return bsearch(owner, view->processes, view->process_count, sizeof(*view->processes), by_key);
 }
 
-const struct view_region *view_region_find(const struct view *view, const struct gps_id *id) {
-    for (size_t i = 0; i < view->region_count; i++)
-        if (gps_id_equal(&view->regions[i].record.id, id))
-            return &view->regions[i];
-    return NULL;
-}
-
 static size_t first_hold(const struct view *view, const struct gps_id *region) {
     size_t low = 0, high = view->hold_count;
     while (low < high) {
@@ -250,11 +243,12 @@ static bool process_alive(const struct view *view, const struct gps_owner *owner
     return process && process->alive;
 }
 
-static void join(const struct view *view, struct view_region *region) {
+static void join(struct view *view, struct view_region *region) {
     size_t first = first_hold(view, &region->record.id), end = first;
     for (;
          end < view->hold_count && gps_id_equal(&view->holds[end].slot.region, &region->record.id);
          end++) {
+        view->holds[end].region = region;
         if (view->holds[end].slot.via == GPS_VIA_CREATOR)
             region->creator_holds++;
         else if (end == first ||
@@ -321,16 +315,19 @@ bool view_exports(const struct gps_owner *owner, const struct view_region *regio
            !view_merged(region);
 }
 
-size_t view_find_id(struct view *view, const char *text) {
-    const size_t length = strlen(text);
+size_t view_find(struct view *view, view_match_fn *matches, const char *text) {
     size_t count = 0;
     for (size_t i = 0; i < view->region_count; i++) {
-        char id[GPS_ID_HEX];
-        gps_id_format(&view->regions[i].record.id, id);
-        view->regions[i].found = length >= ID_DIGITS_MIN && strncmp(id, text, length) == 0;
+        view->regions[i].found = matches(&view->regions[i], text);
         count += view->regions[i].found;
     }
     return count;
+}
+
+bool view_has_id(const struct view_region *region, const char *text) {
+    char id[GPS_ID_HEX];
+    gps_id_format(&region->record.id, id);
+    return strlen(text) >= ID_DIGITS_MIN && strncmp(id, text, strlen(text)) == 0;
 }
 
 size_t view_names(const struct view *view, bool (*listed)(const struct view_region *),
@@ -342,10 +339,8 @@ size_t view_names(const struct view *view, bool (*listed)(const struct view_regi
         if (!listed(&view->regions[i]))
             continue;
         gps_id_format(&record->id, id);
-        if (record->name[0] != 0)
-            tool_list(list, "%s", record->name);
-        else
-            tool_list(list, "%.8s", id);
+        id[8] = 0;
+        tool_list(list, "%s", record->name[0] != 0 ? record->name : id);
         count++;
     }
     return count;

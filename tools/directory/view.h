@@ -23,6 +23,7 @@ struct view_process {
 struct view_hold {
     struct gps_owner owner;
     struct gps_slot slot;
+    const struct view_region *region; /* NULL: there is no record of it */
 };
 
 /* open_cache holds it; the program may have it open at this moment. */
@@ -107,9 +108,6 @@ struct view_pins view_pins(const struct view *view, const struct gps_owner *hold
 /* Events of other processes that this one has open. */
 size_t view_events(const struct view *view, const struct gps_owner *holder);
 
-/* NULL: there is no record of it. */
-const struct view_region *view_region_find(const struct view *view, const struct gps_id *id);
-
 /* The owner is dead, and no process holds it. */
 bool view_dead(const struct view_region *region);
 /* No process holds it, and its memory is freed. It is shown only on demand. */
@@ -121,9 +119,12 @@ bool view_merged(const struct view_region *region);
 /* The process exports it, and it is neither hidden nor a block. */
 bool view_exports(const struct gps_owner *owner, const struct view_region *region);
 
-/* Marks the regions whose id begins with the text, which must have 6 digits or more, for fewer
- * often fit several regions. Returns how many it marked. */
-size_t view_find_id(struct view *view, const char *text);
+/* Marks the regions that match the text as found, and no others. Returns how many it marked. */
+typedef bool view_match_fn(const struct view_region *region, const char *text);
+size_t view_find(struct view *view, view_match_fn *matches, const char *text);
+/* Its id begins with the text, which must have 6 digits or more, for fewer often fit several
+ * regions. */
+bool view_has_id(const struct view_region *region, const char *text);
 
 /* Adds the names, or short ids, of the regions that `listed` accepts to a list (tool_list). Returns
  * how many; at most VIEW_NAMES_MAX. */

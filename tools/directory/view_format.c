@@ -68,6 +68,24 @@ char *view_format_program(const struct view *view, const struct gps_owner *owner
     return text;
 }
 
+void view_list_add(struct view_list *list, const struct gps_owner *owner, const char *suffix) {
+    if (list->count++ >= list->most)
+        return;
+    char *program = view_format_program(list->view, owner);
+    tool_list(&list->named, "%s%s", program, suffix);
+    free(program);
+}
+
+char *view_list_text(struct view_list *list) {
+    char more[40] = "";
+    if (list->count > list->most)
+        snprintf(more, sizeof(more), " and %zu more", list->count - list->most);
+    char *text = tool_format("%zu%s%s%s", list->count, list->named ? ": " : "",
+                             tool_or(list->named, ""), more);
+    free(list->named);
+    return text;
+}
+
 struct printable view_format_time(uint64_t realtime_ns) {
     struct printable time = {""};
     struct gps_text out = GPS_TEXT(time.text);

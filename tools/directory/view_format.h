@@ -15,6 +15,15 @@ struct printable view_format_pid(const struct view *view, const struct gps_owner
 char *view_format_program(const struct view *view, const struct gps_owner *owner);
 /* The same without the pid. */
 char *view_format_command(const struct view *view, const struct gps_owner *owner);
+/* A list of processes: "5: camera 4242, viewer 4243 and 3 more". The first `most` are named. */
+struct view_list {
+    const struct view *view;
+    size_t most, count;
+    char *named;
+};
+void view_list_add(struct view_list *list, const struct gps_owner *owner, const char *suffix);
+/* Ends the list; malloc'ed. */
+char *view_list_text(struct view_list *list);
 /* UTC as in reports: "2026-11-21T06:36:31.829937Z". */
 struct printable view_format_time(uint64_t realtime_ns);
 /* How long ago that was, in one unit: "5 min". */

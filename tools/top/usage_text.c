@@ -96,28 +96,14 @@ void usage_text_processes(const struct usage *usage, const struct usage_layout *
 
 /* --- regions --- */
 
-struct holders {
-    const struct view *view;
-    size_t count;
-    char *list;
-};
-
-static void add_holder(void *arg, const struct gps_owner *owner) {
-    struct holders *holders = arg;
-    if (holders->count++ >= HOLDERS_MOST)
-        return;
-    char *program = view_format_program(holders->view, owner);
-    tool_list(&holders->list, "%s", program);
-    free(program);
+static void add_holder(void *list, const struct gps_owner *owner) {
+    view_list_add(list, owner, "");
 }
 
-static void holders_cell(struct holders *holders, struct table *table) {
-    char more[40] = "";
-    if (holders->count > HOLDERS_MOST)
-        snprintf(more, sizeof(more), " and %zu more", holders->count - HOLDERS_MOST);
-    table_cell(table, TERM_PLAIN, "%zu%s%s%s", holders->count, holders->list ? ": " : "",
-               tool_or(holders->list, ""), more);
-    free(holders->list);
+static void holders_cell(struct view_list *holders, struct table *table) {
+    char *text = view_list_text(holders);
+    table_cell(table, TERM_PLAIN, "%s", text);
+    free(text);
 }
 
 static void name_cell(struct table *table, const char *name, const struct usage_layout *layout) {
@@ -130,7 +116,7 @@ static void name_cell(struct table *table, const char *name, const struct usage_
 static void region_row(const struct usage *usage, const struct view_region *region,
                        const struct usage_layout *layout, struct table *table) {
     const uint64_t bytes = accounting_in_use(region);
-    struct holders holders = {.view = &usage->view};
+    struct view_list holders = {.view = &usage->view, .most = HOLDERS_MOST};
     accounting_each_holder(region, add_holder, &holders);
     name_cell(table, view_format_name(region), layout);
     table_cell(table, TERM_PLAIN, "%.8s", printable_id(&region->record.id).text);
@@ -143,7 +129,7 @@ static void region_row(const struct usage *usage, const struct view_region *regi
 
 static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
                        struct table *table) {
-    struct holders holders = {.view = &usage->view};
+    struct view_list holders = {.view = &usage->view, .most = HOLDERS_MOST};
     for (size_t i = 0; i < usage->accounting.count; i++) {
         const struct account *account = &usage->accounting.accounts[i];
         if (account->merged.blocks > 0 && memcmp(account->device, gpu->device, GPS_UUID_BYTES) == 0)
