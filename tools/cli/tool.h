@@ -99,6 +99,12 @@ void *tool_zeroed(size_t count, size_t element);
 /* Makes room for an element behind `count`: the array doubles at powers of two. An empty one is
  * NULL. */
 void *tool_grow(void *array, size_t count, size_t element);
+/* Puts a value behind an array that has `count` elements, and counts it. */
+#define TOOL_APPEND(array, count, ...)                                                             \
+    do {                                                                                           \
+        (array) = tool_grow((array), (count), sizeof(*(array)));                                   \
+        (array)[(count)++] = (__VA_ARGS__);                                                        \
+    } while (0)
 /* A copy, malloc'ed; NULL for NULL. */
 char *tool_copy(const char *string);
 /* The file name of a path. */

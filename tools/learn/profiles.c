@@ -25,8 +25,7 @@ static struct profile *profile_of(struct profiles *profiles, struct profile foun
     if (profile->json) {
         json_decref(profile->json);
     } else {
-        profiles->list = tool_grow(profiles->list, profiles->count, sizeof(profile));
-        profiles->list[profiles->count++] = profile;
+        TOOL_APPEND(profiles->list, profiles->count, profile);
     }
     *profile = found;
     free(key);
@@ -234,8 +233,7 @@ static void add_rule(struct profiles *profiles, const struct alike *alike, const
     sum_up(alike, &rule);
     if (!rule.count)
         return;
-    profiles->rules = tool_grow(profiles->rules, profiles->rule_count, sizeof(rule));
-    profiles->rules[profiles->rule_count++] = rule;
+    TOOL_APPEND(profiles->rules, profiles->rule_count, rule);
 }
 
 static int by_caller(const void *left, const void *right) {

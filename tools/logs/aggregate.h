@@ -20,9 +20,9 @@ struct aggregate_process {
 };
 
 struct aggregate_group {
+    size_t number; /* its index among the groups */
     struct log_line *first;
-    char last[LOG_TIME_BYTES]; /* the time of the last occurrence */
-    log_moment last_moment;
+    char last[LOG_TIME_BYTES];                  /* the time of the last occurrence */
     uint64_t count;                             /* occurrences */
     const struct aggregate_process **processes; /* by time */
     size_t process_count;
@@ -46,6 +46,8 @@ struct aggregate_sums {
 void aggregate_begin(struct aggregate *aggregate, enum gps_level level);
 /* A log_sink's function, for an aggregate. */
 const char *aggregate_add(void *aggregate, const char *text, size_t length);
+/* Adds a line that was made of `text`. */
+void aggregate_add_line(struct aggregate *aggregate, const struct log_line *line, const char *text);
 /* Makes the groups. No line can be added after that. */
 void aggregate_end(struct aggregate *aggregate);
 void aggregate_free(struct aggregate *aggregate);

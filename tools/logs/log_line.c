@@ -128,8 +128,7 @@ static bool take_stack(struct source from, struct log_stack *stack) {
     while (good && next_element(list, stack->count, &element)) {
         struct log_frame frame = {.module = NULL};
         good = take_frame(element, &frame);
-        stack->frames = tool_grow(stack->frames, stack->count, sizeof(frame));
-        stack->frames[stack->count++] = frame;
+        TOOL_APPEND(stack->frames, stack->count, frame);
     }
     return good && take(from, "]");
 }

@@ -86,8 +86,8 @@ static void begin_section(struct parser *parser, unsigned line, const char *titl
         fail(parser, line, "[%.60s] is given twice; it was first in line %u", title, *first);
     else
         *first = line;
-    all->sections = tool_grow(all->sections, all->count, sizeof(*all->sections));
-    all->sections[all->count++] = (struct suppression){.title = tool_copy(title), .line = line};
+    TOOL_APPEND(all->sections, all->count,
+                (struct suppression){.title = tool_copy(title), .line = line});
     parser->state = INSIDE;
 }
 
