@@ -6,23 +6,17 @@
 #include "cli/tool.h"
 #include "logs.h"
 
-static const char *const kinds[] = {
-    [EVENT_CREATED] = "created", [EVENT_EXPORTED] = "exported", [EVENT_OPENED] = "opened",
-    [EVENT_CLOSED] = "closed",   [EVENT_FREED] = "freed",       [EVENT_WAITED] = "waited",
-    [EVENT_MERGED] = "merged",   [EVENT_UNMERGED] = "unmerged", [EVENT_FINDING] = "finding",
-    [EVENT_ENDED] = "ended",
-};
-
 /* In JSON this text can only be a key: in a string its quotation marks would be escaped. */
 bool event_line_is(const char *text) {
     return strstr(text, "\"event\":");
 }
 
-static enum event_kind kind_of(const char *event) {
-    for (int i = 0; i < EVENT_OTHER; i++)
-        if (strcmp(kinds[i], event) == 0)
-            return (enum event_kind)i;
-    return EVENT_OTHER;
+static bool is_of_region(const char *event) {
+    static const char *const events[] = {"created", "exported", "opened", "closed", "freed"};
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        if (strcmp(events[i], event) == 0)
+            return true;
+    return false;
 }
 
 bool event_line_time(const char *ts, int64_t *time) {
@@ -39,35 +33,30 @@ bool event_line_time(const char *ts, int64_t *time) {
     return true;
 }
 
-/* Says what the event lacks without which it has no meaning; NULL: nothing. */
-static const char *missing(const struct event_line *line) {
-    const bool of_region = line->kind <= EVENT_FREED;
-    if (!line->ts || !event_line_time(line->ts, &(int64_t){0}))
+/* Gets the time, and says what the event lacks without which it has no meaning; NULL: nothing. */
+static const char *missing(struct event_line *line) {
+    if (!event_line_time(line->ts, &line->time))
         return "no line of a gpushare event log, for it has no ts with a time; skipped";
     if (line->process.pid <= 0 || !line->image)
         return "no line of a gpushare event log, for it has no pid and process; skipped";
-    if (of_region && !line->region)
+    if (is_of_region(line->event) && !line->region)
         return "an event of a region without a region; skipped";
-    if (line->kind == EVENT_FINDING && !line->finding)
+    if (strcmp(line->event, "finding") == 0 && !line->finding)
         return "a finding without its id; skipped";
     return line->size < 0 || line->saved < 0 || line->ns < 0 ? "a negative number; skipped" : NULL;
 }
 
 static const char *unpack(struct event_line *line) {
-    const char *event = NULL;
-    json_error_t error;
     struct log_process *process = &line->process;
-    if (json_unpack_ex(line->json, &error, 0,
-                       "{s:s, s:s, s?I, s?I, s?s, s?s, s?s, s?s, s?s, s?I, s?I, s?I, s?s, s?s, "
-                       "s?s, s?s}",
-                       "ts", &line->ts, "event", &event, "pid", &process->pid, "pid_ns",
-                       &process->pid_ns, "process", &line->image, "command", &process->command,
-                       "region", &line->region, "name", &line->name, "how", &line->how, "size",
-                       &line->size, "saved", &line->saved, "ns", &line->ns, "finding",
-                       &line->finding, "level", &line->level, "api", &line->api, "detail",
-                       &line->detail) != 0)
+    if (json_unpack(line->json,
+                    "{s:s, s:s, s?I, s?I, s?s, s?s, s?s, s?s, s?s, s?I, s?I, s?I, s?s, s?s, "
+                    "s?s, s?s}",
+                    "ts", &line->ts, "event", &line->event, "pid", &process->pid, "pid_ns",
+                    &process->pid_ns, "process", &line->image, "command", &process->command,
+                    "region", &line->region, "name", &line->name, "how", &line->how, "size",
+                    &line->size, "saved", &line->saved, "ns", &line->ns, "finding", &line->finding,
+                    "level", &line->level, "api", &line->api, "detail", &line->detail) != 0)
         return "no line of a gpushare event log: a member is missing or of another kind; skipped";
-    line->kind = kind_of(event);
     return missing(line);
 }
 
@@ -75,7 +64,7 @@ struct event_line *event_line_parse(const char *text, size_t length, const char 
     struct event_line *line = tool_zeroed(1, sizeof(*line));
     line->json = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     *wrong = line->json ? unpack(line) : "not JSON; skipped";
-    if (!*wrong && event_line_time(line->ts, &line->time))
+    if (!*wrong)
         return line;
     event_line_free(line);
     return NULL;

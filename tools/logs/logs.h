@@ -111,26 +111,11 @@ void log_line_time(log_moment moment, char time[LOG_TIME_BYTES]);
 
 /* --- event_line.c: one line of an event log (docs/event.schema.json) --- */
 
-enum event_kind {
-    EVENT_CREATED,
-    EVENT_EXPORTED,
-    EVENT_OPENED,
-    EVENT_CLOSED,
-    EVENT_FREED,
-    EVENT_WAITED,
-    EVENT_MERGED,
-    EVENT_UNMERGED,
-    EVENT_FINDING,
-    EVENT_ENDED,
-    EVENT_OTHER, /* an event of a newer library, or one without a meaning here */
-};
-
 /* A value that is not known: a string is NULL, a number 0. Strings are those of the JSON. */
 struct event_line {
     json_t *json;
     size_t order; /* for the caller's use */
-    enum event_kind kind;
-    const char *ts;
+    const char *ts, *event;
     int64_t time; /* microseconds since 1970 */
     struct log_process process;
     const char *image; /* of the process, which tells it from others of its pid */

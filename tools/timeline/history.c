@@ -15,11 +15,6 @@ struct entry {
     size_t region, lifetime;
 };
 
-/* An event that changes what is merged. */
-struct merge {
-    int64_t time, merged, saved, unmerged;
-};
-
 /* The maps have indices plus 1, too. */
 struct history_play {
     struct event_line **lines;
@@ -31,8 +26,7 @@ struct history_play {
     struct string_map *processes; /* by pid, namespace and image */
     struct string_map *open;      /* holds, by process and id */
     struct string_map *findings;  /* marks, by time, process and id */
-    struct merge *merges;
-    size_t merge_count;
+    int64_t saved;                /* bytes of merged blocks that no process has left */
 };
 
 static size_t *number_at(struct string_map **map, char *key) {
@@ -44,12 +38,10 @@ static size_t *number_at(struct string_map **map, char *key) {
 /* --- processes and regions --- */
 
 static size_t add_process(struct history *history, const struct log_process *facts, int64_t time) {
-    history->processes =
-        tool_grow(history->processes, history->process_count, sizeof(*history->processes));
-    struct history_process *process = &history->processes[history->process_count];
-    *process = (struct history_process){.facts = *facts, .first = time, .last = time};
-    process->facts.command = tool_or(facts->command, "?");
-    return history->process_count++;
+    struct history_process process = {.facts = *facts, .first = time, .last = time};
+    process.facts.command = tool_or(facts->command, "?");
+    TOOL_APPEND(history->processes, history->process_count, process);
+    return history->process_count;
 }
 
 static size_t process_of(struct history *history, const struct event_line *line) {
@@ -57,50 +49,53 @@ static size_t process_of(struct history *history, const struct event_line *line)
                                tool_format("%" PRId64 " %" PRId64 " %s", line->process.pid,
                                            line->process.pid_ns, line->image));
     if (*number == 0)
-        *number = add_process(history, &line->process, line->time) + 1;
+        *number = add_process(history, &line->process, line->time);
     history->processes[*number - 1].last = line->time;
     return *number - 1;
 }
 
 static size_t add_region(struct history *history, const char *name, const char *id) {
-    history->regions =
-        tool_grow(history->regions, history->region_count, sizeof(*history->regions));
-    history->regions[history->region_count] = (struct history_region){name, id};
-    return history->region_count++;
+    TOOL_APPEND(history->regions, history->region_count, (struct history_region){name, id});
+    return history->region_count;
 }
 
 /* The lane of a name. The first line with the name makes it. */
 static size_t named(struct history *history, const char *name, const char *id) {
     size_t *number = number_at(&history->play->names, tool_copy(name));
     if (*number == 0)
-        *number = add_region(history, name, id) + 1;
+        *number = add_region(history, name, id);
     return *number - 1;
 }
 
 static struct entry *entry_of(struct history *history, const struct event_line *line) {
     struct entry *entry = string_map_make(&history->play->ids, line->region, sizeof(struct entry));
     if (entry->region == 0)
-        entry->region = 1 + (line->name ? named(history, line->name, line->region)
-                                        : add_region(history, NULL, line->region));
+        entry->region = line->name ? 1 + named(history, line->name, line->region)
+                                   : add_region(history, NULL, line->region);
     return entry;
 }
 
 /* --- lifetimes and holds --- */
 
+/* Notes what changes at a time, as a step that is relative to the one before. */
+static void add_change(struct history *history, int64_t time, int64_t used, int64_t without) {
+    if (time == HISTORY_OPEN)
+        return;
+    TOOL_APPEND(history->steps, history->step_count, (struct history_step){time, used, without});
+}
+
 static struct history_lifetime *add_lifetime(struct history *history, struct entry *entry,
                                              size_t owner, int64_t size) {
-    history->lifetimes =
-        tool_grow(history->lifetimes, history->lifetime_count, sizeof(*history->lifetimes));
-    struct history_lifetime *lifetime = &history->lifetimes[history->lifetime_count++];
-    *lifetime = (struct history_lifetime){.region = entry->region - 1,
+    TOOL_APPEND(history->lifetimes, history->lifetime_count,
+                (struct history_lifetime){.region = entry->region - 1,
                                           .owner = owner,
                                           .size = size,
                                           .created = HISTORY_OPEN,
                                           .exported = HISTORY_OPEN,
                                           .freed = HISTORY_OPEN,
-                                          .gone = HISTORY_OPEN};
+                                          .gone = HISTORY_OPEN});
     entry->lifetime = history->lifetime_count;
-    return lifetime;
+    return &history->lifetimes[entry->lifetime - 1];
 }
 
 static struct history_lifetime *lifetime_of(struct history *history, const struct entry *entry) {
@@ -150,9 +145,8 @@ static void follow_opened(struct history *history, const struct event_line *line
         add_lifetime(history, entry, HISTORY_NONE, line->size);
     if (*hold != 0)
         return;
-    history->holds = tool_grow(history->holds, history->hold_count, sizeof(*history->holds));
-    history->holds[history->hold_count++] =
-        (struct history_hold){entry->lifetime - 1, process, line->time, HISTORY_OPEN};
+    TOOL_APPEND(history->holds, history->hold_count,
+                (struct history_hold){entry->lifetime - 1, process, line->time, HISTORY_OPEN});
     *hold = history->hold_count;
 }
 
@@ -172,30 +166,29 @@ static void follow_waited(struct history *history, const struct event_line *line
         region = entry_of(history, line)->region - 1;
     else if (line->name)
         region = named(history, line->name, NULL);
-    history->waits = tool_grow(history->waits, history->wait_count, sizeof(*history->waits));
-    history->waits[history->wait_count++] =
-        (struct history_wait){process, region, line->time - line->ns / 1000, line->time, of_import};
-}
-
-static void add_merge(struct history *history, struct merge merge) {
-    struct history_play *play = history->play;
-    play->merges = tool_grow(play->merges, play->merge_count, sizeof(merge));
-    play->merges[play->merge_count++] = merge;
+    TOOL_APPEND(history->waits, history->wait_count,
+                (struct history_wait){process, region, line->time - line->ns / 1000, line->time,
+                                      of_import});
 }
 
 static void follow_merged(struct history *history, const struct event_line *line, size_t process) {
     const int64_t saved = line->saved < line->size ? line->saved : line->size;
     history->processes[process].merged += line->size;
-    add_merge(history, (struct merge){line->time, line->size, saved, 0});
+    history->play->saved += saved;
+    add_change(history, line->time, line->size - saved, line->size);
 }
 
-/* A log that begins late lacks merges, so more may leave than is known of. */
+/* A log that begins late lacks merges, so more may leave than is known of. The last process to
+ * leave a shared block ends it, but no log says which process is the last. So what leaves is first
+ * taken from what was saved. */
 static void leave_merged(struct history *history, size_t index, int64_t time, int64_t size) {
     struct history_process *process = &history->processes[index];
     const int64_t gone = size < process->merged ? size : process->merged;
+    const int64_t less = gone < history->play->saved ? gone : history->play->saved;
     process->merged -= gone;
+    history->play->saved -= less;
     if (gone > 0)
-        add_merge(history, (struct merge){time, 0, 0, gone});
+        add_change(history, time, less - gone, -gone);
 }
 
 static void follow_unmerged(struct history *history, const struct event_line *line,
@@ -224,8 +217,7 @@ static size_t *mark_at(struct history *history, const char *ts, const struct log
 static void add_mark(struct history *history, struct history_mark mark, const char *region) {
     const struct entry *entry = region ? string_map_get(history->play->ids, region) : NULL;
     mark.region = entry ? entry->region - 1 : HISTORY_NONE;
-    history->marks = tool_grow(history->marks, history->mark_count, sizeof(mark));
-    history->marks[history->mark_count++] = mark;
+    TOOL_APPEND(history->marks, history->mark_count, mark);
 }
 
 static void follow_finding(struct history *history, const struct event_line *line, size_t process) {
@@ -240,17 +232,21 @@ static void follow_finding(struct history *history, const struct event_line *lin
     *mark_at(history, line->ts, &line->process, line->finding) = history->mark_count;
 }
 
+/* An event of a newer library, or one without a meaning here, changes nothing. */
 static void follow(struct history *history, const struct event_line *line) {
-    static void (*const followers[])(struct history *, const struct event_line *, size_t) = {
-        [EVENT_CREATED] = follow_created, [EVENT_EXPORTED] = follow_exported,
-        [EVENT_OPENED] = follow_opened,   [EVENT_CLOSED] = follow_closed,
-        [EVENT_FREED] = follow_freed,     [EVENT_WAITED] = follow_waited,
-        [EVENT_MERGED] = follow_merged,   [EVENT_UNMERGED] = follow_unmerged,
-        [EVENT_FINDING] = follow_finding, [EVENT_ENDED] = follow_ended,
+    static const struct {
+        const char *event;
+        void (*follow)(struct history *, const struct event_line *, size_t process);
+    } followers[] = {
+        {"created", follow_created}, {"exported", follow_exported}, {"opened", follow_opened},
+        {"closed", follow_closed},   {"freed", follow_freed},       {"waited", follow_waited},
+        {"merged", follow_merged},   {"unmerged", follow_unmerged}, {"finding", follow_finding},
+        {"ended", follow_ended},
     };
     const size_t process = process_of(history, line);
-    if (line->kind != EVENT_OTHER)
-        followers[line->kind](history, line, process);
+    for (size_t i = 0; i < sizeof(followers) / sizeof(followers[0]); i++)
+        if (strcmp(followers[i].event, line->event) == 0)
+            followers[i].follow(history, line, process);
 }
 
 /* --- findings of logs --- */
@@ -263,7 +259,7 @@ static size_t process_at(struct history *history, const struct log_process *fact
             process->first <= time)
             return i;
     }
-    return add_process(history, facts, time);
+    return add_process(history, facts, time) - 1;
 }
 
 static void mark_report(struct history *history, const struct log_line *line) {
@@ -285,36 +281,28 @@ static void mark_report(struct history *history, const struct log_line *line) {
 
 /* --- reading --- */
 
-static const char *add_event(struct history_play *play, const char *text, size_t length) {
-    const char *wrong;
-    struct event_line *line = event_line_parse(text, length, &wrong);
-    if (!line)
-        return wrong;
-    play->lines = tool_grow(play->lines, play->line_count, sizeof(*play->lines));
-    play->lines[play->line_count++] = line;
-    return NULL;
-}
-
 /* Lines at the end of a process that only count repeats have no time of their own. */
-static void keep_report(struct history_play *play, const char *text, size_t length) {
+static const char *add_report(struct history *history, const char *text, size_t length) {
     const char *wrong;
     struct log_line *line = log_line_parse(text, length, false, &wrong);
-    if (line && line->finding && line->count <= 1) {
-        play->reports = tool_grow(play->reports, play->report_count, sizeof(*play->reports));
-        play->reports[play->report_count++] = line;
-    } else if (line) {
+    if (!line)
+        return wrong;
+    aggregate_add_line(&history->aggregate, line, text);
+    if (line->finding && line->count <= 1)
+        TOOL_APPEND(history->play->reports, history->play->report_count, line);
+    else
         log_line_free(line);
-    }
+    return NULL;
 }
 
 const char *history_add(void *arg, const char *text, size_t length) {
     struct history *history = arg;
-    struct history_play *play = history->play;
-    if (event_line_is(text))
-        return add_event(play, text, length);
-    const char *wrong = aggregate_add(&history->aggregate, text, length);
-    if (!wrong)
-        keep_report(play, text, length);
+    if (!event_line_is(text))
+        return add_report(history, text, length);
+    const char *wrong;
+    struct event_line *line = event_line_parse(text, length, &wrong);
+    if (line)
+        TOOL_APPEND(history->play->lines, history->play->line_count, line);
     return wrong;
 }
 
@@ -325,80 +313,41 @@ void history_begin(struct history *history) {
 
 /* --- bytes in use, and what they were without sharing --- */
 
-struct change {
-    int64_t time, used, without;
-};
-
-struct changes {
-    struct change *list;
-    size_t count;
-};
-
-static void add_change(struct changes *changes, int64_t time, int64_t used, int64_t without) {
-    if (time == HISTORY_OPEN)
-        return;
-    changes->list = tool_grow(changes->list, changes->count, sizeof(*changes->list));
-    changes->list[changes->count++] = (struct change){time, used, without};
-}
-
-static int64_t start_of(const struct history *history, const struct history_lifetime *lifetime) {
-    return lifetime->created != HISTORY_OPEN    ? lifetime->created
-           : lifetime->exported != HISTORY_OPEN ? lifetime->exported
-                                                : history->begin;
-}
-
 /* Without sharing each process that holds a region would have one of its own. */
-static void add_regions(struct changes *changes, const struct history *history) {
+static void add_regions(struct history *history) {
     for (size_t i = 0; i < history->lifetime_count; i++) {
         const struct history_lifetime *lifetime = &history->lifetimes[i];
-        add_change(changes, start_of(history, lifetime), lifetime->size, lifetime->size);
-        add_change(changes, lifetime->gone, -lifetime->size, -lifetime->size);
+        add_change(history, lifetime->begin, lifetime->size, lifetime->size);
+        add_change(history, lifetime->gone, -lifetime->size, -lifetime->size);
     }
     for (size_t i = 0; i < history->hold_count; i++) {
         const struct history_hold *hold = &history->holds[i];
         const struct history_lifetime *lifetime = &history->lifetimes[hold->lifetime];
         if (lifetime->gone != HISTORY_OPEN && hold->from >= lifetime->gone)
             continue; /* the open of a stale handle, which failed */
-        add_change(changes, hold->from, 0, lifetime->size);
-        add_change(changes, hold->to, 0, -lifetime->size);
+        add_change(history, hold->from, 0, lifetime->size);
+        add_change(history, hold->to, 0, -lifetime->size);
     }
 }
 
-/* The last process to leave a shared block ends it, but no log says which process is the last. So
- * what leaves is first taken from what was saved. */
-static void add_merges(struct changes *changes, const struct merge *merges, size_t count) {
-    int64_t saved = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct merge *merge = &merges[i];
-        const int64_t less = merge->unmerged < saved ? merge->unmerged : saved;
-        saved += merge->saved - less;
-        add_change(changes, merge->time, merge->merged - merge->saved - merge->unmerged + less,
-                   merge->merged - merge->unmerged);
-    }
-}
-
-static int changes_by_time(const void *left, const void *right) {
-    const struct change *a = left, *b = right;
+static int steps_by_time(const void *left, const void *right) {
+    const struct history_step *a = left, *b = right;
     return (a->time > b->time) - (a->time < b->time);
 }
 
-static void sum_up(struct history *history, const struct merge *merges, size_t count) {
-    struct changes changes = {.count = 0};
-    struct history_step now = {.used = 0};
-    add_regions(&changes, history);
-    add_merges(&changes, merges, count);
-    if (changes.count > 0)
-        qsort(changes.list, changes.count, sizeof(*changes.list), changes_by_time);
-    for (size_t i = 0; i < changes.count; i++) {
-        const struct change *change = &changes.list[i];
-        now = (struct history_step){change->time, now.used + change->used,
-                                    now.without + change->without};
-        if (i + 1 < changes.count && changes.list[i + 1].time == change->time)
-            continue;
-        history->steps = tool_grow(history->steps, history->step_count, sizeof(now));
-        history->steps[history->step_count++] = now;
+/* Makes one step with the sums of all changes up to each time. */
+static void sum_up(struct history *history) {
+    struct history_step *steps = history->steps, now = {.used = 0};
+    size_t count = 0;
+    if (history->step_count > 0)
+        qsort(steps, history->step_count, sizeof(*steps), steps_by_time);
+    for (size_t i = 0; i < history->step_count; i++) {
+        now = (struct history_step){steps[i].time, now.used + steps[i].used,
+                                    now.without + steps[i].without};
+        if (i + 1 == history->step_count || steps[i + 1].time != now.time)
+            steps[count++] = now;
     }
-    free(changes.list);
+    history->step_count = count;
 }
 
 /* --- the end --- */
@@ -433,6 +382,12 @@ static void bound(struct history *history) {
     for (size_t i = 0; i < history->wait_count; i++)
         if (history->waits[i].from < history->begin)
             history->begin = history->waits[i].from;
+    for (size_t i = 0; i < history->lifetime_count; i++) {
+        struct history_lifetime *lifetime = &history->lifetimes[i];
+        lifetime->begin = lifetime->created != HISTORY_OPEN    ? lifetime->created
+                          : lifetime->exported != HISTORY_OPEN ? lifetime->exported
+                                                               : history->begin;
+    }
 }
 
 void history_end(struct history *history) {
@@ -450,7 +405,8 @@ void history_end(struct history *history) {
     for (size_t i = 0; i < history->hold_count; i++)
         clamp(&history->holds[i], &history->lifetimes[history->holds[i].lifetime]);
     bound(history);
-    sum_up(history, play->merges, play->merge_count);
+    add_regions(history);
+    sum_up(history);
 }
 
 static void free_play(struct history_play *play) {
@@ -460,7 +416,6 @@ static void free_play(struct history_play *play) {
         log_line_free(play->reports[i]);
     free(play->lines);
     free(play->reports);
-    free(play->merges);
     string_map_free(&play->processes, NULL);
     string_map_free(&play->ids, NULL);
     string_map_free(&play->names, NULL);

@@ -31,6 +31,7 @@ struct history_lifetime {
     size_t region, owner; /* the owner's index of a process; HISTORY_NONE: not known */
     int64_t size;
     int64_t created, exported, freed, gone;
+    int64_t begin;   /* the first that is known of created, exported and the begin of the logs */
     const char *how; /* how it was freed first; NULL: it was not */
     bool late;       /* it was freed when nobody had it open any more */
 };

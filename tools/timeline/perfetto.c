@@ -116,18 +116,12 @@ static void put_processes(struct trace *trace) {
 
 /* --- regions --- */
 
-static int64_t start_of(const struct history *history, const struct history_lifetime *lifetime) {
-    return lifetime->created != HISTORY_OPEN    ? lifetime->created
-           : lifetime->exported != HISTORY_OPEN ? lifetime->exported
-                                                : history->begin;
-}
-
 static void put_lifetime(struct trace *trace, const struct history_lifetime *lifetime,
                          size_t number) {
     char id[32];
     snprintf(id, sizeof(id), "lifetime%zu", number);
     put_span(trace, json_tree_string(label(trace, lifetime->region)), "exported", lifetime->owner,
-             start_of(trace->history, lifetime), lifetime->gone, id,
+             lifetime->begin, lifetime->gone, id,
              json_tree_pack("{s:o, s:I}", "region",
                             json_tree_string(trace->history->regions[lifetime->region].id), "bytes",
                             lifetime->size));

@@ -28,94 +28,64 @@ static json_int_t place_of(size_t index) {
     return index == HISTORY_NONE ? -1 : (json_int_t)index;
 }
 
-static json_t *processes(const struct history *history) {
-    json_t *rows = json_tree_pack("[]");
-    for (size_t i = 0; i < history->process_count; i++) {
-        const struct history_process *process = &history->processes[i];
-        json_tree_append(rows, json_tree_pack("[o, I, I, I, I, b]",
-                                              json_tree_string(process->facts.command),
-                                              process->facts.pid, process->facts.pid_ns,
-                                              since(history, process->first),
-                                              since(history, process->last), process->ended));
-    }
-    return rows;
+/* --- rows --- */
+
+typedef json_t *row_fn(const struct history *history, size_t i);
+
+static json_t *rows(const struct history *history, size_t count, row_fn *row) {
+    json_t *array = json_tree_pack("[]");
+    for (size_t i = 0; i < count; i++)
+        json_tree_append(array, row(history, i));
+    return array;
 }
 
-static json_t *regions(const struct history *history) {
-    json_t *rows = json_tree_pack("[]");
-    for (size_t i = 0; i < history->region_count; i++)
-        json_tree_append(rows, json_tree_pack("[o, o]", json_tree_string(history->regions[i].name),
-                                              json_tree_string(history->regions[i].id)));
-    return rows;
+static json_t *process_row(const struct history *history, size_t i) {
+    const struct history_process *process = &history->processes[i];
+    return json_tree_pack("[o, I, I, I, I, b]", json_tree_string(process->facts.command),
+                          process->facts.pid, process->facts.pid_ns, since(history, process->first),
+                          since(history, process->last), process->ended);
 }
 
-static json_t *lifetimes(const struct history *history) {
-    json_t *rows = json_tree_pack("[]");
-    for (size_t i = 0; i < history->lifetime_count; i++) {
-        const struct history_lifetime *lifetime = &history->lifetimes[i];
-        json_tree_append(
-            rows, json_tree_pack(
-                      "[I, I, I, I, I, I, I, o]", place_of(lifetime->region),
-                      place_of(lifetime->owner), lifetime->size, since(history, lifetime->created),
-                      since(history, lifetime->exported), since(history, lifetime->freed),
-                      since(history, lifetime->gone), json_tree_string(lifetime->how)));
-    }
-    return rows;
+static json_t *region_row(const struct history *history, size_t i) {
+    return json_tree_pack("[o, o]", json_tree_string(history->regions[i].name),
+                          json_tree_string(history->regions[i].id));
 }
 
-static json_t *holds(const struct history *history) {
-    json_t *rows = json_tree_pack("[]");
-    for (size_t i = 0; i < history->hold_count; i++) {
-        const struct history_hold *hold = &history->holds[i];
-        json_tree_append(rows, json_tree_pack("[I, I, I, I]", place_of(hold->lifetime),
-                                              place_of(hold->process), since(history, hold->from),
-                                              since(history, hold->to)));
-    }
-    return rows;
+static json_t *lifetime_row(const struct history *history, size_t i) {
+    const struct history_lifetime *lifetime = &history->lifetimes[i];
+    return json_tree_pack("[I, I, I, I, I, I, I, o]", place_of(lifetime->region),
+                          place_of(lifetime->owner), lifetime->size,
+                          since(history, lifetime->created), since(history, lifetime->exported),
+                          since(history, lifetime->freed), since(history, lifetime->gone),
+                          json_tree_string(lifetime->how));
 }
 
-static json_t *waits(const struct history *history) {
-    json_t *rows = json_tree_pack("[]");
-    for (size_t i = 0; i < history->wait_count; i++) {
-        const struct history_wait *wait = &history->waits[i];
-        json_tree_append(rows, json_tree_pack("[I, I, I, I, b]", place_of(wait->process),
-                                              place_of(wait->region), since(history, wait->from),
-                                              since(history, wait->to), wait->of_import));
-    }
-    return rows;
+static json_t *hold_row(const struct history *history, size_t i) {
+    const struct history_hold *hold = &history->holds[i];
+    return json_tree_pack("[I, I, I, I]", place_of(hold->lifetime), place_of(hold->process),
+                          since(history, hold->from), since(history, hold->to));
 }
 
-static json_t *steps(const struct history *history) {
-    json_t *rows = json_tree_pack("[]");
-    for (size_t i = 0; i < history->step_count; i++) {
-        const struct history_step *step = &history->steps[i];
-        json_tree_append(rows, json_tree_pack("[I, I, I]", since(history, step->time), step->used,
-                                              step->without));
-    }
-    return rows;
+static json_t *wait_row(const struct history *history, size_t i) {
+    const struct history_wait *wait = &history->waits[i];
+    return json_tree_pack("[I, I, I, I, b]", place_of(wait->process), place_of(wait->region),
+                          since(history, wait->from), since(history, wait->to), wait->of_import);
+}
+
+static json_t *step_row(const struct history *history, size_t i) {
+    const struct history_step *step = &history->steps[i];
+    return json_tree_pack("[I, I, I]", since(history, step->time), step->used, step->without);
 }
 
 /* --- findings --- */
 
-static json_int_t report_of(const struct history *history, const struct aggregate_group *group) {
-    for (size_t i = 0; i < history->aggregate.count; i++)
-        if (history->aggregate.groups[i] == group)
-            return (json_int_t)i;
-    return -1;
-}
-
-static json_t *marks(const struct history *history) {
-    json_t *rows = json_tree_pack("[]");
-    for (size_t i = 0; i < history->mark_count; i++) {
-        const struct history_mark *mark = &history->marks[i];
-        json_tree_append(
-            rows, json_tree_pack("[I, I, I, o, s, o, o, I]", place_of(mark->process),
-                                 place_of(mark->region), since(history, mark->time),
-                                 json_tree_string(mark->finding), gps_level_name(mark->level),
-                                 json_tree_string(mark->api), json_tree_string(mark->detail),
-                                 report_of(history, mark->group)));
-    }
-    return rows;
+static json_t *mark_row(const struct history *history, size_t i) {
+    const struct history_mark *mark = &history->marks[i];
+    return json_tree_pack("[I, I, I, o, s, o, o, I]", place_of(mark->process),
+                          place_of(mark->region), since(history, mark->time),
+                          json_tree_string(mark->finding), gps_level_name(mark->level),
+                          json_tree_string(mark->api), json_tree_string(mark->detail),
+                          mark->group ? (json_int_t)mark->group->number : -1);
 }
 
 static json_t *reports(const struct history *history, const char *debug_directory) {
@@ -173,9 +143,13 @@ void timeline_page(FILE *out, const struct history *history, const char *debug_d
     json_t *tree = json_tree_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin", history->begin,
         "end", history->end - history->begin, "events", (json_int_t)history->event_count,
-        "processes", processes(history), "regions", regions(history), "lifetimes",
-        lifetimes(history), "holds", holds(history), "waits", waits(history), "steps",
-        steps(history), "marks", marks(history), "reports", reports(history, debug_directory),
+        "processes", rows(history, history->process_count, process_row), "regions",
+        rows(history, history->region_count, region_row), "lifetimes",
+        rows(history, history->lifetime_count, lifetime_row), "holds",
+        rows(history, history->hold_count, hold_row), "waits",
+        rows(history, history->wait_count, wait_row), "steps",
+        rows(history, history->step_count, step_row), "marks",
+        rows(history, history->mark_count, mark_row), "reports", reports(history, debug_directory),
         "findings", catalogue(history));
     fwrite(timeline_template, 1, (size_t)(at - timeline_template), out);
     json_dump_callback(tree, put, out, JSON_COMPACT);
