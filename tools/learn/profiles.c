@@ -32,26 +32,18 @@ static struct profile *profile_of(struct profiles *profiles, struct profile foun
     return profile;
 }
 
-static void note_looked(struct profiles *profiles, const char *process, json_int_t looked) {
-    json_int_t *last = string_map_make(&profiles->looked, process, sizeof(*last));
-    *last = looked;
-}
-
 /* False: it is no line of the library's. */
 static bool read_line(struct profiles *profiles, json_t *json, unsigned replica) {
     struct profile found = {.json = json, .replica = replica};
-    json_int_t looked = -1, number = 0, size = 0, thread = 0;
+    json_int_t looked = -1;
     if (json_unpack(json, "{s:s,s:s,s?I,s?I,s?I,s?I,s?s}", "process", &found.process, "program",
-                    &found.program, "looked", &looked, "number", &number, "size", &size, "thread",
-                    &thread, "caller", &found.caller) != 0)
+                    &found.program, "looked", &looked, "number", &found.number, "size", &found.size,
+                    "thread", &found.thread, "caller", &found.caller) != 0)
         return false;
-    found.number = (uint64_t)number;
-    found.size = (uint64_t)size;
-    found.thread = (uint64_t)thread;
-    if (looked >= 0)
-        note_looked(profiles, found.process, looked);
-    else
+    if (looked < 0)
         json_incref(profile_of(profiles, found)->json);
+    else
+        *(json_int_t *)string_map_make(&profiles->looked, found.process, sizeof(looked)) = looked;
     return true;
 }
 
@@ -181,9 +173,8 @@ static bool number(const struct alike *alike) {
 /* Finds the longest run of indices that are fine in every process. If all are fine, the rule takes
  * every index. */
 static void find_run(const struct alike *alike, struct profile_rule *rule) {
-    bool *bad = tool_resize(NULL, alike->count, sizeof(*bad));
+    bool *bad = tool_zeroed(alike->count, sizeof(*bad));
     uint64_t count = 0, length = 0, best = 0;
-    memset(bad, 0, alike->count);
     for (size_t i = 0; i < alike->count; i++) {
         const uint64_t index = alike->list[i]->index;
         bad[index] |= alike->list[i]->verdict != PROFILE_FINE;
