@@ -48,27 +48,23 @@ static char *place_text(const struct symbol_place *place) {
     return text;
 }
 
-/* "#0 release at /path/cam.py:12" */
-static void print_python(FILE *out, size_t number, const struct symbol *symbol) {
-    char *place = place_text(&symbol->places[0]);
-    term_line(out, FRAME_MARGIN "#%zu %s", number, place);
-    free(place);
-}
-
-/* "#0 0x1b2c main at app.c:42 in /path/app"; a call that was inlined has a line of its own. */
-static void print_native(FILE *out, size_t number, const struct log_frame *frame,
-                         const struct symbol *symbol) {
+/* "#0 0x1b2c main at app.c:42 in /path/app"; a call that was inlined has a line of its own. A
+ * Python frame is shorter: "#0 release at /path/cam.py:12". */
+static void print_frame(FILE *out, size_t number, const struct log_frame *frame,
+                        const struct symbol *symbol) {
     const char *note = symbol->note;
     for (size_t i = 0; i < symbol->count; i++) {
         char *place = place_text(&symbol->places[i]);
-        char *start = tool_format(FRAME_MARGIN "#%zu 0x%" PRIx64 " %s%s", number, frame->offset,
-                                  place, place[0] ? " " : "");
-        if (i + 1 < symbol->count)
-            term_line(out, "%s(inlined)", start);
+        const char *gap = place[0] ? " " : "";
+        if (frame->function)
+            term_line(out, FRAME_MARGIN "#%zu %s", number, place);
+        else if (i + 1 < symbol->count)
+            term_line(out, FRAME_MARGIN "#%zu 0x%" PRIx64 " %s%s(inlined)", number, frame->offset,
+                      place, gap);
         else
-            term_line(out, "%sin %s%s%s%s", start, tool_or(frame->module, "?"), note ? " (" : "",
-                      tool_or(note, ""), note ? ")" : "");
-        free(start);
+            term_line(out, FRAME_MARGIN "#%zu 0x%" PRIx64 " %s%sin %s%s%s%s", number, frame->offset,
+                      place, gap, tool_or(frame->module, "?"), note ? " (" : "", tool_or(note, ""),
+                      note ? ")" : "");
         free(place);
     }
 }
@@ -90,14 +86,8 @@ static size_t interpreter_frames(const struct log_stack *stack, size_t shown) {
 static void print_stack(const struct printer *to, const struct log_stack *stack) {
     struct symbols *symbols = to->report->symbols;
     const size_t all = user_frame_shown(stack, symbols), folded = interpreter_frames(stack, all);
-    for (size_t i = 0; i < all - folded; i++) {
-        const struct log_frame *frame = &stack->frames[i];
-        const struct symbol *symbol = symbol_find(symbols, frame);
-        if (frame->function)
-            print_python(to->out, i, symbol);
-        else
-            print_native(to->out, i, frame, symbol);
-    }
+    for (size_t i = 0; i < all - folded; i++)
+        print_frame(to->out, i, &stack->frames[i], symbol_find(symbols, &stack->frames[i]));
     if (folded > 0)
         fprintf(to->out, FRAME_MARGIN "(and %zu of the Python interpreter)\n", folded);
 }
