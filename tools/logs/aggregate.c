@@ -13,17 +13,24 @@
 #include "cli/tool.h"
 #include "util/text.h"
 
+/* The time of a line, and the number of lines that were read before it, which orders lines of one
+ * time. */
+struct moment {
+    char time[LOG_TIME_BYTES];
+    uint64_t line;
+};
+
 /* The earliest line of a kind, or of a site. */
 struct earliest {
     struct kind *kind; /* NULL: there is no line yet */
-    log_moment moment;
+    struct moment moment;
     char *text; /* NULL: it does not come first in a group */
 };
 
 /* The lines of one process that are of one kind. */
 struct class {
     const struct aggregate_process *process;
-    log_moment first, last;
+    struct moment first, last;
     uint64_t count; /* occurrences */
 };
 
@@ -135,18 +142,23 @@ static struct class *class_of(struct aggregate_state *state, struct kind *kind,
 
 /* --- lines --- */
 
-static void note_line(struct earliest *line, struct kind *kind, log_moment moment,
+static int compare(const struct moment *a, const struct moment *b) {
+    const int order = strcmp(a->time, b->time);
+    return order != 0 ? order : tool_compare(a->line, b->line);
+}
+
+static void note_line(struct earliest *line, struct kind *kind, const struct moment *moment,
                       const char *text) {
-    if (line->kind && line->moment <= moment)
+    if (line->kind && compare(&line->moment, moment) <= 0)
         return;
     free(line->text);
-    *line = (struct earliest){kind, moment, tool_copy(text)};
+    *line = (struct earliest){kind, *moment, tool_copy(text)};
 }
 
 static void add(struct class *class, const struct class *more) {
-    if (class->count == 0 || more->first < class->first)
+    if (class->count == 0 || compare(&more->first, &class->first) < 0)
         class->first = more->first;
-    if (more->last > class->last)
+    if (compare(&more->last, &class->last) > 0)
         class->last = more->last;
     class->count += more->count;
 }
@@ -175,11 +187,12 @@ void aggregate_add_line(struct aggregate *aggregate, const struct log_line *line
     struct kind *kind = kind_of(state, line);
     const bool stacked = aggregate_stack(line)->count > 0;
     struct class one = {.count = line->count > 0 ? (uint64_t)line->count : 1};
-    log_line_moment(line->ts, state->lines++, &one.first);
+    memcpy(one.first.time, line->ts, LOG_TIME_BYTES);
+    one.first.line = state->lines++;
     one.last = one.first;
-    note_line(&site->line, kind, one.first, stacked ? NULL : text);
+    note_line(&site->line, kind, &one.first, stacked ? NULL : text);
     if (stacked)
-        note_line(&kind->line, kind, one.first, text);
+        note_line(&kind->line, kind, &one.first, text);
     add(stacked ? class_of(state, kind, site->stackless.process) : &site->stackless, &one);
     note_namespaces(aggregate, line);
 }
@@ -200,19 +213,19 @@ const char *aggregate_add(void *arg, const char *text, size_t length) {
 static void add_stackless(struct aggregate_state *state, const struct site *site) {
     struct kind *kind = site->line.kind;
     if (site->line.text)
-        note_line(&kind->line, kind, site->line.moment, site->line.text);
+        note_line(&kind->line, kind, &site->line.moment, site->line.text);
     if (site->stackless.count > 0)
         add(class_of(state, kind, site->stackless.process), &site->stackless);
 }
 
 static int classes_by_time(const void *left, const void *right) {
     const struct class *a = *(struct class *const *)left, *b = *(struct class *const *)right;
-    return (a->first > b->first) - (a->first < b->first);
+    return compare(&a->first, &b->first);
 }
 
 static int kinds_by_time(const void *left, const void *right) {
     const struct kind *a = *(struct kind *const *)left, *b = *(struct kind *const *)right;
-    return (a->line.moment > b->line.moment) - (a->line.moment < b->line.moment);
+    return compare(&a->line.moment, &b->line.moment);
 }
 
 static void add_group(struct aggregate *aggregate, struct kind *kind) {
@@ -228,7 +241,7 @@ static void add_group(struct aggregate *aggregate, struct kind *kind) {
         add(&all, kind->classes[i]);
     }
     group->count = all.count;
-    log_line_time(all.last, group->last);
+    memcpy(group->last, all.last.time, LOG_TIME_BYTES);
     TOOL_APPEND(aggregate->groups, aggregate->count, group);
 }
 

@@ -21,9 +21,8 @@ static bool is_of_region(const char *event) {
 
 bool event_line_time(const char *ts, int64_t *time) {
     struct tm date = {.tm_isdst = 0};
-    log_moment moment;
     int micros;
-    if (!log_line_moment(ts, 0, &moment) ||
+    if (!log_line_is_time(ts) ||
         sscanf(ts, "%4d-%2d-%2dT%2d:%2d:%2d.%6d", &date.tm_year, &date.tm_mon, &date.tm_mday,
                &date.tm_hour, &date.tm_min, &date.tm_sec, &micros) != 7)
         return false;

@@ -14,8 +14,6 @@
 #include "log/log.h"
 #include "logs.h"
 
-#define LINE_BITS 60 /* of a moment */
-
 #define LINE                                                                                       \
     "{\"ts\":$,\"pid\":#,\"pid_ns\":#,\"tid\":#,\"command\":$,\"arguments\":$,\"level\":$,"        \
     "\"finding\":$,"                                                                               \
@@ -147,9 +145,8 @@ static bool take_events(struct source from, const char *name, struct log_events 
     struct source list = {from.at, json_object_get(from.tree, name)}, element;
     bool good = true;
     while (good && next_element(list, events->count, &element)) {
-        events->events = tool_grow(events->events, events->count, sizeof(*events->events));
-        events->events[events->count] = (struct log_event){.what = NULL};
-        good = take_event(element, &events->events[events->count++], name[0] == 'p');
+        TOOL_APPEND(events->events, events->count, (struct log_event){.what = NULL});
+        good = take_event(element, &events->events[events->count - 1], name[0] == 'p');
     }
     return good && take(from, "]");
 }
@@ -177,10 +174,9 @@ static bool take_line(struct source from, struct log_line *line) {
 
 /* Why it is no line of a log, or NULL: every line has these members. */
 static const char *foreign(const struct log_line *line, const json_t *tree) {
-    log_moment moment;
     if (tree && !json_is_object(tree))
         return "JSON, but not an object, and so no line of a gpushare log; skipped";
-    if (!log_line_moment(line->ts, 0, &moment))
+    if (!log_line_is_time(line->ts))
         return "no line of a gpushare log, for it has no ts with a time; skipped";
     if (line->process.pid == 0)
         return "no line of a gpushare log, for it has no pid; skipped";
@@ -237,26 +233,12 @@ bool log_line_level(const char *name, enum gps_level *level) {
     return false;
 }
 
-static const char form[] = "0000-00-00T00:00:00.000000Z";
-
-bool log_line_moment(const char *time, uint64_t line, log_moment *moment) {
-    *moment = 0;
-    if (!time || strlen(time) != sizeof(form) - 1)
+bool log_line_is_time(const char *text) {
+    static const char form[] = "0000-00-00T00:00:00.000000Z";
+    if (!text || strlen(text) != sizeof(form) - 1)
         return false;
-    for (size_t i = 0; form[i] != 0; i++) {
-        if (form[i] == '0' ? !isdigit((unsigned char)time[i]) : time[i] != form[i])
+    for (size_t i = 0; form[i] != 0; i++)
+        if (form[i] == '0' ? !isdigit((unsigned char)text[i]) : text[i] != form[i])
             return false;
-        if (form[i] == '0')
-            *moment = *moment * 10 + (unsigned)(time[i] - '0');
-    }
-    *moment = *moment << LINE_BITS | line;
     return true;
-}
-
-void log_line_time(log_moment moment, char time[LOG_TIME_BYTES]) {
-    memcpy(time, form, sizeof(form));
-    moment >>= LINE_BITS;
-    for (size_t i = sizeof(form) - 1; i-- > 0; moment /= form[i] == '0' ? 10 : 1)
-        if (form[i] == '0')
-            time[i] = (char)('0' + moment % 10);
 }

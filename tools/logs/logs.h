@@ -102,12 +102,10 @@ void log_line_free(struct log_line *line);
 /* Finds a level by its name, which may be NULL. */
 bool log_line_level(const char *name, enum gps_level *level);
 
-/* The twenty digits of a time "2026-11-21T02:34:05.123456Z" as one number, above 60 bits for the
- * number of a line, so that no two lines have the same. */
-typedef unsigned __int128 log_moment;
+/* Whether a text, which may be NULL, is a time of a log. Of two times, the later is the greater
+ * text. */
 #define LOG_TIME_BYTES sizeof("2026-11-21T02:34:05.123456Z")
-bool log_line_moment(const char *time, uint64_t line, log_moment *moment);
-void log_line_time(log_moment moment, char time[LOG_TIME_BYTES]);
+bool log_line_is_time(const char *text);
 
 /* --- event_line.c: one line of an event log (docs/event.schema.json) --- */
 

@@ -301,9 +301,11 @@ const char *history_add(void *arg, const char *text, size_t length) {
         return add_report(history, text, length);
     const char *wrong;
     struct event_line *line = event_line_parse(text, length, &wrong);
-    if (line)
-        TOOL_APPEND(history->play->lines, history->play->line_count, line);
-    return wrong;
+    if (!line)
+        return wrong;
+    line->order = history->play->line_count;
+    TOOL_APPEND(history->play->lines, history->play->line_count, line);
+    return NULL;
 }
 
 void history_begin(struct history *history) {
@@ -394,8 +396,6 @@ void history_end(struct history *history) {
     struct history_play *play = history->play;
     aggregate_end(&history->aggregate);
     history->event_count = play->line_count;
-    for (size_t i = 0; i < play->line_count; i++)
-        play->lines[i]->order = i;
     if (play->line_count > 0)
         qsort(play->lines, play->line_count, sizeof(*play->lines), by_time);
     for (size_t i = 0; i < play->line_count; i++)
