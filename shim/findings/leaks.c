@@ -63,7 +63,7 @@ static struct group *group_of(enum gps_known known, uint32_t trace,
                               const struct gps_owner *exporter) {
     for (unsigned i = 0; i < state.count; i++) {
         struct group *group = &state.groups[i];
-        if (group->known == known && group->trace == trace &&
+        if (group->known == known && gps_trace_hash(group->trace) == gps_trace_hash(trace) &&
             (!exporter || gps_owner_equal(&group->import.exporter.owner, exporter)))
             return group;
     }

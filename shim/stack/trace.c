@@ -2,11 +2,10 @@
  * trace.c - see trace.h.
  *
  * The depot is memory reserved once, in which stacks are stored one after the other; a hash table
- * finds them. The recalls are a small cache: an entry maps a call site and a thread to a stack in
- * the depot and to the places on the thread's stack where its return addresses lay. The entry has
- * the mark of the call site's module, in case another module is loaded at its addresses. Entries
- * are overwritten freely. A reader copies an entry and uses it only if its version has not changed
- * and every place still holds its return address.
+ * finds them. A stored stack has the places where its return addresses lay, counted from the first
+ * of them. The recalls say which stacks were walked at a call site. Such a stack is the one of a
+ * later call if every place still holds its return address, and if no other module has been loaded
+ * at the call site.
  */
 #include "trace.h"
 
@@ -24,18 +23,19 @@
 
 enum { SLOTS = 1 << 16, WORDS = 2 << 20 /* 16 MiB, touched as it fills */, MODULES = 1024 };
 
-/* A stack. `words` are its addresses, then the place of each address's module (0: in none). */
-struct stored {
-    uint64_t hash;
-    uint64_t count;
-    uintptr_t words[];
+/* So many stacks of the same addresses are stored: their frames can differ in size. */
+enum { VARIANTS = 16 };
+
+struct place {
+    uint32_t module; /* of the address; 0: it is in none */
+    uint32_t gap;    /* from the first return address to this one, in bytes */
 };
 
-/* A module at the time of the walk; it may be unloaded before the report. */
-struct module {
-    uintptr_t base;
-    char path[sizeof(((struct gps_frame *)0)->module)];
-    char build_id[sizeof(((struct gps_frame *)0)->build_id)];
+struct stored {
+    uint64_t hash;
+    struct gps_module_mark mark; /* of the call site's module: another one may be loaded there */
+    uint32_t count, reach;       /* of frames; the greatest gap */
+    uintptr_t addresses[];       /* then as many places */
 };
 
 static struct {
@@ -45,13 +45,13 @@ static struct {
     uint32_t used; /* words; under the lock, as are the next three */
     uint32_t stacks;
     unsigned module_count;
-    uint32_t modules[MODULES];
+    uint32_t modules[MODULES]; /* each a struct gps_frame at its base, as it was at the walk */
     _Atomic bool full;
     uint64_t *_Atomic words;
     _Atomic uint32_t slots[SLOTS]; /* the hash table: where a stack begins; 0: free */
 } depot;
 
-static const void *word_at(uint32_t place) {
+static void *word_at(uint32_t place) {
     return &atomic_load_explicit(&depot.words, memory_order_acquire)[place];
 }
 
@@ -59,46 +59,56 @@ static const struct stored *stored_at(uint32_t trace) {
     return word_at(trace);
 }
 
+static const struct place *places_of(const struct stored *stored) {
+    return (const void *)(stored->addresses + stored->count);
+}
+
 static uint64_t mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     return hash ^ hash >> 29;
 }
 
-/* Identifies the module at an address: one library may have replaced another there. */
-static uint64_t hash_of_module(uintptr_t address) {
-    struct gps_module module;
-    const uint8_t *id;
-    if (!gps_module_of((const void *)address, &module))
-        return 0;
-    uint64_t hash = module.base;
-    const unsigned length = gps_module_build_id(&module, &id);
-    for (unsigned i = 0; i < length; i++)
-        hash = mix(hash, id[i]);
-    for (const char *c = module.path; !length && *c; c++)
-        hash = mix(hash, (unsigned char)*c);
-    return hash;
-}
-
+/* The marks are part of it: one library may have replaced another at an address. */
 static uint64_t hash_of(const struct gps_step *steps, unsigned count) {
     uint64_t hash = 0xcbf29ce484222325u;
-    for (unsigned i = 0; i < count; i++)
-        hash = mix(mix(hash, steps[i].address), hash_of_module(steps[i].address));
+    for (unsigned i = 0; i < count; i++) {
+        const struct gps_module_mark mark = gps_module_mark_of((const void *)steps[i].address);
+        hash = mix(mix(mix(hash, steps[i].address), mark.where), mark.value);
+    }
     return hash ? hash : 1;
 }
 
-static bool equal(const struct stored *stored, const struct gps_step *steps, unsigned count) {
+/* UINT32_MAX: not known, or too far. */
+static uint32_t gap_of(const struct gps_step *steps, unsigned i) {
+    const uintptr_t gap = steps[i].slot - steps[0].slot;
+    return steps[i].slot && gap < UINT32_MAX ? (uint32_t)gap : UINT32_MAX;
+}
+
+static bool has_addresses(const struct stored *stored, const struct gps_step *steps,
+                          unsigned count) {
     bool same = stored->count == count;
     for (unsigned i = 0; same && i < count; i++)
-        same = stored->words[i] == steps[i].address;
+        same = stored->addresses[i] == steps[i].address;
     return same;
 }
 
-/* The slot of a stack in the table, or the free slot where it belongs. */
+static bool has_gaps(const struct stored *stored, const struct gps_step *steps) {
+    bool same = true;
+    for (unsigned i = 0; same && i < stored->count; i++)
+        same = places_of(stored)[i].gap == gap_of(steps, i);
+    return same;
+}
+
+/* The slot of a stack in the table, or the free slot where it belongs. When there are too many
+ * variants of it, the slot of the last one. */
 static _Atomic uint32_t *find(uint64_t hash, const struct gps_step *steps, unsigned count) {
+    unsigned variants = 0;
     for (uint32_t i = 0;; i++) { /* never full: see add */
         _Atomic uint32_t *slot = &depot.slots[(hash + i) % SLOTS];
         const uint32_t trace = atomic_load_explicit(slot, memory_order_acquire);
-        if (!trace || (stored_at(trace)->hash == hash && equal(stored_at(trace), steps, count)))
+        const struct stored *stored = trace ? stored_at(trace) : NULL;
+        if (!stored || (stored->hash == hash && has_addresses(stored, steps, count) &&
+                        (has_gaps(stored, steps) || ++variants == VARIANTS)))
             return slot;
     }
 }
@@ -131,39 +141,38 @@ static uint32_t module_of(uintptr_t address) {
     gps_stack_frame(address, &frame);
     if (!*frame.module)
         return 0;
-    const uintptr_t base = address - frame.offset;
+    frame.address -= frame.offset;
     for (unsigned i = 0; i < depot.module_count; i++) {
-        const struct module *known = word_at(depot.modules[i]);
-        if (known->base == base && strcmp(known->path, frame.module) == 0 &&
+        const struct gps_frame *known = word_at(depot.modules[i]);
+        if (known->address == frame.address && strcmp(known->module, frame.module) == 0 &&
             strcmp(known->build_id, frame.build_id) == 0)
             return depot.modules[i];
     }
-    const uint32_t place = depot.module_count < MODULES ? take(sizeof(struct module)) : 0;
+    const uint32_t place = depot.module_count < MODULES ? take(sizeof(frame)) : 0;
     if (!place)
         return 0;
-    struct module *module = (struct module *)(uintptr_t)word_at(place);
-    module->base = base;
-    memcpy(module->path, frame.module, sizeof(module->path));
-    memcpy(module->build_id, frame.build_id, sizeof(module->build_id));
+    memcpy(word_at(place), &frame, sizeof(frame));
     return depot.modules[depot.module_count++] = place;
 }
 
 /* Under the lock. GPS_NO_TRACE: the depot is full, because three quarters of the table or all words
  * are used. */
 static uint32_t add(uint64_t hash, const struct gps_step *steps, unsigned count) {
-    const uint32_t trace = depot.stacks < SLOTS / 4 * 3
-                               ? take(sizeof(struct stored) + 2 * count * sizeof(uintptr_t))
-                               : GPS_NO_TRACE;
+    const size_t frame = sizeof(uintptr_t) + sizeof(struct place);
+    const uint32_t trace =
+        depot.stacks < SLOTS / 4 * 3 ? take(sizeof(struct stored) + count * frame) : GPS_NO_TRACE;
     if (!trace) {
         depot.full = true;
         return GPS_NO_TRACE;
     }
-    struct stored *stored = (struct stored *)(uintptr_t)word_at(trace);
-    stored->hash = hash;
-    stored->count = count;
+    struct stored *stored = word_at(trace);
+    *stored = (struct stored){
+        .hash = hash, .mark = gps_module_mark_of((const void *)steps[0].address), .count = count};
+    struct place *places = (struct place *)(stored->addresses + count);
     for (unsigned i = 0; i < count; i++) {
-        stored->words[i] = steps[i].address;
-        stored->words[count + i] = module_of(steps[i].address);
+        stored->addresses[i] = steps[i].address;
+        places[i] = (struct place){module_of(steps[i].address), gap_of(steps, i)};
+        stored->reach = places[i].gap > stored->reach ? places[i].gap : stored->reach;
     }
     depot.stacks++;
     return trace;
@@ -187,62 +196,15 @@ static uint32_t store(const struct gps_step *steps, unsigned count) {
 
 /* --- the recalls --- */
 
-enum { SETS = 256, WAYS = 4, RECALL_MAX = GPS_STACK_MAX };
+enum { SETS = 256, WAYS = 4 };
 
-struct recall {
-    uintptr_t thread, address, frame;
-    struct gps_module_mark module; /* of the call site: another one may be loaded there later */
-    uint32_t trace;
-    uint32_t count;
-    uint32_t gaps[RECALL_MAX]; /* from the frame up to each return address, in bytes */
-};
-enum { RECALL_WORDS = sizeof(struct recall) / sizeof(uint64_t) };
-_Static_assert(GPS_STACK_MAX % 2 == 0 && sizeof(struct recall) % sizeof(uint64_t) == 0,
-               "copied as words");
-
-static struct entry {
-    _Atomic uint64_t version; /* odd: being written */
-    _Atomic uint64_t words[RECALL_WORDS];
-} recalls[SETS][WAYS];
+static _Atomic uint32_t recalls[SETS][WAYS]; /* traces; overwritten freely */
 
 static _Atomic unsigned next_way;
 
-static uintptr_t this_thread(void) {
-    return (uintptr_t)__builtin_thread_pointer();
-}
-
-static struct entry *set_of(struct gps_site site) {
-    const uint64_t key = ((uintptr_t)site.address ^ (uintptr_t)site.frame << 17) + this_thread();
+static _Atomic uint32_t *set_of(struct gps_site site) {
+    const uint64_t key = (uintptr_t)site.address ^ (uintptr_t)site.frame << 17;
     return recalls[(key * 0x9e3779b97f4a7c15u) >> 56];
-}
-
-static uint64_t word(const struct entry *entry, size_t byte) {
-    return atomic_load_explicit(&entry->words[byte / sizeof(uint64_t)], memory_order_relaxed);
-}
-
-/* Compares the three words that identify an entry, before the rest is copied. */
-static bool is_of(const struct entry *entry, struct gps_site site) {
-    return word(entry, offsetof(struct recall, frame)) == (uintptr_t)site.frame &&
-           word(entry, offsetof(struct recall, address)) == (uintptr_t)site.address &&
-           word(entry, offsetof(struct recall, thread)) == this_thread();
-}
-
-/* Copies an entry, with only as many gaps as it uses. Each word is read with acquire order between
- * two reads of the version, so no read moves behind the second one. */
-static bool copy(const struct entry *entry, struct recall *recall) {
-    const size_t head = offsetof(struct recall, gaps) / sizeof(uint64_t);
-    const uint64_t version = atomic_load_explicit(&entry->version, memory_order_acquire);
-    uint64_t words[RECALL_WORDS];
-    for (size_t i = 0; i < head; i++)
-        words[i] = atomic_load_explicit(&entry->words[i], memory_order_acquire);
-    memcpy(recall, words, head * sizeof(*words));
-    if (version % 2 || recall->count > RECALL_MAX)
-        return false;
-    const size_t all = head + (recall->count + 1) / 2;
-    for (size_t i = head; i < all; i++)
-        words[i] = atomic_load_explicit(&entry->words[i], memory_order_acquire);
-    memcpy(recall->gaps, words + head, (all - head) * sizeof(*words));
-    return atomic_load_explicit(&entry->version, memory_order_relaxed) == version;
 }
 
 /* The thread's own stack stays mapped as long as the thread lives. A coroutine's stack may not. */
@@ -264,69 +226,37 @@ static void find_own_stack(void) {
     own_stack.high = (uintptr_t)low + size;
 }
 
-static bool is_on_own_stack(const struct recall *recall) {
-    return recall->count && recall->frame > own_stack.low &&
-           recall->frame + recall->gaps[recall->count - 1] <= own_stack.high;
-}
-
 /* Whether all return addresses are where they were, innermost first. Not instrumented, because
  * sanitizers take such reads for errors. */
 __attribute__((no_sanitize("address", "thread"))) static bool
-still_stands(const struct recall *recall) {
-    const uintptr_t *addresses;
-    const unsigned count = gps_trace_addresses(recall->trace, &addresses);
-    for (unsigned i = 0; i < count; i++)
-        if (*(const volatile uintptr_t *)(recall->frame - sizeof(uintptr_t) + recall->gaps[i]) !=
-            addresses[i])
+still_stands(const struct stored *stored, struct gps_site site) {
+    const uintptr_t first = (uintptr_t)site.frame - sizeof(uintptr_t);
+    if (first < own_stack.low || first + stored->reach >= own_stack.high)
+        return false;
+    const struct place *places = places_of(stored);
+    for (unsigned i = 0; i < stored->count; i++)
+        if (*(const volatile uintptr_t *)(first + places[i].gap) != stored->addresses[i])
             return false;
-    return count == recall->count;
-}
-
-static uint32_t recalled(struct gps_site site) {
-    struct entry *set = set_of(site);
-    struct recall recall;
-    for (unsigned way = 0; way < WAYS; way++)
-        if (is_of(&set[way], site) && copy(&set[way], &recall) &&
-            recall.frame == (uintptr_t)site.frame && recall.address == (uintptr_t)site.address &&
-            recall.thread == this_thread() && is_on_own_stack(&recall) && still_stands(&recall) &&
-            gps_module_has_mark(site.address, recall.module))
-            return recall.trace;
-    return GPS_NO_TRACE;
-}
-
-static bool describe(struct gps_site site, uint32_t trace, const struct gps_step *steps,
-                     unsigned count, struct recall *recall) {
-    *recall = (struct recall){.thread = this_thread(),
-                              .address = (uintptr_t)site.address,
-                              .frame = (uintptr_t)site.frame,
-                              .module = gps_module_mark_of(site.address),
-                              .trace = trace,
-                              .count = count};
-    const uintptr_t first = recall->frame - sizeof(uintptr_t);
-    for (unsigned i = 0; i < count; i++) {
-        if (steps[i].slot < first || steps[i].slot - first > UINT32_MAX)
-            return false;
-        recall->gaps[i] = (uint32_t)(steps[i].slot - first);
-    }
     return true;
 }
 
-static void remember(struct gps_site site, uint32_t trace, const struct gps_step *steps,
-                     unsigned count) {
-    struct recall recall;
-    uint64_t words[RECALL_WORDS];
+static uint32_t recalled(struct gps_site site) {
+    const _Atomic uint32_t *set = set_of(site);
+    for (unsigned way = 0; way < WAYS; way++) {
+        const uint32_t trace = atomic_load_explicit(&set[way], memory_order_acquire);
+        const struct stored *stored = trace ? stored_at(trace) : NULL;
+        if (stored && stored->addresses[0] == (uintptr_t)site.address &&
+            still_stands(stored, site) && gps_module_has_mark(site.address, stored->mark))
+            return trace;
+    }
+    return GPS_NO_TRACE;
+}
+
+static void remember(struct gps_site site, uint32_t trace) {
+    const unsigned way = atomic_fetch_add_explicit(&next_way, 1, memory_order_relaxed) % WAYS;
     find_own_stack();
-    if (!trace || !describe(site, trace, steps, count, &recall) || !is_on_own_stack(&recall))
-        return;
-    struct entry *entry =
-        &set_of(site)[atomic_fetch_add_explicit(&next_way, 1, memory_order_relaxed) % WAYS];
-    uint64_t version = atomic_load_explicit(&entry->version, memory_order_relaxed);
-    if (version % 2 || !atomic_compare_exchange_strong(&entry->version, &version, version + 1))
-        return; /* another thread writes it */
-    memcpy(words, &recall, sizeof(words));
-    for (size_t i = 0; i < RECALL_WORDS; i++)
-        atomic_store_explicit(&entry->words[i], words[i], memory_order_release);
-    atomic_store_explicit(&entry->version, version + 2, memory_order_release);
+    if (trace && stored_at(trace)->reach != UINT32_MAX)
+        atomic_store_explicit(&set_of(site)[way], trace, memory_order_release);
 }
 
 /* --- the interface --- */
@@ -341,7 +271,7 @@ __attribute__((noinline)) static uint32_t walked(struct gps_site site) {
     struct gps_step steps[GPS_STACK_MAX];
     const unsigned count = gps_stack_walk(site, steps, depot.depth);
     const uint32_t trace = store(steps, count);
-    remember(site, trace, steps, count);
+    remember(site, trace);
     return trace;
 }
 
@@ -360,26 +290,21 @@ uint32_t gps_trace_kept(void) {
 unsigned gps_trace_addresses(uint32_t trace, const uintptr_t **addresses) {
     if (!trace)
         return 0;
-    const struct stored *stored = stored_at(trace);
-    *addresses = stored->words;
-    return (unsigned)stored->count;
+    *addresses = stored_at(trace)->addresses;
+    return stored_at(trace)->count;
 }
 
 unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max) {
     if (!trace)
         return 0;
     const struct stored *stored = stored_at(trace);
-    const unsigned count = stored->count < max ? (unsigned)stored->count : max;
+    const unsigned count = stored->count < max ? stored->count : max;
     for (unsigned i = 0; i < count; i++) {
-        const uintptr_t address = stored->words[i];
-        const uint32_t place = (uint32_t)stored->words[stored->count + i];
-        frames[i] = (struct gps_frame){.address = address, .offset = address};
-        if (!place)
-            continue;
-        const struct module *module = word_at(place);
-        frames[i].offset = address - module->base;
-        memcpy(frames[i].module, module->path, sizeof(module->path));
-        memcpy(frames[i].build_id, module->build_id, sizeof(module->build_id));
+        const uint32_t module = places_of(stored)[i].module;
+        const uintptr_t address = stored->addresses[i];
+        frames[i] = module ? *(const struct gps_frame *)word_at(module) : (struct gps_frame){0};
+        frames[i].offset = address - frames[i].address;
+        frames[i].address = address;
     }
     return count;
 }

@@ -1,13 +1,13 @@
 /*
- * trace.h - the depot of stack traces: each stack is stored once and identified by a number.
+ * trace.h - the depot of stack traces: stacks are stored, and identified by numbers.
  *
  * A program allocates at few places. So a stack that was walked before is recognised by its call
  * site: the same return addresses must still lie at the same places of the stack. That takes tens
  * of nanoseconds. On machines that keep return addresses in a register, the stack is walked each
- * time. Equal
- * stacks are stored once, so an allocation only records 4 bytes. A stored stack is never moved or
- * removed. The depot has a fixed size; when it is full, new stacks are not stored. Safe from any
- * thread; a look-up takes no lock.
+ * time. An allocation only records the 4 bytes of a number. Equal stacks have one hash, and one
+ * number unless their frames differ in size. A stored stack is never moved or removed. The depot
+ * has a fixed size; when it is full, new stacks are not stored. Safe from any thread; a look-up
+ * takes no lock.
  */
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -111,6 +112,28 @@ TEST_F(Trace, AnEqualBeginningIsNotEnough) {
         for (int more = levels + 1; more < 10; more++)
             EXPECT_NE(traces[levels], traces[more]);
     }
+}
+
+/* A frame whose size differs from call to call. */
+APART uint32_t padded(size_t bytes) {
+    volatile char *room = static_cast<char *>(__builtin_alloca(bytes));
+    room[0] = 0;
+    const uint32_t trace = inner();
+    sink = room[0];
+    return trace;
+}
+
+TEST_F(Trace, FramesOfManySizesDoNotFillTheDepot) {
+    std::set<uint32_t> traces;
+    std::set<uint64_t> hashes;
+    for (size_t i = 1; i <= 200; i++) {
+        const uint32_t trace = padded(i * 16);
+        EXPECT_EQ(addresses_of(trace), walked);
+        traces.insert(trace);
+        hashes.insert(gps_trace_hash(trace));
+    }
+    EXPECT_LE(traces.size(), 16u);
+    EXPECT_EQ(hashes.size(), 1u);
 }
 
 TEST_F(Trace, ARecognisedStackIsTheOneThatAWalkFinds) {
