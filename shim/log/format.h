@@ -20,6 +20,7 @@ struct gps_stamp {
     uint64_t pid_ns;
     const char *command;
     const char *arguments; /* NULL: not known */
+    bool colour;           /* as text: colours the words that tell the level */
     uint64_t site; /* identifies the call site and so links repeats to their report; 0: none */
 };
 
@@ -35,10 +36,6 @@ typedef void gps_format_fn(struct gps_text *text, const struct gps_line *line,
                            const struct gps_stamp *stamp);
 gps_format_fn gps_format_text;
 gps_format_fn gps_format_jsonl;
-
-/* Adds a text of gps_format_text with the pid on every line, because several processes may write to
- * one terminal. With `colour`, the words that tell the level are coloured. */
-void gps_format_live(struct gps_text *out, const char *text, uint32_t pid, bool colour);
 
 /* Formats the line without the parts for which there is no room. Reports that are too long are
  * rare, and formatting takes microseconds, so each shorter version is formatted from the start. */

@@ -4,8 +4,12 @@
 #include "directory/record.h"
 #include "format.h"
 
-#define MARGIN "========= "
-#define INDENT MARGIN "    "
+#define INDENT "     "
+
+/* Each line begins with the pid, because several processes may write to one terminal. */
+static void begin(struct gps_text *text, const struct gps_stamp *stamp, const char *words) {
+    gps_text_add(text, "========= [%u]%s", stamp->pid, words);
+}
 
 /* "app (pid 12)", with the pid namespace if it is another one: two containers can both have pid 1.
  */
@@ -23,18 +27,24 @@ static void add_owner(struct gps_text *text, const struct gps_owner *owner,
     add_process(text, owner->command, owner->pid, owner->pid_ns, stamp);
 }
 
-/* "========= GPUSHARE ERROR: free-while-open in cudaFree, by app (pid 12)" and the sentence. */
+/* "GPUSHARE ERROR: free-while-open in cudaFree, by app (pid 12)" and the sentence. */
 static void add_heading(struct gps_text *text, const struct gps_report *report,
                         const struct gps_stamp *stamp) {
-    static const char *const levels[] = {
-        [GPS_LEVEL_INFO] = "INFO", [GPS_LEVEL_WARNING] = "WARNING", [GPS_LEVEL_ERROR] = "ERROR"};
-    gps_text_add(text, MARGIN "GPUSHARE %s: ", levels[gps_finding_level(report->finding)]);
+    static const char *const levels[][2] = {[GPS_LEVEL_INFO] = {"INFO", "\033[1m"},
+                                            [GPS_LEVEL_WARNING] = {"WARNING", "\033[33m"},
+                                            [GPS_LEVEL_ERROR] = {"ERROR", "\033[31m"}};
+    const char *const *level = levels[gps_finding_level(report->finding)];
+    begin(text, stamp, " ");
+    gps_text_strs(text, stamp->colour ? level[1] : "", "GPUSHARE ", level[0],
+                  stamp->colour ? "\033[0m: " : ": ");
     gps_format_title(text, report);
     gps_text_str(text, ", by ");
     add_process(text, stamp->command, stamp->pid, stamp->pid_ns, stamp);
-    gps_text_add(text, "\n" INDENT "%s\n", gps_finding_sentence(report->finding));
+    gps_text_str(text, "\n");
+    begin(text, stamp, INDENT);
+    gps_text_strs(text, gps_finding_sentence(report->finding), "\n");
     if (stamp->arguments && *stamp->arguments) {
-        gps_text_str(text, INDENT "arguments of this process: ");
+        begin(text, stamp, INDENT "arguments of this process: ");
         gps_text_plain(text, stamp->arguments);
         gps_text_str(text, "\n");
     }
@@ -42,10 +52,14 @@ static void add_heading(struct gps_text *text, const struct gps_report *report,
 
 /* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55..."; unknown parts are left out.
  */
-static void add_memory(struct gps_text *text, const struct gps_report *report) {
-    const char *before = INDENT;
+static void add_memory(struct gps_text *text, const struct gps_report *report,
+                       const struct gps_stamp *stamp) {
+    const char *before = "";
+    if (!report->pointer && !report->size && report->device < 0 && !report->context)
+        return;
+    begin(text, stamp, INDENT);
     if (report->pointer != 0) {
-        gps_text_add(text, "%sat 0x%lx", before, report->pointer);
+        gps_text_add(text, "at 0x%lx", report->pointer);
         before = ", ";
     }
     if (report->size != 0) {
@@ -59,20 +73,18 @@ static void add_memory(struct gps_text *text, const struct gps_report *report) {
         gps_text_add(text, "%sGPU %u", before, (unsigned)report->device);
         before = ", ";
     }
-    if (report->context != 0) {
+    if (report->context != 0)
         gps_text_add(text, "%scontext 0x%lx", before, report->context);
-        before = ", ";
-    }
-    if (before[0] == ',')
-        gps_text_str(text, "\n");
+    gps_text_str(text, "\n");
 }
 
 /* "region frames (id 0011...)" */
-static void add_region(struct gps_text *text, const struct gps_report *report) {
+static void add_region(struct gps_text *text, const struct gps_report *report,
+                       const struct gps_stamp *stamp) {
     bool named = report->name && report->name[0] != '\0';
     if (!named && !report->region)
         return;
-    gps_text_str(text, INDENT "region ");
+    begin(text, stamp, INDENT "region ");
     if (named)
         gps_text_plain(text, report->name);
     if (report->region) {
@@ -99,9 +111,11 @@ static void add_python(struct gps_text *text, const struct gps_frame *frame) {
         gps_text_add(text, ":%u", frame->line);
 }
 
-static void add_frames(struct gps_text *text, const struct gps_frame *stack, unsigned count) {
+static void add_frames(struct gps_text *text, const struct gps_frame *stack, unsigned count,
+                       const struct gps_stamp *stamp) {
     for (unsigned i = 0; i < count; i++) {
-        gps_text_add(text, INDENT "    #%u ", i);
+        begin(text, stamp, INDENT);
+        gps_text_add(text, "    #%u ", i);
         if (stack[i].function[0] != '\0')
             add_python(text, &stack[i]);
         else
@@ -114,7 +128,7 @@ static void add_frames(struct gps_text *text, const struct gps_frame *stack, uns
 static void add_prior(struct gps_text *text, const struct gps_prior *prior,
                       const struct gps_stamp *stamp) {
     const char capital = (char)(prior->what[0] - 'a' + 'A');
-    gps_text_str(text, INDENT);
+    begin(text, stamp, INDENT);
     gps_text_bytes(text, &capital, 1);
     gps_text_str(text, prior->what + 1);
     if (prior->owner) {
@@ -126,12 +140,12 @@ static void add_prior(struct gps_text *text, const struct gps_prior *prior,
         gps_text_time(text, prior->time);
     }
     gps_text_str(text, prior->stack_count == 0 ? "\n" : prior->time != 0 ? ", at:\n" : " at:\n");
-    add_frames(text, prior->stack, prior->stack_count);
+    add_frames(text, prior->stack, prior->stack_count, stamp);
 }
 
 static void add_other(struct gps_text *text, const struct gps_party *other,
                       const struct gps_stamp *stamp) {
-    gps_text_str(text, INDENT "other process: ");
+    begin(text, stamp, INDENT "other process: ");
     add_owner(text, &other->owner, stamp);
     if (other->since != 0) {
         gps_text_str(text, ", since ");
@@ -144,68 +158,30 @@ void gps_format_text(struct gps_text *text, const struct gps_line *line,
                      const struct gps_stamp *stamp) {
     const struct gps_report *report = &line->report;
     if (line->notice) {
-        gps_text_add(text, MARGIN "%s: %s\n", line->title, line->notice);
+        begin(text, stamp, " ");
+        gps_text_strs(text, line->title, ": ", line->notice, "\n");
         return;
     }
     add_heading(text, report, stamp);
-    add_memory(text, report);
-    add_region(text, report);
+    add_memory(text, report, stamp);
+    add_region(text, report, stamp);
     if (report->detail) {
-        gps_text_str(text, INDENT);
+        begin(text, stamp, INDENT);
         gps_text_plain(text, report->detail);
         gps_text_str(text, "\n");
     }
     for (unsigned i = 0; i < report->other_count; i++)
         add_other(text, &report->others[i], stamp);
     if (report->stack_count > 0)
-        gps_text_str(text, INDENT "Host frames:\n");
-    add_frames(text, report->stack, report->stack_count);
-    if (line->omitted > 0)
-        gps_text_add(text, INDENT "    (%u more frames)\n", line->omitted);
+        begin(text, stamp, INDENT "Host frames:\n");
+    add_frames(text, report->stack, report->stack_count, stamp);
+    if (line->omitted > 0) {
+        begin(text, stamp, INDENT);
+        gps_text_add(text, "    (%u more frames)\n", line->omitted);
+    }
     for (unsigned i = 0; i < report->prior_count; i++)
         add_prior(text, &report->prior[i], stamp);
-    gps_text_add(text, INDENT "Hint: %s\n=========\n", gps_report_hint(report));
-}
-
-/* --- as it is written --- */
-
-static const char *colour_of(const char *title, size_t length) {
-    static const struct {
-        const char *title, *code;
-    } colours[] = {{"GPUSHARE ERROR", "\033[31m"},
-                   {"GPUSHARE WARNING", "\033[33m"},
-                   {"GPUSHARE INFO", "\033[1m"}};
-    for (size_t i = 0; i < sizeof(colours) / sizeof(colours[0]); i++)
-        if (strlen(colours[i].title) == length && strncmp(title, colours[i].title, length) == 0)
-            return colours[i].code;
-    return NULL;
-}
-
-static void add_live_line(struct gps_text *out, const char *line, size_t length, bool colour) {
-    const char *colon = memchr(line, ':', length);
-    const size_t title = colon ? (size_t)(colon - line) : 0;
-    const char *code = colour ? colour_of(line, title) : NULL;
-    if (code) {
-        gps_text_str(out, code);
-        gps_text_bytes(out, line, title);
-        gps_text_str(out, "\033[0m");
-    }
-    gps_text_bytes(out, code ? colon : line, code ? length - title : length);
-}
-
-void gps_format_live(struct gps_text *out, const char *text, uint32_t pid, bool colour) {
-    for (size_t length; *text != '\0'; text += length) {
-        const size_t margin = sizeof(MARGIN) - 2; /* without the blank, which the last line lacks */
-        const char *end = strchr(text, '\n');
-        length = end ? (size_t)(end - text) + 1 : strlen(text);
-        if (strncmp(text, MARGIN, margin) != 0 || length < margin) {
-            gps_text_bytes(out, text, length);
-            continue;
-        }
-        gps_text_bytes(out, text, margin);
-        gps_text_add(out, " [%u]", pid);
-        const size_t blank = text[margin] == ' ';
-        gps_text_bytes(out, " ", blank);
-        add_live_line(out, text + margin + blank, length - margin - blank, colour);
-    }
+    begin(text, stamp, INDENT "Hint: ");
+    gps_text_strs(text, gps_report_hint(report), "\n");
+    begin(text, stamp, "\n");
 }

@@ -130,22 +130,11 @@ static bool is_jsonl(void) {
     return is_open() && atomic_load(&state.format) == GPS_LOG_JSONL;
 }
 
-/* Text lines get the pid, if there is room for a second copy. */
-static bool write_line(const struct gps_text *text, uint32_t pid, char *copy, size_t size) {
-    struct gps_text live = *text;
-    atomic_fetch_add(&counts.written, text->length);
-    if (copy && !is_jsonl()) {
-        live = gps_text_on(copy, size);
-        gps_format_live(&live, text->bytes, pid, gps_sink_colours(!is_open()));
-    }
-    return gps_sink_write(live.bytes, live.length, !is_open());
-}
-
 /* The line is formatted in mapped memory, because it may exceed a small stack. Without memory a
  * small buffer on the stack holds the most important parts. */
 static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
-    const size_t size = GPS_LOGLINE_BYTES, all = 3 * size;
-    char *large = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t size = GPS_LOGLINE_BYTES;
+    char *large = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char small[2048];
     const bool mapped = large != MAP_FAILED;
     const struct gps_stamp stamp = {.time = time,
@@ -155,14 +144,15 @@ static bool put(const struct gps_line *line, uint64_t site, uint64_t time) {
                                     .command =
                                         state.self.command[0] != '\0' ? state.self.command : "?",
                                     .arguments = state.arguments,
+                                    .colour = gps_sink_colours(!is_open()),
                                     .site = site};
     const struct gps_text text =
         gps_format_line(mapped ? large : small, mapped ? size : sizeof(small), *line, &stamp,
                         is_jsonl() ? gps_format_jsonl : gps_format_text);
-    const bool done =
-        write_line(&text, stamp.pid, mapped ? large + size : NULL, mapped ? all - size : 0);
+    atomic_fetch_add(&counts.written, text.length);
+    const bool done = gps_sink_write(text.bytes, text.length, !is_open());
     if (mapped)
-        munmap(large, all);
+        munmap(large, size);
     return done;
 }
 

@@ -151,7 +151,9 @@ gps_text format_text(char *buffer, size_t size, const gps_report *report, const 
     gps_line line = {};
 
     line.report = *report;
-    return gps_format_line(buffer, size, line, stamp, gps_format_text);
+    const gps_text text = gps_format_line(buffer, size, line, stamp, gps_format_text);
+    strcpy(buffer, without_pids(buffer).c_str());
+    return text;
 }
 
 gps_text format_jsonl(char *buffer, size_t size, const gps_report *report, gps_stamp *stamp,
@@ -230,7 +232,8 @@ struct Full {
     gps_frame stack[3] = {};
     gps_report report = {};
     gps_frame earlier[1] = {};
-    gps_stamp stamp = {UINT64_C(1795228445123456789), 1234, 1235, 77, "producer", nullptr, 0};
+    gps_stamp stamp = {
+        UINT64_C(1795228445123456789), 1234, 1235, 77, "producer", nullptr, false, 0};
 
     Full() {
         others[0].owner.pid = 4242;
@@ -463,7 +466,7 @@ TEST(JsonReport, NamesTheCallAsItStandsInAProgram) {
 
 TEST(JsonReport, WhatIsNotKnownIsNull) {
     gps_report report = report_of(GPS_CONFIG_ERROR);
-    gps_stamp stamp = {1, 1, 1, 0, "x", nullptr, 0};
+    gps_stamp stamp = {1, 1, 1, 0, "x", nullptr, false, 0};
     char buffer[GPS_LOGLINE_BYTES];
 
     format_jsonl(buffer, sizeof buffer, &report, &stamp, 0);
@@ -597,18 +600,21 @@ TEST(TextReport, SaysHowManyFramesItLeftOut) {
     EXPECT_EQ(all.substr(all.size() - 11), "\n=========\n");
 }
 
-TEST(Format, LiveLinesHaveThePidAndTheLevelAColour) {
+TEST(Format, EachLineHasThePidAndTheLevelAColour) {
+    gps_line line = {};
+    gps_stamp stamp = {1, 1234, 1235, 77, "producer", nullptr, false, 0};
     char buffer[512];
-    gps_text text = gps_text_on(buffer, sizeof buffer);
-    const char *report = "========= GPUSHARE ERROR: double-free: twice\n=========     at 0x1\n"
-                         "=========\n";
-    gps_format_live(&text, report, 12, false);
-    EXPECT_STREQ(buffer, "========= [12] GPUSHARE ERROR: double-free: twice\n"
-                         "========= [12]     at 0x1\n========= [12]\n");
-    text = gps_text_on(buffer, sizeof buffer);
-    gps_format_live(&text, report, 12, true);
-    EXPECT_STREQ(buffer, "========= [12] \033[31mGPUSHARE ERROR\033[0m: double-free: twice\n"
-                         "========= [12]     at 0x1\n========= [12]\n");
+    line.report = report_of(GPS_CONFIG_ERROR);
+    for (const char *title : {"GPUSHARE ERROR: ", "\033[31mGPUSHARE ERROR\033[0m: "}) {
+        stamp.colour = *title == '\033';
+        gps_format_line(buffer, sizeof buffer, line, &stamp, gps_format_text);
+        const Strings lines = lines_of(buffer);
+        EXPECT_EQ(lines.at(0), std::string("========= [1234] ") + title +
+                                   "config-error, by producer (pid 1234)");
+        for (const std::string &each : lines)
+            EXPECT_EQ(each.find("========= [1234]"), 0u);
+        EXPECT_EQ(lines.back(), "========= [1234]");
+    }
 }
 
 // --- what is written ---
