@@ -8,16 +8,19 @@
 #include <string.h>
 #include <sys/mman.h>
 
-struct node {
-    struct gps_module module;
-    struct node *next; /* in the queue of nodes to visit */
-    bool seen;
+enum { BUCKETS = 1024, MOST = 1 << 14 /* objects */ };
+
+struct name {
+    const char *text;
+    struct node *node;
+    struct name *next; /* in its bucket */
 };
 
-/* One name of a node. The table is never full, so a search ends at an empty slot. */
-struct slot {
-    struct node *node;
-    uint32_t hash;
+struct node {
+    struct gps_module module;
+    struct name names[3];
+    struct node *next; /* in the queue of nodes to visit */
+    bool seen;
 };
 
 struct walk {
@@ -25,9 +28,10 @@ struct walk {
     gps_module_fn *fn;
     void *arg;
     bool done;
-    uint32_t most, count, mask;
-    struct node *nodes, *first, **end;
-    struct slot *slots;
+    struct node *first, **end; /* the queue */
+    uint32_t count;
+    struct name *buckets[BUCKETS];
+    struct node nodes[MOST]; /* memory is touched as they are collected */
 };
 
 static const char *base_name(const char *path) {
@@ -35,78 +39,48 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static uint32_t hash_of(const char *name) {
+/* The place of a name in its bucket, or the end of the bucket. */
+static struct name **find(struct walk *walk, const char *text) {
     uint32_t hash = 5381;
-    for (; *name; name++)
-        hash = hash * 33 + (unsigned char)*name;
-    return hash;
+    for (const char *c = text; *c; c++)
+        hash = hash * 33 + (unsigned char)*c;
+    struct name **name = &walk->buckets[hash % BUCKETS];
+    while (*name && strcmp((*name)->text, text) != 0)
+        name = &(*name)->next;
+    return name;
 }
 
-static bool is_called(const struct gps_module *module, const char *name) {
-    const char *soname = gps_module_soname(module);
-    return (soname && strcmp(soname, name) == 0) || strcmp(base_name(module->path), name) == 0 ||
-           strcmp(module->path, name) == 0;
-}
-
-/* The first object in load order that has the name, as the linker chooses. */
-static struct node *named(const struct walk *walk, const char *name) {
-    const uint32_t hash = hash_of(name);
-    for (uint32_t i = hash;; i++) {
-        const struct slot *slot = &walk->slots[i & walk->mask];
-        if (!slot->node || (slot->hash == hash && is_called(&slot->node->module, name)))
-            return slot->node;
-    }
-}
-
-static void add_name(const struct walk *walk, struct node *node, const char *name) {
-    const uint32_t hash = hash_of(name);
-    uint32_t i = hash;
-    while (walk->slots[i & walk->mask].node)
-        i++;
-    walk->slots[i & walk->mask] = (struct slot){node, hash};
+/* The first object in load order has the name, as the linker chooses. */
+static void add_name(struct walk *walk, struct name *name, struct node *node, const char *text) {
+    struct name **place = find(walk, text);
+    if (*place)
+        return;
+    *name = (struct name){text, node, NULL};
+    *place = name;
 }
 
 static bool add(void *arg, const struct gps_module *module) {
     struct walk *walk = arg;
     struct node *node = &walk->nodes[walk->count++];
-    *node = (struct node){.module = *module, .seen = module->base == walk->root->base};
-    if (!*module->path) /* nothing needs the main program */
-        return false;
     const char *soname = gps_module_soname(module);
-    const char *base = base_name(module->path);
-    add_name(walk, node, module->path);
-    if (base != module->path)
-        add_name(walk, node, base);
-    if (soname && strcmp(soname, base) != 0)
-        add_name(walk, node, soname);
-    return false;
-}
-
-static bool count(void *arg, const struct gps_module *module) {
-    struct walk *walk = arg;
-    (void)module;
-    walk->most++;
-    return false;
-}
-
-static bool enqueue(void *arg, const char *needed) {
-    struct walk *walk = arg;
-    struct node *node = named(walk, needed);
-    if (node && !node->seen) {
-        node->seen = true;
-        *walk->end = node;
-        walk->end = &node->next;
+    node->module = *module;
+    node->seen = module->base == walk->root->base;
+    if (*module->path) { /* nothing needs the main program */
+        add_name(walk, &node->names[0], node, module->path);
+        add_name(walk, &node->names[1], node, base_name(module->path));
+        if (soname)
+            add_name(walk, &node->names[2], node, soname);
     }
-    return false;
+    return walk->count == MOST;
 }
 
-static void visit_all(struct walk *walk) {
-    walk->end = &walk->first;
-    gps_module_each_needed(walk->root, enqueue, walk);
-    for (struct node *node = walk->first; node && !walk->done; node = node->next) {
-        walk->done = walk->fn(walk->arg, &node->module);
-        if (!walk->done)
-            gps_module_each_needed(&node->module, enqueue, walk);
+static void enqueue(void *arg, const char *needed) {
+    struct walk *walk = arg;
+    struct name *name = *find(walk, needed);
+    if (name && !name->node->seen) {
+        name->node->seen = true;
+        *walk->end = name->node;
+        walk->end = &name->node->next;
     }
 }
 
@@ -115,27 +89,30 @@ static void visit_all(struct walk *walk) {
 static bool walk_locked(void *arg, const struct gps_module *any) {
     struct walk *walk = arg;
     (void)any;
-    gps_module_each(count, walk);
-    uint32_t slots = 8;
-    while (slots < 4 * walk->most) /* up to three names each */
-        slots *= 2;
-    const size_t bytes = walk->most * sizeof(struct node) + slots * sizeof(struct slot);
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return true;
-    walk->nodes = memory;
-    walk->slots = (struct slot *)(walk->nodes + walk->most);
-    walk->mask = slots - 1;
     gps_module_each(add, walk);
-    visit_all(walk);
-    munmap(memory, bytes);
+    walk->end = &walk->first;
+    gps_module_each_needed(walk->root, enqueue, walk);
+    for (struct node *node = walk->first; node && !walk->done; node = node->next) {
+        walk->done = walk->fn(walk->arg, &node->module);
+        if (!walk->done)
+            gps_module_each_needed(&node->module, enqueue, walk);
+    }
     return true;
 }
 
 bool gps_dependencies_each(const struct gps_module *module, gps_module_fn *fn, void *arg) {
-    struct walk walk = {.root = module, .fn = fn, .arg = arg};
     const int error = errno;
-    gps_module_each(walk_locked, &walk);
+    bool done = false;
+    struct walk *walk = mmap(NULL, sizeof(*walk), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (walk != MAP_FAILED) {
+        walk->root = module;
+        walk->fn = fn;
+        walk->arg = arg;
+        gps_module_each(walk_locked, walk);
+        done = walk->done;
+        munmap(walk, sizeof(*walk));
+    }
     errno = error;
-    return walk.done;
+    return done;
 }

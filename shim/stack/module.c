@@ -104,29 +104,21 @@ BARE void *gps_module_symbol(const struct gps_module *module, const char *name) 
     return symbol ? (void *)(module->base + symbol->st_value) : NULL;
 }
 
-static bool first_of_all(void *arg, const char *name) {
-    *(const char **)arg = name;
-    return true;
+BARE const char *gps_module_soname(const struct gps_module *module) {
+    struct tables tables;
+    for (const ElfW(Dyn) *entry = module->dynamic; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_SONAME && read_tables(module, &tables))
+            return tables.strings + entry->d_un.d_val;
+    return NULL;
 }
 
-static void each_name(const struct gps_module *module, ElfW(Sxword) tag, gps_module_name_fn *fn,
-                      void *arg) {
+void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg) {
     struct tables tables;
     if (!read_tables(module, &tables))
         return;
     for (const ElfW(Dyn) *entry = module->dynamic; entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == tag && fn(arg, tables.strings + entry->d_un.d_val))
-            return;
-}
-
-const char *gps_module_soname(const struct gps_module *module) {
-    const char *soname = NULL;
-    each_name(module, DT_SONAME, first_of_all, &soname);
-    return soname;
-}
-
-void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg) {
-    each_name(module, DT_NEEDED, fn, arg);
+        if (entry->d_tag == DT_NEEDED)
+            fn(arg, tables.strings + entry->d_un.d_val);
 }
 
 struct each {
@@ -137,7 +129,7 @@ struct each {
 static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
     (void)size;
     const struct each *each = arg;
-    struct gps_module module = {info->dlpi_addr, NULL, info->dlpi_name, NULL};
+    struct gps_module module = {info->dlpi_addr, NULL, info->dlpi_name, NULL, NULL};
     for (unsigned i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             module.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
@@ -149,19 +141,10 @@ bool gps_module_each(gps_module_fn *fn, void *arg) {
     return dl_iterate_phdr(visit, &each) != 0;
 }
 
-BARE static bool is_libc(const char *soname) {
-    return same(soname, "libc.so.6") || same(soname, "libdl.so.2");
-}
-
 /* Whether the module may define the symbol: with only_libc, its name must be libc's. */
 BARE static bool may_define(const struct gps_module *module, bool only_libc) {
-    struct tables tables;
-    if (!only_libc)
-        return true;
-    for (const ElfW(Dyn) *entry = module->dynamic; entry && entry->d_tag != DT_NULL; entry++)
-        if (entry->d_tag == DT_SONAME && read_tables(module, &tables))
-            return is_libc(tables.strings + entry->d_un.d_val);
-    return false;
+    const char *soname = only_libc ? gps_module_soname(module) : NULL;
+    return !only_libc || (soname && (same(soname, "libc.so.6") || same(soname, "libdl.so.2")));
 }
 
 /* Walks the linker's list without the lock that dl_iterate_phdr takes. The objects that the program
@@ -169,7 +152,7 @@ BARE static bool may_define(const struct gps_module *module, bool only_libc) {
 BARE static void *first_definition(const char *name, bool only_libc) {
     void *found = NULL;
     for (const struct link_map *map = _r_debug.r_map; map && !found; map = map->l_next) {
-        const struct gps_module module = {map->l_addr, map->l_ld, map->l_name, NULL};
+        const struct gps_module module = {map->l_addr, map->l_ld, map->l_name, NULL, NULL};
         if (may_define(&module, only_libc))
             found = gps_module_symbol(&module, name);
     }
@@ -187,7 +170,7 @@ BARE void *gps_process_symbol(const char *name) {
 /* The main program is first in the linker's list. */
 void *gps_module_variable(const struct gps_module *module, const char *name) {
     const struct link_map *map = _r_debug.r_map;
-    const struct gps_module program = {map->l_addr, map->l_ld, map->l_name, NULL};
+    const struct gps_module program = {map->l_addr, map->l_ld, map->l_name, NULL, NULL};
     void *found = gps_module_symbol(module, name);
     void *copy = found ? gps_module_symbol(&program, name) : NULL;
     return copy ? copy : found;

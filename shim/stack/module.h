@@ -17,7 +17,7 @@ struct gps_module {
     uintptr_t base;            /* load bias */
     const ElfW(Dyn) * dynamic; /* NULL: none */
     const char *path;          /* as the linker has it; "" for the main program */
-    const void *start;         /* where its first segment is mapped; set only by gps_module_of */
+    const void *start, *end;   /* where its segments are mapped; set only by gps_module_of */
 };
 
 /* The address of a function or object that the module itself defines (default version), or NULL.
@@ -25,7 +25,7 @@ struct gps_module {
  */
 void *gps_module_symbol(const struct gps_module *module, const char *name);
 
-/* DT_SONAME, or NULL. */
+/* DT_SONAME, or NULL. Works as early. */
 const char *gps_module_soname(const struct gps_module *module);
 
 /* Calls fn for every loaded object in load order, until fn returns true. False: fn never did. Takes
@@ -33,9 +33,8 @@ const char *gps_module_soname(const struct gps_module *module);
 typedef bool gps_module_fn(void *arg, const struct gps_module *module);
 bool gps_module_each(gps_module_fn *fn, void *arg);
 
-/* Calls fn for the names of a module's direct dependencies (DT_NEEDED) in their order, until fn
- * returns true. */
-typedef bool gps_module_name_fn(void *arg, const char *soname);
+/* Calls fn for the names of a module's direct dependencies (DT_NEEDED) in their order. */
+typedef void gps_module_name_fn(void *arg, const char *soname);
 void gps_module_each_needed(const struct gps_module *module, gps_module_name_fn *fn, void *arg);
 
 /* The address of a symbol of libc itself (of libdl before 2.34), even if another library interposes

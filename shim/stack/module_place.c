@@ -41,27 +41,13 @@ unsigned gps_module_build_id(const struct gps_module *module, const uint8_t **id
 
 /* --- which module holds an address --- */
 
-/* A module and where its segments end. */
-struct place {
-    struct gps_module module;
-    uintptr_t end;
-};
-
-static bool find(const void *address, struct place *place) {
+bool gps_module_of(const void *address, struct gps_module *module) {
     struct dl_find_object found;
     if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
         return false;
     const struct link_map *map = found.dlfo_link_map;
-    place->module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start};
-    place->end = (uintptr_t)found.dlfo_map_end;
-    return true;
-}
-
-bool gps_module_of(const void *address, struct gps_module *module) {
-    struct place place;
-    if (!find(address, &place))
-        return false;
-    *module = place.module;
+    *module = (struct gps_module){map->l_addr, map->l_ld, map->l_name, found.dlfo_map_start,
+                                  found.dlfo_map_end};
     return true;
 }
 
@@ -79,38 +65,32 @@ static uint64_t eight_bytes(uintptr_t where) {
     return value;
 }
 
-static uint64_t hash_of(const struct place *place) {
-    const uintptr_t start = (uintptr_t)place->module.start;
+static uint64_t hash_of(const struct gps_module *module) {
+    const uintptr_t start = (uintptr_t)module->start;
     uint64_t hash = 0xcbf29ce484222325u ^ start; /* FNV-1a */
-    for (const char *c = place->module.path; *c; c++)
+    for (const char *c = module->path; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    hash = (hash ^ (place->end - start)) * 0x100000001b3u;
-    return (hash ^ ((uintptr_t)place->module.dynamic - start)) * 0x100000001b3u;
+    hash = (hash ^ ((uintptr_t)module->end - start)) * 0x100000001b3u;
+    return (hash ^ ((uintptr_t)module->dynamic - start)) * 0x100000001b3u;
 }
 
 struct gps_module_mark gps_module_mark_of(const void *address) {
-    struct place place;
+    struct gps_module module;
     const uint8_t *id = NULL;
-    if (!find(address, &place))
+    if (!gps_module_of(address, &module))
         return (struct gps_module_mark){0, 0};
-    if (gps_module_build_id(&place.module, &id) && in_first_page((uintptr_t)id, place.module.start))
+    if (gps_module_build_id(&module, &id) && in_first_page((uintptr_t)id, module.start))
         return (struct gps_module_mark){(uintptr_t)id, eight_bytes((uintptr_t)id)};
-    return (struct gps_module_mark){0, hash_of(&place)};
-}
-
-static bool is_marked(const struct place *place, struct gps_module_mark mark) {
-    return mark.where ? in_first_page(mark.where, place->module.start) &&
-                            eight_bytes(mark.where) == mark.value
-                      : hash_of(place) == mark.value;
+    return (struct gps_module_mark){0, hash_of(&module)};
 }
 
 /* Runs in every call that a library makes of the runtime, so it copies nothing. */
 bool gps_module_has_mark(const void *address, struct gps_module_mark mark) {
     struct dl_find_object found;
-    struct place place;
+    struct gps_module module;
     if (mark.where)
         return _dl_find_object((void *)(uintptr_t)address, &found) == 0 &&
                in_first_page(mark.where, found.dlfo_map_start) &&
                eight_bytes(mark.where) == mark.value;
-    return find(address, &place) ? is_marked(&place, mark) : !mark.where && !mark.value;
+    return (gps_module_of(address, &module) ? hash_of(&module) : 0) == mark.value;
 }
