@@ -1,8 +1,8 @@
 /* diagnose_open.c - see diagnose.h: opens of memory, and events. */
-#include <dirent.h>
 #include <string.h>
 
 #include "diagnose.h"
+#include "directory/file.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
@@ -21,12 +21,8 @@ struct open {
     bool late; /* the record was not there when the driver was asked */
     struct gps_region_record record;
     struct gps_import elsewhere; /* open in another context */
-    char detail[384];
+    struct gps_text detail;
 };
-
-static struct gps_text detail_of(struct open *open) {
-    return gps_text_on(open->detail, sizeof(open->detail));
-}
 
 static bool is_own(const struct gps_region_record *record) {
     return gps_process_is_self(gps_record_creator(record));
@@ -64,14 +60,13 @@ static struct others look_at_others(void) {
 
 /* The driver compares pids alone: it took the handle for this process's own. */
 static enum gps_known taken_for_own(struct open *open) {
-    struct gps_text text = detail_of(open);
     if (!open->recorded && !look_at_others().has_our_pid) {
-        gps_text_str(&text,
+        gps_text_str(&open->detail,
                      "the driver takes it for this process's own: it is, or its exporter has "
                      "the same pid in another pid namespace");
         return GPS_KNOWN_NOTHING;
     }
-    gps_text_add(&text,
+    gps_text_add(&open->detail,
                  "the driver tells processes apart by their pid alone, and the exporter is process "
                  "%u of its pid namespace as this one is of its own: start the programs of both "
                  "containers by gpushare run, or in one pid namespace (--pid)",
@@ -80,34 +75,29 @@ static enum gps_known taken_for_own(struct open *open) {
 }
 
 static bool is_unreachable(struct open *open) {
-    struct gps_text text = detail_of(open);
-    char uuid[41];
-    const bool said = open->code == GPS_PEER_UNSUPPORTED;
-    if (!said && !(open->recorded && gps_ops->reaches(open->record.device) == 0))
+    char uuid[GPS_UUID_TEXT];
+    if (open->code != GPS_PEER_UNSUPPORTED &&
+        !(open->recorded && gps_ops->reaches(open->record.device) == 0))
         return false;
-    gps_text_str(&text, "the current device is no peer of the exporter's");
+    gps_text_str(&open->detail, "the current device is no peer of the exporter's");
     if (open->recorded) {
         gps_format_uuid(open->record.device, uuid);
-        gps_text_add(&text, ", %s", uuid);
+        gps_text_add(&open->detail, ", %s", uuid);
     }
     return true;
 }
 
-static enum gps_known open_there(struct open *open) {
-    struct gps_text text = detail_of(open);
-    gps_text_add(&text, "it is open at 0x%lx in context 0x%lx", open->elsewhere.pointer,
-                 open->elsewhere.context);
-    return GPS_KNOWN_OPEN_THERE;
+static bool is_refused_handle(int code) {
+    return code == GPS_INVALID_VALUE || code == GPS_INVALID_HANDLE;
 }
 
 /* The exporter lives and its memory is ready. The report says how the two differ. */
 static enum gps_known differing(struct open *open) {
-    struct gps_text text = detail_of(open);
     if (open->record.owner.pid_ns == gps_process_self()->pid_ns || !open->record.owner.pid_ns ||
-        (open->code != GPS_INVALID_VALUE && open->code != GPS_INVALID_HANDLE))
+        !is_refused_handle(open->code))
         return GPS_KNOWN_LIVE;
     gps_text_add(
-        &text,
+        &open->detail,
         "the exporter lives and its memory is ready, but it runs in another pid namespace, %lu",
         open->record.owner.pid_ns);
     return GPS_KNOWN_NAMESPACE;
@@ -118,11 +108,10 @@ static enum gps_known differing(struct open *open) {
 /* Whether another namespace of the same directory (GPUSHARE_NAMESPACE) has this handle's record. */
 static bool find_in_sibling(struct open *open, const char *root, const char *name) {
     struct gps_store store;
-    struct gps_text text = detail_of(open);
     if (gps_store_init(&store, root, name, false) < 0 ||
         gps_region_read(&store, &open->import->region, &open->record, NULL) < 0)
         return false;
-    gps_text_add(&text,
+    gps_text_add(&open->detail,
                  "it was exported under gpushare in namespace %s, not in this process's: set one "
                  "GPUSHARE_NAMESPACE for both",
                  name);
@@ -130,39 +119,33 @@ static bool find_in_sibling(struct open *open, const char *root, const char *nam
 }
 
 static bool find_in_siblings(struct open *open) {
-    char root[GPS_STORE_PATH];
-    const struct gps_store *store = gps_membership_store();
-    const char *slash = store ? strrchr(store->path, '/') : NULL;
+    struct gps_store root = *gps_membership_store();
+    struct gps_dir dir;
+    char *slash = strrchr(root.path, '/');
     bool found = false;
-    if (!slash)
-        return false;
-    memcpy(root, store->path, (size_t)(slash - store->path));
-    root[slash - store->path] = '\0';
-    DIR *dir = opendir(root);
-    for (struct dirent *entry; dir && !found && (entry = readdir(dir)) != NULL;)
-        if (gps_name_valid(entry->d_name) && strcmp(entry->d_name, slash + 1) != 0)
-            found = find_in_sibling(open, root, entry->d_name);
-    if (dir)
-        closedir(dir);
+    *slash = '\0';
+    gps_dir_open(&dir, &root, ".");
+    for (const char *name; !found && (name = gps_dir_next(&dir));)
+        found = gps_name_valid(name) && strcmp(name, slash + 1) != 0 &&
+                find_in_sibling(open, root.path, name);
+    gps_dir_close(&dir);
     return found;
 }
 
 static enum gps_known unknown(struct open *open) {
-    struct gps_text text = detail_of(open);
-    if (open->code != GPS_INVALID_VALUE && open->code != GPS_INVALID_HANDLE &&
-        open->code != GPS_NOT_PERMITTED)
+    const struct gps_store *store = gps_membership_store();
+    if (!is_refused_handle(open->code) && open->code != GPS_NOT_PERMITTED)
         return GPS_KNOWN_LIVE;
+    if (!store)
+        return GPS_KNOWN_NOTHING;
     if (find_in_siblings(open))
         return GPS_KNOWN_NAMESPACE;
-    if (!gps_membership_store())
-        return GPS_KNOWN_NOTHING;
-    gps_text_add(&text, "the driver's code is %lu", (uint64_t)open->code);
-    if (!look_at_others().may_export) {
-        gps_text_add(&text,
+    gps_text_add(&open->detail, "the driver's code is %lu", (uint64_t)open->code);
+    if (!look_at_others().may_export)
+        gps_text_add(&open->detail,
                      "; no other process is seen in %s: an exporter that runs under gpushare has "
                      "another /dev/shm, user, GPUSHARE_DIR or GPUSHARE_NAMESPACE, or has ended",
-                     gps_membership_store()->path);
-    }
+                     store->path);
     return GPS_KNOWN_NOTHING;
 }
 
@@ -180,8 +163,11 @@ static enum gps_known known_of(struct open *open) {
         return GPS_KNOWN_STALE;
     if (open->code == GPS_INVALID_HANDLE &&
         gps_registry_opened_anywhere(&import->region, &open->elsewhere) &&
-        open->elsewhere.context != import->context)
-        return open_there(open);
+        open->elsewhere.context != import->context) {
+        gps_text_add(&open->detail, "it is open at 0x%lx in context 0x%lx", open->elsewhere.pointer,
+                     open->elsewhere.context);
+        return GPS_KNOWN_OPEN_THERE;
+    }
     if (open->recorded && !is_own(&open->record) &&
         gps_lease_probe(gps_membership_store(), &open->record.owner) == GPS_DEAD)
         return GPS_KNOWN_DEAD_OWNER;
@@ -199,16 +185,14 @@ static void report_open(struct open *open) {
     struct gps_report report = gps_report_on(GPS_ASK_OPENED, known);
     if (report.finding == GPS_NO_FINDING)
         return;
-    if (known == GPS_KNOWN_FLAGS) {
-        struct gps_text text = detail_of(open);
-        gps_text_add(&text, "the flags are %u", open->flags);
-    }
+    if (known == GPS_KNOWN_FLAGS)
+        gps_text_add(&open->detail, "the flags are %u", open->flags);
     if (known == GPS_KNOWN_OWN)
         import.exporter.owner.pid = 0; /* no other process has a part in it */
     gps_report_about_import(&report, &import);
     if (known == GPS_KNOWN_OPEN_THERE)
         gps_report_prior(&report, "opened", open->elsewhere.trace);
-    report.detail = *open->detail ? open->detail : NULL;
+    report.detail = open->detail.length ? open->detail.bytes : NULL;
     gps_report_send_with(&report, open->recorded ? &open->record : NULL);
 }
 
@@ -228,7 +212,8 @@ static bool take_record(struct open *open, const struct gps_region_record *befor
 
 void gps_diagnose_open(const struct gps_import *import, const struct gps_region_record *record,
                        unsigned flags, int code) {
-    struct open open = {.import = import, .flags = flags, .code = code};
+    char detail[384];
+    struct open open = {.import = import, .flags = flags, .code = code, .detail = GPS_TEXT(detail)};
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
     open.recorded = take_record(&open, record);
