@@ -107,10 +107,11 @@ static const char *why_not(const char *path) {
     return access(path, F_OK) == 0 ? "replaced since" : "file is gone";
 }
 
-static const struct module *module_of(struct symbols *symbols, const struct log_frame *frame,
-                                      const char *key) {
+static const struct module *module_of(struct symbols *symbols, const struct log_frame *frame) {
     const char *path = frame->module, *build_id = frame->build_id;
+    char *key = tool_format("%s %s", tool_or(build_id, ""), path);
     struct module *module = string_map_make(&symbols->modules, key, sizeof(*module));
+    free(key);
     if (!module->opened && !try(module, path, build_id, symbols) &&
         !try_debug_file(module, symbols->directory, build_id, symbols) &&
         !try_debug_file(module, DEBUG_ROOT, build_id, symbols))
@@ -121,16 +122,17 @@ static const struct module *module_of(struct symbols *symbols, const struct log_
 
 /* --- places: functions, files and lines --- */
 
+static char *demangle(const char *name, int options) {
+    char *demangled = cplus_demangle(name, options);
+    return demangled ? demangled : tool_copy(name);
+}
+
 static void set_function(struct symbol_place *place, const char *name) {
     if (!name)
         return;
-    char *function = cplus_demangle(name, DEMANGLE | DMGL_PARAMS);
-    char *bare = cplus_demangle(name, DEMANGLE);
-    place->plain = tool_copy(name);
-    place->function = tool_copy(function ? function : name);
-    place->bare = tool_copy(bare ? bare : name);
-    free(function);
-    free(bare);
+    place->plain = name;
+    place->function = demangle(name, DEMANGLE | DMGL_PARAMS);
+    place->bare = demangle(name, DEMANGLE);
 }
 
 static const char *linkage_name(Dwarf_Die *die) {
@@ -167,9 +169,9 @@ static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die
     Dwarf_Files *files;
     unsigned file = number_of(die, DW_AT_call_file);
     if (dwarf_getsrcfiles(unit, &files, NULL) == 0)
-        place->file = tool_copy(dwarf_filesrc(files, file, NULL, NULL));
+        place->file = dwarf_filesrc(files, file, NULL, NULL);
     place->line = number_of(die, DW_AT_call_line);
-    place->directory = tool_copy(directory);
+    place->directory = directory;
 }
 
 /* The scopes go from the innermost one to the unit. The functions among them are the places. */
@@ -212,21 +214,17 @@ static void find_functions(const struct module *module, uint64_t address, struct
 static void find_line(const struct module *module, uint64_t address, struct symbol_place *place) {
     Dwfl_Line *line = dwfl_module_getsrc(module->module, address);
     int number = 0;
-    const char *file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
-    if (!file)
-        return;
-    place->file = tool_copy(file);
-    place->directory = tool_copy(dwfl_line_comp_dir(line));
+    place->file = line ? dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+    place->directory = place->file ? dwfl_line_comp_dir(line) : NULL;
     place->line = number > 0 ? (unsigned)number : 0;
 }
 
 /* Debug information may have absolute names; they are shown as the compiler was given them. */
 static void shorten(struct symbol_place *place) {
     size_t length = place->directory ? strlen(place->directory) : 0;
-    if (!place->file || length == 0 || strncmp(place->file, place->directory, length) != 0 ||
-        place->file[length] != '/')
-        return;
-    memmove(place->file, place->file + length + 1, strlen(place->file + length));
+    if (place->file && length > 0 && strncmp(place->file, place->directory, length) == 0 &&
+        place->file[length] == '/')
+        place->file += length + 1;
 }
 
 /* Fills in the places at an address of the module. The symbol has one empty place. */
@@ -241,42 +239,32 @@ static void find_places(const struct module *module, uint64_t address, struct sy
 
 /* --- frames --- */
 
-/* A Python frame has its symbol with it. */
-static void set_python(struct symbol_place *place, const struct log_frame *frame) {
-    place->function = tool_copy(frame->function);
-    place->bare = tool_copy(frame->function);
-    place->file = tool_copy(frame->file);
-    place->line = frame->line <= INT32_MAX ? (unsigned)frame->line : 0;
-}
-
-/* A return address is behind its call, where the next line or function may begin: so the address
- * before it is looked up. */
-static void look_up(struct symbols *symbols, const struct log_frame *frame, const char *module_key,
-                    struct symbol *symbol) {
-    symbol->count = 1;
-    symbol->places = tool_zeroed(1, sizeof(*symbol->places));
+/* A Python frame has its symbol with it. A return address is behind its call, where the next line
+ * or function may begin: so the address before it is looked up. */
+static void look_up(struct symbols *symbols, const struct log_frame *frame, struct symbol *symbol) {
+    struct symbol_place *place = add_place(symbol);
     if (frame->function) {
-        set_python(&symbol->places[0], frame);
-        return;
+        place->function = tool_copy(frame->function);
+        place->bare = tool_copy(frame->function);
+        place->file = frame->file;
+        place->line = frame->line <= INT32_MAX ? (unsigned)frame->line : 0;
+    } else if (frame->module) {
+        const struct module *module = module_of(symbols, frame);
+        symbol->note = module->note;
+        if (module->module && frame->offset > 0)
+            find_places(module, frame->offset - 1, symbol);
     }
-    if (!frame->module)
-        return;
-    const struct module *module = module_of(symbols, frame, module_key);
-    symbol->note = module->note;
-    if (module->module && frame->offset > 0)
-        find_places(module, frame->offset - 1, symbol);
 }
 
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
-    char *module_key =
-        tool_format("%s %s", tool_or(frame->build_id, ""), tool_or(frame->module, ""));
-    char *key = frame->function ? tool_format("%s\n%" PRId64 " %s", frame->function, frame->line,
-                                              tool_or(frame->file, ""))
-                                : tool_format("%" PRIx64 " %s", frame->offset, module_key);
+    char *key = frame->function
+                    ? tool_format("%s\n%" PRId64 " %s", frame->function, frame->line,
+                                  tool_or(frame->file, ""))
+                    : tool_format("%" PRIx64 " %s %s", frame->offset, tool_or(frame->build_id, ""),
+                                  tool_or(frame->module, ""));
     struct symbol *symbol = string_map_make(&symbols->found, key, sizeof(*symbol));
     if (symbol->count == 0)
-        look_up(symbols, frame, module_key, symbol);
-    free(module_key);
+        look_up(symbols, frame, symbol);
     free(key);
     return symbol;
 }
@@ -304,9 +292,6 @@ static void clear_symbol(void *value) {
     for (size_t i = 0; i < symbol->count; i++) {
         free(symbol->places[i].function);
         free(symbol->places[i].bare);
-        free(symbol->places[i].plain);
-        free(symbol->places[i].file);
-        free(symbol->places[i].directory);
     }
     free(symbol->places);
 }

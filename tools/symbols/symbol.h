@@ -5,7 +5,7 @@
  * still the one that ran (by build id), else a debug file of that build id. Debug files are
  * searched first in a directory that the caller names, then beside the module, below its .debug/
  * and below /usr/lib/debug. Each module is opened once, and each frame is looked up once. Results
- * live until symbol_close.
+ * live until symbol_close; of a Python frame, as long as the frame does.
  */
 #pragma once
 
@@ -13,11 +13,11 @@
 
 /* Names are NULL, lines 0 where they are not known. */
 struct symbol_place {
-    char *function;  /* demangled, with its parameters */
-    char *bare;      /* demangled, without its parameters */
-    char *plain;     /* as the linker knows it */
-    char *file;      /* as it was given to the compiler */
-    char *directory; /* in which the compiler ran: where a relative `file` begins */
+    char *function;        /* demangled, with its parameters */
+    char *bare;            /* demangled, without its parameters */
+    const char *plain;     /* as the linker knows it */
+    const char *file;      /* as it was given to the compiler */
+    const char *directory; /* in which the compiler ran: where a relative `file` begins */
     unsigned line;
 };
 
