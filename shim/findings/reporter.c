@@ -146,9 +146,7 @@ static void send_new(struct gps_report *report, uint32_t trace, struct gps_pytho
 /* Returns NULL where the stack has no Python frames, or the report is not wanted. */
 static struct gps_python_stack *take_python(const struct gps_report *report, uint32_t trace) {
     const unsigned depth = gps_process_config()->options.stack_depth;
-    return gps_log_wants(report->finding) && gps_python_may_be_in(trace, depth)
-               ? gps_python_take(gps_call_site(), depth)
-               : NULL;
+    return gps_log_wants(report->finding) ? gps_python_take(gps_call_site(), trace, depth) : NULL;
 }
 
 /* Two lines of a Python program can have one native stack, so its Python frames tell them apart. */

@@ -25,7 +25,9 @@ static bool interpreter_at(uintptr_t address, struct gps_python *python) {
     return gps_module_of((const void *)address, &module) && gps_python_in(&module, python);
 }
 
-bool gps_python_may_be_in(uint32_t trace, unsigned depth) {
+/* Whether a trace of at most `depth` frames may have passed an interpreter: it did, or its end is
+ * not known. */
+static bool may_be_in(uint32_t trace, unsigned depth) {
     const uintptr_t *addresses;
     struct gps_python python;
     const unsigned count = gps_trace_addresses(trace, &addresses);
@@ -141,7 +143,9 @@ static bool take(struct gps_python_stack *stack, struct gps_site from) {
     return stack->inner_count > 0;
 }
 
-struct gps_python_stack *gps_python_take(struct gps_site from, unsigned depth) {
+struct gps_python_stack *gps_python_take(struct gps_site from, uint32_t trace, unsigned depth) {
+    if (!may_be_in(trace, depth))
+        return NULL;
     struct gps_python_stack *stack =
         mmap(NULL, sizeof(*stack), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stack == MAP_FAILED)
@@ -158,18 +162,13 @@ void gps_python_drop(struct gps_python_stack *stack) {
         munmap(stack, sizeof(*stack));
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
-}
-
 /* Without the interpreter's own frames: they change as it learns. */
 uint64_t gps_python_hash(const struct gps_python_stack *stack) {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = GPS_TRACE_HASH;
     for (unsigned i = 0; i < stack->step_count; i++)
-        hash = stack->folds[i] ? hash : mix(hash, stack->steps[i].address);
+        hash = stack->folds[i] ? hash : gps_trace_mix(hash, stack->steps[i].address);
     for (unsigned i = 0; i < stack->inner_count; i++)
-        hash = mix(mix(hash, stack->inner[i].code), stack->inner[i].offset);
+        hash = gps_trace_mix(gps_trace_mix(hash, stack->inner[i].code), stack->inner[i].offset);
     return hash;
 }
 

@@ -10,13 +10,10 @@
 #include "log/log.h"
 #include "stack/call.h"
 
-/* Whether a trace of at most `depth` frames may have passed an interpreter: it did, or its end is
- * not known. */
-bool gps_python_may_be_in(uint32_t trace, unsigned depth);
-
-/* Takes the stack from a call site on: at most `depth` native and as many Python frames. NULL: no
- * interpreter runs there, or its frames cannot be read. No lock, no malloc; keeps errno. */
-struct gps_python_stack *gps_python_take(struct gps_site from, unsigned depth);
+/* Takes the stack from a call site on, which has the trace: at most `depth` native and as many
+ * Python frames. NULL: no interpreter runs there, or its frames cannot be read. No lock, no malloc;
+ * keeps errno. */
+struct gps_python_stack *gps_python_take(struct gps_site from, uint32_t trace, unsigned depth);
 void gps_python_drop(struct gps_python_stack *stack); /* may be NULL */
 /* Equal for equal stacks in this process. */
 uint64_t gps_python_hash(const struct gps_python_stack *stack);

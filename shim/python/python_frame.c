@@ -160,7 +160,7 @@ struct characters {
 /* UTF-8; what is no character, as a surrogate that stands for a byte of a file name, becomes '?'.
  */
 static unsigned encode(uint32_t code, char out[4]) {
-    if ((code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
+    if (!code || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
         code = '?';
     const unsigned length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     const unsigned lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
@@ -198,41 +198,32 @@ static bool read_characters(const struct gps_python *python, uintptr_t object, u
                     (size_t)out->count * out->width);
 }
 
-/* As much of its beginning as there is room for. */
-static bool read_name(const struct gps_python *python, uintptr_t object, char *out, size_t size) {
-    struct characters characters;
-    size_t used = 0;
-    if (!read_characters(python, object, (unsigned)size, false, &characters))
-        return false;
-    for (unsigned i = 0; i < characters.count && character(&characters, i); i++) {
-        char one[4];
-        const unsigned length = encode(character(&characters, i), one);
-        if (used + length >= size)
-            break;
-        memcpy(out + used, one, length);
-        used += length;
-    }
-    out[used] = '\0';
-    return used > 0;
+/* Whether a character began before this byte. */
+static bool is_inside(char byte) {
+    return (byte & 0xc0) == 0x80;
 }
 
-/* The end of a path says more than its beginning. */
-static bool read_path(const struct gps_python *python, uintptr_t object, char *out, size_t size) {
+/* As much of a str as there is room for: its beginning, or its end. */
+static bool read_text(const struct gps_python *python, uintptr_t object, bool last, char *out,
+                      size_t size) {
     struct characters characters;
-    size_t from = size - 1;
-    if (!read_characters(python, object, (unsigned)size, true, &characters))
+    char text[sizeof(characters.bytes) + 1] = "";
+    size_t from = 0, end = 0;
+    if (!read_characters(python, object, (unsigned)size, last, &characters))
         return false;
-    out[from] = '\0';
-    for (unsigned i = characters.count; i-- > 0 && character(&characters, i);) {
-        char one[4];
-        const unsigned length = encode(character(&characters, i), one);
-        if (length > from)
-            break;
-        from -= length;
-        memcpy(out + from, one, length);
-    }
-    memmove(out, out + from, size - from);
-    return *out;
+    for (unsigned i = 0; i < characters.count; i++)
+        end += encode(character(&characters, i), text + end);
+    if (end >= size && last)
+        from = end - (size - 1);
+    else if (end >= size)
+        end = size - 1;
+    while (is_inside(text[from]))
+        from++;
+    while (is_inside(text[end]))
+        end--;
+    memcpy(out, text + from, end - from);
+    out[end - from] = '\0';
+    return end > from;
 }
 
 /* 0: not known. */
@@ -255,8 +246,8 @@ bool gps_python_describe(const struct gps_python *python, const struct gps_pytho
     if (!word_at(from->code + python->layout.code.file, &file) ||
         !word_at(from->code + python->layout.code.name, &name) ||
         !word_at(from->code + python->layout.code.table, &lines) ||
-        !read_path(python, file, frame->module, sizeof(frame->module)) ||
-        !read_name(python, name, frame->function, sizeof(frame->function)))
+        !read_text(python, file, true, frame->module, sizeof(frame->module)) ||
+        !read_text(python, name, false, frame->function, sizeof(frame->function)))
         return false;
     frame->line = line_of(python, from, lines, table);
     return true;

@@ -63,17 +63,13 @@ static const struct place *places_of(const struct stored *stored) {
     return (const void *)(stored->addresses + stored->count);
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
-}
-
 /* The marks are part of it: one library may have replaced another at an address. */
 static uint64_t hash_of(const struct gps_step *steps, unsigned count) {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = GPS_TRACE_HASH;
     for (unsigned i = 0; i < count; i++) {
         const struct gps_module_mark mark = gps_module_mark_of((const void *)steps[i].address);
-        hash = mix(mix(mix(hash, steps[i].address), mark.where), mark.value);
+        hash = gps_trace_mix(gps_trace_mix(gps_trace_mix(hash, steps[i].address), mark.where),
+                             mark.value);
     }
     return hash ? hash : 1;
 }

@@ -33,6 +33,11 @@ unsigned gps_trace_addresses(uint32_t trace, const uintptr_t **addresses);
 /* The frames of a trace, with the modules of the time of the walk. Returns their number, at most
  * `max`. */
 unsigned gps_trace_frames(uint32_t trace, struct gps_frame *frames, unsigned max);
+#define GPS_TRACE_HASH 0xcbf29ce484222325u /* of no frame */
+static inline uint64_t gps_trace_mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
 /* The hash of a trace, equal for equal stacks; 0: no trace. */
 uint64_t gps_trace_hash(uint32_t trace);
 
