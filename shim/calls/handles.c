@@ -22,7 +22,7 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
     else if (code == GPS_INVALID_VALUE && gps_import_handle(pointer, handle))
         return GPS_OK;
     else
-        gps_diagnose_export(pointer, code);
+        gps_diagnose_pointer(GPS_ASK_EXPORTED, pointer, code);
     return code;
 }
 
@@ -126,6 +126,6 @@ static int close_import(uint64_t pointer, gps_close_handle_fn *close) {
 int gps_handle_close(uint64_t pointer, gps_close_handle_fn *close) {
     const int code = close_import(pointer, close);
     if (code != GPS_OK)
-        gps_diagnose_close(pointer, code);
+        gps_diagnose_pointer(GPS_ASK_CLOSED, pointer, code);
     return code;
 }

@@ -136,7 +136,7 @@ static int free_unknown(uint64_t pointer, const struct gps_release *release) {
     }
     const int code = release->call(pointer, release->stream);
     if (code != GPS_OK && code != GPS_DEINITIALIZED)
-        gps_diagnose_free(pointer, code);
+        gps_diagnose_pointer(GPS_ASK_FREED, pointer, code);
     return code;
 }
 
