@@ -159,7 +159,7 @@ void gps_report_send_with(struct gps_report *report, const struct gps_region_rec
         report->stack_hash = python  ? gps_python_hash(python)
                              : trace ? gps_trace_hash(trace)
                                      : (uint64_t)(uintptr_t)gps_call_site().address;
-    if (!gps_log_skips(report))
+    if (gps_log_claims(report))
         send_new(report, trace, python, origin);
     gps_python_drop(python);
 }

@@ -100,22 +100,25 @@ static void fill(struct site *site, const struct gps_report *report) {
     atomic_store(&site->filled, true);
 }
 
-/* Whether an equal report came before; if so, counts the repeat. Otherwise `claim` takes a slot for
- * it. A hash of 0 means that the call site is not known. */
-static bool is_repeat(const struct gps_report *report, bool claim) {
-    uint64_t key = key_of(report);
-    for (unsigned i = 0; i < SITES && report->stack_hash != 0; i++) {
+/* Whether an equal report came before; if so, counts the repeat. Otherwise takes a slot for it. A
+ * hash of 0 means that the call site is not known. */
+static bool is_repeat(const struct gps_report *report) {
+    const uint64_t key = key_of(report);
+    if (report->stack_hash == 0)
+        return false;
+    for (unsigned i = 0; i < SITES; i++) {
         struct site *site = &counts.sites[(key + i) % SITES];
-        uint64_t found = claim ? 0 : atomic_load(&site->key);
-        if (claim && atomic_compare_exchange_strong(&site->key, &found, key))
+        uint64_t found = 0;
+        if (atomic_compare_exchange_strong(&site->key, &found, key)) {
             fill(site, report);
-        if (found == key)
+            return false;
+        }
+        if (found == key) {
             atomic_fetch_add(&site->repeats, 1);
-        if (found == key || found == 0)
-            return found == key;
+            return true;
+        }
     }
-    if (claim && report->stack_hash != 0)
-        atomic_store(&counts.full, true);
+    atomic_store(&counts.full, true);
     return false;
 }
 
@@ -208,15 +211,13 @@ void gps_log_notice(enum gps_level level, const char *message) {
     errno = saved;
 }
 
-bool gps_log_skips(const struct gps_report *report) {
-    return !gps_log_wants(report->finding) || (is_ours() && is_repeat(report, false));
+bool gps_log_claims(const struct gps_report *report) {
+    return gps_log_wants(report->finding) && !(is_ours() && is_repeat(report));
 }
 
-bool gps_log_report(const struct gps_report *report) {
-    int saved = errno;
-    bool ours = is_ours();
-    if (!gps_log_wants(report->finding) || (ours && is_repeat(report, true)))
-        return false;
+void gps_log_report(const struct gps_report *report) {
+    const int saved = errno;
+    const bool ours = is_ours();
     if (ours)
         count(report);
     const uint64_t now = gps_clock_now();
@@ -237,7 +238,6 @@ bool gps_log_report(const struct gps_report *report) {
         put_advice(report);
     }
     errno = saved;
-    return true;
 }
 
 /* --- the end --- */

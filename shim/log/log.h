@@ -70,15 +70,14 @@ void gps_log_open(const struct gps_options *options, const struct gps_owner *sel
 /* Whether log_level lets this finding pass. */
 bool gps_log_wants(enum gps_finding finding);
 
-/* Whether a report with only finding, api and stack_hash filled in needs no more: its level is
- * below log_level, or it is a repeat, which this call counts. Saves the cost of filling in its
- * frames. */
-bool gps_log_skips(const struct gps_report *report);
+/* Whether a report is to be written: log_level lets it pass, and it is no repeat, which this call
+ * counts. Its stack and what is told of earlier events need not be filled in yet. */
+bool gps_log_claims(const struct gps_report *report);
 
-/* Writes or counts one report. False: it was a repeat or below log_level. In JSON, "count" is the
- * number of occurrences that a line stands for (at the end: all repeats of one call site), and
- * lines of one call site have the same "site". */
-bool gps_log_report(const struct gps_report *report);
+/* Writes a report that gps_log_claims let pass. In JSON, "count" is the number of occurrences that
+ * a line stands for (at the end: all repeats of one call site), and lines of one call site have the
+ * same "site". */
+void gps_log_report(const struct gps_report *report);
 
 /* Writes a line that is no finding, if log_level lets findings of this level pass. */
 void gps_log_notice(enum gps_level level, const char *message);

@@ -69,10 +69,15 @@ gps_report report_of(gps_finding finding, uint64_t stack_hash = 0) {
     return report;
 }
 
-bool send(gps_finding finding, uint64_t stack_hash = 0) {
-    gps_report report = report_of(finding, stack_hash);
+bool send(const gps_report &report) {
+    const bool claims = gps_log_claims(&report);
+    if (claims)
+        gps_log_report(&report);
+    return claims;
+}
 
-    return gps_log_report(&report);
+bool send(gps_finding finding, uint64_t stack_hash = 0) {
+    return send(report_of(finding, stack_hash));
 }
 
 // The pid on each line of text differs from run to run.
@@ -699,9 +704,9 @@ TEST(LogSummary, SumsUpInText) {
         report.api = "cudaFree";
         report.pointer = 0x7f00;
         open_log();
-        gps_log_report(&report);
-        gps_log_report(&report);
-        gps_log_report(&report);
+        send(report);
+        send(report);
+        send(report);
         send(GPS_SHARE_TIMEOUT, 8);
         send(GPS_SHARE_TIMEOUT, 8);
         send(GPS_OPEN_STALE, 9);
@@ -742,9 +747,9 @@ TEST(LogSummary, SumsUpInJson) {
         report.device = 2;
         report.size = 99;
         open_log("stderr", GPS_LOG_JSONL);
-        gps_log_report(&report);
+        send(report);
         for (int i = 0; i < 5; i++)
-            gps_log_report(&report);
+            send(report);
         gps_log_summary();
         return 0;
     });
@@ -1097,7 +1102,7 @@ TEST(Log, ContinuesAWriteThatWasPartial) {
         Huge huge; // a report of 8 KiB into 4 KiB of room
         for (gps_frame &frame : huge.frames)
             memset(frame.module, 'm', sizeof frame.module - 1);
-        gps_log_report(&huge.report);
+        send(huge.report);
         reader.join();
         return got.size() > 4096 + 7000 && got.find("Hint: ") != std::string::npos ? 0 : 3;
     });
@@ -1233,7 +1238,7 @@ void write_many(const std::string &log, gps_log_format format) {
             for (int n = 0; n < reports_each; n++) {
                 Full full; // with frames, over 1 KiB
                 full.report.pointer = static_cast<uint64_t>(i * 1000 + n + 1);
-                gps_log_report(&full.report);
+                send(full.report);
             }
             _exit(0);
         }
