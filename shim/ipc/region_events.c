@@ -1,6 +1,8 @@
 /* region_events.c - see region_events.h. */
 #include "region_events.h"
 
+#include <string.h>
+
 /* --- regions --- */
 
 static void tell(const struct gps_export *region, struct gps_event_line line) {
@@ -8,36 +10,34 @@ static void tell(const struct gps_export *region, struct gps_event_line line) {
     line.region = &record->id;
     line.name = record->name;
     line.size = record->requested;
-    if (line.what != GPS_LOGGED_FREED)
+    if (strcmp(line.what, "freed") != 0)
         line.device = record->device;
     gps_event_log_write(&line);
 }
 
 void gps_region_event_exported(const struct gps_export *region) {
-    tell(region, (struct gps_event_line){.what = GPS_LOGGED_EXPORTED,
-                                         .how = region->rule ? "rule" : "program"});
+    tell(region,
+         (struct gps_event_line){.what = "exported", .how = region->rule ? "rule" : "program"});
 }
 
 void gps_region_event_created(const struct gps_export *region) {
-    tell(region,
-         (struct gps_event_line){.what = GPS_LOGGED_CREATED, .time = region->record.created});
+    tell(region, (struct gps_event_line){.what = "created", .time = region->record.created});
     if (region->record.status.state == GPS_STATE_READY)
         gps_region_event_exported(region);
 }
 
 void gps_region_event_deferred(const struct gps_export *region, bool result) {
-    tell(region, (struct gps_event_line){.what = GPS_LOGGED_FREED,
-                                         .how = result ? "handover" : "deferred"});
+    tell(region, (struct gps_event_line){.what = "freed", .how = result ? "handover" : "deferred"});
 }
 
 void gps_region_event_waited(const struct gps_export *region, uint64_t ns) {
-    tell(region, (struct gps_event_line){.what = GPS_LOGGED_WAITED, .ns = ns, .how = "importers"});
+    tell(region, (struct gps_event_line){.what = "waited", .ns = ns, .how = "importers"});
 }
 
 void gps_region_event_freed(const struct gps_export *region) {
     const bool late = region->state == GPS_EXPORT_DEFERRED || region->state == GPS_EXPORT_RESULT ||
                       region->state == GPS_EXPORT_FREEING;
-    tell(region, (struct gps_event_line){.what = GPS_LOGGED_FREED, .how = late ? "late" : "now"});
+    tell(region, (struct gps_event_line){.what = "freed", .how = late ? "late" : "now"});
 }
 
 /* --- imports --- */
@@ -46,8 +46,7 @@ static const char *by(const struct gps_import *import) {
     return import->via == GPS_VIA_RULE ? "rule" : "program";
 }
 
-static void tell_import(const struct gps_import *import, enum gps_event_kind what,
-                        const char *how) {
+static void tell_import(const struct gps_import *import, const char *what, const char *how) {
     gps_event_log_write(&(struct gps_event_line){.what = what,
                                                  .region = &import->region,
                                                  .name = import->name,
@@ -56,13 +55,13 @@ static void tell_import(const struct gps_import *import, enum gps_event_kind wha
 }
 
 void gps_region_event_opened(const struct gps_import *import) {
-    tell_import(import, GPS_LOGGED_OPENED, by(import));
+    tell_import(import, "opened", by(import));
 }
 
 void gps_region_event_cached(const struct gps_import *import) {
-    tell_import(import, GPS_LOGGED_CACHED, NULL);
+    tell_import(import, "cached", NULL);
 }
 
 void gps_region_event_closed(const struct gps_import *import, bool with_context) {
-    tell_import(import, GPS_LOGGED_CLOSED, with_context ? "context" : by(import));
+    tell_import(import, "closed", with_context ? "context" : by(import));
 }

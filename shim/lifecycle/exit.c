@@ -91,7 +91,7 @@ static void withdraw(void) {
     unpublish();
     gps_rules_end();
     gps_log_summary();
-    gps_event_log_write(&(struct gps_event_line){.what = GPS_LOGGED_ENDED});
+    gps_event_log_write(&(struct gps_event_line){.what = "ended"});
     gps_scope_end(&scope);
 }
 

@@ -28,15 +28,6 @@ static struct {
     char process[160]; /* the members that say who writes */
 } state = {.fd = -1};
 
-static const char *const names[] = {
-    [GPS_LOGGED_CREATED] = "created",   [GPS_LOGGED_EXPORTED] = "exported",
-    [GPS_LOGGED_OPENED] = "opened",     [GPS_LOGGED_CLOSED] = "closed",
-    [GPS_LOGGED_FREED] = "freed",       [GPS_LOGGED_WAITED] = "waited",
-    [GPS_LOGGED_CACHED] = "cached",     [GPS_LOGGED_MERGED] = "merged",
-    [GPS_LOGGED_UNMERGED] = "unmerged", [GPS_LOGGED_FINDING] = "finding",
-    [GPS_LOGGED_ENDED] = "ended",       [GPS_LOGGED_FULL] = "full",
-};
-
 /* --- the file --- */
 
 static void give_up(const char *why) {
@@ -150,7 +141,7 @@ static void add_finding(struct gps_text *text, const struct gps_report *report) 
 static void format(struct gps_text *text, const struct gps_event_line *line) {
     gps_text_str(text, "{\"ts\":\"");
     gps_text_time(text, line->time != 0 ? line->time : gps_clock_now());
-    gps_text_strs(text, "\",\"event\":\"", names[line->what], "\"", state.process);
+    gps_text_strs(text, "\",\"event\":\"", line->what, "\"", state.process);
     add_subject(text, line);
     if (line->report)
         add_finding(text, line->report);
@@ -181,6 +172,6 @@ void gps_event_log_write(const struct gps_event_line *line) {
     if (atomic_load(&state.written) < state.max)
         put(line);
     else if (!atomic_exchange(&state.full, true))
-        put(&(struct gps_event_line){.what = GPS_LOGGED_FULL});
+        put(&(struct gps_event_line){.what = "full"});
     errno = saved;
 }

@@ -11,32 +11,17 @@
 
 #include "config/config.h"
 
-enum gps_event_kind {
-    GPS_LOGGED_CREATED,
-    GPS_LOGGED_EXPORTED,
-    GPS_LOGGED_OPENED,
-    GPS_LOGGED_CACHED,
-    GPS_LOGGED_CLOSED,
-    GPS_LOGGED_FREED,
-    GPS_LOGGED_WAITED,
-    GPS_LOGGED_MERGED,
-    GPS_LOGGED_UNMERGED,
-    GPS_LOGGED_FINDING,
-    GPS_LOGGED_ENDED,
-    GPS_LOGGED_FULL,
-};
-
 struct gps_event_line {
-    enum gps_event_kind what;
-    uint64_t time; /* 0: now. A member below that is 0 or NULL does not appear in the line */
+    const char *what; /* "created", or another event that the schema lists */
+    uint64_t time;    /* 0: now. A member below that is 0 or NULL does not appear in the line */
     const struct gps_id *region;
     const char *name;
     uint64_t size;
-    uint64_t saved;                  /* MERGED: the bytes that another process held already */
-    uint64_t ns;                     /* WAITED: the time that the wait took */
+    uint64_t saved;                  /* "merged": the bytes that another process held already */
+    uint64_t ns;                     /* "waited": the time that the wait took */
     const uint8_t *device;           /* its UUID */
     const char *how;                 /* one of the words that the schema lists */
-    const struct gps_report *report; /* FINDING */
+    const struct gps_report *report; /* "finding" */
 };
 
 /* Is called at the first CUDA call, and again in a forked child. No event is written before. */

@@ -221,7 +221,7 @@ void gps_log_report(const struct gps_report *report) {
     if (ours)
         count(report);
     const uint64_t now = gps_clock_now();
-    gps_event_log_write(&(struct gps_event_line){.what = GPS_LOGGED_FINDING,
+    gps_event_log_write(&(struct gps_event_line){.what = "finding",
                                                  .time = now,
                                                  .region = report->region,
                                                  .name = report->name,

@@ -23,10 +23,9 @@ void gps_merged_sum_log(void) {
     const uint64_t unmerged = atomic_exchange(&state.unmerged, 0);
     if (merged != 0)
         gps_event_log_write(
-            &(struct gps_event_line){.what = GPS_LOGGED_MERGED, .size = merged, .saved = saved});
+            &(struct gps_event_line){.what = "merged", .size = merged, .saved = saved});
     if (unmerged != 0)
-        gps_event_log_write(
-            &(struct gps_event_line){.what = GPS_LOGGED_UNMERGED, .size = unmerged});
+        gps_event_log_write(&(struct gps_event_line){.what = "unmerged", .size = unmerged});
 }
 
 void gps_merged_sum_reset(void) {

@@ -200,7 +200,7 @@ enum gps_outcome gps_rule_import(const struct gps_rule_request *request, bool ta
         gps_wait_turn(&wait, until - now);
     }
     gps_wait_end(&wait);
-    gps_event_log_write(&(struct gps_event_line){.what = GPS_LOGGED_WAITED,
+    gps_event_log_write(&(struct gps_event_line){.what = "waited",
                                                  .name = request->name,
                                                  .ns = gps_clock_monotonic() - begun,
                                                  .how = "import"});
