@@ -26,13 +26,12 @@
 static struct {
     GPS_LOCK(GPS_RANK_DEFERRED) lock;
     pthread_cond_t unclaimed; /* a claim has ended */
-    pthread_cond_t freed;     /* a region has left the list */
     struct gps_export *list;
     unsigned claims;            /* regions that are claimed */
     bool overdue;               /* a thread has waited CLAIM_WAIT for these claims */
     _Atomic unsigned count;     /* of the list, to be read without the lock */
     _Atomic uint64_t last_left; /* when a region left it (CLOCK_MONOTONIC) */
-} state = {.unclaimed = PTHREAD_COND_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER};
+} state = {.unclaimed = PTHREAD_COND_INITIALIZER};
 
 static bool any_left(void);
 static uint64_t reap(void);
@@ -62,7 +61,6 @@ static void drop(struct gps_export *region) {
     unclaim(region);
     state.last_left = gps_clock_monotonic();
     state.count--;
-    pthread_cond_broadcast(&state.freed);
     *region->link = region->next;
     if (region->next)
         region->next->link = region->link;
@@ -87,6 +85,15 @@ static struct gps_export *find(uint64_t address) {
 
 static bool any_left(void) {
     return atomic_load(&state.count);
+}
+
+/* Another thread may be in a free that waits for a kernel. As in the driver's own wait for that
+ * kernel the program's signals are handled. A handler may leave by longjmp, so no lock is held. */
+static void wait_a_moment(void) {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    gps_lock_give(&state.lock);
+    (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+    gps_lock_take(&state.lock);
 }
 
 /* --- regions come and go --- */
@@ -169,7 +176,7 @@ __attribute__((noinline)) static bool find_waiting(uint64_t address, uint64_t *b
     gps_lock_take(&state.lock);
     const struct gps_export *region;
     while ((region = find(address)) && region->state == GPS_EXPORT_FREEING)
-        pthread_cond_wait(&state.freed, &state.lock.mutex);
+        wait_a_moment();
     if (region)
         *base = region->pointer;
     gps_lock_give(&state.lock);
@@ -198,17 +205,6 @@ static bool any_claimed(uint64_t context) {
     return region != NULL;
 }
 
-/* The claimer may be in a free that waits for a kernel. As in the driver's own wait for that kernel
- * the program's signals are handled. A handler may leave by longjmp, so no lock is held. */
-static void wait_for_all_claims(uint64_t context) {
-    const struct timespec moment = {.tv_nsec = 1000000};
-    while (any_claimed(context)) {
-        gps_lock_give(&state.lock);
-        (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
-        gps_lock_take(&state.lock);
-    }
-}
-
 static struct gps_export *claim(uint64_t context) {
     struct gps_export *work = NULL;
     for (struct gps_export *region = state.list; region; region = region->next) {
@@ -228,8 +224,8 @@ struct gps_export *gps_deferred_claim(uint64_t context, enum gps_claim_wait wait
     gps_lock_take(&state.lock);
     if (wait == GPS_CLAIM_WITHIN_2S)
         wait_for_claims();
-    else if (wait == GPS_CLAIM_ALL)
-        wait_for_all_claims(context);
+    while (wait == GPS_CLAIM_ALL && any_claimed(context))
+        wait_a_moment();
     struct gps_export *region = claim(context), *next, *work = NULL;
     gps_lock_give(&state.lock);
     gps_importers_mark(region);

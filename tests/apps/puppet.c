@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -1443,6 +1444,36 @@ static int c_errno(char **w) {
     return SAID;
 }
 
+/* leap MILLISECONDS COMMAND...: a handler leaves the command by longjmp; says whether it did */
+static sigjmp_buf leap_back;
+static void leap(int number) {
+    (void)number;
+    siglongjmp(leap_back, 1);
+}
+struct leaper {
+    pthread_t whom;
+    useconds_t delay;
+};
+static void *leap_later(void *arg) {
+    const struct leaper *const leaper = arg;
+    usleep(leaper->delay);
+    pthread_kill(leaper->whom, SIGUSR1);
+    return NULL;
+}
+static int c_leap(char **w) {
+    static struct leaper leaper;
+    pthread_t thread;
+    char *const line = strdup(join(w + 2));
+    leaper = (struct leaper){pthread_self(), (useconds_t)number(w[1]) * 1000};
+    signal(SIGUSR1, leap);
+    if (sigsetjmp(leap_back, 1))
+        return 0;
+    pthread_create(&thread, NULL, leap_later, &leaper);
+    obey(line);
+    signal(SIGUSR1, SIG_IGN);
+    return SAID;
+}
+
 /* A program that allocates and frees while a timer's handler ends it. */
 static void end_here(int number) {
     (void)number;
@@ -1720,6 +1751,7 @@ static const struct command {
     {"unhoard", "", c_unhoard},
     {"free-relaxed", "NAME", c_free_relaxed},
     {"errno", "COMMAND...", c_errno},
+    {"leap", "MILLISECONDS COMMAND...", c_leap},
     {"dlerror", "COMMAND...", c_dlerror},
     {"atexit_close", "NAME", c_atexit_close},
     {"later", "MILLISECONDS COMMAND...", c_later},

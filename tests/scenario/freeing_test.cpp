@@ -310,6 +310,20 @@ TEST(DoubleFree, OfExportedMemory) {
     EXPECT_EQ(world.count("double-free"), 1u);
 }
 
+// The driver waits for a kernel before it frees what was deferred. A second free waits, too, but
+// the program's handlers run: this one leaves it.
+TEST(DoubleFree, WhileTheFirstIsCarriedOutLetsSignalsIn) {
+    SIM_ONLY("a driver need not survive it");
+    World world;
+    Exporter a(world);
+    Importer b(world, a);
+    a.must("free p");
+    a.must("busy 5000");
+    b.must("close q");
+    a.must("sleep 200");
+    EXPECT_EQ(a("leap 200 free p", 3000).text.substr(0, 1), "0");
+}
+
 TEST(DoubleFree, WhileTheFirstIsDeferred) {
     for (const char *build : builds) {
         World world;
