@@ -4,7 +4,7 @@
 #include "driver/driver_ops.h"
 #include "findings/diagnose.h"
 #include "ipc/export.h"
-#include "ipc/import_close.h"
+#include "ipc/import.h"
 #include "ipc/open_cache.h"
 #include "ipc/pid_collision.h"
 #include "memory.h"
@@ -73,7 +73,7 @@ static int open_first(struct gps_opening *opening, const uint8_t handle[GPS_HAND
     int code;
     if (!gps_import_prepare(opening, handle, &code))
         return code;
-    code = gps_open_cache_ask_driver(open_by_driver, &first, opening->import.context);
+    code = gps_open_cache_ask_driver(open_by_driver, &first, &opening->import);
     if (code == GPS_OK) {
         if (gps_import_commit(opening, *pointer) && gps_open_cache_active)
             gps_open_cache_opened(&opening->import);

@@ -6,7 +6,7 @@
 #include "findings/policy.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
-#include "ipc/import_close.h"
+#include "ipc/import.h"
 #include "ipc/open_cache.h"
 #include "learn/learner.h"
 #include "merge/allocation.h"

@@ -29,11 +29,28 @@ int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *poin
 /* True: the import has a slot by this open, so the cache may keep it. */
 bool gps_import_commit(struct gps_opening *opening, uint64_t pointer);
 
+/* The driver refused what gps_import_prepare has prepared. */
+void gps_import_roll_back(struct gps_opening *opening);
+
+/* The program closes what gps_registry_close has counted down, by the driver's close. The code; on
+ * a failure it is open as before. */
+typedef int gps_close_fn(uint64_t pointer);
+int gps_import_close(const struct gps_import *import, enum gps_slot_via via, gps_close_fn *close);
+/* Notes for the report of a second close that the program closes it. */
+void gps_import_note_closed(const struct gps_import *import);
+
 /* A rule imports a published region into the current context for an allocation of `size`. 0 and the
  * pointer, or the driver's code, or -1 when the region can no longer be opened (its owner is
  * closing it, or has ended). */
 int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, uint64_t *pointer);
 
+/* The program frees a rule's import. */
+int gps_import_free(const struct gps_alloc *alloc);
 /* The handle of a rule's import, for a program that exports what it believes it allocated: others
  * then open the exporter's memory. False for any other pointer. */
 bool gps_import_handle(uint64_t pointer, uint8_t handle[GPS_HANDLE_BYTES]);
+
+/* A context is destroyed, with every import opened in it before the epoch; fn (which may be NULL)
+ * gets each. */
+void gps_import_purge(uint64_t context, uint32_t epoch,
+                      void (*fn)(void *arg, const struct gps_import *import), void *arg);

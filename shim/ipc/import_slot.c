@@ -1,11 +1,9 @@
 /* import_slot.c - see import_slot.h. */
 #include "import_slot.h"
 
-#include "cache_watch.h"
 #include "findings/reporter.h"
 #include "process/references.h"
 #include "region_events.h"
-#include "vmm/vmm_region.h"
 
 void gps_import_slot_begin(struct gps_import *import) {
     gps_report_reference(gps_references_begin(&import->region, import->via, &import->slot));
@@ -29,8 +27,5 @@ void gps_import_slot_drop(unsigned slot) {
 
 void gps_import_slot_end(const struct gps_import *import, bool with_context) {
     gps_region_event_closed(import, with_context);
-    gps_cache_watch_remove(import);
-    if (import->vmm)
-        gps_vmm_region_released(&import->region);
     gps_import_slot_drop(import->slot);
 }

@@ -17,6 +17,6 @@ bool gps_import_slot_correct(uint64_t pointer);
 /* The intent came to nothing, or another open has a slot. */
 void gps_import_slot_drop(unsigned slot);
 
-/* An import is over, and removed from the registry: it is not watched any more, and its slot is
- * free. The slot goes last, because the exporter waits for it. */
+/* An import is over, and removed from the registry. It is the last that is done for it, because the
+ * exporter waits for that. */
 void gps_import_slot_end(const struct gps_import *import, bool with_context);

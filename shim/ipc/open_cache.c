@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 
-#include "cache_watch.h"
 #include "directory/lease.h"
 #include "directory/region.h"
 #include "driver/driver_ops.h"
@@ -19,88 +19,154 @@
 #include "registry/freed_history.h"
 #include "stack/trace.h"
 #include "threads/thread.h"
+#include "threads/watch.h"
 #include "util/clock.h"
 #include "util/lock.h"
 
 #define OPEN_WAIT (GPS_SECOND / 20) /* of an open, for what is stale */
 #define LONG_WAIT (2 * GPS_SECOND)  /* of a call that would fail otherwise */
 
+enum {
+    RECORD_EVENTS = IN_MODIFY | IN_ATTRIB | IN_DELETE_SELF,
+    OWNER_EVENTS =
+        IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF, /* it has closed its file: a death */
+};
+
 _Atomic bool gps_open_cache_active, gps_open_cache_used;
 
 static struct {
     GPS_LOCK(GPS_RANK_OPEN_CACHE) lock;
-    pthread_cond_t changed;   /* an import has ended, or the thread has read all changes */
+    pthread_cond_t changed;   /* an import has ended, or the thread has made a pass */
     unsigned paused;          /* contexts that are being destroyed */
+    unsigned busy;            /* imports that the driver closes just now */
     bool running;             /* the watching thread */
     uint64_t waiting_since;   /* for the next end; 0: nobody waits */
     _Atomic unsigned endings; /* imports that have ended */
+    struct gps_watch watch;   /* opens look at it without the lock */
+    _Atomic bool watching;    /* it is open, and the program has not closed it */
+    _Atomic bool reading;     /* changes are read from it that the registry does not have yet */
 } state = {.changed = PTHREAD_COND_INITIALIZER};
+
+static __thread bool has_paused; /* this thread destroys a context */
 
 void gps_open_cache_start(const struct gps_options *options) {
     gps_open_cache_used = options->mode == GPS_MODE_SHARE && options->open_cache > 0;
     gps_open_cache_active = gps_open_cache_used;
 }
 
-/* --- ending imports --- */
+/* --- the watch --- */
 
-enum what { STALE_ONES, ONE_END, ALL_ENDS };
-
-/* With the lock: whether this goes on that a call may wait for. `endings`: how many there were when
- * the call began. */
-static bool goes_on(enum what what, unsigned endings) {
-    if (!state.running)
-        return false;
-    return what == ONE_END
-               ? gps_registry_any_ending() && state.endings == endings
-               : (what == ALL_ENDS && gps_registry_any_ending()) || gps_registry_any_stale();
-}
-
-static void wake_waiting(bool ended) {
+static void wake(void) {
     gps_lock_take(&state.lock);
-    state.endings += ended;
-    if (ended || !goes_on(ALL_ENDS, 0))
-        state.waiting_since = 0;
-    pthread_cond_broadcast(&state.changed);
+    if (state.watching)
+        gps_watch_wake(&state.watch, gps_membership_store()->path);
     gps_lock_give(&state.lock);
 }
+
+/* True: something that was cached is ENDING now. */
+static bool read_changes(void) {
+    int files[GPS_WATCH_CHANGES];
+    unsigned count;
+    bool any = false;
+    gps_lock_take(&state.lock);
+    struct gps_watch watch = state.watch;
+    atomic_store(&state.reading, true);
+    do {
+        count = state.watching ? gps_watch_changed(&watch, files) : 0;
+        for (unsigned i = 0; i < count; i++)
+            any |= gps_registry_outdate(files[i]);
+        if (watch.fd < 0)
+            atomic_store(&state.watching, false);
+    } while (count == GPS_WATCH_CHANGES);
+    atomic_store(&state.reading, false);
+    gps_lock_give(&state.lock);
+    return any;
+}
+
+/* A change that is read while this is asked shows in one or the other. */
+static bool is_unchanged(void) {
+    return atomic_load(&state.watching) && gps_watch_quiet(&state.watch) &&
+           !atomic_load(&state.reading);
+}
+
+static void *run(void *unused);
+
+/* With the lock. */
+static bool is_watching(void) {
+    if (!state.watching) {
+        gps_watch_open(&state.watch, gps_membership_store(), 0);
+        atomic_store(&state.watching, state.watch.fd >= 0);
+    }
+    if (!state.running)
+        state.running = gps_thread_start(run, NULL);
+    return state.running && state.watching;
+}
+
+/* Watches the files of an import: the number of its record's, or less than 0. */
+static int watch_files(const struct gps_import *import) {
+    const struct gps_store *store = gps_membership_store();
+    char record[GPS_FILE_PATH], owner[GPS_FILE_PATH];
+    int owner_file = -1, record_file = -1;
+    gps_region_path(store, &import->region, "", record);
+    gps_lease_path(store, &import->exporter.owner, owner);
+    gps_lock_take(&state.lock);
+    if (is_watching())
+        owner_file = gps_watch_file(&state.watch, owner, OWNER_EVENTS);
+    if (owner_file >= 0)
+        record_file = gps_watch_file(&state.watch, record, RECORD_EVENTS);
+    if (record_file >= 0 && !gps_registry_watch(import, record_file, owner_file)) {
+        gps_watch_unfile(&state.watch, record_file);
+        record_file = -1;
+    }
+    gps_lock_give(&state.lock);
+    return record_file;
+}
+
+void gps_open_cache_forget(const struct gps_import *import) {
+    if (!import->record_file)
+        return;
+    gps_lock_take(&state.lock);
+    if (state.watching)
+        gps_watch_unfile(&state.watch, import->record_file);
+    gps_lock_give(&state.lock);
+}
+
+/* --- ending imports --- */
 
 static void end(const struct gps_import *import) {
     struct gps_scope scope;
     if (gps_scope_enter(&scope, import->context) == GPS_OK)
         gps_ops->close_handle(import->pointer);
+    gps_open_cache_forget(import);
     gps_import_slot_end(import, false);
     gps_registry_ended(import->pointer);
-    wake_waiting(true);
+    gps_lock_take(&state.lock);
+    state.busy--;
+    state.endings++;
+    state.waiting_since = 0;
+    pthread_cond_broadcast(&state.changed);
+    gps_lock_give(&state.lock);
     gps_scope_end(&scope);
 }
 
-/* Ends the oldest of those that fit. One at a time: while the driver waits for a kernel, the
- * context of the next may be destroyed. */
-static bool end_oldest(bool (*fits)(const struct gps_import *import, const void *arg),
-                       const void *arg) {
+/* Ends the oldest that is ENDING, or that is cached in a context. One at a time: while the driver
+ * waits for a kernel, the context of the next may be destroyed. */
+static bool end_oldest(uint64_t context) {
     struct gps_import import;
     gps_lock_take(&state.lock);
-    const bool found = !state.paused && gps_registry_take_cached(fits, arg, &import);
+    const bool found = !state.paused && gps_registry_take_ending(context, &import);
+    state.busy += found;
     gps_lock_give(&state.lock);
     if (found)
         end(&import);
     return found;
 }
 
-static bool is_stale(const struct gps_import *import, const void *unused) {
-    (void)unused;
-    return import->stale;
-}
-
-static void end_stale(void) {
-    while (end_oldest(is_stale, NULL))
-        ;
-}
-
 /* --- waiting for the end of imports --- */
 
-/* True: something has ended since the caller began. */
-static bool wait_for(enum what what, unsigned endings, uint64_t limit) {
+/* Waits until nothing is stale, nor ENDING of this region. True: something has ended since there
+ * were so many `endings`. */
+static bool wait_for_end(const struct gps_id *region, unsigned endings, uint64_t limit) {
     int code = 0;
     gps_lock_take(&state.lock);
     const uint64_t now = gps_clock_monotonic();
@@ -108,74 +174,65 @@ static bool wait_for(enum what what, unsigned endings, uint64_t limit) {
         state.waiting_since = now;
     const uint64_t waited = now - state.waiting_since;
     const struct timespec until = gps_clock_in(waited < limit ? limit - waited : 0);
-    while (goes_on(what, endings) && code == 0)
+    while (state.running && gps_registry_any_ending(region) && code == 0)
         code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
-    if (!goes_on(ALL_ENDS, 0))
+    if (code == 0)
         state.waiting_since = 0;
     const bool ended = state.endings != endings;
     gps_lock_give(&state.lock);
     return ended;
 }
 
-/* Has ended what may be the reason of a code of the driver's. True: something has ended since the
- * caller began, so another try is worth it. */
-static bool end_obstacle(int code, uint64_t context, unsigned endings) {
+/* Has ended what may be the reason of a code of the driver's. True: another try is worth it. */
+static bool end_obstacle(int code, const struct gps_import *import, unsigned endings) {
     struct gps_scope scope;
-    const bool busy = code == GPS_ALREADY_MAPPED; /* by a close, or by older memory of its place */
     /* By memory of the same exporter in another context (H200, driver 580, 2026-11-23). */
     const bool elsewhere = code == GPS_INVALID_HANDLE;
-    if (!busy && !elsewhere && code != GPS_OUT_OF_MEMORY)
+    /* ALREADY_MAPPED: by a close, or by older memory of its place. */
+    if (!elsewhere && code != GPS_ALREADY_MAPPED && code != GPS_OUT_OF_MEMORY)
         return false;
     gps_scope_begin(&scope);
-    bool ended = busy && wait_for(ONE_END, endings, LONG_WAIT);
-    if (!ended) {
-        gps_cache_watch_expire(elsewhere ? context : 0);
-        ended = wait_for(ALL_ENDS, endings, LONG_WAIT);
-    }
+    if (gps_registry_expire(elsewhere ? import->context : 0))
+        wake();
+    const bool ended = wait_for_end(&import->region, endings, LONG_WAIT);
     gps_scope_end(&scope);
     return ended;
 }
 
 bool gps_open_cache_make_room(void) {
-    return gps_open_cache_active && end_obstacle(GPS_OUT_OF_MEMORY, 0, state.endings);
+    static const struct gps_import none;
+    return gps_open_cache_active && end_obstacle(GPS_OUT_OF_MEMORY, &none, state.endings);
 }
 
 /* --- opens --- */
 
+/* No lock but the registry's: a handler of the program's may leave by longjmp. */
 bool gps_open_cache_open(const struct gps_import *import, unsigned flags, uint64_t *pointer) {
     const int error = errno;
     if (flags != GPS_OPEN_FLAGS || !import->context || !gps_registry_cached().count)
         return false;
-    const bool open = gps_cache_watch_uncache(import, gps_trace_kept(), pointer);
+    const bool open = is_unchanged() && gps_registry_uncache(&import->region, import->context,
+                                                             gps_trace_kept(), pointer);
     if (open)
         gps_freed_forget(GPS_FREED_IMPORT, *pointer);
     errno = error;
     return open;
 }
 
-static void wait_for_stale(void) {
+int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_import *import) {
     struct gps_scope scope;
-    gps_scope_begin(&scope);
-    if (gps_registry_cached().count)
-        gps_cache_watch_read(false);
-    if (gps_registry_any_stale())
-        wait_for(STALE_ONES, state.endings, OPEN_WAIT);
-    gps_scope_end(&scope);
-}
-
-int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, uint64_t context) {
-    unsigned endings;
-    int code;
     if (!gps_open_cache_active)
         return open(arg);
-    wait_for_stale();
-    const uint64_t until = gps_clock_monotonic() + LONG_WAIT;
-    do {
-        endings = state.endings;
-        code = open(arg);
-    } while (code != GPS_OK && end_obstacle(code, context, endings) &&
-             gps_clock_monotonic() < until);
-    return code;
+    gps_scope_begin(&scope);
+    gps_open_cache_resume(); /* where a handler has left the end of a context by longjmp */
+    if (gps_registry_cached().count && read_changes())
+        wake();
+    if (gps_registry_any_ending(&import->region))
+        wait_for_end(&import->region, state.endings, OPEN_WAIT);
+    gps_scope_end(&scope);
+    const unsigned endings = state.endings;
+    const int code = open(arg);
+    return code != GPS_OK && end_obstacle(code, import, endings) ? open(arg) : code;
 }
 
 /* --- the watching thread --- */
@@ -186,11 +243,18 @@ static void correct_slots(void) {
         ;
 }
 
-/* False: the program has closed it, or the process ends. */
-static bool watch_of(struct gps_watch *watch) {
+/* False: the program has closed the watch and nothing is left, or the process ends. */
+static bool next_watch(struct gps_watch *watch) {
     gps_lock_take(&state.lock);
-    state.running = gps_cache_watch_copy(watch) && gps_open_cache_active;
-    const bool running = state.running;
+    *watch = state.watch;
+    if (!state.watching)
+        watch->fd = -1;
+    const bool left = gps_registry_any_ending(NULL);
+    const bool running = gps_open_cache_active && (state.watching || left);
+    state.running = running;
+    if (!left)
+        state.waiting_since = 0;
+    pthread_cond_broadcast(&state.changed);
     gps_lock_give(&state.lock);
     return running;
 }
@@ -198,23 +262,14 @@ static bool watch_of(struct gps_watch *watch) {
 static void *run(void *unused) {
     struct gps_watch watch;
     prctl(PR_SET_NAME, "gpushare-cache");
-    while (watch_of(&watch)) {
+    while (next_watch(&watch)) {
         gps_watch_sleep(&watch, GPS_SECOND);
-        gps_cache_watch_read(true);
-        end_stale();
-        wake_waiting(false);
+        read_changes();
+        while (end_oldest(0))
+            ;
         correct_slots();
     }
     return unused;
-}
-
-static bool is_watching(void) {
-    gps_lock_take(&state.lock);
-    if (!state.running)
-        state.running = gps_thread_start(run, NULL);
-    const bool running = state.running;
-    gps_lock_give(&state.lock);
-    return running;
 }
 
 /* --- what may be cached --- */
@@ -239,9 +294,9 @@ void gps_open_cache_opened(const struct gps_import *import) {
         !fits_in(import))
         return;
     gps_scope_begin(&scope);
-    const int record_file = gps_cache_watch_add(import);
-    if (record_file >= 0 && !(is_watching() && is_ready(import)))
-        gps_registry_outdate(record_file);
+    const int record_file = watch_files(import);
+    if (record_file >= 0 && !is_ready(import) && gps_registry_outdate(record_file))
+        wake();
     gps_scope_end(&scope);
 }
 
@@ -253,17 +308,13 @@ bool gps_open_cache_may_keep(void) {
     return gps_ops->context(&context) == GPS_OK && context;
 }
 
-static bool is_of_context(const struct gps_import *import, const void *context) {
-    return import->context == *(const uint64_t *)context;
-}
-
 /* The oldest of a context go, whose kernels a close waits for in any case; not at once where one is
  * being destroyed. */
 static void keep_limits(uint64_t context) {
     const struct gps_options *options = &gps_process_config()->options;
     struct gps_cached sum = gps_registry_cached();
     while ((sum.count > options->open_cache || sum.bytes > options->open_cache_bytes) &&
-           end_oldest(is_of_context, &context))
+           end_oldest(context))
         sum = gps_registry_cached();
 }
 
@@ -281,29 +332,39 @@ void gps_open_cache_closed(const struct gps_import *import) {
 /* --- contexts and the process end --- */
 
 /* What is being ended may wait for a kernel: it is given up after a while. */
-void gps_open_cache_pause(void) {
+static void pause_for(unsigned more) {
     const struct timespec until = gps_clock_in(LONG_WAIT);
     int code = 0;
     gps_lock_take(&state.lock);
-    state.paused++;
-    while (gps_registry_any_ending() && code == 0)
+    state.paused += more;
+    while (state.busy && code == 0)
         code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
     gps_lock_give(&state.lock);
 }
 
+void gps_open_cache_pause(void) {
+    pause_for(!has_paused);
+    has_paused = true;
+}
+
 void gps_open_cache_resume(void) {
+    if (!has_paused)
+        return;
+    has_paused = false;
     gps_lock_take(&state.lock);
     state.paused--;
     gps_lock_give(&state.lock);
-    end_stale();
+    wake();
 }
 
 void gps_open_cache_stop(void) {
     gps_open_cache_active = false;
-    gps_open_cache_pause();
+    pause_for(1);
 }
 
 void gps_open_cache_reset(void) {
+    if (state.watching)
+        gps_watch_close(&state.watch);
     memset((void *)&state, 0, sizeof(state));
-    gps_open_cache_active = gps_open_cache_used = false;
+    gps_open_cache_active = gps_open_cache_used = has_paused = false;
 }

@@ -9,14 +9,13 @@
  *   OPEN    CACHED  the program's last close, if its files are watched and it is not stale; the
  *                   driver is not asked
  *   OPEN    GONE    any other last close
- *   CACHED  OPEN    an open in its context, while it is not stale and no change is unread; the
- *                   driver is not asked
+ *   CACHED  OPEN    an open in its context, while no change is unread; the driver is not asked
  *   CACHED  OPEN    another open, by the driver, which counts the cache's own open, too: that is
  *                   closed
- *   CACHED  ENDING  the watching thread takes it because it is stale, or a close takes it because
- *                   the cache is full; the driver closes it
+ *   CACHED  ENDING  it is stale, or a close finds the cache full
+ *   CACHED  GONE    the driver has opened another region at its address
  *   ENDING  GONE    the driver has closed it, and its slot is free
- *   OPEN, CACHED  GONE  its context is destroyed
+ *   any     GONE    its context is destroyed
  *
  * An import becomes stale when one of its files changes, when memory runs out, or when the driver
  * refuses an open that it may stand in the way of. A change is in the watch's queue before the call
@@ -51,10 +50,10 @@ void gps_open_cache_start(const struct gps_options *options);
 bool gps_open_cache_open(const struct gps_import *import, unsigned flags, uint64_t *pointer);
 /* A call of the driver's, or what stands for it, that opens a region: its code. */
 typedef int gps_open_fn(void *arg);
-/* Makes the call in `context`. Before it, it waits 50 ms at most for the end of what is stale:
- * without a cache that would not be mapped. Where the driver refuses and cached memory may be in
- * the way, it has that ended, for 2 s at most, and makes the call again. */
-int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, uint64_t context);
+/* Makes the call. Before it, it waits 50 ms at most for the end of what is stale, or of the same
+ * region: without a cache that would not be mapped. Where the driver refuses and cached memory may
+ * be in the way, it has that ended, for 2 s at most, and makes the call once more. */
+int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_import *import);
 /* The program has opened a region, and its slot is written: from now on it may be cached. */
 void gps_open_cache_opened(const struct gps_import *import);
 
@@ -62,12 +61,16 @@ void gps_open_cache_opened(const struct gps_import *import);
 bool gps_open_cache_may_keep(void);
 /* The program's close has left this import cached. */
 void gps_open_cache_closed(const struct gps_import *import);
+/* An import is over, and its files are not watched any more. Inside a gps_scope. */
+void gps_open_cache_forget(const struct gps_import *import);
 
 /* The device is out of memory: ends what is cached, and waits 2 s at most. True: something has
  * ended, so another try is worth it. */
 bool gps_open_cache_make_room(void);
 
-/* A context is being destroyed: in between no mapping is ended. Inside a gps_scope. */
+/* This thread destroys a context: in between no mapping is ended. Where a handler leaves the
+ * driver's call by longjmp, the thread's next open by the driver, or end of a context, makes up for
+ * the second of them. Inside a gps_scope. */
 void gps_open_cache_pause(void);
 void gps_open_cache_resume(void);
 /* The process ends: the driver is not touched any more once this returns. Inside a gps_scope. */

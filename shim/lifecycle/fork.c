@@ -12,7 +12,6 @@
 #include "gate/gate.h"
 #include "gate/streams.h"
 #include "gate/swap.h"
-#include "ipc/cache_watch.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/open_cache.h"
@@ -32,7 +31,6 @@
 #include "registry/freed_history.h"
 #include "registry/record_claims.h"
 #include "registry/registry.h"
-#include "registry/table_memory.h"
 #include "registry/tombstones.h"
 #include "rules/rule_counts.h"
 #include "rules/rules.h"
@@ -57,7 +55,6 @@
     KEEPS(call_counter, "its start takes another row")                                             \
     FORGETS(membership, gps_membership_reset)                                                      \
     FORGETS(references, gps_references_reset)                                                      \
-    FORGETS(table_memory, gps_table_memory_reset)                                                  \
     FORGETS(allocations, gps_registry_reset_allocations)                                           \
     FORGETS(imports, gps_registry_reset_imports)                                                   \
     FORGETS(event_table, gps_registry_reset_events)                                                \
@@ -87,7 +84,6 @@
     FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \
     KEEPS(importers, "a time")                                                                     \
-    FORGETS(cache_watch, gps_cache_watch_reset)                                                    \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(deferred, gps_deferred_reset)                                                          \
     FORGETS(rule_counts, gps_rule_counts_reset)                                                    \

@@ -8,7 +8,7 @@
 #include "gate/swap.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
-#include "ipc/import_close.h"
+#include "ipc/import.h"
 #include "ipc/importers.h"
 #include "ipc/open_cache.h"
 #include "learn/learner.h"

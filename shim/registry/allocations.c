@@ -1,6 +1,8 @@
 /* allocations.c - allocations: 64 tables by address. See registry.h. */
 #include "registry.h"
 
+#include <string.h>
+
 #include "freed_history.h"
 #include "hash_table.h"
 #include "util/lock.h"
@@ -12,16 +14,13 @@ enum {
 };
 
 struct node {
+    struct gps_entry entry; /* by its pointer */
     struct gps_alloc alloc;
-    UT_hash_handle hh;
 };
 
-/* uthash frees a table with its last entry, and to make one takes longer than the rest of an
- * allocation: the anchor is the first entry and stays. */
 static struct shard {
     GPS_LOCK(GPS_RANK_ALLOCATIONS) lock;
-    struct node *table;
-    struct node anchor;
+    struct gps_table table;
     struct gps_slab slab;
 } shards[SHARDS];
 
@@ -50,30 +49,24 @@ static void unmark(const struct gps_alloc *alloc) {
         atomic_compare_exchange_strong(mark_of(alloc->pointer), &expected, 0);
 }
 
+static struct node *node_of(struct gps_entry *entry) {
+    return GPS_ENTRY_OF(struct node, entry, entry);
+}
+
 static struct node *find(struct shard *shard, uint64_t pointer) {
-    struct node *node;
-    HASH_FIND(hh, shard->table, &pointer, sizeof(pointer), node);
-    return node == &shard->anchor ? NULL : node;
+    return node_of(gps_table_find(&shard->table, pointer));
 }
 
-static struct node *first(struct shard *shard) {
-    return shard->table ? shard->table->hh.next : NULL;
-}
-
-static bool is_anchored(struct shard *shard) {
-    if (!shard->table)
-        HASH_ADD(hh, shard->table, alloc.pointer, sizeof(uint64_t), &shard->anchor);
-    return shard->table != NULL;
+static struct node *next(struct shard *shard, struct node *node) {
+    return node_of(gps_table_next(&shard->table, node ? &node->entry : NULL));
 }
 
 static void insert(struct shard *shard, const struct gps_alloc *alloc) {
-    struct node *node = is_anchored(shard) ? gps_slab_get(&shard->slab, sizeof(*node)) : NULL;
+    struct node *node = gps_slab_get(&shard->slab, sizeof(*node));
     if (!node)
         return;
     node->alloc = *alloc;
-    HASH_ADD(hh, shard->table, alloc.pointer, sizeof(node->alloc.pointer), node);
-    if (!node->hh.tbl) /* no memory for the table */
-        gps_slab_put(&shard->slab, node);
+    gps_table_add(&shard->table, &node->entry, alloc->pointer);
 }
 
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
@@ -94,7 +87,7 @@ struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
 
 static void drop(struct shard *shard, struct node *node) {
     unmark(&node->alloc);
-    HASH_DELETE(hh, shard->table, node);
+    gps_table_remove(&shard->table, &node->entry);
     gps_slab_put(&shard->slab, node);
 }
 
@@ -143,7 +136,7 @@ unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
     struct shard *shard = shard_of(pointer);
     unsigned count = 0;
     gps_lock_take(&shard->lock);
-    for (const struct node *node = first(shard); node; node = node->hh.next)
+    for (struct node *node = next(shard, NULL); node; node = next(shard, node))
         if (node->alloc.pointer >> BLOCK_BITS == pointer >> BLOCK_BITS &&
             node->alloc.pointer != pointer && !count++)
             *one = node->alloc;
@@ -171,21 +164,21 @@ static bool matches(const struct match *match, const struct gps_alloc *alloc) {
     return match->exports ? alloc->region != NULL : (int32_t)(alloc->epoch - match->epoch) < 0;
 }
 
-/* Moves what matches out of the table, and returns it as a list that hh.next links. */
+/* Moves what matches out of the table, and returns it as a list that entry.next links. */
 static struct node *detach(struct shard *shard, const struct match *match) {
-    struct node *list = NULL, *after;
+    struct gps_entry *list = NULL;
     gps_lock_take(&shard->lock);
-    for (struct node *node = first(shard); node; node = after) {
-        after = node->hh.next;
+    for (struct node *node = next(shard, NULL), *after; node; node = after) {
+        after = next(shard, node);
         if (!matches(match, &node->alloc))
             continue;
         unmark(&node->alloc);
-        HASH_DELETE(hh, shard->table, node);
-        node->hh.next = list;
-        list = node;
+        gps_table_remove(&shard->table, &node->entry);
+        node->entry.next = list;
+        list = &node->entry;
     }
     gps_lock_give(&shard->lock);
-    return list;
+    return node_of(list);
 }
 
 static void recycle(struct shard *shard, struct node *node) {
@@ -200,11 +193,11 @@ static void take_all(const struct match *match, void (*fn)(void *arg, struct gps
     for (size_t i = 0; i < SHARDS; i++) {
         struct node *node = detach(&shards[i], match);
         while (node) {
-            struct node *const next = node->hh.next;
+            struct node *const after = node_of(node->entry.next);
             if (fn)
                 fn(arg, &node->alloc);
             recycle(&shards[i], node);
-            node = next;
+            node = after;
         }
     }
 }
@@ -223,7 +216,7 @@ void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *re
     const struct match match = {.context = context, .exports = true};
     for (size_t i = 0; i < SHARDS; i++) {
         gps_lock_take(&shards[i].lock);
-        for (struct node *node = first(&shards[i]); node; node = node->hh.next)
+        for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
             if (matches(&match, &node->alloc))
                 fn(node->alloc.region);
         gps_lock_give(&shards[i].lock);
@@ -245,7 +238,7 @@ size_t gps_registry_count(void) {
     size_t count = 0;
     for (size_t i = 0; i < SHARDS; i++) {
         gps_lock_take(&shards[i].lock);
-        count += shards[i].table ? HASH_COUNT(shards[i].table) - 1 : 0;
+        count += shards[i].table.count;
         gps_lock_give(&shards[i].lock);
     }
     return count;

@@ -1,50 +1,41 @@
 /* event_table.c - events that other processes may know. See registry.h. */
+#include <string.h>
 
 #include "hash_table.h"
 #include "registry.h"
 #include "util/lock.h"
 
 struct node {
+    struct gps_entry entry; /* by its event */
     struct gps_event event;
-    UT_hash_handle hh;
 };
 
 static struct {
     GPS_LOCK(GPS_RANK_EVENTS) lock;
-    struct node *events;
+    struct gps_table events;
     struct gps_slab slab;
     _Atomic bool any; /* ever: programs without one do not take the lock */
 } table;
 
 static struct node *find(uint64_t event) {
-    struct node *node;
-    HASH_FIND(hh, table.events, &event, sizeof(event), node);
-    return node;
+    return GPS_ENTRY_OF(struct node, entry, gps_table_find(&table.events, event));
 }
 
-static bool insert(const struct gps_event *event) {
-    struct node *node = gps_slab_get(&table.slab, sizeof(struct node));
-    if (!node)
-        return false;
-    node->event = *event;
-    HASH_ADD(hh, table.events, event.event, sizeof(node->event.event), node);
-    const bool added = node->hh.tbl != NULL;
-    if (!added)
-        gps_slab_put(&table.slab, node);
-    return added;
+static struct node *next(struct node *node) {
+    return GPS_ENTRY_OF(struct node, entry,
+                        gps_table_next(&table.events, node ? &node->entry : NULL));
 }
 
 bool gps_registry_add_event(const struct gps_event *event) {
-    bool recorded = true;
     atomic_store(&table.any, true);
     gps_lock_take(&table.lock);
     struct node *node = find(event->event);
+    if (!node && (node = gps_slab_get(&table.slab, sizeof(*node))))
+        gps_table_add(&table.events, &node->entry, event->event);
     if (node)
         node->event = *event;
-    else
-        recorded = insert(event);
     gps_lock_give(&table.lock);
-    return recorded;
+    return node != NULL;
 }
 
 /* The end of a look-up: copies what was found, and gives the lock back. */
@@ -58,7 +49,7 @@ static bool give(const struct node *node, struct gps_event *found) {
 static bool take(struct node *node, struct gps_event *taken) {
     if (node) {
         *taken = node->event;
-        HASH_DELETE(hh, table.events, node);
+        gps_table_remove(&table.events, &node->entry);
         gps_slab_put(&table.slab, node);
     }
     gps_lock_give(&table.lock);
@@ -81,17 +72,17 @@ bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
 
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found) {
     gps_lock_take(&table.lock);
-    const struct node *node = table.events;
+    struct node *node = next(NULL);
     while (node && !(node->event.exported && gps_id_equal(&node->event.id, id)))
-        node = node->hh.next;
+        node = next(node);
     return give(node, found);
 }
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_event *taken) {
     gps_lock_take(&table.lock);
-    struct node *node = table.events;
+    struct node *node = next(NULL);
     while (node && (node->event.context != context || (int32_t)(node->event.epoch - epoch) >= 0))
-        node = node->hh.next;
+        node = next(node);
     return take(node, taken);
 }
 

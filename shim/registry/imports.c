@@ -1,11 +1,8 @@
 /*
- * imports.c - imports, by address, by (region, context), and those that open_cache.h keeps. See
- * registry.h.
+ * imports.c - imports, by address, by (region, context), and by state. See registry.h.
  */
 #include <errno.h>
-
-#define NDEBUG /* the lists assert, which prints and ends the program */
-#include <utlist.h>
+#include <string.h>
 
 #include "driver/driver_ops.h"
 #include "hash_table.h"
@@ -14,26 +11,23 @@
 
 #define NO_SLOT UINT32_MAX /* references.h */
 
-struct key {
-    struct gps_id region;
-    uint64_t context;
-};
-
 struct node {
     struct gps_import import;
-    struct key key;
-    UT_hash_handle by_pointer, by_region; /* of what is open or cached */
-    struct node *prev, *next;             /* in the list of what is cached, or ending */
+    struct gps_entry by_pointer, by_region; /* of what is open or cached */
+    struct node *prev, *next;               /* in the list of its state */
+};
+
+/* The oldest first. */
+struct list {
+    struct node *first, *last;
 };
 
 static struct {
     GPS_LOCK(GPS_RANK_IMPORTS) lock;
-    struct node *by_pointer, *by_region;
-    struct node *cached; /* the oldest first */
-    struct node *ending;
-    struct node anchor; /* the first entry of both tables, as in allocations.c */
-    /* Of cached ones, also read without the lock. They lie from `lowest` to `highest`; that range
-     * only grows until there is none. */
+    struct gps_table by_pointer, by_region;
+    struct list lists[GPS_IMPORT_ENDING + 1]; /* by state */
+    /* Of cached ones, also read without the lock. These and those that are ENDING lie from `lowest`
+     * to `highest`; that range only grows until there is none. */
     _Atomic unsigned count;
     _Atomic uint64_t bytes, lowest, highest;
     struct gps_slab slab;
@@ -55,24 +49,31 @@ static bool give(const struct node *node, struct gps_import *import) {
 }
 
 static inline struct node *at(uint64_t pointer) {
-    struct node *node;
-    HASH_FIND(by_pointer, state.by_pointer, &pointer, sizeof(pointer), node);
-    return node == &state.anchor ? NULL : node;
+    return GPS_ENTRY_OF(struct node, by_pointer, gps_table_find(&state.by_pointer, pointer));
+}
+
+static inline uint64_t region_key(const struct gps_id *region, uint64_t context) {
+    uint64_t word; /* the id is a hash */
+    memcpy(&word, region->bytes, sizeof(word));
+    return word ^ context;
 }
 
 static inline struct node *of(const struct gps_id *region, uint64_t context) {
-    const struct key key = {*region, context};
+    const uint64_t key = region_key(region, context);
+    struct gps_entry *entry = gps_table_find(&state.by_region, key);
     struct node *node;
-    HASH_FIND(by_region, state.by_region, &key, sizeof(key), node);
-    return node == &state.anchor ? NULL : node;
+    while ((node = GPS_ENTRY_OF(struct node, by_region, entry)) &&
+           !(node->import.context == context && gps_id_equal(&node->import.region, region)))
+        entry = gps_entry_find(entry->next, key);
+    return node;
 }
 
-static struct node *first(void) {
-    return state.by_pointer ? state.by_pointer->by_pointer.next : NULL;
+static struct node *first(enum gps_import_state what) {
+    return state.lists[what].first;
 }
 
 static struct node *ending_at(uint64_t pointer) {
-    struct node *node = state.ending;
+    struct node *node = first(GPS_IMPORT_ENDING);
     while (node && node->import.pointer != pointer)
         node = node->next;
     return node;
@@ -86,30 +87,42 @@ static struct node *if_open(struct node *node) {
     return is(node, GPS_IMPORT_OPEN) ? node : NULL;
 }
 
-static inline void enter_cache(struct node *node) {
-    const uint64_t begin = node->import.pointer, end = begin + node->import.size;
-    DL_APPEND(state.cached, node);
-    state.count++;
-    state.bytes += node->import.size;
-    if (state.count == 1 || begin < state.lowest)
-        state.lowest = begin;
-    if (end > state.highest)
-        state.highest = end;
+static inline void enter_list(struct list *list, struct node *node) {
+    node->prev = list->last;
+    node->next = NULL;
+    *(list->last ? &list->last->next : &list->first) = node;
+    list->last = node;
 }
 
-static inline void leave_cache(struct node *node) {
-    DL_DELETE(state.cached, node);
-    state.count--;
-    state.bytes -= node->import.size;
-    if (state.count == 0)
-        state.highest = 0;
+static inline void leave_list(struct list *list, const struct node *node) {
+    *(node->prev ? &node->prev->next : &list->first) = node->next;
+    *(node->next ? &node->next->prev : &list->last) = node->prev;
+}
+
+static inline void enter_tables(struct node *node) {
+    const struct gps_import *import = &node->import;
+    gps_table_add(&state.by_pointer, &node->by_pointer, import->pointer);
+    gps_table_add(&state.by_region, &node->by_region, region_key(&import->region, import->context));
 }
 
 static inline void leave_tables(struct node *node) {
-    if (node->by_pointer.tbl)
-        HASH_DELETE(by_pointer, state.by_pointer, node);
-    if (node->by_region.tbl)
-        HASH_DELETE(by_region, state.by_region, node);
+    gps_table_remove(&state.by_pointer, &node->by_pointer);
+    gps_table_remove(&state.by_region, &node->by_region);
+}
+
+static inline void enter_cache(const struct gps_import *import) {
+    const uint64_t begin = import->pointer, end = begin + import->size;
+    if (!state.highest || begin < state.lowest)
+        state.lowest = begin;
+    if (end > state.highest)
+        state.highest = end;
+    state.count++;
+    state.bytes += import->size;
+}
+
+static inline void leave_cache(const struct gps_import *import) {
+    state.count--;
+    state.bytes -= import->size;
 }
 
 #define FROM(state, next) GPS_STATE_ROW(GPS_IMPORT_##state, next),
@@ -121,18 +134,22 @@ static inline void become(struct node *node, enum gps_import_state now) {
     const enum gps_import_state was = node->import.state;
     gps_transition_check("import", rows, was, now);
     node->import.state = now;
+    if (was == GPS_IMPORT_GONE)
+        enter_tables(node);
+    else
+        leave_list(&state.lists[was], node);
     if (was == GPS_IMPORT_CACHED)
-        leave_cache(node);
-    if (was == GPS_IMPORT_ENDING)
-        DL_DELETE(state.ending, node);
-    else if (now == GPS_IMPORT_ENDING || now == GPS_IMPORT_GONE)
+        leave_cache(&node->import);
+    if (was != GPS_IMPORT_ENDING && (now == GPS_IMPORT_ENDING || now == GPS_IMPORT_GONE))
         leave_tables(node);
     if (now == GPS_IMPORT_CACHED)
-        enter_cache(node);
-    if (now == GPS_IMPORT_ENDING)
-        DL_APPEND(state.ending, node);
+        enter_cache(&node->import);
     if (now == GPS_IMPORT_GONE)
         gps_slab_put(&state.slab, node);
+    else
+        enter_list(&state.lists[now], node);
+    if (was >= GPS_IMPORT_CACHED && !first(GPS_IMPORT_CACHED) && !first(GPS_IMPORT_ENDING))
+        state.highest = 0;
 }
 
 static bool take(struct node *node, struct gps_import *import) {
@@ -145,28 +162,14 @@ static bool take(struct node *node, struct gps_import *import) {
 
 /* --- opens --- */
 
-static bool is_anchored(void) {
-    if (!state.by_pointer)
-        HASH_ADD(by_pointer, state.by_pointer, import.pointer, sizeof(uint64_t), &state.anchor);
-    if (!state.by_region)
-        HASH_ADD(by_region, state.by_region, key, sizeof(struct key), &state.anchor);
-    return state.by_pointer && state.by_region;
-}
-
 static bool insert(const struct gps_import *import) {
-    struct node *node = is_anchored() ? gps_slab_get(&state.slab, sizeof(*node)) : NULL;
+    struct node *node = gps_slab_get(&state.slab, sizeof(*node));
     if (!node)
         return false;
-    *node = (struct node){.import = *import, .key = {import->region, import->context}};
+    *node = (struct node){.import = *import};
     node->import.state = GPS_IMPORT_GONE;
     become(node, GPS_IMPORT_OPEN);
-    HASH_ADD(by_pointer, state.by_pointer, import.pointer, sizeof(node->import.pointer), node);
-    if (node->by_pointer.tbl)
-        HASH_ADD(by_region, state.by_region, key, sizeof(node->key), node);
-    const bool whole = node->by_region.tbl != NULL;
-    if (!whole)
-        become(node, GPS_IMPORT_GONE);
-    return whole;
+    return true;
 }
 
 /* Counts one more open of what is open. */
@@ -198,42 +201,36 @@ static void revive(struct node *node, enum gps_slot_via via, uint32_t trace) {
 
 /* *import may be a copy of what was open when this open began, and is closed by now: no file is
  * watched for it any more. */
-static bool insert_first(struct gps_import *import, enum gps_slot_via via, bool stale) {
+static bool insert_first(struct gps_import *import, enum gps_slot_via via) {
     count_first(import, via);
-    import->slot_cached = false;
+    import->slot_cached = import->stale = false;
     import->record_file = import->owner_file = 0;
-    import->stale = stale;
     return insert(import);
 }
 
-/* Removes what this open shows to be over. True: of another region the driver counts opens at this
- * address, so none of it is to be cached. */
-static bool remove_previous(struct node *node, const struct gps_import *import,
-                            struct gps_previous *previous) {
-    const bool cached = is(node, GPS_IMPORT_CACHED);
-    const bool dead = node->import.context != import->context;
-    previous->over = dead || cached;
-    previous->extra = !dead && cached;
-    if (previous->over)
+/* Removes what this open shows to be over. The driver counts opens by address: another region that
+ * it opens where one is open is one more open of that. False: there is no such import. */
+static bool remove_over(struct node *node, const struct gps_import *import,
+                        struct gps_previous *previous) {
+    const bool dead = node && node->import.context != import->context;
+    const bool other = node && !gps_id_equal(&node->import.region, &import->region);
+    previous->over = dead || (other && is(node, GPS_IMPORT_CACHED));
+    previous->extra = !dead && is(node, GPS_IMPORT_CACHED);
+    if (previous->over) {
         previous->import = node->import;
-    become(node, GPS_IMPORT_GONE);
-    return !previous->over;
+        become(node, GPS_IMPORT_GONE);
+    }
+    return previous->over;
 }
 
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
                       struct gps_previous *previous) {
     int status = GPS_OPEN_COUNTED;
-    bool stale = false;
     gps_lock_take(&state.lock);
     struct node *node = at(import->pointer);
-    previous->over = previous->extra = false;
-    if (node && (node->import.context != import->context ||
-                 !gps_id_equal(&node->import.region, &import->region))) {
-        stale = remove_previous(node, import, previous);
+    if (remove_over(node, import, previous))
         node = NULL;
-    }
     if (is(node, GPS_IMPORT_CACHED)) {
-        previous->extra = true;
         revive(node, via, import->trace);
         node->import.size = import->size;
         count_first(import, via);
@@ -242,7 +239,7 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
     } else if (node) {
         count(node, via, import);
     } else {
-        status = insert_first(import, via, stale) ? GPS_OPEN_FIRST : -ENOMEM;
+        status = insert_first(import, via) ? GPS_OPEN_FIRST : -ENOMEM;
     }
     gps_lock_give(&state.lock);
     return status;
@@ -297,16 +294,16 @@ bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
 
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
     gps_lock_take(&state.lock);
-    const struct node *node = first();
-    while (node && !(is(node, GPS_IMPORT_OPEN) && gps_id_equal(&node->import.region, region)))
-        node = node->by_pointer.next;
+    const struct node *node = first(GPS_IMPORT_OPEN);
+    while (node && !gps_id_equal(&node->import.region, region))
+        node = node->next;
     return give(node, import);
 }
 
 bool gps_registry_imports_name(const char *name) {
     bool found = false;
     gps_lock_take(&state.lock);
-    for (struct node *node = first(); node && !found; node = node->by_pointer.next)
+    for (struct node *node = first(GPS_IMPORT_OPEN); node && !found; node = node->next)
         found = node->import.by_rule && strcmp(node->import.name, name) == 0;
     return unlocked(found);
 }
@@ -361,17 +358,22 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
 
 bool gps_registry_take_import(struct gps_import *import) {
     gps_lock_take(&state.lock);
-    struct node *node = first();
-    while (node && !is(node, GPS_IMPORT_OPEN))
-        node = node->by_pointer.next;
-    return take(node, import);
+    return take(first(GPS_IMPORT_OPEN), import);
+}
+
+static struct node *of_context(enum gps_import_state what, uint64_t context, uint32_t epoch) {
+    struct node *node = first(what);
+    while (node && (node->import.context != context || node->import.taken ||
+                    (int32_t)(node->import.epoch - epoch) >= 0))
+        node = node->next;
+    return node;
 }
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
+    struct node *node = NULL;
     gps_lock_take(&state.lock);
-    struct node *node = first();
-    while (node && (node->import.context != context || (int32_t)(node->import.epoch - epoch) >= 0))
-        node = node->by_pointer.next;
+    for (unsigned what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING && !node; what++)
+        node = of_context((enum gps_import_state)what, context, epoch);
     return take(node, import);
 }
 
@@ -384,34 +386,49 @@ void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
 
 /* --- what open_cache.h keeps --- */
 
-void gps_registry_watch(uint64_t pointer, int record_file, int owner_file) {
+bool gps_registry_watch(const struct gps_import *import, int record_file, int owner_file) {
     gps_lock_take(&state.lock);
-    struct node *node = at(pointer);
-    if (node) {
+    struct node *node = if_open(at(import->pointer));
+    const bool open = node && gps_id_equal(&node->import.region, &import->region);
+    if (open) {
         node->import.record_file = record_file;
         node->import.owner_file = owner_file;
     }
-    gps_lock_give(&state.lock);
+    return unlocked(open);
+}
+
+/* Of one state: those of a changed file (-1: of every one), but not those of this context. */
+static bool expire(enum gps_import_state what, int file, uint64_t context) {
+    bool any = false;
+    for (struct node *node = first(what), *next; node; node = next) {
+        struct gps_import *import = &node->import;
+        next = node->next;
+        if (import->context == context ||
+            (file >= 0 && import->record_file != file && import->owner_file != file))
+            continue;
+        import->stale = any = true;
+        if (what == GPS_IMPORT_CACHED)
+            become(node, GPS_IMPORT_ENDING);
+    }
+    return any;
 }
 
 bool gps_registry_outdate(int file) {
-    bool cached = false;
     gps_lock_take(&state.lock);
-    for (struct node *node = first(); node; node = node->by_pointer.next) {
-        struct gps_import *import = &node->import;
-        if (file < 0 || import->record_file == file || import->owner_file == file) {
-            import->stale = true;
-            cached |= is(node, GPS_IMPORT_CACHED);
-        }
-    }
-    return unlocked(cached);
+    expire(GPS_IMPORT_OPEN, file, 0);
+    return unlocked(expire(GPS_IMPORT_CACHED, file, 0));
+}
+
+bool gps_registry_expire(uint64_t context) {
+    gps_lock_take(&state.lock);
+    return unlocked(expire(GPS_IMPORT_CACHED, -1, context));
 }
 
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                           uint64_t *pointer) {
     gps_lock_take(&state.lock);
     struct node *node = of(region, context);
-    const bool found = is(node, GPS_IMPORT_CACHED) && !node->import.stale;
+    const bool found = is(node, GPS_IMPORT_CACHED);
     if (found) {
         revive(node, GPS_VIA_PROGRAM, trace);
         *pointer = node->import.pointer;
@@ -419,48 +436,34 @@ bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_
     return unlocked(found);
 }
 
-bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
-                              const void *arg, struct gps_import *import) {
+bool gps_registry_take_ending(uint64_t context, struct gps_import *import) {
     gps_lock_take(&state.lock);
-    struct node *node = state.cached;
-    while (node && !fits(&node->import, arg))
+    struct node *node = first(context ? GPS_IMPORT_CACHED : GPS_IMPORT_ENDING);
+    while (node && (context ? node->import.context != context : node->import.taken))
         node = node->next;
-    if (node)
+    if (is(node, GPS_IMPORT_CACHED))
         become(node, GPS_IMPORT_ENDING);
+    if (node)
+        node->import.taken = true;
     return give(node, import);
 }
 
 void gps_registry_ended(uint64_t pointer) {
     gps_lock_take(&state.lock);
-    struct node *node = ending_at(pointer);
+    struct node *node = first(GPS_IMPORT_ENDING);
+    while (node && !(node->import.taken && node->import.pointer == pointer))
+        node = node->next;
     if (node)
         become(node, GPS_IMPORT_GONE);
     gps_lock_give(&state.lock);
 }
 
-bool gps_registry_expire(uint64_t context) {
-    bool any = false;
+bool gps_registry_any_ending(const struct gps_id *region) {
     gps_lock_take(&state.lock);
-    for (struct node *node = state.cached; node; node = node->next)
-        if (node->import.context != context)
-            any = node->import.stale = true;
-    return unlocked(any);
-}
-
-bool gps_registry_any_ending(void) {
-    gps_lock_take(&state.lock);
-    return unlocked(state.ending != NULL);
-}
-
-static bool has_stale(const struct node *list) {
-    while (list && !list->import.stale)
-        list = list->next;
-    return list != NULL;
-}
-
-bool gps_registry_any_stale(void) {
-    gps_lock_take(&state.lock);
-    return unlocked(has_stale(state.ending) || has_stale(state.cached));
+    const struct node *node = first(GPS_IMPORT_ENDING);
+    while (node && !node->import.stale && !(region && gps_id_equal(&node->import.region, region)))
+        node = node->next;
+    return unlocked(node != NULL);
 }
 
 struct gps_cached gps_registry_cached(void) {
@@ -468,25 +471,36 @@ struct gps_cached gps_registry_cached(void) {
                                atomic_load_explicit(&state.bytes, memory_order_relaxed)};
 }
 
+/* --- memory that is mapped, but not open any more --- */
+
+/* Of the import at `pointer`, which may be cached or ENDING. */
+static const struct node *closed_at(uint64_t pointer) {
+    const struct node *node = at(pointer);
+    return !node ? ending_at(pointer) : is(node, GPS_IMPORT_CACHED) ? node : NULL;
+}
+
 bool gps_registry_caches(uint64_t pointer) {
     gps_lock_take(&state.lock);
-    const struct node *node = at(pointer);
-    return unlocked(node ? is(node, GPS_IMPORT_CACHED) : ending_at(pointer) != NULL);
+    return unlocked(closed_at(pointer));
 }
 
-/* Whether the address lies in the cached memory that begins at `pointer`. */
-static bool is_in_cached(uint64_t pointer, uint64_t address) {
-    gps_lock_take(&state.lock);
-    const struct node *node = at(pointer);
-    return unlocked(is(node, GPS_IMPORT_CACHED) && address - pointer < node->import.size);
+static bool reaches(const struct node *node, uint64_t address) {
+    return node && !node->import.taken && address - node->import.pointer < node->import.size;
 }
 
-static bool is_in_any_cached(uint64_t address) {
+static bool is_in_closed(uint64_t pointer, uint64_t address) {
     gps_lock_take(&state.lock);
-    const struct node *node = state.cached;
-    while (node && address - node->import.pointer >= node->import.size)
-        node = node->next;
-    return unlocked(node != NULL);
+    return unlocked(reaches(closed_at(pointer), address));
+}
+
+static bool is_in_any_closed(uint64_t address) {
+    gps_lock_take(&state.lock);
+    const struct node *cached = first(GPS_IMPORT_CACHED), *ending = first(GPS_IMPORT_ENDING);
+    while (cached && !reaches(cached, address))
+        cached = cached->next;
+    while (ending && !reaches(ending, address))
+        ending = ending->next;
+    return unlocked(cached || ending);
 }
 
 /* Whether the program has an allocation there: what was cached in a context that another thread
@@ -503,27 +517,24 @@ bool gps_registry_closed(uint64_t address) {
         return false;
     const int code = gps_ops->range(address, &base, &size);
     if (code == GPS_OK)
-        return (is_in_cached(address, address) || is_in_cached(base, address)) &&
+        return (is_in_closed(address, address) || is_in_closed(base, address)) &&
                !is_allocated(base);
     /* On a card a copy in another context was let through (H200, driver 580, 2026-11-23): this is
      * for a driver that tells the range in the import's own context alone. */
-    return (code == GPS_INVALID_VALUE || code == GPS_NOT_FOUND) && is_in_any_cached(address);
+    return (code == GPS_INVALID_VALUE || code == GPS_NOT_FOUND) && is_in_any_closed(address);
 }
+
+/* --- slots --- */
 
 static bool is_slot_wrong(const struct node *node) {
     return node->import.slot_cached != is(node, GPS_IMPORT_CACHED) && node->import.slot != NO_SLOT;
 }
 
-static struct node *open_with_wrong_slot(void) {
-    struct node *node = first();
-    while (node && !(is(node, GPS_IMPORT_OPEN) && is_slot_wrong(node)))
-        node = node->by_pointer.next;
-    return node;
-}
-
 bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
     gps_lock_take(&state.lock);
-    struct node *node = pointer ? at(pointer) : open_with_wrong_slot();
+    struct node *node = pointer ? at(pointer) : first(GPS_IMPORT_OPEN);
+    while (node && !pointer && !is_slot_wrong(node))
+        node = node->next;
     const bool wrong = node && is_slot_wrong(node);
     if (wrong) {
         const struct gps_import *import = &node->import;

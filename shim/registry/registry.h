@@ -6,7 +6,7 @@
  * copies, and an object that was taken from a table belongs to the thread that took it. So an
  * address that the driver reuses as soon as it is freed is never confused with its earlier use.
  *
- * Objects come from slabs (hash_table.h), so there is no malloc in the steady state. If memory runs
+ * Objects come from slabs (hash_table.h), so there is no malloc. If memory runs
  * out, an object is not recorded, and the program's call continues as if it had not been seen;
  * what the driver cannot end without us is undone.
  */
@@ -165,7 +165,7 @@ enum gps_import_state {
     GPS_IMPORT_GONE,   /* not in the table: not opened yet, or closed by the driver */
     GPS_IMPORT_OPEN,   /* the program or a rule has it open */
     GPS_IMPORT_CACHED, /* the program has closed it, and it stays mapped (open_cache.h) */
-    GPS_IMPORT_ENDING, /* a thread has taken it from the cache, and has the driver close it */
+    GPS_IMPORT_ENDING, /* it was cached, and the driver is to close it */
 };
 
 /* What causes each transition stands in open_cache.h. */
@@ -181,7 +181,8 @@ struct gps_import {
     struct gps_id region;
     enum gps_import_state state;
     bool slot_cached; /* its slot says that it is cached; it may be open again since */
-    bool stale;       /* a file of its region has changed: it is not cached any more */
+    bool stale;       /* a file of its region has changed: it is not kept any more */
+    bool taken;       /* ENDING: a thread has the driver close it */
     bool vmm;         /* gpushare has mapped it; the driver has not opened it */
     bool reopened;    /* it was opened while it was open, which is reported once */
     uint64_t count;   /* opens that are not closed yet */
@@ -213,8 +214,8 @@ struct gps_previous {
 
 enum gps_open {
     GPS_OPEN_FIRST,   /* recorded as it is */
-    GPS_OPEN_COUNTED, /* it is one more open of an import that has a slot: the slot in *import is
-                         the caller's to free */
+    GPS_OPEN_COUNTED, /* it is one more open of an import that has a slot, if by another handle of
+                         the same memory: the slot in *import is the caller's to free */
 };
 /* Records an open that gave import->pointer, and sets import->count to the number of opens now.
  * `via` is that of this open. Returns an enum gps_open, or -ENOMEM, or -EEXIST where a rule has it
@@ -258,24 +259,22 @@ void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
 /* --- imports that open_cache.h keeps; the functions above pass over them where not said --- */
 
 /* Notes that the files of an open import are watched, so that it may be cached when it is closed.
- */
-void gps_registry_watch(uint64_t pointer, int record_file, int owner_file);
-/* Marks the imports of a file that has changed (-1: of every file) as stale. True: one of them is
- * cached. */
+ * False: it is closed already. */
+bool gps_registry_watch(const struct gps_import *import, int record_file, int owner_file);
+/* A file has changed (-1: every file): its imports are stale, and ENDING if they were cached. True:
+ * there is one of those. */
 bool gps_registry_outdate(int file);
-/* Opens what is cached in this context, and not stale. */
+/* The same for all that is cached in other contexts than this one (0: in all). */
+bool gps_registry_expire(uint64_t context);
+/* Opens what is cached in this context. */
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                           uint64_t *pointer);
-/* Takes the oldest that `fits`, which is ENDING then: a close by the program is denied. */
-bool gps_registry_take_cached(bool (*fits)(const struct gps_import *import, const void *arg),
-                              const void *arg, struct gps_import *import);
+/* Takes the oldest that is ENDING, or that is cached in a context, for the driver to close it. */
+bool gps_registry_take_ending(uint64_t context, struct gps_import *import);
 /* Removes what was taken, after the driver has closed it. */
 void gps_registry_ended(uint64_t pointer);
-/* Makes those stale that are cached in other contexts than this one (0: all). True: there is one.
- */
-bool gps_registry_expire(uint64_t context);
-bool gps_registry_any_ending(void); /* Whether one is ENDING */
-bool gps_registry_any_stale(void);  /* Whether a cached or ENDING one is stale */
+/* Whether one is ENDING that is stale, or of this region (NULL: of none). */
+bool gps_registry_any_ending(const struct gps_id *region);
 struct gps_cached {
     unsigned count;
     uint64_t bytes;
@@ -283,9 +282,9 @@ struct gps_cached {
 struct gps_cached gps_registry_cached(void); /* takes no lock */
 /* Whether an import is cached or ENDING at this address. */
 bool gps_registry_caches(uint64_t pointer);
-/* Whether the address lies in cached memory: it is mapped, but the program has closed it. False
- * where the context is at fault, which the driver tells first. Asks the driver only about addresses
- * between those of cached imports, else it is two loads. */
+/* Whether the address lies in memory that is mapped, but that the program has closed. False where
+ * the context is at fault, which the driver tells first, or where the driver closes it now. Asks
+ * the driver only about addresses between those of such imports, else it is two loads. */
 bool gps_registry_closed(uint64_t address);
 /* Finds what the slot of an import must say, where it says something else (pointer 0: of any import
  * that is open). It is for gps_references_rewrite, which then writes it. */

@@ -7,7 +7,7 @@
 #include "directory/region.h"
 #include "driver/driver_ops.h"
 #include "findings/reporter.h"
-#include "ipc/import_close.h"
+#include "ipc/import.h"
 #include "log/event_log.h"
 #include "process/membership.h"
 #include "process/process.h"

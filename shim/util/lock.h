@@ -37,9 +37,8 @@ enum gps_lock_use {
      * slot is written. Each is a call of microseconds. */                                         \
     RANK(AREAS, GPS_LOCK_DRIVER | GPS_LOCK_FILE)                                                   \
     RANK(STREAMS, GPS_LOCK_BRIEF)                                                                  \
-    RANK(PARKED, GPS_LOCK_BRIEF) /* sockets of our own that never block */                         \
-    RANK(OPEN_CACHE, GPS_LOCK_BRIEF)                                                               \
-    RANK(CACHE_WATCH, GPS_LOCK_BRIEF) /* inotify, which never blocks */                            \
+    RANK(PARKED, GPS_LOCK_BRIEF)     /* sockets of our own that never block */                     \
+    RANK(OPEN_CACHE, GPS_LOCK_BRIEF) /* inotify, which never blocks; starts a thread */            \
     /* process/membership.c: the first thread that needs the directory joins it, and the others    \
      * need it, too: some twenty system calls, once. */                                            \
     RANK(JOINING, GPS_LOCK_FILE)                                                                   \
@@ -53,7 +52,6 @@ enum gps_lock_use {
     RANK(EVENTS, GPS_LOCK_BRIEF)                                                                   \
     RANK(DEFERRED, GPS_LOCK_BRIEF)                                                                 \
     RANK(RECORD_CLAIMS, GPS_LOCK_BRIEF)                                                            \
-    RANK(TABLE_MEMORY, GPS_LOCK_BRIEF)                                                             \
     RANK(RULE_COUNTS, GPS_LOCK_BRIEF)                                                              \
     RANK(TRACES, GPS_LOCK_BRIEF)
 

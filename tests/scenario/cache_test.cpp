@@ -10,9 +10,12 @@ namespace {
 
 // An exporter of `p`, which the importer has opened and closed: it is cached there.
 struct Pair {
-    explicit Pair(const std::string &how_many = "8", const std::string &build = "puppet")
+    explicit Pair(const std::string &how_many = "8", const std::string &build = "puppet",
+                  const Environment &more = {})
         : a(world, producer()) {
         world.environment["GPUSHARE_OPEN_CACHE"] = how_many;
+        for (const auto &[name, value] : more)
+            world.environment[name] = value;
         How how = consumer();
         how.build = build;
         b = std::make_unique<Puppet>(world, how);
@@ -347,6 +350,19 @@ TEST(Cache, NothingIsEndedInAContextThatIsGone) {
     EXPECT_EQ(b.code("ctxdestroy second", soon(10000)), 0);
     EXPECT_TRUE(world.used_becomes(before, soon(2000)));
     EXPECT_EQ(b.code("malloc other 4096"), 0);
+}
+
+// A handler of the program's leaves the driver's call by longjmp: the call never ends.
+TEST(Cache, TheEndOfAContextThatWasLeftHoldsUpNothingForGood) {
+    SIM_ONLY("a driver need not survive it");
+    Pair pair("8", "puppet", {{"GPUSHARE_SIM_LATE_DESTROY_MS", "5000"}});
+    pair.a.must("malloc other 4194304");
+    const uint64_t with_both = pair.world.used();
+    pair.b->must("ctxcreate second");
+    EXPECT_EQ(pair.b->code("leap 200 ctxdestroy second", 3000), 0);
+    pair.a.must("free p");
+    pair.b->must("open r " + pair.a.must("get other"));
+    EXPECT_TRUE(pair.world.used_becomes(with_both - big()));
 }
 
 // Of what a handle says the driver asks for a part: the rest makes no other memory.

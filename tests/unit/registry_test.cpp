@@ -431,6 +431,10 @@ uint64_t open(uint64_t pointer, uint8_t seed, uint64_t context = 1, unsigned slo
     return import.count;
 }
 
+void collect_import(void *arg, const gps_import *import) {
+    static_cast<std::set<uint64_t> *>(arg)->insert(import->pointer);
+}
+
 TEST_F(Registry, OpensAreCountedAndEachNeedsItsClose) {
     EXPECT_EQ(open(0x1000, 1, 1, 5), 1u);
     EXPECT_EQ(open(0x1000, 1, 1, 6), 2u);
@@ -447,18 +451,27 @@ TEST_F(Registry, OpensAreCountedAndEachNeedsItsClose) {
     EXPECT_FALSE(gps_registry_import_at(0x1000, &import));
 }
 
+// The import that is open there may be cached.
+void watch(uint64_t pointer, int record_file, int owner_file) {
+    gps_import import;
+    ASSERT_TRUE(gps_registry_import_at(pointer, &import));
+    EXPECT_TRUE(gps_registry_watch(&import, record_file, owner_file));
+}
+
+// Takes the oldest that is cached in a context (0: that is to end): 0 if there is none.
+uint64_t take_ending(uint64_t context) {
+    gps_import import;
+    return gps_registry_take_ending(context, &import) ? import.pointer : 0;
+}
+
+bool any_ending() {
+    return gps_registry_any_ending(nullptr);
+}
+
 // Whether the last close of the program leaves it cached.
 bool cache(uint64_t pointer) {
     gps_import import;
     return gps_registry_close(pointer, GPS_VIA_PROGRAM, true, &import) == GPS_CLOSE_CACHED;
-}
-
-bool any(const gps_import *, const void *) {
-    return true;
-}
-
-bool stale(const gps_import *import, const void *) {
-    return import->stale;
 }
 
 TEST_F(Registry, OnlyWatchedImportsOfTheProgramAreCached) {
@@ -467,7 +480,7 @@ TEST_F(Registry, OnlyWatchedImportsOfTheProgramAreCached) {
     EXPECT_FALSE(cache(0x1000));
     EXPECT_FALSE(gps_registry_caches(0x1000));
     open(0x1000, 1);
-    gps_registry_watch(0x1000, 7, 8);
+    watch(0x1000, 7, 8);
     open(0x1000, 1);
     EXPECT_FALSE(cache(0x1000)); /* it is open twice */
     ASSERT_TRUE(cache(0x1000));
@@ -477,8 +490,16 @@ TEST_F(Registry, OnlyWatchedImportsOfTheProgramAreCached) {
     EXPECT_FALSE(gps_registry_take_import(&import));
     EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, true, &import));
     gps_registry_open(&by_rule, GPS_VIA_RULE, &previous);
-    gps_registry_watch(0x2000, 9, 10);
+    watch(0x2000, 9, 10);
     EXPECT_FALSE(cache(0x2000));
+}
+
+TEST_F(Registry, WhatIsClosedBeforeItsFilesAreWatchedIsNotWatched) {
+    gps_import import = import_of(0x1000, 1);
+    EXPECT_FALSE(gps_registry_watch(&import, 7, 8));
+    open(0x1000, 2); /* another one by now */
+    EXPECT_FALSE(gps_registry_watch(&import, 7, 8));
+    EXPECT_FALSE(cache(0x1000));
 }
 
 TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
@@ -486,7 +507,7 @@ TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
     uint64_t pointer = 0;
     const gps_id region = id_of(1);
     open(0x1000, 1);
-    gps_registry_watch(0x1000, 7, 8);
+    watch(0x1000, 7, 8);
     cache(0x1000);
     EXPECT_FALSE(gps_registry_uncache(&region, 2, 0, &pointer));
     gps_registry_outdate(9);
@@ -499,8 +520,7 @@ TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
     cache(0x1000);
     gps_registry_outdate(8); /* its owner's */
     EXPECT_FALSE(gps_registry_uncache(&region, 1, 0, &pointer));
-    ASSERT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
-    EXPECT_EQ(0x1000u, import.pointer);
+    EXPECT_EQ(0x1000u, take_ending(0));
     EXPECT_TRUE(gps_registry_caches(0x1000)); /* until the driver has closed it */
     EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     gps_registry_ended(0x1000);
@@ -511,9 +531,9 @@ TEST_F(Registry, ACachedImportOpensAgainInItsContextUnlessAFileHasChanged) {
 TEST_F(Registry, WhatIsOpenedWhileItsOldMappingEndsIsClosedForItself) {
     gps_import import;
     open(0x1000, 1);
-    gps_registry_watch(0x1000, 7, 8);
+    watch(0x1000, 7, 8);
     cache(0x1000);
-    ASSERT_TRUE(gps_registry_take_cached(any, nullptr, &import));
+    EXPECT_EQ(0x1000u, take_ending(1));
     open(0x1000, 1);
     gps_registry_ended(0x1000);
     EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
@@ -524,7 +544,7 @@ TEST_F(Registry, WhatIsOpenedWhileItsOldMappingEndsIsClosedForItself) {
 TEST_F(Registry, WhatTheDriverRefusedToCloseIsNotCached) {
     gps_import import;
     open(0x1000, 1);
-    gps_registry_watch(0x1000, 7, 8);
+    watch(0x1000, 7, 8);
     ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     gps_registry_outdate(7);
     gps_registry_unclose(&import, GPS_VIA_PROGRAM);
@@ -544,7 +564,7 @@ TEST_F(Registry, WhatIsAllocatedIsNotClosed) {
     gps_import import = import_of(0x1000, 1);
     import.size = 0x1000;
     gps_registry_open(&import, GPS_VIA_PROGRAM, &previous);
-    gps_registry_watch(0x1000, 7, 8);
+    watch(0x1000, 7, 8);
     cache(0x1000);
     EXPECT_TRUE(gps_registry_closed(0x1010));
     add(0x1000, 2);
@@ -562,7 +582,7 @@ TEST_F(Registry, WhatIsOpenedWhereADeadContextHadItIsAnotherImport) {
         gps_import left;
         gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left);
         if (cached) {
-            gps_registry_watch(0x1000, 7, 8);
+            watch(0x1000, 7, 8);
             cache(0x1000);
         }
         EXPECT_EQ(GPS_OPEN_FIRST, gps_registry_open(&import, GPS_VIA_PROGRAM, &previous));
@@ -578,28 +598,35 @@ TEST_F(Registry, WhatIsOpenedWhereADeadContextHadItIsAnotherImport) {
 
 // The driver looks at a part of a handle, and counts both at one address.
 TEST_F(Registry, AnotherRegionAtTheAddressOfACachedImportEndsIt) {
-    for (const bool cached : {false, true}) {
-        open(0x1000, 1, 1, 5);
-        gps_registry_watch(0x1000, 7, 8);
-        if (cached) {
-            cache(0x1000);
-        }
-        gps_import other = import_of(0x1000, 2);
-        EXPECT_EQ(GPS_OPEN_FIRST, gps_registry_open(&other, GPS_VIA_PROGRAM, &previous));
-        EXPECT_EQ(cached, previous.over);
-        EXPECT_EQ(cached, previous.extra);
-        EXPECT_EQ(0u, gps_registry_cached().count);
-        gps_registry_watch(0x1000, 9, 10);
-        EXPECT_EQ(cached, cache(0x1000)); /* the driver counts opens of both */
-        gps_registry_reset_imports();
+    open(0x1000, 1, 1, 5);
+    watch(0x1000, 7, 8);
+    cache(0x1000);
+    gps_import other = import_of(0x1000, 2);
+    EXPECT_EQ(GPS_OPEN_FIRST, gps_registry_open(&other, GPS_VIA_PROGRAM, &previous));
+    EXPECT_TRUE(previous.over);
+    EXPECT_TRUE(previous.extra);
+    EXPECT_EQ(0u, gps_registry_cached().count);
+    watch(0x1000, 9, 10);
+    EXPECT_TRUE(cache(0x1000));
+}
+
+TEST_F(Registry, AnotherRegionAtTheAddressOfAnOpenImportIsOneMoreOpenOfIt) {
+    open(0x1000, 1, 1, 5);
+    watch(0x1000, 7, 8);
+    gps_import other = import_of(0x1000, 2, 1, 6), left;
+    EXPECT_EQ(GPS_OPEN_COUNTED, gps_registry_open(&other, GPS_VIA_PROGRAM, &previous));
+    EXPECT_FALSE(previous.over || previous.extra);
+    for (uint64_t opens : {1u, 0u}) {
+        ASSERT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &left));
+        EXPECT_EQ(opens, left.count);
+        EXPECT_EQ(5u, left.slot);
     }
 }
 
 TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
-    gps_import import;
     for (uint8_t i = 1; i <= 3; i++) {
         open(0x1000u * i, i);
-        gps_registry_watch(0x1000u * i, i, 10);
+        watch(0x1000u * i, i, 10);
         cache(0x1000u * i);
     }
     uint64_t pointer;
@@ -607,17 +634,16 @@ TEST_F(Registry, TheOldestCachedImportIsTakenFirst) {
     gps_registry_uncache(&first, 1, 0, &pointer);
     cache(0x1000); /* the newest now */
     for (const uint64_t next : {0x2000u, 0x3000u, 0x1000u}) {
-        ASSERT_TRUE(gps_registry_take_cached(any, nullptr, &import));
-        EXPECT_EQ(next, import.pointer);
+        EXPECT_EQ(next, take_ending(1));
     }
-    EXPECT_FALSE(gps_registry_take_cached(any, nullptr, &import));
+    EXPECT_EQ(0u, take_ending(1));
 }
 
 TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsCountedOnceTooOften) {
     gps_import again = import_of(0x1000, 1);
     open(0x1000, 1);
     EXPECT_FALSE(previous.extra);
-    gps_registry_watch(0x1000, 7, 8);
+    watch(0x1000, 7, 8);
     cache(0x1000);
     EXPECT_EQ(GPS_OPEN_COUNTED, gps_registry_open(&again, GPS_VIA_PROGRAM, &previous));
     EXPECT_TRUE(previous.extra);
@@ -626,29 +652,44 @@ TEST_F(Registry, WhatTheDriverOpensThoughItIsCachedIsCountedOnceTooOften) {
     EXPECT_FALSE(gps_registry_caches(0x1000));
 }
 
-TEST_F(Registry, OnlyStaleOnesAreEndedBeforeAnOpen) {
-    gps_import import;
+TEST_F(Registry, OnlyStaleOnesAreWaitedForAndThoseOfOneRegion) {
+    const gps_id first = id_of(1), third = id_of(3);
     for (uint8_t i = 1; i <= 3; i++) {
         open(0x1000u * i, i, i == 1 ? 2 : 1);
-        gps_registry_watch(0x1000u * i, i, 10);
+        watch(0x1000u * i, i, 10);
         cache(0x1000u * i);
     }
-    EXPECT_FALSE(gps_registry_any_stale());
+    EXPECT_FALSE(any_ending());
     ASSERT_TRUE(gps_registry_expire(1)); /* what is cached in other contexts */
-    EXPECT_TRUE(gps_registry_any_stale());
-    EXPECT_FALSE(gps_registry_any_ending());
-    ASSERT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
-    EXPECT_TRUE(gps_registry_any_stale()); /* until the driver has closed it */
-    EXPECT_TRUE(gps_registry_any_ending());
-    EXPECT_FALSE(gps_registry_take_cached(stale, nullptr, &import));
+    EXPECT_TRUE(any_ending());
+    EXPECT_EQ(0x1000u, take_ending(0));
+    EXPECT_TRUE(any_ending()); /* until the driver has closed it */
+    EXPECT_EQ(0u, take_ending(0));
     gps_registry_ended(0x1000);
-    EXPECT_FALSE(gps_registry_any_stale());
-    EXPECT_FALSE(gps_registry_any_ending());
+    EXPECT_FALSE(any_ending());
     EXPECT_FALSE(gps_registry_expire(1));
-    EXPECT_TRUE(gps_registry_expire(0));
-    EXPECT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
-    EXPECT_TRUE(gps_registry_take_cached(stale, nullptr, &import));
-    EXPECT_FALSE(gps_registry_take_cached(any, nullptr, &import));
+    EXPECT_EQ(0x2000u, take_ending(1)); /* it is not stale */
+    EXPECT_FALSE(any_ending());
+    gps_registry_ended(0x2000);
+    EXPECT_EQ(0x3000u, take_ending(1));
+    EXPECT_TRUE(gps_registry_any_ending(&third));
+    EXPECT_FALSE(gps_registry_any_ending(&first));
+}
+
+// The thread that ends them must not enter a context that is destroyed.
+TEST_F(Registry, APurgeTakesWhatIsEndingAndNotTaken) {
+    for (uint8_t i = 1; i <= 2; i++) {
+        open(0x1000u * i, i);
+        watch(0x1000u * i, i, 10);
+        cache(0x1000u * i);
+    }
+    gps_registry_expire(0);
+    EXPECT_EQ(0x1000u, take_ending(0));
+    std::set<uint64_t> purged;
+    gps_registry_purge_imports(1, gps_registry_epoch(), collect_import, &purged);
+    EXPECT_EQ(purged, std::set<uint64_t>{0x2000});
+    gps_registry_ended(0x1000);
+    EXPECT_FALSE(any_ending());
 }
 
 TEST_F(Registry, ASlotIsWrittenWhereItSaysSomethingElse) {
@@ -657,7 +698,7 @@ TEST_F(Registry, ASlotIsWrittenWhereItSaysSomethingElse) {
     gps_slot now = {};
     const gps_id region = id_of(1);
     open(0x1000, 1);
-    gps_registry_watch(0x1000, 7, 8);
+    watch(0x1000, 7, 8);
     EXPECT_FALSE(gps_registry_correct_slot(0x1000, &slot, &now));
     cache(0x1000);
     EXPECT_FALSE(gps_registry_correct_slot(0, &slot, &now)); /* of what is open */
@@ -770,10 +811,6 @@ TEST_F(Registry, TheProgramCannotCloseWhatOnlyARuleHasOpened) {
     EXPECT_EQ(GPS_CLOSE_DENIED, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
     EXPECT_EQ(GPS_CLOSE_ONE, gps_registry_close(0x1000, GPS_VIA_RULE, false, &import));
     EXPECT_EQ(GPS_CLOSE_NONE, gps_registry_close(0x1000, GPS_VIA_PROGRAM, false, &import));
-}
-
-void collect_import(void *arg, const gps_import *import) {
-    static_cast<std::set<uint64_t> *>(arg)->insert(import->pointer);
 }
 
 TEST_F(Registry, APurgeTakesTheContextsImportsOfBefore) {

@@ -145,6 +145,9 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
     end(context);
     if (context_top() == context)
         stack.depth--;
+    const char *late = getenv("GPUSHARE_SIM_LATE_DESTROY_MS");
+    if (late)
+        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
     return CUDA_SUCCESS;
 }
 
