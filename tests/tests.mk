@@ -93,7 +93,7 @@ apps: $(TESTS)/apps/puppet $(TESTS)/apps/puppet_static $(TESTS)/apps/puppet_driv
 	$(TESTS)/apps/kernels.ptx $(TESTS)/apps/misuse $(TESTS)/apps/misuse_static $(TESTS)/apps/five $(TESTS)/apps/camerad \
 	$(TESTS)/apps/twice $(if $(CUDART_STATIC),$(TESTS)/apps/twice_nvidia) $(TESTS)/apps/where \
 	$(TESTS)/apps/libbetween.so $(TESTS)/apps/embed $(TESTS)/nvml/libnvidia-ml.so.1 $(TESTS)/soak-worker \
-	$(TESTS)/keeper-abuse $(FAULT_INJECT)
+	$(TESTS)/differ-program $(TESTS)/keeper-abuse $(FAULT_INJECT)
 
 # One source, three ways to CUDA. The shared ones run on a real driver as they are.
 $(TESTS)/apps/puppet: tests/apps/puppet.c $(SIM_LIBS)/libcudart.so
@@ -116,6 +116,11 @@ $(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h $(SIM_LIBS)/libcudart.s
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart
 
+DIFFER := $(wildcard tests/differ/*.c)
+$(TESTS)/differ-program: $(DIFFER) tests/differ/program.h $(SIM_LIBS)/libcuda.so
+	@mkdir -p $(@D); echo "  CC    $@"
+	$(CC) $(APP_FLAGS) $(DIFFER) -o $@ -L$(SIM_LIBS) -lcuda
+
 # Each system call of the library and of the keeper fails once: minutes. x86-64 only.
 .PHONY: fault
 fault: all sim apps
@@ -131,6 +136,11 @@ SEED ?= 1
 .PHONY: soak
 soak: all sim apps
 	tests/soak/soak.py $(BUILD) --seconds $(SOAK_SECONDS) --mode $(SOAK_MODE) --seed $(SEED)
+
+DIFFER_SECONDS ?= 60
+.PHONY: differ
+differ: all sim apps
+	tests/differ/differ.py $(BUILD) --seconds $(DIFFER_SECONDS) --seed $(SEED)
 
 # The keeper's minute among enemies; a table.
 KEEPER_ABUSE_SECONDS ?= 60

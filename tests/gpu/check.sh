@@ -8,6 +8,7 @@
 #
 # DRIVER=sim           rehearse on the simulated driver (make gpu-rehearsal): what needs a card is skipped
 # SOAK_SECONDS=n       how long each of the two soaks runs (600; a rehearsal: 10)
+# DIFFER_SECONDS=n     how long random programs are compared (60)
 # RESULTS=DIR          instead of BUILD_DIR/gpu-results (cards.sh: one for each card)
 # BENCH_ROUNDS=n       pairs that the benchmarks take at most (7; a rehearsal: 1)
 # BENCH_OPTIONS=...    of bench.py: '--seconds 200 --no-torch' (480 s, and with `import torch` where PyTorch is)
@@ -16,7 +17,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-build}")
 shift || true
-PARTS='demo conformance kernels sharing calls containers reports replicas two-gpus programs startup python findings scenario mps soak cache bench'
+PARTS='demo conformance kernels sharing calls containers reports replicas two-gpus programs startup python findings scenario mps soak differ cache bench'
 parts=${*:-$PARTS}
 driver=${DRIVER:-gpu}
 results=${RESULTS:-$build/gpu-results}

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Compares programs with and without merging: random programs (program.c) run bare and preloaded under a merge rule,
+in one to three replicas, and every code and every byte that they read must be equal. No finding may be reported.
+
+usage: differ.py BUILD_DIR [--driver sim|gpu] [--seconds N | --programs N] [--seed N] [--steps N] [--only SEED]
+
+SEED=n is --only n: that program alone, any time again. The seed decides the program, its replicas and the rule. On the
+simulator every eighth program gets a card that has 64 MiB more than it uses bare.
+A difference is printed with the seed, and the program is reduced: steps are left out as long as it still differs.
+--past-the-end has copies that reach past the end of an allocation, too. Ends with a line of sums; 1 if one differs.
+"""
+import argparse
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+MIB = 1 << 20
+RULES = ["quiet = 0", "quiet = 0\nverify = off", "quiet = 30ms\ncontent = any", "quiet = 10ms"]
+CONTEXT = 512 * MIB  # a context of the simulator's
+TRIES = 3            # of a program that is being reduced: not each run of it differs
+LIMIT = 120          # seconds a run
+
+
+def program(seed):
+    """The rule, and how many replicas."""
+    rng = random.Random(seed)
+    return rng.choice(RULES), rng.choice([1, 2, 2, 3])
+
+
+class Stage:
+    """Where programs run: a card, a directory, and the two environments."""
+
+    def __init__(self, options):
+        self.options, self.build = options, options.build.resolve()
+        self.place = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-differ-", dir="/dev/shm"))
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUSHARE")}
+        self.merged = 0
+        self.small = 0
+        if options.driver == "sim":
+            self.environment["LD_LIBRARY_PATH"] = str(self.build / "sim")
+            self.environment["GPUSHARE_SIM_LINGER_MS"] = "500"
+
+    def on_card(self, name, memory):
+        if self.options.driver != "sim":
+            return self.environment
+        return self.environment | {"GPUSHARE_SIM_ROOT": f"@differ-{os.getpid()}-{name}-{memory}", "GPUSHARE_SIM_MEMORY": str(memory)}
+
+    def preloaded(self, rule, memory):
+        config, log = self.place / "merge.conf", self.place / "log"
+        config.write_text(f"[region weights]\nprogram = differ-program\nsize = >=2MiB\nrole = merge\n{rule}\n")
+        for path in [log, self.place / "events"]:
+            path.unlink(missing_ok=True)
+        return self.on_card("merged", memory) | {
+            "LD_PRELOAD": str(self.build / "libgpushare.so"), "GPUSHARE_CONFIG": str(config), "GPUSHARE_DIR": str(self.place / "dir"),
+            "GPUSHARE_LOG": str(log), "GPUSHARE_EVENT_LOG": str(self.place / "events"), "GPUSHARE_KEEPER": str(self.build / "gpushare")}
+
+    def start(self, environment, seed, replicas, left_out):
+        words = [self.build / "tests/differ-program", self.build / "tests/apps/kernels.ptx", seed, self.options.steps, replicas]
+        words += ["past-the-end"] if self.options.past_the_end else []
+        words += [f"-{step}" for step in left_out]
+        return subprocess.Popen([str(word) for word in words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def end(self):
+        subprocess.run([self.build / "gpushare", "gc"], env=self.environment | {"GPUSHARE_DIR": str(self.place / "dir")}, capture_output=True, check=False)
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+def answers(process):
+    """What each replica said, in its own order."""
+    try:
+        text, _ = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        text = process.communicate()[0] + f"0 -1 124 0 did not end in {LIMIT} s\n"
+    return sorted(text.splitlines(), key=lambda line: line.split(" ", 1)[0])
+
+
+def peak(lines):
+    """The most bytes that all replicas have allocated at once."""
+    live, now, most = {}, 0, 0
+    for line in lines:
+        for what, index, size in re.findall(r"(allocate|free) (\d+)(?: (\d+))?", line):
+            key = line.split(" ", 1)[0], index
+            now -= live.pop(key, 0)
+            if what == "allocate":
+                live[key] = -(-int(size) // (2 * MIB)) * 2 * MIB
+                now += live[key]
+                most = max(most, now)
+    return most
+
+
+def difference(stage, seed, left_out=()):
+    """None, or what differs, as text."""
+    rule, replicas = program(seed)
+    memory = 16 << 30
+    processes = [stage.start(stage.preloaded(rule, memory), seed, replicas, left_out),
+                 stage.start(stage.on_card("bare", memory), seed, replicas, left_out)]
+    merged, bare = [answers(process) for process in processes]
+    if seed % 8 == 7 and stage.options.driver == "sim" and merged == bare:
+        stage.small += 1
+        memory = peak(bare) + 64 * MIB + (CONTEXT + 8 * MIB) * (replicas + 1)
+        merged = answers(stage.start(stage.preloaded(rule, memory), seed, replicas, left_out))
+    log = stage.place / "log"
+    events = stage.place / "events"
+    if broken := [line for line in bare if line.split(" ")[1] == "-1"]:
+        return f"    the bare program failed: {broken[0]}"
+    stage.merged += events.exists() and '"merged"' in events.read_text()
+    for one, other in zip(bare + ["nothing"] * len(merged), merged + ["nothing"] * len(bare)):
+        if one != other:
+            return f"    bare:   {one}\n    merged: {other}"
+    if log.exists() and log.read_text():
+        return "    a report:\n" + "\n".join("    " + line for line in log.read_text().splitlines()[:12])
+    return None
+
+
+def reduced(stage, seed):
+    """The steps that can be left out while the program still differs: larger groups first."""
+    left_out, group = [], stage.options.steps // 2
+    while group:
+        for first in range(0, stage.options.steps, group):
+            tried = sorted(set(left_out) | set(range(first, min(first + group, stage.options.steps))))
+            if tried != left_out and any(difference(stage, seed, tried) for _ in range(TRIES)):
+                left_out = tried
+        group //= 2
+    return left_out
+
+
+def show(stage, seed, text):
+    rule, replicas = program(seed)
+    print(f"seed {seed} differs: {replicas} replicas, {', '.join(rule.splitlines())}\n{text}", flush=True)
+    if stage.options.no_reduction:
+        return
+    left_out = reduced(stage, seed)
+    print(f"  without the steps {' '.join(map(str, left_out))} it still does; what is left, bare:")
+    for line in answers(stage.start(stage.on_card("bare", 16 << 30), seed, 1, left_out)):
+        print("    " + line)
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--driver", choices=["sim", "gpu"], default="sim")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--programs", type=int)
+    parser.add_argument("--seed", type=int, default=1, help="of the first program")
+    parser.add_argument("--only", type=int, default=os.environ.get("SEED"), help="the program of this seed alone")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--past-the-end", action="store_true")
+    parser.add_argument("--no-reduction", action="store_true")
+    options = parser.parse_args()
+    stage, started, count, differing = Stage(options), time.monotonic(), 0, []
+    try:
+        seed = options.seed if options.only is None else int(options.only)
+        while True:
+            if text := difference(stage, seed):
+                differing.append(seed)
+                show(stage, seed, text)
+            count, seed = count + 1, seed + 1
+            if options.only is not None or (count >= options.programs if options.programs else time.monotonic() - started > options.seconds):
+                break
+    finally:
+        stage.end()
+    print(f"{count} programs from seed {seed - count} on in {time.monotonic() - started:.0f} s, {stage.merged} of them merged, "
+          f"{stage.small} once more with 64 MiB to spare: {len(differing)} differ")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+/*
+ * program.c - differ-program: a random program, one or more replicas of which run at once.
+ *
+ * usage: differ-program KERNELS SEED STEPS REPLICAS [past-the-end] [-STEP...]
+ *
+ * Steps, and the bytes that they upload, follow from the seed. -STEP leaves a step out. Each
+ * replica writes a line a step: its number, the step, the code (0, or the first other one), a hash
+ * of what was read, and what was done. At the end it reads everything. An allocation that fails
+ * ends the replica: what comes then depends on it.
+ */
+#include "program.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST_REPLICAS = 8, LEAST_ARGUMENTS = 5, TIMEOUT = 60 /* seconds */ };
+
+struct plan {
+    const char *kernels;
+    uint64_t seed;
+    unsigned steps, replicas;
+    bool past_the_end;
+    int left_out_count;
+    char **left_out;
+};
+
+static bool is_left_out(const struct plan *plan, unsigned step) {
+    for (int i = 0; i < plan->left_out_count; i++)
+        if (plan->left_out[i][0] == '-' && strtoul(plan->left_out[i] + 1, NULL, 10) == step)
+            return true;
+    return false;
+}
+
+static void write_line(const struct replica *replica, int step, const char *text) {
+    char line[2 * TEXT];
+    const int length = snprintf(line, sizeof(line), "%u %d %d %016lx %s\n", replica->number, step,
+                                replica->code, (unsigned long)replica->hash, text);
+    if (write(1, line, (size_t)length) != length)
+        _exit(1);
+}
+
+static void read_everything(struct replica *replica, int step) {
+    replica->code = 0;
+    replica->hash = 0;
+    device_note(replica, (int)cuCtxSynchronize());
+    for (int i = 0; i < BUFFERS; i++)
+        if (replica->buffers[i].at)
+            device_read(replica, &replica->buffers[i], 0, replica->buffers[i].size);
+    device_read(replica, &replica->scratch, 0, SCRATCH);
+    write_line(replica, step, "read everything");
+}
+
+static int run_replica(const struct plan *plan, unsigned number, pthread_barrier_t *meet) {
+    static struct replica replica;
+    replica.number = number;
+    replica.seed = plan->seed;
+    if (!device_begin(&replica, plan->kernels)) {
+        fprintf(stderr, "differ-program: the device cannot be used\n");
+        return 1;
+    }
+    pthread_barrier_wait(meet);
+    for (unsigned step = 0; step < plan->steps; step++) {
+        struct numbers numbers = numbers_from(plan->seed, step, MOST_REPLICAS);
+        if (one_of(&numbers, 4)) /* all do it at once */
+            pthread_barrier_wait(meet);
+        if (is_left_out(plan, step))
+            continue;
+        step_do(&replica, step, plan->past_the_end);
+        if (replica.text[0])
+            write_line(&replica, (int)step, replica.text);
+        if (step % 8 == 7)
+            read_everything(&replica, (int)step);
+    }
+    read_everything(&replica, (int)plan->steps);
+    return 0;
+}
+
+static pthread_barrier_t *make_barrier(unsigned count) {
+    pthread_barrierattr_t attributes;
+    pthread_barrier_t *const meet =
+        mmap(NULL, sizeof(*meet), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_barrierattr_init(&attributes);
+    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    if (meet == MAP_FAILED || pthread_barrier_init(meet, &attributes, count) != 0)
+        abort();
+    return meet;
+}
+
+/* The first that does not end well ends the others, which would wait for it. */
+static int await(pid_t *replicas, unsigned count) {
+    int worst = 0, status;
+    for (unsigned ended = 0; ended < count; ended++) {
+        const pid_t pid = wait(&status);
+        if (status == 0 || worst)
+            continue;
+        worst = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        for (unsigned i = 0; i < count; i++) {
+            if (replicas[i] == pid)
+                printf("%u -1 %d 0 ended\n", i, worst);
+            else
+                kill(replicas[i], SIGKILL);
+        }
+    }
+    fflush(stdout);
+    return worst;
+}
+
+int main(int count, char **words) {
+    if (count < LEAST_ARGUMENTS) {
+        fprintf(stderr,
+                "usage: differ-program KERNELS SEED STEPS REPLICAS [past-the-end] [-STEP...]\n");
+        return 2;
+    }
+    struct plan plan = {.kernels = words[1],
+                        .seed = strtoull(words[2], NULL, 10),
+                        .steps = (unsigned)strtoul(words[3], NULL, 10),
+                        .replicas = (unsigned)strtoul(words[4], NULL, 10),
+                        .left_out = words + LEAST_ARGUMENTS,
+                        .left_out_count = count - LEAST_ARGUMENTS};
+    plan.past_the_end = plan.left_out_count > 0 && strcmp(plan.left_out[0], "past-the-end") == 0;
+    pid_t replicas[MOST_REPLICAS];
+    if (plan.replicas < 1 || plan.replicas > MOST_REPLICAS) {
+        fprintf(stderr, "differ-program: 1 to %d replicas\n", MOST_REPLICAS);
+        return 2;
+    }
+    pthread_barrier_t *const meet = make_barrier(plan.replicas);
+    for (unsigned i = 0; i < plan.replicas; i++) {
+        replicas[i] = fork();
+        if (replicas[i] == 0) {
+            alarm(TIMEOUT);
+            exit(run_replica(&plan, i, meet));
+        }
+    }
+    return await(replicas, plan.replicas);
+}

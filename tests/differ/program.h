@@ -1,0 +1,59 @@
+/*
+ * program.h - what the modules of differ-program share: random.c (numbers that follow from a seed),
+ * device.c (buffers, streams and host memory of a replica), steps.c (what a step does), program.c
+ * (the replicas).
+ */
+#pragma once
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MIB = 1 << 20, BUFFERS = 6, STREAMS = 5, SCRATCH = MIB, PINNED = 8 * MIB, TEXT = 160 };
+
+/* A sequence of numbers. Each step has one of its own, so a step that is left out changes no other.
+ */
+struct numbers {
+    uint64_t state;
+};
+struct numbers numbers_from(uint64_t seed, uint64_t step, uint64_t replica);
+uint64_t number_below(struct numbers *numbers, uint64_t end);
+bool one_of(struct numbers *numbers, unsigned many); /* true once in so many */
+/* Bytes that follow from the seed and their place. */
+void numbers_fill(void *to, size_t size, uint64_t seed);
+uint64_t bytes_hash(const void *bytes, size_t size);
+
+struct buffer {
+    CUdeviceptr at; /* 0: there is none */
+    size_t size;    /* in bytes */
+    bool pooled;
+    int stream; /* index of the stream on which work uses it; -1: none does */
+};
+
+/* What a replica has. One thread uses it at a time, but for pieces of one buffer. */
+struct replica {
+    unsigned number;
+    uint64_t seed;
+    CUcontext context;
+    CUstream streams[STREAMS]; /* the first two are the legacy one and the thread's own */
+    CUfunction read, write, add, spin;
+    struct buffer buffers[BUFFERS], scratch, sum;
+    unsigned char *pinned, *registered; /* PINNED bytes each */
+    char text[TEXT];                    /* what the step does */
+    uint64_t hash;                      /* of what it read */
+    int code;                           /* the first that is not 0 */
+};
+
+/* device.c. Each keeps the first code that is not 0. */
+bool device_begin(struct replica *replica, const char *kernels);
+void device_note(struct replica *replica, int code);
+/* Waits for what another stream does with the buffer, so that each result follows from the steps
+ * alone. */
+void device_claim(struct replica *replica, struct buffer *buffer, int stream);
+void device_finish(struct replica *replica, struct buffer *buffer);
+void device_read(struct replica *replica, struct buffer *buffer, size_t from, size_t size);
+CUresult device_launch(struct replica *replica, CUfunction kernel, int stream, void **arguments);
+
+/* steps.c: does the step of this number, and says in `text`, `code` and `hash` what came of it. */
+void step_do(struct replica *replica, unsigned step, bool past_the_end);
