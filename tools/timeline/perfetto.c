@@ -46,19 +46,22 @@ static const char *label(const struct trace *trace, size_t region) {
     return tool_or(of->name, tool_or(of->id, "?"));
 }
 
-static json_t *event_of(const struct trace *trace, const char *phase, json_t *name,
+static json_t *event_of(const struct trace *trace, const char *phase, const char *name,
                         const char *category, size_t process, int64_t time) {
     const json_int_t pid = pid_of(trace, process);
-    return json_tree_pack("{s:s, s:o, s:s, s:I, s:I, s:I}", "ph", phase, "name", name, "cat",
+    return json_tree_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "ph", phase, "name", name, "cat",
                           category, "pid", pid, "tid", pid, "ts", since(trace, time));
 }
 
 /* Prints an event that lasts; one without an end lasts until the end of the logs. */
-static void put_span(struct trace *trace, json_t *name, const char *category, size_t process,
-                     int64_t from, int64_t to, const char *id, json_t *args) {
+static void put_span(struct trace *trace, const char *kind, size_t number, const char *category,
+                     size_t region, size_t process, int64_t from, int64_t to, json_t *args) {
     const int64_t until = to == HISTORY_OPEN ? trace->history->end : to;
-    json_t *begin = event_of(trace, "b", json_incref(name), category, process, from);
+    const char *name = label(trace, region);
+    json_t *begin = event_of(trace, "b", name, category, process, from);
     json_t *end = event_of(trace, "e", name, category, process, until > from ? until : from);
+    char id[32];
+    snprintf(id, sizeof(id), "%s%zu", kind, number);
     json_tree_add(begin, "{s:s, s:o}", "id", id, "args", args);
     json_tree_add(end, "{s:s}", "id", id);
     put(trace, begin);
@@ -68,10 +71,10 @@ static void put_span(struct trace *trace, json_t *name, const char *category, si
 /* Prints one end of an arrow. */
 static void put_end(struct trace *trace, const char *what, const char *flow, size_t process,
                     int64_t time) {
-    json_t *slice = event_of(trace, "X", json_tree_string(what), "event", process, time);
+    json_t *slice = event_of(trace, "X", what, "event", process, time);
     json_tree_add(slice, "{s:i}", "dur", 1);
     put(trace, slice);
-    json_t *side = event_of(trace, flow, json_tree_string("region"), "flow", process, time);
+    json_t *side = event_of(trace, flow, "region", "flow", process, time);
     json_tree_add(side, "{s:I}", "id", trace->flows);
     if (*flow == 'f')
         json_tree_add(side, "{s:s}", "bp", "e");
@@ -96,8 +99,8 @@ static json_int_t synthetic(const struct history *history, size_t index) {
 }
 
 static void put_name(struct trace *trace, const char *what, json_int_t pid, const char *name) {
-    put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:o}}", "ph", "M", "name", what, "pid", pid,
-                              "tid", pid, "args", "name", json_tree_string(name)));
+    put(trace, json_tree_pack("{s:s, s:s, s:I, s:I, s:{s:s}}", "ph", "M", "name", what, "pid", pid,
+                              "tid", pid, "args", "name", name));
 }
 
 static void put_processes(struct trace *trace) {
@@ -116,23 +119,20 @@ static void put_processes(struct trace *trace) {
 
 /* --- regions --- */
 
-static void put_lifetime(struct trace *trace, const struct history_lifetime *lifetime,
-                         size_t number) {
-    char id[32];
-    snprintf(id, sizeof(id), "lifetime%zu", number);
-    put_span(trace, json_tree_string(label(trace, lifetime->region)), "exported", lifetime->owner,
-             lifetime->begin, lifetime->gone, id,
-             json_tree_pack("{s:o, s:I}", "region",
-                            json_tree_string(trace->history->regions[lifetime->region].id), "bytes",
-                            lifetime->size));
+static void put_lifetime(struct trace *trace, size_t number) {
+    const struct history_lifetime *lifetime = &trace->history->lifetimes[number];
+    json_t *args =
+        json_tree_pack("{s:s?, s:I}", "region", trace->history->regions[lifetime->region].id,
+                       "bytes", lifetime->size);
+    put_span(trace, "lifetime", number, "exported", lifetime->region, lifetime->owner,
+             lifetime->begin, lifetime->gone, args);
 }
 
-static void put_hold(struct trace *trace, const struct history_hold *hold, size_t number) {
+static void put_hold(struct trace *trace, size_t number) {
+    const struct history_hold *hold = &trace->history->holds[number];
     const struct history_lifetime *lifetime = &trace->history->lifetimes[hold->lifetime];
-    char id[32];
-    snprintf(id, sizeof(id), "hold%zu", number);
-    put_span(trace, json_tree_string(label(trace, lifetime->region)), "opened", hold->process,
-             hold->from, hold->to, id, json_tree_pack("{s:I}", "bytes", lifetime->size));
+    put_span(trace, "hold", number, "opened", lifetime->region, hold->process, hold->from, hold->to,
+             json_tree_pack("{s:I}", "bytes", lifetime->size));
     if (lifetime->exported != HISTORY_OPEN && lifetime->exported <= hold->from)
         put_flow(trace, "export", lifetime->owner, lifetime->exported, "open", hold->process,
                  hold->from);
@@ -165,17 +165,14 @@ static void put_rest(struct trace *trace) {
     const struct history *history = trace->history;
     for (size_t i = 0; i < history->wait_count; i++) {
         const struct history_wait *wait = &history->waits[i];
-        char id[32];
-        snprintf(id, sizeof(id), "wait%zu", i);
-        put_span(trace, json_tree_string(label(trace, wait->region)), "waited", wait->process,
-                 wait->from, wait->to, id, json_tree_pack("{}"));
+        put_span(trace, "wait", i, "waited", wait->region, wait->process, wait->from, wait->to,
+                 json_tree_pack("{}"));
     }
     for (size_t i = 0; i < history->mark_count; i++) {
         const struct history_mark *mark = &history->marks[i];
-        json_t *event = event_of(trace, "i", json_tree_string(mark->finding), "finding",
-                                 mark->process, mark->time);
-        json_tree_add(event, "{s:s, s:{s:o, s:o}}", "s", "p", "args", "call",
-                      json_tree_string(mark->api), "detail", json_tree_string(mark->detail));
+        json_t *event = event_of(trace, "i", mark->finding, "finding", mark->process, mark->time);
+        json_tree_add(event, "{s:s, s:{s:s?, s:s?}}", "s", "p", "args", "call", mark->api, "detail",
+                      mark->detail);
         put(trace, event);
     }
     for (size_t i = 0; i < history->step_count; i++) {
@@ -194,9 +191,9 @@ void timeline_perfetto(FILE *out, const struct history *history) {
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", out);
     put_processes(&trace);
     for (size_t i = 0; i < history->lifetime_count; i++)
-        put_lifetime(&trace, &history->lifetimes[i], i);
+        put_lifetime(&trace, i);
     for (size_t i = 0; i < history->hold_count; i++)
-        put_hold(&trace, &history->holds[i], i);
+        put_hold(&trace, i);
     put_last_closes(&trace);
     put_rest(&trace);
     fputs("\n]}\n", out);

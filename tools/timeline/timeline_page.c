@@ -41,23 +41,21 @@ static json_t *rows(const struct history *history, size_t count, row_fn *row) {
 
 static json_t *process_row(const struct history *history, size_t i) {
     const struct history_process *process = &history->processes[i];
-    return json_tree_pack("[o, I, I, I, I, b]", json_tree_string(process->facts.command),
-                          process->facts.pid, process->facts.pid_ns, since(history, process->first),
+    return json_tree_pack("[s, I, I, I, I, b]", process->facts.command, process->facts.pid,
+                          process->facts.pid_ns, since(history, process->first),
                           since(history, process->last), process->ended);
 }
 
 static json_t *region_row(const struct history *history, size_t i) {
-    return json_tree_pack("[o, o]", json_tree_string(history->regions[i].name),
-                          json_tree_string(history->regions[i].id));
+    return json_tree_pack("[s?, s?]", history->regions[i].name, history->regions[i].id);
 }
 
 static json_t *lifetime_row(const struct history *history, size_t i) {
     const struct history_lifetime *lifetime = &history->lifetimes[i];
-    return json_tree_pack("[I, I, I, I, I, I, I, o]", place_of(lifetime->region),
-                          place_of(lifetime->owner), lifetime->size,
-                          since(history, lifetime->created), since(history, lifetime->exported),
-                          since(history, lifetime->freed), since(history, lifetime->gone),
-                          json_tree_string(lifetime->how));
+    return json_tree_pack(
+        "[I, I, I, I, I, I, I, s?]", place_of(lifetime->region), place_of(lifetime->owner),
+        lifetime->size, since(history, lifetime->created), since(history, lifetime->exported),
+        since(history, lifetime->freed), since(history, lifetime->gone), lifetime->how);
 }
 
 static json_t *hold_row(const struct history *history, size_t i) {
@@ -81,10 +79,9 @@ static json_t *step_row(const struct history *history, size_t i) {
 
 static json_t *mark_row(const struct history *history, size_t i) {
     const struct history_mark *mark = &history->marks[i];
-    return json_tree_pack("[I, I, I, o, s, o, o, I]", place_of(mark->process),
-                          place_of(mark->region), since(history, mark->time),
-                          json_tree_string(mark->finding), gps_level_name(mark->level),
-                          json_tree_string(mark->api), json_tree_string(mark->detail),
+    return json_tree_pack("[I, I, I, s, s, s?, s?, I]", place_of(mark->process),
+                          place_of(mark->region), since(history, mark->time), mark->finding,
+                          gps_level_name(mark->level), mark->api, mark->detail,
                           mark->group ? (json_int_t)mark->group->number : -1);
 }
 
