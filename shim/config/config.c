@@ -78,9 +78,8 @@ __attribute__((format(printf, 3, 4))) static void fail(struct session *session, 
 /* Reports an error of a rule in the line of the key with which `what` begins, else in the section's
  * line. */
 static void fail_rule(struct session *session, const struct gps_rule *rule, const char *what) {
-    struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
     unsigned line = rule->line;
-    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
+    for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++) {
         const unsigned given = session->given[gps_key_place(key)];
         if (given && strncmp(what, key->name, strlen(key->name)) == 0)
             line = given;
@@ -124,20 +123,22 @@ static struct gps_rule *current_rule(struct session *session) {
 static void check_key(struct session *session, const struct gps_rule *rule,
                       const struct gps_key *key) {
     const bool given = session->given[gps_key_place(key)];
-    const char *wrong = given ? gps_rule_check_key(rule, key->name) : NULL;
-    char missing[128];
-    struct gps_text text = GPS_TEXT(missing);
-    if (!given && !key->fallback) {
+    const bool legacy = strcmp(key->name, "backing") == 0; /* its other value means something */
+    const char *idle =
+        given && rule->role == GPS_ROLE_MERGE ? gps_rule_unused(rule, key->name) : NULL;
+    char wrong[160];
+    struct gps_text text = GPS_TEXT(wrong);
+    if (idle)
+        gps_text_strs(&text, key->name, legacy ? " = legacy" : "",
+                      " has no effect with role = merge: ", idle, "; remove it");
+    if (!given && !key->fallback)
         gps_text_strs(&text, "has no ", key->name, "; ", gps_key_one_of(key), key->allowed);
-        wrong = missing;
-    }
-    if (wrong)
+    if (text.length)
         fail_rule(session, rule, wrong);
 }
 
 /* Reports the errors that show only when all keys of a section are known. */
 static void end_section(struct session *session) {
-    struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
     if (session->section != IN_RULE)
         return;
     struct gps_rule *rule = current_rule(session);
@@ -146,7 +147,7 @@ static void end_section(struct session *session) {
         rule->index_max = UINT64_MAX; /* it takes what fits, not the first */
     if (rule->role == GPS_ROLE_MERGE && rule->keep == GPS_KEEP_OWNER)
         rule->keep = GPS_KEEP_USERS; /* a block has no owner */
-    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++)
+    for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++)
         check_key(session, rule, key);
     const char *wrong = gps_rule_check(rule);
     if (wrong)
@@ -338,8 +339,7 @@ static bool read_home(struct session *session) {
 }
 
 static void read_environment(struct session *session) {
-    struct gps_keys keys = gps_keys_of(GPS_SECTION_OPTIONS);
-    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
+    for (const struct gps_key *key = gps_keys_of(GPS_SECTION_OPTIONS); key->name; key++) {
         char name[64];
         struct gps_text text = GPS_TEXT(name);
         gps_key_variable(key, &text);

@@ -183,7 +183,7 @@ static const struct gps_key_type DEVICE = {.set = set_device, .show = show_devic
 #define RULE_KEY(key, field, type, fallback, allowed, sentence)
 static const struct gps_key options[] = {
 #include "options.def"
-};
+    {.name = NULL}};
 #undef OPTION
 #undef RULE_KEY
 
@@ -192,26 +192,23 @@ static const struct gps_key options[] = {
     {#key, fallback, allowed, sentence, offsetof(struct gps_rule, field), &(type)},
 static const struct gps_key rule_keys[] = {
 #include "options.def"
-};
+    {.name = NULL}};
 #undef OPTION
 #undef RULE_KEY
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-static_assert(COUNT(options) <= GPS_KEYS_MAX, "raise GPS_KEYS_MAX");
-static_assert(COUNT(rule_keys) <= GPS_KEYS_MAX, "raise GPS_KEYS_MAX");
+static_assert(COUNT(options) - 1 <= GPS_KEYS_MAX, "raise GPS_KEYS_MAX");
+static_assert(COUNT(rule_keys) - 1 <= GPS_KEYS_MAX, "raise GPS_KEYS_MAX");
 
-struct gps_keys gps_keys_of(enum gps_section section) {
-    if (section == GPS_SECTION_OPTIONS)
-        return (struct gps_keys){options, COUNT(options)};
-    return (struct gps_keys){rule_keys, COUNT(rule_keys)};
+const struct gps_key *gps_keys_of(enum gps_section section) {
+    return section == GPS_SECTION_OPTIONS ? options : rule_keys;
 }
 
 const struct gps_key *gps_key_find(enum gps_section section, const char *name) {
-    struct gps_keys keys = gps_keys_of(section);
-    for (size_t i = 0; i < keys.count; i++)
-        if (strcmp(keys.first[i].name, name) == 0)
-            return keys.first + i;
-    return NULL;
+    const struct gps_key *key = gps_keys_of(section);
+    while (key->name && strcmp(key->name, name) != 0)
+        key++;
+    return key->name ? key : NULL;
 }
 
 size_t gps_key_place(const struct gps_key *key) {
@@ -240,8 +237,7 @@ void gps_key_show(const struct gps_key *key, const void *target, struct gps_text
 
 void gps_rule_each_key(const struct gps_rule *rule,
                        void (*fn)(void *arg, const char *key, const char *value), void *arg) {
-    struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
-    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
+    for (const struct gps_key *key = rule_keys; key->name; key++) {
         char value[GPS_GLOB_BYTES];
         struct gps_text text = GPS_TEXT(value);
         if (gps_rule_unused(rule, key->name))
@@ -252,11 +248,10 @@ void gps_rule_each_key(const struct gps_rule *rule,
 }
 
 void gps_keys_default(enum gps_section section, void *target, size_t size) {
-    struct gps_keys keys = gps_keys_of(section);
     memset(target, 0, size);
-    for (size_t i = 0; i < keys.count; i++)
-        if (keys.first[i].fallback)
-            (void)gps_key_set(&keys.first[i], target, keys.first[i].fallback);
+    for (const struct gps_key *key = gps_keys_of(section); key->name; key++)
+        if (key->fallback)
+            (void)gps_key_set(key, target, key->fallback);
 }
 
 /* --- messages --- */
@@ -267,7 +262,6 @@ const char *gps_key_one_of(const struct gps_key *key) {
 
 void gps_key_unknown(enum gps_section section, const char *name, struct gps_text *text) {
     bool is_option = section == GPS_SECTION_OPTIONS;
-    struct gps_keys keys = gps_keys_of(section);
     if (!is_option && strcmp(name, "upload") == 0)
         gps_text_str(text, "upload = once is replaced by role = merge; a rule needs nothing but a "
                            "program and that (docs/replicas.md)");
@@ -276,8 +270,9 @@ void gps_key_unknown(enum gps_section section, const char *name, struct gps_text
     else
         gps_text_str(text, "unknown key");
     gps_text_str(text, is_option ? "; [gpushare] has " : "; a region has ");
-    for (size_t i = 0; i < keys.count; i++)
-        gps_text_strs(text, i == 0 ? "" : ", ", keys.first[i].name);
+    const char *before = "";
+    for (const struct gps_key *key = gps_keys_of(section); key->name; key++, before = ", ")
+        gps_text_strs(text, before, key->name);
 }
 
 void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
@@ -289,15 +284,14 @@ void gps_key_variable(const struct gps_key *key, struct gps_text *text) {
 }
 
 void gps_config_each_option(const struct gps_config *config, gps_option_fn *fn, void *arg) {
-    struct gps_keys keys = gps_keys_of(GPS_SECTION_OPTIONS);
-    for (size_t i = 0; i < keys.count; i++) {
-        const struct gps_key *key = &keys.first[i];
+    for (const struct gps_key *key = options; key->name; key++) {
+        const size_t place = gps_key_place(key);
         char value[GPS_CONFIG_PATH];
         struct gps_text text = GPS_TEXT(value);
         const char *from = "default";
-        if (config->from_environment >> i & 1)
+        if (config->from_environment >> place & 1)
             from = "environment";
-        else if (config->lines[i])
+        else if (config->lines[place])
             from = "file";
         gps_key_show(key, &config->options, &text);
         fn(arg, key->name, value, from, key->allowed, key->sentence);

@@ -22,12 +22,8 @@ struct gps_key {
     const struct gps_key_type *type;
 };
 
-struct gps_keys {
-    const struct gps_key *first;
-    size_t count;
-};
-
-struct gps_keys gps_keys_of(enum gps_section section);
+/* The keys of a section, and one without a name behind them. */
+const struct gps_key *gps_keys_of(enum gps_section section);
 /* NULL when the section has no such key. */
 const struct gps_key *gps_key_find(enum gps_section section, const char *name);
 

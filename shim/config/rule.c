@@ -208,29 +208,6 @@ const char *gps_rule_check(const struct gps_rule *rule) {
     return check_backing(rule);
 }
 
-const char *gps_rule_check_key(const struct gps_rule *rule, const char *key) {
-    static const char *const idle[][2] = {
-        {"wait", "wait has no effect with role = merge: no process waits for another; remove it"},
-        {"missing", "missing has no effect with role = merge: what is not equal stays private; "
-                    "remove it"},
-        {"ready", "ready has no effect with role = merge: quiet says when a block is merged; "
-                  "remove it"},
-        {"handover", "handover has no effect with role = merge: keep says how long a block stays; "
-                     "remove it"},
-        {"access", "access has no effect with role = merge: a copy into a merged block makes it "
-                   "private; remove it"},
-        {"backing", "backing = legacy has no effect with role = merge: its blocks are memory of "
-                    "cuMemCreate; remove it"},
-    };
-    if (rule->role != GPS_ROLE_MERGE ||
-        (strcmp(key, "backing") == 0 && rule->backing == GPS_RULE_VMM))
-        return NULL;
-    for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++)
-        if (strcmp(key, idle[i][0]) == 0)
-            return idle[i][1];
-    return NULL;
-}
-
 const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
     static const struct {
         const char *key, *why;
@@ -244,15 +221,21 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
         {"quiet", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"content", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"verify", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+        {"wait", "no process waits for another", 1u << GPS_ROLE_MERGE},
+        {"missing", "what is not equal stays private", 1u << GPS_ROLE_MERGE},
+        {"ready", "quiet says when a block is merged", 1u << GPS_ROLE_MERGE},
+        {"handover", "keep says how long a block stays", 1u << GPS_ROLE_MERGE},
+        {"access", "a copy into a merged block makes it private", 1u << GPS_ROLE_MERGE},
     };
-    if (rule->role == GPS_ROLE_MERGE)
-        return gps_rule_check_key(rule, key);
+    const bool merge = rule->role == GPS_ROLE_MERGE, vmm = rule->backing == GPS_RULE_VMM;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (strcmp(key, keys[i].key) == 0 && keys[i].roles >> rule->role & 1)
             return keys[i].why;
+    if (merge)
+        return strcmp(key, "backing") == 0 && !vmm ? "its blocks are memory of cuMemCreate" : NULL;
     if (strcmp(key, "handover") == 0 && rule->ready != GPS_READY_FREE)
         return "it is for ready = free";
-    if ((strcmp(key, "keep") == 0 || strcmp(key, "access") == 0) && rule->backing != GPS_RULE_VMM)
+    if ((strcmp(key, "keep") == 0 || strcmp(key, "access") == 0) && !vmm)
         return "it is for backing = vmm";
     return NULL;
 }

@@ -20,11 +20,7 @@ const char *gps_glob_check(const char *pattern);
  * wrong. */
 const char *gps_rule_check(const struct gps_rule *rule);
 
-/* Checks that a key which is given means something in the rule's role. The phrase begins with it.
- */
-const char *gps_rule_check_key(const struct gps_rule *rule, const char *key);
-
-/* Why a key has no effect in this rule; NULL: it has. */
+/* Why a key has no effect in this rule; NULL: it has. With role = merge such a key is an error. */
 const char *gps_rule_unused(const struct gps_rule *rule, const char *key);
 
 /* Whether two rules have the same name, role and program, which is an error. Rules that differ in

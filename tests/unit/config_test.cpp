@@ -888,7 +888,8 @@ TEST_F(ConfigLoad, EveryOptionHasAVariable) {
         {"GPUSHARE_LOG_MAX", "3MiB"},    {"GPUSHARE_EVENT_LOG", "/tmp/%p.e"},
         {"GPUSHARE_OPEN_CACHE", "64"},   {"GPUSHARE_OPEN_CACHE_BYTES", "5MiB"},
     };
-    ASSERT_EQ(gps_keys_of(GPS_SECTION_OPTIONS).count, sizeof variables / sizeof variables[0]);
+    const gps_key *options = gps_keys_of(GPS_SECTION_OPTIONS);
+    ASSERT_EQ(options[sizeof variables / sizeof variables[0]].name, nullptr);
     for (const auto &each : variables)
         setenv(each.first, each.second, 1);
     Loaded loaded;
@@ -1116,9 +1117,8 @@ TEST(ShippedConfig, HasEveryKeyOnceWithItsDefault) {
     }
     for (gps_section each : {GPS_SECTION_OPTIONS, GPS_SECTION_REGION}) {
         const char *title = each == GPS_SECTION_OPTIONS ? "[gpushare]" : "[region example]";
-        gps_keys keys = gps_keys_of(each);
-        for (size_t i = 0; i < keys.count; i++, expected++) {
-            const gps_key &key = keys.first[i];
+        for (const gps_key *at = gps_keys_of(each); at->name; at++, expected++) {
+            const gps_key &key = *at;
             std::string name = title + std::string(key.name);
             if (found.count(name) == 0)
                 name = std::string("[region merged]") + key.name;
@@ -1151,9 +1151,9 @@ TEST(ShippedConfig, EveryExampleParsesAndHasRules) {
 
 TEST(ConfigTable, EveryDefaultIsAllowedAndEveryKeyIsExplained) {
     for (gps_section section : {GPS_SECTION_OPTIONS, GPS_SECTION_REGION}) {
-        gps_keys keys = gps_keys_of(section);
-        for (size_t i = 0; i < keys.count; i++) {
-            const gps_key &key = keys.first[i];
+        const gps_key *keys = gps_keys_of(section);
+        for (size_t i = 0; keys[i].name; i++) {
+            const gps_key &key = keys[i];
             gps_options options = {};
             gps_rule rule = {};
             void *target = section == GPS_SECTION_OPTIONS ? static_cast<void *>(&options) : &rule;

@@ -171,8 +171,7 @@ static void check_program(const struct check *check, const struct gps_rule *rule
 /* --- keys without effect --- */
 
 static void check_keys(const struct check *check, const struct gps_rule *rule) {
-    const struct gps_keys keys = gps_keys_of(GPS_SECTION_REGION);
-    for (const struct gps_key *key = keys.first; key < keys.first + keys.count; key++) {
+    for (const struct gps_key *key = gps_keys_of(GPS_SECTION_REGION); key->name; key++) {
         const bool given = rule->given >> gps_key_place(key) & 1;
         const char *why = given ? gps_rule_unused(rule, key->name) : NULL;
         if (why)
