@@ -37,47 +37,41 @@ static int write_slot(unsigned index, const struct gps_slot *slot) {
     return lease ? gps_lease_write(lease, index, slot) : 0;
 }
 
-int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
-    struct gps_slot intent = {
-        .region = *id, .since = gps_clock_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};
-    int status = gps_membership_join();
-    *slot = GPS_NO_SLOT;
-    if (status < 0)
-        return status;
-    gps_slot_seal(&intent);
+/* Seals a slot and writes it; *index: where, or GPS_NO_SLOT for a new number. */
+static int put(struct gps_slot slot, unsigned *index) {
+    gps_slot_seal(&slot);
     gps_lock_take(&slots.lock);
-    *slot = take_number();
-    status = write_slot(*slot, &intent);
+    if (*index == GPS_NO_SLOT)
+        *index = take_number();
+    const int status = write_slot(*index, &slot);
     gps_lock_give(&slots.lock);
     return status;
+}
+
+int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
+    const struct gps_slot intent = {
+        .region = *id, .since = gps_clock_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};
+    const int status = gps_membership_join();
+    *slot = GPS_NO_SLOT;
+    return status < 0 ? status : put(intent, slot);
 }
 
 int gps_references_commit(unsigned slot, const struct gps_id *id, enum gps_slot_via via,
                           uint64_t address, uint64_t generation) {
-    struct gps_slot open = {.region = *id,
-                            .address = address,
-                            .since = gps_clock_now(),
-                            .state = GPS_SLOT_OPEN,
-                            .via = (uint32_t)via,
-                            .generation = generation};
-    if (slot == GPS_NO_SLOT)
-        return 0;
-    gps_slot_seal(&open);
-    gps_lock_take(&slots.lock);
-    const int status = write_slot(slot, &open);
-    gps_lock_give(&slots.lock);
-    return status;
+    const struct gps_slot open = {.region = *id,
+                                  .address = address,
+                                  .since = gps_clock_now(),
+                                  .state = GPS_SLOT_OPEN,
+                                  .via = (uint32_t)via,
+                                  .generation = generation};
+    return slot == GPS_NO_SLOT ? 0 : put(open, &slot);
 }
 
 int gps_references_wait(const struct gps_wait_slot *wait, unsigned *slot) {
-    struct gps_slot sealed;
-    memcpy(&sealed, wait, sizeof(sealed));
-    gps_slot_seal(&sealed);
-    gps_lock_take(&slots.lock);
-    *slot = take_number();
-    const int status = write_slot(*slot, &sealed);
-    gps_lock_give(&slots.lock);
-    return status;
+    struct gps_slot waiting;
+    memcpy(&waiting, wait, sizeof(waiting));
+    *slot = GPS_NO_SLOT;
+    return put(waiting, slot);
 }
 
 int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct gps_slot *now),
