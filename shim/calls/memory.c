@@ -176,7 +176,8 @@ static int free_destroyed(const struct gps_alloc *alloc, const struct gps_releas
     return release->call(alloc->pointer, release->stream);
 }
 
-/* While its process or its context ends, a free may answer 0 and leave the memory to that end. */
+/* While its process or its context ends, a free may answer 0 and leave the memory to that end. If
+ * the driver then refuses to destroy the context, the reaper frees the memory. */
 static int free_exported(const struct gps_alloc *alloc, const struct gps_release *release) {
     const enum gps_reclaim reclaimed = gps_deferred_reclaim(alloc->region, false);
     if (reclaimed == GPS_CLAIMED)

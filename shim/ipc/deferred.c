@@ -140,10 +140,12 @@ void gps_deferred_bring(uint64_t context) {
 static enum gps_reclaim reclaim(struct gps_export *region, bool gone) {
     const struct timespec until = gps_clock_in(CLAIM_WAIT);
     int code = 0;
-    while (is_claimed_by_another(region) && code == 0)
+    while (is_claimed_by_another(region) && code == 0 && !(gone && state.overdue))
         code = gps_thread_wait(&state.unclaimed, &state.lock.mutex, &until);
-    if (is_claimed_by_another(region))
+    if (is_claimed_by_another(region)) {
+        region->is_owed |= !gone;
         return GPS_CLAIMED;
+    }
     if (region->state == GPS_EXPORT_LEFT_RESULT && !gone) {
         gps_export_become(region, GPS_EXPORT_RESULT);
         return GPS_HANDED_OVER;
@@ -245,6 +247,22 @@ void gps_deferred_unclaim(struct gps_export *region) {
     gps_lock_take(&state.lock);
     unclaim(region);
     gps_lock_give(&state.lock);
+}
+
+/* Nobody else looks at a claimed region, so the states between these two are nobody's. */
+void gps_deferred_pay(struct gps_export *region) {
+    gps_lock_take(&state.lock);
+    region->is_owed = false;
+    if (region->state == GPS_EXPORT_LEFT_RESULT) {
+        gps_export_become(region, GPS_EXPORT_RESULT);
+    } else {
+        gps_export_become(region, GPS_EXPORT_LIVE);
+        gps_export_become(region, GPS_EXPORT_CLOSING);
+        gps_export_become(region, GPS_EXPORT_DEFERRED);
+    }
+    unclaim(region);
+    gps_lock_give(&state.lock);
+    (void)gps_background_start(&reaper); /* as gps_deferred_leave */
 }
 
 void gps_deferred_each(uint64_t context, enum gps_claim_wait wait,

@@ -39,7 +39,8 @@ void gps_deferred_leave(struct gps_export *region, bool result);
 enum gps_reclaim {
     GPS_RECLAIMED,   /* it is LIVE, or is so again: the free can begin */
     GPS_HANDED_OVER, /* LEFT_RESULT -> RESULT: that was its free; never if its memory is gone */
-    GPS_CLAIMED,     /* another thread has claimed it for two seconds: it goes with its context */
+    GPS_CLAIMED,     /* another thread has claimed it for two seconds: it goes with its context, or
+                        gps_deferred_pay frees it */
 };
 enum gps_reclaim gps_deferred_reclaim(struct gps_export *region, bool gone);
 
@@ -61,6 +62,9 @@ enum gps_claim_wait {
 struct gps_export *gps_deferred_claim(uint64_t context, enum gps_claim_wait wait,
                                       bool (*wanted)(struct gps_export *region));
 void gps_deferred_unclaim(struct gps_export *region);
+/* Ends the claim of a region whose context stays. If the program has freed it meanwhile, the caller
+ * has taken its allocation from the registry: LEFT_RESULT -> RESULT, else -> DEFERRED. */
+void gps_deferred_pay(struct gps_export *region);
 /* Changes the state of a region that the caller has claimed. */
 void gps_deferred_become(struct gps_export *region, enum gps_export_state state);
 /* The region leaves the list, and is the caller's. */

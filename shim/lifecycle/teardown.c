@@ -159,9 +159,11 @@ static bool unpublish(void *last, struct gps_export *region) {
     return true;
 }
 
+/* One that is claimed is the thread's that destroys its context. */
 static void leave(void *unused, struct gps_alloc *alloc) {
     (void)unused;
-    gps_export_leave(alloc->region, true);
+    if (gps_deferred_reclaim(alloc->region, true) == GPS_RECLAIMED)
+        gps_export_leave(alloc->region, true);
 }
 
 void gps_teardown_unpublish(bool last) {
@@ -188,7 +190,9 @@ static void finish(struct gps_export *region, bool destroyed, struct gps_reset *
         return;
     }
     region->destroyed = destroyed;
-    if (destroyed || region->state == GPS_EXPORT_LEAVING)
+    if (left && region->is_owed && gps_registry_take_export(region))
+        gps_deferred_pay(region);
+    else if (destroyed || region->state == GPS_EXPORT_LEAVING)
         give_back(region);
     else
         gps_deferred_unclaim(region);

@@ -138,6 +138,7 @@ struct gps_export {
     /* Of ipc/deferred.h. */
     pthread_t claimer;                     /* the thread that works on it; 0: none */
     bool destroyed;                        /* LIVE: its context is, and its memory with it */
+    bool is_owed;                          /* the program's free left it to its claimer */
     bool was_waited_for;                   /* an allocation has waited for those that cache it */
     struct gps_export *next, **link;       /* in the list of all */
     struct gps_export *work, *same_bucket; /* in those of one claim, and of its scan */

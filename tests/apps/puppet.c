@@ -323,8 +323,8 @@ static size_t from_hex(const char *word, unsigned char *bytes, size_t max) {
 
 /* --- replies --- */
 
-static char reply[LINE];
-static size_t reply_length;
+static _Thread_local char reply[LINE];
+static _Thread_local size_t reply_length;
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
     va_list arguments;

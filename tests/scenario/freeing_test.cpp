@@ -625,6 +625,20 @@ TEST(Context, AFreeBesideItsEndIsNotDeferred) {
     EXPECT_FALSE(a.ended());
 }
 
+// The free answers before the reset does, and leaves the memory to it.
+TEST(Context, AFreeBesideItsRefusedEndFreesTheMemory) {
+    SIM_ONLY("a reset that is refused");
+    World world;
+    world.environment["GPUSHARE_SIM_RESET_REFUSED_MS"] = "3000";
+    Exporter a(world);
+    const uint64_t before = world.used();
+    a.must("later 200 free p");
+    EXPECT_EQ(a.code("reset"), 0); // the answer of the free
+    EXPECT_EQ(a.receive().code, 999);
+    EXPECT_TRUE(world.used_becomes(before - big(), soon(2000)));
+    EXPECT_FALSE(a.ended());
+}
+
 TEST(Linger, CtrlCEndsItAtOnce) {
     World world;
     set(world, "LINGER", "60s");

@@ -1,6 +1,9 @@
 /* Contexts, primary and created, and the stack of them that each thread has; see context.h. */
 #include "context.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "device.h"
 #include "link.h"
 #include "state.h"
@@ -232,10 +235,20 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
     return cuDevicePrimaryCtxRelease_v2(device);
 }
 
+/* For tests: a driver that refuses a reset, after a while. */
+static bool is_reset_refused(void) {
+    const char *after = getenv("GPUSHARE_SIM_RESET_REFUSED_MS");
+    if (after)
+        usleep((useconds_t)strtoul(after, NULL, 10) * 1000);
+    return after;
+}
+
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
     CUresult result = primary_check(device);
     if (result)
         return result;
+    if (is_reset_refused())
+        return CUDA_ERROR_UNKNOWN;
     state_lock();
     CUcontext context = contexts.primary[device];
     state_unlock();
