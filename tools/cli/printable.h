@@ -11,7 +11,7 @@
 #include "directory/store.h"
 
 struct printable {
-    char text[64];
+    char text[128];
 };
 
 struct printable printable_size(uint64_t bytes);       /* "64 MiB" */

@@ -11,7 +11,6 @@
 #include "cli/table.h"
 #include "cli/tool.h"
 #include "view_format.h"
-#include "waiting.h"
 
 #define LS_USERS 4 /* so many are named in the table; show names all */
 
@@ -34,19 +33,18 @@ static void add_row(const struct view *view, const struct view_region *region,
                     struct table *table) {
     const struct gps_region_record *record = &region->record;
     const struct gps_owner *owner = gps_record_creator(record);
-    char *users = users_text(view, region), *program = view_format_program(view, owner);
+    char *users = users_text(view, region);
     enum term_colour plain = view_hidden(region) ? TERM_DIM : TERM_PLAIN;
     table_cell(table, plain, "%s", view_format_name(region));
     table_cell(table, plain, "%.8s", printable_id(&record->id).text);
     table_cell(table, plain, "%s", printable_size(record->requested).text);
     table_cell(table, plain, "%.12s", printable_uuid(record->device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
-    table_cell(table, plain, "%s%s", program,
+    table_cell(table, plain, "%s%s", view_format_program(view, owner).text,
                view_is_vmm(region) && !region->creator_alive ? " (ended)" : "");
     table_cell(table, plain, "%s", view_format_age(view, record->created).text);
     table_cell(table, plain, "%s", users);
     free(users);
-    free(program);
 }
 
 /* --- merged blocks --- */
@@ -118,6 +116,48 @@ static void append_merged(const struct accounting *accounting, json_t *array) {
     }
 }
 
+/* --- who waits for what --- */
+
+/* Prints an empty line and a table of all waits; nothing where nobody waits. */
+static void print_waits(const struct view *view) {
+    static const struct table_column columns[] = {
+        {"WAITING", 0}, {"FOR", 0}, {"SINCE", 1}, {"AT MOST", 1}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < view->wait_count; i++) {
+        const struct gps_wait_slot *wait = &view->waits[i].wait;
+        table_cell(&table, TERM_YELLOW, "%s",
+                   view_format_program(view, &view->waits[i].owner).text);
+        table_cell(&table, TERM_PLAIN, "%s%s", gps_wait_whom(wait->via), wait->name);
+        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, wait->since).text);
+        table_cell(&table, TERM_PLAIN, "%s", printable_duration(view_longest(wait)).text);
+    }
+    if (table.cell_count == 0)
+        return;
+    putchar('\n');
+    table_print(stdout, &table, "");
+}
+
+static const char *whom(const struct gps_wait_slot *wait) {
+    return wait->via == GPS_VIA_WAIT_EXPORTER    ? "exporter"
+           : wait->via == GPS_VIA_WAIT_IMPORTERS ? "importers"
+                                                 : "importer";
+}
+
+/* Appends objects with the members of a region, null where a wait has none, and with `for`,
+ * `region` and `most`. */
+static void append_waits(const struct view *view, json_t *array) {
+    for (size_t i = 0; i < view->wait_count; i++) {
+        const struct gps_wait_slot *wait = &view->waits[i].wait;
+        json_tree_append(
+            array, json_tree_pack("{s:n, s:n, s:n, s:n, s:s, s:n, s:o, s:[], s:o, s:s, s:o, s:o}",
+                                  "id", "name", "size", "device", "state", "waiting", "backing",
+                                  "owner", view_format_owner_json(&view->waits[i].owner), "users",
+                                  "age", json_tree_seconds(view_nanos_since(view, wait->since)),
+                                  "for", whom(wait), "region", json_tree_string(wait->name), "most",
+                                  json_tree_seconds(view_longest(wait))));
+    }
+}
+
 /* --- the list --- */
 
 /* There are thousands of blocks, which have one line for each GPU. */
@@ -150,7 +190,7 @@ static void print_table(const struct view *view, const struct accounting *accoun
     const bool merged = print_merged(accounting, any ? "\n" : "");
     if (!any && !merged)
         print_none(view);
-    waiting_print(view);
+    print_waits(view);
     if (dead > 0)
         printf("\n%zu region%s of dead processes%s. Remove %s with: gpushare gc\n", dead,
                dead == 1 ? "" : "s", all ? "" : " not shown", dead == 1 ? "it" : "them");
@@ -166,7 +206,7 @@ static void print_json(const struct view *view, const struct accounting *account
         json_tree_append(array, object);
     }
     append_merged(accounting, array);
-    waiting_append(view, array);
+    append_waits(view, array);
     json_tree_print(stdout, array);
 }
 

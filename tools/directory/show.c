@@ -6,17 +6,414 @@
  * one pid in two pid namespaces; dead and freed ones only where nothing else matches.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "accounting.h"
+#include "cli/table.h"
 #include "cli/tool.h"
-#include "describe.h"
+#include "config/config.h"
 #include "directory/name.h"
+#include "excluded.h"
 #include "view_format.h"
-#include "waiting.h"
 
 enum { OPTION_JSON };
+
+#define MARGIN "    " /* before a table that belongs to the line above it */
+
+/* --- lines --- */
+
+static void line(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void line(const char *label, const char *format, ...) {
+    va_list args;
+    printf("  %-9s  ", label);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+static void line_time(const struct view *view, const char *label, uint64_t time) {
+    line(label, "%s, %s ago", view_format_time(time).text, view_format_age(view, time).text);
+}
+
+static void process_lines(const struct view *view, const struct gps_owner *owner) {
+    if (owner->pid_ns == 0)
+        line("pid ns", "unknown");
+    else
+        line("pid ns", "%" PRIu64 "%s", owner->pid_ns,
+             owner->pid_ns == view->pid_ns ? "" : ", not the one you are in");
+    line("uid", "%u", owner->uid);
+    line_time(view, "started", view_start_time(view, owner->start));
+}
+
+static void address_cell(const struct view_hold *hold, struct table *table) {
+    if (hold->slot.state == GPS_SLOT_INTENT)
+        table_cell(table, TERM_YELLOW, "opening");
+    else
+        table_cell(table, TERM_PLAIN, "0x%" PRIx64 "%s", hold->slot.address,
+                   view_cached(hold) ? " (cached)" : "");
+}
+
+static const char *opened_by(const struct gps_slot *slot) {
+    switch (slot->via) {
+    case GPS_VIA_RULE:
+        return "rule";
+    case GPS_VIA_MERGE:
+        return "merge rule";
+    default:
+        return "program";
+    }
+}
+
+/* Calls fn with "camera 4242 for an exporter of frames, 5 s of at most 30 s" for each wait of the
+ * process, and for the region of this name; NULL: of any. */
+static void each_wait(const struct view *view, const struct gps_owner *owner, const char *region,
+                      void (*fn)(const char *text)) {
+    for (size_t i = 0; i < view->wait_count; i++) {
+        const struct gps_wait_slot *wait = &view->waits[i].wait;
+        if ((owner && !gps_owner_equal(&view->waits[i].owner, owner)) ||
+            (region && strcmp(wait->name, region) != 0))
+            continue;
+        char *text = tool_format(
+            "%s for %s%s, %s of at most %s", view_format_program(view, &view->waits[i].owner).text,
+            gps_wait_whom(wait->via), wait->name, view_format_age(view, wait->since).text,
+            printable_duration(view_longest(wait)).text);
+        fn(text);
+        free(text);
+    }
+}
+
+static void waiting_line(const char *text) {
+    term_line(stdout, "  waiting    %s", text);
+}
+
+/* --- a region --- */
+
+static void users_table(const struct view *view, const struct view_region *region) {
+    static const struct table_column columns[] = {
+        {"COMMAND", 0}, {"PID", 1}, {"ADDRESS", 0}, {"OPENED BY", 0}, {"HELD", 1}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < region->hold_count; i++) {
+        const struct view_hold *hold = &region->holds[i];
+        table_cell(&table, TERM_PLAIN, "%s", view_format_command(view, &hold->owner).text);
+        table_cell(&table, TERM_PLAIN, "%s", view_format_pid(view, &hold->owner).text);
+        address_cell(hold, &table);
+        table_cell(&table, TERM_PLAIN, "%s %s", hold->slot.via == GPS_VIA_PROGRAM ? "the" : "a",
+                   opened_by(&hold->slot));
+        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, hold->slot.since).text);
+    }
+    if (region->hold_count > 0)
+        table_print(stdout, &table, MARGIN);
+}
+
+static void state_lines(const struct view *view, const struct view_region *region) {
+    const struct gps_region_status *status = &region->record.status;
+    line("state", "%s%s%s", term_colour(view_format_colour(region)), view_format_state(region),
+         term_colour(TERM_PLAIN));
+    line("since", "%s, %s ago%s%s", view_format_time(status->changed).text,
+         view_format_age(view, status->changed).text,
+         region->owner_alive ? "" : "; its owner's last word: ",
+         region->owner_alive ? "" : gps_state_name(status->state));
+    if (status->until != 0)
+        line("until", "%s; then its owner frees it, importer or not",
+             view_format_time(status->until).text);
+}
+
+/* Prints what only a region that the keeper keeps has. */
+static void vmm_lines(const struct view *view, const struct view_region *region) {
+    const struct gps_region_record *record = &region->record;
+    line("keep", "%s%s", view_format_keep(region).text,
+         record->keep == GPS_KEEP_FOR ? " after its last user" : "");
+    line("access", "%s", (record->flags & GPS_REGION_READ_ONLY) != 0 ? "read" : "write");
+    line("keeper", "%s %s, %s", record->owner.command, view_format_pid(view, &record->owner).text,
+         region->owner_alive ? "alive" : "dead; the next one adopts the region");
+}
+
+static void describe_region(const struct view *view, const struct view_region *region) {
+    const struct gps_region_record *record = &region->record;
+    const struct gps_owner *owner = gps_record_creator(record);
+    const struct printable id = printable_id(&record->id);
+    const bool named = record->name[0] != 0;
+    printf("%sRegion %s%s\n", term_colour(TERM_BOLD), named ? record->name : id.text,
+           term_colour(TERM_PLAIN));
+    line("name", "%s", named ? record->name : "none, the program itself exported it");
+    line("id", "%s", id.text);
+    state_lines(view, region);
+    line("requested", "%s", printable_exact_size(record->requested).text);
+    line("extent", "%s", printable_exact_size(record->extent).text);
+    line("offset", "%" PRIu64 " in its block", record->offset);
+    line("device", "%s", printable_uuid(record->device).text);
+    line("backing", "%s", view_format_backing(region));
+    line_time(view, "created", record->created);
+    line("export", "number %" PRIu64 " of its owner", record->generation);
+    line("owner", "%s, %s", view_format_program(view, owner).text,
+         region->creator_alive ? "alive" : "dead");
+    process_lines(view, owner);
+    if (view_is_vmm(region))
+        vmm_lines(view, region);
+    line("users", "%zu", region->user_count);
+    users_table(view, region);
+    if (named)
+        each_wait(view, NULL, record->name, waiting_line);
+}
+
+/* --- a process --- */
+
+static void region_cells(const struct view_region *region, const struct gps_id *id,
+                         struct table *table) {
+    table_cell(table, TERM_PLAIN, "%s", region ? view_format_name(region) : "?");
+    table_cell(table, TERM_PLAIN, "%.8s", printable_id(id).text);
+    table_cell(table, TERM_PLAIN, "%s",
+               region ? printable_size(region->record.requested).text : "?");
+    if (region)
+        table_cell(table, view_format_colour(region), "%s", view_format_state(region));
+    else
+        table_cell(table, TERM_RED, "no record");
+}
+
+/* Prints "2 regions, 64 MiB (67108864 bytes)", and the table of them, unless it is NULL. */
+static void regions_lines(const char *label, size_t count, uint64_t bytes, struct table *table) {
+    line(label, "%zu region%s%s%s", count, count == 1 ? "" : "s", count == 0 ? "" : ", ",
+         count == 0 ? "" : printable_exact_size(bytes).text);
+    if (table && count > 0)
+        table_print(stdout, table, MARGIN);
+}
+
+static void describe_exports(const struct view *view, const struct gps_owner *owner) {
+    static const struct table_column columns[] = {
+        {"NAME", 0}, {"ID", 0}, {"SIZE", 1}, {"STATE", 0}, {"USERS", 1}};
+    struct table table = TABLE(columns);
+    size_t count = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct view_region *region = &view->regions[i];
+        if (!view_exports(owner, region))
+            continue;
+        count++;
+        bytes += region->record.extent;
+        region_cells(region, &region->record.id, &table);
+        table_cell(&table, TERM_PLAIN, "%zu", region->user_count);
+    }
+    regions_lines("exports", count, bytes, &table);
+}
+
+/* Whether a hold of the process has a line of its own; blocks are only summed up. */
+static bool is_told(const struct view_hold *hold, const struct gps_owner *owner) {
+    return gps_owner_equal(&hold->owner, owner) && gps_slot_has_region(&hold->slot) &&
+           hold->slot.via != GPS_VIA_MERGE && !(hold->region && view_merged(hold->region));
+}
+
+static void describe_holds(const struct view *view, const struct gps_owner *owner) {
+    static const struct table_column columns[] = {{"NAME", 0},  {"ID", 0},    {"SIZE", 1},
+                                                  {"STATE", 0}, {"OWNER", 0}, {"ADDRESS", 0},
+                                                  {"HELD", 1}};
+    struct table table = TABLE(columns);
+    size_t count = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < view->hold_count; i++) {
+        const struct gps_slot *slot = &view->holds[i].slot;
+        const struct view_region *region = view->holds[i].region;
+        if (!is_told(&view->holds[i], owner))
+            continue;
+        const struct gps_owner *creator = region ? gps_record_creator(&region->record) : NULL;
+        count++;
+        bytes += region ? region->record.extent : 0;
+        region_cells(region, &slot->region, &table);
+        table_cell(&table, TERM_PLAIN, "%s %s", creator ? creator->command : "?",
+                   creator ? view_format_pid(view, creator).text : "");
+        address_cell(&view->holds[i], &table);
+        table_cell(&table, TERM_PLAIN, "%s", view_format_age(view, slot->since).text);
+    }
+    regions_lines("holds", count, bytes, &table);
+}
+
+/* Prints the memory that is freed, but stays allocated as long as processes have it open. */
+static void describe_pins(const struct view *view, const struct gps_owner *owner) {
+    const struct view_pins pins = view_pins(view, owner, NULL);
+    if (pins.count > 0)
+        regions_lines("pins", pins.count, pins.bytes, NULL);
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct gps_owner *holder = &view->processes[i].owner;
+        const struct view_pins theirs = view_pins(view, holder, owner);
+        if (theirs.count > 0)
+            line("pinned", "%s that it has freed, by %s %s",
+                 printable_exact_size(theirs.bytes).text, holder->command,
+                 view_format_pid(view, holder).text);
+    }
+    if (view_events(view, owner) > 0)
+        line("events", "%zu of other processes open", view_events(view, owner));
+}
+
+static struct account account_of(const struct view *view, const struct gps_owner *owner) {
+    struct accounting accounting;
+    accounting_make(view, &accounting);
+    const struct account account = accounting_find(&accounting, owner);
+    accounting_free(&accounting);
+    return account;
+}
+
+static void describe_memory(const struct view *view, const struct gps_owner *owner) {
+    const struct account account = account_of(view, owner);
+    const struct account_merged *merged = &account.merged;
+    if (account.bytes.unshared > 0)
+        line("memory", "own %s, shared %s, proportional %s", printable_size(account.bytes.own).text,
+             printable_size(account.bytes.shared).text,
+             printable_size(account.bytes.proportional).text);
+    if (merged->blocks > 0 || merged->own > 0) {
+        line("merged", "%zu block%s, %s", merged->blocks, merged->blocks == 1 ? "" : "s",
+             printable_exact_size(merged->mapped).text);
+        line("saved", "%s, its part of what all save by them",
+             printable_exact_size(merged->saved).text);
+        line("own", "%s of what merge rules took", printable_exact_size(merged->own).text);
+    }
+}
+
+static void describe_exclusions(const struct view *view, const struct gps_owner *owner) {
+    const size_t exclusions = excluded_count(&view->store, owner->command);
+    if (exclusions > 0)
+        line("excluded", "%zu of its program's allocations are never merged (gpushare forget -n)",
+             exclusions);
+}
+
+static void describe_process(const struct view *view, const struct view_process *process) {
+    const struct gps_owner *owner = &process->owner;
+    printf("%sProcess %s %s%s\n", term_colour(TERM_BOLD), owner->command,
+           view_format_pid(view, owner).text, term_colour(TERM_PLAIN));
+    line("state", "%s%s%s", term_colour(process->alive ? TERM_GREEN : TERM_DIM),
+         process->alive ? "alive" : "dead", term_colour(TERM_PLAIN));
+    if (process->arguments[0] != 0)
+        term_line(stdout, "  arguments  %s", process->arguments);
+    process_lines(view, owner);
+    if (process->created != 0)
+        line_time(view, "published", process->created);
+    describe_exports(view, owner);
+    describe_holds(view, owner);
+    describe_memory(view, owner);
+    describe_exclusions(view, owner);
+    describe_pins(view, owner);
+    each_wait(view, owner, NULL, waiting_line);
+}
+
+/* --- JSON: members named *_at are seconds since 1970; age and held are durations --- */
+
+static void add_owner_facts(const struct view *view, const struct gps_owner *owner, bool alive,
+                            json_t *object) {
+    json_tree_add(object, "{s:I, s:o, s:b}", "uid", (json_int_t)owner->uid, "started_at",
+                  json_tree_seconds(view_start_time(view, owner->start)), "alive", alive);
+}
+
+static void add_hold(const struct view *view, const struct view_hold *hold, json_t *object) {
+    const struct gps_slot *slot = &hold->slot;
+    json_tree_add(object, "{s:o, s:b, s:b, s:s, s:o}", "address",
+                  slot->state == GPS_SLOT_INTENT ? json_null() : json_tree_hex(slot->address),
+                  "open", slot->state == GPS_SLOT_OPEN, "cached", view_cached(hold), "via",
+                  opened_by(slot), "held", json_tree_seconds(view_nanos_since(view, slot->since)));
+}
+
+static json_t *region_holds(const struct view *view, const struct view_region *region) {
+    json_t *holds = json_tree_pack("[]");
+    for (size_t i = 0; i < region->hold_count; i++) {
+        json_t *hold = view_format_owner_json(&region->holds[i].owner);
+        add_hold(view, &region->holds[i], hold);
+        json_tree_append(holds, hold);
+    }
+    return holds;
+}
+
+static json_t *region_json(const struct view *view, const struct view_region *region) {
+    const struct gps_region_record *record = &region->record;
+    json_t *object = json_tree_pack("{s:s}", "kind", "region");
+    view_format_region_json(view, region, object);
+    json_tree_add(object, "{s:I, s:I, s:I, s:s, s:o, s:o}", "extent", record->extent, "offset",
+                  record->offset, "generation", record->generation, "recorded_state",
+                  gps_state_name(record->status.state), "created_at",
+                  json_tree_seconds(record->created), "state_since",
+                  json_tree_seconds(record->status.changed));
+    if (view_is_vmm(region))
+        json_tree_add(object, "{s:s, s:b}", "access",
+                      (record->flags & GPS_REGION_READ_ONLY) != 0 ? "read" : "write",
+                      "keeper_alive", region->owner_alive);
+    json_t *owner = view_format_owner_json(gps_record_creator(record));
+    add_owner_facts(view, gps_record_creator(record), region->creator_alive, owner);
+    json_tree_add(object, "{s:o, s:o}", "owner_process", owner, "holds",
+                  region_holds(view, region));
+    return object;
+}
+
+static void add_exports(const struct view *view, const struct gps_owner *owner, json_t *object) {
+    uint64_t bytes = 0;
+    json_t *exports = json_tree_pack("[]");
+    for (size_t i = 0; i < view->region_count; i++) {
+        const struct view_region *region = &view->regions[i];
+        if (!view_exports(owner, region))
+            continue;
+        json_t *export = json_tree_pack("{}");
+        bytes += region->record.extent;
+        view_format_region_json(view, region, export);
+        json_tree_append(exports, export);
+    }
+    json_tree_add(object, "{s:o, s:I}", "exports", exports, "export_bytes", bytes);
+}
+
+static void add_holds(const struct view *view, const struct gps_owner *owner, json_t *object) {
+    uint64_t bytes = 0;
+    json_t *holds = json_tree_pack("[]");
+    for (size_t i = 0; i < view->hold_count; i++) {
+        const struct gps_slot *slot = &view->holds[i].slot;
+        const struct view_region *region = view->holds[i].region;
+        if (!is_told(&view->holds[i], owner))
+            continue;
+        const bool named = region && region->record.name[0] != 0;
+        bytes += region ? region->record.extent : 0;
+        json_t *hold = json_tree_pack("{s:s, s:o}", "id", printable_id(&slot->region).text, "name",
+                                      json_tree_string(named ? region->record.name : NULL));
+        add_hold(view, &view->holds[i], hold);
+        json_tree_append(holds, hold);
+    }
+    json_tree_add(object, "{s:o, s:I}", "holds", holds, "hold_bytes", bytes);
+}
+
+static void add_pins(const struct view *view, const struct gps_owner *owner, json_t *object) {
+    json_t *holders = json_tree_pack("[]");
+    for (size_t i = 0; i < view->process_count; i++) {
+        const struct view_pins pins = view_pins(view, &view->processes[i].owner, owner);
+        if (pins.count == 0)
+            continue;
+        json_t *holder = view_format_owner_json(&view->processes[i].owner);
+        json_tree_add(holder, "{s:I}", "bytes", pins.bytes);
+        json_tree_append(holders, holder);
+    }
+    json_tree_add(object, "{s:I, s:I, s:o}", "events", view_events(view, owner), "pins_bytes",
+                  view_pins(view, owner, NULL).bytes, "pinned_by", holders);
+}
+
+static void add_memory(const struct view *view, const struct gps_owner *owner, json_t *object) {
+    const struct account account = account_of(view, owner);
+    const struct account_merged *merged = &account.merged;
+    json_tree_add(object, "{s:o, s:{s:I, s:I, s:I, s:I}, s:I}", "memory",
+                  view_format_bytes_json(&account.bytes), "merged", "blocks",
+                  (json_int_t)merged->blocks, "mapped", (json_int_t)merged->mapped, "saved",
+                  (json_int_t)merged->saved, "own", (json_int_t)merged->own, "excluded",
+                  (json_int_t)excluded_count(&view->store, owner->command));
+}
+
+static json_t *process_json(const struct view *view, const struct view_process *process) {
+    const struct gps_owner *owner = &process->owner;
+    json_t *object =
+        json_tree_pack("{s:s, s:I, s:o, s:I}", "kind", "process", "pid", (json_int_t)owner->pid,
+                       "command", json_tree_string(owner->command), "pid_ns", owner->pid_ns);
+    add_owner_facts(view, owner, process->alive, object);
+    add_exports(view, owner, object);
+    add_holds(view, owner, object);
+    add_memory(view, owner, object);
+    add_pins(view, owner, object);
+    json_tree_add(object, "{s:o}", "arguments", json_tree_string(process->arguments));
+    return object;
+}
 
 /* --- finding: marks what matches, and returns how many --- */
 
@@ -82,14 +479,12 @@ static void say_waiting(const char *text) {
 static int not_found(const struct view *view, const char *what) {
     if (name_claimed(view, what))
         return TOOL_FAILED;
-    waiting_each(view, NULL, what, say_waiting);
+    each_wait(view, NULL, what, say_waiting);
     char *known = NULL; /* names first, then processes */
     size_t count = view_names(view, is_shown, &known);
     for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
         if (view->processes[i].alive) {
-            char *program = view_format_program(view, &view->processes[i].owner);
-            tool_list(&known, "%s", program);
-            free(program);
+            tool_list(&known, "%s", view_format_program(view, &view->processes[i].owner).text);
             count++;
         }
     if (known)
@@ -132,10 +527,10 @@ static void print_json(const struct view *view) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < view->region_count; i++)
         if (view->regions[i].found)
-            json_tree_append(array, describe_region_json(view, &view->regions[i]));
+            json_tree_append(array, region_json(view, &view->regions[i]));
     for (size_t i = 0; i < view->process_count; i++)
         if (view->processes[i].found)
-            json_tree_append(array, describe_process_json(view, &view->processes[i]));
+            json_tree_append(array, process_json(view, &view->processes[i]));
     json_tree_print(stdout, array);
 }
 

@@ -37,6 +37,11 @@ struct view_wait {
     struct gps_wait_slot wait;
 };
 
+/* How long it waits at most, in ns. */
+static inline uint64_t view_longest(const struct gps_wait_slot *wait) {
+    return wait->until > wait->since ? wait->until - wait->since : 0;
+}
+
 struct view_region {
     struct gps_region_record record;
     const struct view_hold *holds; /* those of one process are neighbours */

@@ -45,35 +45,30 @@ static bool has_equal_name(const struct view *view, const struct gps_owner *owne
     return false;
 }
 
-/* " (--gpu 0)" where another process has the same name, else ""; malloc'ed. */
-static char *distinguishing_arguments(const struct view *view, const struct gps_owner *owner) {
+/* The arguments follow where another live process has the same name. */
+static struct printable name_process(const struct view *view, const struct gps_owner *owner,
+                                     const char *blank, const char *pid) {
     const struct view_process *process = view_process_find(view, owner);
-    if (!process || process->arguments[0] == 0 || !has_equal_name(view, owner))
-        return tool_copy("");
-    return tool_format(" (%s)", printable_arguments(process->arguments).text);
+    struct printable name = {""};
+    struct gps_text out = GPS_TEXT(name.text);
+    gps_text_strs(&out, owner->command, blank, pid);
+    if (process && process->arguments[0] != 0 && has_equal_name(view, owner))
+        gps_text_strs(&out, " (", printable_arguments(process->arguments).text, ")");
+    return name;
 }
 
-char *view_format_command(const struct view *view, const struct gps_owner *owner) {
-    char *arguments = distinguishing_arguments(view, owner);
-    char *text = tool_format("%s%s", owner->command, arguments);
-    free(arguments);
-    return text;
+struct printable view_format_command(const struct view *view, const struct gps_owner *owner) {
+    return name_process(view, owner, "", "");
 }
 
-char *view_format_program(const struct view *view, const struct gps_owner *owner) {
-    char *arguments = distinguishing_arguments(view, owner);
-    char *text =
-        tool_format("%s %s%s", owner->command, view_format_pid(view, owner).text, arguments);
-    free(arguments);
-    return text;
+struct printable view_format_program(const struct view *view, const struct gps_owner *owner) {
+    return name_process(view, owner, " ", view_format_pid(view, owner).text);
 }
 
 void view_list_add(struct view_list *list, const struct gps_owner *owner, const char *suffix) {
     if (list->count++ >= list->most)
         return;
-    char *program = view_format_program(list->view, owner);
-    tool_list(&list->named, "%s%s", program, suffix);
-    free(program);
+    tool_list(&list->named, "%s%s", view_format_program(list->view, owner).text, suffix);
 }
 
 char *view_list_text(struct view_list *list) {

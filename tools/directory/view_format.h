@@ -11,10 +11,10 @@
 
 /* "4242", or "7@4026532201" when the pid counts in another pid namespace than ours. */
 struct printable view_format_pid(const struct view *view, const struct gps_owner *owner);
-/* "camera 4242", and its arguments where another live process has the same name; malloc'ed. */
-char *view_format_program(const struct view *view, const struct gps_owner *owner);
+/* "camera 4242", and its arguments where another live process has the same name. */
+struct printable view_format_program(const struct view *view, const struct gps_owner *owner);
 /* The same without the pid. */
-char *view_format_command(const struct view *view, const struct gps_owner *owner);
+struct printable view_format_command(const struct view *view, const struct gps_owner *owner);
 /* A list of processes: "5: camera 4242, viewer 4243 and 3 more". The first `most` are named. */
 struct view_list {
     const struct view *view;

@@ -69,9 +69,7 @@ static void process_row(const struct usage *usage, const struct usage_process *p
         table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
     else
         table_cell(table, TERM_PLAIN, "%zu GPUs", account->gpus);
-    char *command = view_format_command(&usage->view, owner);
-    table_cell(table, TERM_PLAIN, "%s", command);
-    free(command);
+    table_cell(table, TERM_PLAIN, "%s", view_format_command(&usage->view, owner).text);
 }
 
 void usage_text_processes(const struct usage *usage, const struct usage_layout *layout) {
