@@ -36,12 +36,10 @@ static bool is_share(const struct view_region *region, size_t i) {
     const struct view_hold *hold = &region->holds[i];
     if (hold->slot.state != GPS_SLOT_OPEN)
         return false;
-    for (size_t k = i; !view_merged(region) && k > 0; k--) {
-        if (!gps_owner_equal(&region->holds[k - 1].owner, &hold->owner))
-            break;
-        if (region->holds[k - 1].slot.state == GPS_SLOT_OPEN)
+    while (!view_merged(region) && i-- > 0 &&
+           gps_owner_equal(&region->holds[i].owner, &hold->owner))
+        if (region->holds[i].slot.state == GPS_SLOT_OPEN)
             return false;
-    }
     return true;
 }
 

@@ -201,6 +201,8 @@ static void draw(int row, const struct line *line) {
 
 static void draw_text(int row, enum term_colour colour, char *text) {
     const struct line line = {cut(text), colour, false};
+    move(row, 0);
+    clrtoeol();
     draw(row, &line);
     free(line.text);
     free(text);
@@ -233,18 +235,12 @@ static void draw_body(struct screen *screen, int first, int room) {
         screen->scroll = 0;
     for (int i = 0; i < room && screen->scroll + i < count; i++)
         draw(first + i, &screen->body.lines[screen->scroll + i]);
-    if (screen->scroll > 0 && room > 1) {
-        move(first, 0);
-        clrtoeol();
+    if (screen->scroll > 0 && room > 1)
         draw_text(first, TERM_DIM, tool_format("%s %d lines above", mark(), screen->scroll + 1));
-    }
-    if (screen->scroll < most && room > 0) {
-        move(first + room - 1, 0);
-        clrtoeol();
+    if (screen->scroll < most && room > 0)
         draw_text(first + room - 1, TERM_DIM,
                   tool_format("%s %d lines below (arrow keys)", mark(),
                               count - screen->scroll - room + 1));
-    }
 }
 
 static bool piece(int *column, const char *text, int attributes) {
@@ -258,24 +254,17 @@ static bool piece(int *column, const char *text, int attributes) {
     return true;
 }
 
-struct sort_key {
-    char letter;
-    enum usage_key key;
-};
-static const struct sort_key sort_keys[] = {
-    {'p', USAGE_PROPORTIONAL}, {'o', USAGE_OWN},  {'s', USAGE_SHARED}, {'v', USAGE_SAVED},
-    {'d', USAGE_DRIVER},       {'n', USAGE_NAME}, {'i', USAGE_PID}};
-#define SORT_KEYS (sizeof(sort_keys) / sizeof(sort_keys[0]))
+/* The keys that sort, by enum usage_key. */
+static const char sort_keys[USAGE_KEYS + 1] = "posvdni";
 
 /* Where there is no room for the words only the letters are drawn. */
 static void draw_keys(const struct screen *screen) {
     const bool driver = screen->usage->driver.calls, words = COLS >= (driver ? 90 : 80);
     int column = 0;
     bool good = piece(&column, "q", (int)A_BOLD) && piece(&column, " quit  sort:", A_NORMAL);
-    for (size_t i = 0; good && i < SORT_KEYS; i++) {
-        const enum usage_key key = sort_keys[i].key;
+    for (enum usage_key key = 0; good && key < USAGE_KEYS; key++) {
         const bool current = key == screen->order.key;
-        const char letter[] = {sort_keys[i].letter, 0};
+        const char letter[] = {sort_keys[key], 0};
         if (key == USAGE_DRIVER && !driver)
             continue;
         good = piece(&column, " ", A_NORMAL) && piece(&column, letter, (int)A_BOLD);
@@ -309,12 +298,6 @@ static void draw_all(struct screen *screen) {
 
 /* --- keys --- */
 
-static void sort_by(struct screen *screen, int key) {
-    for (size_t i = 0; i < SORT_KEYS; i++)
-        if (key == sort_keys[i].letter)
-            screen->order.key = sort_keys[i].key;
-}
-
 static void set_interval(struct screen *screen, uint64_t interval) {
     if (interval < INTERVAL_MIN)
         interval = INTERVAL_MIN;
@@ -322,26 +305,10 @@ static void set_interval(struct screen *screen, uint64_t interval) {
     screen->next = gps_clock_monotonic() + screen->interval;
 }
 
-static void scroll_by(struct screen *screen, int key) {
-    switch (key) {
-    case KEY_DOWN:
-    case KEY_UP:
-        screen->scroll += key == KEY_DOWN ? 1 : -1;
-        break;
-    case KEY_NPAGE:
-    case KEY_PPAGE:
-        screen->scroll += key == KEY_NPAGE ? screen->page : -screen->page;
-        break;
-    case KEY_HOME:
-        screen->scroll = 0;
-        break;
-    case KEY_END:
-        screen->scroll = (int)screen->body.count;
-        break;
-    }
-}
-
 static void act(struct screen *screen, int key) {
+    const char *sort = key > 0 && key < 0x80 ? strchr(sort_keys, key) : NULL;
+    if (sort)
+        screen->order.key = (enum usage_key)(sort - sort_keys);
     switch (key) {
     case 'q':
     case 'Q':
@@ -359,9 +326,24 @@ static void act(struct screen *screen, int key) {
     case '-':
         set_interval(screen, screen->interval / 2);
         break;
-    default:
-        sort_by(screen, key);
-        scroll_by(screen, key);
+    case KEY_DOWN:
+        screen->scroll++;
+        break;
+    case KEY_UP:
+        screen->scroll--;
+        break;
+    case KEY_NPAGE:
+        screen->scroll += screen->page;
+        break;
+    case KEY_PPAGE:
+        screen->scroll -= screen->page;
+        break;
+    case KEY_HOME:
+        screen->scroll = 0;
+        break;
+    case KEY_END:
+        screen->scroll = (int)screen->body.count;
+        break;
     }
 }
 
