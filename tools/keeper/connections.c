@@ -44,7 +44,7 @@ static int deposit(struct keeper *keeper, const struct gps_keeper_request *reque
     if (record.name[0] != 0)
         gps_name_point(&keeper->store, record.name,
                        &record.id); /* the creator may die before it does that */
-    keeper_sweep_by(keeper, keeper->now + GPS_SECOND);
+    sooner(&keeper->sweep_at, keeper->now + GPS_SECOND);
     return 0;
 }
 
@@ -68,7 +68,7 @@ static int released(struct keeper *keeper, const struct gps_keeper_request *requ
     if (creator && region->record.keep == GPS_KEEP_OWNER)
         region_list_drop(&keeper->regions,
                          region); /* before the reply, for a free is complete when it returns */
-    keeper_sweep_by(keeper, keeper->now);
+    sooner(&keeper->sweep_at, keeper->now);
     return 0;
 }
 
@@ -94,7 +94,7 @@ static int drop(struct keeper *keeper, const struct gps_keeper_request *request)
         region_list_drop(&keeper->regions, region);
     else
         region_list_retire(&keeper->regions, region);
-    keeper_sweep_by(keeper, keeper->now);
+    sooner(&keeper->sweep_at, keeper->now);
     return 0;
 }
 

@@ -80,14 +80,14 @@ static bool is_idle(const struct keeper *keeper) {
 
 static uint64_t earliest(const struct loop *loop) {
     const struct keeper *keeper = &loop->keeper;
-    uint64_t when = keeper->sweep_at, expiry = connections_expiry(keeper);
-    when = expiry < when ? expiry : when;
-    if (keeper->accept_after > keeper->now && keeper->accept_after < when)
-        when = keeper->accept_after;
-    if (loop->metrics.file && loop->metrics.next < when)
-        when = loop->metrics.next;
-    if (is_idle(keeper) && loop->idle != KEEPER_NEVER && loop->idle_since + loop->idle < when)
-        when = loop->idle_since + loop->idle;
+    uint64_t when = keeper->sweep_at;
+    sooner(&when, connections_expiry(keeper));
+    if (keeper->accept_after > keeper->now)
+        sooner(&when, keeper->accept_after);
+    if (loop->metrics.file)
+        sooner(&when, loop->metrics.next);
+    if (is_idle(keeper) && loop->idle != KEEPER_NEVER)
+        sooner(&when, loop->idle_since + loop->idle);
     return when;
 }
 
@@ -126,7 +126,7 @@ static void answer(struct loop *loop, const struct pollfd *wait, size_t count) {
         loop->ending = true;
     if (wait[FD_CHANGES].revents != 0) {
         drain(loop->changes);
-        keeper_sweep_by(&loop->keeper, loop->keeper.now + DEBOUNCE);
+        sooner(&loop->keeper.sweep_at, loop->keeper.now + DEBOUNCE);
     }
     for (size_t i = count; i-- > 0;)
         if (wait[FD_CONNECTIONS + i].revents != 0)
@@ -165,8 +165,8 @@ static void sweep(struct loop *loop) {
     uint64_t end = gps_clock_monotonic();
     uint64_t pause = (end - begin) * SWEEP_SHARE;
     loop->not_before = end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE);
-    keeper_sweep_by(keeper, next);
-    keeper_sweep_by(keeper, end + (keeper->regions.count > 0 ? GPS_SECOND : SLOW));
+    sooner(&keeper->sweep_at, next);
+    sooner(&keeper->sweep_at, end + (keeper->regions.count > 0 ? GPS_SECOND : SLOW));
 }
 
 static void run_once(struct loop *loop) {

@@ -30,12 +30,6 @@ struct keeper {
     uint64_t now;          /* CLOCK_MONOTONIC, as of the last wake-up */
 };
 
-/* Asks for a sweep not later than `when`. */
-static inline void keeper_sweep_by(struct keeper *keeper, uint64_t when) {
-    if (when < keeper->sweep_at)
-        keeper->sweep_at = when;
-}
-
 /* --- connections.c --- */
 
 void connections_accept(struct keeper *keeper);

@@ -196,11 +196,6 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
     return true;
 }
 
-static void sooner(uint64_t *next, uint64_t when) {
-    if (when < *next)
-        *next = when;
-}
-
 /* Within its grace a live creator without a slot still has the region. */
 static bool creator_has(const struct region_list *list, const struct keeper_region *region,
                         uint64_t now, uint64_t *next) {

@@ -9,6 +9,12 @@
 
 #include "directory/store.h"
 
+/* Makes a time an earlier one. */
+static inline void sooner(uint64_t *time, uint64_t other) {
+    if (other < *time)
+        *time = other;
+}
+
 struct keeper_region {
     struct gps_region_record record;
     int descriptor;     /* -1: adopted, and not deposited again yet */
