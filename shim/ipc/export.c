@@ -104,7 +104,7 @@ static void publish_first(const struct gps_alloc *seen, const uint8_t handle[GPS
     const struct gps_id id = region ? region->record.id : gps_id_of_handle(handle);
     struct gps_alloc now;
     struct gps_record_claim mine;
-    const bool stands = gps_record_claim(&mine, &id);
+    const bool stands = gps_record_claim_id(&mine, &id);
     const bool there = gps_registry_find(seen->pointer, &now);
     const bool done = there && now.kind != GPS_ALLOC_PLAIN;
     const bool attached =
@@ -207,7 +207,7 @@ bool gps_export_by_rule(const struct gps_alloc *alloc, uint64_t allocated,
         region->record.status.state = GPS_STATE_WRITING;
     memcpy(region->record.name, name, strlen(name) + 1);
     struct gps_record_claim mine;
-    const bool stands = gps_record_claim(&mine, &region->record.id);
+    const bool stands = gps_record_claim_id(&mine, &region->record.id);
     const bool published = publish(region);
     if (!published && stands)
         gps_region_remove_record(gps_membership_store(), &region->record.id);

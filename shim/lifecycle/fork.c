@@ -31,7 +31,6 @@
 #include "registry/freed_history.h"
 #include "registry/record_claims.h"
 #include "registry/registry.h"
-#include "registry/tombstones.h"
 #include "rules/rule_counts.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
@@ -59,7 +58,6 @@
     FORGETS(imports, gps_registry_reset_imports)                                                   \
     FORGETS(event_table, gps_registry_reset_events)                                                \
     FORGETS(freed_history, gps_freed_reset)                                                        \
-    FORGETS(tombstones, gps_tombstones_reset)                                                      \
     FORGETS(record_claims, gps_record_claims_reset)                                                \
     FORGETS(reporter, gps_report_reset)                                                            \
     FORGETS(leaks, gps_leak_reset)                                                                 \

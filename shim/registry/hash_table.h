@@ -25,12 +25,13 @@ struct gps_entry {
     uint64_t key;           /* an address, or a hash */
 };
 
-enum { GPS_FIRST_BITS = 4, GPS_GROW_BITS = 3 /* a growth, from a page on */ };
+enum { GPS_FIRST_BITS = 4, GPS_PAGE_BITS = 9, GPS_GROW_BITS = 3 };
 
 struct gps_table {
     struct gps_entry *first[1 << GPS_FIRST_BITS]; /* its buckets until it grows */
     struct gps_entry **grown;                     /* then these */
-    unsigned bits, count;
+    unsigned more;                                /* bits beyond the first ones */
+    unsigned count;
 };
 
 /* The object that has this entry, or NULL. */
@@ -41,13 +42,13 @@ static inline void *gps_entry_object(struct gps_entry *entry, size_t offset) {
 }
 
 static inline size_t gps_table_size(const struct gps_table *table) {
-    return (size_t)1 << (table->grown ? table->bits : GPS_FIRST_BITS);
+    return (size_t)1 << (GPS_FIRST_BITS + table->more);
 }
 
 /* Addresses are aligned and close together, so the middle bits must mix. */
 static inline size_t gps_table_place(const struct gps_table *table, uint64_t key) {
     return (size_t)((key >> 8 ^ key << 56) * 0x9e3779b97f4a7c15u >>
-                    (64 - (table->grown ? table->bits : GPS_FIRST_BITS)));
+                    (64 - GPS_FIRST_BITS - table->more));
 }
 
 static inline struct gps_entry **gps_table_bucket(struct gps_table *table, size_t place) {
@@ -83,12 +84,12 @@ static inline void gps_table_link(struct gps_table *table, struct gps_entry *ent
 /* Chains of two entries on average, since each entry is a cache miss where tables are large. */
 __attribute__((noinline, unused)) static void gps_table_grow(struct gps_table *table) {
     struct gps_table old = *table;
-    const unsigned bits = old.grown ? old.bits + GPS_GROW_BITS : 9 /* a page */;
-    struct gps_entry **grown = gps_table_map(sizeof(*grown) << bits);
+    const unsigned more = old.more ? old.more + GPS_GROW_BITS : GPS_PAGE_BITS - GPS_FIRST_BITS;
+    struct gps_entry **grown = gps_table_map(sizeof(*grown) << (GPS_FIRST_BITS + more));
     if (!grown)
         return;
     table->grown = grown;
-    table->bits = bits;
+    table->more = more;
     for (size_t place = 0; place < gps_table_size(&old); place++) {
         struct gps_entry *entry = *gps_table_bucket(&old, place), *next;
         for (; entry; entry = next) {
@@ -97,7 +98,7 @@ __attribute__((noinline, unused)) static void gps_table_grow(struct gps_table *t
         }
     }
     if (old.grown)
-        munmap(old.grown, sizeof(*grown) << old.bits);
+        munmap(old.grown, sizeof(*grown) * gps_table_size(&old));
 }
 
 static inline void gps_table_add(struct gps_table *table, struct gps_entry *entry, uint64_t key) {

@@ -6,12 +6,42 @@
 
 #include "util/lock.h"
 
+enum { BUCKETS = 1024 };
+
+struct tombstone {
+    struct gps_id id;
+    struct tombstone *next; /* in its bucket */
+    bool stands;
+};
+
 static struct {
-    GPS_LOCK(GPS_RANK_RECORD_CLAIMS) lock; /* of the tombstones, too */
+    GPS_LOCK(GPS_RANK_RECORD_CLAIMS) lock;
     pthread_cond_t ended;
     struct gps_record_claim *claims;
     unsigned waiting;
+    struct tombstone ring[GPS_TOMBSTONES]; /* the oldest is replaced */
+    unsigned oldest;
+    struct tombstone *buckets[BUCKETS]; /* by id, which is a hash */
 } state = {.ended = PTHREAD_COND_INITIALIZER};
+
+/* --- with the lock --- */
+
+static struct tombstone **bucket_of(const struct gps_id *id) {
+    return &state.buckets[(id->bytes[0] | id->bytes[1] << 8) % BUCKETS];
+}
+
+/* Takes a tombstone away. False: there is none of this id. */
+static bool take(const struct gps_id *id) {
+    struct tombstone **link = bucket_of(id);
+    while (*link && !gps_id_equal(&(*link)->id, id))
+        link = &(*link)->next;
+    struct tombstone *found = *link;
+    if (!found)
+        return false;
+    *link = found->next;
+    found->stands = false;
+    return true;
+}
 
 static bool is_claimed(const struct gps_id *id) {
     const struct gps_record_claim *claim = state.claims;
@@ -20,44 +50,43 @@ static bool is_claimed(const struct gps_id *id) {
     return claim;
 }
 
-static void link(struct gps_record_claim *claim, const struct gps_id *id) {
+/* True: it was that of a tombstone. */
+static bool claim_now(struct gps_record_claim *claim, const struct gps_id *id) {
     *claim = (struct gps_record_claim){.id = *id, .next = state.claims};
     state.claims = claim;
+    return take(&claim->id);
 }
 
-bool gps_record_claim(struct gps_record_claim *claim, const struct gps_id *id) {
+/* --- claims --- */
+
+bool gps_record_claim_id(struct gps_record_claim *claim, const struct gps_id *id) {
     gps_lock_take(&state.lock);
     while (is_claimed(id)) {
         state.waiting++;
         pthread_cond_wait(&state.ended, &state.lock.mutex);
         state.waiting--;
     }
-    link(claim, id);
-    const bool stood = gps_tombstones_take(id);
+    const bool stood = claim_now(claim, id);
     gps_lock_give(&state.lock);
     return stood;
 }
 
 /* Nobody can have claimed the oldest one, since a claim takes its tombstone away. */
 bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_claim *oldest) {
-    struct gps_id replaced;
     gps_lock_take(&state.lock);
-    const bool full = gps_tombstones_add(id, &replaced);
-    if (full)
-        link(oldest, &replaced);
+    struct tombstone *place = &state.ring[state.oldest++ % GPS_TOMBSTONES];
+    const bool full = place->stands && claim_now(oldest, &place->id);
+    *place = (struct tombstone){.id = *id, .next = *bucket_of(id), .stands = true};
+    *bucket_of(id) = place;
     gps_lock_give(&state.lock);
     return full;
 }
 
 bool gps_record_claim_tombstone(unsigned *place, struct gps_record_claim *claim) {
-    const struct gps_id *found = NULL;
+    bool found = false;
     gps_lock_take(&state.lock);
-    while (!found && *place < GPS_TOMBSTONES)
-        found = gps_tombstones_at((*place)++);
-    if (found) {
-        link(claim, found);
-        gps_tombstones_take(&claim->id);
-    }
+    for (; !found && *place < GPS_TOMBSTONES; ++*place)
+        found = state.ring[*place].stands && claim_now(claim, &state.ring[*place].id);
     gps_lock_give(&state.lock);
     return found;
 }

@@ -1,16 +1,22 @@
 /*
  * record_claims.h - the records in the directory that a thread of this process makes or removes
- * just now.
+ * just now, and the tombstones: regions of this process that were freed and whose records still
+ * stand there, so that a stale handle is known.
  *
  * The driver can give the handle of a freed region again, and a record is found by the hash of its
  * handle. So who makes a record, or removes the one of a tombstone, claims its id first; another
  * thread with the same id waits for the end of the claim, which takes as long as some files of the
  * directory. No lock is held meanwhile. A claim lies on its thread's stack. All signals must be
  * blocked from the claim to its end, for a handler must not leave by longjmp.
+ *
+ * The newest 1,024 tombstones are kept, in memory and by id: no record has to be read to know one.
+ * Nothing is allocated.
  */
 #pragma once
 
-#include "tombstones.h"
+#include "directory/record.h"
+
+enum { GPS_TOMBSTONES = 1024 };
 
 struct gps_record_claim {
     struct gps_id id;
@@ -18,7 +24,7 @@ struct gps_record_claim {
 };
 
 /* Claims an id. True: it was that of a tombstone, whose record is the caller's from now on. */
-bool gps_record_claim(struct gps_record_claim *claim, const struct gps_id *id);
+bool gps_record_claim_id(struct gps_record_claim *claim, const struct gps_id *id);
 /* Makes a tombstone of a region. True: the oldest one had to go for it; its id is claimed, and its
  * record is the caller's to remove. */
 bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_claim *oldest);

@@ -12,8 +12,8 @@ extern "C" {
 #include "driver/driver_ops.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
+#include "registry/record_claims.h"
 #include "registry/registry.h"
-#include "registry/tombstones.h"
 }
 
 namespace {
@@ -23,7 +23,7 @@ void forget_all() {
     gps_registry_reset_imports();
     gps_registry_reset_events();
     gps_freed_reset();
-    gps_tombstones_reset();
+    gps_record_claims_reset();
 }
 
 struct Registry : testing::Test {
@@ -889,10 +889,30 @@ gps_id numbered(unsigned number) {
     return id;
 }
 
+// True: the oldest one had to go for it.
+bool leave_tombstone(const gps_id *id, gps_id *oldest) {
+    gps_record_claim claim;
+    const bool full = gps_record_leave_tombstone(id, &claim);
+    if (full) {
+        *oldest = claim.id;
+        gps_record_release(&claim);
+    }
+    return full;
+}
+
+bool take_tombstone(const gps_id *id) {
+    gps_record_claim claim;
+    const bool stood = gps_record_claim_id(&claim, id);
+    gps_record_release(&claim);
+    return stood;
+}
+
+// And takes them away.
 unsigned standing() {
     unsigned count = 0;
-    for (unsigned i = 0; i < GPS_TOMBSTONES; i++)
-        count += gps_tombstones_at(i) != nullptr;
+    gps_record_claim claim;
+    for (unsigned place = 0; gps_record_claim_tombstone(&place, &claim); count++)
+        gps_record_release(&claim);
     return count;
 }
 
@@ -900,13 +920,13 @@ TEST_F(Registry, TheNewestTombstonesStayAndTheOldestGoesFirst) {
     gps_id oldest = {};
     for (unsigned i = 0; i < GPS_TOMBSTONES; i++) {
         const gps_id id = numbered(i);
-        EXPECT_FALSE(gps_tombstones_add(&id, &oldest));
+        EXPECT_FALSE(leave_tombstone(&id, &oldest));
     }
     for (unsigned i = 0; i < 2 * GPS_TOMBSTONES; i++) {
         const gps_id id = numbered(GPS_TOMBSTONES + i), expected = numbered(i);
-        ASSERT_TRUE(gps_tombstones_add(&id, &oldest));
+        ASSERT_TRUE(leave_tombstone(&id, &oldest));
         EXPECT_TRUE(gps_id_equal(&oldest, &expected));
-        EXPECT_FALSE(gps_tombstones_take(&expected));
+        EXPECT_FALSE(take_tombstone(&expected));
     }
     EXPECT_EQ(standing(), GPS_TOMBSTONES);
 }
@@ -914,17 +934,17 @@ TEST_F(Registry, TheNewestTombstonesStayAndTheOldestGoesFirst) {
 TEST_F(Registry, ATombstoneThatWasTakenIsNoLongerReplaced) {
     gps_id oldest = {};
     const gps_id reused = numbered(1);
-    EXPECT_FALSE(gps_tombstones_take(&reused));
-    EXPECT_FALSE(gps_tombstones_add(&reused, &oldest));
-    EXPECT_TRUE(gps_tombstones_take(&reused));
-    EXPECT_FALSE(gps_tombstones_take(&reused));
+    EXPECT_FALSE(take_tombstone(&reused));
+    EXPECT_FALSE(leave_tombstone(&reused, &oldest));
+    EXPECT_TRUE(take_tombstone(&reused));
+    EXPECT_FALSE(take_tombstone(&reused));
     EXPECT_EQ(standing(), 0u);
     for (unsigned i = 2; i < GPS_TOMBSTONES + 2; i++) {
         const gps_id id = numbered(i);
-        EXPECT_FALSE(gps_tombstones_add(&id, &oldest)) << i;
+        EXPECT_FALSE(leave_tombstone(&id, &oldest)) << i;
     }
     const gps_id last = numbered(0), second = numbered(2);
-    ASSERT_TRUE(gps_tombstones_add(&last, &oldest));
+    ASSERT_TRUE(leave_tombstone(&last, &oldest));
     EXPECT_TRUE(gps_id_equal(&oldest, &second));
 }
 
@@ -933,12 +953,12 @@ TEST_F(Registry, TombstonesAreToldApartByTheWholeId) {
     gps_id ids[3] = {}, oldest = {};
     for (unsigned char i = 0; i < 3; i++) {
         ids[i].bytes[GPS_ID_BYTES - 1] = i;
-        EXPECT_FALSE(gps_tombstones_add(&ids[i], &oldest));
+        EXPECT_FALSE(leave_tombstone(&ids[i], &oldest));
     }
-    EXPECT_TRUE(gps_tombstones_take(&ids[1]));
-    EXPECT_FALSE(gps_tombstones_take(&ids[1]));
-    EXPECT_TRUE(gps_tombstones_take(&ids[0]));
-    EXPECT_TRUE(gps_tombstones_take(&ids[2]));
+    EXPECT_TRUE(take_tombstone(&ids[1]));
+    EXPECT_FALSE(take_tombstone(&ids[1]));
+    EXPECT_TRUE(take_tombstone(&ids[0]));
+    EXPECT_TRUE(take_tombstone(&ids[2]));
 }
 
 } // namespace
