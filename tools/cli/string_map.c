@@ -1,48 +1,33 @@
 /*
  * string_map.c - see string_map.h.
  *
- * A key is in the first slot from its hash on that was free.
+ * The map is a tree of the C library's.
  */
 #include "string_map.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
 
-struct slot {
-    void *value; /* NULL: free */
-    char *key;   /* behind the value */
-};
-
 struct string_map {
-    size_t count, size; /* a power of two, and more than `count` */
-    struct slot *slots;
+    void *root;
 };
 
-/* The key's slot, or the free one where it belongs. */
-static struct slot *find(const struct string_map *map, const char *key) {
-    size_t i = XXH3_64bits(key, strlen(key)) & (map->size - 1);
-    while (map->slots[i].value && strcmp(map->slots[i].key, key) != 0)
-        i = (i + 1) & (map->size - 1);
-    return &map->slots[i];
-}
+struct map_entry {
+    const char *key; /* behind the value */
+    _Alignas(max_align_t) char value[];
+};
 
-static void grow(struct string_map *map) {
-    const struct string_map old = *map;
-    map->size = old.size > 0 ? 2 * old.size : 16;
-    map->slots = tool_zeroed(map->size, sizeof(*map->slots));
-    for (size_t i = 0; i < old.size; i++)
-        if (old.slots[i].value)
-            *find(map, old.slots[i].key) = old.slots[i];
-    free(old.slots);
+static int compare(const void *one, const void *other) {
+    return strcmp(((const struct map_entry *)one)->key, ((const struct map_entry *)other)->key);
 }
 
 void *string_map_get(const struct string_map *map, const char *key) {
-    return map ? find(map, key)->value : NULL;
+    const struct map_entry sought = {.key = key};
+    struct map_entry *const *found = map ? tfind(&sought, &map->root, compare) : NULL;
+    return found ? (*found)->value : NULL;
 }
 
 void *string_map_make(struct string_map **map, const char *key, size_t size) {
@@ -51,21 +36,21 @@ void *string_map_make(struct string_map **map, const char *key, size_t size) {
         return value;
     if (!*map)
         *map = tool_zeroed(1, sizeof(**map));
-    if (4 * ++(*map)->count > 3 * (*map)->size)
-        grow(*map);
-    value = tool_zeroed(size + strlen(key) + 1, 1);
-    *find(*map, key) = (struct slot){value, strcpy((char *)value + size, key)};
-    return value;
+    struct map_entry *entry = tool_zeroed(sizeof(*entry) + size + strlen(key) + 1, 1);
+    entry->key = strcpy(entry->value + size, key);
+    if (!tsearch(entry, &(*map)->root, compare))
+        tool_no_memory();
+    return entry->value;
 }
 
 void string_map_free(struct string_map **map, void (*clear)(void *value)) {
-    for (size_t i = 0; *map && i < (*map)->size; i++) {
-        if (clear && (*map)->slots[i].value)
-            clear((*map)->slots[i].value);
-        free((*map)->slots[i].value);
+    while (*map && (*map)->root) {
+        struct map_entry *entry = *(struct map_entry **)(*map)->root;
+        tdelete(entry, &(*map)->root, compare);
+        if (clear)
+            clear(entry->value);
+        free(entry);
     }
-    if (*map)
-        free((*map)->slots);
     free(*map);
     *map = NULL;
 }

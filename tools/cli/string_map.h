@@ -1,5 +1,5 @@
 /*
- * string_map.h - a hash table from strings to values.
+ * string_map.h - a table from strings to values.
  *
  * The map owns its keys and values. Values never move. An empty map is NULL.
  */
