@@ -1,21 +1,32 @@
 /* temporary.c - see temporary.h. */
 #include "temporary.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
-char *temporary_make(const char *remedy) {
+bool temporary_make(char path[PATH_MAX], const char *remedy) {
     const char *parent = getenv("TMPDIR");
     if (!parent || parent[0] == 0)
         parent = "/tmp";
     char *template = tool_format("%s/gpushare-XXXXXX", parent);
-    char *path = mkdtemp(template) ? realpath(template, NULL) : NULL;
-    if (!path)
+    const bool made = mkdtemp(template) && realpath(template, path);
+    if (!made)
         tool_error("cannot make a directory in '%s': %s; set TMPDIR%s", parent, strerror(errno),
                    remedy);
     free(template);
-    return path;
+    return made;
+}
+
+void temporary_remove(const char *path) {
+    DIR *directory = opendir(path);
+    for (const struct dirent *entry; directory && (entry = readdir(directory));)
+        unlinkat(dirfd(directory), entry->d_name, 0);
+    if (directory)
+        closedir(directory);
+    rmdir(path);
 }

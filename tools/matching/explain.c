@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/printable.h"
 #include "cli/temporary.h"
@@ -78,22 +77,16 @@ static void free_explained(struct explained *explained) {
     free(explained->processes);
 }
 
-static void each_file(const char *directory, void (*fn)(struct explained *, const char *),
-                      struct explained *explained) {
+static void read_all(const char *directory, struct explained *explained) {
     DIR *dir = opendir(directory);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         char *path = tool_format("%s/%s", directory, entry->d_name);
         if (entry->d_name[0] != '.')
-            fn(explained, path);
+            read_process(explained, path);
         free(path);
     }
     if (dir)
         closedir(dir);
-}
-
-static void remove_file(struct explained *unused, const char *path) {
-    (void)unused;
-    unlink(path);
 }
 
 /* --- why a rule does not take an allocation --- */
@@ -415,7 +408,7 @@ static bool print(const char *command, const char *directory, const struct watch
     struct explained explained = {.config = &config};
     if (gps_config_load(&config, ignore_error, NULL) != 0)
         return false; /* it was checked before; somebody has changed it meanwhile */
-    each_file(directory, read_process, &explained);
+    read_all(directory, &explained);
     if (explained.count > 1)
         qsort(explained.processes, explained.count, sizeof(*explained.processes), by_pid);
     fprintf(stderr, "\n%s%s: %zu rule%s%s\n", term_colour_on(stderr, TERM_BOLD),
@@ -446,19 +439,17 @@ static int run_command(char **command, const char *directory, struct watched *wa
 }
 
 static int explain_command(const struct tool_args *args) {
-    char *directory = temporary_make("");
+    char directory[PATH_MAX];
     struct watched watched;
     int status = TOOL_RUN_FAILED;
-    if (!directory)
+    if (!temporary_make(directory, ""))
         return status;
     watched_begin(&watched);
     launch_set("GPUSHARE_EXPLAIN", directory);
     if (launch_prepare(args->values[OPTION_CONFIG], "share", args->operands[0]))
         status = run_command(args->operands, directory, &watched);
     watched_end(&watched);
-    each_file(directory, remove_file, NULL);
-    rmdir(directory);
-    free(directory);
+    temporary_remove(directory);
     return status;
 }
 

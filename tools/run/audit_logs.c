@@ -12,26 +12,13 @@
 #include "launch.h"
 #include "report/report.h"
 
-static bool make_temporary(struct audit_logs *logs) {
-    char *path = temporary_make(", or use --log=DIR");
-    logs->temporary = path;
-    if (path)
-        snprintf(logs->path, sizeof(logs->path), "%s", path);
-    free(path);
-    return logs->temporary;
-}
-
-/* Calls fn, unless it is NULL, with the path of each log. Returns how many there are. */
-static size_t each_log(const struct audit_logs *logs, int (*fn)(const char *path)) {
+static bool is_empty(const struct audit_logs *logs) {
     size_t count = 0;
     char **paths = logs_list(logs->path, &count);
-    for (size_t i = 0; i < count; i++) {
-        if (fn)
-            fn(paths[i]);
+    for (size_t i = 0; i < count; i++)
         free(paths[i]);
-    }
     free(paths);
-    return count;
+    return count == 0;
 }
 
 /* The directory must have no logs yet: those of other runs would be taken for this one's. */
@@ -44,7 +31,7 @@ static bool use(struct audit_logs *logs, const char *directory) {
         tool_error("cannot use '%s': %s", directory, strerror(errno));
         return false;
     }
-    if (each_log(logs, NULL) > 0) {
+    if (!is_empty(logs)) {
         tool_error("'%s' has logs already; give a new or an empty directory", directory);
         return false;
     }
@@ -52,8 +39,8 @@ static bool use(struct audit_logs *logs, const char *directory) {
 }
 
 bool audit_logs_open(struct audit_logs *logs, const char *directory) {
-    *logs = (struct audit_logs){.temporary = false};
-    return directory ? use(logs, directory) : make_temporary(logs);
+    logs->temporary = !directory && temporary_make(logs->path, ", or use --log=DIR");
+    return directory ? use(logs, directory) : logs->temporary;
 }
 
 /* GPUSHARE_LOG has %c and %p, so a % of the path is written as %%. */
@@ -83,12 +70,10 @@ void audit_logs_set_environment(const struct audit_logs *logs, const char *level
 
 bool audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg) {
     const struct log_sink sink = {line, arg, report_complain};
-    return each_log(logs, NULL) == 0 || logs_add(logs->path, &sink) == 0;
+    return is_empty(logs) || logs_add(logs->path, &sink) == 0;
 }
 
 void audit_logs_close(const struct audit_logs *logs) {
-    if (!logs->temporary)
-        return;
-    each_log(logs, unlink);
-    rmdir(logs->path);
+    if (logs->temporary)
+        temporary_remove(logs->path);
 }
