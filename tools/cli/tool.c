@@ -19,6 +19,7 @@
 
 #define OPTION_BASE 256 /* getopt value of option 0: above every letter */
 #define OPTION_HELP (OPTION_BASE + TOOL_OPTIONS_MAX)
+#define READ_BYTES  (1 << 16)
 
 static const struct tool_verb *running; /* the verb that messages name */
 
@@ -135,6 +136,19 @@ char *tool_absolute(const char *path) {
     if (path[0] == '/')
         return tool_copy(path);
     return getcwd(here, sizeof(here)) ? tool_format("%s/%s", here, path) : NULL;
+}
+
+char *tool_read(int file, size_t *size) {
+    char *text = NULL;
+    ssize_t count;
+    *size = 0;
+    do {
+        text = tool_resize(text, *size + READ_BYTES, 1);
+        count = read(file, text + *size, READ_BYTES - 1);
+        *size += count > 0 ? (size_t)count : 0;
+    } while (count > 0);
+    text[*size] = 0;
+    return text;
 }
 
 /* --- help --- */

@@ -123,4 +123,7 @@ void tool_list(char **list, const char *format, ...) __attribute__((format(print
 char *tool_absolute(const char *path);
 /* Formats a text of any length; malloc'ed. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Reads an open file to its end; malloc'ed, with a NUL behind it. What cannot be read is missing.
+ */
+char *tool_read(int file, size_t *size);
 void tool_no_memory(void) __attribute__((noreturn));

@@ -19,7 +19,7 @@
 #include "config/config.h"
 #include "profiles.h"
 #include "run/audit_logs.h"
-#include "run/descendants.h"
+#include "run/command.h"
 #include "run/launch.h"
 #include "util/clock.h"
 
@@ -71,13 +71,12 @@ static bool open_output(struct learn *learn, const char *path) {
 
 /* Runs in the child. */
 static int run_replica(const struct learn *learn, unsigned number) {
-    struct descendants descendants;
+    size_t running;
     launch_set("GPUSHARE_LEARN", learn->reports[number]);
-    const int status = descendants_run(learn->command, DESCENDANTS_ALL, NULL, &descendants);
-    if (status == 0 && descendants.running > 0)
-        tool_warn("%zu still running; what they do from now on is not learned",
-                  descendants.running);
-    return status == 0 ? descendants.status : launch_failed(learn->command[0], -status);
+    const int status = command_run(learn->command, COMMAND_AND_DESCENDANTS, NULL, &running);
+    if (running > 0)
+        tool_warn("%zu still running; what they do from now on is not learned", running);
+    return status >= 0 ? status : launch_failed(learn->command[0], -status);
 }
 
 static void signal_all(const struct learn *learn, int number) {

@@ -19,7 +19,7 @@
 #include "directory/view.h"
 #include "gpushare/explained.h"
 #include "report/explain_finding.h"
-#include "run/descendants.h"
+#include "run/command.h"
 #include "run/launch.h"
 #include "run/watched.h"
 
@@ -429,13 +429,12 @@ static bool print(const char *command, const char *directory, const struct watch
 }
 
 static int run_command(char **command, const char *directory, struct watched *watched) {
-    const struct descendants_scan scan = {watched_check, watched, watched->opened};
-    struct descendants descendants;
-    const int status = descendants_run(command, DESCENDANTS_ALL, &scan, &descendants);
-    if (status != 0)
+    size_t running;
+    const int status = command_run(command, COMMAND_AND_DESCENDANTS, watched, &running);
+    if (status < 0)
         return launch_failed(command[0], -status);
-    const bool all = print(command[0], directory, watched, descendants.running);
-    return descendants.status == 0 && !all ? TOOL_FAILED : descendants.status;
+    const bool all = print(command[0], directory, watched, running);
+    return status == 0 && !all ? TOOL_FAILED : status;
 }
 
 static int explain_command(const struct tool_args *args) {

@@ -11,7 +11,7 @@
 #include "audit_logs.h"
 #include "cli/output.h"
 #include "cli/tool.h"
-#include "descendants.h"
+#include "command.h"
 #include "directory/lease.h"
 #include "directory/view.h"
 #include "launch.h"
@@ -26,18 +26,20 @@ enum {
     OPTION_GENERATE,
     OPTION_LEVEL,
     OPTION_LOG,
-    OPTION_JSON,
+    OPTION_JSON, /* the first of the outputs */
     OPTION_SARIF,
     OPTION_TIMELINE,
     OPTION_DEBUG,
 };
+
+enum { JSON, SARIF, TIMELINE, OUTPUTS };
 
 struct audit {
     const struct tool_args *args;
     int error_status;
     enum gps_level level;
     struct suppressions suppressions;
-    FILE *json, *sarif, *timeline; /* NULL: not wanted */
+    FILE *outputs[OUTPUTS]; /* NULL: not wanted */
     struct audit_logs logs;
     struct history history; /* for the timeline */
     struct watched watched;
@@ -59,8 +61,22 @@ static bool parse_status(const char *text, int *status) {
     return false;
 }
 
-static bool open_output(const char *path, FILE **file) {
-    return !path || (*file = output_open(path));
+static bool open_outputs(struct audit *audit) {
+    const char *const *paths = &audit->args->values[OPTION_JSON];
+    for (int i = 0; i < OUTPUTS; i++)
+        if (paths[i] && !(audit->outputs[i] = output_open(paths[i])))
+            return false;
+    return true;
+}
+
+static bool close_outputs(struct audit *audit) {
+    const char *const *paths = &audit->args->values[OPTION_JSON];
+    bool closed = true;
+    for (int i = 0; i < OUTPUTS; i++) {
+        closed = output_close(audit->outputs[i], paths[i]) && closed;
+        audit->outputs[i] = NULL;
+    }
+    return closed;
 }
 
 static bool parse(struct audit *audit) {
@@ -68,14 +84,12 @@ static bool parse(struct audit *audit) {
     return parse_status(values[OPTION_EXITCODE], &audit->error_status) &&
            report_level(values[OPTION_LEVEL], &audit->level) &&
            report_suppressions(values[OPTION_SUPPRESSIONS], &audit->suppressions) &&
-           open_output(values[OPTION_JSON], &audit->json) &&
-           open_output(values[OPTION_SARIF], &audit->sarif) &&
-           open_output(values[OPTION_TIMELINE], &audit->timeline);
+           open_outputs(audit);
 }
 
 static bool prepare(const struct audit *audit) {
     audit_logs_set_environment(&audit->logs, tool_or(getenv("GPUSHARE_LOG_LEVEL"), "info"),
-                               audit->timeline);
+                               audit->outputs[TIMELINE]);
     return launch_prepare(audit->args->values[OPTION_CONFIG], NULL, audit->args->operands[0]);
 }
 
@@ -123,7 +137,7 @@ static void end_membership(struct member *member) {
 static bool read_logs(struct audit *audit, struct report *report) {
     aggregate_begin(&report->aggregate, audit->level);
     const bool read = audit_logs_read(&audit->logs, aggregate_add, &report->aggregate);
-    if (audit->timeline) {
+    if (audit->outputs[TIMELINE]) {
         history_begin(&audit->history);
         audit_logs_read(&audit->logs, history_add, &audit->history);
         history_end(&audit->history);
@@ -132,27 +146,20 @@ static bool read_logs(struct audit *audit, struct report *report) {
     return read;
 }
 
-static void print_timeline(struct audit *audit) {
-    timeline_page(audit->timeline, &audit->history, audit->args->values[OPTION_DEBUG]);
-    history_free(&audit->history);
-}
-
 static bool print(struct audit *audit, const struct report *report) {
     const char *const *values = audit->args->values;
     report_text(stderr, report);
     if (values[OPTION_GENERATE])
         suppress_print(stderr, &report->aggregate, report->symbols);
-    if (audit->json)
-        report_json(audit->json, report);
-    if (audit->sarif)
-        report_sarif(audit->sarif, report);
-    if (audit->timeline)
-        print_timeline(audit);
-    bool json = output_close(audit->json, values[OPTION_JSON]);
-    bool sarif = output_close(audit->sarif, values[OPTION_SARIF]);
-    bool timeline = output_close(audit->timeline, values[OPTION_TIMELINE]);
-    audit->json = audit->sarif = audit->timeline = NULL;
-    return json && sarif && timeline;
+    if (audit->outputs[JSON])
+        report_json(audit->outputs[JSON], report);
+    if (audit->outputs[SARIF])
+        report_sarif(audit->outputs[SARIF], report);
+    if (audit->outputs[TIMELINE]) {
+        timeline_page(audit->outputs[TIMELINE], &audit->history, values[OPTION_DEBUG]);
+        history_free(&audit->history);
+    }
+    return close_outputs(audit);
 }
 
 static void warn_of_running(const struct audit *audit, size_t running) {
@@ -177,7 +184,7 @@ static int judge(const struct audit *audit, const struct report *report, bool pr
     return !printed ? TOOL_RUN_FAILED : whole ? TOOL_OK : TOOL_BLIND;
 }
 
-static int make_report(struct audit *audit, const struct descendants *descendants) {
+static int make_report(struct audit *audit, int status, size_t running) {
     struct report report = {.symbols = NULL};
     const bool read = read_logs(audit, &report);
     const uint64_t reported = aggregate_processes(&report.aggregate);
@@ -186,8 +193,7 @@ static int make_report(struct audit *audit, const struct descendants *descendant
     report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     const bool printed = print(audit, &report);
     const bool all = watched_all(&audit->watched, reported, "audit", audit->args->operands[0]);
-    warn_of_running(audit, descendants->running);
-    const int status = descendants->status;
+    warn_of_running(audit, running);
     const int judged = status == 0 ? judge(audit, &report, printed, read && all) : status;
     report_free(&report);
     free(watched);
@@ -196,17 +202,16 @@ static int make_report(struct audit *audit, const struct descendants *descendant
 
 static int run_command(struct audit *audit) {
     char **command = audit->args->operands;
-    const struct descendants_scan scan = {watched_check, &audit->watched, audit->watched.opened};
-    struct descendants descendants;
     struct member member;
+    size_t running;
     begin_membership(&member);
-    int status = descendants_run(command, DESCENDANTS_ALL, &scan, &descendants);
+    int status = command_run(command, COMMAND_AND_DESCENDANTS, &audit->watched, &running);
     end_membership(&member);
-    if (status != 0)
+    if (status < 0)
         return launch_failed(command[0], -status);
     signal(SIGPIPE,
            SIG_IGN); /* temporary logs must be removed also where nobody reads the report */
-    return make_report(audit, &descendants);
+    return make_report(audit, status, running);
 }
 
 static int run_logged(struct audit *audit) {
@@ -222,12 +227,7 @@ static int run_logged(struct audit *audit) {
 static int run_audit(const struct tool_args *args) {
     struct audit audit = {.args = args};
     int status = parse(&audit) ? run_logged(&audit) : TOOL_RUN_FAILED;
-    if (audit.json)
-        fclose(audit.json);
-    if (audit.sarif)
-        fclose(audit.sarif);
-    if (audit.timeline)
-        fclose(audit.timeline);
+    close_outputs(&audit);
     suppress_free(&audit.suppressions);
     return status;
 }

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,16 +25,12 @@
 #include "directory/processes.h"
 #include "directory/view.h"
 #include "util/clock.h"
+#include "util/procfs.h"
 
 #define TIMEOUT    GPS_SECOND
 #define HOST_SPACE 0xEFFFFFFC /* the inode of the machine's own pid namespace */
 
-enum { FIRST = 300, LAST = 32767, DRAWS = 16, PASSED_OVER = 256 };
-
-static uint64_t pid_space(void) {
-    struct stat info;
-    return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
-}
+enum { FIRST = 300, LAST = 32767, PASSED_OVER = 256 };
 
 /* --- the pids that are taken --- */
 
@@ -54,7 +49,7 @@ static bool note_taken(void *arg, const struct gps_proc *proc) {
 }
 
 static bool is_taken(pid_t pid) {
-    struct wanted wanted = {pid, pid_space(), false};
+    struct wanted wanted = {pid, gps_procfs_pid_ns(), false};
     struct view_place place;
     struct gps_store store;
     view_place_get(&place);
@@ -84,7 +79,7 @@ static bool is_free(pid_t pid) {
 }
 
 bool own_pid_needed(void) {
-    const uint64_t space = pid_space();
+    const uint64_t space = gps_procfs_pid_ns();
     return space != 0 && (space != HOST_SPACE || is_taken(getpid()));
 }
 
@@ -104,60 +99,34 @@ static pid_t fork_as(pid_t pid) {
     return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
-static pid_t fork_drawn(void) {
-    pid_t child = -1;
-    errno = EEXIST;
-    for (int i = 0; i < DRAWS && child < 0 && errno == EEXIST; i++) {
-        const pid_t pid = (pid_t)(FIRST + draw(LAST - FIRST));
-        if (is_free(pid))
-            child = fork_as(pid);
-    }
-    return child;
-}
-
-/* Forks a child, which waits until its pid has been checked. -1 and EAGAIN: the pid is taken, and
- * the child has ended. */
-static pid_t fork_next(void) {
-    int ends[2];
-    char word = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return -1;
-    const pid_t child = fork();
-    if (child == 0 && (close(ends[1]), read(ends[0], &word, 1) != 1))
-        _exit(0);
-    const bool kept = child > 0 && is_free(child) && write(ends[1], &word, 1) == 1;
-    close(ends[0]);
-    if (child == 0)
-        return 0;
-    close(ends[1]);
-    if (child > 0 && !kept) {
-        waitpid(child, NULL, 0);
-        errno = EAGAIN;
-    }
-    return kept ? child : -1;
-}
-
-static void pass_over(unsigned count, uint64_t until) {
-    while (count-- > 0 && gps_clock_monotonic() < until) {
-        const pid_t child = fork();
-        if (child == 0)
-            _exit(0);
-        if (child > 0)
-            waitpid(child, NULL, 0);
-    }
+/* Whether the child is the one: a pid that is not passed over, and that is free. Any other child
+ * ends. */
+static bool keeps(pid_t child, unsigned *passed_over) {
+    if (*passed_over == 0 && is_free(child))
+        return true;
+    *passed_over -= *passed_over > 0;
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    return false;
 }
 
 pid_t own_pid_fork(void) {
-    const uint64_t until = gps_clock_monotonic() + TIMEOUT;
-    pid_t child = fork_drawn();
-    if (child >= 0)
-        return child;
-    pass_over(draw(PASSED_OVER), until - TIMEOUT / 2);
-    do
-        child = fork_next();
-    while (child < 0 && errno == EAGAIN && gps_clock_monotonic() < until);
-    if (child >= 0 || errno != EAGAIN)
-        return child;
+    const uint64_t begin = gps_clock_monotonic();
+    unsigned passed_over = 0;
+    bool chosen = true;
+    for (uint64_t now = begin; now < begin + TIMEOUT; now = gps_clock_monotonic()) {
+        const pid_t child = chosen ? fork_as((pid_t)(FIRST + draw(LAST - FIRST))) : fork();
+        if (child == 0 || (child > 0 && keeps(child, &passed_over)))
+            return child;
+        if (child < 0 && !chosen)
+            return child;
+        if (child < 0 && errno != EEXIST) {
+            chosen = false;
+            passed_over = draw(PASSED_OVER);
+        }
+        if (now >= begin + TIMEOUT / 2)
+            passed_over = 0;
+    }
     tool_warn("no pid was found that no other process in %s has; events of processes with the same "
               "pid, and memory "
               "that is not exported under gpushare, cannot be opened",

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
-#include "descendants.h"
+#include "command.h"
 #include "launch.h"
 #include "own_pid.h"
 
@@ -16,9 +16,9 @@ enum { OPTION_CONFIG, OPTION_MODE };
 
 /* Runs the command as a child, since a process cannot change its pid. */
 static int run_as_another(char **command) {
-    struct descendants descendants;
-    const int status = descendants_run(command, DESCENDANTS_NONE, NULL, &descendants);
-    return status == 0 ? descendants.status : launch_failed(command[0], -status);
+    size_t running;
+    const int status = command_run(command, COMMAND_ALONE, NULL, &running);
+    return status >= 0 ? status : launch_failed(command[0], -status);
 }
 
 static int run_run(const struct tool_args *args) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,26 +37,19 @@ static struct gps_call_counters *make_counters(int *file) {
     return counters == MAP_FAILED ? NULL : counters;
 }
 
-/* Finds the libcuda that the loader finds for this process. False: it finds none. */
-static bool find_driver(char path[PATH_MAX]) {
-    Dl_info place;
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    void *known = driver ? dlsym(driver, "cuInit") : NULL;
-    const bool found = known && dladdr(known, &place) != 0;
-    if (found)
-        snprintf(path, PATH_MAX, "%s", place.dli_fname);
-    if (driver)
-        dlclose(driver);
-    return found;
-}
-
+/* Watches the libcuda that the loader finds for this process. -1: it finds none. */
 static int watch_driver(void) {
-    char path[PATH_MAX];
-    int events = find_driver(path) ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
-    if (events >= 0 && inotify_add_watch(events, path, IN_OPEN) < 0) {
+    const struct link_map *found;
+    int events = -1;
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (driver && dlinfo(driver, RTLD_DI_LINKMAP, &found) == 0)
+        events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (events >= 0 && inotify_add_watch(events, found->l_name, IN_OPEN) < 0) {
         close(events);
         events = -1;
     }
+    if (driver)
+        dlclose(driver);
     return events;
 }
 
@@ -64,7 +58,7 @@ void watched_begin(struct watched *watched) {
     *watched = (struct watched){.file = -1, .opened = watch_driver()};
     watched->counters = make_counters(&watched->file);
     preload_library(library);
-    watched->library = tool_copy(tool_base_name(realpath(library, real) ? real : library));
+    watched->library = tool_format("/%s", tool_base_name(realpath(library, real) ? real : library));
     if (!watched->counters)
         return;
     watched->counters->magic = GPS_CALL_COUNTERS_MAGIC;
@@ -108,57 +102,47 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 /* --- who was not --- */
 
-/* Whether the maps have libcuda, but not the library. */
-static bool uses_cuda_unwatched(FILE *maps, const char *library) {
-    char *line = NULL;
-    size_t size = 0;
-    bool cuda = false, watched = false;
-    while (getline(&line, &size, maps) > 0) {
-        const char *name = tool_base_name(line);
-        cuda = cuda || strncmp(name, "libcuda.so", 10) == 0;
-        watched = watched || strncmp(name, library, strlen(library)) == 0;
-    }
-    free(line);
-    return cuda && !watched;
-}
-
-static bool has_preload(uint32_t pid, const char *library) {
-    char *preload = descendants_variable(pid, "LD_PRELOAD");
-    const bool found = preload && strstr(preload, library);
-    free(preload);
-    return found;
-}
-
 /* The maps are read in parts. When the process ends or executes another program between two parts,
  * the rest is missing, and nothing can be read from the file any more. The library is mapped behind
  * libcuda. So what was read is true only if something can still be read after it. */
-static bool is_unwatched(FILE *maps, const char *library, struct unwatched *process) {
-    char again;
-    if (!uses_cuda_unwatched(maps, library))
+static bool is_unwatched(int maps, const char *library, struct unwatched *process) {
+    size_t size;
+    char again, *text = tool_read(maps, &size);
+    const bool suspected = strstr(text, "/libcuda.so") && !strstr(text, library);
+    free(text);
+    if (!suspected)
         return false;
+    char *preload = descendants_variable(process->pid, "LD_PRELOAD");
+    process->asked = preload && strstr(preload, library + 1);
     process->name = descendants_name(process->pid);
-    process->asked = has_preload(process->pid, library);
-    if (pread(fileno(maps), &again, 1, 0) == 1)
+    free(preload);
+    if (pread(maps, &again, 1, 0) == 1)
         return true;
     free(process->name);
     return false;
 }
 
-void watched_check(void *arg, uint32_t pid) {
-    struct watched *watched = arg;
+static void check(struct watched *watched, uint32_t pid) {
     struct unwatched other = {.pid = pid};
     for (size_t i = 0; i < watched->other_count; i++)
         if (watched->others[i].pid == pid)
             return;
-    char *path = tool_format("/proc/%" PRIu32 "/maps", pid);
-    FILE *maps = fopen(path, "re");
-    free(path);
-    if (maps && is_unwatched(maps, watched->library, &other)) {
+    const int maps = descendants_open(pid, "maps");
+    if (maps < 0)
+        return;
+    if (is_unwatched(maps, watched->library, &other)) {
         watched->others = tool_grow(watched->others, watched->other_count, sizeof(other));
         watched->others[watched->other_count++] = other;
     }
-    if (maps)
-        fclose(maps);
+    close(maps);
+}
+
+void watched_look(struct watched *watched) {
+    size_t count;
+    uint32_t *living = descendants_living(&count);
+    for (size_t i = 0; i < count; i++)
+        check(watched, living[i]);
+    free(living);
 }
 
 /* --- said at the end --- */

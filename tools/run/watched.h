@@ -18,7 +18,7 @@ struct watched {
     struct gps_call_counters *counters; /* NULL: they could not be made */
     int file;
     int opened;    /* inotify: somebody has loaded libcuda; -1: it cannot be known */
-    char *library; /* its file name */
+    char *library; /* its file name, behind a slash */
     struct unwatched *others;
     size_t other_count;
 };
@@ -27,8 +27,8 @@ struct watched {
 void watched_begin(struct watched *watched);
 void watched_end(struct watched *watched);
 
-/* For descendants_scan. */
-void watched_check(void *watched, uint32_t pid);
+/* Looks for descendants that use CUDA unwatched. */
+void watched_look(struct watched *watched);
 
 /* "2 processes used CUDA, 14 calls seen"; malloc'ed. At least `reported` processes did. */
 char *watched_text(const struct watched *watched, uint64_t reported);

@@ -1,0 +1,251 @@
+/*
+ * command.c - see command.h.
+ *
+ * Signals are blocked and read from a descriptor, so none is lost between a check and a wait. The
+ * command gets back the mask and the dispositions that this process was started with. Between two
+ * signals this process looks around: once a second, and often for a while after libcuda was opened.
+ */
+#include "command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/tool.h"
+#include "descendants.h"
+#include "own_pid.h"
+#include "util/clock.h"
+#include "watched.h"
+
+#define GRACE       (5 * GPS_SECOND)
+#define LONG_PAUSE  GPS_SECOND /* between looks */
+#define SHORT_PAUSE (GPS_SECOND / 20)
+#define LIVELY      GPS_SECOND /* how long the pauses are short */
+#define TELL_AFTER  GPS_SECOND /* most programs have ended by then */
+#define NAMED_MAX   8
+
+struct run {
+    enum command_awaited awaited;
+    struct watched *watched;
+    pid_t command;
+    bool ended, interrupted;
+    int status;
+    int signals;   /* the descriptor from which they are read */
+    sigset_t mask; /* this and the dispositions are those that the command gets back */
+    struct sigaction child, pipe;
+    uint64_t looked; /* the time of the last look */
+    uint64_t lively; /* until then looks follow soon: something has happened */
+    uint64_t tell;   /* the time at which a message names those that go on after a Ctrl-C */
+    uint64_t until;  /* the end of the wait for what the command leaves */
+};
+
+/* --- signals --- */
+
+static int guard(struct run *run) {
+    const struct sigaction ignore = {.sa_handler = SIG_IGN}, normal = {.sa_handler = SIG_DFL};
+    const int numbers[] = {SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2};
+    const size_t count = run->awaited == COMMAND_ALONE ? 7 : 5;
+    sigset_t taken;
+    sigemptyset(&taken);
+    for (size_t i = 0; i < count; i++)
+        sigaddset(&taken, numbers[i]);
+    run->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (run->signals < 0)
+        return -errno;
+    sigprocmask(SIG_BLOCK, &taken, &run->mask);
+    sigaction(SIGCHLD, &normal, &run->child); /* an ignored child would leave no status */
+    sigaction(SIGPIPE, &ignore, &run->pipe);
+    return 0;
+}
+
+static void unguard(const struct run *run) {
+    sigaction(SIGCHLD, &run->child, NULL);
+    sigaction(SIGPIPE, &run->pipe, NULL);
+    sigprocmask(SIG_SETMASK, &run->mask, NULL);
+}
+
+/* --- the command --- */
+
+/* The command of `run` stands for the process that started it: a SIGKILL of that one ends it, too,
+ * as where the command replaces it. */
+static void end_with(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it has ended already */
+        raise(SIGKILL);
+}
+
+/* Waits for a byte on the channel, and answers with an error unless the command is executed. */
+static void become(const struct run *run, char **command, pid_t parent, int channel) {
+    char go;
+    unguard(run);
+    if (run->awaited == COMMAND_ALONE)
+        end_with(parent);
+    if (read(channel, &go, 1) != 1)
+        _exit(127);
+    execvp(command[0], command);
+    int error = errno;
+    (void)!write(channel, &error, sizeof(error));
+    _exit(127);
+}
+
+/* The channel closes at the exec, or brings its error. */
+static int start(struct run *run, char **command) {
+    const pid_t parent = getpid();
+    int ends[2], error = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return -errno;
+    run->command = own_pid_needed() ? own_pid_fork() : fork();
+    if (run->command == 0) {
+        close(ends[0]);
+        become(run, command, parent, ends[1]);
+    }
+    if (run->command < 0)
+        error = errno;
+    close(ends[1]);
+    if (error == 0 && write(ends[0], "", 1) == 1)
+        (void)!TEMP_FAILURE_RETRY(read(ends[0], &error, sizeof(error)));
+    close(ends[0]);
+    return -error;
+}
+
+static void note_interrupt(struct run *run) {
+    run->interrupted = true;
+    run->lively = gps_clock_monotonic() + LIVELY;
+    run->tell = gps_clock_monotonic() + TELL_AFTER;
+}
+
+static void note_end(struct run *run, int status) {
+    run->ended = true;
+    run->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    run->until = gps_clock_monotonic() + GRACE;
+    if (run->interrupted)
+        note_interrupt(run);
+}
+
+/* Reaps the children that have ended. False: there is no child left. */
+static bool reap(struct run *run) {
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == run->command)
+            note_end(run, status);
+    return pid == 0;
+}
+
+/* --- after a Ctrl-C --- */
+
+static void tell_who_goes_on(const struct run *run) {
+    char *names = NULL, more[48] = "";
+    size_t count;
+    uint32_t *living = descendants_living(&count);
+    for (size_t i = 0; i < count && i < NAMED_MAX; i++) {
+        char *name = descendants_name(living[i]);
+        tool_list(&names, "%s (pid %" PRIu32 ")", name, living[i]);
+        free(name);
+    }
+    if (count > NAMED_MAX)
+        snprintf(more, sizeof(more), " and %zu more", count - NAMED_MAX);
+    if (count > 0 && run->ended)
+        tool_warn("waiting up to %d s for what goes on after Ctrl-C: %s%s; a second Ctrl-C ends "
+                  "the waiting",
+                  (int)(GRACE / GPS_SECOND), names, more);
+    else if (count > 0)
+        tool_warn("waiting for what goes on after Ctrl-C: %s%s; Ctrl-\\ or kill %d may end the "
+                  "command",
+                  names, more, (int)run->command);
+    free(names);
+    free(living);
+}
+
+/* --- waiting --- */
+
+static void look(struct run *run) {
+    if (run->watched)
+        watched_look(run->watched);
+    if (gps_clock_monotonic() >= run->tell) {
+        run->tell = UINT64_MAX;
+        tell_who_goes_on(run);
+    }
+    run->looked = gps_clock_monotonic();
+}
+
+/* The time until the next look, or until the end of the wait. */
+static uint64_t pause_left(const struct run *run) {
+    const uint64_t now = gps_clock_monotonic();
+    const uint64_t next = run->looked + (now < run->lively ? SHORT_PAUSE : LONG_PAUSE);
+    const uint64_t end = next < run->until ? next : run->until;
+    return end > now ? end - now : 0;
+}
+
+/* The next signal; 0: there is none before the next look. *sent: a process sent it. */
+static int next_signal(struct run *run, bool *sent) {
+    if (pause_left(run) == 0)
+        look(run);
+    const int pause = (int)(pause_left(run) / 1000000) + 1;
+    struct pollfd ready[] = {{.fd = run->signals, .events = POLLIN},
+                             {.fd = run->watched ? run->watched->opened : -1, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    char events[4096];
+    poll(ready, 2, run->awaited == COMMAND_ALONE ? -1 : pause);
+    if (ready[1].revents != 0 && read(ready[1].fd, events, sizeof(events)) > 0)
+        run->lively = gps_clock_monotonic() + LIVELY;
+    if (read(run->signals, &info, sizeof(info)) != sizeof(info))
+        return 0;
+    *sent = info.ssi_code <= 0;
+    return (int)info.ssi_signo;
+}
+
+/* False: the signal ends the wait for what the command has left. */
+static bool act_on(struct run *run, int number, bool sent) {
+    const bool alone = run->awaited == COMMAND_ALONE;
+    const bool ends = number == SIGTERM || number == SIGHUP;
+    if (run->ended && (ends || (number == SIGINT && run->interrupted)))
+        return false;
+    if (!run->ended && (ends || (alone && sent && number != SIGCHLD)))
+        kill(run->command, number);
+    if (number == SIGINT && !alone && !run->interrupted)
+        note_interrupt(run);
+    return true;
+}
+
+/* Waits for the command, and for what it leaves if that is awaited. False: some are left. */
+static bool await(struct run *run) {
+    while (reap(run)) {
+        if (run->ended && run->awaited == COMMAND_ALONE)
+            return true;
+        bool sent = false;
+        const int number = next_signal(run, &sent);
+        if (gps_clock_monotonic() >= run->until || !act_on(run, number, sent))
+            return false;
+    }
+    return true;
+}
+
+int command_run(char **command, enum command_awaited awaited, struct watched *watched,
+                size_t *running) {
+    struct run run = {
+        .awaited = awaited, .watched = watched, .tell = UINT64_MAX, .until = UINT64_MAX};
+    *running = 0;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int status = guard(&run);
+    if (status != 0)
+        return status;
+    status = start(&run, command);
+    if (status == 0) {
+        if (!await(&run))
+            free(descendants_living(running));
+        status = run.status;
+    }
+    unguard(&run);
+    close(run.signals);
+    return status;
+}

@@ -1,0 +1,27 @@
+/*
+ * command.h - runs a command, and waits for it and for all that it starts.
+ *
+ * This process becomes the reaper of its descendants, so none can leave it by a double fork. A
+ * terminal sends SIGINT and SIGQUIT to the command as well, so they are not passed on; SIGTERM and
+ * SIGHUP come to this process alone, and are passed on. With COMMAND_ALONE, SIGINT, SIGQUIT,
+ * SIGUSR1 and SIGUSR2 are passed on, too, if a process sent them. SIGPIPE is ignored until the end.
+ *
+ * With COMMAND_AND_DESCENDANTS a message names, a second after a Ctrl-C, those that go on all the
+ * same.
+ */
+#pragma once
+
+#include <stddef.h>
+
+struct watched;
+
+/* Whose end is waited for. */
+enum command_awaited { COMMAND_ALONE, COMMAND_AND_DESCENDANTS };
+
+/* Runs the command to its end, then gives its descendants, if they are awaited, 5 seconds to end,
+ * and to the second Ctrl-C. *running: how many did not. In a container the command gets a pid of
+ * its own (own_pid.h). Who is not watched is looked for unless `watched` is NULL (watched.h).
+ * Returns the command's exit status, or 128 + the signal that ended it; or -errno when it could not
+ * be executed. */
+int command_run(char **command, enum command_awaited awaited, struct watched *watched,
+                size_t *running);
