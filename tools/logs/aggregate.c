@@ -39,7 +39,7 @@ struct kind {
     struct earliest line;
     struct class **classes;
     size_t number, class_count;
-    struct aggregate_group *group;
+    struct aggregate_group group;
 };
 
 /* The lines of one call site of a process. Those without a stack belong to the kind of the earliest
@@ -104,7 +104,7 @@ static struct site *site_of(struct aggregate_state *state, const struct log_line
     return site;
 }
 
-static const char *kind_key(struct aggregate_state *state, const struct log_line *line) {
+static struct kind *kind_of(struct aggregate_state *state, const struct log_line *line) {
     const struct log_stack *stack = aggregate_stack(line);
     struct gps_text key = GPS_TEXT(state->key);
     gps_text_strs(&key, line->finding, " ", line->api, "\n");
@@ -116,11 +116,7 @@ static const char *kind_key(struct aggregate_state *state, const struct log_line
             gps_text_add(&key, " %s %lu", frame->function, (uint64_t)frame->line);
         gps_text_str(&key, "\n");
     }
-    return state->key;
-}
-
-static struct kind *kind_of(struct aggregate_state *state, const struct log_line *line) {
-    struct kind *kind = string_map_make(&state->kind_map, kind_key(state, line), sizeof(*kind));
+    struct kind *kind = string_map_make(&state->kind_map, state->key, sizeof(*kind));
     if (kind->number == 0) {
         TOOL_APPEND(state->kinds, state->kind_count, kind);
         kind->number = state->kind_count;
@@ -178,11 +174,11 @@ static void note_namespaces(struct aggregate *aggregate, const struct log_line *
         note_namespace(aggregate, line->others.events[i].process.pid_ns);
 }
 
-void aggregate_add_line(struct aggregate *aggregate, const struct log_line *line,
-                        const char *text) {
+const struct aggregate_group *aggregate_add_line(struct aggregate *aggregate,
+                                                 const struct log_line *line, const char *text) {
     struct aggregate_state *state = aggregate->state;
     if (!line->finding || line->level < state->level)
-        return;
+        return NULL;
     struct site *site = site_of(state, line);
     struct kind *kind = kind_of(state, line);
     const bool stacked = aggregate_stack(line)->count > 0;
@@ -195,6 +191,7 @@ void aggregate_add_line(struct aggregate *aggregate, const struct log_line *line
         note_line(&kind->line, kind, &one.first, text);
     add(stacked ? class_of(state, kind, site->stackless.process) : &site->stackless, &one);
     note_namespaces(aggregate, line);
+    return &kind->group;
 }
 
 const char *aggregate_add(void *arg, const char *text, size_t length) {
@@ -231,7 +228,7 @@ static int kinds_by_time(const void *left, const void *right) {
 static void add_group(struct aggregate *aggregate, struct kind *kind) {
     const char *wrong;
     struct class all = {.count = 0};
-    struct aggregate_group *group = kind->group = tool_zeroed(1, sizeof(*group));
+    struct aggregate_group *group = &kind->group;
     group->first = log_line_parse(kind->line.text, strlen(kind->line.text), true, &wrong);
     group->number = aggregate->count;
     group->processes = tool_zeroed(kind->class_count, sizeof(*group->processes));
@@ -263,6 +260,9 @@ void aggregate_end(struct aggregate *aggregate) {
 
 static void clear_kind(void *value) {
     struct kind *kind = value;
+    if (kind->group.first)
+        log_line_free(kind->group.first);
+    free(kind->group.processes);
     free(kind->line.text);
     free(kind->classes);
 }
@@ -273,11 +273,6 @@ static void clear_site(void *value) {
 
 void aggregate_free(struct aggregate *aggregate) {
     struct aggregate_state *state = aggregate->state;
-    for (size_t i = 0; i < aggregate->count; i++) {
-        log_line_free(aggregate->groups[i]->first);
-        free(aggregate->groups[i]->processes);
-        free(aggregate->groups[i]);
-    }
     free(aggregate->groups);
     string_map_free(&state->process_map, NULL);
     string_map_free(&state->kind_map, clear_kind);
@@ -286,13 +281,6 @@ void aggregate_free(struct aggregate *aggregate) {
     free(state->kinds);
     free(state->sites);
     free(state);
-}
-
-const struct aggregate_group *aggregate_group_of(const struct aggregate *aggregate,
-                                                 const struct log_line *line) {
-    const struct kind *kind =
-        string_map_get(aggregate->state->kind_map, kind_key(aggregate->state, line));
-    return kind ? kind->group : NULL;
 }
 
 /* --- sums --- */

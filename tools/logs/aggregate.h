@@ -46,19 +46,16 @@ struct aggregate_sums {
 void aggregate_begin(struct aggregate *aggregate, enum gps_level level);
 /* A log_sink's function, for an aggregate. */
 const char *aggregate_add(void *aggregate, const char *text, size_t length);
-/* Adds a line that was made of `text`. */
-void aggregate_add_line(struct aggregate *aggregate, const struct log_line *line, const char *text);
+/* Adds a line that was made of `text`. Returns the group to which a line with a stack belongs;
+ * NULL: it was left out. The group has its members after aggregate_end. */
+const struct aggregate_group *aggregate_add_line(struct aggregate *aggregate,
+                                                 const struct log_line *line, const char *text);
 /* Makes the groups. No line can be added after that. */
 void aggregate_end(struct aggregate *aggregate);
 void aggregate_free(struct aggregate *aggregate);
 /* How many processes occur in the lines. */
 size_t aggregate_processes(const struct aggregate *aggregate);
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate);
-
-/* The group to which a line with a stack belongs; NULL: there is none. Call it after aggregate_end.
- */
-const struct aggregate_group *aggregate_group_of(const struct aggregate *aggregate,
-                                                 const struct log_line *line);
 
 /* The stack that tells the finding from others of its kind: its own, or that of the last event. It
  * can be empty. */

@@ -10,6 +10,12 @@
 
 /* --- what a history knows while it is played --- */
 
+/* A line of a log that is a finding. */
+struct report_line {
+    struct log_line *line;
+    const struct aggregate_group *group;
+};
+
 /* What an id of a region stands for now: indices plus 1; 0 is none. */
 struct entry {
     size_t region, lifetime;
@@ -19,7 +25,7 @@ struct entry {
 struct history_play {
     struct event_line **lines;
     size_t line_count;
-    struct log_line **reports; /* lines of logs that are findings */
+    struct report_line *reports;
     size_t report_count;
     struct string_map *ids;       /* of regions: struct entry */
     struct string_map *names;     /* of regions */
@@ -262,7 +268,8 @@ static size_t process_at(struct history *history, const struct log_process *fact
     return add_process(history, facts, time) - 1;
 }
 
-static void mark_report(struct history *history, const struct log_line *line) {
+static void mark_report(struct history *history, const struct report_line *report) {
+    const struct log_line *line = report->line;
     size_t *number = mark_at(history, line->ts, &line->process, line->finding);
     int64_t time;
     if (*number == 0 && event_line_time(line->ts, &time)) {
@@ -275,8 +282,8 @@ static void mark_report(struct history *history, const struct log_line *line) {
         add_mark(history, mark, line->region);
         *number = history->mark_count;
     }
-    if (*number != 0)
-        history->marks[*number - 1].group = aggregate_group_of(&history->aggregate, line);
+    if (*number != 0 && report->group->count > 0)
+        history->marks[*number - 1].group = report->group;
 }
 
 /* --- reading --- */
@@ -287,9 +294,10 @@ static const char *add_report(struct history *history, const char *text, size_t 
     struct log_line *line = log_line_parse(text, length, false, &wrong);
     if (!line)
         return wrong;
-    aggregate_add_line(&history->aggregate, line, text);
-    if (line->finding && line->count <= 1)
-        TOOL_APPEND(history->play->reports, history->play->report_count, line);
+    const struct aggregate_group *group = aggregate_add_line(&history->aggregate, line, text);
+    if (group && line->count <= 1)
+        TOOL_APPEND(history->play->reports, history->play->report_count,
+                    (struct report_line){line, group});
     else
         log_line_free(line);
     return NULL;
@@ -401,7 +409,7 @@ void history_end(struct history *history) {
     for (size_t i = 0; i < play->line_count; i++)
         follow(history, play->lines[i]);
     for (size_t i = 0; i < play->report_count; i++)
-        mark_report(history, play->reports[i]);
+        mark_report(history, &play->reports[i]);
     for (size_t i = 0; i < history->hold_count; i++)
         clamp(&history->holds[i], &history->lifetimes[history->holds[i].lifetime]);
     bound(history);
@@ -413,7 +421,7 @@ static void free_play(struct history_play *play) {
     for (size_t i = 0; i < play->line_count; i++)
         event_line_free(play->lines[i]);
     for (size_t i = 0; i < play->report_count; i++)
-        log_line_free(play->reports[i]);
+        log_line_free(play->reports[i].line);
     free(play->lines);
     free(play->reports);
     string_map_free(&play->processes, NULL);
