@@ -35,7 +35,7 @@ bool report_level(const char *option, enum gps_level *level) {
 
 bool report_suppressions(const char *option, struct suppressions *suppressions) {
     *suppressions = (struct suppressions){NULL, 0};
-    return !option || suppress_read(suppressions, option, tool_error_in, NULL) == 0;
+    return !option || suppress_read(suppressions, option);
 }
 
 void report_make(struct report *report, const struct suppressions *suppressions,

@@ -97,12 +97,12 @@ static void print_stack(const struct printer *to, const struct log_stack *stack)
 /* "app (pid 7)", or with its arguments "app (pid 7: --gpu 0)"; malloc'ed. */
 static char *process_text(const struct printer *to, const struct log_process *process,
                           bool arguments) {
-    const struct printable told = printable_arguments(arguments ? process->arguments : NULL);
+    const struct printable shown = printable_arguments(arguments ? process->arguments : NULL);
     char namespace[48] = "";
     if (to->report->aggregate.namespaces && process->pid_ns != 0)
         snprintf(namespace, sizeof(namespace), " in namespace %" PRId64, process->pid_ns);
     return tool_format("%s (pid %" PRId64 "%s%s%s)", tool_or(process->command, "?"), process->pid,
-                       namespace, told.text[0] ? ": " : "", told.text);
+                       namespace, shown.text[0] ? ": " : "", shown.text);
 }
 
 /* Whether another process of the group has the same name; then arguments tell the two apart. */

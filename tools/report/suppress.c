@@ -178,28 +178,22 @@ int suppress_parse(struct suppressions *suppressions, const char *file, char *te
     return -EINVAL;
 }
 
-int suppress_read(struct suppressions *suppressions, const char *path, gps_config_error_fn *fn,
-                  void *arg) {
-    struct parser parser = {.file = path, .fn = fn, .arg = arg};
-    *suppressions = (struct suppressions){NULL, 0};
+bool suppress_read(struct suppressions *suppressions, const char *path) {
+    struct parser parser = {.file = path, .fn = tool_error_in};
     FILE *file = fopen(path, "re");
-    if (!file) {
-        int status = -errno;
-        fail(&parser, 0, "cannot be read: %s", strerror(-status));
-        return status;
-    }
     char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
-    size_t count = fread(bytes, 1, FILE_MAX + 1, file);
-    int status = -EFBIG;
-    if (ferror(file))
+    const size_t count = file ? fread(bytes, 1, FILE_MAX + 1, file) : 0;
+    *suppressions = (struct suppressions){NULL, 0};
+    if (!file || ferror(file))
         fail(&parser, 0, "cannot be read: %s", strerror(errno));
     else if (count > FILE_MAX)
         fail(&parser, 0, "is larger than 1 MiB");
     else
-        status = suppress_parse(suppressions, path, bytes, count, fn, arg);
-    fclose(file);
+        parser.failed = suppress_parse(suppressions, path, bytes, count, tool_error_in, NULL) != 0;
+    if (file)
+        fclose(file);
     free(bytes);
-    return status;
+    return !parser.failed;
 }
 
 void suppress_free(struct suppressions *suppressions) {

@@ -43,10 +43,10 @@ struct suppressions {
     size_t count;
 };
 
-/* 0, or -errno after `fn` was called for every error; then there are none. A text is written to,
+/* False: there are none, and stderr has every error of the file. */
+bool suppress_read(struct suppressions *suppressions, const char *path);
+/* 0, or -EINVAL after `fn` was called for every error; then there are none. The text is written to,
  * with one byte behind its `count`. */
-int suppress_read(struct suppressions *suppressions, const char *path, gps_config_error_fn *fn,
-                  void *arg);
 int suppress_parse(struct suppressions *suppressions, const char *file, char *text, size_t count,
                    gps_config_error_fn *fn, void *arg);
 void suppress_free(struct suppressions *suppressions);
