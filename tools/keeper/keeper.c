@@ -20,7 +20,6 @@
 #include "directory/orphans.h"
 #include "directory/view.h"
 #include "keeper_state.h"
-#include "metrics_job.h"
 #include "util/clock.h"
 
 #define DEBOUNCE      (GPS_SECOND / 50) /* changes come many at once */
@@ -32,19 +31,6 @@
 
 enum { OPTION_IDLE, OPTION_METRICS, OPTION_EVERY, OPTION_ON_DEMAND };
 enum { FD_LISTENER, FD_SIGNALS, FD_CHANGES, FD_CONNECTIONS };
-
-/* The event loop. */
-struct loop {
-    struct keeper keeper;
-    struct metrics_job metrics;
-    int signals, changes; /* -1: no inotify; then a sweep a second finds the changes */
-    uint64_t idle;        /* it ends after so long with nothing to keep */
-    uint64_t idle_since;
-    uint64_t not_before; /* the next sweep */
-    unsigned others;     /* live processes, as of the last sweep */
-    bool ending;
-    bool evicted; /* the store was removed or replaced */
-};
 
 /* --- waiting --- */
 
@@ -74,25 +60,25 @@ static int take_signals(void) {
     return signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static bool is_idle(const struct keeper *keeper) {
-    return keeper->regions.count == 0 && keeper->connection_count == 0;
+/* The time at which the keeper ends unless something comes to keep. */
+static uint64_t idle_end(const struct keeper *keeper) {
+    const bool busy = keeper->regions.count > 0 || keeper->connection_count > 0;
+    return busy || keeper->idle == KEEPER_NEVER ? KEEPER_NEVER : keeper->idle_since + keeper->idle;
 }
 
-static uint64_t earliest(const struct loop *loop) {
-    const struct keeper *keeper = &loop->keeper;
+static uint64_t earliest(const struct keeper *keeper) {
     uint64_t when = keeper->sweep_at;
     sooner(&when, connections_expiry(keeper));
     if (keeper->accept_after > keeper->now)
         sooner(&when, keeper->accept_after);
-    if (loop->metrics.file)
-        sooner(&when, loop->metrics.next);
-    if (is_idle(keeper) && loop->idle != KEEPER_NEVER)
-        sooner(&when, loop->idle_since + loop->idle);
+    if (keeper->metrics.file)
+        sooner(&when, keeper->metrics.next);
+    sooner(&when, idle_end(keeper));
     return when;
 }
 
-static int timeout(const struct loop *loop) {
-    const uint64_t when = earliest(loop), now = gps_clock_monotonic();
+static int timeout(const struct keeper *keeper) {
+    const uint64_t when = earliest(keeper), now = gps_clock_monotonic();
     if (when == KEEPER_NEVER)
         return -1;
     if (when <= now)
@@ -108,12 +94,11 @@ static void drain(int fd) {
 
 /* --- an iteration --- */
 
-static size_t fill(const struct loop *loop, struct pollfd *wait) {
-    const struct keeper *keeper = &loop->keeper;
+static size_t fill(const struct keeper *keeper, struct pollfd *wait) {
     bool full = keeper->connection_count == CONNECTIONS_MAX || keeper->accept_after > keeper->now;
     wait[FD_LISTENER] = (struct pollfd){.fd = full ? -1 : keeper->listener, .events = POLLIN};
-    wait[FD_SIGNALS] = (struct pollfd){.fd = loop->signals, .events = POLLIN};
-    wait[FD_CHANGES] = (struct pollfd){.fd = loop->changes, .events = POLLIN};
+    wait[FD_SIGNALS] = (struct pollfd){.fd = keeper->signals, .events = POLLIN};
+    wait[FD_CHANGES] = (struct pollfd){.fd = keeper->changes, .events = POLLIN};
     for (size_t i = 0; i < keeper->connection_count; i++)
         wait[FD_CONNECTIONS + i] =
             (struct pollfd){.fd = keeper->connections[i].fd, .events = POLLIN};
@@ -121,68 +106,66 @@ static size_t fill(const struct loop *loop, struct pollfd *wait) {
 }
 
 /* The last connection first: serving one moves those behind it. */
-static void answer(struct loop *loop, const struct pollfd *wait, size_t count) {
+static void answer(struct keeper *keeper, const struct pollfd *wait, size_t count) {
     if (wait[FD_SIGNALS].revents != 0)
-        loop->ending = true;
+        keeper->ending = true;
     if (wait[FD_CHANGES].revents != 0) {
-        drain(loop->changes);
-        sooner(&loop->keeper.sweep_at, loop->keeper.now + DEBOUNCE);
+        drain(keeper->changes);
+        sooner(&keeper->sweep_at, keeper->now + DEBOUNCE);
     }
     for (size_t i = count; i-- > 0;)
         if (wait[FD_CONNECTIONS + i].revents != 0)
-            connections_serve(&loop->keeper, i);
+            connections_serve(keeper, i);
     if (wait[FD_LISTENER].revents != 0)
-        connections_accept(&loop->keeper);
-    connections_expire(&loop->keeper);
+        connections_accept(keeper);
+    connections_expire(keeper);
 }
 
 /* The last process to leave removes the files of dead ones. A keeper that is left alone is the last
  * one. */
-static void collect_garbage(struct loop *loop, unsigned others) {
+static void collect_garbage(struct keeper *keeper, unsigned others) {
     struct gps_gc_counts counts;
-    if (others == 0 && loop->others != 0)
-        gps_store_gc(&loop->keeper.store, false, &counts);
-    loop->others = others;
+    if (others == 0 && keeper->others != 0)
+        gps_store_gc(&keeper->store, false, &counts);
+    keeper->others = others;
 }
 
-static void sweep(struct loop *loop) {
-    struct keeper *keeper = &loop->keeper;
+static void sweep(struct keeper *keeper) {
     const uint64_t begin = gps_clock_monotonic();
-    if (keeper->sweep_at < loop->not_before)
-        keeper->sweep_at = loop->not_before;
+    if (keeper->sweep_at < keeper->not_before)
+        keeper->sweep_at = keeper->not_before;
     if (begin < keeper->sweep_at)
         return;
     keeper->sweep_at = KEEPER_NEVER;
-    loop->evicted = !gps_leader_lock_holds(&keeper->store, keeper->lock);
-    if (loop->evicted)
-        loop->ending = true;
-    if (loop->ending)
+    keeper->evicted = !gps_leader_lock_holds(&keeper->store, keeper->lock);
+    if (keeper->evicted)
+        keeper->ending = true;
+    if (keeper->ending)
         return;
     uint64_t next = KEEPER_NEVER;
     unsigned others;
     if (region_list_sweep(&keeper->regions, begin, &next, &others) == 0)
-        collect_garbage(loop, others);
+        collect_garbage(keeper, others);
     uint64_t end = gps_clock_monotonic();
     uint64_t pause = (end - begin) * SWEEP_SHARE;
-    loop->not_before = end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE);
+    sooner(&pause, LONGEST_PAUSE);
+    keeper->not_before = end + pause;
     sooner(&keeper->sweep_at, next);
     sooner(&keeper->sweep_at, end + (keeper->regions.count > 0 ? GPS_SECOND : SLOW));
 }
 
-static void run_once(struct loop *loop) {
+static void run_once(struct keeper *keeper) {
     static struct pollfd wait[FD_CONNECTIONS + CONNECTIONS_MAX];
-    struct keeper *keeper = &loop->keeper;
-    size_t count = fill(loop, wait);
-    int ready = poll(wait, FD_CONNECTIONS + count, timeout(loop));
+    size_t count = fill(keeper, wait);
+    int ready = poll(wait, FD_CONNECTIONS + count, timeout(keeper));
     keeper->now = gps_clock_monotonic();
     if (ready >= 0)
-        answer(loop, wait, count);
-    sweep(loop);
-    metrics_job_turn(&loop->metrics, keeper->now);
+        answer(keeper, wait, count);
+    sweep(keeper);
+    metrics_job_turn(&keeper->metrics, keeper->now);
     if (keeper->regions.count > 0)
-        loop->idle_since = keeper->now;
-    loop->ending |= is_idle(keeper) && loop->idle != KEEPER_NEVER &&
-                    keeper->now - loop->idle_since >= loop->idle;
+        keeper->idle_since = keeper->now;
+    keeper->ending |= keeper->now >= idle_end(keeper);
 }
 
 /* --- the verb --- */
@@ -199,30 +182,29 @@ static int refuse(const struct keeper *keeper, int status, const struct gps_owne
     return TOOL_FAILED;
 }
 
-static int keep(struct loop *loop, bool on_demand) {
-    struct keeper *keeper = &loop->keeper;
-    loop->signals = take_signals();
+static int keep(struct keeper *keeper, bool on_demand) {
+    keeper->signals = take_signals();
     struct gps_owner other;
     int status = leadership_take(keeper, &other);
     if (status == -EEXIST && on_demand)
         return TOOL_OK;
     if (status != 0)
         return refuse(keeper, status, &other);
-    loop->changes = watch_processes(&keeper->store);
-    loop->idle_since = keeper->now = gps_clock_monotonic();
-    loop->others = 1;
+    keeper->changes = watch_processes(&keeper->store);
+    keeper->idle_since = keeper->now = gps_clock_monotonic();
+    keeper->others = 1;
     if (!on_demand) {
         printf("Serving %s, pid %d.\n", keeper->store.path, (int)getpid());
         fflush(stdout);
     }
-    sweep(loop);
-    metrics_job_turn(&loop->metrics, keeper->now);
-    while (!loop->ending)
-        run_once(loop);
-    metrics_job_end(&loop->metrics);
-    if (loop->evicted && !on_demand)
+    sweep(keeper);
+    metrics_job_turn(&keeper->metrics, keeper->now);
+    while (!keeper->ending)
+        run_once(keeper);
+    metrics_job_end(&keeper->metrics);
+    if (keeper->evicted && !on_demand)
         tool_error("%s was removed, or replaced by another", keeper->store.path);
-    if (loop->evicted) /* nothing in the store is ours any more */
+    if (keeper->evicted) /* nothing in the store is ours any more */
         return on_demand ? TOOL_OK : TOOL_FAILED;
     leadership_end(keeper);
     return TOOL_OK;
@@ -235,30 +217,29 @@ static bool parse_time(const char *option, const char *text, uint64_t *nanos) {
     return false;
 }
 
-static bool parse(const struct tool_args *args, struct loop *loop) {
+static bool parse(const struct tool_args *args, struct keeper *keeper) {
     const char *file = args->values[OPTION_METRICS], *every = args->values[OPTION_EVERY];
     uint64_t pause = METRICS_EVERY;
-    loop->idle = args->values[OPTION_ON_DEMAND] ? DEMAND_IDLE : KEEPER_NEVER;
-    if (!parse_time("idle", args->values[OPTION_IDLE], &loop->idle) ||
+    keeper->idle = args->values[OPTION_ON_DEMAND] ? DEMAND_IDLE : KEEPER_NEVER;
+    if (!parse_time("idle", args->values[OPTION_IDLE], &keeper->idle) ||
         !parse_time("every", every, &pause))
         return false;
     if ((every && !file) || pause < GPS_SECOND / 10) {
         tool_error("--every needs --metrics, and 100ms or more");
         return false;
     }
-    int status = file ? metrics_job_begin(&loop->metrics, file, pause) : 0;
+    int status = file ? metrics_job_begin(&keeper->metrics, file, pause) : 0;
     if (status != 0)
         tool_error("cannot write metrics to '%s': %s", file, strerror(-status));
     return status == 0;
 }
 
 static int run_keeper(const struct tool_args *args) {
-    static struct loop loop;
-    if (!parse(args, &loop))
+    static struct keeper keeper;
+    if (!parse(args, &keeper))
         return TOOL_USAGE;
-    return view_store_open(true, &loop.keeper.store) == 0
-               ? keep(&loop, args->values[OPTION_ON_DEMAND])
-               : TOOL_FAILED;
+    return view_store_open(true, &keeper.store) == 0 ? keep(&keeper, args->values[OPTION_ON_DEMAND])
+                                                     : TOOL_FAILED;
 }
 
 const struct tool_verb tool_verb_keeper = {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "directory/lease.h"
+#include "metrics_job.h"
 #include "region_list.h"
 
 #define CONNECTIONS_MAX 256 /* further ones wait in the socket's queue */
@@ -28,6 +29,14 @@ struct keeper {
     uint64_t accept_after; /* while descriptors are lacking: nothing is accepted before then */
     uint64_t sweep_at;     /* KEEPER_NEVER: nothing calls for one */
     uint64_t now;          /* CLOCK_MONOTONIC, as of the last wake-up */
+    struct metrics_job metrics;
+    int signals, changes; /* -1: no inotify; then a sweep a second finds the changes */
+    uint64_t idle;        /* it ends after so long with nothing to keep */
+    uint64_t idle_since;
+    uint64_t not_before; /* the next sweep */
+    unsigned others;     /* live processes, as of the last sweep */
+    bool ending;
+    bool evicted; /* the store was removed or replaced */
 };
 
 /* --- connections.c --- */
