@@ -271,8 +271,6 @@ struct account_gpu accounting_total(const struct accounting *accounting) {
         total.unshared += gpu->unshared;
         total.saved += gpu->saved;
         total.blocks += gpu->blocks;
-        total.held += gpu->held;
-        total.unused += gpu->unused;
     }
     return total;
 }

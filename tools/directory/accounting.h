@@ -77,10 +77,10 @@ void accounting_free(struct accounting *accounting);
 size_t accounting_process(const struct accounting *accounting, size_t at, struct account *sum);
 /* The sum for a process; all zeros when it has nothing. */
 struct account accounting_find(const struct accounting *accounting, const struct gps_owner *owner);
+/* Without the bytes of merge rules. */
 struct account_gpu accounting_total(const struct accounting *accounting);
 
-/* Calls fn for each process that has the region, its owner first; for a block, once for each
- * mapping. */
+/* Calls fn for each process that has the region, which is no block, its owner first. */
 typedef void accounting_holder_fn(void *arg, const struct gps_owner *owner);
 void accounting_each_holder(const struct view_region *region, accounting_holder_fn *fn, void *arg);
 /* The bytes that the region takes, and those that copies of it for each holder would take. */

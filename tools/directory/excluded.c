@@ -8,16 +8,10 @@
 
 #include "cli/tool.h"
 
-struct reading {
-    struct excluded *excluded;
-    const char *program;
-};
-
 /* Replicas that ended in the same way left equal rows, of which one is kept. */
 static void collect(void *arg, const struct gps_exclusion *exclusion) {
-    const struct reading *reading = arg;
-    struct excluded *excluded = reading->excluded;
-    if (reading->program && strcmp(exclusion->program, reading->program) != 0)
+    struct excluded *excluded = arg;
+    if (excluded->program && strcmp(exclusion->program, excluded->program) != 0)
         return;
     for (size_t i = 0; i < excluded->count; i++)
         if (memcmp(&excluded->list[i], exclusion, sizeof(*exclusion)) == 0)
@@ -27,9 +21,8 @@ static void collect(void *arg, const struct gps_exclusion *exclusion) {
 }
 
 int excluded_read(const struct gps_store *store, const char *program, struct excluded *excluded) {
-    struct reading reading = {excluded, program};
-    *excluded = (struct excluded){NULL, 0};
-    return gps_exclusions_each(store, collect, &reading);
+    *excluded = (struct excluded){.program = program};
+    return gps_exclusions_each(store, collect, excluded);
 }
 
 size_t excluded_count(const struct gps_store *store, const char *program) {

@@ -8,10 +8,11 @@
 #include "directory/exclusions.h"
 
 struct excluded {
+    const char *program; /* NULL: all */
     struct gps_exclusion *list;
     size_t count;
 };
 
-/* Of one program, or all: NULL. 0 or -errno; `list` is to be freed in any case. */
+/* 0 or -errno; `list` is to be freed in any case. */
 int excluded_read(const struct gps_store *store, const char *program, struct excluded *excluded);
 size_t excluded_count(const struct gps_store *store, const char *program);

@@ -56,7 +56,7 @@ static int run_forget(const struct tool_args *args) {
         return TOOL_FAILED;
     if (status == 0)
         return forget(&store, args->values[OPTION_DRY_RUN]);
-    print(&(struct excluded){NULL, 0}, false);
+    print(&(struct excluded){.count = 0}, false);
     return TOOL_OK;
 }
 

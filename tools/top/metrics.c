@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cli/tool.h"
-#include "usage_json.h"
+#include "usage.h"
 #include "util/text.h"
 
 enum { OPTION_OUTPUT };

@@ -270,7 +270,7 @@ static void draw_keys(const struct screen *screen) {
         good = piece(&column, " ", A_NORMAL) && piece(&column, letter, (int)A_BOLD);
         if (good && words) {
             piece(&column, " ", A_NORMAL);
-            piece(&column, usage_key_name(key), current ? (int)A_REVERSE : (int)A_NORMAL);
+            piece(&column, usage_keys[key], current ? (int)A_REVERSE : (int)A_NORMAL);
         } else if (good && current) {
             piece(&column, "*", A_NORMAL);
         }

@@ -3,12 +3,12 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/tool.h"
 #include "cli/wrap.h"
 #include "config/config.h"
 #include "screen.h"
-#include "usage_json.h"
 #include "usage_text.h"
 #include "util/clock.h"
 
@@ -68,17 +68,24 @@ static int once(struct usage *usage, struct usage_order order, bool json) {
     return TOOL_OK;
 }
 
+static bool find_key(const char *name, enum usage_key *key) {
+    char *known = NULL;
+    for (*key = 0; *key < USAGE_KEYS; ++*key) {
+        if (strcmp(name, usage_keys[*key]) == 0)
+            break;
+        tool_list(&known, "%s", usage_keys[*key]);
+    }
+    if (*key == USAGE_KEYS)
+        tool_error("--sort '%s' is no key; allowed: %s", name, known);
+    free(known);
+    return *key < USAGE_KEYS;
+}
+
 static bool parse(const struct tool_args *args, struct usage_order *order, uint64_t *delay) {
     const char *key = args->values[OPTION_SORT], *seconds = args->values[OPTION_DELAY];
     order->reverse = args->values[OPTION_REVERSE];
-    if (key && !usage_key_find(key, &order->key)) {
-        char *known = NULL;
-        for (int i = 0; i < USAGE_KEYS; i++)
-            tool_list(&known, "%s", usage_key_name((enum usage_key)i));
-        tool_error("--sort '%s' is no key; allowed: %s", key, known);
-        free(known);
+    if (key && !find_key(key, &order->key))
         return false;
-    }
     if (seconds && !parse_delay(seconds, delay)) {
         tool_error("--delay '%s' is no time; allowed: 0.1 to 3600 seconds, or 500ms, 2s, 1min ...",
                    seconds);

@@ -6,7 +6,7 @@
 
 #include "cli/tool.h"
 
-static const char *const names[] = {
+const char *const usage_keys[USAGE_KEYS] = {
     [USAGE_PROPORTIONAL] = "proportional",
     [USAGE_OWN] = "own",
     [USAGE_SHARED] = "shared",
@@ -15,19 +15,6 @@ static const char *const names[] = {
     [USAGE_NAME] = "name",
     [USAGE_PID] = "pid",
 };
-
-const char *usage_key_name(enum usage_key key) {
-    return names[key];
-}
-
-bool usage_key_find(const char *name, enum usage_key *key) {
-    for (int i = 0; i < USAGE_KEYS; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *key = (enum usage_key)i;
-            return true;
-        }
-    return false;
-}
 
 /* --- reading --- */
 

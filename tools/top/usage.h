@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "cli/json_tree.h"
 #include "directory/accounting.h"
 #include "driver_memory.h"
 #include "log_tail.h"
@@ -31,8 +32,7 @@ struct usage_order {
     bool reverse;
 };
 /* "proportional"; sorts by bytes are from the largest down. */
-const char *usage_key_name(enum usage_key key);
-bool usage_key_find(const char *name, enum usage_key *key);
+extern const char *const usage_keys[USAGE_KEYS];
 
 struct usage {
     struct view view;
@@ -50,3 +50,8 @@ void usage_begin(struct usage *usage, char *const *logs, size_t log_count);
 bool usage_read(struct usage *usage);
 void usage_sort(struct usage *usage, struct usage_order order);
 void usage_end(struct usage *usage);
+
+/* --- usage_json.c --- */
+
+/* What `top --json` prints, and what the metrics are read from. */
+json_t *usage_json(const struct usage *usage);

@@ -1,5 +1,5 @@
-/* usage_json.c - see usage_json.h. */
-#include "usage_json.h"
+/* usage_json.c - see usage.h. */
+#include "usage.h"
 
 #include <string.h>
 
