@@ -752,6 +752,8 @@ TEST_F(Keeper, DropSaysWhatCanBeDropped) {
     Result legacy = shared.tool({"drop", "legacy"});
     EXPECT_EQ(legacy.status, 1);
     EXPECT_TRUE(contains(legacy.err, "'legacy' is memory of camera")) << legacy.err;
+    shared.region(creator.self, "legacy", 10);
+    EXPECT_EQ(shared.tool({"drop", "legacy"}).err, legacy.err) << "also of two of this name";
     EXPECT_EQ(shared.tool({"drop"}).status, 2);
     const Result done = shared.tool({"drop", "frames"});
     EXPECT_EQ(done.status, 0);

@@ -70,45 +70,35 @@ static bool is_owned(const struct view_region *region, const char *what) {
     return !view_is_vmm(region) && strcmp(region->record.name, what) == 0;
 }
 
-/* Marks the regions that the keeper has under this name or glob; if there are none, those whose id
- * begins so; if there are none, those of this name that the keeper does not have. */
-static size_t find(struct view *view, const char *what) {
-    static view_match_fn *const ways[] = {is_meant, view_has_id, is_owned};
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && count == 0; i++)
-        count = view_find(view, ways[i], what);
-    return count;
+static bool refuse(const struct view_region *region, const char *what) {
+    tool_error("'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it", what,
+               region->record.owner.command, region->record.owner.pid);
+    return false;
 }
 
-static const struct view_region *first_found(const struct view *view) {
-    size_t at = 0;
-    while (!view->regions[at].found)
-        at++;
-    return &view->regions[at];
-}
-
-/* Whether the regions that were found can be dropped. */
-static bool judge(const struct view *view, size_t count, const char *what) {
-    const struct view_region *region = count > 0 ? first_found(view) : NULL;
-    if (region && view_is_vmm(region) && (count == 1 || region->record.name[0] != 0))
+/* Marks the regions that the keeper has under this name or glob; if there are none, that whose id
+ * begins so; if there is none, those of this name that the keeper does not have. */
+static bool find(struct view *view, const char *what) {
+    size_t count = view_find(view, is_meant, what);
+    if (count > 0)
         return true;
-    if (!region)
-        not_found(view, what);
-    else if (count > 1)
+    count = view_find(view, view_has_id, what);
+    if (count > 1)
         tool_error("%zu regions have an id that begins with '%s'; give more of it", count, what);
+    else if (count == 0 && view_find(view, is_owned, what) == 0)
+        not_found(view, what);
     else
-        tool_error("'%s' is memory of %s (pid %u), not of the keeper: it goes when that frees it",
-                   what, region->record.owner.command, region->record.owner.pid);
+        return true;
     return false;
 }
 
 static bool find_and_drop(struct view *view, const char *what) {
-    bool good = judge(view, find(view, what), what);
+    bool good = find(view, what);
     for (size_t i = 0; good && i < view->region_count; i++) {
         const struct view_region *region = &view->regions[i];
         if (!region->found)
             continue;
-        good = drop(view, region, what);
+        good = view_is_vmm(region) ? drop(view, region, what) : refuse(region, what);
         if (good)
             tell(region);
     }
