@@ -68,45 +68,32 @@ static inline bool gps_is_device(CUmemorytype type) {
     return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED;
 }
 
-static inline struct gps_write gps_2d_of(const CUDA_MEMCPY2D *copy, CUstream stream) {
-    const bool any = copy && copy->WidthInBytes && copy->Height;
-    const uint64_t source = any && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;
-    if (!copy || !gps_is_device(copy->dstMemoryType))
-        return (struct gps_write){
-            .kind = GPS_WRITE_OTHER, .source = source, .stream = (uintptr_t)stream};
-    const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;
-    struct gps_write write = gps_rows_of(copy->dstDevice + copy->dstY * pitch + copy->dstXInBytes,
-                                         pitch, copy->WidthInBytes, copy->Height, stream);
-    write.source = source;
-    if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)
-        write.kind = GPS_WRITE_UPLOAD;
-    return write;
-}
-
-/* From the first byte to the last one; one layer is a 2D copy. */
-#define GPS_BOX_OF(name, type)                                                                     \
+/* From the first byte to the last one; one layer is its rows. `layers` and `first` say which layers
+ * are written, and `rows_apart` how many rows each has (0: only those that are written). */
+#define GPS_BOX_OF(name, type, layers, first, rows_apart)                                          \
     static inline struct gps_write name(const type *copy, CUstream stream) {                       \
-        const bool any = copy && copy->WidthInBytes && copy->Height && copy->Depth;                \
+        const bool any = copy && copy->WidthInBytes && copy->Height && (layers);                   \
         const uint64_t source = any && gps_is_device(copy->srcMemoryType) ? copy->srcDevice : 0;   \
-        if (!copy || !gps_is_device(copy->dstMemoryType) || !copy->Depth)                          \
+        if (!copy || !gps_is_device(copy->dstMemoryType) || !(layers))                             \
             return (struct gps_write){                                                             \
                 .kind = GPS_WRITE_OTHER, .source = source, .stream = (uintptr_t)stream};           \
         const size_t pitch = copy->dstPitch ? copy->dstPitch : copy->WidthInBytes;                 \
-        const size_t layer = pitch * (copy->dstHeight ? copy->dstHeight : copy->Height);           \
+        const size_t layer = pitch * ((rows_apart) ? (rows_apart) : copy->Height);                 \
         const CUdeviceptr to =                                                                     \
-            copy->dstDevice + copy->dstZ * layer + copy->dstY * pitch + copy->dstXInBytes;         \
+            copy->dstDevice + (first)*layer + copy->dstY * pitch + copy->dstXInBytes;              \
         struct gps_write write = gps_rows_of(to, pitch, copy->WidthInBytes, copy->Height, stream); \
         write.source = source;                                                                     \
-        if (copy->Depth > 1) {                                                                     \
-            write.size = (copy->Depth - 1) * layer + copy->Height * pitch;                         \
+        if ((layers) > 1) {                                                                        \
+            write.size = ((layers)-1) * layer + copy->Height * pitch;                              \
             write.rows = 1;                                                                        \
         }                                                                                          \
         if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)                                             \
             write.kind = GPS_WRITE_UPLOAD;                                                         \
         return write;                                                                              \
     }
-GPS_BOX_OF(gps_3d_of, CUDA_MEMCPY3D)
-GPS_BOX_OF(gps_3d_peer_of, CUDA_MEMCPY3D_PEER)
+GPS_BOX_OF(gps_2d_of, CUDA_MEMCPY2D, 1, 0, 0)
+GPS_BOX_OF(gps_3d_of, CUDA_MEMCPY3D, copy->Depth, copy->dstZ, copy->dstHeight)
+GPS_BOX_OF(gps_3d_peer_of, CUDA_MEMCPY3D_PEER, copy->Depth, copy->dstZ, copy->dstHeight)
 
 static inline void gps_batch_range(struct gps_write *one, uint64_t n) {
     one->to = ((const CUdeviceptr *)one->list)[n];
