@@ -1,22 +1,37 @@
 /* launches.c - see launches.h. */
 #include "launches.h"
 
-bool gps_capture_begin(struct gps_gate_pass *pass) {
-    if (gps_merge_active)
-        gps_gate_enter(pass);
-    return gps_merge_active;
+bool gps_capture_begin(uint64_t stream, struct gps_gate_pass *pass) {
+    if (!gps_merge_active)
+        return false;
+    gps_gate_enter(pass);
+    gps_streams_capture_begins(stream);
+    return true;
 }
 
-void gps_capture_begun(const struct gps_gate_pass *pass, int code) {
-    if (code == GPS_OK)
-        gps_streams_capture_begins();
+void gps_capture_begun(uint64_t stream, const struct gps_gate_pass *pass, int code) {
+    if (code != GPS_OK)
+        gps_streams_capture_ends(stream);
+    gps_gate_leave(pass);
+}
+
+bool gps_capture_join_begin(uint64_t stream, struct gps_gate_pass *pass) {
+    if (!gps_merge_active)
+        return false;
+    gps_gate_enter(pass);
+    gps_streams_may_join(stream);
+    return true;
+}
+
+void gps_capture_join_end(const struct gps_gate_pass *pass) {
     gps_gate_leave(pass);
 }
 
 /* One that was invalidated, or left work unjoined, is over, too. */
-void gps_capture_ended(int code) {
-    if (code == GPS_OK || code == GPS_CAPTURE_INVALIDATED || code == GPS_CAPTURE_UNJOINED)
-        gps_streams_capture_ends();
+void gps_capture_ended(uint64_t stream, int code) {
+    if (gps_merge_active &&
+        (code == GPS_OK || code == GPS_CAPTURE_INVALIDATED || code == GPS_CAPTURE_UNJOINED))
+        gps_streams_capture_ends(stream);
 }
 
 void gps_stream_destroyed(uint64_t stream) {

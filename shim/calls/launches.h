@@ -42,10 +42,13 @@ static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
 
 /* A capture begins in a pass. True: call the driver, then gps_capture_begun. False: it is the
  * driver's alone. */
-bool gps_capture_begin(struct gps_gate_pass *pass);
-void gps_capture_begun(const struct gps_gate_pass *pass, int code);
+bool gps_capture_begin(uint64_t stream, struct gps_gate_pass *pass);
+void gps_capture_begun(uint64_t stream, const struct gps_gate_pass *pass, int code);
+/* The same for a stream that waits for an event, and so may join a capture. */
+bool gps_capture_join_begin(uint64_t stream, struct gps_gate_pass *pass);
+void gps_capture_join_end(const struct gps_gate_pass *pass);
 /* The driver has answered to the end of a capture. */
-void gps_capture_ended(int code);
+void gps_capture_ended(uint64_t stream, int code);
 
 /* The program is about to destroy a stream. */
 void gps_stream_destroyed(uint64_t stream);

@@ -2,26 +2,49 @@
 #include "calls/launches.h"
 #include "hooks.h"
 
-#define BEGIN_CAPTURE(name, parameters, arguments)                                                 \
+/* The null stream means another one in functions whose name ends in _ptsz. */
+#define NULL_MEANS(stream, other) ((uintptr_t)((stream) ? (stream) : (other)))
+
+#define BEGIN_CAPTURE(name, parameters, arguments, null)                                           \
     CUresult gps_on_##name parameters {                                                            \
+        const uint64_t which = NULL_MEANS(stream, null);                                           \
         struct gps_gate_pass pass;                                                                 \
-        if (!gps_capture_begin(&pass))                                                             \
+        if (!gps_capture_begin(which, &pass))                                                      \
             return gps_real.name arguments;                                                        \
         const CUresult result = gps_real.name arguments;                                           \
-        gps_capture_begun(&pass, (int)result);                                                     \
+        gps_capture_begun(which, &pass, (int)result);                                              \
         return result;                                                                             \
     }
-BEGIN_CAPTURE(cuStreamBeginCapture, (CUstream stream), (stream))
-BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, (CUstream stream), (stream))
-BEGIN_CAPTURE(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
-BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz, (CUstream stream, CUstreamCaptureMode mode),
-              (stream, mode))
+#define BEGIN_CAPTURES(name, parameters, arguments)                                                \
+    BEGIN_CAPTURE(name, parameters, arguments, CU_STREAM_LEGACY)                                   \
+    BEGIN_CAPTURE(name##_ptsz, parameters, arguments, CU_STREAM_PER_THREAD)
+BEGIN_CAPTURES(cuStreamBeginCapture, (CUstream stream), (stream))
+BEGIN_CAPTURES(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode), (stream, mode))
 #define TO_GRAPH                                                                                   \
     (CUstream stream, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,       \
      size_t count, CUstreamCaptureMode mode)
-BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, TO_GRAPH, (stream, graph, after, edges, count, mode))
-BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, TO_GRAPH,
-              (stream, graph, after, edges, count, mode))
+BEGIN_CAPTURES(cuStreamBeginCaptureToGraph, TO_GRAPH, (stream, graph, after, edges, count, mode))
+
+#define END_CAPTURE(name, null)                                                                    \
+    CUresult gps_on_##name(CUstream stream, CUgraph *graph) {                                      \
+        const CUresult result = gps_real.name(stream, graph);                                      \
+        gps_capture_ended(NULL_MEANS(stream, null), (int)result);                                  \
+        return result;                                                                             \
+    }
+END_CAPTURE(cuStreamEndCapture, CU_STREAM_LEGACY)
+END_CAPTURE(cuStreamEndCapture_ptsz, CU_STREAM_PER_THREAD)
+
+#define JOIN_CAPTURE(name, null)                                                                   \
+    CUresult gps_on_##name(CUstream stream, CUevent event, unsigned int flags) {                   \
+        struct gps_gate_pass pass;                                                                 \
+        if (!gps_capture_join_begin(NULL_MEANS(stream, null), &pass))                              \
+            return gps_real.name(stream, event, flags);                                            \
+        const CUresult result = gps_real.name(stream, event, flags);                               \
+        gps_capture_join_end(&pass);                                                               \
+        return result;                                                                             \
+    }
+JOIN_CAPTURE(cuStreamWaitEvent, CU_STREAM_LEGACY)
+JOIN_CAPTURE(cuStreamWaitEvent_ptsz, CU_STREAM_PER_THREAD)
 
 #define AFTER(name, parameters, arguments, after)                                                  \
     CUresult gps_on_##name parameters {                                                            \
@@ -29,10 +52,6 @@ BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, TO_GRAPH,
         after((int)result);                                                                        \
         return result;                                                                             \
     }
-AFTER(cuStreamEndCapture, (CUstream stream, CUgraph *graph), (stream, graph), gps_capture_ended)
-AFTER(cuStreamEndCapture_ptsz, (CUstream stream, CUgraph *graph), (stream, graph),
-      gps_capture_ended)
-
 #define DESTROY(name)                                                                              \
     CUresult gps_on_##name(CUstream stream) {                                                      \
         gps_stream_destroyed((uintptr_t)stream);                                                   \

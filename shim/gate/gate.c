@@ -24,7 +24,8 @@ static struct {
     struct gps_gate_slot *_Atomic more[CHUNKS]; /* mapped when they are needed; not the first */
     _Atomic unsigned chunks, used;              /* chunks besides the first; slots of all */
     _Atomic unsigned hand;                      /* where the next search for a dead one begins */
-    _Atomic bool full; /* a thread passes unseen: the gate cannot be closed any more */
+    _Atomic int counted;                        /* passes of threads without a slot */
+    _Atomic uint64_t opening;                   /* the last one by gps_gate_open_once */
 } state;
 
 static int membarrier(int command) {
@@ -99,9 +100,7 @@ struct gps_gate_slot *gps_gate_register(void) {
     struct gps_gate_slot *slot = take_slot((int)syscall(SYS_gettid));
     if (slot) {
         atomic_store(&slot->inside, 0);
-        slot->stream = slot->context = slot->epoch = 0;
-    } else {
-        atomic_store(&state.full, true);
+        slot->stream = slot->context = slot->epoch = slot->opening = 0;
     }
     gps_gate_slot = slot;
     errno = error;
@@ -120,9 +119,23 @@ static void wake_all(void) {
 }
 
 static void force_open(unsigned seen) {
+    const unsigned shut = GPS_GATE_CLOSED | GPS_GATE_ONCE;
     if (!(seen & GPS_GATE_HELD) &&
-        atomic_compare_exchange_strong(&gps_gate_state, &seen, seen & ~(unsigned)GPS_GATE_CLOSED))
+        atomic_compare_exchange_strong(&gps_gate_state, &seen, seen & ~shut))
         wake_all();
+}
+
+static bool must_wait(const struct gps_gate_slot *slot, unsigned seen) {
+    if (seen & GPS_GATE_CLOSED)
+        return true;
+    return seen & GPS_GATE_ONCE && slot && slot->opening == atomic_load(&state.opening);
+}
+
+/* After GPS_GATE_REVOKE the thread opens the gate. */
+static void wait_once(unsigned seen, uint64_t begin) {
+    sleep_while(seen);
+    if (gps_clock_monotonic() - begin >= GPS_GATE_REVOKE)
+        force_open(atomic_load(&gps_gate_state));
 }
 
 /* The thread steps outside while the gate is closed. */
@@ -130,14 +143,30 @@ void gps_gate_wait(struct gps_gate_pass *pass) {
     const int error = errno;
     const uint64_t begin = gps_clock_monotonic();
     unsigned seen;
-    while ((seen = atomic_load(&gps_gate_state)) & GPS_GATE_CLOSED) {
+    while (must_wait(pass->slot, seen = atomic_load(&gps_gate_state))) {
         atomic_store(&pass->slot->inside, 0);
-        sleep_while(seen);
-        if (gps_clock_monotonic() - begin >= GPS_GATE_REVOKE)
-            force_open(atomic_load(&gps_gate_state));
+        wait_once(seen, begin);
         atomic_store(&pass->slot->inside, (uintptr_t)pass);
     }
+    pass->slot->opening = atomic_load(&state.opening);
     errno = error;
+}
+
+void gps_gate_enter_counted(void) {
+    const int error = errno;
+    const uint64_t begin = gps_clock_monotonic();
+    unsigned seen;
+    atomic_fetch_add(&state.counted, 1);
+    while (must_wait(NULL, seen = atomic_load(&gps_gate_state))) {
+        atomic_fetch_sub(&state.counted, 1);
+        wait_once(seen, begin);
+        atomic_fetch_add(&state.counted, 1);
+    }
+    errno = error;
+}
+
+void gps_gate_leave_counted(void) {
+    atomic_fetch_sub(&state.counted, 1);
 }
 
 /* --- closing --- */
@@ -152,13 +181,14 @@ static bool is_empty(void) {
     for (unsigned i = 0; i < used; i++)
         if (is_inside(slot_at(i)))
             return false;
-    return !atomic_load(&state.full);
+    return atomic_load(&state.counted) == 0;
 }
 
 bool gps_gate_close(uint64_t timeout, bool surely) {
     const struct timespec interval = {.tv_nsec = 20000};
     const uint64_t until = gps_clock_monotonic() + timeout;
     atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED | (surely ? GPS_GATE_HELD : 0u));
+    atomic_fetch_and(&gps_gate_state, ~(unsigned)GPS_GATE_ONCE);
     bool empty = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
     while (empty && !is_empty()) {
         empty = gps_clock_monotonic() < until;
@@ -178,6 +208,13 @@ bool gps_gate_hold(void) {
 }
 
 void gps_gate_open(void) {
+    atomic_fetch_and(&gps_gate_state, ~(unsigned)(GPS_GATE_CLOSED | GPS_GATE_HELD | GPS_GATE_ONCE));
+    wake_all();
+}
+
+void gps_gate_open_once(void) {
+    atomic_fetch_add(&state.opening, 1);
+    atomic_fetch_or(&gps_gate_state, GPS_GATE_ONCE);
     atomic_fetch_and(&gps_gate_state, ~(unsigned)(GPS_GATE_CLOSED | GPS_GATE_HELD));
     wake_all();
 }

@@ -2,58 +2,102 @@
 #include "streams.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "threads/thread.h"
 #include "util/lock.h"
 
-enum { MOST = 4096 };
+enum { FIRST_ROOM = 1024 };
 
-struct stream {
-    uint64_t context, stream; /* the stream's own context; 0: the default ones of the context */
-    uint64_t event;           /* behind the work of one that was destroyed; else 0 */
+#define NO_STREAM UINT64_MAX /* of an event */
+
+struct noted {
+    struct gps_stream of;
+    uint64_t used, waited; /* the epoch of its last work; work of epochs before this has ended */
 };
 
-static _Atomic unsigned captures; /* under way */
+struct capture {
+    uint64_t context, stream;
+    int thread; /* of a default stream; else 0 */
+};
 
 /* It begins with 1, because the slots begin with 0 and have noted nothing then. */
 _Atomic uint64_t gps_streams_epoch = 1;
 
 static struct {
     GPS_LOCK(GPS_RANK_STREAMS) lock;
-    struct stream list[MOST];
-    unsigned count;
-    bool lost;              /* one could not be remembered */
-    _Atomic uint64_t asked; /* the stream that is asked just now */
+    struct noted *list;
+    unsigned count, room;
+    struct noted lost; /* work of which no stream could be remembered, for want of memory */
+    struct capture *captures;
+    unsigned capture_room;
+    _Atomic unsigned capturing; /* captures under way */
+    _Atomic uint64_t asked;     /* the stream that is asked just now */
+    _Atomic bool asking;        /* one is asked with the gate open */
 } state;
 
-static unsigned find(const struct stream *wanted) {
+/* Memory for one more, not by malloc. */
+static bool make_room(void **list, unsigned *room, unsigned count, size_t size) {
+    const unsigned more = *room ? 2 * *room : FIRST_ROOM;
+    if (count < *room)
+        return true;
+    void *larger =
+        *room ? mremap(*list, *room * size, more * size, MREMAP_MAYMOVE)
+              : mmap(NULL, more * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (larger == MAP_FAILED)
+        return false;
+    *list = larger;
+    *room = more;
+    return true;
+}
+
+static void wait_a_moment(void) {
+    const struct timespec moment = {.tv_nsec = 20000};
+    nanosleep(&moment, NULL);
+}
+
+/* --- what has work --- */
+
+static unsigned find(const struct gps_stream *wanted) {
     unsigned at = 0;
-    while (at < state.count && memcmp(&state.list[at], wanted, sizeof(*wanted)) != 0)
+    while (at < state.count && memcmp(&state.list[at].of, wanted, sizeof(*wanted)) != 0)
         at++;
     return at;
 }
 
+/* With the lock. */
+static void note(const struct gps_stream *one) {
+    struct noted *noted = &state.lost;
+    unsigned at = find(one);
+    if (at == state.count &&
+        make_room((void **)&state.list, &state.room, state.count, sizeof(*state.list)))
+        state.list[state.count++] = (struct noted){.used = 0};
+    if (at < state.count)
+        noted = &state.list[at];
+    noted->of = *one;
+    noted->used = gps_streams_epoch;
+}
+
 /* An explicit stream may get work while another context is current. */
-static struct stream describe(uint64_t stream) {
-    struct stream one = {.stream = stream > GPS_DEFAULT_STREAMS ? stream : 0};
+static struct gps_stream describe(uint64_t stream) {
+    struct gps_stream one = {.stream = stream > GPS_DEFAULT_STREAMS ? stream : 0};
     if (!one.stream || gps_ops->stream_context(stream, &one.context) != GPS_OK)
         gps_ops->context(&one.context);
     return one;
 }
 
-/* Returns the context. */
+/* Returns the context. Without one the driver refuses the work. */
 static uint64_t add(uint64_t stream) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
-    const struct stream one = describe(stream);
+    const struct gps_stream one = describe(stream);
     gps_lock_take(&state.lock);
-    if (one.context && find(&one) == state.count) { /* without one the driver refuses the work */
-        state.lost |= state.count == MOST;
-        if (!state.lost)
-            state.list[state.count++] = one;
-    }
+    if (one.context)
+        note(&one);
     gps_lock_give(&state.lock);
     gps_scope_end(&scope);
     return one.context;
@@ -66,6 +110,8 @@ void gps_streams_add(uint64_t stream) {
 /* A signal handler may note another stream at any place here: then none counts as noted. */
 void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream) {
     const uint64_t epoch = gps_streams_epoch, context = add(stream);
+    if (!slot)
+        return;
     slot->epoch = 0;
     atomic_signal_fence(memory_order_seq_cst);
     slot->stream = stream;
@@ -74,168 +120,281 @@ void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream) {
     slot->epoch = slot->stream == stream && slot->context == context ? epoch : 0;
 }
 
-void gps_streams_remove_context(uint64_t context) {
+/* --- events behind work --- */
+
+/* Leaves an event in the list, if the stream works. One that captures has left it before. */
+static void leave_event(uint64_t stream) {
+    struct gps_stream one = describe(stream);
+    if ((state.capturing && gps_is_capturing(stream)) || gps_ops->stream_state(stream) == GPS_OK)
+        return;
+    const int code = gps_ops->event_mark(stream, &one.event);
+    one.stream = NO_STREAM;
     gps_lock_take(&state.lock);
-    for (unsigned i = state.count; i-- > 0;)
-        if (state.list[i].context == context)
-            state.list[i] = state.list[--state.count];
+    if (code == GPS_OK)
+        note(&one);
+    else
+        state.lost = (struct noted){.of = one, .used = gps_streams_epoch};
     gps_lock_give(&state.lock);
-    gps_streams_epoch++; /* the numbers of its streams can be others' now */
 }
 
 static bool is_noted(uint64_t stream) {
     bool noted = false;
     gps_lock_take(&state.lock);
     for (unsigned i = 0; !noted && i < state.count; i++)
-        noted = state.list[i].stream == stream;
+        noted = state.list[i].of.stream == stream;
     gps_lock_give(&state.lock);
     return noted;
 }
 
-/* Makes an event behind the work of the stream, or 0 if it has none. False: the driver gave no
- * event. Beside a capture the stream is not asked, because that could end the capture. */
-static bool mark_end(uint64_t stream, uint64_t *event) {
-    const bool works = gps_streams_capturing() || gps_ops->stream_state(stream) != GPS_OK;
-    *event = 0;
-    return !works || gps_ops->event_mark(stream, event) == GPS_OK;
+static void leave_event_if_noted(uint64_t stream) {
+    if (stream > GPS_DEFAULT_STREAMS && is_noted(stream))
+        leave_event(stream);
 }
 
-/* Puts the event in the stream's place in the list. False: the stream is not in the list any more.
- */
-static bool put_event(uint64_t stream, uint64_t event, bool lost) {
-    bool put = false;
+/* --- captures --- */
+
+static struct capture describe_capture(uint64_t stream) {
+    const bool of_thread = stream <= GPS_DEFAULT_STREAMS;
+    return (struct capture){.context = describe(stream).context,
+                            .stream = stream,
+                            .thread = of_thread ? (int)syscall(SYS_gettid) : 0};
+}
+
+/* With the lock. */
+static void remove_capture(unsigned at) {
+    const unsigned last = state.capturing - 1;
+    state.captures[at] = state.captures[last];
+    state.capturing = last;
+}
+
+void gps_streams_capture_begins(uint64_t stream) {
+    struct gps_scope scope;
+    gps_scope_enter(&scope, 0);
+    const struct capture one = describe_capture(stream);
+    leave_event_if_noted(stream);
     gps_lock_take(&state.lock);
-    state.lost |= lost;
-    for (unsigned i = state.count; i-- > 0;) {
-        if (state.list[i].stream != stream)
-            continue;
-        state.list[i].stream = UINT64_MAX;
-        state.list[i].event = put ? 0 : event;
-        if (!state.list[i].event)
-            state.list[i] = state.list[--state.count];
-        put = true;
-    }
+    if (make_room((void **)&state.captures, &state.capture_room, state.capturing,
+                  sizeof(*state.captures)))
+        state.captures[state.capturing++] = one;
+    else
+        state.lost = (struct noted){.of.context = one.context, .used = gps_streams_epoch};
     gps_lock_give(&state.lock);
-    return put;
+    while (state.asking)
+        wait_a_moment();
+    gps_scope_end(&scope);
+}
+
+void gps_streams_capture_ends(uint64_t stream) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    const struct capture one = describe_capture(stream);
+    bool found = false;
+    gps_lock_take(&state.lock);
+    for (unsigned i = state.capturing; !found && i-- > 0;)
+        if ((found = state.captures[i].stream == stream && state.captures[i].thread == one.thread))
+            remove_capture(i);
+    gps_lock_give(&state.lock);
+    gps_scope_end(&scope);
+}
+
+/* Those of a thread's default stream end with the thread. */
+static void remove_dead_captures(void) {
+    gps_lock_take(&state.lock);
+    for (unsigned i = state.capturing; i-- > 0;)
+        if (state.captures[i].thread && gps_thread_is_dead(state.captures[i].thread))
+            remove_capture(i);
+    gps_lock_give(&state.lock);
+}
+
+bool gps_streams_capturing(void) {
+    struct gps_scope scope;
+    if (!state.capturing)
+        return false;
+    gps_scope_begin(&scope);
+    remove_dead_captures();
+    gps_scope_end(&scope);
+    return state.capturing != 0;
+}
+
+void gps_streams_may_join(uint64_t stream) {
+    struct gps_scope scope;
+    if (!state.capturing)
+        return;
+    gps_scope_enter(&scope, 0);
+    leave_event_if_noted(stream);
+    gps_scope_end(&scope);
+}
+
+/* --- the end of a stream --- */
+
+/* Stream NO_STREAM: those of a context. With the lock. */
+static void forget(uint64_t stream, uint64_t context) {
+    for (unsigned i = state.count; i-- > 0;)
+        if (stream == NO_STREAM ? state.list[i].of.context == context
+                                : state.list[i].of.stream == stream)
+            state.list[i] = state.list[--state.count];
+    for (unsigned i = state.capturing; i-- > 0;)
+        if (stream == NO_STREAM ? state.captures[i].context == context
+                                : state.captures[i].stream == stream)
+            remove_capture(i);
+}
+
+void gps_streams_remove_context(uint64_t context) {
+    gps_lock_take(&state.lock);
+    forget(NO_STREAM, context);
+    gps_lock_give(&state.lock);
+    gps_streams_epoch++; /* the numbers of its streams can be others' now */
 }
 
 /* Waits until the driver has said whether this stream works. That takes microseconds, for it waits
  * for no work, and the stream must exist meanwhile. */
 static void await_answer(uint64_t stream) {
-    const struct timespec moment = {.tv_nsec = 20000};
     while (state.asked == stream)
-        nanosleep(&moment, NULL);
+        wait_a_moment();
 }
 
 void gps_streams_remove(uint64_t stream) {
     struct gps_scope scope;
-    uint64_t event;
     if (stream <= GPS_DEFAULT_STREAMS)
         return;
     gps_scope_enter(&scope, 0);
-    if (is_noted(stream)) {
-        const bool marked = mark_end(stream, &event);
-        if (!put_event(stream, event, !marked) && event)
-            gps_ops->event_free(event); /* the context went meanwhile */
-    }
+    leave_event_if_noted(stream);
+    gps_lock_take(&state.lock);
+    forget(stream, 0);
+    gps_lock_give(&state.lock);
     await_answer(stream);
     gps_streams_epoch++;
     gps_scope_end(&scope);
 }
 
-void gps_streams_capture_begins(void) {
-    atomic_fetch_add(&captures, 1);
-}
-
-void gps_streams_capture_ends(void) {
-    unsigned now = atomic_load(&captures);
-    while (now && !atomic_compare_exchange_weak(&captures, &now, now - 1)) {
-    }
-}
-
-bool gps_streams_capturing(void) {
-    return atomic_load(&captures) != 0;
-}
-
-bool gps_streams_known(void) {
-    gps_lock_take(&state.lock);
-    const bool known = !state.lost;
-    gps_lock_give(&state.lock);
-    return known;
-}
-
 /* --- idle --- */
 
-/* A stream that is lost, or gone, does not work. */
-static bool says_busy(int code) {
-    return code == GPS_NOT_READY || gps_is_of_capture(code);
+static bool is_over(const struct noted *one) {
+    return one->used < one->waited;
 }
 
-/* The default streams answer for the context that is current. */
-static bool is_busy(const struct stream *one) {
-    if (one->event)
-        return says_busy(gps_ops->event_state(one->event));
-    if (one->stream)
-        return says_busy(gps_ops->stream_state(one->stream));
-    if (gps_ops->enter(one->context) != GPS_OK)
-        return false;
-    const bool busy = says_busy(gps_ops->stream_state(0));
+/* A stream that is lost, or gone, does not work. */
+static enum gps_streams_answer answer_of(int code) {
+    return code == GPS_NOT_READY || gps_is_of_capture(code) ? GPS_STREAMS_BUSY : GPS_STREAMS_IDLE;
+}
+
+static void end_event(const struct gps_stream *of) {
+    gps_lock_take(&state.lock);
+    const unsigned at = find(of);
+    const bool found = at < state.count; /* else its context went meanwhile */
+    if (found)
+        state.list[at] = state.list[--state.count];
+    gps_lock_give(&state.lock);
+    if (found)
+        gps_ops->event_free(of->event);
+}
+
+static enum gps_streams_answer ask_event(const struct gps_stream *of) {
+    const enum gps_streams_answer answer = answer_of(gps_ops->event_state(of->event));
+    if (answer == GPS_STREAMS_IDLE)
+        end_event(of);
+    return answer;
+}
+
+/* The default streams answer for the context that is current. A capture of a stream that waits for
+ * the legacy one forbids to ask that one, and the driver says so. */
+static enum gps_streams_answer ask_default(const struct noted *one) {
+    bool captured;
+    enum gps_streams_answer answer;
+    if (gps_ops->enter(one->of.context) != GPS_OK)
+        return GPS_STREAMS_IDLE;
+    if (state.capturing && gps_is_of_capture(gps_ops->capturing(0, &captured)))
+        answer = is_over(one) ? GPS_STREAMS_IDLE : GPS_STREAMS_UNKNOWN;
+    else
+        answer = answer_of(gps_ops->stream_state(0));
     gps_ops->leave();
-    return busy;
+    return answer;
+}
+
+static enum gps_streams_answer ask(const struct noted *one) {
+    if (one->of.event)
+        return ask_event(&one->of);
+    if (!one->of.stream)
+        return ask_default(one);
+    if (state.capturing && gps_is_capturing(one->of.stream))
+        return GPS_STREAMS_IDLE; /* an event is behind its work */
+    return answer_of(gps_ops->stream_state(one->of.stream));
 }
 
 /* Streams are asked from the end of the list on, one at a time. A stream that is removed meanwhile
  * leaves its place to the last one, which has been asked. */
-static bool next_asked(unsigned *index, struct stream *one) {
+static bool next_asked(unsigned *index, struct noted *one) {
     gps_lock_take(&state.lock);
     *index = *index < state.count ? *index : state.count;
     const bool any = *index > 0;
     if (any) {
         *one = state.list[--*index];
-        state.asked = one->stream;
+        state.asked = one->of.stream;
     }
     gps_lock_give(&state.lock);
     return any;
 }
 
-static bool any_is_busy(void) {
-    struct stream one;
-    bool busy = false;
-    for (unsigned i = MOST; !busy && next_asked(&i, &one);)
-        busy = is_busy(&one);
-    state.asked = 0;
-    return busy;
-}
-
-static bool next_ended(unsigned *index, uint64_t *event) {
-    *event = 0;
+static bool has_lost(struct gps_stream *lost) {
     gps_lock_take(&state.lock);
-    *index = *index < state.count ? *index : state.count;
-    while (!*event && *index > 0)
-        *event = state.list[--*index].event;
-    if (*event)
-        state.list[*index] = state.list[--state.count];
+    const bool any = state.lost.used && !is_over(&state.lost);
+    *lost = state.lost.of;
     gps_lock_give(&state.lock);
-    return *event != 0;
-}
-
-static void forget_ended(void) {
-    uint64_t event;
-    for (unsigned i = MOST; next_ended(&i, &event);)
-        gps_ops->event_free(event);
+    return any;
 }
 
 /* The gate is closed, so nobody adds a stream. One that is destroyed meanwhile leaves an event only
- * if it has not been asked yet. */
-bool gps_streams_idle(void) {
-    const bool idle = gps_streams_known() && !gps_streams_capturing() && !any_is_busy();
-    if (idle)
-        forget_ended();
-    return idle;
+ * if it is busy, so it has not been asked yet; the event takes its place, which comes later. */
+enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
+    enum gps_streams_answer answer = GPS_STREAMS_IDLE;
+    struct noted one;
+    if (has_lost(first))
+        return GPS_STREAMS_UNKNOWN;
+    for (unsigned i = UINT32_MAX; answer == GPS_STREAMS_IDLE && next_asked(&i, &one);)
+        answer = ask(&one);
+    state.asked = 0;
+    if (answer != GPS_STREAMS_IDLE)
+        *first = one.of;
+    return answer;
+}
+
+static bool find_asked(const struct gps_stream *of, struct noted *one) {
+    gps_lock_take(&state.lock);
+    const unsigned at = find(of);
+    const bool found = at < state.count;
+    if (found) {
+        *one = state.list[at];
+        state.asked = of->stream;
+    }
+    gps_lock_give(&state.lock);
+    return found;
+}
+
+/* A capture that begins waits for the answer. */
+bool gps_streams_is_busy(const struct gps_stream *of) {
+    struct noted one;
+    state.asking = true;
+    const bool busy = !state.capturing && find_asked(of, &one) && ask(&one) == GPS_STREAMS_BUSY;
+    state.asked = 0;
+    state.asking = false;
+    return busy;
+}
+
+uint64_t gps_streams_mark(void) {
+    return ++gps_streams_epoch;
+}
+
+void gps_streams_waited(uint64_t context, uint64_t mark) {
+    gps_lock_take(&state.lock);
+    for (unsigned i = 0; i < state.count; i++)
+        if (state.list[i].of.context == context)
+            state.list[i].waited = mark;
+    if (state.lost.of.context == context)
+        state.lost.waited = mark;
+    gps_lock_give(&state.lock);
 }
 
 void gps_streams_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
+    memset((void *)&state, 0, sizeof(state)); /* the parent's lists are lost, not freed: locks */
     gps_streams_epoch = 1;
-    captures = 0;
 }

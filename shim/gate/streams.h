@@ -5,9 +5,9 @@
  * Explicit streams are remembered one by one, until they are destroyed. The default streams of a
  * context are asked by its legacy stream, for which the per-thread ones are waited, too (recorded
  * on an H200, 2026-11-22: cuStreamQuery of the legacy stream is 600 while a per-thread one works).
- * While the program captures a graph no stream is asked, because that could end the capture. A
- * stream that is destroyed while it works leaves an event, which is asked instead. Any thread may
- * call these functions. No lock is held while the driver is asked.
+ * An event stands for work of a stream that cannot be asked any more: one that was destroyed, or
+ * that captures a graph now. Any thread may call these functions. No lock is held while the driver
+ * is asked.
  */
 #pragma once
 
@@ -15,6 +15,12 @@
 #include "gate.h"
 
 enum { GPS_DEFAULT_STREAMS = 2 /* 0, and the two with names: those of the current context */ };
+
+/* A stream that has been given work. */
+struct gps_stream {
+    uint64_t context, stream; /* the stream's own context; 0: the default ones of the context */
+    uint64_t event;           /* behind its work, if it cannot be asked itself; else 0 */
+};
 
 extern _Atomic uint64_t gps_streams_epoch;
 void gps_streams_add(uint64_t stream);
@@ -31,23 +37,39 @@ static inline bool gps_streams_is_noted(const struct gps_gate_slot *slot, uint64
 /* Notes the stream that the thread gives work to, in a pass. */
 void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream);
 static inline void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream) {
-    if (slot && !gps_streams_is_noted(slot, stream))
+    if (!slot || !gps_streams_is_noted(slot, stream))
         gps_streams_note_slowly(slot, stream);
 }
 
-/* Is called before the program destroys the stream. */
+/* Is called before the program destroys the stream. A capture ends with it. */
 void gps_streams_remove(uint64_t stream);
 /* The context is gone, with its streams. */
 void gps_streams_remove_context(uint64_t context);
 
-/* These two are called in a pass, so that no capture begins while the gate is closed. */
-void gps_streams_capture_begins(void);
-void gps_streams_capture_ends(void);
+/* Before the driver is asked to begin a capture, in a pass: none begins while the gate is closed.
+ * gps_streams_capture_ends, too, where it did not begin. */
+void gps_streams_capture_begins(uint64_t stream);
+void gps_streams_capture_ends(uint64_t stream);
 bool gps_streams_capturing(void);
+/* The stream is about to wait for an event, by which it may join a capture. In a pass. */
+void gps_streams_may_join(uint64_t stream);
 
-/* Both with the gate closed, inside a gps_scope: whether all streams are known, and whether all of
- * them are idle. */
-bool gps_streams_known(void);
-bool gps_streams_idle(void);
+enum gps_streams_answer {
+    GPS_STREAMS_IDLE,
+    GPS_STREAMS_BUSY,
+    GPS_STREAMS_UNKNOWN, /* a stream cannot be asked: that would end a capture */
+};
+
+/* These are called inside a gps_scope, with gps_swap_lock. */
+
+/* With the gate closed: whether all streams are idle. `first` is the first of which that is not
+ * known; of UNKNOWN it has the context that is to be waited for. */
+enum gps_streams_answer gps_streams_look(struct gps_stream *first);
+/* With the gate open: whether that stream is busy still. False, too, while a graph is captured. */
+bool gps_streams_is_busy(const struct gps_stream *one);
+/* With the gate closed: a number for all work up to now. */
+uint64_t gps_streams_mark(void);
+/* That work has been waited for in the context. This needs no lock. */
+void gps_streams_waited(uint64_t context, uint64_t mark);
 
 void gps_streams_reset(void); /* in a forked child */

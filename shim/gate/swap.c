@@ -8,19 +8,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/driver_ops.h"
-#include "streams.h"
+#include "driver/scope.h"
 #include "threads/thread.h"
 #include "util/clock.h"
 #include "util/program_signals.h"
 
-#define ATTEMPT (GPS_SECOND / 50)
-enum { LONGEST_ATTEMPT = 7 /* attempts; then each lasts 2.6 s */ };
+#define MS      (GPS_SECOND / 1000)
+#define ATTEMPT (20 * MS)
+#define LOOK    50000 /* ns between two looks whether the lock is free */
+enum { CLOSE_ATTEMPTS = 24 };
 
 static struct {
     GPS_LOCK(GPS_RANK_SWAP) lock;
     _Atomic bool held;
-    _Atomic int destroyer; /* the thread that destroys a context; 0: none does */
+    _Atomic uint64_t wanted; /* when a thread last found it held */
+    _Atomic int destroyer;   /* the thread that destroys a context; 0: none does */
 } state;
 
 /* Whether another thread destroys a context. A thread that has ended, or that comes here, does not
@@ -31,7 +33,8 @@ static bool is_forbidden(void) {
 }
 
 static bool try_lock(void) {
-    gps_lock_take(&state.lock);
+    if (!gps_lock_try(&state.lock))
+        return false;
     const bool may = !is_forbidden();
     state.held = may;
     if (!may)
@@ -40,14 +43,20 @@ static bool try_lock(void) {
 }
 
 void gps_swap_lock(void) {
-    const struct timespec moment = {.tv_nsec = 1000000};
-    while (!try_lock())
+    const struct timespec moment = {.tv_nsec = LOOK};
+    while (!try_lock()) {
+        state.wanted = gps_clock_monotonic();
         (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+    }
 }
 
+/* A thread that takes it again and again leaves it for a moment to one that waits. */
 void gps_swap_unlock(void) {
+    const struct timespec moment = {.tv_nsec = 2 * LOOK};
     state.held = false;
     gps_lock_give(&state.lock);
+    if (state.wanted && gps_clock_monotonic() - state.wanted < 4 * LOOK)
+        nanosleep(&moment, NULL);
 }
 
 void gps_swap_await(uint64_t timeout) {
@@ -64,46 +73,112 @@ void gps_swap_permit(void) {
     state.destroyer = 0;
 }
 
-static bool wait_for_idle(uint64_t until) {
+static enum gps_streams_answer wait_for_idle(uint64_t until, struct gps_stream *busy) {
     const struct timespec interval = {.tv_nsec = 50000};
-    bool idle;
-    while (!(idle = gps_streams_idle()) && gps_clock_monotonic() < until)
+    enum gps_streams_answer answer;
+    while ((answer = gps_streams_look(busy)) == GPS_STREAMS_BUSY && gps_clock_monotonic() < until)
         nanosleep(&interval, NULL);
-    return idle;
+    return answer;
 }
 
 bool gps_swap_begin(uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout;
+    struct gps_stream busy;
     if (gps_streams_capturing() || !gps_gate_close(timeout, false))
         return false;
-    if (wait_for_idle(until) && gps_gate_hold())
+    if (!gps_streams_capturing() && wait_for_idle(until, &busy) == GPS_STREAMS_IDLE &&
+        gps_gate_hold())
         return true;
     gps_gate_open();
-    return false;
-}
-
-/* No stream can be asked during a capture, and some may be unknown. A free of scrap memory waits
- * for all of them. */
-static bool becomes_idle(uint64_t until) {
-    return gps_streams_capturing() || !gps_streams_known() ? gps_ops->synchronize() == GPS_OK
-                                                           : wait_for_idle(until);
-}
-
-bool gps_swap_begin_surely(unsigned attempt) {
-    const uint64_t timeout = ATTEMPT << (attempt < LONGEST_ATTEMPT ? attempt : LONGEST_ATTEMPT);
-    const uint64_t until = gps_clock_monotonic() + timeout;
-    const struct timespec interval = {.tv_nsec = 1000000}; /* for those who wait at the gate */
-    if (!gps_gate_close(timeout, true))
-        return false;
-    if (becomes_idle(until))
-        return true;
-    gps_gate_open();
-    nanosleep(&interval, NULL);
     return false;
 }
 
 void gps_swap_end(void) {
     gps_gate_open();
+}
+
+/* --- attempts --- */
+
+bool gps_swap_is_soon(const struct gps_swap_attempts *attempts) {
+    return attempts->looked && attempts->answer == GPS_STREAMS_BUSY &&
+           attempts->failed % CLOSE_ATTEMPTS != 0;
+}
+
+bool gps_swap_attempt(struct gps_swap_attempts *attempts) {
+    const uint64_t until = gps_clock_monotonic() + ATTEMPT;
+    attempts->failed++;
+    attempts->looked = gps_gate_close(ATTEMPT, true);
+    if (!attempts->looked)
+        return false;
+    attempts->answer = wait_for_idle(until, &attempts->busy);
+    if (attempts->answer == GPS_STREAMS_IDLE)
+        return true;
+    if (gps_swap_is_soon(attempts))
+        gps_gate_open_once();
+    else
+        gps_gate_open();
+    return false;
+}
+
+static void pause_for(uint64_t nanos) {
+    const struct timespec time = {.tv_nsec = (long)nanos};
+    (void)ppoll(NULL, 0, &time, gps_signals_to_wait_with());
+}
+
+static bool is_busy(const struct gps_stream *stream) {
+    gps_swap_lock();
+    const bool busy = gps_streams_is_busy(stream);
+    gps_swap_unlock();
+    return busy;
+}
+
+/* What the program gives the device from the mark on is noted anew. A context that the program
+ * destroys beside a call for its memory is at its own risk, as it is without us. */
+static int enter_marked(uint64_t context, uint64_t *mark) {
+    gps_swap_lock();
+    int code = gps_gate_close(ATTEMPT, false) ? GPS_OK : GPS_NOT_READY;
+    if (code == GPS_OK) {
+        *mark = gps_streams_mark();
+        gps_gate_open();
+        code = gps_ops->enter(context);
+    }
+    gps_swap_unlock();
+    return code;
+}
+
+static int wait_for_context(uint64_t context) {
+    uint64_t mark;
+    int code = enter_marked(context, &mark);
+    if (code == GPS_NOT_READY) {
+        pause_for(MS);
+        return GPS_OK;
+    }
+    if (code != GPS_OK)
+        return code;
+    code = gps_scope_synchronize();
+    gps_ops->leave();
+    if (code == GPS_OK)
+        gps_streams_waited(context, mark);
+    return code;
+}
+
+static void wait_for_stream(const struct gps_stream *stream) {
+    const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
+    while (is_busy(stream) && gps_clock_monotonic() < until)
+        pause_for(MS);
+}
+
+int gps_swap_wait(struct gps_swap_attempts *attempts) {
+    if (attempts->looked && attempts->answer == GPS_STREAMS_UNKNOWN)
+        return wait_for_context(attempts->busy.context);
+    pause_for(MS);
+    if (gps_swap_is_soon(attempts))
+        return GPS_OK;
+    if (gps_streams_capturing() || !attempts->looked)
+        pause_for(GPS_SECOND / 5);
+    else
+        wait_for_stream(&attempts->busy);
+    return GPS_OK;
 }
 
 void gps_swap_reset(void) {

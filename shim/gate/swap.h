@@ -12,11 +12,10 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "streams.h"
 
-/* Nobody unmaps a block of the program's, or destroys its context, while another looks at it. While
- * a context is destroyed gps_swap_lock waits with the program's signals let in. */
+/* Nobody unmaps a block of the program's, or destroys its context, while another looks at it.
+ * gps_swap_lock waits with the program's signals let in, also while a context is destroyed. */
 void gps_swap_lock(void);
 void gps_swap_unlock(void);
 /* Around the driver's call that destroys a context, which may wait for a kernel: no lock is held
@@ -29,10 +28,27 @@ void gps_swap_await(uint64_t timeout);
 
 /* With gps_swap_lock. False: the device is not idle after `timeout` ns, or a graph is captured. */
 bool gps_swap_begin(uint64_t timeout);
-/* The same where the swap must take place, even during a capture. Nobody opens the gate meanwhile.
- * A device that is given work all the time becomes idle only if new work is held up for longer than
- * the work under way takes. So each attempt lasts twice as long as the one before. */
-bool gps_swap_begin_surely(unsigned attempt);
 void gps_swap_end(void);
+
+/* --- where a swap must take place, even during a capture --- */
+
+/* How attempts went: all zero before the first. */
+struct gps_swap_attempts {
+    unsigned failed;
+    bool looked;                    /* the last one closed the gate, */
+    enum gps_streams_answer answer; /* and this was known */
+    struct gps_stream busy;         /* of this stream */
+};
+
+/* As gps_swap_begin, for 20 ms at most. Meanwhile nobody else opens the gate. */
+bool gps_swap_attempt(struct gps_swap_attempts *attempts);
+/* After an attempt that failed, without a lock: waits until it is worth another one, with the
+ * program's signals let in and the gate open. A device that is given work all the time becomes idle
+ * only if new work is held up. So the first attempts follow each other closely, and in between each
+ * thread passes the gate once. Then the stream that was busy is waited for, for a second at most.
+ * Returns the driver's code. */
+int gps_swap_wait(struct gps_swap_attempts *attempts);
+/* Whether that wait takes a millisecond. */
+bool gps_swap_is_soon(const struct gps_swap_attempts *attempts);
 
 void gps_swap_reset(void); /* in a forked child */

@@ -14,6 +14,7 @@
 #include "merger.h"
 #include "process/caller.h"
 #include "shared_block.h"
+#include "util/clock.h"
 #include "vmm/mapping.h"
 
 #define HUGE_SIZE (UINT64_C(1) << 40)
@@ -366,15 +367,19 @@ static bool allow_all(int device, int accessor, bool really) {
 /* A change of access hurts work that is under way, so it waits for an idle device for five seconds.
  * After that the program must know what it does. */
 void gps_merge_enable_peer(int device) {
+    struct gps_swap_attempts attempts = {.failed = 0};
+    const uint64_t until = gps_clock_monotonic() + 5 * GPS_SECOND;
     int accessor;
-    bool begun = false;
     if (gps_ops->device(&accessor) != GPS_OK)
         return;
     gps_streams_add(0);
     gps_swap_lock();
-    const bool any = allow_all(device, accessor, false);
-    for (unsigned attempt = 0; any && !begun && attempt < 8; attempt++)
-        begun = gps_swap_begin_surely(attempt);
+    bool begun = false, late = !allow_all(device, accessor, false);
+    while (!late && !(begun = gps_swap_attempt(&attempts))) {
+        gps_swap_unlock();
+        late = gps_swap_wait(&attempts) != GPS_OK || gps_clock_monotonic() > until;
+        gps_swap_lock();
+    }
     allow_all(device, accessor, true);
     if (begun)
         gps_swap_end();

@@ -8,9 +8,6 @@
 #include "gate/swap.h"
 #include "layout.h"
 #include "shared_block.h"
-#include "util/clock.h"
-
-#define TIMEOUT (60 * GPS_SECOND) /* for kernels under way; then the copy is refused */
 
 /* --- one merged block --- */
 
@@ -23,49 +20,73 @@ static struct gps_block *find(uint64_t address, struct gps_area **area) {
     return &(*area)->blocks[first];
 }
 
-/* Makes a copy for a block that others may have. A frozen one only gets its access back. */
-static int prepare(const struct gps_area *area, struct gps_block *block, uint64_t *memory) {
-    if (block->state == GPS_BLOCK_SPECULATIVE)
-        return gps_merge_own(area, block);
-    return gps_block_is_read_only(block) && block->state != GPS_BLOCK_FROZEN
-               ? gps_block_copy(area, block, memory)
-               : GPS_OK;
+/* Attempts to swap one block, and the copy that is to take its place. A copy holds good as long as
+ * the block is the same and read-only. */
+struct attempts {
+    struct gps_swap_attempts swap;
+    uint64_t memory; /* 0: there is no copy */
+    uint64_t serial, at, swapped;
+};
+
+static void drop_copy(struct attempts *attempts) {
+    if (attempts->memory)
+        gps_ops->block_release(attempts->memory);
+    attempts->memory = 0;
 }
 
-static int swap(const struct gps_area *area, struct gps_block *block, uint64_t memory) {
-    if (!memory) /* an offer that has begun meanwhile must not be written */
+static int copy(const struct gps_area *area, struct gps_block *block, struct attempts *attempts) {
+    if (attempts->memory && attempts->serial == area->serial && attempts->at == block->at &&
+        attempts->swapped == block->swapped)
+        return GPS_OK;
+    drop_copy(attempts);
+    attempts->serial = area->serial;
+    attempts->at = block->at;
+    attempts->swapped = block->swapped;
+    return gps_block_copy(area, block, &attempts->memory);
+}
+
+/* Makes a copy for a block that others may have. A frozen one only gets its access back. */
+static int prepare(const struct gps_area *area, struct gps_block *block,
+                   struct attempts *attempts) {
+    if (gps_block_is_read_only(block) && block->state != GPS_BLOCK_FROZEN)
+        return copy(area, block, attempts);
+    drop_copy(attempts);
+    return block->state == GPS_BLOCK_SPECULATIVE ? gps_merge_own(area, block) : GPS_OK;
+}
+
+static int swap(const struct gps_area *area, struct gps_block *block, struct attempts *attempts) {
+    if (!attempts->memory) /* an offer that has begun meanwhile must not be written */
         return block->state == GPS_BLOCK_FROZEN ? gps_block_thaw(area, block) : GPS_NOT_READY;
-    const int code = gps_block_replace(area, block, memory, true);
-    if (code == GPS_OK)
-        gps_shared_leave(block);
-    return code;
+    const int code = gps_block_replace(area, block, attempts->memory, true);
+    if (code != GPS_OK)
+        return code;
+    attempts->memory = 0;
+    gps_shared_leave(block);
+    return GPS_OK;
 }
 
 /* A change of access hurts work that uses the block, in both directions. GPS_NOT_READY: the device
  * is at work. */
-static int make_private(const struct gps_area *area, struct gps_block *block, unsigned attempt) {
-    uint64_t memory = 0;
+static int make_private(const struct gps_area *area, struct gps_block *block,
+                        struct attempts *attempts) {
     gps_area_lock();
-    int code = prepare(area, block, &memory);
+    int code = prepare(area, block, attempts);
     const bool left = code == GPS_OK && gps_block_is_read_only(block);
     gps_area_unlock();
     if (!left)
         return code;
-    code = GPS_NOT_READY;
-    if (gps_swap_begin_surely(attempt)) {
-        gps_area_lock();
-        code = swap(area, block, memory);
-        gps_area_unlock();
-        gps_swap_end();
-    }
-    if (code != GPS_OK && memory)
-        gps_ops->block_release(memory);
+    if (!gps_swap_attempt(&attempts->swap))
+        return GPS_NOT_READY;
+    gps_area_lock();
+    code = swap(area, block, attempts);
+    gps_area_unlock();
+    gps_swap_end();
     return code;
 }
 
 /* The caller has gps_swap_lock, so nobody else swaps the block, and its area stays. Its context may
  * be another than the program's current one. */
-static int make_private_at(uint64_t address, unsigned attempt) {
+static int make_private_at(uint64_t address, struct attempts *attempts) {
     struct gps_area *area;
     gps_area_lock();
     struct gps_block *block = find(address, &area);
@@ -73,7 +94,7 @@ static int make_private_at(uint64_t address, unsigned attempt) {
     int code = block ? gps_ops->enter(area->context) : GPS_OK;
     if (!block || code != GPS_OK)
         return code;
-    code = make_private(area, block, attempt);
+    code = make_private(area, block, attempts);
     gps_ops->leave();
     return code;
 }
@@ -115,30 +136,38 @@ static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_
     return code;
 }
 
-/* The program's signals come between two attempts. */
-static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured, unsigned attempt) {
-    struct gps_scope scope;
+/* GPS_NOT_READY: not yet. */
+static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
+                     struct attempts *attempts) {
     uint64_t merged = 0;
     int code;
-    gps_scope_enter(&scope, 0);
     while ((code = begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
         gps_swap_lock();
-        code = make_private_at(merged, attempt);
+        code = make_private_at(merged, attempts);
         gps_swap_unlock();
         if (code != GPS_OK)
             break;
     }
-    gps_scope_end(&scope);
     return code;
 }
 
+/* A handler may leave a wait by longjmp: no copy is kept in a long one. */
+static int wait(struct attempts *attempts) {
+    if (!gps_swap_is_soon(&attempts->swap))
+        drop_copy(attempts);
+    return gps_swap_wait(&attempts->swap);
+}
+
 int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
-    const uint64_t begun = gps_clock_monotonic();
+    struct attempts attempts = {.memory = 0};
+    struct gps_scope scope;
     int code;
-    for (unsigned attempt = 0;
-         (code = try_begin(to, size, upload, captured, attempt)) == GPS_NOT_READY; attempt++)
-        if (gps_clock_monotonic() - begun >= TIMEOUT)
-            return GPS_NOT_PERMITTED;
+    gps_scope_enter(&scope, 0);
+    do {
+        code = try_begin(to, size, upload, captured, &attempts);
+    } while (code == GPS_NOT_READY && (code = wait(&attempts)) == GPS_OK);
+    drop_copy(&attempts);
+    gps_scope_end(&scope);
     return code;
 }
 

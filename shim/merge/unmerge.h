@@ -3,8 +3,8 @@
  *
  * Between gps_unmerge_begin and gps_unmerge_end the blocks of the range stay private. An unbacked
  * block gets memory. A merged one is replaced by a copy of its own, which waits until the device is
- * idle, as a free does. Any thread may call these functions, outside any pass of the gate; they
- * need no scope. The codes are the driver's.
+ * idle, as a free does, with the program's signals let in. Any thread may call these functions,
+ * outside any pass of the gate; they need no scope. The codes are the driver's.
  */
 #pragma once
 

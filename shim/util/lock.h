@@ -19,6 +19,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What may happen while a lock is held. */
@@ -90,12 +91,23 @@ static inline void gps_lock_enter(pthread_mutex_t *mutex, unsigned rank) {
     gps_locks_held |= 1u << rank;
 }
 
+static inline bool gps_lock_try_enter(pthread_mutex_t *mutex, unsigned rank) {
+    if (__builtin_expect(gps_locks_held >> rank, 0))
+        gps_lock_out_of_order(rank);
+    if (pthread_mutex_trylock(mutex) != 0)
+        return false;
+    gps_locks_held |= 1u << rank;
+    return true;
+}
+
 static inline void gps_lock_leave(pthread_mutex_t *mutex, unsigned rank) {
     gps_locks_held &= ~(1u << rank);
     pthread_mutex_unlock(mutex);
 }
 
 #define gps_lock_take(lock) gps_lock_enter(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
+/* False: another thread holds it. For locks that may be held for long. */
+#define gps_lock_try(lock)  gps_lock_try_enter(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
 #define gps_lock_give(lock) gps_lock_leave(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
 
 /* Only locks of these ranks (GPS_ACROSS_...) are held. */

@@ -912,7 +912,7 @@ static int c_attribute(char **w) {
 /* capture STREAM; captured STREAM NAME: ends it, and the graph is ready; graph STREAM NAME: runs it
  */
 static int c_capture(char **w) {
-    return (int)CU(cuStreamBeginCapture)(stream_of(w[1]), CU_STREAM_CAPTURE_MODE_GLOBAL);
+    return (int)CU(cuStreamBeginCapture)(stream_of(w[1]), (CUstreamCaptureMode)number(w[2]));
 }
 static int c_captured(char **w) {
     CUgraph graph;
@@ -1573,6 +1573,7 @@ static void *obey_later(void *arg) {
     obey(later->line);
     reply[reply_length++] = '\n';
     put(reply, reply_length);
+    reply_length = 0; /* main may be in the midst of a command */
     return NULL;
 }
 
@@ -1716,7 +1717,7 @@ static const struct command {
     {"squery", "STREAM", c_squery},
     {"ssync", "STREAM", c_ssync},
     {"sfill", "STREAM NAME BYTE COUNT [OFFSET]", c_sfill},
-    {"capture", "STREAM", c_capture},
+    {"capture", "STREAM [MODE]", c_capture},
     {"captured", "STREAM NAME", c_captured},
     {"copy", "TO OFFSET FROM OFFSET COUNT [default]", c_copy},
     {"rows", "STREAM NAME OFFSET PITCH WIDTH HEIGHT BYTE", c_rows},

@@ -177,6 +177,95 @@ TEST(MergeCapture, HoldsMergingUp) {
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
 
+// A second answer may come before that of a command that waits.
+struct Waiting : Working {
+    explicit Waiting(bool captured, const char *spin) : Working(2) {
+        Puppet &one = (*this)[0];
+        EXPECT_TRUE(use(SIZE)) << in_use();
+        for (const char *name : {"s", "t", "u"})
+            one.must(std::string("stream ") + name);
+        one.must(std::string("launch s test_spin p 4194304 ") + spin + " small");
+        if (captured)
+            one.must("capture t");
+    }
+};
+
+// A copy into what is merged waits for the kernel that reads it, and nobody else does.
+TEST(MergeWait, OfACopyStopsNoOtherThread) {
+    for (const bool captured : {false, true}) {
+        Waiting two(captured, "4000000000");
+        const int64_t start = now_ms();
+        two[0].must("later 800 fill small 1 16");
+        two[0].send("sfill u p 85 4096 0");
+        EXPECT_EQ(two[0].receive().code, 0);
+        EXPECT_LT(now_ms() - start, 800 + soon(250)) << captured;
+        EXPECT_EQ(two[0].receive(20000).code, 0);
+        EXPECT_GT(now_ms() - start, 2500) << captured;
+        if (captured) {
+            EXPECT_EQ(two[0].code("captured t g"), 0);
+        }
+        EXPECT_EQ(two[0].code("ssync s"), 0);
+        EXPECT_EQ(two[0].must("read p 0 4"), "55555555");
+        EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+        EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+    }
+}
+
+TEST(MergeWait, OfACopyCanBeInterrupted) {
+    for (const bool captured : {false, true}) {
+        Waiting two(captured, "20000000000");
+        two[0].send("sfill u p 85 4096 0");
+        usleep(600000);
+        two[0].signal(SIGTERM);
+        EXPECT_TRUE(eventually([&] { return two[0].ended(); }, soon(1500))) << captured;
+        EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+    }
+}
+
+// Threads go on launching while a graph is captured; a copy finds its moment all the same.
+TEST(MergeWait, OfACopyBesideACaptureEndsThoughThreadsLaunch) {
+    Working two(2);
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    for (const char *flags : {"1", "0"}) { // a blocking stream forbids to ask the legacy one
+        two[0].must(std::string("stream t ") + flags);
+        two[0].must("stream u 1");
+        two[0].must("flood small 3000");
+        two[0].must("capture t 2"); // relaxed
+        const int64_t start = now_ms();
+        EXPECT_EQ(two[0].code("sfill u p 85 4096 0", 20000), 0);
+        EXPECT_LT(now_ms() - start, soon(2500)) << flags;
+        EXPECT_EQ(two[0].code("captured t g"), 0) << flags;
+        EXPECT_EQ(two[0].code("flooded", 20000), 0);
+        two[0].must(two.upload("p", SIZE, 3));
+        EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    }
+    EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+}
+
+/* --- captures that end otherwise --- */
+
+struct Ending {
+    const char *name;
+    std::vector<const char *> commands;
+};
+
+TEST(MergeCapture, EndsWithItsStreamAndItsContext) {
+    const std::vector<Ending> endings = {
+        {"its stream", {"stream s", "capture s", "unstream s"}},
+        {"its context", {"ctxcreate c", "stream s", "capture s", "ctxdestroy c"}},
+        {"a reset", {"stream s", "capture s", "reset", "malloc small 4096"}},
+    };
+    for (const Ending &ending : endings) {
+        Replicas two(2, merging(QUIET));
+        for (const char *command : ending.commands)
+            two[0].must(command);
+        two.load("p", SIZE, 3);
+        EXPECT_TRUE(two.use(SIZE)) << ending.name << ": " << two.in_use();
+        EXPECT_EQ(two[0].code("write p 64 0123456789"), 0);
+        EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+    }
+}
+
 /* --- streams that end --- */
 
 TEST(MergeStream, MayEndBesideACapture) {
@@ -216,9 +305,12 @@ TEST(MergeStream, OfASecondContextIsAnother) {
     two[0].must("launch - test_spin p 4194304 4000000000 small");
     two[0].must("ctxpop");
     two.each(two.upload("p", SIZE, 3));
-    usleep(2500000);
-    EXPECT_TRUE(on_gpu() || two.in_use() == 2 * SIZE) << two.in_use();
+    usleep(2000000);
+    const uint64_t used = two.in_use();
     two[0].must("ctxpush c");
+    if (two[0].code("squery -") == 600) { // it runs still, also on a busy machine
+        EXPECT_TRUE(on_gpu() || used == 2 * SIZE) << used;
+    }
     EXPECT_EQ(two[0].code("sync"), 0);
     two[0].must("ctxpop");
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
@@ -234,8 +326,12 @@ TEST(MergeStream, IsOfTheContextThatCreatedIt) {
     two[0].must("launch s test_spin p 4194304 5000000000 small");
     two[0].must("ctxdestroy c");
     usleep(3500000);
-    EXPECT_EQ(two[0].code("squery s"), 600);
-    EXPECT_TRUE(on_gpu() || two.in_use() == 2 * SIZE) << two.in_use();
+    const uint64_t used = two.in_use();
+    const int code = two[0].code("squery s");
+    EXPECT_TRUE(code == 600 || code == 0) << code; // 0 on a busy machine
+    if (code == 600) {
+        EXPECT_TRUE(on_gpu() || used == 2 * SIZE) << used;
+    }
     EXPECT_EQ(two[0].code("ssync s"), 0);
     EXPECT_TRUE(two.use(SIZE)) << two.in_use();
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
@@ -255,7 +351,7 @@ TEST(MergeStream, OfNoContextIsNone) {
     EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
 }
 
-TEST(MergeStream, TooManyOfThemRefuseNoWrite) {
+TEST(MergeStream, ManyOfThemEndNothing) {
     Replicas two(2);
     two.load("p", SIZE, 3);
     EXPECT_TRUE(two.use(SIZE));
@@ -266,6 +362,8 @@ TEST(MergeStream, TooManyOfThemRefuseNoWrite) {
     EXPECT_EQ(two[0].code("write p 64 0123456789"), 0);
     EXPECT_EQ(two[0].must("read p 64 5"), "0123456789");
     EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+    two.load("q", SIZE, 4);
+    EXPECT_TRUE(two.use(3 * SIZE)) << two.in_use();
 }
 
 // The other card goes on.

@@ -131,6 +131,16 @@ static CUresult end(CUstream named, bool per_thread, CUgraph *graph) {
     return result;
 }
 
+/* Of the legacy stream nothing is told while a stream that waits for it captures, whose capture
+ * goes on (as CUDA documents it). */
+static bool is_told(CUstream stream) {
+    for (CUstream s = stream->legacy ? streams.first : NULL; s; s = s->next)
+        if (s->context == stream->context && stream_blocking(s) &&
+            s->capture != CU_STREAM_CAPTURE_STATUS_NONE)
+            return false;
+    return true;
+}
+
 static CUresult status_of(CUstream named, bool per_thread, CUstreamCaptureStatus *status) {
     CUstream stream;
     CUresult result = stream_resolve(named, per_thread, &stream);
@@ -139,9 +149,12 @@ static CUresult status_of(CUstream named, bool per_thread, CUstreamCaptureStatus
     if (result)
         return result;
     pthread_mutex_lock(&streams.lock);
-    *status = stream->capture;
+    if (is_told(stream))
+        *status = stream->capture;
+    else
+        result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     pthread_mutex_unlock(&streams.lock);
-    return CUDA_SUCCESS;
+    return result;
 }
 
 /* The graph is the stream's until the capture ends; which step comes last is not told. */

@@ -252,9 +252,22 @@ CUresult stream_resolve(CUstream named, bool per_thread, CUstream *stream) {
     return context_state(named->context);
 }
 
+static void end_capture(CUstream stream) {
+    if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE)
+        streams.captures--;
+    stream->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    graph_drop(stream->graph);
+    stream->graph = NULL;
+}
+
+/* Captures end. Else they stay as they are: a primary context comes back, and a use of them is 709
+ * till then. */
 void stream_end_context(CUcontext context) {
-    /* They stay as they are: a primary context comes back, and a use of them is 709 till then. */
-    (void)context;
+    pthread_mutex_lock(&streams.lock);
+    for (CUstream stream = streams.first; stream; stream = stream->next)
+        if (stream->context == context)
+            end_capture(stream);
+    pthread_mutex_unlock(&streams.lock);
 }
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {
@@ -334,11 +347,7 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
         return result;
     /* Returns at once, as documented; its queue works on. */
     pthread_mutex_lock(&streams.lock);
-    if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE)
-        streams.captures--;
-    stream->capture = CU_STREAM_CAPTURE_STATUS_NONE;
-    graph_drop(stream->graph);
-    stream->graph = NULL;
+    end_capture(stream);
     stream->magic = STREAM_DEAD;
     pthread_mutex_unlock(&streams.lock);
     return CUDA_SUCCESS;
