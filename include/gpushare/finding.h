@@ -124,7 +124,8 @@
         "let only the process that created the region write it, or set access = rw in its rules")  \
     ROW(MERGE_WRITTEN, "merge-written", ERROR,                                                     \
         "a kernel may have written into memory that was merged; the process has lost its context", \
-        "start it again: these allocations stay private from now on; gpushare forget undoes that") \
+        "start it again: what is excluded stays private, and so does what is suspected after "     \
+        "another error 700; gpushare forget undoes that")                                          \
     ROW(CONFIG_ERROR, "config-error", ERROR,                                                       \
         "the configuration cannot be used; gpushare is off in this process",                       \
         "correct it and test it with: gpushare check FILE")                                        \

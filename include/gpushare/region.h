@@ -17,7 +17,8 @@
  *                                                             orphaned record or name locks a byte
  *   <root>/<namespace>/pids                                   empty; each `gpushare run` locks the
  *                                                             byte of its program's pid
- *   <root>/<namespace>/exclusions                               allocations that are never merged
+ *   <root>/<namespace>/exclusions-2                             allocations that an error 700 may
+ *                                                             have come from
  *   <root>/<namespace>/secret                                 gps_secret: the key of the hashes of
  *                                                             merged blocks; made when first needed
  *

@@ -60,21 +60,30 @@ int gps_exclusions_each(const struct gps_store *store, gps_exclusion_fn *fn, voi
     return size < 0 ? (int)size : 0;
 }
 
+bool gps_exclusion_is_same(const struct gps_exclusion *a, const struct gps_exclusion *b) {
+    return memcmp(a, b, offsetof(struct gps_exclusion, times)) == 0;
+}
+
+uint64_t gps_exclusion_times_after(uint64_t before, const struct gps_exclusion *row) {
+    return row->times == GPS_FORGOTTEN || row->times > before ? row->times : before;
+}
+
 struct search {
     const struct gps_exclusion *wanted;
-    bool found;
+    uint64_t times;
 };
 
 static void compare(void *arg, const struct gps_exclusion *exclusion) {
     struct search *search = arg;
-    search->found |=
-        memcmp(exclusion, search->wanted, offsetof(struct gps_exclusion, checksum)) == 0;
+    if (gps_exclusion_is_same(exclusion, search->wanted))
+        search->times = gps_exclusion_times_after(search->times, exclusion);
 }
 
-bool gps_exclusions_has(const struct gps_store *store, const struct gps_exclusion *exclusion) {
+uint64_t gps_exclusions_times(const struct gps_store *store,
+                              const struct gps_exclusion *exclusion) {
     struct search search = {.wanted = exclusion};
     gps_exclusions_each(store, compare, &search);
-    return search.found;
+    return search.times;
 }
 
 int gps_exclusions_forget(const struct gps_store *store) {

@@ -115,9 +115,9 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
     gps_caller_name(area->caller, sizeof(area->caller));
     area->count = gps_area_cut(0, extent, area->blocks);
-    const bool known = gps_exclusion_known(area);
+    area->times = gps_exclusion_times(area);
     for (unsigned i = 0; i < area->count; i++)
-        area->blocks[i].excluded = known;
+        area->blocks[i].excluded = area->times >= GPS_EXCLUDED;
     return area;
 }
 

@@ -78,6 +78,7 @@ struct gps_area {
     uint64_t serial; /* of all areas that this process ever had */
     const struct gps_rule *rule;
     uint64_t index;              /* of the rule's allocations */
+    uint64_t times;              /* how often an error 700 may have come from it (exclusion.h) */
     char caller[GPS_GLOB_BYTES]; /* the module that allocated it */
     uint8_t uuid[GPS_UUID_BYTES];
     int device;

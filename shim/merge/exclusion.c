@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "directory/exclusions.h"
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "process/membership.h"
@@ -15,7 +14,7 @@
 #include "util/clock.h"
 #include "util/text.h"
 
-#define LATELY (60 * GPS_SECOND)
+#define LATELY (60 * GPS_SECOND) /* of whom it is suspected */
 
 enum { NAMED = 8 /* in the report */ };
 
@@ -35,14 +34,17 @@ static struct gps_exclusion describe(const struct gps_area *area) {
     exclusion.rule = sum_of(area->rule);
     struct gps_text text = GPS_TEXT(exclusion.program);
     gps_text_str(&text, gps_process_self()->command);
+    text = GPS_TEXT(exclusion.name);
+    gps_text_str(&text, area->rule->name);
     text = GPS_TEXT(exclusion.caller);
     gps_text_str(&text, area->caller);
     return exclusion;
 }
 
-bool gps_exclusion_known(const struct gps_area *area) {
+uint64_t gps_exclusion_times(const struct gps_area *area) {
     const struct gps_exclusion exclusion = describe(area);
-    return gps_membership_join() == 0 && gps_exclusions_has(gps_membership_store(), &exclusion);
+    return gps_membership_join() == 0 ? gps_exclusions_times(gps_membership_store(), &exclusion)
+                                      : 0;
 }
 
 /* --- whose fault it may be --- */
@@ -63,11 +65,6 @@ static enum suspicion suspect(const struct gps_area *area, uint64_t now) {
     return most;
 }
 
-struct culprits {
-    struct gps_exclusion *list;
-    unsigned count, room;
-};
-
 /* With the lock. */
 static enum suspicion worst(uint64_t now) {
     enum suspicion most = NONE;
@@ -78,29 +75,53 @@ static enum suspicion worst(uint64_t now) {
     return most;
 }
 
-static void add_name(struct gps_text *text, const struct gps_area *area, unsigned n) {
+static bool was_just_merged(const struct gps_area *area, uint64_t now) {
+    for (unsigned i = 0; i < area->count; i++)
+        if (gps_block_is_read_only(&area->blocks[i]) &&
+            now - area->blocks[i].swapped <= GPS_EXCLUSION_LATELY)
+            return true;
+    return false;
+}
+
+/* How often it is suspected from now on; 0: it is not. */
+static uint64_t times_of(const struct gps_area *area, enum suspicion most, uint64_t now) {
+    if (was_just_merged(area, now))
+        return GPS_EXCLUDED;
+    return suspect(area, now) == most ? area->times + 1 : 0;
+}
+
+static void add_name(struct gps_text *text, const char *before, const struct gps_area *area,
+                     unsigned n) {
     if (n == NAMED)
         gps_text_str(text, ", ...");
     if (n >= NAMED)
         return;
-    gps_text_str(text, n ? ", " : "");
+    gps_text_str(text, n ? ", " : before);
     gps_text_size(text, area->size);
     gps_text_add(text, " (index %lu of [region %s], by %s)", area->index, area->rule->name,
                  *area->caller ? area->caller : "code in no module");
 }
 
+/* Notes those that are to be excluded, or those that are not yet. */
+static unsigned note_some(struct gps_text *text, const char *before, bool excluded, uint64_t now) {
+    const enum suspicion most = worst(now);
+    unsigned count = 0;
+    for (struct gps_area *area = gps_area_next(NULL); most && area; area = gps_area_next(area)) {
+        struct gps_exclusion exclusion = describe(area);
+        exclusion.times = times_of(area, most, now);
+        if (!exclusion.times || (exclusion.times >= GPS_EXCLUDED) != excluded)
+            continue;
+        gps_exclusions_add(gps_membership_store(), &exclusion);
+        add_name(text, before, area, count++);
+    }
+    return count;
+}
+
 /* The caller has the lock. The file is small, and this process is about to end. */
 static unsigned note_all(struct gps_text *text) {
     const uint64_t now = gps_clock_monotonic();
-    const enum suspicion most = worst(now);
-    unsigned count = 0;
-    for (struct gps_area *area = gps_area_next(NULL); most && area; area = gps_area_next(area))
-        if (suspect(area, now) == most) {
-            struct gps_exclusion exclusion = describe(area);
-            gps_exclusions_add(gps_membership_store(), &exclusion);
-            add_name(text, area, count++);
-        }
-    return count;
+    const unsigned excluded = note_some(text, "excluded: ", true, now);
+    return excluded + note_some(text, excluded ? "; suspected: " : "suspected: ", false, now);
 }
 
 void gps_exclusion_record(void) {

@@ -181,7 +181,7 @@ class Fleet:
         until = time.monotonic() + timeout
         while True:
             files = [path for path in self.directory.rglob("*")
-                     if not path.is_dir() and path.name not in ("lock", "keeper.lock", "pids", "exclusions", "secret")]
+                     if not path.is_dir() and path.name not in ("lock", "keeper.lock", "pids", "exclusions-2", "secret")]
             if not files or time.monotonic() > until:
                 return files
             time.sleep(0.1)

@@ -2,6 +2,8 @@
 // one that writes what is merged ends its process, once.
 #include "scenario/merging.hpp"
 
+#include <algorithm>
+
 namespace {
 
 constexpr uint64_t SIZE = 16 * MiB;
@@ -77,6 +79,39 @@ TEST(MergeExclusion, EndsOneProcessOnce) {
     next.must("malloc other 8388608"); // of another size
     next.must(three.upload("other", 8 * MiB, 4));
     EXPECT_TRUE(eventually([&] { return three.world.entries("regions") == 2; }));
+}
+
+// The driver tells no address. The program's own bug costs no merged memory the first time.
+TEST(MergeExclusion, OfWhatWasMergedLongAgoBeginsWithTheSecondProcess) {
+    Working two(2);
+    EXPECT_TRUE(two.use(SIZE));
+    for (const bool again : {false, true}) {
+        sleep(6);
+        for (int replica = 0; replica < 2; replica++) { // that end together count once
+            Puppet &one = *two.all.at(two.all.size() - 2 + replica);
+            one.must("launch - test_write 4096 1 7");
+            EXPECT_EQ(one.code("sync"), 700);
+        }
+        const auto findings = two.world.findings();
+        ASSERT_EQ(findings.size(), again ? 4u : 2u) << two.world.logs();
+        const auto excludes = [](const auto &finding) {
+            return finding.detail.find("excluded: ") == 0;
+        };
+        EXPECT_EQ(std::count_if(findings.begin(), findings.end(), excludes), again ? 2 : 0)
+            << two.world.logs();
+        for (size_t i = two.all.size() - 2; i < two.all.size(); i++)
+            two.kill(i);
+        EXPECT_TRUE(two.use(0, 20000)) << two.in_use();
+        for (int replica = 0; replica < 2; replica++) {
+            Puppet &next = two.start();
+            next.must(kernels());
+            next.must("malloc p 16777216");
+            next.must(two.upload("p", SIZE, 3));
+        }
+        if (again)
+            usleep(1500000);
+        EXPECT_TRUE(two.use(again ? 2 * SIZE : SIZE, 20000)) << two.in_use();
+    }
 }
 
 TEST(MergeExclusion, IsForgottenWhenTheRuleChanges) {

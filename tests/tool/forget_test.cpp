@@ -15,8 +15,10 @@ extern "C" {
 namespace {
 
 void exclusion(const Shared &shared, const char *program, const char *caller, uint64_t size,
-               uint64_t index) {
+               uint64_t index, uint64_t times = GPS_EXCLUDED) {
     gps_exclusion row{};
+    strcpy(row.name, "weights");
+    row.times = times;
     strncpy(row.program, program, sizeof(row.program) - 1);
     strncpy(row.caller, caller, sizeof(row.caller) - 1);
     row.size = size;
@@ -33,17 +35,38 @@ TEST(Forget, SaysWhatItForgets) {
     exclusion(shared, "server", "libtorch_cuda.so", 64 << 20, 3);
     exclusion(shared, "server", "libtorch_cuda.so", 64 << 20, 3); // of its replica
     exclusion(shared, "other", "", 2 << 20, 12);
-    const std::string rows = "PROGRAM    SIZE  CALLER            INDEX\n"
-                             "server   64 MiB  libtorch_cuda.so      3\n"
-                             "other     2 MiB  -                    12\n";
+    exclusion(shared, "other", "", 2 << 20, 13, GPS_SUSPECTED);
+    const std::string rows = "PROGRAM    SIZE  CALLER            NAME        NOTED\n"
+                             "server   64 MiB  libtorch_cuda.so  weights:3   excluded\n"
+                             "other     2 MiB  -                 weights:12  excluded\n"
+                             "other     2 MiB  -                 weights:13  suspected once\n";
     for (const char *dry : {"--dry-run", "-n"})
-        EXPECT_EQ(shared.tool({"forget", dry}).out, "Would forget 2 allocations:\n" + rows);
+        EXPECT_EQ(shared.tool({"forget", dry}).out, "Would forget 3 allocations:\n" + rows);
     EXPECT_EQ(access(file(shared).c_str(), F_OK), 0);
     const Result result = shared.tool({"forget"});
     EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(result.out, "Forgot 2 allocations:\n" + rows);
+    EXPECT_EQ(result.out, "Forgot 3 allocations:\n" + rows);
     EXPECT_NE(access(file(shared).c_str(), F_OK), 0);
     EXPECT_EQ(shared.tool({"forget"}).out, "Nothing to forget.\n");
+}
+
+TEST(Forget, WhatIsNamed) {
+    Shared shared;
+    exclusion(shared, "server", "server", 64 << 20, 3);
+    exclusion(shared, "server", "server", 64 << 20, 30);
+    exclusion(shared, "server", "server", 64 << 20, 4, GPS_SUSPECTED);
+    EXPECT_TRUE(contains(shared.tool({"forget", "-n", "weights:3"}).out, "Would forget 1 "));
+    EXPECT_TRUE(
+        contains(shared.tool({"forget", "weights:3", "weights:4"}).out, "Forgot 2 allocations:\n"));
+    EXPECT_TRUE(contains(shared.tool({"forget", "-n"}).out, "weights:30"));
+    const Result none = shared.tool({"forget", "weights:3"});
+    EXPECT_EQ(none.status, 1);
+    EXPECT_EQ(none.out, "");
+    EXPECT_EQ(none.err, "gpushare: forget: nothing that is noted is called 'weights:3'; see: "
+                        "gpushare forget -n\n");
+    exclusion(shared, "server", "server", 64 << 20, 3, GPS_SUSPECTED); // it is noted anew
+    EXPECT_TRUE(contains(shared.tool({"forget", "wei*"}).out, "Forgot 2 allocations:\n"));
+    EXPECT_EQ(shared.tool({"forget", "-n"}).out, "Nothing to forget.\n");
 }
 
 TEST(Forget, WithoutADirectoryThereIsNothing) {
@@ -80,6 +103,14 @@ TEST(Forget, ShowAndDoctorMentionIt) {
                                  "merged it ended"))
         << doctor;
     EXPECT_TRUE(contains(doctor, "gpushare forget -n"));
+    EXPECT_FALSE(contains(text + doctor, "suspected"));
+    exclusion(shared, "server", "server", 64 << 20, 4, GPS_SUSPECTED);
+    EXPECT_TRUE(contains(shared.tool({"show", pid_text(server.owner)}).out,
+                         "  suspected  1 of its program's allocations"));
+    json = Json::parse(shared.tool({"show", "--json", pid_text(server.owner)}).out);
+    EXPECT_EQ(json[0]["excluded"].text + json[0]["suspected"].text, "11");
+    EXPECT_TRUE(contains(shared.tool({"doctor"}).out,
+                         "warn  exclusions   1 allocation is suspected once: not merged after"));
 }
 
 } // namespace

@@ -16,14 +16,19 @@ struct ExclusionsTest : StoreTest {
     gps_exclusion of(uint64_t index, uint64_t rule = 1) {
         gps_exclusion exclusion = {};
         strcpy(exclusion.program, "server");
+        strcpy(exclusion.name, "weights");
         strcpy(exclusion.caller, "libtorch.so");
         exclusion.size = 4096 * (index + 1);
         exclusion.index = index;
         exclusion.rule = rule;
+        exclusion.times = GPS_EXCLUDED;
         return exclusion;
     }
     bool has(gps_exclusion exclusion) {
-        return gps_exclusions_has(&store, &exclusion);
+        return times(exclusion) >= GPS_EXCLUDED;
+    }
+    uint64_t times(gps_exclusion exclusion) {
+        return gps_exclusions_times(&store, &exclusion);
     }
     size_t count() {
         size_t rows = 0;
@@ -60,6 +65,22 @@ TEST_F(ExclusionsTest, AreKnownByEachOfTheirFacts) {
     other.size++;
     EXPECT_FALSE(has(other));
     EXPECT_EQ(count(), 2u);
+}
+
+// The most that any process found, whoever was the last to write, until it is forgotten.
+TEST_F(ExclusionsTest, CountAgainOnceTheyAreForgotten) {
+    gps_exclusion exclusion = of(1);
+    for (const uint64_t times : {GPS_SUSPECTED, GPS_EXCLUDED, GPS_SUSPECTED}) {
+        exclusion.times = times;
+        add(exclusion);
+    }
+    EXPECT_EQ(times(of(1)), GPS_EXCLUDED);
+    exclusion.times = GPS_FORGOTTEN;
+    add(exclusion);
+    EXPECT_EQ(times(of(1)), GPS_FORGOTTEN);
+    exclusion.times = GPS_SUSPECTED;
+    add(exclusion);
+    EXPECT_EQ(times(of(1)), GPS_SUSPECTED);
 }
 
 TEST_F(ExclusionsTest, ARowThatIsTornOrDamagedCountsAsNone) {

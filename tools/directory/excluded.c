@@ -1,5 +1,5 @@
 /*
- * excluded.c - the allocations that are never merged again, each once.
+ * excluded.c - the allocations that are not merged again, or are suspected, each in one row.
  */
 #include "excluded.h"
 
@@ -8,26 +8,49 @@
 
 #include "cli/tool.h"
 
-/* Replicas that ended in the same way left equal rows, of which one is kept. */
-static void collect(void *arg, const struct gps_exclusion *exclusion) {
-    struct excluded *excluded = arg;
-    if (excluded->program && strcmp(exclusion->program, excluded->program) != 0)
-        return;
+static struct gps_exclusion *find(const struct excluded *excluded,
+                                  const struct gps_exclusion *wanted) {
     for (size_t i = 0; i < excluded->count; i++)
-        if (memcmp(&excluded->list[i], exclusion, sizeof(*exclusion)) == 0)
-            return;
+        if (gps_exclusion_is_same(&excluded->list[i], wanted))
+            return &excluded->list[i];
+    return NULL;
+}
+
+static void collect(void *arg, const struct gps_exclusion *row) {
+    struct excluded *excluded = arg;
+    if (excluded->program && strcmp(row->program, excluded->program) != 0)
+        return;
+    struct gps_exclusion *known = find(excluded, row);
+    if (known) {
+        known->times = gps_exclusion_times_after(known->times, row);
+        return;
+    }
     excluded->list = tool_grow(excluded->list, excluded->count, sizeof(*excluded->list));
-    excluded->list[excluded->count++] = *exclusion;
+    excluded->list[excluded->count++] = *row;
+}
+
+static void leave_out_forgotten(struct excluded *excluded) {
+    size_t left = 0;
+    for (size_t i = 0; i < excluded->count; i++) {
+        const struct gps_exclusion *exclusion = &excluded->list[i];
+        excluded->suspected += exclusion->times == GPS_SUSPECTED;
+        if (exclusion->times != GPS_FORGOTTEN)
+            excluded->list[left++] = *exclusion;
+    }
+    excluded->count = left;
 }
 
 int excluded_read(const struct gps_store *store, const char *program, struct excluded *excluded) {
     *excluded = (struct excluded){.program = program};
-    return gps_exclusions_each(store, collect, excluded);
+    const int status = gps_exclusions_each(store, collect, excluded);
+    leave_out_forgotten(excluded);
+    return status;
 }
 
-size_t excluded_count(const struct gps_store *store, const char *program) {
+struct excluded excluded_count(const struct gps_store *store, const char *program) {
     struct excluded excluded;
     excluded_read(store, program, &excluded);
     free(excluded.list);
-    return excluded.count;
+    excluded.list = NULL;
+    return excluded;
 }

@@ -1,5 +1,6 @@
 /*
- * excluded.h - the allocations that are never merged again (directory/exclusions.h), each once.
+ * excluded.h - the allocations that are not merged again, and those that an error 700 may have come
+ * from once (directory/exclusions.h), each in one row.
  */
 #pragma once
 
@@ -11,8 +12,10 @@ struct excluded {
     const char *program; /* NULL: all */
     struct gps_exclusion *list;
     size_t count;
+    size_t suspected; /* of them: they are merged again this once */
 };
 
 /* 0 or -errno; `list` is to be freed in any case. */
 int excluded_read(const struct gps_store *store, const char *program, struct excluded *excluded);
-size_t excluded_count(const struct gps_store *store, const char *program);
+/* The same without the list. */
+struct excluded excluded_count(const struct gps_store *store, const char *program);

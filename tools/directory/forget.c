@@ -1,5 +1,5 @@
 /*
- * forget.c - `gpushare forget`: lets allocations be merged again that were excluded.
+ * forget.c - `gpushare forget`: lets allocations be merged again that were excluded, or suspected.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,14 +10,27 @@
 #include "cli/printable.h"
 #include "cli/table.h"
 #include "cli/tool.h"
+#include "config/config.h"
 #include "excluded.h"
 #include "view.h"
 
 enum { OPTION_DRY_RUN };
 
+/* As the report names it: its rule, and which of the rule's allocations it is. */
+struct name {
+    char text[GPS_NAME_BYTES + 24];
+};
+
+static struct name name_of(const struct gps_exclusion *exclusion) {
+    struct name name;
+    snprintf(name.text, sizeof(name.text), "%.*s:%" PRIu64, (int)sizeof(exclusion->name),
+             exclusion->name, exclusion->index);
+    return name;
+}
+
 static void print(const struct excluded *excluded, bool dry_run) {
     static const struct table_column columns[] = {
-        {"PROGRAM", 0}, {"SIZE", 1}, {"CALLER", 0}, {"INDEX", 1}};
+        {"PROGRAM", 0}, {"SIZE", 1}, {"CALLER", 0}, {"NAME", 0}, {"NOTED", 0}};
     struct table table = TABLE(columns);
     if (excluded->count == 0) {
         puts("Nothing to forget.");
@@ -29,24 +42,69 @@ static void print(const struct excluded *excluded, bool dry_run) {
         table_cell(&table, TERM_PLAIN, "%s", printable_size(exclusion->size).text);
         table_cell(&table, TERM_PLAIN, "%.*s", (int)sizeof(exclusion->caller),
                    *exclusion->caller ? exclusion->caller : "-");
-        table_cell(&table, TERM_PLAIN, "%" PRIu64, exclusion->index);
+        table_cell(&table, TERM_PLAIN, "%s", name_of(exclusion).text);
+        table_cell(&table, TERM_PLAIN, "%s",
+                   exclusion->times >= GPS_EXCLUDED ? "excluded" : "suspected once");
     }
     printf("%s %zu allocation%s:\n", dry_run ? "Would forget" : "Forgot", excluded->count,
            excluded->count == 1 ? "" : "s");
     table_print(stdout, &table, "");
 }
 
-static int forget(const struct gps_store *store, bool dry_run) {
+static bool is_meant(const struct gps_exclusion *exclusion, const char *what) {
+    const struct name name = name_of(exclusion);
+    return gps_glob_match(what, name.text) || gps_glob_match(what, exclusion->name);
+}
+
+/* Leaves in the list what one of the operands means. False: one of them means nothing. */
+static bool choose(struct excluded *excluded, const struct tool_args *args) {
+    bool *meant = calloc(excluded->count + 1, sizeof(*meant));
+    bool good = true;
+    size_t left = 0;
+    if (!meant)
+        tool_no_memory();
+    for (int n = 0; n < args->operand_count; n++) {
+        bool any = false;
+        for (size_t i = 0; i < excluded->count; i++)
+            if (is_meant(&excluded->list[i], args->operands[n]))
+                any = meant[i] = true;
+        if (!any)
+            tool_error("nothing that is noted is called '%s'; see: gpushare forget -n",
+                       args->operands[n]);
+        good &= any;
+    }
+    for (size_t i = 0; i < excluded->count; i++)
+        if (meant[i])
+            excluded->list[left++] = excluded->list[i];
+    excluded->count = left;
+    free(meant);
+    return good;
+}
+
+/* Rows are added to the file, for a process may be adding one, too. */
+static int forget_these(const struct gps_store *store, const struct excluded *excluded) {
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < excluded->count; i++) {
+        struct gps_exclusion row = excluded->list[i];
+        row.times = GPS_FORGOTTEN;
+        status = gps_exclusions_add(store, &row);
+    }
+    return status;
+}
+
+static int forget(const struct gps_store *store, const struct tool_args *args) {
+    const bool dry_run = args->values[OPTION_DRY_RUN], named = args->operand_count > 0;
     struct excluded excluded;
     int status = excluded_read(store, NULL, &excluded);
+    const bool good = status != 0 || !named || choose(&excluded, args);
     if (status == 0 && !dry_run)
-        status = gps_exclusions_forget(store);
-    if (status == 0)
-        print(&excluded, dry_run);
-    else
+        status = named ? forget_these(store, &excluded) : gps_exclusions_forget(store);
+    if (status != 0)
         tool_error("cannot forget %s/%s: %s", store->path, GPS_EXCLUSIONS, strerror(-status));
+    else if (good || excluded.count > 0)
+        print(&excluded, dry_run);
     free(excluded.list);
-    return status == 0 ? TOOL_OK : TOOL_FAILED;
+    return status == 0 && good ? TOOL_OK : TOOL_FAILED;
 }
 
 static int run_forget(const struct tool_args *args) {
@@ -55,19 +113,24 @@ static int run_forget(const struct tool_args *args) {
     if (status != 0 && status != -ENOENT)
         return TOOL_FAILED;
     if (status == 0)
-        return forget(&store, args->values[OPTION_DRY_RUN]);
+        return forget(&store, args);
     print(&(struct excluded){.count = 0}, false);
     return TOOL_OK;
 }
 
 const struct tool_verb tool_verb_forget = {
     .name = "forget",
-    .operands = "",
+    .operands = "[NAME...]",
     .summary = "merge again what was left out after an error 700",
     .details = "A process that ends with error 700 notes the allocations that it may come from "
-               "(the report merge-written names them): they are not merged any more. This lists "
-               "them, and forgets them: programs that start from now on merge them again. What "
-               "was noted of a rule that has changed since counts for nothing anyway.\n",
+               "(the report merge-written names them). They are suspected at first, and excluded, "
+               "that is, not merged any more, after the second such end, or at once if they had "
+               "just been merged. This lists them, and forgets them: programs that start from now "
+               "on merge them again. What was noted of a rule that has changed since counts for "
+               "nothing anyway.\n"
+               "A NAME is that of a rule ('weights'), or of one of its allocations ('weights:3'), "
+               "or a glob on either; without any, all are forgotten.\n",
     .options = {{"dry-run", 'n', NULL, "only list them"}},
+    .operands_max = 1 << 20,
     .run = run_forget,
 };

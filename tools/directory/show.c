@@ -273,10 +273,13 @@ static void describe_memory(const struct view *view, const struct gps_owner *own
 }
 
 static void describe_exclusions(const struct view *view, const struct gps_owner *owner) {
-    const size_t exclusions = excluded_count(&view->store, owner->command);
-    if (exclusions > 0)
+    const struct excluded noted = excluded_count(&view->store, owner->command);
+    if (noted.count > noted.suspected)
         line("excluded", "%zu of its program's allocations are never merged (gpushare forget -n)",
-             exclusions);
+             noted.count - noted.suspected);
+    if (noted.suspected > 0)
+        line("suspected", "%zu of its program's allocations, of an error 700 (gpushare forget -n)",
+             noted.suspected);
 }
 
 static void describe_process(const struct view *view, const struct view_process *process) {
@@ -394,11 +397,13 @@ static void add_pins(const struct view *view, const struct gps_owner *owner, jso
 static void add_memory(const struct view *view, const struct gps_owner *owner, json_t *object) {
     const struct account account = account_of(view, owner);
     const struct account_merged *merged = &account.merged;
-    json_tree_add(object, "{s:o, s:{s:I, s:I, s:I, s:I}, s:I}", "memory",
+    const struct excluded noted = excluded_count(&view->store, owner->command);
+    json_tree_add(object, "{s:o, s:{s:I, s:I, s:I, s:I}, s:I, s:I}", "memory",
                   view_format_bytes_json(&account.bytes), "merged", "blocks",
                   (json_int_t)merged->blocks, "mapped", (json_int_t)merged->mapped, "saved",
                   (json_int_t)merged->saved, "own", (json_int_t)merged->own, "excluded",
-                  (json_int_t)excluded_count(&view->store, owner->command));
+                  (json_int_t)(noted.count - noted.suspected), "suspected",
+                  (json_int_t)noted.suspected);
 }
 
 static json_t *process_json(const struct view *view, const struct view_process *process) {

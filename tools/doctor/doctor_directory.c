@@ -176,14 +176,19 @@ static void warn_of_odd(void *arg, const char *directory, const char *name) {
 }
 
 static void warn_of_exclusions(struct doctor *doctor, const struct gps_store *store) {
-    const size_t count = excluded_count(store, NULL);
-    if (count == 0)
-        return;
-    diagnosis_add(doctor, DOCTOR_WARN, "exclusions",
-                  "%zu allocation%s not merged: a process that merged %s ended with error 700",
-                  count, count == 1 ? " is" : "s are", count == 1 ? "it" : "them");
-    diagnosis_remedy(doctor, "gpushare forget -n lists them; leave them out of the rule, or have "
-                             "them tried again with gpushare forget");
+    const struct excluded noted = excluded_count(store, NULL);
+    const size_t count = noted.count - noted.suspected;
+    if (count > 0)
+        diagnosis_add(doctor, DOCTOR_WARN, "exclusions",
+                      "%zu allocation%s not merged: a process that merged %s ended with error 700",
+                      count, count == 1 ? " is" : "s are", count == 1 ? "it" : "them");
+    if (noted.suspected > 0)
+        diagnosis_add(doctor, DOCTOR_WARN, "exclusions",
+                      "%zu allocation%s suspected once: not merged after another error 700",
+                      noted.suspected, noted.suspected == 1 ? " is" : "s are");
+    if (noted.count > 0)
+        diagnosis_remedy(doctor, "gpushare forget -n lists them; leave them out of the rule, or "
+                                 "have them tried again with gpushare forget");
 }
 
 static void tell_of_others(struct doctor *doctor) {
