@@ -169,6 +169,14 @@ void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner
     gps_file_path(store, "procs", name, path);
 }
 
+bool gps_lease_is_there(const struct gps_lease *lease) {
+    char path[GPS_FILE_PATH];
+    struct stat st;
+    gps_lease_path(lease->store, &lease->self, path);
+    return stat(path, &st) == 0 ? st.st_dev == lease->device && st.st_ino == lease->inode
+                                : errno != ENOENT && errno != ENOTDIR;
+}
+
 void gps_lease_withdraw(const struct gps_lease *lease) {
     char path[GPS_FILE_PATH];
     gps_lease_path(lease->store, &lease->self, path);

@@ -49,6 +49,10 @@ void gps_lease_path(const struct gps_store *store, const struct gps_owner *owner
 int gps_lease_take(const struct gps_store *store, const struct gps_owner *self,
                    const char *arguments, struct gps_lease *lease);
 
+/* False: the file was removed or replaced, perhaps with the whole directory. Others do not see what
+ * is written to it. Any thread. */
+bool gps_lease_is_there(const struct gps_lease *lease);
+
 /* Removes the file at the end of the process. Other threads may still write to it; the kernel drops
  * the lock. */
 void gps_lease_withdraw(const struct gps_lease *lease);

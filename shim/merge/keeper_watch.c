@@ -6,11 +6,13 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "findings/reporter.h"
 #include "keeper/keeper_client.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "shared_block.h"
 #include "util/clock.h"
+#include "util/text.h"
 
 static uint64_t known; /* the socket of the keeper that has all of ours, by inode */
 
@@ -57,6 +59,25 @@ static void look(void) {
     const uint64_t other = gps_keeper_other(gps_membership_store(), gps_process_self(), known);
     if (other && return_all())
         known = other;
+}
+
+/* --- the directory --- */
+
+static bool told_of_removal;
+
+/* Processes that start later make another directory, with another key of the hashes. */
+static void tell_of_removal(void) {
+    char detail[512]; /* cut to fit */
+    struct gps_text text = GPS_TEXT(detail);
+    if (told_of_removal || !gps_membership_is_lost())
+        return;
+    told_of_removal = true;
+    gps_text_strs(&text, gps_membership_store()->path,
+                  " was removed: processes that started since share nothing with this one; start "
+                  "it again");
+    struct gps_report report = gps_report_new(GPS_STORE_UNAVAILABLE);
+    report.detail = detail;
+    gps_report_send(&report);
 }
 
 /* --- how much is this process's own --- */
@@ -118,11 +139,13 @@ void gps_keeper_watch_turn(void) {
     gps_scope_enter(&scope, 0);
     if (gps_membership_store())
         look();
+    tell_of_removal();
     tell_own();
     gps_scope_end(&scope);
 }
 
 void gps_keeper_watch_reset(void) {
     known = told = 0;
+    told_of_removal = false;
     memset(own, 0, sizeof(own));
 }

@@ -9,8 +9,10 @@
  */
 #pragma once
 
-/* Finds out whether there is another keeper than before, and publishes what has changed, at most
- * once a second. It is called in the merger's thread. */
+/* Reports once (store-unavailable) that the directory was removed: blocks that are merged stay so,
+ * but processes that start later merge among themselves. Finds out whether there is another keeper
+ * than before, and publishes what has changed, at most once a second. It is called in the merger's
+ * thread. */
 void gps_keeper_watch_turn(void);
 
 void gps_keeper_watch_reset(void); /* in a forked child */

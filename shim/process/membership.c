@@ -57,6 +57,11 @@ struct gps_lease *gps_membership_lease(void) {
     return atomic_load(&state.phase) == JOINED ? &state.lease : NULL;
 }
 
+bool gps_membership_is_lost(void) {
+    const struct gps_lease *lease = gps_membership_lease();
+    return lease && !gps_lease_is_there(lease);
+}
+
 static bool is_other_alive(void *found, const struct gps_proc *proc) {
     *(bool *)found = proc->alive && !gps_process_is_self(&proc->header.owner);
     return !*(bool *)found;

@@ -15,6 +15,9 @@ int gps_membership_join(void);
 /* NULL unless this process has joined. Both stay valid after gps_membership_end: other threads may
  * still be asking. */
 const struct gps_store *gps_membership_store(void);
+/* This process has joined, and its file is not in the directory any more: somebody has removed the
+ * directory. Whoever started later has another one, or makes it. */
+bool gps_membership_is_lost(void);
 struct gps_lease *gps_membership_lease(void);
 
 /* At the end of the process: withdraws the lease and, as the last member, removes what dead

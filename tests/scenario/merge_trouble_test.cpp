@@ -56,6 +56,31 @@ TEST(MergeKeeper, IsReplacedAndGetsTheBlocksAgain) {
     EXPECT_EQ(two.left(), "");
 }
 
+// Old replicas keep what they have merged. New ones merge among themselves, in another directory.
+TEST(MergeDirectory, ThatVanishesIsToldOnceByEveryOneThatHadIt) {
+    Replicas two(2);
+    two.load("p", SIZE, 3);
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    std::filesystem::remove_all(two.world.environment["GPUSHARE_DIR"]);
+    Puppet &late = two.start();
+    late.must("malloc p 10485760");
+    late.must(two.upload("p", SIZE, 3));
+    EXPECT_TRUE(eventually([&] { return two.world.count("store-unavailable") == 2; }))
+        << two.world.logs();
+    const Result doctor = two.world.tool({"doctor"});
+    EXPECT_NE(doctor.out.find("one that was removed"), std::string::npos) << doctor.out;
+    usleep(1500000);
+    const auto findings = two.world.findings();
+    ASSERT_EQ(findings.size(), 2u) << two.world.logs();
+    EXPECT_NE(findings[0].detail.find(" was removed: processes that started since share nothing "),
+              std::string::npos)
+        << findings[0].detail;
+    for (Puppet *puppet : {&two[0], &two[1], &late})
+        EXPECT_EQ(two.expect(*puppet, "p", SIZE, 3), "same");
+    two[0].must("write p 0 " + hex_bytes("cd", 4));
+    EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+}
+
 // Merging is off until it answers; everything else goes on, in memory of one's own.
 TEST(MergeKeeper, ThatIsStoppedCostsAMomentOnce) {
     Replicas two(2);

@@ -210,6 +210,25 @@ TEST(Directory, RemovedWhileRunning) {
     EXPECT_EQ(b.quit("exit 2"), 2);
 }
 
+// The new directory does not know who has it open.
+TEST(Directory, MadeAgainByAnotherProcessTakesNoMemoryAway) {
+    World world;
+    Puppet a(world), b(world);
+    a.must("malloc p 4194304");
+    a.must("fill p 0x4d 10");
+    a.must("sync");
+    b.must("open q " + a.must("get p"));
+    fs::remove_all(world.environment["GPUSHARE_DIR"]);
+    Puppet c(world);
+    c.must("malloc r 4194304");
+    c.must("get r");
+    EXPECT_EQ(a.code("free p"), 0);
+    EXPECT_EQ(b.must("read q 0 1"), "4d");
+    EXPECT_EQ(world.count("free-while-open"), 1u) << world.logs();
+    EXPECT_EQ(b.code("close q"), 0);
+    EXPECT_EQ(a.quit("exit 2") + b.quit("exit 2") + c.quit("exit 2"), 6);
+}
+
 // --- configuration ---
 
 // Where to report is part of what cannot be used: it stands on stderr.

@@ -44,6 +44,7 @@ void doctor_driver(struct doctor *doctor);
 void doctor_platform(struct doctor *doctor);
 void doctor_container(struct doctor *doctor);
 void doctor_directory(struct doctor *doctor);
+void doctor_removed(struct doctor *doctor);
 void doctor_keeper(struct doctor *doctor);
 void doctor_limits(struct doctor *doctor);
 void doctor_configuration(struct doctor *doctor);

@@ -218,6 +218,7 @@ void doctor_directory(struct doctor *doctor) {
         diagnosis_add(doctor, DOCTOR_FAIL, "directory", "%s: %s", place.root,
                       view_store_trouble(status));
     tell_of_others(doctor);
+    doctor_removed(doctor);
     if (status == 0) {
         gps_odd_each(&store, warn_of_odd, doctor);
         warn_of_exclusions(doctor, &store);
