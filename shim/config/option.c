@@ -95,22 +95,22 @@ static const char *set_glob(void *field, const char *text) {
 
 static const char *set_range(void *field, const char *text) {
     struct gps_rule *rule = RULE_OF(field, size_min);
-    return gps_value_range(text, &rule->size_min, &rule->size_max);
+    return gps_value_range(text, &gps_sizes, &rule->size_min, &rule->size_max);
 }
 
 static void show_range(const void *field, struct gps_text *text) {
     const struct gps_rule *rule = RULE_OF(field, size_min);
-    gps_value_range_text(rule->size_min, rule->size_max, text);
+    gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, text);
 }
 
 static const char *set_index(void *field, const char *text) {
     struct gps_rule *rule = RULE_OF(field, index_min);
-    return gps_value_indices(text, &rule->index_min, &rule->index_max);
+    return gps_value_range(text, &gps_indices, &rule->index_min, &rule->index_max);
 }
 
 static void show_index(const void *field, struct gps_text *text) {
     const struct gps_rule *rule = RULE_OF(field, index_min);
-    gps_value_indices_text(rule->index_min, rule->index_max, text);
+    gps_value_range_text(rule->index_min, rule->index_max, &gps_indices, text);
 }
 
 #define KEEPS "owner, users, forever"

@@ -134,18 +134,33 @@ void gps_value_size_text(uint64_t bytes, struct gps_text *text) {
 }
 
 /* The kind of values in a range. */
-struct scale {
+struct gps_scale {
     const char *(*read)(const char **cursor, uint64_t *value);
-    uint64_t least, most;
+    void (*format)(uint64_t value, struct gps_text *text);
+    uint64_t least;
     const char *none, *wrong;
 };
+
+static const char *read_index(const char **cursor, uint64_t *index) {
+    *cursor = skip_spaces(*cursor);
+    return read_number(cursor, index);
+}
+
+static void index_text(uint64_t index, struct gps_text *text) {
+    gps_text_dec(text, index);
+}
+
+const struct gps_scale gps_sizes = {read_size, gps_value_size_text, 1, "matches no size",
+                                    "not a size or a range"};
+const struct gps_scale gps_indices = {read_index, index_text, 0, "matches no index",
+                                      "not a number or a range"};
 
 struct bounds {
     uint64_t min, max;
 };
 
 /* One of < <= > >= and a value. */
-static const char *read_comparison(const char **cursor, const struct scale *scale,
+static const char *read_comparison(const char **cursor, const struct gps_scale *scale,
                                    struct bounds *bounds) {
     bool less = **cursor == '<';
     bool equal = (*cursor)[1] == '=';
@@ -154,17 +169,17 @@ static const char *read_comparison(const char **cursor, const struct scale *scal
     if (wrong)
         return wrong;
     uint64_t value = bounds->min;
-    if (!equal && value == (less ? scale->least : scale->most))
+    if (!equal && value == (less ? scale->least : UINT64_MAX))
         return scale->none;
     if (less)
         *bounds = (struct bounds){scale->least, equal ? value : value - 1};
     else
-        *bounds = (struct bounds){equal ? value : value + 1, scale->most};
+        *bounds = (struct bounds){equal ? value : value + 1, UINT64_MAX};
     return NULL;
 }
 
 /* A value, or two with ".." between them. */
-static const char *read_span(const char **cursor, const struct scale *scale,
+static const char *read_span(const char **cursor, const struct gps_scale *scale,
                              struct bounds *bounds) {
     const char *wrong = scale->read(cursor, &bounds->min);
     bounds->max = bounds->min;
@@ -180,9 +195,9 @@ static const char *read_span(const char **cursor, const struct scale *scale,
     return wrong;
 }
 
-static const char *read_range(const char *text, const struct scale *scale, uint64_t *min,
-                              uint64_t *max) {
-    struct bounds bounds = {scale->least, scale->most};
+const char *gps_value_range(const char *text, const struct gps_scale *scale, uint64_t *min,
+                            uint64_t *max) {
+    struct bounds bounds = {scale->least, UINT64_MAX};
     const char *wrong = NULL;
     if (*text == '*')
         text++;
@@ -199,50 +214,20 @@ static const char *read_range(const char *text, const struct scale *scale, uint6
     return NULL;
 }
 
-const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max) {
-    static const struct scale sizes = {read_size, 1, UINT64_MAX, "matches no size",
-                                       "not a size or a range"};
-    return read_range(text, &sizes, min, max);
-}
-
-static const char *read_index(const char **cursor, uint64_t *index) {
-    *cursor = skip_spaces(*cursor);
-    return read_number(cursor, index);
-}
-
-const char *gps_value_indices(const char *text, uint64_t *min, uint64_t *max) {
-    static const struct scale indices = {read_index, 0, UINT64_MAX, "matches no index",
-                                         "not a number or a range"};
-    return read_range(text, &indices, min, max);
-}
-
-static void add_number(uint64_t value, struct gps_text *text) {
-    gps_text_dec(text, value);
-}
-
 /* A range without a last is written as one that begins. */
-static void range_text(uint64_t min, uint64_t max, uint64_t least,
-                       void (*format)(uint64_t value, struct gps_text *text),
-                       struct gps_text *text) {
+void gps_value_range_text(uint64_t min, uint64_t max, const struct gps_scale *scale,
+                          struct gps_text *text) {
     const bool open = max == UINT64_MAX && min != max;
-    if (open && min == least) {
+    if (open && min == scale->least) {
         gps_text_str(text, "*");
         return;
     }
     gps_text_str(text, open ? ">=" : "");
-    format(min, text);
+    scale->format(min, text);
     if (open || min == max)
         return;
     gps_text_str(text, "..");
-    format(max, text);
-}
-
-void gps_value_indices_text(uint64_t min, uint64_t max, struct gps_text *text) {
-    range_text(min, max, 0, add_number, text);
-}
-
-void gps_value_range_text(uint64_t min, uint64_t max, struct gps_text *text) {
-    range_text(min, max, 1, gps_value_size_text, text);
+    scale->format(max, text);
 }
 
 const char *gps_value_duration(const char *text, uint64_t *nanos) {

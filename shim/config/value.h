@@ -23,14 +23,14 @@ const char *gps_value_size(const char *text, uint64_t *bytes);
 /* The shortest text that parses to exactly this: "64MiB", "1000". */
 void gps_value_size_text(uint64_t bytes, struct gps_text *text);
 
-/* "*", "64MiB", ">=1GiB" (<= > <), "1MiB..2MiB", as inclusive bounds with 1 <= min <= max; and
- * back. */
-const char *gps_value_range(const char *text, uint64_t *min, uint64_t *max);
-void gps_value_range_text(uint64_t min, uint64_t max, struct gps_text *text);
-
-/* "*", "3", "0..9", ">=4" (<= > <), as inclusive bounds; and back. */
-const char *gps_value_indices(const char *text, uint64_t *min, uint64_t *max);
-void gps_value_indices_text(uint64_t min, uint64_t max, struct gps_text *text);
+/* A range of sizes, from 1: "*", "64MiB", ">=1GiB" (<= > <), "1MiB..2MiB"; or one of indices, from
+ * 0: "*", "3", "0..9", ">=4". As inclusive bounds, and back. */
+struct gps_scale;
+extern const struct gps_scale gps_sizes, gps_indices;
+const char *gps_value_range(const char *text, const struct gps_scale *scale, uint64_t *min,
+                            uint64_t *max);
+void gps_value_range_text(uint64_t min, uint64_t max, const struct gps_scale *scale,
+                          struct gps_text *text);
 
 /* ns us ms s m min h, at most GPS_DURATION_MAX; only 0 may do without a unit. */
 const char *gps_value_duration(const char *text, uint64_t *nanos);

@@ -21,10 +21,12 @@ void gps_reply_seal(struct gps_keeper_reply *reply) {
     reply->checksum = SUM(reply);
 }
 
-static const char *check_frame(const char *magic, uint32_t version) {
+static const char *check_frame(const char *magic, uint32_t version, bool sum_matches) {
     if (memcmp(magic, GPS_KEEPER_MAGIC, sizeof(GPS_KEEPER_MAGIC)) != 0)
         return "magic does not match";
-    return version == GPS_FORMAT_VERSION ? NULL : "version is not supported";
+    if (version != GPS_FORMAT_VERSION)
+        return "version is not supported";
+    return sum_matches ? NULL : "checksum does not match";
 }
 
 void gps_request_record(const struct gps_keeper_request *request, const struct gps_owner *keeper,
@@ -85,9 +87,8 @@ const char *gps_request_check(const void *bytes, size_t size) {
     if (size != sizeof(request))
         return "size does not match";
     memcpy(&request, bytes, sizeof(request));
-    const char *why = check_frame(request.magic, request.version);
-    if (!why && request.checksum != SUM(&request))
-        why = "checksum does not match";
+    const char *why =
+        check_frame(request.magic, request.version, request.checksum == SUM(&request));
     if (!why)
         why = gps_owner_check(&request.sender);
     return why ? why : check_named(&request);
@@ -98,9 +99,7 @@ const char *gps_reply_check(const void *bytes, size_t size) {
     if (size != sizeof(reply))
         return "size does not match";
     memcpy(&reply, bytes, sizeof(reply));
-    const char *why = check_frame(reply.magic, reply.version);
-    if (!why && reply.checksum != SUM(&reply))
-        why = "checksum does not match";
+    const char *why = check_frame(reply.magic, reply.version, reply.checksum == SUM(&reply));
     if (!why && reply.status > 0)
         why = "status is not an error";
     return why ? why : gps_owner_check(&reply.keeper);

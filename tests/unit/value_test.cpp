@@ -103,7 +103,7 @@ TEST(Range, ReadsEveryForm) {
     };
     for (const Ranged &each : cases) {
         uint64_t min = 0, max = 0;
-        EXPECT_EQ(gps_value_range(each.text, &min, &max), nullptr) << each.text;
+        EXPECT_EQ(gps_value_range(each.text, &gps_sizes, &min, &max), nullptr) << each.text;
         EXPECT_EQ(min, each.min) << each.text;
         EXPECT_EQ(max, each.max) << each.text;
     }
@@ -132,7 +132,8 @@ TEST(Range, SaysWhatIsWrong) {
     };
     for (const auto &each : cases) {
         uint64_t min = 77, max = 78;
-        EXPECT_STREQ(gps_value_range(each.first, &min, &max), each.second) << each.first;
+        EXPECT_STREQ(gps_value_range(each.first, &gps_sizes, &min, &max), each.second)
+            << each.first;
         EXPECT_EQ(min, 77u);
         EXPECT_EQ(max, 78u);
     }
@@ -154,7 +155,7 @@ TEST(Indices, ReadEveryForm) {
     };
     for (const Ranged &each : cases) {
         uint64_t min = 77, max = 77;
-        EXPECT_EQ(gps_value_indices(each.text, &min, &max), nullptr) << each.text;
+        EXPECT_EQ(gps_value_range(each.text, &gps_indices, &min, &max), nullptr) << each.text;
         EXPECT_EQ(min, each.min) << each.text;
         EXPECT_EQ(max, each.max) << each.text;
     }
@@ -177,7 +178,8 @@ TEST(Indices, SayWhatIsWrong) {
     };
     for (const auto &each : cases) {
         uint64_t min = 77, max = 77;
-        EXPECT_STREQ(gps_value_indices(each.first, &min, &max), each.second) << each.first;
+        EXPECT_STREQ(gps_value_range(each.first, &gps_indices, &min, &max), each.second)
+            << each.first;
         EXPECT_EQ(min, 77u) << each.first;
         EXPECT_EQ(max, 77u) << each.first;
     }
@@ -188,8 +190,8 @@ TEST(Indices, AreWrittenSoThatTheyReadBackTheSame) {
         uint64_t min = 0, max = 0;
         char buffer[64];
         gps_text text = gps_text_on(buffer, sizeof buffer);
-        ASSERT_EQ(gps_value_indices(each, &min, &max), nullptr) << each;
-        gps_value_indices_text(min, max, &text);
+        ASSERT_EQ(gps_value_range(each, &gps_indices, &min, &max), nullptr) << each;
+        gps_value_range_text(min, max, &gps_indices, &text);
         EXPECT_STREQ(buffer, each);
     }
 }

@@ -63,6 +63,6 @@ struct printable printable_size_value(uint64_t bytes) {
 struct printable printable_indices_value(uint64_t min, uint64_t max) {
     struct printable printable = {""};
     struct gps_text out = GPS_TEXT(printable.text);
-    gps_value_indices_text(min, max, &out);
+    gps_value_range_text(min, max, &gps_indices, &out);
     return printable;
 }

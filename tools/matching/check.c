@@ -271,7 +271,7 @@ static bool exports(const struct gps_rule *rule) {
 static struct printable range_text(const struct gps_rule *rule) {
     struct printable range = {""};
     struct gps_text text = GPS_TEXT(range.text);
-    gps_value_range_text(rule->size_min, rule->size_max, &text);
+    gps_value_range_text(rule->size_min, rule->size_max, &gps_sizes, &text);
     return range;
 }
 
