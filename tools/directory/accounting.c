@@ -12,18 +12,17 @@
 
 /* --- the shares in a region --- */
 
-/* Whether the owner lives, and has not freed the region. */
-static bool owner_holds(const struct view_region *region) {
-    const uint32_t state = region->record.status.state;
-    return !view_is_vmm(region) && region->owner_alive &&
-           (state == GPS_STATE_WRITING || state == GPS_STATE_READY);
-}
-
 /* Whether the driver counts the region as its owner's: it does as long as the owner lives and the
  * memory exists. */
 static bool owner_charged(const struct view_region *region) {
     return !view_is_vmm(region) && region->owner_alive &&
            region->record.status.state != GPS_STATE_FREED;
+}
+
+/* Whether the owner lives, and has not freed the region. */
+static bool owner_holds(const struct view_region *region) {
+    const uint32_t state = region->record.status.state;
+    return owner_charged(region) && (state == GPS_STATE_WRITING || state == GPS_STATE_READY);
 }
 
 static size_t hold_count(const struct view_region *region) {
@@ -138,7 +137,7 @@ static struct account_gpu *gpu_of(struct accounting *accounting, const uint8_t *
 static void add_region(struct accounting *accounting, const struct view *view,
                        const struct view_region *region) {
     const uint64_t bytes = accounting_in_use(region);
-    const size_t shares = bytes > 0 ? share_count(region) : 0;
+    const size_t shares = share_count(region);
     if (bytes == 0)
         return;
     struct account_gpu *gpu = gpu_of(accounting, region->record.device);

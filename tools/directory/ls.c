@@ -18,22 +18,22 @@ enum { OPTION_JSON, OPTION_ALL };
 
 /* --- regions --- */
 
-/* "2: app 4242, app 4243"; malloc'ed. */
-static char *users_text(const struct view *view, const struct view_region *region) {
+/* "2: app 4242, app 4243" */
+static void users_cell(const struct view *view, const struct view_region *region,
+                       enum term_colour colour, struct table *table) {
     struct view_list users = {.view = view, .most = LS_USERS};
     for (size_t i = 0; i < region->hold_count; i++) {
         const struct view_hold *hold = &region->holds[i];
         if (i == 0 || !gps_owner_equal(&hold->owner, &hold[-1].owner))
             view_list_add(&users, &hold->owner, view_cached(hold) ? " (cached)" : "");
     }
-    return view_list_text(&users);
+    view_list_cell(&users, colour, table);
 }
 
 static void add_row(const struct view *view, const struct view_region *region,
                     struct table *table) {
     const struct gps_region_record *record = &region->record;
     const struct gps_owner *owner = gps_record_creator(record);
-    char *users = users_text(view, region);
     enum term_colour plain = view_hidden(region) ? TERM_DIM : TERM_PLAIN;
     table_cell(table, plain, "%s", view_format_name(region));
     table_cell(table, plain, "%.8s", printable_id(&record->id).text);
@@ -43,8 +43,7 @@ static void add_row(const struct view *view, const struct view_region *region,
     table_cell(table, plain, "%s%s", view_format_program(view, owner).text,
                view_is_vmm(region) && !region->creator_alive ? " (ended)" : "");
     table_cell(table, plain, "%s", view_format_age(view, record->created).text);
-    table_cell(table, plain, "%s", users);
-    free(users);
+    users_cell(view, region, plain, table);
 }
 
 /* --- merged blocks --- */

@@ -71,14 +71,13 @@ void view_list_add(struct view_list *list, const struct gps_owner *owner, const 
     tool_list(&list->named, "%s%s", view_format_program(list->view, owner).text, suffix);
 }
 
-char *view_list_text(struct view_list *list) {
+void view_list_cell(struct view_list *list, enum term_colour colour, struct table *table) {
     char more[40] = "";
     if (list->count > list->most)
         snprintf(more, sizeof(more), " and %zu more", list->count - list->most);
-    char *text = tool_format("%zu%s%s%s", list->count, list->named ? ": " : "",
-                             tool_or(list->named, ""), more);
+    table_cell(table, colour, "%zu%s%s%s", list->count, list->named ? ": " : "",
+               tool_or(list->named, ""), more);
     free(list->named);
-    return text;
 }
 
 struct printable view_format_time(uint64_t realtime_ns) {

@@ -6,7 +6,7 @@
 #include "accounting.h"
 #include "cli/json_tree.h"
 #include "cli/printable.h"
-#include "cli/term.h"
+#include "cli/table.h"
 #include "view.h"
 
 /* "4242", or "7@4026532201" when the pid counts in another pid namespace than ours. */
@@ -22,8 +22,8 @@ struct view_list {
     char *named;
 };
 void view_list_add(struct view_list *list, const struct gps_owner *owner, const char *suffix);
-/* Ends the list; malloc'ed. */
-char *view_list_text(struct view_list *list);
+/* Adds a cell with the list, and ends it. */
+void view_list_cell(struct view_list *list, enum term_colour colour, struct table *table);
 /* UTC as in reports: "2026-11-21T06:36:31.829937Z". */
 struct printable view_format_time(uint64_t realtime_ns);
 /* How long ago that was, in one unit: "5 min". */

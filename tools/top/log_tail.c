@@ -132,11 +132,11 @@ static void read_lines(struct log_tail *tail, struct log_tail_file *file, FILE *
 static int read_file(struct log_tail *tail, const char *path) {
     struct stat info;
     FILE *from = fopen(path, "re");
-    if (!from || fstat(fileno(from), &info) != 0 || !S_ISREG(info.st_mode)) {
-        const int status = !from ? -errno : -EINVAL;
-        if (from)
-            fclose(from);
-        return status;
+    if (!from)
+        return -errno;
+    if (fstat(fileno(from), &info) != 0 || !S_ISREG(info.st_mode)) {
+        fclose(from);
+        return -EINVAL;
     }
     struct log_tail_file *file = file_of(tail, path);
     if (file->device != info.st_dev || file->inode != info.st_ino || info.st_size < file->offset)

@@ -98,12 +98,6 @@ static void add_holder(void *list, const struct gps_owner *owner) {
     view_list_add(list, owner, "");
 }
 
-static void holders_cell(struct view_list *holders, struct table *table) {
-    char *text = view_list_text(holders);
-    table_cell(table, TERM_PLAIN, "%s", text);
-    free(text);
-}
-
 static void name_cell(struct table *table, const char *name, const struct usage_layout *layout) {
     if (layout->narrow && strlen(name) > NARROW_NAME)
         table_cell(table, TERM_PLAIN, "%.*s%s", NARROW_NAME - 1, name, layout->mark);
@@ -122,7 +116,7 @@ static void region_row(const struct usage *usage, const struct view_region *regi
     size_cell(table, true, accounting_unshared(region) - bytes);
     table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(region->record.device).text);
     table_cell(table, view_format_colour(region), "%s", view_format_state(region));
-    holders_cell(&holders, table);
+    view_list_cell(&holders, TERM_PLAIN, table);
 }
 
 static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
@@ -139,7 +133,7 @@ static void blocks_row(const struct usage *usage, const struct account_gpu *gpu,
     size_cell(table, true, gpu->merged.saved);
     table_cell(table, TERM_PLAIN, "%.12s", printable_uuid(gpu->device).text);
     table_cell(table, TERM_GREEN, "merged");
-    holders_cell(&holders, table);
+    view_list_cell(&holders, TERM_PLAIN, table);
 }
 
 void usage_text_regions(const struct usage *usage, const struct usage_layout *layout) {
