@@ -30,7 +30,8 @@ struct earliest {
 /* The lines of one process that are of one kind. */
 struct class {
     const struct aggregate_process *process;
-    struct moment first, last;
+    struct moment first;
+    char last[LOG_TIME_BYTES];
     uint64_t count; /* occurrences */
 };
 
@@ -46,7 +47,8 @@ struct kind {
  * one, which is known in the end. */
 struct site {
     struct earliest line;
-    struct class stackless;
+    const struct aggregate_process *process;
+    struct class *stackless; /* NULL: there are none */
 };
 
 struct aggregate_state {
@@ -55,7 +57,7 @@ struct aggregate_state {
     int64_t pid_ns; /* the first that occurred */
     struct string_map *process_map, *kind_map, *site_map, *class_map;
     struct kind **kinds;
-    struct site **sites;
+    struct site **sites; /* with stackless lines */
     size_t process_count, kind_count, site_count;
     char key[2 * LOGS_LINE_MAX];
 };
@@ -97,10 +99,7 @@ static struct site *site_of(struct aggregate_state *state, const struct log_line
     else
         gps_text_strs(&key, "\n", line->finding, " ", line->api);
     struct site *site = string_map_make(&state->site_map, state->key, sizeof(*site));
-    if (!site->stackless.process) {
-        site->stackless.process = process;
-        TOOL_APPEND(state->sites, state->site_count, site);
-    }
+    site->process = process;
     return site;
 }
 
@@ -154,8 +153,8 @@ static void note_line(struct earliest *line, struct kind *kind, const struct mom
 static void add(struct class *class, const struct class *more) {
     if (class->count == 0 || compare(&more->first, &class->first) < 0)
         class->first = more->first;
-    if (compare(&more->last, &class->last) > 0)
-        class->last = more->last;
+    if (strcmp(more->last, class->last) > 0)
+        strcpy(class->last, more->last);
     class->count += more->count;
 }
 
@@ -183,13 +182,17 @@ const struct aggregate_group *aggregate_add_line(struct aggregate *aggregate,
     struct kind *kind = kind_of(state, line);
     const bool stacked = aggregate_stack(line)->count > 0;
     struct class one = {.count = line->count > 0 ? (uint64_t)line->count : 1};
-    memcpy(one.first.time, line->ts, LOG_TIME_BYTES);
+    strcpy(one.first.time, line->ts); /* log_line_parse has checked its length */
+    strcpy(one.last, line->ts);
     one.first.line = state->lines++;
-    one.last = one.first;
     note_line(&site->line, kind, &one.first, stacked ? NULL : text);
-    if (stacked)
+    if (stacked) {
         note_line(&kind->line, kind, &one.first, text);
-    add(stacked ? class_of(state, kind, site->stackless.process) : &site->stackless, &one);
+    } else if (!site->stackless) {
+        site->stackless = tool_zeroed(1, sizeof(*site->stackless));
+        TOOL_APPEND(state->sites, state->site_count, site);
+    }
+    add(stacked ? class_of(state, kind, site->process) : site->stackless, &one);
     note_namespaces(aggregate, line);
     return &kind->group;
 }
@@ -211,8 +214,7 @@ static void add_stackless(struct aggregate_state *state, const struct site *site
     struct kind *kind = site->line.kind;
     if (site->line.text)
         note_line(&kind->line, kind, &site->line.moment, site->line.text);
-    if (site->stackless.count > 0)
-        add(class_of(state, kind, site->stackless.process), &site->stackless);
+    add(class_of(state, kind, site->process), site->stackless);
 }
 
 static int classes_by_time(const void *left, const void *right) {
@@ -238,7 +240,7 @@ static void add_group(struct aggregate *aggregate, struct kind *kind) {
         add(&all, kind->classes[i]);
     }
     group->count = all.count;
-    memcpy(group->last, all.last.time, LOG_TIME_BYTES);
+    strcpy(group->last, all.last);
     TOOL_APPEND(aggregate->groups, aggregate->count, group);
 }
 
@@ -268,7 +270,9 @@ static void clear_kind(void *value) {
 }
 
 static void clear_site(void *value) {
-    free(((struct site *)value)->line.text);
+    struct site *site = value;
+    free(site->line.text);
+    free(site->stackless);
 }
 
 void aggregate_free(struct aggregate *aggregate) {
