@@ -199,43 +199,37 @@ bool gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     return published;
 }
 
-/* It could not be recorded. */
-static void undo_open(const struct gps_import *import) {
-    if (import->vmm) {
+/* An enum gps_open, or -errno: it could not be recorded, and nothing is open. */
+static int record_or_close(struct gps_import *import, enum gps_slot_via via) {
+    note_opened(import);
+    const int status = record_open(import, via);
+    if (status < 0 && import->vmm) {
         gps_mapping_close(import->pointer);
         gps_vmm_region_released(&import->region);
-    } else {
+    } else if (status < 0) {
         gps_ops->close_handle(import->pointer);
     }
+    return status;
 }
-
-struct rule_open {
-    const struct gps_opening *opening;
-    uint64_t size, *pointer;
-};
 
 static int open_for_rule(void *arg) {
-    const struct rule_open *of = arg;
-    const struct gps_import *import = &of->opening->import;
-    const int code = import->vmm ? gps_vmm_region_open(&of->opening->record, of->size, of->pointer)
-                                 : gps_ops->open_handle(import->handle, of->pointer);
-    return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(import, of->pointer) : code;
+    struct gps_opening *opening = arg;
+    struct gps_import *import = &opening->import;
+    const int code = import->vmm
+                         ? gps_vmm_region_open(&opening->record, import->size, &import->pointer)
+                         : gps_ops->open_handle(import->handle, &import->pointer);
+    return code == GPS_INVALID_CONTEXT ? gps_pid_collision_open(import, &import->pointer) : code;
 }
 
-/* Opens and records it. An enum gps_open, or a code of the driver's or -errno, and then nothing is
- * open. */
-static int open_and_record(struct gps_opening *opening, uint64_t size, int *code) {
+/* Opens and records it. An enum gps_open, or -1 and a code of the driver's or -errno. */
+static int open_and_record(struct gps_opening *opening, int *code) {
     struct gps_import *import = &opening->import;
-    struct rule_open open = {opening, size, &import->pointer};
-    *code = gps_open_cache_ask_driver(open_for_rule, &open, import);
+    *code = gps_open_cache_ask_driver(open_for_rule, opening, import);
     if (*code != GPS_OK)
         return -1;
-    note_opened(import);
-    const int status = record_open(import, GPS_VIA_RULE);
-    if (status < 0) {
-        undo_open(import);
+    const int status = record_or_close(import, GPS_VIA_RULE);
+    if (status < 0)
         *code = status;
-    }
     return status;
 }
 
@@ -251,7 +245,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
     import->size = size;
     if (opening.recorded && !gps_record_over(&opening.record) &&
         opening.record.generation == record->generation)
-        status = open_and_record(&opening, size, &code);
+        status = open_and_record(&opening, &code);
     if (status < 0) {
         gps_import_slot_drop(import->slot);
         return code;
@@ -269,13 +263,9 @@ static int open_vmm(struct gps_opening *opening, uint64_t *pointer) {
     gps_scope_enter(&scope, 0);
     int code = gps_vmm_region_open(&opening->record, opening->record.requested, &import->pointer);
     if (code == GPS_OK) {
-        note_opened(import);
-        code = record_open(import, GPS_VIA_PROGRAM);
-        opening->counted = code >= 0;
-        if (code < 0)
-            undo_open(import);
-        else
-            code = GPS_OK;
+        const int status = record_or_close(import, GPS_VIA_PROGRAM);
+        opening->counted = status >= 0;
+        code = opening->counted ? GPS_OK : status;
         *pointer = import->pointer;
     }
     if (code < 0 && code != -ENOENT)

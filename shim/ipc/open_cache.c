@@ -63,24 +63,21 @@ static void wake(void) {
     gps_lock_give(&state.lock);
 }
 
-/* True: something that was cached is ENDING now. */
-static bool read_changes(void) {
+static void read_changes(void) {
     int files[GPS_WATCH_CHANGES];
     unsigned count;
-    bool any = false;
     gps_lock_take(&state.lock);
     struct gps_watch watch = state.watch;
     atomic_store(&state.reading, true);
     do {
         count = state.watching ? gps_watch_changed(&watch, files) : 0;
         for (unsigned i = 0; i < count; i++)
-            any |= gps_registry_outdate(files[i]);
+            gps_registry_outdate(files[i]);
         if (watch.fd < 0)
             atomic_store(&state.watching, false);
     } while (count == GPS_WATCH_CHANGES);
     atomic_store(&state.reading, false);
     gps_lock_give(&state.lock);
-    return any;
 }
 
 /* A change that is read while this is asked shows in one or the other. */
@@ -225,10 +222,12 @@ int gps_open_cache_ask_driver(gps_open_fn *open, void *arg, const struct gps_imp
         return open(arg);
     gps_scope_begin(&scope);
     gps_open_cache_resume(); /* where a handler has left the end of a context by longjmp */
-    if (gps_registry_cached().count && read_changes())
-        wake();
-    if (gps_registry_any_ending(&import->region))
+    if (gps_registry_cached().count)
+        read_changes();
+    if (gps_registry_any_ending(&import->region)) {
+        wake(); /* what was read may have been to wake the thread */
         wait_for_end(&import->region, state.endings, OPEN_WAIT);
+    }
     gps_scope_end(&scope);
     const unsigned endings = state.endings;
     const int code = open(arg);
