@@ -4,9 +4,9 @@
  */
 #include "preload.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,38 +120,27 @@ static const char *privilege(const char *path) {
     return NULL;
 }
 
-/* The loader that the ELF file names; "" where it names none. */
-static bool read_interpreter(int file, const Elf64_Ehdr *header, char *loader, size_t size) {
-    loader[0] = 0;
-    for (unsigned i = 0; i < header->e_phnum; i++) {
-        Elf64_Phdr segment;
-        off_t at = (off_t)(header->e_phoff + (size_t)i * sizeof(segment));
-        if (pread(file, &segment, sizeof(segment), at) != (ssize_t)sizeof(segment))
-            return false;
-        if (segment.p_type != PT_INTERP)
-            continue;
-        size_t length = segment.p_filesz < size ? segment.p_filesz : size - 1;
-        ssize_t count = pread(file, loader, length, (off_t)segment.p_offset);
-        loader[count > 0 ? count : 0] = 0;
-        return count > 0;
-    }
-    return true;
-}
-
-static const char *judge_elf(int file, const Elf64_Ehdr *header) {
-    char loader[256];
-    if (header->e_ident[EI_CLASS] != ELFCLASS64)
+static const char *judge_elf(Elf *elf) {
+    GElf_Ehdr header;
+    GElf_Phdr segment = {.p_type = PT_NULL};
+    size_t count, size;
+    const char *bytes = elf_rawfile(elf, &size);
+    if (gelf_getclass(elf) != ELFCLASS64)
         return "is a 32-bit program, the library is 64-bit";
-    if (header->e_machine != OWN_MACHINE)
-        return "is built for another processor than the library";
-    if (header->e_phentsize != sizeof(Elf64_Phdr) ||
-        !read_interpreter(file, header, loader, sizeof(loader)))
+    if (!gelf_getehdr(elf, &header) || elf_getphdrnum(elf, &count) != 0 || count < header.e_phnum)
         return "is a damaged ELF file";
-    if (loader[0] == 0)
+    if (header.e_machine != OWN_MACHINE)
+        return "is built for another processor than the library";
+    for (int i = 0; i < (int)count && segment.p_type != PT_INTERP; i++)
+        if (!gelf_getphdr(elf, i, &segment))
+            return "is a damaged ELF file";
+    if (segment.p_type != PT_INTERP)
         return "is statically linked: no loader reads LD_PRELOAD for it";
-    if (strstr(loader, "ld-musl"))
-        return "uses musl, the library needs glibc";
-    return NULL;
+    if (segment.p_offset > size || segment.p_filesz > size - segment.p_offset)
+        return "is a damaged ELF file";
+    return memmem(bytes + segment.p_offset, segment.p_filesz, "ld-musl", 7)
+               ? "uses musl, the library needs glibc"
+               : NULL;
 }
 
 /* "#!/usr/bin/python3 -E" */
@@ -173,12 +162,12 @@ static bool judge(char path[PATH_MAX], const char **obstacle) {
     *obstacle = NULL;
     if (file < 0)
         return false;
-    Elf64_Ehdr header;
-    ssize_t count = pread(file, head, sizeof(head) - 1, 0);
-    if (count >= (ssize_t)sizeof(header) && memcmp(head, ELFMAG, SELFMAG) == 0) {
-        memcpy(&header, head, sizeof(header));
-        *obstacle = judge_elf(file, &header);
-    }
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(file, ELF_C_READ_MMAP, NULL);
+    if (elf && elf_kind(elf) == ELF_K_ELF)
+        *obstacle = judge_elf(elf);
+    elf_end(elf);
+    (void)!pread(file, head, sizeof(head) - 1, 0);
     close(file);
     if (!*obstacle)
         *obstacle = privilege(path); /* the caller ignores a script's, as the kernel does */
