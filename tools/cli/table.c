@@ -8,33 +8,23 @@
 #include <string.h>
 
 #include "tool.h"
-#include "util/text.h"
 #include "wrap.h"
 
-#define TABLE_CELL_MAX    512
 #define TABLE_COLUMNS_MAX 16
 #define WRAP_MIN          20 /* a last column with less room goes below its row */
 #define BELOW             8  /* columns behind the margin, where a row goes on below */
 
-/* Copies text that may hold anything. The copy is printable, and its width is known. */
-static struct table_cell clean_cell(const char *text, enum term_colour colour) {
-    char clean[TABLE_CELL_MAX];
-    struct gps_text out = GPS_TEXT(clean);
-    size_t width = 0;
-    gps_text_plain(&out, text);
-    for (const char *c = clean; *c != 0; c++)
-        width += ((unsigned char)*c & 0xc0) != 0x80;
-    return (struct table_cell){tool_copy(clean), width, colour};
+static struct table_cell make_cell(char *text, enum term_colour colour) {
+    return (struct table_cell){text, wrap_width(text, strlen(text)), colour};
 }
 
 void table_cell(struct table *table, enum term_colour colour, const char *format, ...) {
-    char text[TABLE_CELL_MAX];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
+    char *text = term_format(format, args);
     va_end(args);
     table->cells = tool_grow(table->cells, table->cell_count, sizeof(*table->cells));
-    table->cells[table->cell_count++] = clean_cell(text, colour);
+    table->cells[table->cell_count++] = make_cell(text, colour);
 }
 
 /* Whether the text is like "3: camera 12, viewer 13, viewer 14". */
@@ -144,7 +134,8 @@ static void print_titles(FILE *out, const struct table *table, const size_t *wid
                          const char *margin) {
     struct table_cell titles[TABLE_COLUMNS_MAX];
     for (size_t i = 0; i < table->column_count; i++)
-        titles[i] = clean_cell(table->columns[i].title, out == stdout ? TERM_BOLD : TERM_PLAIN);
+        titles[i] = make_cell(tool_copy(tool_or(table->columns[i].title, "")),
+                              out == stdout ? TERM_BOLD : TERM_PLAIN);
     print_row(out, table, widths, margin, titles);
     for (size_t i = 0; i < table->column_count; i++)
         free(titles[i].text);

@@ -1,7 +1,6 @@
 /* term.c - see term.h. */
 #include "term.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,15 +36,20 @@ char *term_clean(const char *text) {
     return clean;
 }
 
+char *term_format(const char *format, va_list args) {
+    char *text;
+    if (vasprintf(&text, format, args) < 0)
+        tool_no_memory();
+    char *clean = term_clean(text);
+    free(text);
+    return clean;
+}
+
 void term_line(FILE *stream, const char *format, ...) {
-    char *line;
     va_list args;
     va_start(args, format);
-    if (vasprintf(&line, format, args) < 0)
-        tool_no_memory();
+    char *line = term_format(format, args);
     va_end(args);
-    char *clean = term_clean(line);
-    wrap_line(stream, clean);
-    free(clean);
+    wrap_line(stream, line);
     free(line);
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdio.h>
 
 enum term_colour {
@@ -25,5 +26,7 @@ const char *term_colour_on(FILE *stream, enum term_colour colour);
 
 /* A copy of foreign text in which control characters and broken UTF-8 are '?'; malloc'ed. */
 char *term_clean(const char *text);
+/* Formats such a text; malloc'ed. */
+char *term_format(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 /* Prints a line of foreign text and its newline. The text is cleaned, and wrapped on a terminal. */
 void term_line(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -14,8 +14,7 @@ size_t wrap_columns(FILE *stream) {
     return ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* The columns that bytes of UTF-8 take; sequences that switch colours take none. */
-static size_t columns_of(const char *text, size_t bytes) {
+size_t wrap_width(const char *text, size_t bytes) {
     size_t columns = 0;
     for (size_t i = 0; i < bytes; i++) {
         if (text[i] == '\033')
@@ -35,10 +34,10 @@ struct frame {
 /* Prints the words of a line of the text. Returns what follows that line. */
 static const char *print_words(FILE *stream, const char *text, const struct frame *frame,
                                size_t column) {
-    const size_t start = columns_of(frame->margin, frame->margin_bytes) + frame->indent;
+    const size_t start = wrap_width(frame->margin, frame->margin_bytes) + frame->indent;
     size_t blanks = 0;
     for (;;) {
-        const size_t bytes = strcspn(text, " \n"), word = columns_of(text, bytes);
+        const size_t bytes = strcspn(text, " \n"), word = wrap_width(text, bytes);
         if (column > start && column + blanks + word > frame->width) {
             fprintf(stream, "\n%.*s%*s", (int)frame->margin_bytes, frame->margin,
                     (int)frame->indent, "");

@@ -11,6 +11,9 @@
 /* The columns of the terminal that the stream is; 0: it is no terminal, or does not say. */
 size_t wrap_columns(FILE *stream);
 
+/* The columns that bytes of UTF-8 take; sequences that switch colours take none. */
+size_t wrap_width(const char *text, size_t bytes);
+
 /* Prints a text in 80 columns, or in those of a narrower terminal: the first line starts at column
  * `at`, further ones are indented to it; where few columns are left there, the text begins below. A
  * line of the text that begins with a blank stays as it is. Ends with a newline. */
