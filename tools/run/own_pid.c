@@ -66,6 +66,7 @@ static bool claim(pid_t pid) {
     struct gps_store store;
     if (held >= 0)
         gps_file_close_locked(held);
+    held = -1;
     view_place_get(&place);
     if (view_store(&place, true, &store) != 0)
         return true;
