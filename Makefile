@@ -84,7 +84,7 @@ $(BUILD)/shim/cuda/trampoline.o: shim/cuda/trampoline.S
 $(BUILD)/exports.map: shim/cuda/hooks.def
 	@mkdir -p $(@D)
 	sed -nE -e 'h; s/^WRITE_SYNC\((\w+).*/\1_ptds/p; g; s/^WRITE_ASYNC\((\w+).*/\1_ptsz/p; g' \
-		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE_A?SYNC\(|GATED\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
+		-e 's/^(DRIVER\([a-z]+, *|RUNTIME\(|WRITE\(|WRITE_A?SYNC\(|GATED\(|READ\(|EXIT\()(\w+).*/\2/p' $< | \
 		{ echo '{ global: dlsym; dlvsym;'; sed 's/$$/;/'; echo 'local: *; };'; } > $@
 
 # Lazy binding, one text segment, no mprotect, no empty _init and _fini, which lie far apart: what loading costs a

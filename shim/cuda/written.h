@@ -14,9 +14,17 @@
 #define EXPLICIT(stream)            ((stream) ? (stream) : LEGACY)
 #define EXPLICIT_PER_THREAD(stream) ((stream) ? (stream) : PER_THREAD)
 #define ASYNC(write)                gps_async_of(write)
+#define LASTING(write)              gps_lasting_of(write)
 
 static inline struct gps_write gps_async_of(struct gps_write write) {
     write.ordered = true;
+    return write;
+}
+
+/* It copies nothing yet, also where its source is host memory. */
+static inline struct gps_write gps_lasting_of(struct gps_write write) {
+    write.kind = GPS_WRITE_OTHER;
+    write.lasting = true;
     return write;
 }
 
@@ -137,4 +145,66 @@ static inline struct gps_write gps_3d_batch_of(const CUDA_MEMCPY3D_BATCH_OP *box
                               .range = gps_3d_batch_range,
                               .list = count ? boxes : NULL,
                               .count = count};
+}
+
+/* --- nodes of graphs, and operations on words: the device writes there, or looks, when it likes
+ * ---
+ */
+
+static inline struct gps_write gps_copy_node_of(const CUDA_MEMCPY3D *copy) {
+    return LASTING(gps_3d_of(copy, LEGACY));
+}
+
+static inline struct gps_write gps_fill_node_of(const CUDA_MEMSET_NODE_PARAMS *fill) {
+    return LASTING(fill ? gps_rows_of(fill->dst, fill->pitch, fill->width * fill->elementSize,
+                                      fill->height, LEGACY)
+                        : gps_fill_of(0, 0, 1, LEGACY));
+}
+
+/* A word that is waited for is written by something else: a swap would take it from under that. */
+static inline struct gps_write gps_word_of(CUdeviceptr word, size_t size, CUstream stream) {
+    return LASTING(gps_fill_of(word, size, 1, stream));
+}
+
+static inline void gps_word_range(struct gps_write *one, uint64_t n) {
+    const CUstreamBatchMemOpParams *operation = (const CUstreamBatchMemOpParams *)one->list + n;
+    const bool is_long = operation->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
+                         operation->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    const bool is_word = operation->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+                         operation->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    one->to = is_long || is_word ? operation->writeValue.address : 0;
+    one->size = is_long ? 8 : is_word ? 4 : 0;
+}
+
+static inline struct gps_write gps_words_of(const CUstreamBatchMemOpParams *operations,
+                                            size_t count, CUstream stream) {
+    return LASTING(((struct gps_write){.stream = (uintptr_t)stream,
+                                       .range = gps_word_range,
+                                       .list = count ? operations : NULL,
+                                       .count = count}));
+}
+
+static inline struct gps_write gps_words_node_of(const CUDA_BATCH_MEM_OP_NODE_PARAMS *node) {
+    return gps_words_of(node ? node->paramArray : NULL, node ? node->count : 0, LEGACY);
+}
+
+static inline struct gps_write gps_node_of(const CUgraphNodeParams *node) {
+    if (node && node->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        return gps_copy_node_of(&node->memcpy.copyParams);
+    if (node && node->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+        return gps_words_of(node->memOp.paramArray, node->memOp.count, LEGACY);
+    if (!node || node->type != CU_GRAPH_NODE_TYPE_MEMSET)
+        return gps_fill_node_of(NULL);
+    const CUDA_MEMSET_NODE_PARAMS fill = {.dst = node->memset.dst,
+                                          .pitch = node->memset.pitch,
+                                          .elementSize = node->memset.elementSize,
+                                          .width = node->memset.width,
+                                          .height = node->memset.height};
+    return gps_fill_node_of(&fill);
+}
+
+/* Of all attributes one changes what the device does. */
+static inline struct gps_write gps_attribute_of(CUpointer_attribute which, CUdeviceptr pointer) {
+    const size_t size = which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
+    return LASTING(gps_fill_of(pointer, size, 1, LEGACY));
 }

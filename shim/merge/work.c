@@ -59,16 +59,28 @@ static int begin_all(const struct gps_write *write) {
         const struct gps_write *one = gps_write_nth(write, i, &room);
         if (one->size && gps_area_near(one->to, one->size))
             code = gps_unmerge_begin(one->to, one->size, gps_write_is_upload(one),
-                                     write->ordered && gps_is_capturing(write->stream));
+                                     write->lasting ||
+                                         (write->ordered && gps_is_capturing(write->stream)));
         if (code != GPS_OK)
             end_first(write, i); /* nothing of them is written */
     }
     return code;
 }
 
-/* Copies from the host touch nothing but what they write. */
+static bool touches_areas(const struct gps_write *write) {
+    struct gps_write room;
+    for (uint64_t i = 0; i < gps_write_count(write); i++) {
+        const struct gps_write *one = gps_write_nth(write, i, &room);
+        if (gps_area_near(one->to, one->size) || gps_area_near(one->source, 1))
+            return true;
+    }
+    return false;
+}
+
+/* Copies from the host touch nothing but what they write. Who adds a node to a graph gives the
+ * device no work yet. */
 static void pass_write(const struct gps_write *write, struct gps_gate_pass *pass) {
-    if (write->kind != GPS_WRITE_UPLOAD) {
+    if (write->lasting ? touches_areas(write) : write->kind != GPS_WRITE_UPLOAD) {
         pass_copy(write->stream, pass);
         return;
     }

@@ -3,7 +3,8 @@
  *
  * Only a process that merges has these calls hooked. Whatever memory the work may touch has got its
  * blocks by then. What a copy or a fill writes of a merged block makes the block private first: its
- * bytes are kept, and no other process sees the write. A copy from pageable memory that covers a
+ * bytes are kept, and no other process sees the write. What the device may write at any time from
+ * then on, as a node of a graph does, stays private. A copy from pageable memory that covers a
  * whole block of a rule with quiet = 0 is not made where the shared block has the same bytes
  * (load.h).
  */

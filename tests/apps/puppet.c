@@ -922,6 +922,60 @@ static int c_captured(char **w) {
         code = (int)CU(cuGraphInstantiate)(&made, graph, 0);
     return pointer_reply(w[2], code, (uintptr_t)made);
 }
+/* node copy|fill TO OFFSET COUNT FROM|BYTE NAME: a graph of one node, ready; renode the same: other
+ * parameters for that node of NAME; word STREAM NAME OFFSET VALUE: cuStreamWriteValue32 */
+static CUgraphNode last_node;
+
+static CUDA_MEMCPY3D node_copy(char **w) {
+    return (CUDA_MEMCPY3D){.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = value(w[2]) + number(w[3]),
+                           .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .srcDevice = w[1][0] == 'c' ? value(w[5]) : 0,
+                           .WidthInBytes = number(w[4]),
+                           .Height = 1,
+                           .Depth = 1};
+}
+static CUDA_MEMSET_NODE_PARAMS node_fill(char **w) {
+    return (CUDA_MEMSET_NODE_PARAMS){.dst = value(w[2]) + number(w[3]),
+                                     .value = w[1][0] == 'f' ? (unsigned)number(w[5]) : 0,
+                                     .elementSize = 1,
+                                     .width = number(w[4]),
+                                     .height = 1};
+}
+static int c_node(char **w) {
+    CUgraph graph;
+    CUgraphExec made = NULL;
+    CUcontext context;
+    const CUDA_MEMCPY3D copy = node_copy(w);
+    const CUDA_MEMSET_NODE_PARAMS fill = node_fill(w);
+    int code = (int)CU(cuGraphCreate)(&graph, 0);
+    if (!code)
+        code = (int)CU(cuCtxGetCurrent)(&context);
+    if (!code)
+        code = w[1][0] == 'c'
+                   ? (int)CU(cuGraphAddMemcpyNode)(&last_node, graph, NULL, 0, &copy, context)
+                   : (int)CU(cuGraphAddMemsetNode)(&last_node, graph, NULL, 0, &fill, context);
+    if (!code)
+        code = (int)CU(cuGraphInstantiate)(&made, graph, 0);
+    return pointer_reply(w[6], code, (uintptr_t)made);
+}
+static int c_renode(char **w) {
+    const CUgraphExec graph = (CUgraphExec)(uintptr_t)value(w[6]);
+    CUcontext context;
+    const CUDA_MEMCPY3D copy = node_copy(w);
+    const CUDA_MEMSET_NODE_PARAMS fill = node_fill(w);
+    int code = (int)CU(cuCtxGetCurrent)(&context);
+    if (!code)
+        code = w[1][0] == 'c'
+                   ? (int)CU(cuGraphExecMemcpyNodeSetParams)(graph, last_node, &copy, context)
+                   : (int)CU(cuGraphExecMemsetNodeSetParams)(graph, last_node, &fill, context);
+    return code;
+}
+static int c_word(char **w) {
+    return (int)CU(cuStreamWriteValue32)(stream_of(w[1]), value(w[2]) + number(w[3]),
+                                         (cuuint32_t)number(w[4]), 0);
+}
+
 static int c_graph(char **w) {
     return (int)CU(cuGraphLaunch)((CUgraphExec)(uintptr_t)value(w[2]), stream_of(w[1]));
 }
@@ -1727,6 +1781,9 @@ static const struct command {
     {"flood", "NAME MS", c_flood},
     {"flooded", "", c_flooded},
     {"graph", "STREAM NAME", c_graph},
+    {"node", "copy|fill TO OFFSET COUNT FROM|BYTE NAME", c_node},
+    {"renode", "copy|fill TO OFFSET COUNT FROM|BYTE NAME", c_renode},
+    {"word", "STREAM NAME OFFSET VALUE", c_word},
     {"threads", "COUNT ROUNDS malloc|export|keep|open|use SIZE|HANDLE...", c_threads},
     {"many", "COUNT SIZE", c_many},
     {"manyfree", "[EVERY] [FROM]", c_manyfree},

@@ -191,6 +191,54 @@ TEST(MergeGraph, ThatFillsABlockKeepsItPrivate) {
     }
 }
 
+// Before anything has touched the memory, and after it is merged. What a node writes stays private.
+TEST(MergeGraph, MadeOfNodesFindsMemoryAndWritesNoMergedBlock) {
+    for (const bool merged_before : {false, true}) {
+        Replicas two(2, merging("quiet = 0\n"));
+        two.each("stream s");
+        two.each("malloc p 16777216");
+        two.each("malloc q 16777216");
+        if (merged_before) {
+            two.each(two.upload("p", SIZE, 3));
+            EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+        }
+        EXPECT_EQ(two[0].code("node fill p 0 16777216 0x55 g"), 0);
+        EXPECT_EQ(two[0].code("node copy q 0 16777216 p h"), 0);
+        EXPECT_EQ(two[0].code("renode copy q 0 8388608 p h"), 0);
+        two[0].must("malloc r 16777216");
+        EXPECT_EQ(two[0].code("renode copy r 8388608 8388608 p h"), 0);
+        usleep(2000000);
+        two[0].must("graph s g");
+        two[0].must("graph s h");
+        two[0].must("ssync s");
+        EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
+        EXPECT_EQ(two[0].must("read r 16777212 4"), "55555555");
+        two[0].must(two.upload("p", SIZE, 3));
+        usleep(2000000);
+        two[0].must("graph s g");
+        EXPECT_EQ(two[0].code("ssync s"), 0);
+        EXPECT_EQ(two[0].must("read p 16777212 4"), "55555555");
+        EXPECT_TRUE(!merged_before || two.expect(two[1], "p", SIZE, 3) == "same");
+        EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+    }
+}
+
+TEST(MergeGraph, WritesOfAWordFindMemoryAndWriteNoMergedBlock) {
+    for (const bool merged_before : {false, true}) {
+        Replicas two(2);
+        two.each("stream s");
+        two.each("malloc p 16777216");
+        if (merged_before) {
+            two.each(two.upload("p", SIZE, 3));
+            EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+        }
+        EXPECT_EQ(two[0].code("word s p 4096 0x01020304"), 0);
+        EXPECT_EQ(two[0].code("ssync s"), 0);
+        EXPECT_EQ(two[0].must("read p 4096 4"), "04030201");
+        EXPECT_TRUE(!merged_before || two.expect(two[1], "p", SIZE, 3) == "same");
+    }
+}
+
 // Nothing is swapped, no stream is asked, and the capture ends well.
 TEST(MergeCapture, HoldsMergingUp) {
     Replicas two(2, merging(QUIET));

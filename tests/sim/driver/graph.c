@@ -2,18 +2,28 @@
 #include "graph.h"
 
 #include "state.h"
+#include "transfer.h"
 
 #include <stdlib.h>
 
 struct step {
+    atomic_uint holders; /* graphs */
     const struct work *work;
     void *argument;
+};
+
+/* A step that the program added. */
+struct CUgraphNode_st {
+    CUgraph graph;
+    size_t index;
+    CUgraphNode next;
 };
 
 struct CUgraph_st {
     atomic_uint holders;
     size_t count;
-    struct step *steps;
+    struct step **steps;
+    CUgraphNode nodes;
 };
 
 struct CUgraphExec_st {
@@ -27,20 +37,57 @@ CUgraph graph_create(void) {
     return graph;
 }
 
+static struct step *make_step(const struct work *work, void *argument) {
+    struct step *step = malloc(sizeof *step);
+    if (step)
+        *step = (struct step){1, work, argument};
+    return step;
+}
+
+static void drop_step(struct step *step) {
+    if (--step->holders)
+        return;
+    work_end(step->work, step->argument);
+    free(step);
+}
+
 CUresult graph_add(CUgraph graph, const struct work *work, void *argument) {
-    struct step *grown = realloc(graph->steps, (graph->count + 1) * sizeof *grown);
-    if (!grown)
+    struct step *step = make_step(work, argument);
+    struct step **grown = realloc(graph->steps, (graph->count + 1) * sizeof *grown);
+    if (grown)
+        graph->steps = grown;
+    if (!grown || !step) {
+        free(step);
         return CUDA_ERROR_OUT_OF_MEMORY;
-    graph->steps = grown;
-    grown[graph->count++] = (struct step){work, argument};
+    }
+    graph->steps[graph->count++] = step;
     return CUDA_SUCCESS;
+}
+
+static CUgraph copy_of(CUgraph graph) {
+    CUgraph copy = graph_create();
+    struct step **steps = copy ? malloc((graph->count + 1) * sizeof *steps) : NULL;
+    if (!steps) {
+        free(copy);
+        return NULL;
+    }
+    copy->steps = steps;
+    for (; copy->count < graph->count; copy->count++) {
+        steps[copy->count] = graph->steps[copy->count];
+        steps[copy->count]->holders++;
+    }
+    return copy;
 }
 
 void graph_drop(CUgraph graph) {
     if (!graph || --graph->holders)
         return;
     for (size_t i = 0; i < graph->count; i++)
-        work_end(graph->steps[i].work, graph->steps[i].argument);
+        drop_step(graph->steps[i]);
+    for (CUgraphNode node = graph->nodes, next; node; node = next) {
+        next = node->next;
+        free(node);
+    }
     free(graph->steps);
     free(graph);
 }
@@ -54,6 +101,116 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
     return result;
 }
 
+/* --- made by the program --- */
+
+CUresult CUDAAPI cuGraphCreate(CUgraph *out, unsigned int flags) {
+    CUresult result = state_check();
+    if (result || !out || flags)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    *out = graph_create();
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The same for each kind of node. */
+struct planned {
+    const struct work *work;
+    void *argument;
+};
+
+/* Rows that touch each other, or one. */
+static CUresult plan_copy(const CUDA_MEMCPY3D *plan, struct planned *planned) {
+    CUresult result = state_check();
+    if (result || !plan)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    const bool host = plan->srcMemoryType == CU_MEMORYTYPE_HOST;
+    const size_t rows = plan->Height * plan->Depth;
+    const bool touch = (!plan->srcPitch || plan->srcPitch == plan->WidthInBytes) &&
+                       (!plan->dstPitch || plan->dstPitch == plan->WidthInBytes);
+    if ((rows > 1 && !touch) || plan->srcY || plan->srcZ || plan->dstY || plan->dstZ ||
+        plan->dstMemoryType != CU_MEMORYTYPE_DEVICE ||
+        (!host && plan->srcMemoryType != CU_MEMORYTYPE_DEVICE))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    const uint64_t from = host ? (uint64_t)(uintptr_t)plan->srcHost : plan->srcDevice;
+    return transfer_copy_node((struct end){plan->dstDevice + plan->dstXInBytes, SIDE_DEVICE},
+                              (struct end){from + plan->srcXInBytes, host ? SIDE_ANY : SIDE_DEVICE},
+                              plan->WidthInBytes * rows, &planned->work, &planned->argument);
+}
+
+static CUresult plan_fill(const CUDA_MEMSET_NODE_PARAMS *plan, struct planned *planned) {
+    CUresult result = state_check();
+    if (result || !plan || !plan->elementSize)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    if (plan->height > 1 && plan->pitch != plan->width * plan->elementSize)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return transfer_fill_node(plan->dst, plan->width * plan->height, plan->value, plan->elementSize,
+                              &planned->work, &planned->argument);
+}
+
+static CUresult add(CUgraph graph, const struct planned *planned, CUgraphNode *out) {
+    CUgraphNode node = out && graph ? malloc(sizeof *node) : NULL;
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    if (node)
+        result = graph_add(graph, planned->work, planned->argument);
+    if (result) {
+        work_end(planned->work, planned->argument);
+        free(node);
+        return result;
+    }
+    *node = (struct CUgraphNode_st){graph, graph->count - 1, graph->nodes};
+    graph->nodes = *out = node;
+    return CUDA_SUCCESS;
+}
+
+static CUresult replace(CUgraph graph, size_t index, const struct planned *planned) {
+    struct step *step =
+        graph && index < graph->count ? make_step(planned->work, planned->argument) : NULL;
+    if (!step) {
+        work_end(planned->work, planned->argument);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    drop_step(graph->steps[index]);
+    graph->steps[index] = step;
+    return CUDA_SUCCESS;
+}
+
+/* A launch under way goes on with what it was launched with. */
+static CUresult replace_in(CUgraphExec exec, CUgraphNode node, const struct planned *planned) {
+    CUgraph changed = exec && node ? copy_of(exec->graph) : NULL;
+    CUresult result = replace(changed, node ? node->index : 0, planned);
+    if (result) {
+        graph_drop(changed);
+        return result;
+    }
+    graph_drop(exec->graph);
+    exec->graph = changed;
+    return CUDA_SUCCESS;
+}
+
+#define NODES(kind, type, plan)                                                                    \
+    CUresult CUDAAPI cuGraphAdd##kind##Node(CUgraphNode *out, CUgraph graph,                       \
+                                            const CUgraphNode *after, size_t count,                \
+                                            const type *what, CUcontext context) {                 \
+        struct planned planned;                                                                    \
+        CUresult result = plan(what, &planned);                                                    \
+        (void)after, (void)count, (void)context;                                                   \
+        return result ? result : add(graph, &planned, out);                                        \
+    }                                                                                              \
+    CUresult CUDAAPI cuGraph##kind##NodeSetParams(CUgraphNode node, const type *what) {            \
+        struct planned planned;                                                                    \
+        CUresult result = plan(what, &planned);                                                    \
+        return result ? result                                                                     \
+                      : replace(node ? node->graph : NULL, node ? node->index : 0, &planned);      \
+    }                                                                                              \
+    CUresult CUDAAPI cuGraphExec##kind##NodeSetParams(CUgraphExec exec, CUgraphNode node,          \
+                                                      const type *what, CUcontext context) {       \
+        struct planned planned;                                                                    \
+        CUresult result = plan(what, &planned);                                                    \
+        (void)context;                                                                             \
+        return result ? result : replace_in(exec, node, &planned);                                 \
+    }
+NODES(Memcpy, CUDA_MEMCPY3D, plan_copy)
+NODES(Memset, CUDA_MEMSET_NODE_PARAMS, plan_fill)
+
 /* --- instantiating --- */
 
 static CUresult instantiate(CUgraphExec *out, CUgraph graph) {
@@ -63,9 +220,11 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph) {
     *out = malloc(sizeof **out);
     if (!*out)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    (*out)->graph = graph;
-    graph->holders++;
-    return CUDA_SUCCESS;
+    (*out)->graph = copy_of(graph);
+    if ((*out)->graph)
+        return CUDA_SUCCESS;
+    free(*out);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult CUDAAPI cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *node, char *log,
@@ -100,7 +259,7 @@ static CUresult run(void *argument) {
     CUgraph graph = argument;
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < graph->count && !result; i++)
-        result = graph->steps[i].work->run(graph->steps[i].argument);
+        result = graph->steps[i]->work->run(graph->steps[i]->argument);
     return result;
 }
 
@@ -108,8 +267,8 @@ static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
     const struct CUgraph_st *graph = argument;
     CUresult result = CUDA_SUCCESS;
     for (size_t i = 0; i < graph->count && !result; i++)
-        if (graph->steps[i].work->hurt)
-            result = graph->steps[i].work->hurt(graph->steps[i].argument, address, size);
+        if (graph->steps[i]->work->hurt)
+            result = graph->steps[i]->work->hurt(graph->steps[i]->argument, address, size);
     return result;
 }
 

@@ -1,7 +1,8 @@
 /*
- * Graphs: what a stream has captured, in its order, to be run again. A graph counts those that have
- * it: the program, what was instantiated from it, each launch. Once its capture has ended it stays
- * as it is; till then it is the stream's, under the lock of the streams.
+ * Graphs: what a stream has captured, in its order, or a program has made of nodes, to be run again
+ * in the order in which they were added. A graph counts those that have it: the program, or an
+ * instance and its launches. While a stream captures it is the stream's, under the lock of the
+ * streams. An instance has a graph of its own with the same steps.
  */
 #ifndef SIM_GRAPH_H
 #define SIM_GRAPH_H

@@ -123,21 +123,84 @@ CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct man
     return result ? result : perform(manner, &task);
 }
 
-CUresult transfer_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
-                       struct manner manner) {
+static CUresult locate_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
+                            struct task *task) {
     CUcontext context;
-    struct task task = {.size = count * width, .value = value, .width = width};
     CUresult result = context_current(&context);
-    if (result || !count)
+    if (result)
         return result;
     if (to % width || count > UINT64_MAX / width)
         return CUDA_ERROR_INVALID_VALUE;
-    result = begin(manner);
+    *task = (struct task){.size = count * width, .value = value, .width = width};
+    return copy_locate(to, task->size, (struct asker){context->card, true, SIDE_DEVICE}, &task->to);
+}
+
+CUresult transfer_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
+                       struct manner manner) {
+    CUcontext context;
+    struct task task;
+    CUresult result = context_current(&context);
+    if (result || !count)
+        return result;
+    if (to % width == 0 && count <= UINT64_MAX / width)
+        result = begin(manner);
     if (!result)
-        result =
-            copy_locate(to, task.size, (struct asker){context->card, true, SIDE_DEVICE}, &task.to);
+        result = locate_fill(to, count, value, width, &task);
     return result ? result : perform(manner, &task);
 }
+
+static CUresult keep(const struct task *task, const struct work **work, void **argument) {
+    struct task *kept = malloc(sizeof *kept);
+    if (!kept)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *kept = *task;
+    *work = &transferring;
+    *argument = kept;
+    return CUDA_SUCCESS;
+}
+
+CUresult transfer_copy_node(struct end to, struct end from, uint64_t size, const struct work **work,
+                            void **argument) {
+    struct task task;
+    CUresult result = locate(to, from, size, &task);
+    return result ? result : keep(&task, work, argument);
+}
+
+CUresult transfer_fill_node(uint64_t to, uint64_t count, uint32_t value, unsigned width,
+                            const struct work **work, void **argument) {
+    struct task task;
+    CUresult result = locate_fill(to, count, value, width, &task);
+    return result ? result : keep(&task, work, argument);
+}
+
+CUresult transfer_word(uint64_t to, uint64_t word, uint64_t size, struct manner manner) {
+    CUcontext context;
+    struct task task = {.size = size};
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    const struct asker asker = {context->card, false, SIDE_DEVICE};
+    result = to % size ? CUDA_ERROR_INVALID_VALUE : copy_locate(to, size, asker, &task.to);
+    if (!result)
+        result = copy_locate((uint64_t)(uintptr_t)&word, size,
+                             (struct asker){context->card, false, SIDE_ANY}, &task.from);
+    task.to.asker.writes = true;
+    return result ? result : perform(manner, &task);
+}
+
+#define WORDS(name, type)                                                                          \
+    CUresult CUDAAPI name(CUstream stream, CUdeviceptr to, type word, unsigned int flags) {        \
+        (void)flags;                                                                               \
+        return transfer_word(to, word, sizeof word, QUEUED);                                       \
+    }                                                                                              \
+    CUresult CUDAAPI name##_ptsz(CUstream stream, CUdeviceptr to, type word, unsigned int flags) { \
+        (void)flags;                                                                               \
+        return transfer_word(to, word, sizeof word, QUEUED_PTSZ);                                  \
+    }
+WORDS(cuStreamWriteValue32, cuuint32_t)
+WORDS(cuStreamWriteValue32_v2, cuuint32_t)
+WORDS(cuStreamWriteValue64, cuuint64_t)
+WORDS(cuStreamWriteValue64_v2, cuuint64_t)
 
 #define END(pointer, side) ((struct end){(uint64_t)(uintptr_t)(pointer), side})
 

@@ -4,6 +4,7 @@
 #define SIM_TRANSFER_H
 
 #include "copy.h"
+#include "stream.h"
 
 /* How a call is made: in which stream, and whether it waits. */
 struct manner {
@@ -26,6 +27,13 @@ struct end {
 CUresult transfer_copy(struct end to, struct end from, uint64_t size, struct manner manner);
 CUresult transfer_fill(uint64_t to, uint64_t count, uint32_t value, unsigned width,
                        struct manner manner);
+/* The same as a node of a graph, which does it again and again: its work. */
+CUresult transfer_copy_node(struct end to, struct end from, uint64_t size, const struct work **work,
+                            void **argument);
+CUresult transfer_fill_node(uint64_t to, uint64_t count, uint32_t value, unsigned width,
+                            const struct work **work, void **argument);
+/* A word of 4 or 8 bytes: memory must be there; whether it may be written its turn tells: 719. */
+CUresult transfer_word(uint64_t to, uint64_t word, uint64_t size, struct manner manner);
 /* What transfer_copy would say, without doing it. */
 CUresult transfer_check(struct end to, struct end from, uint64_t size);
 
