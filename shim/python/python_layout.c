@@ -7,6 +7,7 @@
  */
 #include "python_layout.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "util/peek.h"
@@ -46,63 +47,51 @@ static const struct gps_python_layout layouts[TELLS - OLDEST] = {
 
 /* --- from 3.13 on --- */
 
-/* _Py_DebugOffsets: what stands in which of its words. */
-enum word {
-    COOKIE,
-    VERSION,
-    INTERPRETERS = 5,
-    INTERPRETER_NEXT = 8,
-    THREADS_HEAD,
-    THREAD_NEXT = 21,
-    THREAD_INTERPRETER,
-    THREAD_FRAME,
-    THREAD_ID,
-    FRAME_PREVIOUS = 29,
-    FRAME_CODE,
-    FRAME_INSTRUCTION,
-    FRAME_OWNER = 33,
-    CODE_FILE = 35,
-    CODE_NAME,
-    CODE_TABLE = 38,
-    CODE_FIRST_LINE,
-    CODE_INSTRUCTIONS = 43,
-    OBJECT_TYPE = 45,
-    BYTES_SIZE = 65,
-    BYTES_BYTES,
-    TEXT_STATE = 68,
-    TEXT_LENGTH,
-    TEXT_ASCII,
-    WORDS,
+enum { VERSION = 1, WORDS = 71 /* of _Py_DebugOffsets */ };
+
+/* Which of its words says what. */
+static const struct {
+    size_t field;
+    unsigned word;
+} told[] = {
+#define TOLD(field, word)                                                                          \
+    { offsetof(struct gps_python_layout, field), word }
+    TOLD(runtime.interpreters, 5),
+    TOLD(interpreter.next, 8),
+    TOLD(interpreter.threads, 9),
+    TOLD(thread.next, 21),
+    TOLD(thread.interpreter, 22),
+    TOLD(thread.frame, 23),
+    TOLD(thread.id, 24),
+    TOLD(frame.back, 29),
+    TOLD(frame.code, 30),
+    TOLD(frame.at, 31),
+    TOLD(frame.entry, 33),
+    TOLD(code.file, 35),
+    TOLD(code.name, 36),
+    TOLD(code.table, 38),
+    TOLD(code.first_line, 39),
+    TOLD(code.instructions, 43),
+    TOLD(type, 45),
+    TOLD(bytes.size, 65),
+    TOLD(bytes.bytes, 66),
+    TOLD(text.state, 68),
+    TOLD(text.length, 69),
+    TOLD(text.ascii, 70),
 };
 
-/* Behind the ASCII structure, of all others: a length and a pointer. */
-enum { NOT_ASCII = 16 };
-
-static void fill(struct gps_python_layout *layout, const uint16_t told[WORDS]) {
-    *layout =
-        (struct gps_python_layout){.runtime = {told[INTERPRETERS]},
-                                   .interpreter = {told[INTERPRETER_NEXT], told[THREADS_HEAD]},
-                                   .thread = {told[THREAD_NEXT], told[THREAD_INTERPRETER],
-                                              told[THREAD_ID], told[THREAD_FRAME]},
-                                   .frame = {told[FRAME_PREVIOUS], told[FRAME_CODE],
-                                             told[FRAME_INSTRUCTION], told[FRAME_OWNER]},
-                                   .code = {told[CODE_FILE], told[CODE_NAME], told[CODE_FIRST_LINE],
-                                            told[CODE_TABLE], told[CODE_INSTRUCTIONS]},
-                                   .type = told[OBJECT_TYPE],
-                                   .text = {told[TEXT_LENGTH], told[TEXT_STATE], told[TEXT_ASCII],
-                                            (uint16_t)(told[TEXT_ASCII] + NOT_ASCII)},
-                                   .bytes = {told[BYTES_SIZE], told[BYTES_BYTES]}};
-}
-
 static bool ask(uintptr_t runtime, uint64_t version, struct gps_python_layout *layout) {
+    enum { NOT_ASCII = 16 }; /* behind the ASCII structure, of all others: a length and a pointer */
     uint64_t words[WORDS];
-    uint16_t told[WORDS] = {0};
     if (!gps_peek(runtime, words, sizeof(words)) || memcmp(words, "xdebugpy", 8) != 0 ||
         words[VERSION] != version)
         return false;
-    for (unsigned i = INTERPRETERS; i < WORDS; i++)
-        told[i] = (uint16_t)words[i];
-    fill(layout, told);
+    *layout = (struct gps_python_layout){.current = 0};
+    for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+        const uint16_t value = (uint16_t)words[told[i].word];
+        memcpy((char *)layout + told[i].field, &value, sizeof(value));
+    }
+    layout->text.compact = (uint16_t)(layout->text.ascii + NOT_ASCII);
     return true;
 }
 
