@@ -28,10 +28,9 @@
 #define DEMANGLE       (DMGL_AUTO | DMGL_ANSI)
 
 struct module {
-    bool opened;
     Dwfl *dwfl;
-    Dwfl_Module *module; /* NULL: there is nothing to look into */
-    const char *note;
+    Dwfl_Module *module;
+    const char *note; /* why there is no module to look into; or NULL */
 };
 
 struct symbols {
@@ -112,11 +111,10 @@ static const struct module *module_of(struct symbols *symbols, const struct log_
     char *key = tool_format("%s %s", tool_or(build_id, ""), path);
     struct module *module = string_map_make(&symbols->modules, key, sizeof(*module));
     free(key);
-    if (!module->opened && !try(module, path, build_id, symbols) &&
+    if (!module->module && !module->note && !try(module, path, build_id, symbols) &&
         !try_debug_file(module, symbols->directory, build_id, symbols) &&
         !try_debug_file(module, DEBUG_ROOT, build_id, symbols))
         module->note = why_not(path);
-    module->opened = true;
     return module;
 }
 
@@ -174,23 +172,21 @@ static void set_call_site(struct symbol_place *place, Dwarf_Die *unit, Dwarf_Die
     place->directory = directory;
 }
 
-/* The scopes go from the innermost one to the unit. The functions among them are the places. */
+/* The scopes go from the innermost one to the unit. The functions among them are the places, up to
+ * the first that is not inlined. */
 static void add_scopes(struct symbol *symbol, Dwarf_Die *unit, Dwarf_Die *scopes, int count) {
     const char *directory = symbol->places[0].directory;
-    bool inlined = false;
     Dwarf_Die *call = NULL;
     for (int i = 0; i < count; i++) {
         if (!is_function(&scopes[i]))
             continue;
-        struct symbol_place *place = inlined ? add_place(symbol) : &symbol->places[0];
-        if (inlined)
+        struct symbol_place *place = call ? add_place(symbol) : &symbol->places[0];
+        if (call)
             set_call_site(place, unit, call, directory);
-        directory = symbol->places[0].directory;
         set_function(place, linkage_name(&scopes[i]));
-        inlined = dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine;
-        call = &scopes[i];
-        if (!inlined)
+        if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine)
             return;
+        call = &scopes[i];
     }
 }
 
