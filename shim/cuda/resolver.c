@@ -49,18 +49,6 @@ BARE static int is_hooked(const char *name) {
     return 0;
 }
 
-/* Whether the global scope has the caller's module before this library: the main program, and what
- * is preloaded before. These modules stay at the head of the list for good. */
-static bool stands_before_us(const void *caller) {
-    struct gps_module module;
-    if (!gps_module_of(caller, &module))
-        return false;
-    const struct link_map *map = _r_debug.r_map;
-    while (map && map->l_ld != _DYNAMIC && map->l_ld != module.dynamic)
-        map = map->l_next;
-    return map && map->l_ld != _DYNAMIC;
-}
-
 BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
     if (!gps_real_dlvsym) { /* two threads may both do this; they store the same */
         gps_real_dlsym = (__typeof__(gps_real_dlsym))gps_libc_symbol("dlsym");
@@ -68,7 +56,8 @@ BARE int gps_dl_wanted(void *handle, const char *name, const void *caller) {
     }
     if (!name || !is_hooked(name))
         return 0;
-    return handle != RTLD_NEXT || (!gps_real_dlsym(RTLD_NEXT, name) && stands_before_us(caller));
+    return handle != RTLD_NEXT ||
+           (!gps_real_dlsym(RTLD_NEXT, name) && gps_module_is_before_us(caller));
 }
 
 /* What the program looks up. */

@@ -65,30 +65,13 @@ static bool try_needed(void *arg, const struct gps_module *module) {
     return search->found != NULL;
 }
 
-struct order {
-    uintptr_t caller, self;
-    bool caller_first;
-};
-
-static bool find_first(void *arg, const struct gps_module *module) {
-    struct order *order = arg;
-    order->caller_first = module->base == order->caller;
-    return module->base == order->caller || module->base == order->self;
-}
-
-static bool stands_before_us(const struct gps_module *caller, uintptr_t self) {
-    struct order order = {.caller = caller->base, .self = self};
-    gps_module_each(find_first, &order);
-    return order.caller_first;
-}
-
 static void *find(const char *name, const void *site) {
     struct gps_module caller, self;
     if (!gps_module_of((const void *)(uintptr_t)&find, &self))
         return NULL;
     struct search search = {.name = name, .self = self.base};
     if (gps_module_of(site, &caller) && caller.base != self.base) {
-        if (!stands_before_us(&caller, self.base))
+        if (!gps_module_is_before_us(site))
             search.found = gps_module_symbol(&caller, name);
         if (!search.found)
             gps_dependencies_each(&caller, try_needed, &search);

@@ -51,6 +51,16 @@ bool gps_module_of(const void *address, struct gps_module *module) {
     return true;
 }
 
+bool gps_module_is_before_us(const void *address) {
+    struct gps_module module;
+    if (!gps_module_of(address, &module))
+        return false;
+    const struct link_map *map = _r_debug.r_map;
+    while (map && map->l_ld != _DYNAMIC && map->l_ld != module.dynamic)
+        map = map->l_next;
+    return map && map->l_ld != _DYNAMIC;
+}
+
 /* --- whether it is still the same --- */
 
 /* A build id is compared in place only if it lies in the first page of the module, because later
