@@ -33,7 +33,7 @@ struct site {
     enum gps_finding finding;
     int device;
     uint64_t pointer, size;
-    char api[48];
+    const char *api;
 };
 
 static struct {
@@ -91,8 +91,7 @@ static uint64_t key_of(const struct gps_report *report) {
 }
 
 static void fill(struct site *site, const struct gps_report *report) {
-    struct gps_text api = GPS_TEXT(site->api);
-    gps_text_str(&api, report->api);
+    site->api = report->api;
     site->finding = report->finding;
     site->device = report->device;
     site->pointer = report->pointer;
@@ -247,7 +246,7 @@ void gps_log_report(const struct gps_report *report) {
 static uint64_t put_repeats(struct site *site) {
     const uint64_t repeats = atomic_load(&site->repeats);
     const struct gps_report first = {.finding = site->finding,
-                                     .api = site->api[0] != '\0' ? site->api : NULL,
+                                     .api = site->api,
                                      .pointer = site->pointer,
                                      .size = site->size,
                                      .device = site->device,

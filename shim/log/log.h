@@ -42,7 +42,7 @@ struct gps_prior {
 
 struct gps_report {
     enum gps_finding finding;
-    const char *api;  /* the call as the user wrote it: "cudaFree"; NULL: none is under way */
+    const char *api;  /* a literal, the call as the user wrote it: "cudaFree"; NULL: none */
     uint64_t pointer; /* 0: not known, as for the numbers below */
     uint64_t size;
     const struct gps_id *region;
