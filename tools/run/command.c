@@ -119,7 +119,6 @@ static int start(struct run *run, char **command) {
 
 static void note_interrupt(struct run *run) {
     run->interrupted = true;
-    run->lively = gps_clock_monotonic() + LIVELY;
     run->tell = gps_clock_monotonic() + TELL_AFTER;
 }
 
@@ -178,12 +177,13 @@ static void look(struct run *run) {
     run->looked = gps_clock_monotonic();
 }
 
-/* The time until the next look, or until the end of the wait. */
+/* The time until something is due: a look, the message, or the end of the wait. */
 static uint64_t pause_left(const struct run *run) {
     const uint64_t now = gps_clock_monotonic();
-    const uint64_t next = run->looked + (now < run->lively ? SHORT_PAUSE : LONG_PAUSE);
-    const uint64_t end = next < run->until ? next : run->until;
-    return end > now ? end - now : 0;
+    uint64_t next = run->looked + (now < run->lively ? SHORT_PAUSE : LONG_PAUSE);
+    next = next < run->tell ? next : run->tell;
+    next = next < run->until ? next : run->until;
+    return next > now ? next - now : 0;
 }
 
 /* The next signal; 0: there is none before the next look. *sent: a process sent it. */
