@@ -86,7 +86,7 @@ int gps_merge_back_all(void) {
     gps_area_lock();
     for (struct gps_area *area = gps_area_next(NULL); area && code == GPS_OK && empty;
          area = gps_area_next(area))
-        if (area->lazy)
+        if (area->lazy && !area->freed)
             code = back_area(area);
     gps_area_unlock();
     gps_swap_unlock();
@@ -192,12 +192,13 @@ static bool is_unbacked(const struct gps_block *block) {
     return block->state == GPS_BLOCK_UNBACKED || block->state == GPS_BLOCK_SPECULATIVE;
 }
 
-/* Releases the block's memory, with gps_swap_lock and the lock of areas. */
+/* Releases the block's memory, with gps_swap_lock and the lock of areas. One that has none was
+ * ended before, if its area is freed already. */
 static void end_block(struct gps_area *area, struct gps_block *block) {
     const bool unbacked = is_unbacked(block), merged = gps_block_is_merged(block);
     const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
     const bool created = gps_block_is_own(block);
-    if (unbacked)
+    if (unbacked && !area->freed)
         gps_merge_is_backed(block);
     gps_block_drop(area, block);
     if (merged)
@@ -205,6 +206,7 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
     if (referenced)
         gps_shared_release(&block->id, block->slot, created);
     free(block->chunks);
+    block->chunks = NULL;
 }
 
 static _Atomic unsigned waiting; /* areas that are freed on a stream, and still there */
@@ -236,22 +238,37 @@ int gps_merge_free(uint64_t pointer) {
     return found ? GPS_OK : GPS_INVALID_VALUE;
 }
 
-static bool has_memory(const struct gps_area *area) {
+static bool any_has_memory(const struct gps_area *area) {
+    for (unsigned i = 0; i < area->count; i++)
+        if (!is_unbacked(&area->blocks[i]))
+            return true;
+    return false;
+}
+
+/* No work uses blocks without memory: all work that may touch them gives them some first. */
+static void end_unbacked(struct gps_area *area) {
     for (unsigned i = 0; i < area->count; i++)
         if (is_unbacked(&area->blocks[i]))
-            return false;
-    return true;
+            end_block(area, &area->blocks[i]);
 }
 
 bool gps_merge_free_ordered(uint64_t pointer) {
+    gps_swap_lock();
     gps_area_lock();
     struct gps_area *area = gps_area_at(pointer);
-    const bool found = area && area->pointer == pointer && has_memory(area);
-    if (found) {
+    const bool found = area && area->pointer == pointer && !area->freed;
+    const bool stays = found && any_has_memory(area);
+    if (stays) {
+        end_unbacked(area);
         area->freed = ++frees;
         waiting++;
+    } else if (found) {
+        end(area);
     }
     gps_area_unlock();
+    gps_swap_unlock();
+    if (found && !stays)
+        free(area);
     return found;
 }
 

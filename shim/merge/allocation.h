@@ -28,8 +28,8 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
 /* Waits for the device and frees the allocation, inside a gps_scope that has entered its context.
  */
 int gps_merge_free(uint64_t pointer);
-/* Frees the allocation on a stream, inside a gps_scope: it stays until the work that is on the
- * stream has ended. False: the caller must wait for that work. */
+/* Frees the allocation on a stream, inside a gps_scope that has entered its context: its memory
+ * stays until the work that is on the stream has ended. False: there is no such allocation. */
 bool gps_merge_free_ordered(uint64_t pointer);
 /* Ends what was freed on streams, if the device is idle; with `surely` it waits for the work of the
  * current context. True: it ended some of it. It needs no scope. */

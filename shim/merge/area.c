@@ -104,7 +104,7 @@ static uint64_t promised(int device) {
     uint64_t bytes = 0;
     for (unsigned n = 0; any && n < state.count; n++) {
         const struct gps_area *area = state.list[n];
-        for (unsigned i = 0; area->device == device && i < area->count; i++)
+        for (unsigned i = 0; area->device == device && !area->freed && i < area->count; i++)
             bytes += area->blocks[i].state == GPS_BLOCK_UNBACKED ? area->blocks[i].size : 0;
     }
     return bytes;

@@ -85,7 +85,8 @@ struct gps_area {
     bool lazy;      /* blocks get memory when they are needed */
     uint8_t tries;  /* to lay it out anew that failed */
     uint64_t edges; /* of tensors (layout.h): a bit for each place where a block may begin */
-    uint64_t freed; /* the number of its free, on a stream whose work may still use it; else 0 */
+    uint64_t freed; /* the number of its free, on a stream whose work may still use it; else 0.
+                       UNBACKED blocks of it are promised no memory any more */
     void *
         notes; /* of whoever only watches memory of the driver's own (learn/profile.h); else NULL */
     unsigned count;

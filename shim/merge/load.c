@@ -40,7 +40,7 @@ static bool is_lazy(uint64_t address) {
     gps_scope_begin(&scope);
     gps_area_lock();
     const struct gps_area *area = gps_area_at(address);
-    const bool lazy = area && area->lazy;
+    const bool lazy = area && area->lazy && !area->freed;
     gps_area_unlock();
     gps_scope_end(&scope);
     return lazy;

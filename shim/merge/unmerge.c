@@ -110,6 +110,8 @@ static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint
     *merged = 0;
     for (unsigned i = first; code == GPS_OK && !*merged && i < end; i++) {
         struct gps_block *block = &area->blocks[i];
+        if (block->state == GPS_BLOCK_UNBACKED && area->freed)
+            continue; /* the driver refuses the copy */
         if (block->state == GPS_BLOCK_UNBACKED)
             code = gps_merge_back(area, block);
         else if (block->state != GPS_BLOCK_PRIVATE)

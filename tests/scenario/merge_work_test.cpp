@@ -489,6 +489,26 @@ TEST(MergeOrderedFree, WaitsForNothingAndTheMemoryGoesWithTheNextWait) {
     EXPECT_EQ(one[0].code("write p 0 11"), 1);
 }
 
+// Whole or in part.
+TEST(MergeOrderedFree, OfWhatWasNeverTouchedWaitsForNothing) {
+    Replicas one(1);
+    one[0].must(kernels());
+    one[0].must("stream s");
+    one[0].must("stream t");
+    for (const bool in_part : {false, true}) {
+        one[0].must("launch s test_spin small 1024 3000000000 small");
+        one[0].must("pool p 50331648"); // blocks of 32 and 16 MiB
+        if (in_part)
+            one[0].must("rows t p 0 4096 4096 512 7");
+        one[0].must("unpool p");
+        EXPECT_EQ(one[0].code("squery s"), 600) << in_part;
+        EXPECT_EQ(one[0].code("unpool p"), 1);
+        one[0].must("ssync s");
+        EXPECT_TRUE(one.use(0)) << one.in_use();
+        EXPECT_EQ(one[0].code("write p 0 11"), 1);
+    }
+}
+
 TEST(MergeOrderedFree, GivesItsMemoryToTheNextAllocation) {
     Replicas one(1, merging("quiet = 1h\n"));
     one[0].must("stream s");
