@@ -3,9 +3,12 @@
 
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "gate/swap.h"
+#include "learn/learner.h"
 #include "lifecycle/lifecycle.h"
 #include "lifecycle/teardown.h"
 #include "merge/allocation.h"
+#include "registry/registry.h"
 #include "rules/rules.h"
 #include "vmm/mapping.h"
 
@@ -69,6 +72,45 @@ static int end(struct ending ending) {
 
 int gps_context_destroy(uint64_t context, gps_context_end_fn *destroy) {
     return end((struct ending){destroy, context, context, DESTROY});
+}
+
+/* 0: its device has no primary context, or cannot be had. */
+static uint64_t primary_of(uint64_t context) {
+    struct gps_scope scope;
+    int device;
+    int code = gps_scope_enter(&scope, context);
+    code = code == GPS_OK ? gps_ops->device(&device) : code;
+    gps_scope_end(&scope);
+    return code == GPS_OK ? gps_ops->primary(device) : 0;
+}
+
+static void move_to_primary(uint64_t context, uint64_t to) {
+    gps_streams_remove_context(context);
+    gps_ops->forget(context);
+    gps_registry_move(context, to);
+    gps_area_lock();
+    gps_area_move(context, to);
+    gps_area_unlock();
+}
+
+/* What runs in it is waited for, because it cannot be asked afterwards, and entering it then kills
+ * the process. */
+int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy) {
+    struct gps_scope scope;
+    if (!context || !(gps_merge_active || gps_learn_active))
+        return destroy(green);
+    const uint64_t to = primary_of(context);
+    gps_scope_begin(&scope);
+    gps_swap_await_context(context);
+    gps_swap_forbid();
+    gps_scope_end(&scope);
+    const int code = destroy(green);
+    gps_scope_begin(&scope);
+    if (code == GPS_OK && to)
+        move_to_primary(context, to);
+    gps_swap_permit();
+    gps_scope_end(&scope);
+    return code;
 }
 
 int gps_context_detach(uint64_t context, gps_context_end_fn *detach) {

@@ -21,6 +21,9 @@ typedef int gps_context_end_fn(uint64_t which);
 int gps_context_destroy(uint64_t context, gps_context_end_fn *destroy);
 /* The program ends one of its uses of a context; the last one destroys it. */
 int gps_context_detach(uint64_t context, gps_context_end_fn *detach);
+/* The program destroys a green context, whose `context` is a part of the primary one: memory that
+ * was allocated in it is that one's. */
+int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy);
 /* The program resets a device, which destroys its primary context. */
 int gps_context_reset(int device, gps_context_end_fn *reset);
 /* The program ends its use of a device's primary context; the last one destroys it. */

@@ -28,6 +28,18 @@ END_CONTEXT(cuCtxDestroy, gps_context_destroy)
 END_CONTEXT(cuCtxDestroy_v2, gps_context_destroy)
 END_CONTEXT(cuCtxDetach, gps_context_detach)
 
+static int real_destroy_green(uint64_t green) {
+    return (int)gps_real.cuGreenCtxDestroy((CUgreenCtx)green);
+}
+CUresult gps_on_cuGreenCtxDestroy(CUgreenCtx green) {
+    CUcontext context = NULL;
+    if (!green || !gps_calls.cuCtxFromGreenCtx ||
+        gps_calls.cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS)
+        context = NULL;
+    return (CUresult)gps_context_destroy_green((uintptr_t)green, (uintptr_t)context,
+                                               real_destroy_green);
+}
+
 #define END_PRIMARY(name, call)                                                                    \
     static int real_##name(uint64_t device) {                                                      \
         return (int)gps_real.name((CUdevice)device);                                               \

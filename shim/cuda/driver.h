@@ -41,6 +41,7 @@ extern struct gps_real gps_real;
 
 /* Functions of libcuda that we call and do not hook; the same goes for their addresses. */
 #define GPS_CALLS(ROW)                                                                             \
+    ROW(cuCtxFromGreenCtx)                                                                         \
     ROW(cuCtxGetApiVersion)                                                                        \
     ROW(cuCtxGetCurrent)                                                                           \
     ROW(cuCtxGetDevice)                                                                            \

@@ -380,6 +380,26 @@ bool gps_streams_is_busy(const struct gps_stream *of) {
     return busy;
 }
 
+static bool next_of(uint64_t context, unsigned *index, struct gps_stream *of) {
+    bool found = false;
+    gps_lock_take(&state.lock);
+    *index = *index < state.count ? *index : state.count;
+    while (!found && *index > 0) {
+        *of = state.list[--*index].of;
+        found = of->context == context;
+    }
+    gps_lock_give(&state.lock);
+    return found;
+}
+
+bool gps_streams_context_is_busy(uint64_t context) {
+    struct gps_stream of;
+    bool busy = false;
+    for (unsigned i = UINT32_MAX; !busy && next_of(context, &i, &of);)
+        busy = gps_streams_is_busy(&of);
+    return busy;
+}
+
 uint64_t gps_streams_mark(void) {
     return ++gps_streams_epoch;
 }

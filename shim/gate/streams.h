@@ -67,6 +67,8 @@ enum gps_streams_answer {
 enum gps_streams_answer gps_streams_look(struct gps_stream *first);
 /* With the gate open: whether that stream is busy still. False, too, while a graph is captured. */
 bool gps_streams_is_busy(const struct gps_stream *one);
+/* The same of any stream of a context. */
+bool gps_streams_context_is_busy(uint64_t context);
 /* With the gate closed: a number for all work up to now. */
 uint64_t gps_streams_mark(void);
 /* That work has been waited for in the context. This needs no lock. */

@@ -97,6 +97,23 @@ void gps_swap_end(void) {
     gps_gate_open();
 }
 
+static void pause_for(uint64_t nanos) {
+    const struct timespec time = {.tv_nsec = (long)nanos};
+    (void)ppoll(NULL, 0, &time, gps_signals_to_wait_with());
+}
+
+static bool context_is_busy(uint64_t context) {
+    gps_swap_lock();
+    const bool busy = gps_streams_context_is_busy(context);
+    gps_swap_unlock();
+    return busy;
+}
+
+void gps_swap_await_context(uint64_t context) {
+    while (context_is_busy(context))
+        pause_for(MS);
+}
+
 /* --- attempts --- */
 
 bool gps_swap_is_soon(const struct gps_swap_attempts *attempts) {
@@ -118,11 +135,6 @@ bool gps_swap_attempt(struct gps_swap_attempts *attempts) {
     else
         gps_gate_open();
     return false;
-}
-
-static void pause_for(uint64_t nanos) {
-    const struct timespec time = {.tv_nsec = (long)nanos};
-    (void)ppoll(NULL, 0, &time, gps_signals_to_wait_with());
 }
 
 static bool is_busy(const struct gps_stream *stream) {

@@ -77,6 +77,12 @@ struct gps_area *gps_area_by_serial(uint64_t serial) {
     return NULL;
 }
 
+void gps_area_move(uint64_t context, uint64_t to) {
+    for (unsigned i = 0; i < state.count; i++)
+        if (state.list[i]->context == context)
+            state.list[i]->context = to;
+}
+
 struct gps_area *gps_area_of_context(uint64_t context) {
     for (unsigned i = 0; i < state.count; i++)
         if (state.list[i]->context == context)

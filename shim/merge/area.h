@@ -130,6 +130,7 @@ void gps_area_unlock(void);
 struct gps_area *gps_area_at(uint64_t address);
 struct gps_area *gps_area_by_serial(uint64_t serial);
 struct gps_area *gps_area_of_context(uint64_t context); /* one of them */
+void gps_area_move(uint64_t context, uint64_t to);      /* all of them are another one's */
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */

@@ -223,6 +223,16 @@ void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *re
     }
 }
 
+void gps_registry_move(uint64_t context, uint64_t to) {
+    for (size_t i = 0; i < SHARDS; i++) {
+        gps_lock_take(&shards[i].lock);
+        for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
+            if (node->alloc.context == context)
+                node->alloc.context = to;
+        gps_lock_give(&shards[i].lock);
+    }
+}
+
 bool gps_registry_take_export(const struct gps_export *region) {
     struct shard *shard = shard_of(region->pointer);
     gps_lock_take(&shard->lock);

@@ -77,6 +77,8 @@ void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gp
 /* Calls fn for the region of each, which stays where it is. fn is called with the table's lock: no
  * thread takes the allocation meanwhile. */
 void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *region));
+/* All allocations of a context are another one's from now on. */
+void gps_registry_move(uint64_t context, uint64_t to);
 /* Removes the allocation that has this region. False: a thread has taken it. */
 bool gps_registry_take_export(const struct gps_export *region);
 size_t gps_registry_count(void);

@@ -789,6 +789,20 @@ static int c_ctxdestroy(char **w) {
     return (int)CU(cuCtxDestroy)((CUcontext)(uintptr_t)value(w[1]));
 }
 
+/* green NAME: a green context, of the simulator's; its context becomes current */
+static CUgreenCtx green;
+static int c_green(char **w) {
+    CUcontext context = NULL;
+    int code = (int)CU(cuGreenCtxCreate)(&green, NULL, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+    code = code ? code : (int)CU(cuCtxFromGreenCtx)(&context, green);
+    code = code ? code : (int)CU(cuCtxPushCurrent)(context);
+    return pointer_reply(w[1], code, (uintptr_t)context);
+}
+static int c_ungreen(char **w) {
+    (void)w;
+    return (int)CU(cuGreenCtxDestroy)(green);
+}
+
 /* --- kernels, streams and graphs; a stream that is called - is the default one --- */
 
 static CUmodule kernels;
@@ -1764,6 +1778,8 @@ static const struct command {
     {"ctxset", "[NAME]", c_ctxset},
     {"ctxpop", "", c_ctxpop},
     {"ctxdestroy", "NAME", c_ctxdestroy},
+    {"green", "NAME", c_green},
+    {"ungreen", "", c_ungreen},
     {"kernels", "FILE", c_kernels},
     {"launch", "STREAM KERNEL ARGUMENT...", c_launch},
     {"stream", "NAME [FLAGS]", c_stream},

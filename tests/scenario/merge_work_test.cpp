@@ -405,6 +405,28 @@ TEST(MergeStream, OfASecondContextIsAnother) {
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
 
+// Its kernels end before it; entering it later would kill the process.
+TEST(MergeStream, OfAGreenContextIsWaitedForAtItsEnd) {
+    if (on_gpu())
+        GTEST_SKIP() << "its resources are the simulator's";
+    Replicas two(2, merging("quiet = 1s\n"));
+    two.each("malloc p 16777216");
+    two[0].must("read small 0 4");
+    two[0].must("green g");
+    two[0].must("malloc q 8388608");
+    two[0].must(kernels());
+    two[0].must("launch - test_spin p 4194304 2000000000 small");
+    two[0].must("ungreen");
+    two[0].must("ctxpop");
+    two.each(two.upload("p", SIZE, 3));
+    two[0].must(two.upload("q", 8 * MiB, 4));
+    EXPECT_TRUE(two.use(SIZE + 8 * MiB)) << two.in_use();
+    EXPECT_EQ(two[0].code("write q 64 0123456789"), 0);
+    EXPECT_EQ(two[0].code("free q"), 0);
+    two.expect_all("p", SIZE, 3);
+    EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+}
+
 // It works on when a context ends that was current when it got its work.
 TEST(MergeStream, IsOfTheContextThatCreatedIt) {
     Working two(2, merging("quiet = 2s\n"));

@@ -42,6 +42,8 @@ CUresult context_state(const struct CUctx_st *context) {
 
 void context_lose(CUcontext context, CUresult code) {
     int none = 0;
+    if (context->of)
+        context_lose(context->of, code);
     if (atomic_compare_exchange_strong(&context->lost, &none, (int)code))
         contexts.lost[context->card] = (int)code;
 }
@@ -291,6 +293,50 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
     *active = context && context->alive;
     state_unlock();
     return CUDA_SUCCESS;
+}
+
+/* --- green contexts: of no resources of their own; what they allocate is theirs here --- */
+
+CUresult CUDAAPI cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc resources, CUdevice device,
+                                  unsigned int flags) {
+    CUcontext of;
+    (void)resources;
+    CUresult result = cuDevicePrimaryCtxRetain(&of, device);
+    if (result)
+        return result;
+    if (!out || flags != CU_GREEN_CTX_DEFAULT_STREAM)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    CUcontext context = create(device, false, 0);
+    state_unlock();
+    if (!context)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    context->of = of;
+    context->alive = true;
+    *out = (CUgreenCtx)context;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx green) {
+    CUresult result = state_check();
+    if (!result && (!out || !context_known((CUcontext)green)))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (!result)
+        *out = (CUcontext)green;
+    return result;
+}
+
+/* Its work goes on. Entering it kills the process from now on. */
+CUresult CUDAAPI cuGreenCtxDestroy(CUgreenCtx green) {
+    CUresult result = state_check();
+    CUcontext context = (CUcontext)green;
+    if (!result && (!context_known(context) || !context->of || !context->alive))
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    if (result)
+        return result;
+    context->alive = false;
+    stream_end_context(context);
+    return cuDevicePrimaryCtxRelease_v2(context->device);
 }
 
 /* --- the current context --- */

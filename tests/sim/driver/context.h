@@ -14,6 +14,7 @@ struct CUctx_st {
     uint32_t card;
     CUdevice device;
     bool primary;
+    struct CUctx_st *of; /* green: the primary context that it is a part of */
     atomic_bool alive;
     atomic_int lost; /* the code that everybody gets from now on, or 0 */
     unsigned flags, references;
