@@ -32,10 +32,10 @@ static inline void gps_launch_end(const struct gps_gate_pass *pass, int code) {
     gps_work_end(pass, code);
 }
 
-/* What is read is of memory that the program has closed, and only `open_cache` keeps: the call is
- * refused as the driver would refuse it. */
+/* What is read is of memory that the program has closed, and only `open_cache` keeps, or it reaches
+ * past the end of merged memory: the call is refused as the driver would refuse it. */
 static inline bool gps_read_is_refused(uint64_t from, uint64_t size) {
-    return size && gps_registry_closed(from);
+    return size && (gps_registry_closed(from) || gps_work_read_is_refused(from, size));
 }
 
 /* --- captures and streams --- */

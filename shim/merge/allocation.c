@@ -147,14 +147,14 @@ static int back_all_of(struct gps_area *area) {
 
 /* Reserves addresses for the area and adds it to the table, with the lock. */
 static bool place(struct gps_area *area) {
-    if (gps_ops->reserve(area->extent, &area->pointer) != GPS_OK)
+    if (gps_ops->reserve(area->extent + GPS_MERGE_GAP, &area->pointer) != GPS_OK)
         return false;
     if ((area->lazy || back_all_of(area) == GPS_OK) && gps_area_add(area)) {
         count_unbacked(area->lazy ? (int64_t)area->extent : 0);
         return true;
     }
     drop_blocks(area);
-    gps_ops->unreserve(area->pointer, area->extent);
+    gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
     return false;
 }
 
@@ -217,7 +217,7 @@ static void end(struct gps_area *area) {
     waiting -= area->freed != 0;
     for (unsigned i = 0; i < area->count; i++)
         end_block(area, &area->blocks[i]);
-    gps_ops->unreserve(area->pointer, area->extent);
+    gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
 }
 
 int gps_merge_free(uint64_t pointer) {

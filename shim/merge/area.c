@@ -16,6 +16,7 @@ static struct {
     unsigned count, room;
     uint64_t serial;
     _Atomic uint64_t lowest, highest; /* what all of them lie in; equal: there is none */
+    _Atomic unsigned padded;          /* so many end within a block */
 } state;
 
 /* --- geometry --- */
@@ -140,6 +141,7 @@ bool gps_area_add(struct gps_area *area) {
     memmove(&state.list[at + 1], &state.list[at], (state.count - at) * sizeof(*state.list));
     state.list[at] = area;
     state.count++;
+    state.padded += area->size != area->extent;
     area->serial = ++state.serial;
     note_bounds();
     return true;
@@ -150,6 +152,7 @@ void gps_area_remove(struct gps_area *area) {
     memmove(&state.list[behind - 1], &state.list[behind],
             (state.count - behind) * sizeof(*state.list));
     state.count--;
+    state.padded -= area->size != area->extent;
     note_bounds();
 }
 
@@ -157,6 +160,11 @@ bool gps_area_near(uint64_t address, uint64_t size) {
     const uint64_t highest = atomic_load_explicit(&state.highest, memory_order_relaxed);
     return address < highest &&
            address + size > atomic_load_explicit(&state.lowest, memory_order_relaxed);
+}
+
+bool gps_area_padded_near(uint64_t address, uint64_t size) {
+    return atomic_load_explicit(&state.padded, memory_order_relaxed) &&
+           gps_area_near(address, size);
 }
 
 void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t size, unsigned *first,

@@ -2,10 +2,11 @@
  * area.h - the allocations that merge rules took, in blocks.
  *
  * An area is one allocation: a reserved range of addresses that is cut into blocks, each of which
- * is mapped for itself. A block has 32 MiB. The end of an allocation, and smaller allocations, are
- * cut into the largest powers of two that fit, down to 2 MiB, because giving access costs 30 us a
- * block, whatever its size (H200, 2026-11-22). Allocations of equal sizes are cut equally in every
- * process; layout.h cuts some of them anew.
+ * is mapped for itself. GPS_MERGE_GAP bytes behind it are reserved, too, and never mapped: what
+ * reaches past an allocation's end does not reach the next one. A block has 32 MiB. The end of an
+ * allocation, and smaller allocations, are cut into the largest powers of two that fit, down to 2
+ * MiB, because giving access costs 30 us a block, whatever its size (H200, 2026-11-22). Allocations
+ * of equal sizes are cut equally in every process; layout.h cuts some of them anew.
  *
  * All areas and their blocks are under one lock. It is held while blocks are mapped and swapped, so
  * that a block has one state at a time. It is not held across calls to the keeper. Take it inside a
@@ -20,6 +21,7 @@
 
 #define GPS_MERGE_SMALL (UINT64_C(2) << 20)
 #define GPS_MERGE_LARGE GPS_DIGEST_MOST
+#define GPS_MERGE_GAP   GPS_MERGE_SMALL
 #define GPS_MERGE_POOL  (UINT64_C(64) << 20)
 
 enum gps_block_state {
@@ -143,6 +145,15 @@ void gps_area_remove(struct gps_area *area);
 /* Whether an area may overlap the range. It needs no lock, and takes two loads where there is no
  * area. */
 bool gps_area_near(uint64_t address, uint64_t size);
+/* The same of areas that end within a block. Behind the others nothing is mapped, and the driver
+ * refuses what reaches past their end. */
+bool gps_area_padded_near(uint64_t address, uint64_t size);
+
+/* Whether a range that begins in the area reaches past the end of the allocation. */
+static inline bool gps_area_overrun(const struct gps_area *area, uint64_t address, uint64_t size) {
+    const uint64_t end = area->pointer + area->size;
+    return size && (address >= end || size > end - address);
+}
 
 /* The blocks that a range of the area touches: from *first up to, not including, *end. */
 void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t size, unsigned *first,

@@ -35,12 +35,13 @@ struct piece {
     struct gps_digest_work *hashing; /* of its bytes, since a shared block began like it; or NULL */
 };
 
-static bool is_lazy(uint64_t address) {
+/* All of it lies in an allocation whose blocks get memory when they are needed. */
+static bool is_lazy(uint64_t address, uint64_t size) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     gps_area_lock();
     const struct gps_area *area = gps_area_at(address);
-    const bool lazy = area && area->lazy && !area->freed;
+    const bool lazy = area && area->lazy && !area->freed && !gps_area_overrun(area, address, size);
     gps_area_unlock();
     gps_scope_end(&scope);
     return lazy;
@@ -48,7 +49,8 @@ static bool is_lazy(uint64_t address) {
 
 bool gps_load_takes(const struct gps_write *write) {
     return write->kind != GPS_WRITE_OTHER && write->from && !write->list && write->rows <= 1 &&
-           write->size && gps_area_near(write->to, write->size) && is_lazy(write->to) &&
+           write->size && gps_area_near(write->to, write->size) &&
+           is_lazy(write->to, write->size) &&
            gps_ops->kind((uintptr_t)write->from) == GPS_MEMORY_UNKNOWN &&
            !gps_streams_capturing(); /* waiting for a stream can end a capture */
 }

@@ -125,7 +125,9 @@ static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_
     *merged = 0;
     gps_area_lock();
     struct gps_area *area = gps_area_at(to);
-    if (area && (code = gps_ops->enter(area->context)) == GPS_OK) {
+    if (area && gps_area_overrun(area, to, size)) {
+        code = GPS_INVALID_VALUE;
+    } else if (area && (code = gps_ops->enter(area->context)) == GPS_OK) {
         code = make_writable(area, to, size, merged);
         if (code == GPS_OK && !*merged) {
             if (upload)

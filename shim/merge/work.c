@@ -1,6 +1,7 @@
 /* work.c - see work.h. */
 #include "work.h"
 
+#include "driver/scope.h"
 #include "load.h"
 #include "unmerge.h"
 #include "writes/write.h"
@@ -41,6 +42,17 @@ bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int 
     return *code == GPS_OK;
 }
 
+bool gps_work_reads_past_end(uint64_t from, uint64_t size) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_area_lock();
+    const struct gps_area *area = gps_area_at(from);
+    const bool past = area && gps_area_overrun(area, from, size);
+    gps_area_unlock();
+    gps_scope_end(&scope);
+    return past;
+}
+
 /* --- writes --- */
 
 static void end_first(const struct gps_write *write, uint64_t count) {
@@ -52,12 +64,19 @@ static void end_first(const struct gps_write *write, uint64_t count) {
     }
 }
 
+/* A range of the same size is read. Rows and boxes have a layout of their own there. */
+static bool has_plain_source(const struct gps_write *write) {
+    return !write->rows && (!write->list || write->sources);
+}
+
 static int begin_all(const struct gps_write *write) {
     int code = GPS_OK;
     struct gps_write room;
     for (uint64_t i = 0; code == GPS_OK && i < gps_write_count(write); i++) {
         const struct gps_write *one = gps_write_nth(write, i, &room);
-        if (one->size && gps_area_near(one->to, one->size))
+        if (has_plain_source(write) && gps_work_read_is_refused(one->source, one->size))
+            code = GPS_INVALID_VALUE;
+        else if (one->size && gps_area_near(one->to, one->size))
             code = gps_unmerge_begin(one->to, one->size, gps_write_is_upload(one),
                                      write->lasting ||
                                          (write->ordered && gps_is_capturing(write->stream)));

@@ -24,6 +24,13 @@ static inline void gps_work_checked(int code) {
         gps_exclusion_record();
 }
 
+/* Whether the range begins in merged memory and reaches past the end of its allocation, where the
+ * driver does not refuse it. */
+bool gps_work_reads_past_end(uint64_t from, uint64_t size);
+static inline bool gps_work_read_is_refused(uint64_t from, uint64_t size) {
+    return gps_area_padded_near(from, size) && gps_work_reads_past_end(from, size);
+}
+
 /* Work other than copies and fills begins: a launch, a copy to the host. True: call the driver,
  * then gps_work_end. False: *code is the answer. */
 bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int *code);

@@ -7,7 +7,7 @@ usage: differ.py BUILD_DIR [--driver sim|gpu] [--seconds N | --programs N] [--se
 SEED=n is --only n: that program alone, any time again. The seed decides the program, its replicas and the rule. On the
 simulator every eighth program gets a card that has 64 MiB more than it uses bare.
 A difference is printed with the seed, and the program is reduced: steps are left out as long as it still differs.
---past-the-end has copies that reach past the end of an allocation, too. Ends with a line of sums; 1 if one differs.
+Ends with a line of sums; 1 if one differs.
 """
 import argparse
 import os
@@ -62,7 +62,6 @@ class Stage:
 
     def start(self, environment, seed, replicas, left_out):
         words = [self.build / "tests/differ-program", self.build / "tests/apps/kernels.ptx", seed, self.options.steps, replicas]
-        words += ["past-the-end"] if self.options.past_the_end else []
         words += [f"-{step}" for step in left_out]
         return subprocess.Popen([str(word) for word in words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -152,7 +151,6 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the first program")
     parser.add_argument("--only", type=int, default=os.environ.get("SEED"), help="the program of this seed alone")
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--past-the-end", action="store_true")
     parser.add_argument("--no-reduction", action="store_true")
     options = parser.parse_args()
     stage, started, count, differing = Stage(options), time.monotonic(), 0, []

@@ -1,7 +1,7 @@
 /*
  * program.c - differ-program: a random program, one or more replicas of which run at once.
  *
- * usage: differ-program KERNELS SEED STEPS REPLICAS [past-the-end] [-STEP...]
+ * usage: differ-program KERNELS SEED STEPS REPLICAS [-STEP...]
  *
  * Steps, and the bytes that they upload, follow from the seed. -STEP leaves a step out. Each
  * replica writes a line a step: its number, the step, the code (0, or the first other one), a hash
@@ -25,7 +25,6 @@ struct plan {
     const char *kernels;
     uint64_t seed;
     unsigned steps, replicas;
-    bool past_the_end;
     int left_out_count;
     char **left_out;
 };
@@ -71,7 +70,7 @@ static int run_replica(const struct plan *plan, unsigned number, pthread_barrier
             pthread_barrier_wait(meet);
         if (is_left_out(plan, step))
             continue;
-        step_do(&replica, step, plan->past_the_end);
+        step_do(&replica, step);
         if (replica.text[0])
             write_line(&replica, (int)step, replica.text);
         if (step % 8 == 7)
@@ -113,8 +112,7 @@ static int await(pid_t *replicas, unsigned count) {
 
 int main(int count, char **words) {
     if (count < LEAST_ARGUMENTS) {
-        fprintf(stderr,
-                "usage: differ-program KERNELS SEED STEPS REPLICAS [past-the-end] [-STEP...]\n");
+        fprintf(stderr, "usage: differ-program KERNELS SEED STEPS REPLICAS [-STEP...]\n");
         return 2;
     }
     struct plan plan = {.kernels = words[1],
@@ -123,7 +121,6 @@ int main(int count, char **words) {
                         .replicas = (unsigned)strtoul(words[4], NULL, 10),
                         .left_out = words + LEAST_ARGUMENTS,
                         .left_out_count = count - LEAST_ARGUMENTS};
-    plan.past_the_end = plan.left_out_count > 0 && strcmp(plan.left_out[0], "past-the-end") == 0;
     pid_t replicas[MOST_REPLICAS];
     if (plan.replicas < 1 || plan.replicas > MOST_REPLICAS) {
         fprintf(stderr, "differ-program: 1 to %d replicas\n", MOST_REPLICAS);

@@ -56,4 +56,4 @@ void device_read(struct replica *replica, struct buffer *buffer, size_t from, si
 CUresult device_launch(struct replica *replica, CUfunction kernel, int stream, void **arguments);
 
 /* steps.c: does the step of this number, and says in `text`, `code` and `hash` what came of it. */
-void step_do(struct replica *replica, unsigned step, bool past_the_end);
+void step_do(struct replica *replica, unsigned step);

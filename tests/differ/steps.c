@@ -19,7 +19,6 @@
 struct step {
     struct replica *replica;
     struct numbers numbers;
-    bool past_the_end;
 };
 
 static uint64_t below(struct step *step, uint64_t end) {
@@ -291,17 +290,23 @@ static void do_rows(struct step *step) {
 /* Reaches past the end of an allocation: the driver answers 1 and touches nothing. */
 static void do_past_the_end(struct step *step) {
     struct buffer *const buffer = some_buffer(step);
-    if (!buffer || buffer->pooled || buffer->size < 2 * MIB || !step->past_the_end)
+    if (!buffer || buffer->pooled || buffer->size < 2 * MIB)
         return;
     static unsigned char bytes[8192];
     const size_t before = 1 + below(step, 4096), size = before + 1 + below(step, 4096);
     const CUdeviceptr at = buffer->at + buffer->size - before;
-    const unsigned kind = (unsigned)below(step, 3);
-    device_finish(step->replica, buffer);
+    const CUstream stream = step->replica->streams[some_stream(step)];
+    const CUdeviceptr scratch = step->replica->scratch.at;
+    const unsigned kind = (unsigned)below(step, 7);
+    note(step, cuCtxSynchronize());
     say(step, "past the end of %d by %zu, kind %u", index_of(step, buffer), size - before, kind);
     note(step, kind == 0   ? cuMemcpyHtoD(at, bytes, size)
                : kind == 1 ? cuMemsetD8(at, 1, size)
-                           : cuMemcpyDtoH(bytes, at, size));
+               : kind == 2 ? cuMemcpyDtoH(bytes, at, size)
+               : kind == 3 ? cuMemcpyHtoDAsync(at, bytes, size, stream)
+               : kind == 4 ? cuMemcpyDtoD(at, scratch, size)
+               : kind == 5 ? cuMemcpyDtoD(scratch, at, size)
+                           : cuMemsetD2D8(at, 2 * size, 1, size, 2));
 }
 
 /* --- kernels --- */
@@ -580,8 +585,8 @@ static const struct {
     {do_guarded, 1},     {do_question, 3},     {do_wait, 4},    {do_synchronise, 2},
 };
 
-void step_do(struct replica *replica, unsigned number, bool past_the_end) {
-    struct step step = {replica, numbers_from(replica->seed, number, 0), past_the_end};
+void step_do(struct replica *replica, unsigned number) {
+    struct step step = {replica, numbers_from(replica->seed, number, 0)};
     unsigned sum = 0;
     replica->text[0] = '\0';
     replica->code = 0;

@@ -113,6 +113,31 @@ TEST(MergeBlocks, OfAllocationsOfOtherSizesAndOrdersAreOne) {
     two.expect_all("b", 8 * MiB, 2);
 }
 
+// Areas lie side by side; the next one keeps its bytes. Some end with a block, others within one.
+TEST(MergeBlocks, WhatReachesPastTheEndIsRefusedAsBare) {
+    for (const uint64_t size : {8 * MiB, 3 * MiB + 5000}) {
+        for (const char *quiet : {"quiet = 0\n", QUIET}) {
+            Replicas one(1, merging(quiet));
+            for (const char *name : {"p", "q", "r"})
+                one.load(name, size, 5);
+            const std::string end = bytes(size - 4096);
+            for (const char *name : {"p", "q", "r"}) {
+                const std::string to = std::string(name) + " ";
+                for (const char *how : {"sync", "default", "ptsz"})
+                    EXPECT_EQ(one[0]("upload " + to + end + " 4097 9 " + how).code, 1) << how;
+                EXPECT_EQ(one[0]("fill " + to + "0x77 4097 " + end).code, 1);
+                EXPECT_EQ(one[0]("read " + to + end + " 4097").code, 1);
+                EXPECT_EQ(one[0]("copy " + to + end + " small 0 4097").code, 1);
+                EXPECT_EQ(one[0]("copy small 0 " + to + end + " 4097").code, 1);
+                EXPECT_EQ(one[0]("fill " + to + "0x77 4096 " + end).code, 0);
+                EXPECT_EQ(one[0].must("read " + to + bytes(size - 2) + " 2"), "7777");
+            }
+            for (const char *name : {"p", "q", "r"})
+                EXPECT_EQ(one[0].must("expect " + std::string(name) + " 0 " + end + " 5"), "same");
+        }
+    }
+}
+
 TEST(MergeBlocks, SmallAllocationsAreTheDrivers) {
     World world;
     world.config(rule("weights", "producer", "merge"));
