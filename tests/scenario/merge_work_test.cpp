@@ -551,10 +551,10 @@ TEST(MergeOrderedFree, GivesItsMemoryToTheNextAllocation) {
 /* --- work under way --- */
 
 TEST(MergeBusy, NothingIsSwappedUnderAKernel) {
-    Working two(2, merging("quiet = 1s\n")); // the kernel is there before, also on a busy machine
+    Working two(2, merging("quiet = 3s\n")); // the kernel is there before, also on a busy machine
     two.each("stream s");
-    two[0].must("launch s test_spin p 4194304 4000000000 small");
-    usleep(3000000);
+    two[0].must("launch s test_spin p 4194304 7000000000 small");
+    usleep(5000000);
     EXPECT_EQ(two[0].code("squery s"), 600);
     EXPECT_TRUE(on_gpu() || two.in_use() == 2 * SIZE) << two.in_use();
     EXPECT_EQ(two[0].code("ssync s"), 0);
