@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "driver/scope.h"
+#include "stack/module.h"
 #include "threads/thread.h"
 #include "util/clock.h"
 #include "util/program_signals.h"
@@ -20,6 +21,7 @@ enum { CLOSE_ATTEMPTS = 24 };
 
 static struct {
     GPS_LOCK(GPS_RANK_SWAP) lock;
+    gps_trylock_fn *_Atomic trylock;
     _Atomic bool held;
     _Atomic uint64_t wanted; /* when a thread last found it held */
     _Atomic int destroyer;   /* the thread that destroys a context; 0: none does */
@@ -32,8 +34,16 @@ static bool is_forbidden(void) {
     return thread && thread != (int)syscall(SYS_gettid) && !gps_thread_is_dead(thread);
 }
 
+/* A program that uses CUDA has libpthread. */
+static gps_trylock_fn *find_trylock(void) {
+    gps_trylock_fn *const found = GPS_LATE(pthread_mutex_trylock);
+    return found ? found : pthread_mutex_lock;
+}
+
 static bool try_lock(void) {
-    if (!gps_lock_try(&state.lock))
+    if (!state.trylock)
+        state.trylock = find_trylock();
+    if (!gps_lock_try(&state.lock, state.trylock))
         return false;
     const bool may = !is_forbidden();
     state.held = may;

@@ -53,6 +53,7 @@ enum gps_lock_use {
     RANK(EVENTS, GPS_LOCK_BRIEF)                                                                   \
     RANK(DEFERRED, GPS_LOCK_BRIEF)                                                                 \
     RANK(RECORD_CLAIMS, GPS_LOCK_BRIEF)                                                            \
+    RANK(TABLE_MEMORY, GPS_LOCK_BRIEF)                                                             \
     RANK(RULE_COUNTS, GPS_LOCK_BRIEF)                                                              \
     RANK(TRACES, GPS_LOCK_BRIEF)
 
@@ -91,10 +92,13 @@ static inline void gps_lock_enter(pthread_mutex_t *mutex, unsigned rank) {
     gps_locks_held |= 1u << rank;
 }
 
-static inline bool gps_lock_try_enter(pthread_mutex_t *mutex, unsigned rank) {
+typedef int gps_trylock_fn(pthread_mutex_t *mutex);
+
+static inline bool gps_lock_try_enter(pthread_mutex_t *mutex, unsigned rank,
+                                      gps_trylock_fn *trylock) {
     if (__builtin_expect(gps_locks_held >> rank, 0))
         gps_lock_out_of_order(rank);
-    if (pthread_mutex_trylock(mutex) != 0)
+    if (trylock(mutex) != 0)
         return false;
     gps_locks_held |= 1u << rank;
     return true;
@@ -106,8 +110,10 @@ static inline void gps_lock_leave(pthread_mutex_t *mutex, unsigned rank) {
 }
 
 #define gps_lock_take(lock) gps_lock_enter(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
-/* False: another thread holds it. For locks that may be held for long. */
-#define gps_lock_try(lock)  gps_lock_try_enter(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
+/* False: another thread holds it. For locks that may be held for long. `trylock` is that of libc,
+ * which was in libpthread before glibc 2.34: it is looked up. */
+#define gps_lock_try(lock, trylock)                                                                \
+    gps_lock_try_enter(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank), (trylock))
 #define gps_lock_give(lock) gps_lock_leave(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
 
 /* Only locks of these ranks (GPS_ACROSS_...) are held. */

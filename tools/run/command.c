@@ -28,7 +28,7 @@
 
 #define GRACE       (5 * GPS_SECOND)
 #define LONG_PAUSE  GPS_SECOND /* between looks */
-#define SHORT_PAUSE (GPS_SECOND / 20)
+#define SHORT_PAUSE (GPS_SECOND / 100)
 #define LIVELY      GPS_SECOND /* how long the pauses are short */
 #define TELL_AFTER  GPS_SECOND /* most programs have ended by then */
 #define NAMED_MAX   8

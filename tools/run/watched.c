@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +38,13 @@ static struct gps_call_counters *make_counters(int *file) {
 
 /* Watches the libcuda that the loader finds for this process. -1: it finds none. */
 static int watch_driver(void) {
-    const struct link_map *found;
+    Dl_info place;
     int events = -1;
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (driver && dlinfo(driver, RTLD_DI_LINKMAP, &found) == 0)
+    void *known = driver ? dlsym(driver, "cuInit") : NULL;
+    if (known && dladdr(known, &place) != 0)
         events = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (events >= 0 && inotify_add_watch(events, found->l_name, IN_OPEN) < 0) {
+    if (events >= 0 && inotify_add_watch(events, place.dli_fname, IN_OPEN) < 0) {
         close(events);
         events = -1;
     }
