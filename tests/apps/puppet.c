@@ -1694,12 +1694,18 @@ static int c_getting(char **w) {
     return 0;
 }
 
-static void *obey_pending(void *line) {
+struct pending {
+    char *line, answer[LINE];
+};
+
+static void *obey_pending(void *arg) {
+    struct pending *const pending = arg;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_cancel(pthread_self());
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    obey(line);
+    obey(pending->line);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    memcpy(pending->answer, reply, reply_length + 1); /* each thread has a reply of its own */
     return NULL;
 }
 
@@ -1708,12 +1714,16 @@ static void *obey_pending(void *line) {
 static int c_pending(char **w) {
     void *result = NULL;
     pthread_t thread;
-    char *const line = strdup(join(w + 1));
-    if (pthread_create(&thread, NULL, obey_pending, line) != 0)
+    static struct pending pending;
+    pending.line = strdup(join(w + 1));
+    if (pthread_create(&thread, NULL, obey_pending, &pending) != 0)
         return BAD;
     pthread_join(thread, &result);
-    free(line);
-    return result == PTHREAD_CANCELED ? 125 : SAID;
+    free(pending.line);
+    if (result == PTHREAD_CANCELED)
+        return 125;
+    reply_length = strlen(strcpy(reply, pending.answer));
+    return SAID;
 }
 
 static void close_at_exit(void) {
