@@ -26,7 +26,7 @@ PURPOSE = {
     "digest": "bytes hashed and compared",
     "vmm": "memory that the keeper holds",
     "findings": "policy, reports, diagnosis, leaks",
-    "registry": "what this process has: all hash tables",
+    "registry": "what this process has: all uthash tables",
     "threads": "threads of ours, watches, waits",
     "process": "who this process is",
     "python": "frames of CPython",

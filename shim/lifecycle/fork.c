@@ -31,6 +31,7 @@
 #include "registry/freed_history.h"
 #include "registry/record_claims.h"
 #include "registry/registry.h"
+#include "registry/table_memory.h"
 #include "rules/rule_counts.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
@@ -54,6 +55,7 @@
     KEEPS(call_counter, "its start takes another row")                                             \
     FORGETS(membership, gps_membership_reset)                                                      \
     FORGETS(references, gps_references_reset)                                                      \
+    FORGETS(table_memory, gps_table_memory_reset)                                                  \
     FORGETS(allocations, gps_registry_reset_allocations)                                           \
     FORGETS(imports, gps_registry_reset_imports)                                                   \
     FORGETS(event_table, gps_registry_reset_events)                                                \

@@ -66,7 +66,8 @@ static void insert(struct shard *shard, const struct gps_alloc *alloc) {
     if (!node)
         return;
     node->alloc = *alloc;
-    gps_table_add(&shard->table, &node->entry, alloc->pointer);
+    if (!gps_table_add(&shard->table, &node->entry, alloc->pointer))
+        gps_slab_put(&shard->slab, node);
 }
 
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
@@ -164,7 +165,7 @@ static bool matches(const struct match *match, const struct gps_alloc *alloc) {
     return match->exports ? alloc->region != NULL : (int32_t)(alloc->epoch - match->epoch) < 0;
 }
 
-/* Moves what matches out of the table, and returns it as a list that entry.next links. */
+/* Moves what matches out of the table, and returns it as a list that their entries link. */
 static struct node *detach(struct shard *shard, const struct match *match) {
     struct gps_entry *list = NULL;
     gps_lock_take(&shard->lock);
@@ -174,7 +175,7 @@ static struct node *detach(struct shard *shard, const struct match *match) {
             continue;
         unmark(&node->alloc);
         gps_table_remove(&shard->table, &node->entry);
-        node->entry.next = list;
+        node->entry.hh.next = list;
         list = &node->entry;
     }
     gps_lock_give(&shard->lock);
@@ -193,7 +194,7 @@ static void take_all(const struct match *match, void (*fn)(void *arg, struct gps
     for (size_t i = 0; i < SHARDS; i++) {
         struct node *node = detach(&shards[i], match);
         while (node) {
-            struct node *const after = node_of(node->entry.next);
+            struct node *const after = node_of(node->entry.hh.next);
             if (fn)
                 fn(arg, &node->alloc);
             recycle(&shards[i], node);
@@ -248,7 +249,7 @@ size_t gps_registry_count(void) {
     size_t count = 0;
     for (size_t i = 0; i < SHARDS; i++) {
         gps_lock_take(&shards[i].lock);
-        count += shards[i].table.count;
+        count += gps_table_count(&shards[i].table);
         gps_lock_give(&shards[i].lock);
     }
     return count;

@@ -26,12 +26,20 @@ static struct node *next(struct node *node) {
                         gps_table_next(&table.events, node ? &node->entry : NULL));
 }
 
+static struct node *insert(uint64_t event) {
+    struct node *const node = gps_slab_get(&table.slab, sizeof(*node));
+    if (!node || gps_table_add(&table.events, &node->entry, event))
+        return node;
+    gps_slab_put(&table.slab, node);
+    return NULL;
+}
+
 bool gps_registry_add_event(const struct gps_event *event) {
     atomic_store(&table.any, true);
     gps_lock_take(&table.lock);
     struct node *node = find(event->event);
-    if (!node && (node = gps_slab_get(&table.slab, sizeof(*node))))
-        gps_table_add(&table.events, &node->entry, event->event);
+    if (!node)
+        node = insert(event->event);
     if (node)
         node->event = *event;
     gps_lock_give(&table.lock);

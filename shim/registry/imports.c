@@ -59,12 +59,11 @@ static inline uint64_t region_key(const struct gps_id *region, uint64_t context)
 }
 
 static inline struct node *of(const struct gps_id *region, uint64_t context) {
-    const uint64_t key = region_key(region, context);
-    struct gps_entry *entry = gps_table_find(&state.by_region, key);
+    struct gps_entry *entry = gps_table_find(&state.by_region, region_key(region, context));
     struct node *node;
     while ((node = GPS_ENTRY_OF(struct node, by_region, entry)) &&
            !(node->import.context == context && gps_id_equal(&node->import.region, region)))
-        entry = gps_entry_find(entry->next, key);
+        entry = gps_entry_find(entry);
     return node;
 }
 
@@ -99,10 +98,16 @@ static inline void leave_list(struct list *list, const struct node *node) {
     *(node->next ? &node->next->prev : &list->last) = node->prev;
 }
 
-static inline void enter_tables(struct node *node) {
+/* False: there is no memory for them. */
+static bool enter_tables(struct node *node) {
     const struct gps_import *import = &node->import;
-    gps_table_add(&state.by_pointer, &node->by_pointer, import->pointer);
-    gps_table_add(&state.by_region, &node->by_region, region_key(&import->region, import->context));
+    const uint64_t key = region_key(&import->region, import->context);
+    if (!gps_table_add(&state.by_pointer, &node->by_pointer, import->pointer))
+        return false;
+    if (gps_table_add(&state.by_region, &node->by_region, key))
+        return true;
+    gps_table_remove(&state.by_pointer, &node->by_pointer);
+    return false;
 }
 
 static inline void leave_tables(struct node *node) {
@@ -134,9 +139,7 @@ static inline void become(struct node *node, enum gps_import_state now) {
     const enum gps_import_state was = node->import.state;
     gps_transition_check("import", rows, was, now);
     node->import.state = now;
-    if (was == GPS_IMPORT_GONE)
-        enter_tables(node);
-    else
+    if (was != GPS_IMPORT_GONE)
         leave_list(&state.lists[was], node);
     if (was == GPS_IMPORT_CACHED)
         leave_cache(&node->import);
@@ -168,6 +171,10 @@ static bool insert(const struct gps_import *import) {
         return false;
     *node = (struct node){.import = *import};
     node->import.state = GPS_IMPORT_GONE;
+    if (!enter_tables(node)) {
+        gps_slab_put(&state.slab, node);
+        return false;
+    }
     become(node, GPS_IMPORT_OPEN);
     return true;
 }

@@ -1,0 +1,68 @@
+/* table_memory.c - see table_memory.h. */
+#include "table_memory.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "util/lock.h"
+
+enum { SMALLEST = 6, LARGEST = 16 /* bits of a size; beyond it, memory is mapped for itself */ };
+enum { CHUNK = 1 << LARGEST };
+
+static struct {
+    GPS_LOCK(GPS_RANK_TABLE_MEMORY) lock;
+    void *free[LARGEST + 1]; /* by size, linked by their first word */
+} state;
+
+static void *map(size_t size) {
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static unsigned bits_of(size_t size) {
+    unsigned bits = SMALLEST;
+    while (((size_t)1 << bits) < size)
+        bits++;
+    return bits;
+}
+
+static void put(unsigned bits, void *piece) {
+    *(void **)piece = state.free[bits];
+    state.free[bits] = piece;
+}
+
+/* Cuts a chunk into pieces of this size. The caller has the lock. */
+static void refill(unsigned bits) {
+    char *chunk = map(CHUNK);
+    for (size_t at = 0; chunk && at < CHUNK; at += (size_t)1 << bits)
+        put(bits, chunk + at);
+}
+
+void *gps_table_allocate(size_t size) {
+    const unsigned bits = bits_of(size);
+    if (bits > LARGEST)
+        return map(size);
+    gps_lock_take(&state.lock);
+    if (!state.free[bits])
+        refill(bits);
+    void *piece = state.free[bits];
+    if (piece)
+        state.free[bits] = *(void **)piece;
+    gps_lock_give(&state.lock);
+    return piece;
+}
+
+void gps_table_free(void *memory, size_t size) {
+    const unsigned bits = bits_of(size);
+    if (bits > LARGEST) {
+        munmap(memory, size);
+        return;
+    }
+    gps_lock_take(&state.lock);
+    put(bits, memory);
+    gps_lock_give(&state.lock);
+}
+
+void gps_table_memory_reset(void) {
+    memset((void *)&state, 0, sizeof(state)); /* the parent's pieces are lost, not freed: locks */
+}
