@@ -46,7 +46,7 @@ $(TESTS)/obj/%.o: tests/%.c
 
 # The modules themselves, without a library in between.
 JSON := $(TESTS)/obj/json.o
-$(TESTS)/unit: $(call test_objects,unit) $(JSON) $(TESTS)/obj/unit/c_gate.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
+$(TESTS)/unit: $(call test_objects,unit) $(JSON) $(TESTS)/obj/unit/c_gate.o $(TESTS)/obj/unit/c_written.o $(patsubst %,$(BUILD)/tools/%.o,learn/profiles \
 	cli/string_map cli/tool cli/table cli/term cli/printable cli/wrap)
 $(TESTS)/tool: $(call test_objects,tool) $(JSON)
 $(TESTS)/scenario: $(call test_objects,scenario) $(TESTS)/obj/tool/harness.o $(JSON)

@@ -68,7 +68,7 @@ static inline struct gps_write gps_rows_of(CUdeviceptr to, size_t pitch, size_t 
                                                         : 0,
                                          1, stream);
     write.pitch = pitch;
-    write.rows = pitch == width ? 1 : height;
+    write.rows = pitch == width || !width ? 1 : height;
     return write;
 }
 
@@ -91,8 +91,8 @@ static inline bool gps_is_device(CUmemorytype type) {
             copy->dstDevice + (first)*layer + copy->dstY * pitch + copy->dstXInBytes;              \
         struct gps_write write = gps_rows_of(to, pitch, copy->WidthInBytes, copy->Height, stream); \
         write.source = source;                                                                     \
-        if ((layers) > 1) {                                                                        \
-            write.size = ((layers)-1) * layer + copy->Height * pitch;                              \
+        if (any && (layers) > 1) {                                                                 \
+            write.size = ((layers)-1) * layer + (copy->Height - 1) * pitch + copy->WidthInBytes;   \
             write.rows = 1;                                                                        \
         }                                                                                          \
         if (copy->srcMemoryType == CU_MEMORYTYPE_HOST)                                             \
@@ -126,10 +126,11 @@ static inline struct gps_write gps_batch_of(const CUdeviceptr *to, const CUdevic
 static inline void gps_3d_batch_range(struct gps_write *one, uint64_t n) {
     const CUDA_MEMCPY3D_BATCH_OP *box = (const CUDA_MEMCPY3D_BATCH_OP *)one->list + n;
     const CUextent3D extent = box->extent;
+    one->rough = box->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
     const uint64_t row = box->dst.op.ptr.rowLength ? box->dst.op.ptr.rowLength : extent.width;
     const uint64_t layer =
         row * (box->dst.op.ptr.layerHeight ? box->dst.op.ptr.layerHeight : extent.height);
-    const uint64_t element = box->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? 16 : 1;
+    const uint64_t element = one->rough ? 16 : 1;
     const bool linear = box->dst.type == CU_MEMCPY_OPERAND_TYPE_POINTER;
     const bool any = linear && extent.width && extent.height && extent.depth;
     one->to = any ? box->dst.op.ptr.ptr : 0;
@@ -164,6 +165,13 @@ static inline struct gps_write gps_fill_node_of(const CUDA_MEMSET_NODE_PARAMS *f
 /* A word that is waited for is written by something else: a swap would take it from under that. */
 static inline struct gps_write gps_word_of(CUdeviceptr word, size_t size, CUstream stream) {
     return LASTING(gps_fill_of(word, size, 1, stream));
+}
+
+/* Who asks for a dma-buf rounds up to whole pages. */
+static inline struct gps_write gps_range_of(CUdeviceptr pointer, size_t size) {
+    struct gps_write write = LASTING(gps_fill_of(pointer, size, 1, LEGACY));
+    write.rough = true;
+    return write;
 }
 
 static inline void gps_word_range(struct gps_write *one, uint64_t n) {

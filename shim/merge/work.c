@@ -42,15 +42,22 @@ bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int 
     return *code == GPS_OK;
 }
 
-bool gps_work_reads_past_end(uint64_t from, uint64_t size) {
+/* The bytes of the range that lie in the allocation in which it begins; all of them where it begins
+ * in none. */
+static uint64_t clip(uint64_t address, uint64_t size) {
     struct gps_scope scope;
     gps_scope_begin(&scope);
     gps_area_lock();
-    const struct gps_area *area = gps_area_at(from);
-    const bool past = area && gps_area_overrun(area, from, size);
+    const struct gps_area *area = gps_area_at(address);
+    if (area && gps_area_overrun(area, address, size))
+        size = address < area->pointer + area->size ? area->pointer + area->size - address : 0;
     gps_area_unlock();
     gps_scope_end(&scope);
-    return past;
+    return size;
+}
+
+bool gps_work_reads_past_end(uint64_t from, uint64_t size) {
+    return clip(from, size) < size;
 }
 
 /* --- writes --- */
@@ -59,7 +66,7 @@ static void end_first(const struct gps_write *write, uint64_t count) {
     struct gps_write room;
     for (uint64_t i = 0; i < count; i++) {
         const struct gps_write *one = gps_write_nth(write, i, &room);
-        if (gps_area_near(one->to, one->size))
+        if (one->size && gps_area_near(one->to, one->size))
             gps_unmerge_end(one->to, one->size);
     }
 }
@@ -67,6 +74,12 @@ static void end_first(const struct gps_write *write, uint64_t count) {
 /* A range of the same size is read. Rows and boxes have a layout of their own there. */
 static bool has_plain_source(const struct gps_write *write) {
     return !write->rows && (!write->list || write->sources);
+}
+
+/* Begins to write one range near an area. */
+static int begin_one(const struct gps_write *one, bool captured) {
+    return gps_unmerge_begin(one->to, one->rough ? clip(one->to, one->size) : one->size,
+                             gps_write_is_upload(one), captured);
 }
 
 static int begin_all(const struct gps_write *write) {
@@ -77,9 +90,8 @@ static int begin_all(const struct gps_write *write) {
         if (has_plain_source(write) && gps_work_read_is_refused(one->source, one->size))
             code = GPS_INVALID_VALUE;
         else if (one->size && gps_area_near(one->to, one->size))
-            code = gps_unmerge_begin(one->to, one->size, gps_write_is_upload(one),
-                                     write->lasting ||
-                                         (write->ordered && gps_is_capturing(write->stream)));
+            code = begin_one(one,
+                             write->lasting || (write->ordered && gps_is_capturing(write->stream)));
         if (code != GPS_OK)
             end_first(write, i); /* nothing of them is written */
     }

@@ -30,6 +30,7 @@ struct gps_write {
     uint64_t stream;  /* explicit: never the null that means one stream or another */
     bool ordered;     /* it may end after the call */
     bool lasting;     /* the device may do it at any time from now on, as a node of a graph does */
+    bool rough;       /* less may be written than `size` says */
     /* `rows` ranges, each `pitch` behind the one before; 0 and 1 are one range. */
     uint64_t pitch, rows;
     /* Or `count` ranges: `range` sets to, size and source of the n-th from the list. */

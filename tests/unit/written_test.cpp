@@ -1,0 +1,22 @@
+// written_test.cpp - which bytes of device memory a copy writes (written.h): up to the last one,
+// and no further.
+#include <gtest/gtest.h>
+
+extern "C" uint64_t c_box_end(size_t x, size_t width, size_t height, size_t depth, size_t pitch);
+
+namespace {
+
+TEST(Written, ABoxEndsWithTheLastByteOfItsLastRow) {
+    EXPECT_EQ(c_box_end(2048, 2048, 256, 8, 4096), 4096u * 256 * 8);
+    EXPECT_EQ(c_box_end(0, 2048, 256, 8, 4096), 4096u * 256 * 8 - 2048);
+    EXPECT_EQ(c_box_end(2048, 2048, 256, 1, 4096), 4096u * 256);
+    EXPECT_EQ(c_box_end(0, 4096, 256, 8, 4096), 4096u * 256 * 8);
+}
+
+TEST(Written, ABoxWithoutBytesWritesNothing) {
+    EXPECT_EQ(c_box_end(0, 0, 256, 8, 4096), 0u);
+    EXPECT_EQ(c_box_end(0, 0, 256, 1, 4096), 0u);
+    EXPECT_EQ(c_box_end(0, 2048, 0, 8, 4096), 0u);
+}
+
+} // namespace
