@@ -122,8 +122,20 @@ void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream) {
 
 /* --- events behind work --- */
 
+/* With the lock. An event of a stream that is destroyed takes its place in one go, so that a look
+ * asks one of the two. */
+static void note_event(const struct gps_stream *event, uint64_t destroyed) {
+    unsigned at = state.count;
+    while (destroyed && at > 0 && state.list[at - 1].of.stream != destroyed)
+        at--;
+    if (destroyed && at > 0)
+        state.list[at - 1] = (struct noted){.of = *event, .used = gps_streams_epoch};
+    else
+        note(event);
+}
+
 /* Leaves an event in the list, if the stream works. One that captures has left it before. */
-static void leave_event(uint64_t stream) {
+static void leave_event(uint64_t stream, bool destroyed) {
     struct gps_stream one = describe(stream);
     if ((state.capturing && gps_is_capturing(stream)) || gps_ops->stream_state(stream) == GPS_OK)
         return;
@@ -131,7 +143,7 @@ static void leave_event(uint64_t stream) {
     one.stream = NO_STREAM;
     gps_lock_take(&state.lock);
     if (code == GPS_OK)
-        note(&one);
+        note_event(&one, destroyed ? stream : 0);
     else
         state.lost = (struct noted){.of = one, .used = gps_streams_epoch};
     gps_lock_give(&state.lock);
@@ -146,9 +158,9 @@ static bool is_noted(uint64_t stream) {
     return noted;
 }
 
-static void leave_event_if_noted(uint64_t stream) {
+static void leave_event_if_noted(uint64_t stream, bool destroyed) {
     if (stream > GPS_DEFAULT_STREAMS && is_noted(stream))
-        leave_event(stream);
+        leave_event(stream, destroyed);
 }
 
 /* --- captures --- */
@@ -171,7 +183,7 @@ void gps_streams_capture_begins(uint64_t stream) {
     struct gps_scope scope;
     gps_scope_enter(&scope, 0);
     const struct capture one = describe_capture(stream);
-    leave_event_if_noted(stream);
+    leave_event_if_noted(stream, false);
     gps_lock_take(&state.lock);
     if (make_room((void **)&state.captures, &state.capture_room, state.capturing,
                   sizeof(*state.captures)))
@@ -221,7 +233,7 @@ void gps_streams_may_join(uint64_t stream) {
     if (!state.capturing)
         return;
     gps_scope_enter(&scope, 0);
-    leave_event_if_noted(stream);
+    leave_event_if_noted(stream, false);
     gps_scope_end(&scope);
 }
 
@@ -237,6 +249,8 @@ static void forget(uint64_t stream, uint64_t context) {
         if (stream == NO_STREAM ? state.captures[i].context == context
                                 : state.captures[i].stream == stream)
             remove_capture(i);
+    if (stream == NO_STREAM && state.lost.of.context == context)
+        state.lost.used = 0;
 }
 
 void gps_streams_remove_context(uint64_t context) {
@@ -258,7 +272,7 @@ void gps_streams_remove(uint64_t stream) {
     if (stream <= GPS_DEFAULT_STREAMS)
         return;
     gps_scope_enter(&scope, 0);
-    leave_event_if_noted(stream);
+    leave_event_if_noted(stream, true);
     gps_lock_take(&state.lock);
     forget(stream, 0);
     gps_lock_give(&state.lock);
@@ -358,6 +372,25 @@ enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
     return answer;
 }
 
+/* The next event in the list, from the end on. */
+static bool next_event(unsigned *index, struct gps_stream *of) {
+    bool found = false;
+    gps_lock_take(&state.lock);
+    *index = *index < state.count ? *index : state.count;
+    while (!found && *index > 0) {
+        *of = state.list[--*index].of;
+        found = of->event != 0;
+    }
+    gps_lock_give(&state.lock);
+    return found;
+}
+
+void gps_streams_end_events(void) {
+    struct gps_stream of;
+    for (unsigned i = UINT32_MAX; !state.capturing && next_event(&i, &of);)
+        ask_event(&of);
+}
+
 static bool find_asked(const struct gps_stream *of, struct noted *one) {
     gps_lock_take(&state.lock);
     const unsigned at = find(of);
@@ -398,6 +431,16 @@ bool gps_streams_context_is_busy(uint64_t context) {
     for (unsigned i = UINT32_MAX; !busy && next_of(context, &i, &of);)
         busy = gps_streams_is_busy(&of);
     return busy;
+}
+
+bool gps_streams_knows(uint64_t context) {
+    bool known;
+    gps_lock_take(&state.lock);
+    known = state.lost.used && state.lost.of.context == context;
+    for (unsigned i = 0; !known && i < state.count; i++)
+        known = state.list[i].of.context == context;
+    gps_lock_give(&state.lock);
+    return known;
 }
 
 uint64_t gps_streams_mark(void) {

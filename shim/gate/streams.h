@@ -69,6 +69,10 @@ enum gps_streams_answer gps_streams_look(struct gps_stream *first);
 bool gps_streams_is_busy(const struct gps_stream *one);
 /* The same of any stream of a context. */
 bool gps_streams_context_is_busy(uint64_t context);
+/* Whether work of the context is noted: it has not been destroyed. */
+bool gps_streams_knows(uint64_t context);
+/* Frees the events behind work that has ended. Nobody else looks meanwhile. */
+void gps_streams_end_events(void);
 /* With the gate closed: a number for all work up to now. */
 uint64_t gps_streams_mark(void);
 /* That work has been waited for in the context. This needs no lock. */

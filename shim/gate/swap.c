@@ -154,34 +154,40 @@ static bool is_busy(const struct gps_stream *stream) {
     return busy;
 }
 
-/* What the program gives the device from the mark on is noted anew. A context that the program
- * destroys beside a call for its memory is at its own risk, as it is without us. */
-static int enter_marked(uint64_t context, uint64_t *mark) {
-    gps_swap_lock();
-    int code = gps_gate_close(ATTEMPT, false) ? GPS_OK : GPS_NOT_READY;
-    if (code == GPS_OK) {
-        *mark = gps_streams_mark();
+/* What the program gives the device from the mark on is noted anew. */
+static bool mark(uint64_t *marked) {
+    const bool closed = gps_gate_close(ATTEMPT, false);
+    const bool held = closed && gps_gate_hold();
+    if (held)
+        *marked = gps_streams_mark();
+    if (closed)
         gps_gate_open();
+    return held;
+}
+
+/* Nobody destroys a context while this thread has the lock. One that was destroyed before has no
+ * work in the list. GPS_NOT_READY: not yet. */
+static int enter_marked(uint64_t context, uint64_t *marked) {
+    gps_swap_lock();
+    int code = GPS_NOT_READY;
+    if (gps_streams_knows(context) && mark(marked))
         code = gps_ops->enter(context);
-    }
     gps_swap_unlock();
     return code;
 }
 
-static int wait_for_context(uint64_t context) {
-    uint64_t mark;
-    int code = enter_marked(context, &mark);
-    if (code == GPS_NOT_READY) {
-        pause_for(MS);
-        return GPS_OK;
+/* A context that answers with an error of its own has lost its work. */
+static void wait_for_context(uint64_t context) {
+    uint64_t marked;
+    int code = enter_marked(context, &marked);
+    if (code == GPS_OK) {
+        code = gps_scope_synchronize();
+        gps_ops->leave();
     }
-    if (code != GPS_OK)
-        return code;
-    code = gps_scope_synchronize();
-    gps_ops->leave();
-    if (code == GPS_OK)
-        gps_streams_waited(context, mark);
-    return code;
+    if (code == GPS_NOT_READY || gps_is_of_capture(code))
+        pause_for(MS);
+    else
+        gps_streams_waited(context, marked);
 }
 
 static void wait_for_stream(const struct gps_stream *stream) {
@@ -190,17 +196,18 @@ static void wait_for_stream(const struct gps_stream *stream) {
         pause_for(MS);
 }
 
-int gps_swap_wait(struct gps_swap_attempts *attempts) {
-    if (attempts->looked && attempts->answer == GPS_STREAMS_UNKNOWN)
-        return wait_for_context(attempts->busy.context);
+void gps_swap_wait(struct gps_swap_attempts *attempts) {
+    if (attempts->looked && attempts->answer == GPS_STREAMS_UNKNOWN) {
+        wait_for_context(attempts->busy.context);
+        return;
+    }
     pause_for(MS);
     if (gps_swap_is_soon(attempts))
-        return GPS_OK;
+        return;
     if (gps_streams_capturing() || !attempts->looked)
         pause_for(GPS_SECOND / 5);
     else
         wait_for_stream(&attempts->busy);
-    return GPS_OK;
 }
 
 void gps_swap_reset(void) {

@@ -48,8 +48,8 @@ bool gps_swap_attempt(struct gps_swap_attempts *attempts);
  * program's signals let in and the gate open. A device that is given work all the time becomes idle
  * only if new work is held up. So the first attempts follow each other closely, and in between each
  * thread passes the gate once. Then the stream that was busy is waited for, for a second at most.
- * Returns the driver's code. */
-int gps_swap_wait(struct gps_swap_attempts *attempts);
+ */
+void gps_swap_wait(struct gps_swap_attempts *attempts);
 /* Whether that wait takes a millisecond. */
 bool gps_swap_is_soon(const struct gps_swap_attempts *attempts);
 

@@ -394,7 +394,8 @@ void gps_merge_enable_peer(int device) {
     bool begun = false, late = !allow_all(device, accessor, false);
     while (!late && !(begun = gps_swap_attempt(&attempts))) {
         gps_swap_unlock();
-        late = gps_swap_wait(&attempts) != GPS_OK || gps_clock_monotonic() > until;
+        gps_swap_wait(&attempts);
+        late = gps_clock_monotonic() > until;
         gps_swap_lock();
     }
     allow_all(device, accessor, true);

@@ -307,6 +307,9 @@ static bool take_turn(uint64_t only) {
         any |= cut_frozen(only);
         any |= share_frozen(only);
     }
+    gps_swap_lock();
+    gps_streams_end_events();
+    gps_swap_unlock();
     state.busy = false;
     gps_scope_end(&scope);
     return any;

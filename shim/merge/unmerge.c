@@ -156,10 +156,10 @@ static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
 }
 
 /* A handler may leave a wait by longjmp: no copy is kept in a long one. */
-static int wait(struct attempts *attempts) {
+static void wait(struct attempts *attempts) {
     if (!gps_swap_is_soon(&attempts->swap))
         drop_copy(attempts);
-    return gps_swap_wait(&attempts->swap);
+    gps_swap_wait(&attempts->swap);
 }
 
 int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
@@ -167,9 +167,8 @@ int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
     struct gps_scope scope;
     int code;
     gps_scope_enter(&scope, 0);
-    do {
-        code = try_begin(to, size, upload, captured, &attempts);
-    } while (code == GPS_NOT_READY && (code = wait(&attempts)) == GPS_OK);
+    while ((code = try_begin(to, size, upload, captured, &attempts)) == GPS_NOT_READY)
+        wait(&attempts);
     drop_copy(&attempts);
     gps_scope_end(&scope);
     return code;
