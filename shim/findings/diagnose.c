@@ -51,10 +51,8 @@ static enum gps_known known_of_free(uint64_t pointer, const struct subject *subj
 }
 
 static enum gps_known known_of_close(uint64_t pointer, const struct subject *subject) {
-    if (subject->is_import && is_interior(pointer, subject))
-        return GPS_KNOWN_INTERIOR;
     if (subject->is_import && subject->import.via != GPS_VIA_RULE)
-        return GPS_KNOWN_LIVE;
+        return is_interior(pointer, subject) ? GPS_KNOWN_INTERIOR : GPS_KNOWN_LIVE;
     return subject->base ? GPS_KNOWN_OWN : subject->was_freed ? GPS_KNOWN_FREED : GPS_KNOWN_NOTHING;
 }
 

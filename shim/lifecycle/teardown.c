@@ -190,7 +190,7 @@ static void finish(struct gps_export *region, bool destroyed, struct gps_reset *
         return;
     }
     region->destroyed = destroyed;
-    if (left && region->is_owed && gps_registry_take_export(region))
+    if (left && region->is_owed && !region->vmm && gps_registry_take_export(region))
         gps_deferred_pay(region);
     else if (destroyed || region->state == GPS_EXPORT_LEAVING)
         give_back(region);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,9 @@ bool temporary_make(char path[PATH_MAX], const char *remedy) {
 }
 
 void temporary_remove(const char *path) {
-    DIR *directory = opendir(path);
+    /* The place may be another user's by now: nothing is followed. */
+    const int place = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *directory = place < 0 ? NULL : fdopendir(place);
     for (const struct dirent *entry; directory && (entry = readdir(directory));)
         unlinkat(dirfd(directory), entry->d_name, 0);
     if (directory)

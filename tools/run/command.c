@@ -43,6 +43,7 @@ struct run {
     sigset_t mask; /* this and the dispositions are those that the command gets back */
     struct sigaction child, pipe;
     uint64_t looked; /* the time of the last look */
+    uint64_t cost;   /* how long it took: looks take a quarter of the time at most */
     uint64_t lively; /* until then looks follow soon: something has happened */
     uint64_t tell;   /* the time at which a message names those that go on after a Ctrl-C */
     uint64_t until;  /* the end of the wait for what the command leaves */
@@ -168,8 +169,10 @@ static void tell_who_goes_on(const struct run *run) {
 /* --- waiting --- */
 
 static void look(struct run *run) {
+    const uint64_t begun = gps_clock_monotonic();
     if (run->watched)
         watched_look(run->watched);
+    run->cost = gps_clock_monotonic() - begun;
     if (gps_clock_monotonic() >= run->tell) {
         run->tell = UINT64_MAX;
         tell_who_goes_on(run);
@@ -180,7 +183,9 @@ static void look(struct run *run) {
 /* The time until something is due: a look, the message, or the end of the wait. */
 static uint64_t pause_left(const struct run *run) {
     const uint64_t now = gps_clock_monotonic();
-    uint64_t next = run->looked + (now < run->lively ? SHORT_PAUSE : LONG_PAUSE);
+    uint64_t pause = now < run->lively ? SHORT_PAUSE : LONG_PAUSE;
+    pause = pause > 3 * run->cost ? pause : 3 * run->cost;
+    uint64_t next = run->looked + pause;
     next = next < run->tell ? next : run->tell;
     next = next < run->until ? next : run->until;
     return next > now ? next - now : 0;
@@ -241,6 +246,7 @@ int command_run(char **command, enum command_awaited awaited, struct watched *wa
         return status;
     status = start(&run, command);
     if (status == 0) {
+        run.lively = gps_clock_monotonic() + LIVELY;
         if (!await(&run))
             free(descendants_living(running));
         status = run.status;
