@@ -76,7 +76,7 @@ fetch_libraries() {
 build() {
     make -j"$(nproc)" BUILD="$out" CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
         AR=aarch64-linux-gnu-ar \
-        TOOL_LIBS="$libdir/libjansson.a $libdir/libiberty.a $libdir/libncursesw.a $libdir/libtinfo.a -L$libdir -ldw -Wl,-rpath-link,$libraries" \
+        TOOL_LIBS="$libdir/libjansson.a $libdir/libiberty.a $libdir/libncursesw.a $libdir/libtinfo.a -L$libdir -ldw -l:libelf.so.1 -Wl,-rpath-link,$libraries" \
         "$out/libgpushare.so" ${tool:+"$tool"} sim "$@" >"$out/log" 2>&1 || {
         tail -20 "$out/log" >&2
         die "the build failed"
