@@ -122,13 +122,19 @@ void gps_streams_note_slowly(struct gps_gate_slot *slot, uint64_t stream) {
 
 /* --- events behind work --- */
 
+/* With the lock: one more than the place of the stream; 0: it has none. */
+static unsigned behind(uint64_t stream) {
+    unsigned at = state.count;
+    while (at > 0 && state.list[at - 1].of.stream != stream)
+        at--;
+    return at;
+}
+
 /* With the lock. An event of a stream that is destroyed takes its place in one go, so that a look
  * asks one of the two. */
 static void note_event(const struct gps_stream *event, uint64_t destroyed) {
-    unsigned at = state.count;
-    while (destroyed && at > 0 && state.list[at - 1].of.stream != destroyed)
-        at--;
-    if (destroyed && at > 0)
+    const unsigned at = destroyed ? behind(destroyed) : 0;
+    if (at > 0)
         state.list[at - 1] = (struct noted){.of = *event, .used = gps_streams_epoch};
     else
         note(event);
@@ -150,10 +156,8 @@ static void leave_event(uint64_t stream, bool destroyed) {
 }
 
 static bool is_noted(uint64_t stream) {
-    bool noted = false;
     gps_lock_take(&state.lock);
-    for (unsigned i = 0; !noted && i < state.count; i++)
-        noted = state.list[i].of.stream == stream;
+    const bool noted = behind(stream) > 0;
     gps_lock_give(&state.lock);
     return noted;
 }
@@ -372,14 +376,14 @@ enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
     return answer;
 }
 
-/* The next event in the list, from the end on. */
-static bool next_event(unsigned *index, struct gps_stream *of) {
+/* The next entry of a context, or the next event (0), from the end on. */
+static bool next_of(uint64_t context, unsigned *index, struct gps_stream *of) {
     bool found = false;
     gps_lock_take(&state.lock);
     *index = *index < state.count ? *index : state.count;
     while (!found && *index > 0) {
         *of = state.list[--*index].of;
-        found = of->event != 0;
+        found = context ? of->context == context : of->event != 0;
     }
     gps_lock_give(&state.lock);
     return found;
@@ -387,7 +391,7 @@ static bool next_event(unsigned *index, struct gps_stream *of) {
 
 void gps_streams_end_events(void) {
     struct gps_stream of;
-    for (unsigned i = UINT32_MAX; !state.capturing && next_event(&i, &of);)
+    for (unsigned i = UINT32_MAX; !state.capturing && next_of(0, &i, &of);)
         ask_event(&of);
 }
 
@@ -413,18 +417,6 @@ bool gps_streams_is_busy(const struct gps_stream *of) {
     return busy;
 }
 
-static bool next_of(uint64_t context, unsigned *index, struct gps_stream *of) {
-    bool found = false;
-    gps_lock_take(&state.lock);
-    *index = *index < state.count ? *index : state.count;
-    while (!found && *index > 0) {
-        *of = state.list[--*index].of;
-        found = of->context == context;
-    }
-    gps_lock_give(&state.lock);
-    return found;
-}
-
 bool gps_streams_context_is_busy(uint64_t context) {
     struct gps_stream of;
     bool busy = false;
@@ -434,13 +426,12 @@ bool gps_streams_context_is_busy(uint64_t context) {
 }
 
 bool gps_streams_knows(uint64_t context) {
-    bool known;
+    struct gps_stream of;
+    unsigned i = UINT32_MAX;
     gps_lock_take(&state.lock);
-    known = state.lost.used && state.lost.of.context == context;
-    for (unsigned i = 0; !known && i < state.count; i++)
-        known = state.list[i].of.context == context;
+    const bool lost = state.lost.used && state.lost.of.context == context;
     gps_lock_give(&state.lock);
-    return known;
+    return lost || next_of(context, &i, &of);
 }
 
 uint64_t gps_streams_mark(void) {
