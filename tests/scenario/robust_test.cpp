@@ -210,14 +210,22 @@ TEST(Directory, RemovedWhileRunning) {
     EXPECT_EQ(b.quit("exit 2"), 2);
 }
 
+// A process has memory of another one's open.
+struct Opened {
+    World world;
+    Puppet a{world}, b{world};
+    Opened() {
+        a.must("malloc p 4194304");
+        a.must("fill p 0x4d 10");
+        a.must("sync");
+        b.must("open q " + a.must("get p"));
+    }
+};
+
 // The new directory does not know who has it open.
 TEST(Directory, MadeAgainByAnotherProcessTakesNoMemoryAway) {
-    World world;
-    Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    a.must("fill p 0x4d 10");
-    a.must("sync");
-    b.must("open q " + a.must("get p"));
+    Opened opened;
+    auto &[world, a, b] = opened;
     fs::remove_all(world.environment["GPUSHARE_DIR"]);
     Puppet c(world);
     c.must("malloc r 4194304");
@@ -337,12 +345,8 @@ TEST(Damage, OfAName) {
 }
 
 TEST(Damage, OfAProcessFileDoesNotTakeMemoryAway) {
-    World world;
-    Puppet a(world), b(world);
-    a.must("malloc p 4194304");
-    a.must("fill p 0x4d 10");
-    a.must("sync");
-    b.must("open q " + a.must("get p"));
+    Opened opened;
+    auto &[world, a, b] = opened;
     damage(world, "procs", 0, "rubbish"); // its header; its lock and its slot are good
     a.must("free p");
     EXPECT_EQ(b.must("read q 0 1"), "4d");
