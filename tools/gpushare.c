@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -37,14 +36,13 @@ static const struct tool_verb itself = {
 
 /* NULL after an error message. */
 static const struct tool_verb *find(const char *name) {
-    char *known = NULL;
+    TOOL_TEMP char *known = NULL;
     for (size_t i = 0; i < VERB_COUNT; i++)
         if (strcmp(verbs[i]->name, name) == 0)
             return verbs[i];
     for (size_t i = 0; i < VERB_COUNT; i++)
         tool_list(&known, "%s", verbs[i]->name);
     tool_error("unknown command '%s'; allowed: %s", name, known);
-    free(known);
     return NULL;
 }
 

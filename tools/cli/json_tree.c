@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
@@ -33,11 +32,10 @@ json_t *json_tree_pack(const char *format, ...) {
 void json_tree_add(json_t *object, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    json_t *members = pack(format, args);
+    json_auto_t *members = pack(format, args);
     va_end(args);
     if (json_object_update(object, members) != 0)
         tool_no_memory();
-    json_decref(members);
 }
 
 json_t *json_tree_string(const char *string) {
@@ -47,12 +45,10 @@ json_t *json_tree_string(const char *string) {
     if (value)
         return value;
     size_t size = 6 * strlen(string) + 3; /* \u00xx each, quotes, NUL */
-    char *escaped = tool_resize(NULL, size, 1);
+    TOOL_TEMP char *escaped = tool_resize(NULL, size, 1);
     struct gps_text text = gps_text_on(escaped, size);
     gps_text_json(&text, string);
-    value = need(json_loads(escaped, JSON_DECODE_ANY, NULL));
-    free(escaped);
-    return value;
+    return need(json_loads(escaped, JSON_DECODE_ANY, NULL));
 }
 
 json_t *json_tree_hex(uint64_t value) {
@@ -77,11 +73,9 @@ void json_tree_print(FILE *out, json_t *tree) {
 }
 
 void json_tree_print_element(FILE *out, size_t before, json_t *element) {
-    json_t *array = json_tree_pack("[o]", element);
-    char *text = json_dumps(array, STYLE);
+    json_auto_t *array = json_tree_pack("[o]", element);
+    TOOL_TEMP char *text = json_dumps(array, STYLE);
     if (!text)
         tool_no_memory();
     fprintf(out, "%s%.*s", before == 0 ? "[" : ",", (int)strlen(text) - 3, text + 1);
-    free(text);
-    json_decref(array);
 }

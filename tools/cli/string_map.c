@@ -45,11 +45,10 @@ void *string_map_make(struct string_map **map, const char *key, size_t size) {
 
 void string_map_free(struct string_map **map, void (*clear)(void *value)) {
     while (*map && (*map)->root) {
-        struct map_entry *entry = *(struct map_entry **)(*map)->root;
+        TOOL_TEMP struct map_entry *entry = *(struct map_entry **)(*map)->root;
         tdelete(entry, &(*map)->root, compare);
         if (clear)
             clear(entry->value);
-        free(entry);
     }
     free(*map);
     *map = NULL;

@@ -14,12 +14,11 @@ bool temporary_make(char path[PATH_MAX], const char *remedy) {
     const char *parent = getenv("TMPDIR");
     if (!parent || parent[0] == 0)
         parent = "/tmp";
-    char *template = tool_format("%s/gpushare-XXXXXX", parent);
+    TOOL_TEMP char *template = tool_format("%s/gpushare-XXXXXX", parent);
     const bool made = mkdtemp(template) && realpath(template, path);
     if (!made)
         tool_error("cannot make a directory in '%s': %s; set TMPDIR%s", parent, strerror(errno),
                    remedy);
-    free(template);
     return made;
 }
 

@@ -37,19 +37,14 @@ char *term_clean(const char *text) {
 }
 
 char *term_format(const char *format, va_list args) {
-    char *text;
-    if (vasprintf(&text, format, args) < 0)
-        tool_no_memory();
-    char *clean = term_clean(text);
-    free(text);
-    return clean;
+    TOOL_TEMP char *text = tool_vformat(format, args);
+    return term_clean(text);
 }
 
 void term_line(FILE *stream, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *line = term_format(format, args);
+    TOOL_TEMP char *line = term_format(format, args);
     va_end(args);
     wrap_line(stream, line);
-    free(line);
 }

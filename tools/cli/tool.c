@@ -37,12 +37,11 @@ static void print_message(const char *format, ...) {
 
 static void message(const char *kind, const char *format, va_list args) {
     const bool named = running && running->name;
-    char *text;
+    TOOL_TEMP char *text = NULL;
     if (vasprintf(&text, format, args) < 0)
         text = NULL;
     print_message("gpushare: %s%s%s%s", named ? running->name : "", named ? ": " : "", kind,
-                  text ? text : "out of memory");
-    free(text);
+                  tool_or(text, "out of memory"));
 }
 
 void tool_error(const char *format, ...) {
@@ -106,7 +105,7 @@ const char *tool_base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static char *vformat(const char *format, va_list args) {
+char *tool_vformat(const char *format, va_list args) {
     char *text;
     if (vasprintf(&text, format, args) < 0)
         tool_no_memory();
@@ -116,7 +115,7 @@ static char *vformat(const char *format, va_list args) {
 char *tool_format(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *text = vformat(format, args);
+    char *text = tool_vformat(format, args);
     va_end(args);
     return text;
 }
@@ -124,11 +123,9 @@ char *tool_format(const char *format, ...) {
 void tool_list(char **list, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    char *before = *list, *item = vformat(format, args);
+    TOOL_TEMP char *before = *list, *item = tool_vformat(format, args);
     va_end(args);
     *list = tool_format("%s%s%s", before ? before : "", before ? ", " : "", item);
-    free(before);
-    free(item);
 }
 
 char *tool_absolute(const char *path) {
@@ -183,10 +180,9 @@ void tool_help_options(const struct tool_verb *verb) {
 void tool_help(const struct tool_verb *verb) {
     printf("Usage: gpushare %s [OPTIONS]%s%s\n", verb->name, verb->operands[0] ? " " : "",
            verb->operands);
-    char *summary =
+    TOOL_TEMP char *summary =
         tool_format("%c%s.", toupper((unsigned char)verb->summary[0]), verb->summary + 1);
     wrap_text(stdout, summary, 0);
-    free(summary);
     putchar('\n');
     wrap_text(stdout, verb->details, 0);
     puts("\nOptions:");

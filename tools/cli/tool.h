@@ -11,9 +11,12 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The verbs, in the order of the help. */
 #define GPS_VERBS(ROW)                                                                             \
@@ -105,6 +108,14 @@ void *tool_grow(void *array, size_t count, size_t element);
         (array) = tool_grow((array), (count), sizeof(*(array)));                                   \
         (array)[(count)++] = (__VA_ARGS__);                                                        \
     } while (0)
+/* A local pointer whose memory is freed at the end of its block. */
+#define TOOL_TEMP __attribute__((cleanup(tool_free)))
+static inline void tool_free(void *place) {
+    void *memory;
+    memcpy(&memory, place, sizeof(memory));
+    free(memory);
+}
+
 /* A copy, malloc'ed; NULL for NULL. */
 char *tool_copy(const char *string);
 /* The file name of a path. */
@@ -123,6 +134,7 @@ void tool_list(char **list, const char *format, ...) __attribute__((format(print
 char *tool_absolute(const char *path);
 /* Formats a text of any length; malloc'ed. */
 char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *tool_vformat(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 /* Reads an open file to its end; malloc'ed, with a NUL behind it. What cannot be read is missing.
  */
 char *tool_read(int file, size_t *size);

@@ -1,7 +1,6 @@
 /* drop.c - `gpushare drop`: has the keeper forget a region. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/printable.h"
@@ -22,14 +21,13 @@ static bool is_named(const struct view_region *region) {
 }
 
 static void not_found(const struct view *view, const char *what) {
-    char *names = NULL;
+    TOOL_TEMP char *names = NULL;
     if (view_names(view, is_named, &names) > 0)
         tool_error("nothing that is kept is called '%s'; there is: %s (see: gpushare ls)", what,
                    names);
     else
         tool_error("nothing that is kept is called '%s'; nothing is kept in %s", what,
                    view->store.path);
-    free(names);
 }
 
 static bool drop(const struct view *view, const struct view_region *region, const char *what) {
@@ -50,14 +48,14 @@ static bool drop(const struct view *view, const struct view_region *region, cons
 static void tell(const struct view_region *region) {
     const struct gps_region_record *record = &region->record;
     const size_t users = region->user_count + (region->creator_holds > 0);
-    char *text = tool_format("Dropped %s (id %.8s, %s)", view_format_name(region),
-                             printable_id(&record->id).text, printable_size(record->extent).text);
+    TOOL_TEMP char *text =
+        tool_format("Dropped %s (id %.8s, %s)", view_format_name(region),
+                    printable_id(&record->id).text, printable_size(record->extent).text);
     if (users > 0)
         term_line(stdout, "%s; %zu process%s still ha%s it open.", text, users,
                   users == 1 ? "" : "es", users == 1 ? "s" : "ve");
     else
         term_line(stdout, "%s.", text);
-    free(text);
 }
 
 static bool is_meant(const struct view_region *region, const char *what) {

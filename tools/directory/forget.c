@@ -58,7 +58,7 @@ static bool is_meant(const struct gps_exclusion *exclusion, const char *what) {
 
 /* Leaves in the list what one of the operands means. False: one of them means nothing. */
 static bool choose(struct excluded *excluded, const struct tool_args *args) {
-    bool *meant = calloc(excluded->count + 1, sizeof(*meant));
+    TOOL_TEMP bool *meant = calloc(excluded->count + 1, sizeof(*meant));
     bool good = true;
     size_t left = 0;
     if (!meant)
@@ -77,7 +77,6 @@ static bool choose(struct excluded *excluded, const struct tool_args *args) {
         if (meant[i])
             excluded->list[left++] = excluded->list[i];
     excluded->count = left;
-    free(meant);
     return good;
 }
 

@@ -1,7 +1,6 @@
 /* gc.c - `gpushare gc`: removes the files of dead processes from the published directory. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/printable.h"
@@ -66,7 +65,7 @@ static void name_entry(void *arg, const char *directory, const char *name) {
     struct gps_region_record record;
     struct gps_id id;
     const bool below = strcmp(directory, ".") != 0;
-    char *path = tool_format("%s%s%s", below ? directory : "", below ? "/" : "", name);
+    TOOL_TEMP char *path = tool_format("%s%s%s", below ? directory : "", below ? "/" : "", name);
     if (strcmp(directory, "regions") == 0 && gps_id_parse(name, &id) &&
         gps_region_read(store, &id, &record, NULL) == 0)
         term_line(stdout, "%s  %s, %s, of %s %u", path, record.name[0] ? record.name : "no name",
@@ -74,7 +73,6 @@ static void name_entry(void *arg, const char *directory, const char *name) {
                   gps_record_creator(&record)->pid);
     else
         term_line(stdout, "%s", path);
-    free(path);
 }
 
 static int run_gc(const struct tool_args *args) {

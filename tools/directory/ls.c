@@ -5,7 +5,6 @@
  * regions of dead processes) are left out unless they are asked for.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/table.h"
@@ -165,11 +164,10 @@ static bool is_listed(const struct view_region *region, bool all) {
 }
 
 static void print_none(const struct view *view) {
-    char *others = view_other_users();
+    TOOL_TEMP char *others = view_other_users();
     printf("No shared regions in %s.\n", view->store.path);
     if (others)
         term_line(stdout, "%s.", others);
-    free(others);
 }
 
 static void print_table(const struct view *view, const struct accounting *accounting, bool all) {

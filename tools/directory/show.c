@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "accounting.h"
@@ -78,12 +77,11 @@ static void each_wait(const struct view *view, const struct gps_owner *owner, co
         if ((owner && !gps_owner_equal(&view->waits[i].owner, owner)) ||
             (region && strcmp(wait->name, region) != 0))
             continue;
-        char *text = tool_format(
+        TOOL_TEMP char *text = tool_format(
             "%s for %s%s, %s of at most %s", view_format_program(view, &view->waits[i].owner).text,
             gps_wait_whom(wait->via), wait->name, view_format_age(view, wait->since).text,
             printable_duration(view_longest(wait)).text);
         fn(text);
-        free(text);
     }
 }
 
@@ -485,7 +483,7 @@ static int not_found(const struct view *view, const char *what) {
     if (name_claimed(view, what))
         return TOOL_FAILED;
     each_wait(view, NULL, what, say_waiting);
-    char *known = NULL; /* names first, then processes */
+    TOOL_TEMP char *known = NULL; /* names first, then processes */
     size_t count = view_names(view, is_shown, &known);
     for (size_t i = 0; i < view->process_count && count < VIEW_NAMES_MAX; i++)
         if (view->processes[i].alive) {
@@ -496,19 +494,17 @@ static int not_found(const struct view *view, const char *what) {
         tool_error("nothing is called '%s'; there is: %s (see: gpushare ls)", what, known);
     else
         tool_error("nothing is called '%s'; nothing is shared in %s", what, view->store.path);
-    free(known);
     return TOOL_FAILED;
 }
 
 /* --- the verb --- */
 
 static int ambiguous(const struct view *view, size_t count, const char *what) {
-    char *ids = NULL;
+    TOOL_TEMP char *ids = NULL;
     for (size_t i = 0; i < view->region_count; i++)
         if (view->regions[i].found)
             tool_list(&ids, "%s", printable_id(&view->regions[i].record.id).text);
     tool_error("%zu regions have an id that begins with '%s': %s", count, what, ids);
-    free(ids);
     return TOOL_FAILED;
 }
 

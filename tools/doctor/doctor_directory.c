@@ -3,13 +3,13 @@
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cli/printable.h"
+#include "cli/tool.h"
 #include "directory/excluded.h"
 #include "directory/orphans.h"
 #include "directory/view.h"
@@ -192,10 +192,9 @@ static void warn_of_exclusions(struct doctor *doctor, const struct gps_store *st
 }
 
 static void tell_of_others(struct doctor *doctor) {
-    char *others = view_other_users();
+    TOOL_TEMP char *others = view_other_users();
     if (others)
         diagnosis_add(doctor, DOCTOR_OK, "users", "%s", others);
-    free(others);
 }
 
 void doctor_directory(struct doctor *doctor) {

@@ -78,7 +78,8 @@ void doctor_library(struct doctor *doctor) {
 
 /* Checks the files of a list. A name without a slash is left to the loader's own search. */
 static bool check_files(struct doctor *doctor, const char *source, const char *preload) {
-    char *list = tool_copy(preload), *rest = list;
+    TOOL_TEMP char *list = tool_copy(preload);
+    char *rest = list;
     bool good = true;
     for (const char *file; (file = strsep(&rest, " :\t\n"));) {
         if (!strchr(file, '/') || access(file, R_OK) == 0)
@@ -91,7 +92,6 @@ static bool check_files(struct doctor *doctor, const char *source, const char *p
                          "correct the path, or %s, and use gpushare run",
                          source[0] == '/' ? "remove the file" : "unset LD_PRELOAD");
     }
-    free(list);
     return good;
 }
 

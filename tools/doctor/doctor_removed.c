@@ -23,7 +23,7 @@ static bool is_removed(char *line) {
 }
 
 static bool uses_removed(uint32_t pid) {
-    char *path = tool_format("/proc/%" PRIu32 "/maps", pid), *line = NULL;
+    TOOL_TEMP char *path = tool_format("/proc/%" PRIu32 "/maps", pid), *line = NULL;
     FILE *maps = fopen(path, "re");
     size_t size = 0;
     bool found = false;
@@ -31,8 +31,6 @@ static bool uses_removed(uint32_t pid) {
         found = is_removed(line);
     if (maps)
         fclose(maps);
-    free(line);
-    free(path);
     return found;
 }
 

@@ -20,15 +20,13 @@
 
 /* A newer line of an allocation replaces the older one. */
 static struct profile *profile_of(struct profiles *profiles, struct profile found) {
-    char *key = tool_format("%s %" PRIu64, found.process, found.number);
+    TOOL_TEMP char *key = tool_format("%s %" PRIu64, found.process, found.number);
     struct profile *profile = string_map_make(&profiles->known, key, sizeof(*profile));
-    if (profile->json) {
+    if (profile->json)
         json_decref(profile->json);
-    } else {
+    else
         TOOL_APPEND(profiles->list, profiles->count, profile);
-    }
     *profile = found;
-    free(key);
     return profile;
 }
 
@@ -49,12 +47,10 @@ static bool read_line(struct profiles *profiles, json_t *json, unsigned replica)
 
 /* The last line may be half written. */
 void profiles_read(struct profiles *profiles, FILE *file, unsigned replica) {
-    json_t *json;
-    while ((json = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL))) {
-        const bool known = read_line(profiles, json, replica);
-        json_decref(json);
-        if (!known)
-            return;
+    bool known = true;
+    while (known) {
+        json_auto_t *json = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL);
+        known = json && read_line(profiles, json, replica);
     }
 }
 
@@ -173,7 +169,7 @@ static bool number(const struct alike *alike) {
 /* Finds the longest run of indices that are fine in every process. If all are fine, the rule takes
  * every index. */
 static void find_run(const struct alike *alike, struct profile_rule *rule) {
-    bool *bad = tool_zeroed(alike->count, sizeof(*bad));
+    TOOL_TEMP bool *bad = tool_zeroed(alike->count, sizeof(*bad));
     uint64_t count = 0, length = 0, best = 0;
     for (size_t i = 0; i < alike->count; i++) {
         const uint64_t index = alike->list[i]->index;
@@ -188,7 +184,6 @@ static void find_run(const struct alike *alike, struct profile_rule *rule) {
             rule->last = length == count ? UINT64_MAX : i;
         }
     }
-    free(bad);
 }
 
 /* Adds up what the rule takes. An allocation that is fine and not taken has no selectors of its

@@ -276,7 +276,7 @@ static void clear_site(void *value) {
 }
 
 void aggregate_free(struct aggregate *aggregate) {
-    struct aggregate_state *state = aggregate->state;
+    TOOL_TEMP struct aggregate_state *state = aggregate->state;
     free(aggregate->groups);
     string_map_free(&state->process_map, NULL);
     string_map_free(&state->kind_map, clear_kind);
@@ -284,7 +284,6 @@ void aggregate_free(struct aggregate *aggregate) {
     string_map_free(&state->class_map, NULL);
     free(state->kinds);
     free(state->sites);
-    free(state);
 }
 
 /* --- sums --- */
@@ -295,7 +294,7 @@ size_t aggregate_processes(const struct aggregate *aggregate) {
 
 struct aggregate_sums aggregate_sums(const struct aggregate *aggregate) {
     struct aggregate_sums sums = {.suppressed = 0};
-    bool *seen = tool_zeroed(aggregate->state->process_count + 1, sizeof(*seen));
+    TOOL_TEMP bool *seen = tool_zeroed(aggregate->state->process_count + 1, sizeof(*seen));
     for (size_t i = 0; i < aggregate->count; i++) {
         const struct aggregate_group *group = aggregate->groups[i];
         sums.suppressed += group->suppressed;
@@ -310,6 +309,5 @@ struct aggregate_sums aggregate_sums(const struct aggregate *aggregate) {
             *known = true;
         }
     }
-    free(seen);
     return sums;
 }

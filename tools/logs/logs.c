@@ -99,10 +99,9 @@ int logs_read(FILE *file, const char *name, const struct log_sink *sink) {
         read_line(&reader);
     free(reader.bytes);
     if (reader.skipped > COMPLAINTS_MAX) {
-        char *message =
+        TOOL_TEMP char *message =
             tool_format("%lu more lines that were skipped", reader.skipped - COMPLAINTS_MAX);
         sink->complain(name, 0, message);
-        free(message);
     }
     if (reader.taken == 0 && !ferror(file))
         complain_of_all(&reader);

@@ -40,44 +40,35 @@ static char *size_words(uint64_t least, uint64_t most) {
 
 /* " on GPU 1 by code in libx.so of programs named camera"; malloc'ed. */
 static char *place_words(const struct gps_rule *rule) {
-    char *device = rule->device_kind == GPS_DEVICE_ORDINAL
-                       ? tool_format(" on GPU %u", rule->device_ordinal)
-                   : rule->device_kind == GPS_DEVICE_UUID
-                       ? tool_format(" on %s", printable_uuid(rule->device_uuid).text)
-                       : tool_copy("");
-    char *caller =
+    TOOL_TEMP char *device = rule->device_kind == GPS_DEVICE_ORDINAL
+                                 ? tool_format(" on GPU %u", rule->device_ordinal)
+                             : rule->device_kind == GPS_DEVICE_UUID
+                                 ? tool_format(" on %s", printable_uuid(rule->device_uuid).text)
+                                 : tool_copy("");
+    TOOL_TEMP char *caller =
         gps_rule_needs_caller(rule) ? tool_format(" by code in %s", rule->caller) : tool_copy("");
     const bool every = strcmp(rule->program, "*") == 0;
     char *words =
         tool_format("%s%s of %s%s", device, caller, every ? "every program" : "programs named ",
                     every ? "" : rule->program);
-    free(device);
-    free(caller);
     return words;
 }
 
 /* "the first allocation of 64 MiB of programs named camera"; malloc'ed. */
 static char *taken_words(const struct gps_rule *rule) {
-    char *size = size_words(rule->size_min, rule->size_max), *place = place_words(rule);
-    char *which;
+    TOOL_TEMP char *size = size_words(rule->size_min, rule->size_max), *place = place_words(rule);
     if (rule->index_max == 0)
-        which = tool_copy("the first allocation");
-    else if (rule->index_min == 0 && rule->index_max == UINT64_MAX)
-        which = tool_copy("every allocation");
-    else
-        which = tool_format("allocation number %s (from 0)",
-                            printable_indices_value(rule->index_min, rule->index_max).text);
-    char *words = tool_format("%s %s%s", which, size, place);
-    free(which);
-    free(size);
-    free(place);
-    return words;
+        return tool_format("the first allocation %s%s", size, place);
+    if (rule->index_min == 0 && rule->index_max == UINT64_MAX)
+        return tool_format("every allocation %s%s", size, place);
+    return tool_format("allocation number %s (from 0) %s%s",
+                       printable_indices_value(rule->index_min, rule->index_max).text, size, place);
 }
 
 /* --- export, import, auto --- */
 
 static void say_taken(const struct gps_rule *rule) {
-    char *taken = taken_words(rule);
+    TOOL_TEMP char *taken = taken_words(rule);
     switch (rule->role) {
     case GPS_ROLE_EXPORT:
         say(tool_format("Takes %s: that becomes region %s, for others to import.", taken,
@@ -91,7 +82,6 @@ static void say_taken(const struct gps_rule *rule) {
         say(tool_format("Takes %s: the first process exports it as %s, the others import it.",
                         taken, rule->name));
     }
-    free(taken);
 }
 
 static void say_export(const struct gps_rule *rule) {
@@ -127,7 +117,7 @@ static char *kept_words(const struct gps_rule *rule) {
 
 static void say_backing(const struct gps_rule *rule) {
     const char *write = rule->access == GPS_ACCESS_RO ? "only read it" : "write it, too";
-    char *kept = kept_words(rule);
+    TOOL_TEMP char *kept = kept_words(rule);
     if (rule->backing == GPS_RULE_LEGACY)
         say(tool_copy(
             "It is memory of cudaMalloc: it ends with its owner, importers write it, too, "
@@ -141,7 +131,6 @@ static void say_backing(const struct gps_rule *rule) {
         say(tool_format("It is memory of cuMemCreate, kept %s; importers may %s. "
                         "cudaMallocAsync is matched, too.",
                         kept, write));
-    free(kept);
 }
 
 static void print_share_words(const struct gps_rule *rule) {
@@ -157,10 +146,8 @@ static void print_share_words(const struct gps_rule *rule) {
 
 static void print_taken(const struct gps_rule *rule) {
     const uint64_t least = rule->size_min > GPS_MERGE_LEAST ? rule->size_min : GPS_MERGE_LEAST;
-    char *size = size_words(least, rule->size_max), *place = place_words(rule);
+    TOOL_TEMP char *size = size_words(least, rule->size_max), *place = place_words(rule);
     printf("  Takes every allocation %s%s", size, place);
-    free(size);
-    free(place);
     if (rule->index_min != 0 || rule->index_max != UINT64_MAX)
         printf(",\n  but of those only number %s",
                printable_indices_value(rule->index_min, rule->index_max).text);
@@ -172,7 +159,7 @@ static void print_merge_words(const struct gps_rule *rule) {
         puts("  Takes nothing: allocations below 1 MiB are never merged.");
         return;
     }
-    char *kept = kept_words(rule);
+    TOOL_TEMP char *kept = kept_words(rule);
     print_taken(rule);
     if (rule->quiet == 0) /* when a kernel's work is done is not known */
         puts("  blocks that copies from the host have filled are held once per GPU, at once;\n"
@@ -184,7 +171,6 @@ static void print_merge_words(const struct gps_rule *rule) {
     printf("  equal hashes are %s;\n",
            rule->verify == GPS_VERIFY_OFF ? "believed" : "confirmed byte by byte");
     printf("  a block is kept %s.\n", kept);
-    free(kept);
     puts("  A kernel that writes into a merged block ends its process with error 700.");
 }
 
@@ -235,14 +221,11 @@ static void warn(const struct check *check, unsigned line, const char *format, .
     __attribute__((format(printf, 3, 4)));
 
 static void warn(const struct check *check, unsigned line, const char *format, ...) {
-    char *message;
     va_list args;
     va_start(args, format);
-    if (vasprintf(&message, format, args) < 0)
-        tool_no_memory();
+    TOOL_TEMP char *message = tool_vformat(format, args);
     va_end(args);
     term_line(stderr, "%s:%u: warning: %s", check->file, line, message);
-    free(message);
 }
 
 /* --- an import and its exporters --- */
@@ -291,16 +274,15 @@ static char *parting(const struct gps_rule *import, const struct gps_rule *expor
 }
 
 static void check_import(const struct check *check, const struct gps_rule *import) {
-    char *why = NULL;
+    TOOL_TEMP char *why = NULL;
     bool exported = false;
     for (size_t i = 0; i < check->config->rule_count; i++) {
         const struct gps_rule *export = &check->config->rules[i];
         if (!exports(export) || !names_meet(import, export))
             continue;
-        char *this = parting(import, export);
-        exported = true;
         free(why);
-        why = this;
+        why = parting(import, export);
+        exported = true;
         if (!why)
             break;
     }
@@ -311,7 +293,6 @@ static void check_import(const struct check *check, const struct gps_rule *impor
              import->name);
     else if (why)
         warn(check, import->line, "[region %s] cannot be imported: %s", import->name, why);
-    free(why);
 }
 
 /* --- a rule that another hides --- */
@@ -404,12 +385,11 @@ static void check_log(const struct check *check, const char *key, const char *lo
     size_t length = strcspn(log, "%");
     while (length > 0 && log[length - 1] != '/')
         length--;
-    char *directory = tool_format("%.*s", (int)length, log);
+    TOOL_TEMP char *directory = tool_format("%.*s", (int)length, log);
     if (log[0] == '/' && access(log, W_OK) != 0 &&
         (errno != ENOENT || access(directory, W_OK | X_OK) != 0))
         warn(check, line_of(check, key), "%s cannot be written in %s: %s", key, directory,
              strerror(errno));
-    free(directory);
 }
 
 static void check_options(const struct check *check) {

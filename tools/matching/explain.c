@@ -80,10 +80,9 @@ static void free_explained(struct explained *explained) {
 static void read_all(const char *directory, struct explained *explained) {
     DIR *dir = opendir(directory);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
-        char *path = tool_format("%s/%s", directory, entry->d_name);
+        TOOL_TEMP char *path = tool_format("%s/%s", directory, entry->d_name);
         if (entry->d_name[0] != '.')
             read_process(explained, path);
-        free(path);
     }
     if (dir)
         closedir(dir);
@@ -168,12 +167,9 @@ static char *contrary_text(int miss, const struct gps_rule *rule,
 /* "not by [region frames], line 4: size = 65MiB, and this is 64 MiB"; malloc'ed. */
 static char *miss_text(const char *before, int miss, const struct gps_rule *rule,
                        const struct gps_explained *process, const struct gps_explained_row *row) {
-    char *key = miss_key(miss, rule), *contrary = contrary_text(miss, rule, process, row);
-    char *text = tool_format("%s [region %s], line %u: %s, and %s", before, rule->name, rule->line,
-                             key, contrary);
-    free(contrary);
-    free(key);
-    return text;
+    TOOL_TEMP char *key = miss_key(miss, rule), *contrary = contrary_text(miss, rule, process, row);
+    return tool_format("%s [region %s], line %u: %s, and %s", before, rule->name, rule->line, key,
+                       contrary);
 }
 
 /* --- allocations --- */
@@ -226,10 +222,9 @@ static void print_row(struct explained *explained, const struct gps_explained *p
     term_line(stderr, "  %4" PRIu64 "x  %-10s %s in %s", row->count, printable_size(row->size).text,
               row->call, row->caller);
     if (taken_by) {
-        char *outcome = outcome_text(row);
+        TOOL_TEMP char *outcome = outcome_text(row);
         print_line(tool_format("taken by [region %s], line %u: %s", taken_by->name, taken_by->line,
                                outcome));
-        free(outcome);
         explained->any_private |= row->outcome == GPS_EXPLAINED_PRIVATE;
         return;
     }
@@ -259,9 +254,8 @@ static void print_rules_of_others(const struct explained *explained,
         const struct gps_rule *rule = &config->rules[i];
         if (is_for(rule, process))
             continue;
-        char *why = miss_text("not for it:", GPS_OTHER_PROGRAM, rule, process, NULL);
+        TOOL_TEMP char *why = miss_text("not for it:", GPS_OTHER_PROGRAM, rule, process, NULL);
         term_line(stderr, "  %s", why);
-        free(why);
     }
 }
 
@@ -337,16 +331,14 @@ static char *programs_text(const struct explained *explained) {
 
 /* "64MiB was asked for 3 times"; malloc'ed. */
 static char *near_text(const struct explained *explained, const struct nearest *nearest) {
-    char times[32], *text, *programs;
+    TOOL_TEMP char *programs = programs_text(explained);
+    char times[32];
     snprintf(times, sizeof(times), "%" PRIu64 " times", nearest->count);
     if (nearest->count <= 2)
         strcpy(times, nearest->count == 1 ? "once" : "twice");
     switch (nearest->miss) {
     case GPS_OTHER_PROGRAM:
-        programs = programs_text(explained);
-        text = tool_format("CUDA was used by %s", tool_or(programs, "no program"));
-        free(programs);
-        return text;
+        return tool_format("CUDA was used by %s", tool_or(programs, "no program"));
     case GPS_OTHER_SIZE:
         return tool_format("%s was asked for %s", printable_size_value(nearest->row->size).text,
                            times);
@@ -369,14 +361,12 @@ static void print_misses(const struct explained *explained) {
         struct nearest nearest;
         if (!find_nearest(explained, rule, &nearest))
             continue;
-        char *key = miss_key(nearest.miss, rule), *near = near_text(explained, &nearest);
-        char *line = tool_format("[region %s], line %u: %s: %s", rule->name, rule->line, key, near);
+        TOOL_TEMP char *key = miss_key(nearest.miss, rule), *near = near_text(explained, &nearest);
+        TOOL_TEMP char *line =
+            tool_format("[region %s], line %u: %s: %s", rule->name, rule->line, key, near);
         fprintf(stderr, "%s  ", title);
         wrap_text(stderr, line, 2);
         title = "";
-        free(line);
-        free(near);
-        free(key);
     }
     if (title[0])
         fputs(explained->config->rule_count ? "\nEvery rule matched.\n" : "", stderr);
@@ -390,15 +380,13 @@ static void ignore_error(void *arg, const char *file, unsigned line, const char 
 
 /* Says where a partner that did not come may be. */
 static void print_remedies(void) {
-    char *others = view_other_users();
-    char *text =
+    TOOL_TEMP char *others = view_other_users();
+    TOOL_TEMP char *text =
         tool_format("An allocation was left private: `gpushare ls` says who shares in this "
                     "directory, `gpushare doctor` whether that works here.%s%s%s",
                     others ? " " : "", tool_or(others, ""), others ? "." : "");
     fputc('\n', stderr);
     wrap_text(stderr, text, 0);
-    free(text);
-    free(others);
 }
 
 /* Prints what was found. Returns whether all that the command did with CUDA was seen. */

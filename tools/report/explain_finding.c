@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/table.h"
@@ -64,18 +63,18 @@ static void line(const char *label, const char *text) {
 }
 
 static void sentence(const char *label, const char *text) {
-    char *whole = tool_format("%c%s.", toupper((unsigned char)text[0]), text + 1);
+    TOOL_TEMP char *whole = tool_format("%c%s.", toupper((unsigned char)text[0]), text + 1);
     line(label, whole);
-    free(whole);
 }
 
 static void explain(enum gps_finding finding) {
     const char *id = gps_finding_id(finding);
     const enum gps_level level = gps_finding_level(finding);
-    char *suppress = tool_format("[suppress NAME] with finding = %s; more exactly: gpushare report "
-                                 "--gen-suppressions LOG",
-                                 id);
-    char *example = tool_format("docs/findings.md#%s", id);
+    TOOL_TEMP char *suppress =
+        tool_format("[suppress NAME] with finding = %s; more exactly: gpushare report "
+                    "--gen-suppressions LOG",
+                    id);
+    TOOL_TEMP char *example = tool_format("docs/findings.md#%s", id);
     printf("%s%s%s\n", term_colour(report_colour(level)), id, term_colour(TERM_PLAIN));
     line("Group", group_of(finding));
     line("Level", meaning_of(level));
@@ -83,8 +82,6 @@ static void explain(enum gps_finding finding) {
     sentence("To do", gps_finding_hint(finding));
     line("Example", example);
     line("Suppress", suppress);
-    free(suppress);
-    free(example);
 }
 
 void explain_findings(char **words) {

@@ -1,9 +1,9 @@
 /*
  * report_json.c - a report as JSON: the first line of each finding, and the facts of its group.
  */
-#include <stdlib.h>
 
 #include "cli/json_tree.h"
+#include "cli/tool.h"
 #include "report.h"
 
 /* --- frames --- */
@@ -13,10 +13,9 @@ static json_t *number_or_null(int64_t number) {
 }
 
 static void add_place(json_t *object, const struct symbol_place *place) {
-    char *path = symbol_path(place);
+    TOOL_TEMP char *path = symbol_path(place);
     json_tree_add(object, "{s:o, s:o, s:o}", "function", json_tree_string(place->function), "file",
                   json_tree_string(path), "line", number_or_null(place->line));
-    free(path);
 }
 
 static json_t *frame_json(const struct log_frame *frame, struct symbols *symbols) {

@@ -6,7 +6,6 @@
  */
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/json_tree.h"
@@ -62,12 +61,10 @@ static char *uri_of(const char *path) {
 }
 
 static void set_physical(json_t *location, const struct symbol_place *place) {
-    char *path = symbol_path(place);
-    char *uri = uri_of(path);
+    TOOL_TEMP char *path = symbol_path(place);
+    TOOL_TEMP char *uri = uri_of(path);
     json_tree_add(location, "{s:{s:{s:s}, s:{s:i}}}", "physicalLocation", "artifactLocation", "uri",
                   uri, "region", "startLine", (int)place->line);
-    free(uri);
-    free(path);
 }
 
 /* `kind` is one that the standard names: function, module. */
@@ -90,10 +87,9 @@ static json_t *place_location(const struct symbol_place *place) {
 
 /* "app+0x1b2c" */
 static void set_module(json_t *location, const struct log_frame *frame) {
-    char *name = tool_format("%s+0x%" PRIx64, frame->module ? tool_base_name(frame->module) : "?",
-                             frame->offset);
+    TOOL_TEMP char *name = tool_format(
+        "%s+0x%" PRIx64, frame->module ? tool_base_name(frame->module) : "?", frame->offset);
     set_logical(location, name, NULL, "module");
-    free(name);
 }
 
 /* The user's innermost line; where that is not known, the function or the module; where these are
@@ -157,10 +153,10 @@ static json_t *stacks_json(const struct log_line *line, struct symbols *symbols)
     add_stack(stacks, &line->stack, tool_or(line->api, "reported"), symbols);
     for (size_t i = 0; i < line->prior.count; i++) {
         const struct log_event *event = &line->prior.events[i];
-        char *text = tool_format("%s by %s (pid %" PRId64 ")", tool_or(event->what, "before"),
-                                 tool_or(event->process.command, "?"), event->process.pid);
+        TOOL_TEMP char *text =
+            tool_format("%s by %s (pid %" PRId64 ")", tool_or(event->what, "before"),
+                        tool_or(event->process.command, "?"), event->process.pid);
         add_stack(stacks, &event->stack, text, symbols);
-        free(text);
     }
     return stacks;
 }
@@ -169,10 +165,9 @@ static json_t *stacks_json(const struct log_line *line, struct symbols *symbols)
 
 static json_t *message(const struct log_line *line) {
     const char *sentence = tool_or(line->message, line->finding);
-    char *text = line->detail ? tool_format("%s: %s", sentence, line->detail) : tool_copy(sentence);
-    json_t *object = json_tree_pack("{s:s}", "text", text);
-    free(text);
-    return object;
+    TOOL_TEMP char *text =
+        line->detail ? tool_format("%s: %s", sentence, line->detail) : tool_copy(sentence);
+    return json_tree_pack("{s:s}", "text", text);
 }
 
 static json_t *fingerprints(const struct log_line *line, struct symbols *symbols) {

@@ -4,7 +4,6 @@
  */
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/printable.h"
@@ -40,12 +39,11 @@ static char *place_text(const struct symbol_place *place) {
     char line[16] = "";
     if (place->line > 0)
         snprintf(line, sizeof(line), ":%u", place->line);
-    char *function = place->function ? short_name_function(place->function) : tool_copy("");
-    char *text = place->file ? tool_format("%s%sat %s%s", function, place->function ? " " : "",
-                                           place->file, line)
-                             : tool_copy(function);
-    free(function);
-    return text;
+    TOOL_TEMP char *function =
+        place->function ? short_name_function(place->function) : tool_copy("");
+    return place->file
+               ? tool_format("%s%sat %s%s", function, place->function ? " " : "", place->file, line)
+               : tool_copy(function);
 }
 
 /* "#0 0x1b2c main at app.c:42 in /path/app"; a call that was inlined has a line of its own. A
@@ -54,7 +52,7 @@ static void print_frame(FILE *out, size_t number, const struct log_frame *frame,
                         const struct symbol *symbol) {
     const char *note = symbol->note;
     for (size_t i = 0; i < symbol->count; i++) {
-        char *place = place_text(&symbol->places[i]);
+        TOOL_TEMP char *place = place_text(&symbol->places[i]);
         const char *gap = place[0] ? " " : "";
         if (frame->function)
             term_line(out, FRAME_MARGIN "#%zu %s", number, place);
@@ -65,7 +63,6 @@ static void print_frame(FILE *out, size_t number, const struct log_frame *frame,
             term_line(out, FRAME_MARGIN "#%zu 0x%" PRIx64 " %s%sin %s%s%s%s", number, frame->offset,
                       place, gap, tool_or(frame->module, "?"), note ? " (" : "", tool_or(note, ""),
                       note ? ")" : "");
-        free(place);
     }
 }
 
@@ -117,18 +114,14 @@ static bool has_equal_name(const struct aggregate_group *group, const struct log
 
 static void print_heading(const struct printer *to, const struct log_line *line) {
     static const char *const names[] = {"INFO", "WARNING", "ERROR"};
-    char *process = process_text(to, &line->process, false);
-    char *title = tool_format("%s%s%s, by %s", line->finding, line->api ? " in " : "",
-                              tool_or(line->api, ""), process);
-    char *clean = term_clean(title);
-    char *heading = tool_format(MARGIN "%sGPUSHARE %s%s: %s",
-                                term_colour_on(to->out, report_colour(line->level)),
-                                names[line->level], term_colour_on(to->out, TERM_PLAIN), clean);
+    TOOL_TEMP char *process = process_text(to, &line->process, false);
+    TOOL_TEMP char *title = tool_format("%s%s%s, by %s", line->finding, line->api ? " in " : "",
+                                        tool_or(line->api, ""), process);
+    TOOL_TEMP char *clean = term_clean(title);
+    TOOL_TEMP char *heading = tool_format(
+        MARGIN "%sGPUSHARE %s%s: %s", term_colour_on(to->out, report_colour(line->level)),
+        names[line->level], term_colour_on(to->out, TERM_PLAIN), clean);
     wrap_line(to->out, heading);
-    free(heading);
-    free(clean);
-    free(title);
-    free(process);
 }
 
 static void print_line(const struct printer *to, const char *before, const char *text) {
@@ -138,7 +131,7 @@ static void print_line(const struct printer *to, const char *before, const char 
 
 /* "at 0x7f0000000000, 64 MiB (67108864 bytes), GPU 0, context 0x55...": the known facts. */
 static void print_memory(const struct printer *to, const struct log_line *line) {
-    char *facts = NULL;
+    TOOL_TEMP char *facts = NULL;
     if (line->ptr)
         tool_list(&facts, "at %s", line->ptr);
     if (line->size != 0)
@@ -148,7 +141,6 @@ static void print_memory(const struct printer *to, const struct log_line *line) 
     if (line->context)
         tool_list(&facts, "context %s", line->context);
     print_line(to, "", facts);
-    free(facts);
 }
 
 static void print_region(const struct printer *to, const struct log_line *line) {
@@ -161,33 +153,30 @@ static void print_region(const struct printer *to, const struct log_line *line) 
 
 /* "17 times, from ... to ..., by 2 processes: app (pid 7), ..." */
 static void print_count(const struct printer *to, const struct aggregate_group *group) {
-    char *names = NULL, more[48] = "";
+    TOOL_TEMP char *names = NULL;
+    char more[48] = "";
     if (group->count < 2)
         return;
     for (size_t i = 0; i < group->process_count && i < NAMED_MAX; i++) {
         const struct log_process *facts = &group->processes[i]->facts;
-        char *process = process_text(to, facts, has_equal_name(group, facts));
+        TOOL_TEMP char *process = process_text(to, facts, has_equal_name(group, facts));
         tool_list(&names, "%s", process);
-        free(process);
     }
     if (group->process_count > NAMED_MAX)
         snprintf(more, sizeof(more), " (and %zu more)", group->process_count - NAMED_MAX);
-    char *by = group->process_count < 2
-                   ? tool_copy("")
-                   : tool_format(", by %zu processes: %s%s", group->process_count, names, more);
+    TOOL_TEMP char *by = group->process_count < 2 ? tool_copy("")
+                                                  : tool_format(", by %zu processes: %s%s",
+                                                                group->process_count, names, more);
     term_line(to->out, INDENT "%" PRIu64 " times, from %s to %s%s", group->count, group->first->ts,
               group->last, by);
-    free(by);
-    free(names);
 }
 
 static void print_others(const struct printer *to, const struct log_line *line) {
     for (size_t i = 0; i < line->others.count && i < NAMED_MAX; i++) {
         const struct log_event *other = &line->others.events[i];
-        char *process = process_text(to, &other->process, false);
+        TOOL_TEMP char *process = process_text(to, &other->process, false);
         term_line(to->out, INDENT "other process: %s%s%s", process, other->ts ? ", since " : "",
                   tool_or(other->ts, ""));
-        free(process);
     }
     if (line->others.count > NAMED_MAX)
         fprintf(to->out, INDENT "(and %zu more)\n", line->others.count - NAMED_MAX);
@@ -202,12 +191,11 @@ static void print_prior(const struct printer *to, const struct log_process *repo
     const char *what = prior->what && prior->what[0] != 0 ? prior->what : "before";
     const bool own =
         reporter->pid == prior->process.pid && reporter->pid_ns == prior->process.pid_ns;
-    char *process = own ? NULL : process_text(to, &prior->process, false);
+    TOOL_TEMP char *process = own ? NULL : process_text(to, &prior->process, false);
     const char *before_time = !prior->ts ? "" : own ? " " : ", ";
     const char *end = prior->stack.count == 0 ? "" : prior->ts ? ", at:" : " at:";
     term_line(to->out, INDENT "%c%s%s%s%s%s%s", toupper((unsigned char)what[0]), what + 1,
               own ? "" : " by ", tool_or(process, ""), before_time, tool_or(prior->ts, ""), end);
-    free(process);
     print_stack(to, &prior->stack);
 }
 
@@ -247,28 +235,23 @@ static char *place_of(const struct log_line *line, struct symbols *symbols) {
         return tool_format("in %s", tool_or(line->process.command, "?"));
     if (!place)
         place = &symbol_find(symbols, frame)->places[0];
-    char *function = short_name_function(tool_or(place->bare, "?"));
-    char *text;
+    TOOL_TEMP char *function = short_name_function(tool_or(place->bare, "?"));
     if (place->file)
-        text = tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
-    else if (place->bare)
-        text = tool_format("%s in %s", function, tool_or(log_frame_module(frame), "?"));
-    else
-        text = tool_format("%s+0x%" PRIx64, tool_base_name(frame->module), frame->offset);
-    free(function);
-    return text;
+        return tool_format("%s at %s:%u", function, tool_base_name(place->file), place->line);
+    if (place->bare)
+        return tool_format("%s in %s", function, tool_or(log_frame_module(frame), "?"));
+    return tool_format("%s+0x%" PRIx64, tool_base_name(frame->module), frame->offset);
 }
 
 static void add_row(struct table *table, const struct aggregate_group *group,
                     struct symbols *symbols) {
     const struct log_line *line = group->first;
-    char *place = place_of(line, symbols);
+    TOOL_TEMP char *place = place_of(line, symbols);
     table_cell(table, TERM_PLAIN, "%" PRIu64 "x", group->count);
     table_cell(table, report_colour(line->level), "%-7s", gps_level_name(line->level));
     table_cell(table, TERM_PLAIN, "%s", line->finding);
     table_cell(table, TERM_PLAIN, "%s", tool_or(line->api, "-"));
     table_cell(table, TERM_PLAIN, "%s", place);
-    free(place);
 }
 
 static void print_contents(FILE *out, const struct report *report, uint64_t findings) {
@@ -301,20 +284,18 @@ static char *levels_text(const struct aggregate_sums *sums) {
 /* "3 findings (2 errors, 1 warning), 17 occurrences, 2 processes; 2 processes used CUDA, ..." */
 static void print_summary(FILE *out, const struct report *report,
                           const struct aggregate_sums *sums) {
-    char *text = tool_format("%" PRIu64 " finding%s", sums->all, sums->all == 1 ? "" : "s");
+    TOOL_TEMP char *text =
+        tool_format("%" PRIu64 " finding%s", sums->all, sums->all == 1 ? "" : "s");
     if (sums->all > 0) {
-        char *levels = levels_text(sums), *findings = text;
+        TOOL_TEMP char *levels = levels_text(sums), *findings = text;
         text = tool_format("%s (%s), %" PRIu64 " occurrence%s, %" PRIu64 " process%s", findings,
                            levels, sums->occurrences, sums->occurrences == 1 ? "" : "s",
                            sums->processes, sums->processes == 1 ? "" : "es");
-        free(levels);
-        free(findings);
     }
     if (sums->suppressed > 0)
         tool_list(&text, "%" PRIu64 " suppressed", sums->suppressed);
     term_line(out, MARGIN "GPUSHARE SUMMARY: %s%s%s", text, report->watched ? "; " : "",
               tool_or(report->watched, ""));
-    free(text);
 }
 
 void report_text_group(FILE *out, const struct report *report,

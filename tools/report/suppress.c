@@ -181,7 +181,7 @@ int suppress_parse(struct suppressions *suppressions, const char *file, char *te
 bool suppress_read(struct suppressions *suppressions, const char *path) {
     struct parser parser = {.file = path, .fn = tool_error_in};
     FILE *file = fopen(path, "re");
-    char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
+    TOOL_TEMP char *bytes = tool_resize(NULL, FILE_MAX + 1, 1);
     const size_t count = file ? fread(bytes, 1, FILE_MAX + 1, file) : 0;
     *suppressions = (struct suppressions){NULL, 0};
     if (!file || ferror(file))
@@ -192,7 +192,6 @@ bool suppress_read(struct suppressions *suppressions, const char *path) {
         parser.failed = suppress_parse(suppressions, path, bytes, count, tool_error_in, NULL) != 0;
     if (file)
         fclose(file);
-    free(bytes);
     return !parser.failed;
 }
 

@@ -188,7 +188,7 @@ static int make_report(struct audit *audit, int status, size_t running) {
     struct report report = {.symbols = NULL};
     const bool read = read_logs(audit, &report);
     const uint64_t reported = aggregate_processes(&report.aggregate);
-    char *watched = watched_text(&audit->watched, reported);
+    TOOL_TEMP char *watched = watched_text(&audit->watched, reported);
     report.watched = watched;
     report_make(&report, &audit->suppressions, audit->args->values[OPTION_DEBUG]);
     const bool printed = print(audit, &report);
@@ -196,7 +196,6 @@ static int make_report(struct audit *audit, int status, size_t running) {
     warn_of_running(audit, running);
     const int judged = status == 0 ? judge(audit, &report, printed, read && all) : status;
     report_free(&report);
-    free(watched);
     return judged;
 }
 

@@ -57,15 +57,14 @@ static char *pattern(const struct audit_logs *logs, const char *file) {
 }
 
 void audit_logs_set_environment(const struct audit_logs *logs, const char *level, bool events) {
-    char *log = pattern(logs, "/%c.%p.jsonl"), *event_log = pattern(logs, "/%c.%p.events.jsonl");
+    TOOL_TEMP char *log = pattern(logs, "/%c.%p.jsonl"),
+                   *event_log = pattern(logs, "/%c.%p.events.jsonl");
     launch_set("GPUSHARE_MODE", "audit");
     launch_set("GPUSHARE_LOG", log);
     launch_set("GPUSHARE_LOG_FORMAT", "jsonl");
     launch_set("GPUSHARE_LOG_LEVEL", level);
     if (events)
         launch_set("GPUSHARE_EVENT_LOG", event_log);
-    free(log);
-    free(event_log);
 }
 
 bool audit_logs_read(const struct audit_logs *logs, log_line_fn *line, void *arg) {

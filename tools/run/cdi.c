@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,10 +38,9 @@ static bool add_configuration(json_t *mounts) {
     struct gps_config config;
     if (gps_config_load(&config, tool_error_in, NULL) != 0)
         return false;
-    char *path = config.source[0] ? tool_absolute(config.source) : NULL;
+    TOOL_TEMP char *path = config.source[0] ? tool_absolute(config.source) : NULL;
     if (path)
         add_mount(mounts, path, "/etc/gpushare.conf", "ro");
-    free(path);
     gps_config_free(&config);
     return true;
 }
@@ -65,7 +63,7 @@ static json_t *mounts_of(const struct view_place *place) {
                    library);
         return NULL;
     }
-    char *preload = tool_format("%s/ld.so.preload", place->root);
+    TOOL_TEMP char *preload = tool_format("%s/ld.so.preload", place->root);
     json_t *mounts = json_tree_pack("[]");
     (void)!readlink("/proc/self/exe", tool, sizeof(tool) - 1);
     add_mount(mounts, library, INSIDE_LIBRARY, "ro");
@@ -76,18 +74,16 @@ static json_t *mounts_of(const struct view_place *place) {
         json_decref(mounts);
         mounts = NULL;
     }
-    free(preload);
     return mounts;
 }
 
 static void print(FILE *out, const char *name_space, json_t *mounts) {
-    char *variable = tool_format("GPUSHARE_NAMESPACE=%s", name_space);
+    TOOL_TEMP char *variable = tool_format("GPUSHARE_NAMESPACE=%s", name_space);
     json_tree_print(out,
                     json_tree_pack("{s:s, s:s, s:[{s:s, s:{s:[s, s], s:o}}]}", "cdiVersion",
                                    "0.5.0", "kind", "gpushare.io/namespace", "devices", "name",
                                    name_space, "containerEdits", "env",
                                    "GPUSHARE_DIR=" INSIDE_DIRECTORY, variable, "mounts", mounts));
-    free(variable);
 }
 
 static int write_device(const char *path, const char *name_space, json_t *mounts) {

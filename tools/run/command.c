@@ -144,13 +144,13 @@ static bool reap(struct run *run) {
 /* --- after a Ctrl-C --- */
 
 static void tell_who_goes_on(const struct run *run) {
-    char *names = NULL, more[48] = "";
+    TOOL_TEMP char *names = NULL;
+    char more[48] = "";
     size_t count;
-    uint32_t *living = descendants_living(&count);
+    TOOL_TEMP uint32_t *living = descendants_living(&count);
     for (size_t i = 0; i < count && i < NAMED_MAX; i++) {
-        char *name = descendants_name(living[i]);
+        TOOL_TEMP char *name = descendants_name(living[i]);
         tool_list(&names, "%s (pid %" PRIu32 ")", name, living[i]);
-        free(name);
     }
     if (count > NAMED_MAX)
         snprintf(more, sizeof(more), " and %zu more", count - NAMED_MAX);
@@ -162,8 +162,6 @@ static void tell_who_goes_on(const struct run *run) {
         tool_warn("waiting for what goes on after Ctrl-C: %s%s; Ctrl-\\ or kill %d may end the "
                   "command",
                   names, more, (int)run->command);
-    free(names);
-    free(living);
 }
 
 /* --- waiting --- */

@@ -37,7 +37,7 @@ static struct process *read_processes(size_t *count) {
 
 uint32_t *descendants_living(size_t *count) {
     size_t all_count = 0, next = 0;
-    struct process *all = read_processes(&all_count);
+    TOOL_TEMP struct process *all = read_processes(&all_count);
     uint32_t *found = NULL, parent = (uint32_t)getpid();
     *count = 0;
     for (;; parent = found[next++]) {
@@ -50,15 +50,12 @@ uint32_t *descendants_living(size_t *count) {
         if (next == *count)
             break;
     }
-    free(all);
     return found;
 }
 
 int descendants_open(uint32_t pid, const char *name) {
-    char *path = tool_format("/proc/%" PRIu32 "/%s", pid, name);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    free(path);
-    return file;
+    TOOL_TEMP char *path = tool_format("/proc/%" PRIu32 "/%s", pid, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static char *read_words(uint32_t pid, const char *name, size_t *size) {
@@ -72,28 +69,24 @@ static char *read_words(uint32_t pid, const char *name, size_t *size) {
 char *descendants_variable(uint32_t pid, const char *variable) {
     const size_t length = strlen(variable);
     size_t size;
-    char *words = read_words(pid, "environ", &size), *value = NULL;
-    for (const char *word = words; word < words + size && !value; word += strlen(word) + 1)
+    TOOL_TEMP char *words = read_words(pid, "environ", &size);
+    for (const char *word = words; word < words + size; word += strlen(word) + 1)
         if (strncmp(word, variable, length) == 0 && word[length] == '=')
-            value = tool_copy(word + length + 1);
-    free(words);
-    return value;
+            return tool_copy(word + length + 1);
+    return NULL;
 }
 
 char *descendants_name(uint32_t pid) {
     struct gps_program program;
     char path[PATH_MAX];
-    char *link = tool_format("/proc/%" PRIu32 "/exe", pid);
+    TOOL_TEMP char *link = tool_format("/proc/%" PRIu32 "/exe", pid);
     const ssize_t length = readlink(link, path, sizeof(path) - 1);
     path[length > 0 ? length : 0] = 0;
     snprintf(program.executable, sizeof(program.executable), "%s",
              length > 0 ? tool_base_name(path) : "?");
     size_t size;
-    char *words = read_words(pid, "cmdline", &size);
-    char *given = descendants_variable(pid, "GPUSHARE_PROGRAM");
+    TOOL_TEMP char *words = read_words(pid, "cmdline", &size);
+    TOOL_TEMP char *given = descendants_variable(pid, "GPUSHARE_PROGRAM");
     gps_program_read(&program, words, size, given);
-    free(given);
-    free(words);
-    free(link);
     return tool_copy(program.name);
 }

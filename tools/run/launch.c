@@ -15,14 +15,12 @@ void launch_set(const char *variable, const char *value) {
 }
 
 bool launch_config(const char *file) {
-    char *path = tool_absolute(file);
-    const bool known = path;
-    if (known)
+    TOOL_TEMP char *path = tool_absolute(file);
+    if (path)
         launch_set("GPUSHARE_CONFIG", path);
     else
         tool_error("cannot tell the current directory: %s", strerror(errno));
-    free(path);
-    return known;
+    return path;
 }
 
 /* An error in the value of --mode names the option. */
@@ -78,9 +76,8 @@ static bool preload(void) {
                    library);
         return false;
     }
-    char *value = preload_value(library, getenv("LD_PRELOAD"));
+    TOOL_TEMP char *value = preload_value(library, getenv("LD_PRELOAD"));
     launch_set("LD_PRELOAD", value);
-    free(value);
     return true;
 }
 

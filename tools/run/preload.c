@@ -52,10 +52,10 @@ bool preload_library(char path[PATH_MAX]) {
     static const char *const below[] = {"", "/../lib", "/../lib64", MULTIARCH};
     const char *given = getenv("GPUSHARE_LIBRARY");
     if (given && given[0] != 0) {
-        char *chosen = tool_absolute(given); /* a link is not resolved: it was chosen on purpose */
+        TOOL_TEMP char *chosen =
+            tool_absolute(given); /* a link is not resolved: it was chosen on purpose */
         const bool found = chosen && access(chosen, R_OK) == 0;
         snprintf(path, PATH_MAX, "%s%s", found ? "" : "GPUSHARE_LIBRARY=", found ? chosen : given);
-        free(chosen);
         return found;
     }
     char own[PATH_MAX] = "";

@@ -62,9 +62,8 @@ void watched_begin(struct watched *watched) {
     if (!watched->counters)
         return;
     watched->counters->magic = GPS_CALL_COUNTERS_MAGIC;
-    char *path = tool_format("/proc/%d/fd/%d", getpid(), watched->file);
+    TOOL_TEMP char *path = tool_format("/proc/%d/fd/%d", getpid(), watched->file);
     launch_set("GPUSHARE_COUNTERS", path);
-    free(path);
 }
 
 void watched_end(struct watched *watched) {
@@ -107,15 +106,13 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
  * libcuda. So what was read is true only if something can still be read after it. */
 static bool is_unwatched(int maps, const char *library, struct unwatched *process) {
     size_t size;
-    char again, *text = tool_read(maps, &size);
-    const bool suspected = strstr(text, "/libcuda.so") && !strstr(text, library);
-    free(text);
-    if (!suspected)
+    char again;
+    TOOL_TEMP char *text = tool_read(maps, &size);
+    if (!strstr(text, "/libcuda.so") || strstr(text, library))
         return false;
-    char *preload = descendants_variable(process->pid, "LD_PRELOAD");
+    TOOL_TEMP char *preload = descendants_variable(process->pid, "LD_PRELOAD");
     process->asked = preload && strstr(preload, library + 1);
     process->name = descendants_name(process->pid);
-    free(preload);
     if (pread(maps, &again, 1, 0) == 1)
         return true;
     free(process->name);
@@ -139,10 +136,9 @@ static void check(struct watched *watched, uint32_t pid) {
 
 void watched_look(struct watched *watched) {
     size_t count;
-    uint32_t *living = descendants_living(&count);
+    TOOL_TEMP uint32_t *living = descendants_living(&count);
     for (size_t i = 0; i < count; i++)
         check(watched, living[i]);
-    free(living);
 }
 
 /* --- said at the end --- */

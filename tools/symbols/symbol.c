@@ -108,9 +108,8 @@ static const char *why_not(const char *path) {
 
 static const struct module *module_of(struct symbols *symbols, const struct log_frame *frame) {
     const char *path = frame->module, *build_id = frame->build_id;
-    char *key = tool_format("%s %s", tool_or(build_id, ""), path);
+    TOOL_TEMP char *key = tool_format("%s %s", tool_or(build_id, ""), path);
     struct module *module = string_map_make(&symbols->modules, key, sizeof(*module));
-    free(key);
     if (!module->module && !module->note && !try(module, path, build_id, symbols) &&
         !try_debug_file(module, symbols->directory, build_id, symbols) &&
         !try_debug_file(module, DEBUG_ROOT, build_id, symbols))
@@ -196,15 +195,13 @@ static void add_scopes(struct symbol *symbol, Dwarf_Die *unit, Dwarf_Die *scopes
 static void find_functions(const struct module *module, uint64_t address, struct symbol *symbol) {
     Dwarf_Addr bias;
     Dwarf_Die *unit = dwfl_module_addrdie(module->module, address, &bias);
-    Dwarf_Die *scopes = NULL, *chain = NULL;
+    TOOL_TEMP Dwarf_Die *scopes = NULL, *chain = NULL;
     int count = unit ? dwarf_getscopes(unit, address - bias, &scopes) : 0;
     if (count > 0) {
         Dwarf_Die innermost = scopes[0];
         count = dwarf_getscopes_die(&innermost, &chain);
         add_scopes(symbol, unit, chain, count);
     }
-    free(scopes);
-    free(chain);
 }
 
 static void find_line(const struct module *module, uint64_t address, struct symbol_place *place) {
@@ -253,15 +250,14 @@ static void look_up(struct symbols *symbols, const struct log_frame *frame, stru
 }
 
 const struct symbol *symbol_find(struct symbols *symbols, const struct log_frame *frame) {
-    char *key = frame->function
-                    ? tool_format("%s\n%" PRId64 " %s", frame->function, frame->line,
-                                  tool_or(frame->file, ""))
-                    : tool_format("%" PRIx64 " %s %s", frame->offset, tool_or(frame->build_id, ""),
-                                  tool_or(frame->module, ""));
+    TOOL_TEMP char *key =
+        frame->function ? tool_format("%s\n%" PRId64 " %s", frame->function, frame->line,
+                                      tool_or(frame->file, ""))
+                        : tool_format("%" PRIx64 " %s %s", frame->offset,
+                                      tool_or(frame->build_id, ""), tool_or(frame->module, ""));
     struct symbol *symbol = string_map_make(&symbols->found, key, sizeof(*symbol));
     if (symbol->count == 0)
         look_up(symbols, frame, symbol);
-    free(key);
     return symbol;
 }
 

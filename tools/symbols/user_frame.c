@@ -3,7 +3,6 @@
 #include <xxhash.h>
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -69,10 +68,9 @@ size_t user_frame_shown(const struct log_stack *stack, struct symbols *symbols) 
 static void mix_frame(XXH3_state_t *state, const struct log_frame *frame, struct symbols *symbols) {
     const char *module = tool_or(log_frame_module(frame), "");
     const char *function = symbol_find(symbols, frame)->places[0].function;
-    char *text = function ? tool_format("%s %s\n", module, function)
-                          : tool_format("%s %" PRIx64 "\n", module, frame->offset);
+    TOOL_TEMP char *text = function ? tool_format("%s %s\n", module, function)
+                                    : tool_format("%s %" PRIx64 "\n", module, frame->offset);
     XXH3_64bits_update(state, text, strlen(text));
-    free(text);
 }
 
 uint64_t user_frame_hash(const struct log_line *line, struct symbols *symbols) {

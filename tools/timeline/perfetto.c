@@ -109,11 +109,10 @@ static void put_processes(struct trace *trace) {
     for (size_t i = 0; i < history->process_count; i++) {
         const struct log_process *facts = &history->processes[i].facts;
         trace->pids[i] = synthetic(history, i);
-        char *name = tool_format("%s (pid %" PRId64 " in namespace %" PRId64 ")", facts->command,
-                                 facts->pid, facts->pid_ns);
+        TOOL_TEMP char *name = tool_format("%s (pid %" PRId64 " in namespace %" PRId64 ")",
+                                           facts->command, facts->pid, facts->pid_ns);
         put_name(trace, "process_name", trace->pids[i], name);
         put_name(trace, "thread_name", trace->pids[i], "exports, opens, frees");
-        free(name);
     }
 }
 
@@ -141,7 +140,7 @@ static void put_hold(struct trace *trace, size_t number) {
 /* Finds the hold that ends last: the freed memory waits for its end. */
 static void put_last_closes(struct trace *trace) {
     const struct history *history = trace->history;
-    size_t *last = tool_zeroed(history->lifetime_count + 1, sizeof(*last));
+    TOOL_TEMP size_t *last = tool_zeroed(history->lifetime_count + 1, sizeof(*last));
     for (size_t i = 0; i < history->hold_count; i++) {
         const struct history_hold *hold = &history->holds[i];
         size_t *best = &last[hold->lifetime];
@@ -156,7 +155,6 @@ static void put_last_closes(struct trace *trace) {
             put_flow(trace, "free", lifetime->owner, lifetime->freed, "last close", hold->process,
                      hold->to);
     }
-    free(last);
 }
 
 /* --- the rest --- */

@@ -4,7 +4,6 @@
  * Times are microseconds from the beginning on; -1 is a time that is not known. Rows are arrays, so
  * that a hundred thousand of them are a few megabytes; page.html has the meaning of their columns.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/json_tree.h"
@@ -90,7 +89,7 @@ static json_t *reports(const struct history *history, const char *debug_director
                                   .symbols = symbol_open(debug_directory)};
     json_t *texts = json_tree_pack("[]");
     for (size_t i = 0; i < report.aggregate.count; i++) {
-        char *text = NULL;
+        TOOL_TEMP char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
         if (!out)
@@ -98,7 +97,6 @@ static json_t *reports(const struct history *history, const char *debug_director
         report_text_group(out, &report, report.aggregate.groups[i]);
         fclose(out);
         json_tree_append(texts, json_tree_string(text));
-        free(text);
     }
     symbol_close(report.symbols);
     return texts;
@@ -137,7 +135,7 @@ static int put(const char *bytes, size_t count, void *out) {
 
 void timeline_page(FILE *out, const struct history *history, const char *debug_directory) {
     const char *at = strstr(timeline_template, place);
-    json_t *tree = json_tree_pack(
+    json_auto_t *tree = json_tree_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin", history->begin,
         "end", history->end - history->begin, "events", (json_int_t)history->event_count,
         "processes", rows(history, history->process_count, process_row), "regions",
@@ -151,5 +149,4 @@ void timeline_page(FILE *out, const struct history *history, const char *debug_d
     fwrite(timeline_template, 1, (size_t)(at - timeline_template), out);
     json_dump_callback(tree, put, out, JSON_COMPACT);
     fputs(at + strlen(place), out);
-    json_decref(tree);
 }

@@ -60,11 +60,10 @@ static void read_device(struct driver_memory *memory, void *device) {
     if (code != NVML_TOO_SMALL)
         return;
     count += NVML_PROCESSES_MORE;
-    struct nvml_process *processes = tool_zeroed(count, sizeof(*processes));
+    TOOL_TEMP struct nvml_process *processes = tool_zeroed(count, sizeof(*processes));
     code = calls.processes(device, &count, processes);
     for (unsigned i = 0; code == NVML_OK && i < count; i++)
         add(memory, processes[i].pid, processes[i].bytes);
-    free(processes);
 }
 
 void driver_memory_read(struct driver_memory *memory) {

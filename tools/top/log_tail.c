@@ -117,7 +117,7 @@ static struct log_tail_file *file_of(struct log_tail *tail, const char *path) {
 
 /* Reads the lines that are whole. */
 static void read_lines(struct log_tail *tail, struct log_tail_file *file, FILE *from) {
-    char *text = NULL;
+    TOOL_TEMP char *text = NULL;
     size_t size = 0;
     ssize_t length;
     while ((length = getline(&text, &size, from)) > 0 && text[length - 1] == '\n') {
@@ -126,7 +126,6 @@ static void read_lines(struct log_tail *tail, struct log_tail_file *file, FILE *
         if ((size_t)length <= LOGS_LINE_MAX)
             add_line(tail, text, (size_t)length);
     }
-    free(text);
 }
 
 static int read_file(struct log_tail *tail, const char *path) {

@@ -179,7 +179,7 @@ static void write_family(FILE *out, const struct family *family, const json_t *u
 }
 
 static void write_metrics(FILE *out, const struct usage *usage) {
-    json_t *tree = usage_json(usage);
+    json_auto_t *tree = usage_json(usage);
     struct labels labels;
     begin_labels(&labels, tree);
     add_label(&labels, "version", GPS_VERSION);
@@ -190,7 +190,6 @@ static void write_metrics(FILE *out, const struct usage *usage) {
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
         write_family(out, &families[i], tree);
     fputs("# EOF\n", out);
-    json_decref(tree);
 }
 
 /* --- the verb --- */
@@ -214,14 +213,13 @@ static int write_all(int descriptor, const struct usage *usage) {
 }
 
 static int replace(const char *path, const struct usage *usage) {
-    char *temporary = tool_format("%s.XXXXXX", path);
+    TOOL_TEMP char *temporary = tool_format("%s.XXXXXX", path);
     const int descriptor = mkostemp(temporary, O_CLOEXEC);
     int status = descriptor < 0 ? -errno : write_all(descriptor, usage);
     if (status == 0 && rename(temporary, path) != 0)
         status = -errno;
     if (status != 0 && descriptor >= 0)
         unlink(temporary);
-    free(temporary);
     return status;
 }
 

@@ -110,9 +110,8 @@ static char *cut(const char *text) {
     for (char *c = line; *c != 0 && !is_utf8(); c++)
         *c = (unsigned char)*c >= 0x80 ? '?' : *c;
     if (line[fitting(line, COLS)] != 0) {
-        char *whole = line;
+        TOOL_TEMP char *whole = line;
         line = tool_format("%.*s%s", (int)fitting(whole, COLS - 1), whole, mark());
-        free(whole);
     }
     return line;
 }
@@ -125,11 +124,11 @@ static void add_line(struct lines *lines, const char *text, enum term_colour col
 /* Adds a line of titles, and the rows, each in the colour that one of its cells has. */
 static void add_table(void *arg, struct table *table) {
     const size_t rows = table->cell_count / table->column_count;
-    enum term_colour *colours = tool_zeroed(rows, sizeof(*colours));
+    TOOL_TEMP enum term_colour *colours = tool_zeroed(rows, sizeof(*colours));
     for (size_t i = 0; i < table->cell_count; i++)
         if (table->cells[i].colour != TERM_PLAIN)
             colours[i / table->column_count] = table->cells[i].colour;
-    char *text;
+    TOOL_TEMP char *text = NULL;
     size_t size;
     FILE *memory = open_memstream(&text, &size);
     if (!memory)
@@ -140,8 +139,6 @@ static void add_table(void *arg, struct table *table) {
     add_line(arg, strsep(&rest, "\n"), TERM_PLAIN, true);
     for (size_t i = 0; i < rows; i++)
         add_line(arg, strsep(&rest, "\n"), colours[i], false);
-    free(text);
-    free(colours);
 }
 
 static void free_lines(struct lines *lines) {
@@ -171,11 +168,10 @@ static void write_body(struct lines *lines, const struct usage *usage) {
 /* Writes a line, and some findings: on a high screen more. */
 static void write_findings(struct lines *lines, const struct usage *usage) {
     const struct usage_layout layout = layout_for(lines);
-    char *levels = usage_text_levels(usage);
+    TOOL_TEMP char *levels = usage_text_levels(usage);
     free_lines(lines);
     add_line(lines, levels, TERM_BOLD, false);
     usage_text_findings(usage, &layout, LINES > 12 ? (size_t)(LINES - 8) / 4 : 0);
-    free(levels);
 }
 
 /* --- drawing --- */

@@ -18,14 +18,14 @@ enum { OPTION_DELAY, OPTION_SORT, OPTION_REVERSE, OPTION_ONCE, OPTION_JSON };
 
 /* The text is a number of seconds, or has a unit. */
 static bool parse_delay(const char *text, uint64_t *delay) {
-    char *seconds = tool_format("%ss", text), *end;
+    TOOL_TEMP char *seconds = tool_format("%ss", text);
+    char *end;
     const double number = strtod(text, &end);
     bool good = gps_parse_duration(text, delay) || gps_parse_duration(seconds, delay);
     if (!good && end > text && *end == 0 && number >= 0.1 && number <= 3600) {
         *delay = (uint64_t)(number * (double)GPS_SECOND);
         good = true;
     }
-    free(seconds);
     return good && *delay >= GPS_SECOND / 10 && *delay <= 3600 * GPS_SECOND;
 }
 
@@ -36,7 +36,7 @@ static void print_table(void *unused, struct table *table) {
 
 static void print_text(const struct usage *usage) {
     const size_t columns = wrap_columns(stdout);
-    char *totals = usage_text_totals(usage), *levels = usage_text_levels(usage);
+    TOOL_TEMP char *totals = usage_text_totals(usage), *levels = usage_text_levels(usage);
     const struct usage_layout layout = {
         .narrow = columns > 0 && columns < USAGE_WIDE, .mark = "...", .print = print_table};
     puts(totals);
@@ -53,8 +53,6 @@ static void print_text(const struct usage *usage) {
     putchar('\n');
     wrap_line(stdout, levels);
     usage_text_findings(usage, &layout, LOG_TAIL_KEPT);
-    free(totals);
-    free(levels);
 }
 
 static int once(struct usage *usage, struct usage_order order, bool json) {
@@ -69,7 +67,7 @@ static int once(struct usage *usage, struct usage_order order, bool json) {
 }
 
 static bool find_key(const char *name, enum usage_key *key) {
-    char *known = NULL;
+    TOOL_TEMP char *known = NULL;
     for (*key = 0; *key < USAGE_KEYS; ++*key) {
         if (strcmp(name, usage_keys[*key]) == 0)
             break;
@@ -77,7 +75,6 @@ static bool find_key(const char *name, enum usage_key *key) {
     }
     if (*key == USAGE_KEYS)
         tool_error("--sort '%s' is no key; allowed: %s", name, known);
-    free(known);
     return *key < USAGE_KEYS;
 }
 

@@ -2,7 +2,6 @@
 #include "usage_text.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/tool.h"
@@ -165,7 +164,7 @@ static void list_level(char **list, uint64_t count, const char *name) {
 
 char *usage_text_levels(const struct usage *usage) {
     uint64_t levels[GPS_LEVEL_ERROR + 1] = {0};
-    char *list = NULL;
+    TOOL_TEMP char *list = NULL;
     if (usage->tail.pattern_count == 0)
         return tool_copy("Findings: not looked for; name logs, or set log and log_format = jsonl");
     for (size_t i = 0; i < usage->tail.count_count; i++)
@@ -173,9 +172,7 @@ char *usage_text_levels(const struct usage *usage) {
     list_level(&list, levels[GPS_LEVEL_ERROR], "error");
     list_level(&list, levels[GPS_LEVEL_WARNING], "warning");
     list_level(&list, levels[GPS_LEVEL_INFO], "note");
-    char *text = tool_format("Findings: %s", tool_or(list, "none"));
-    free(list);
-    return text;
+    return tool_format("Findings: %s", tool_or(list, "none"));
 }
 
 static enum term_colour colour_of(enum gps_level level) {
