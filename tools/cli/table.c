@@ -23,8 +23,7 @@ void table_cell(struct table *table, enum term_colour colour, const char *format
     va_start(args, format);
     char *text = term_format(format, args);
     va_end(args);
-    table->cells = tool_grow(table->cells, table->cell_count, sizeof(*table->cells));
-    table->cells[table->cell_count++] = make_cell(text, colour);
+    TOOL_APPEND(table->cells, table->cell_count, make_cell(text, colour));
 }
 
 /* Whether the text is like "3: camera 12, viewer 13, viewer 14". */

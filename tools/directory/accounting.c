@@ -77,11 +77,9 @@ void accounting_each_holder(const struct view_region *region, accounting_holder_
 static struct account *add(struct accounting *accounting, const struct view *view,
                            const struct gps_owner *owner, const uint8_t *device) {
     const struct view_process *process = view_process_find(view, owner);
-    accounting->accounts =
-        tool_grow(accounting->accounts, accounting->count, sizeof(*accounting->accounts));
-    accounting->accounts[accounting->count] =
-        (struct account){.process = process, .device = device, .gpus = 1};
-    return &accounting->accounts[accounting->count++];
+    TOOL_APPEND(accounting->accounts, accounting->count,
+                (struct account){.process = process, .device = device, .gpus = 1});
+    return &accounting->accounts[accounting->count - 1];
 }
 
 /* `mine` of `all` shares are the process's. `rest`: the bytes that cannot be split. */
@@ -128,10 +126,8 @@ static struct account_gpu *gpu_of(struct accounting *accounting, const uint8_t *
     for (size_t i = 0; i < accounting->gpu_count; i++)
         if (memcmp(device, accounting->gpus[i].device, GPS_UUID_BYTES) == 0)
             return &accounting->gpus[i];
-    accounting->gpus =
-        tool_grow(accounting->gpus, accounting->gpu_count, sizeof(*accounting->gpus));
-    accounting->gpus[accounting->gpu_count] = (struct account_gpu){.device = device};
-    return &accounting->gpus[accounting->gpu_count++];
+    TOOL_APPEND(accounting->gpus, accounting->gpu_count, (struct account_gpu){.device = device});
+    return &accounting->gpus[accounting->gpu_count - 1];
 }
 
 static void add_region(struct accounting *accounting, const struct view *view,

@@ -25,8 +25,7 @@ static void collect(void *arg, const struct gps_exclusion *row) {
         known->times = gps_exclusion_times_after(known->times, row);
         return;
     }
-    excluded->list = tool_grow(excluded->list, excluded->count, sizeof(*excluded->list));
-    excluded->list[excluded->count++] = *row;
+    TOOL_APPEND(excluded->list, excluded->count, *row);
 }
 
 static void leave_out_forgotten(struct excluded *excluded) {

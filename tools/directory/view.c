@@ -110,26 +110,22 @@ static bool collect_region(void *arg, const struct gps_region_record *record, in
                   why ? why : strerror(-status));
         return true;
     }
-    view->regions = tool_grow(view->regions, view->region_count, sizeof(*view->regions));
-    view->regions[view->region_count++] = (struct view_region){.record = *record};
+    TOOL_APPEND(view->regions, view->region_count, (struct view_region){.record = *record});
     return true;
 }
 
 static void add_process(struct view *view, const struct view_process *process) {
-    view->processes = tool_grow(view->processes, view->process_count, sizeof(*view->processes));
-    view->processes[view->process_count++] = *process;
+    TOOL_APPEND(view->processes, view->process_count, *process);
 }
 
 static void collect_slot(struct view *view, const struct gps_owner *owner,
                          const struct gps_slot *slot) {
     struct view_wait wait = {.owner = *owner};
-    if (gps_slot_wait(slot, &wait.wait)) {
-        view->waits = tool_grow(view->waits, view->wait_count, sizeof(*view->waits));
-        view->waits[view->wait_count++] = wait;
-    } else if (slot->via < GPS_VIA_WAIT_EXPORTER) {
-        view->holds = tool_grow(view->holds, view->hold_count, sizeof(*view->holds));
-        view->holds[view->hold_count++] = (struct view_hold){.owner = *owner, .slot = *slot};
-    }
+    if (gps_slot_wait(slot, &wait.wait))
+        TOOL_APPEND(view->waits, view->wait_count, wait);
+    else if (slot->via < GPS_VIA_WAIT_EXPORTER)
+        TOOL_APPEND(view->holds, view->hold_count,
+                    (struct view_hold){.owner = *owner, .slot = *slot});
 }
 
 static bool collect_process(void *arg, const struct gps_proc *proc) {

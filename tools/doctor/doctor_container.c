@@ -113,8 +113,7 @@ static bool note_process(void *arg, const struct gps_proc *proc) {
     struct seen *seen = arg;
     if (!proc->alive)
         return true;
-    seen->list = tool_grow(seen->list, seen->count, sizeof(*seen->list));
-    seen->list[seen->count++] = proc->header.owner;
+    TOOL_APPEND(seen->list, seen->count, proc->header.owner);
     return true;
 }
 

@@ -66,9 +66,7 @@ static void read_process(struct explained *explained, const char *path) {
         return;
     }
     terminate(process);
-    explained->processes =
-        tool_grow(explained->processes, explained->count, sizeof(*explained->processes));
-    explained->processes[explained->count++] = process;
+    TOOL_APPEND(explained->processes, explained->count, process);
 }
 
 static void free_explained(struct explained *explained) {

@@ -27,8 +27,7 @@ static struct process *read_processes(size_t *count) {
         struct gps_procfs_stat stat;
         if (pid == 0 || gps_procfs_stat(pid, &stat) != 0 || stat.state == 'Z' || stat.state == 'X')
             continue;
-        list = tool_grow(list, *count, sizeof(*list));
-        list[(*count)++] = (struct process){pid, (uint32_t)stat.parent};
+        TOOL_APPEND(list, *count, (struct process){pid, (uint32_t)stat.parent});
     }
     if (directory)
         closedir(directory);
@@ -41,12 +40,9 @@ uint32_t *descendants_living(size_t *count) {
     uint32_t *found = NULL, parent = (uint32_t)getpid();
     *count = 0;
     for (;; parent = found[next++]) {
-        for (size_t i = 0; i < all_count; i++) {
-            if (all[i].parent != parent)
-                continue;
-            found = tool_grow(found, *count, sizeof(*found));
-            found[(*count)++] = all[i].pid;
-        }
+        for (size_t i = 0; i < all_count; i++)
+            if (all[i].parent == parent)
+                TOOL_APPEND(found, *count, all[i].pid);
         if (next == *count)
             break;
     }

@@ -127,10 +127,8 @@ static void check(struct watched *watched, uint32_t pid) {
     const int maps = descendants_open(pid, "maps");
     if (maps < 0)
         return;
-    if (is_unwatched(maps, watched->library, &other)) {
-        watched->others = tool_grow(watched->others, watched->other_count, sizeof(other));
-        watched->others[watched->other_count++] = other;
-    }
+    if (is_unwatched(maps, watched->library, &other))
+        TOOL_APPEND(watched->others, watched->other_count, other);
     close(maps);
 }
 

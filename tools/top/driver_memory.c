@@ -50,8 +50,7 @@ static void add(struct driver_memory *memory, uint32_t pid, uint64_t bytes) {
             memory->processes[i].bytes += bytes;
             return;
         }
-    memory->processes = tool_grow(memory->processes, memory->count, sizeof(*memory->processes));
-    memory->processes[memory->count++] = (struct driver_process){pid, bytes};
+    TOOL_APPEND(memory->processes, memory->count, (struct driver_process){pid, bytes});
 }
 
 static void read_device(struct driver_memory *memory, void *device) {

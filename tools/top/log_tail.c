@@ -43,20 +43,15 @@ static void ignore(void *arg, const char *file, unsigned line, const char *messa
     (void)arg, (void)file, (void)line, (void)message;
 }
 
-static void add_pattern(struct log_tail *tail, char *pattern) {
-    tail->patterns = tool_grow(tail->patterns, tail->pattern_count, sizeof(*tail->patterns));
-    tail->patterns[tail->pattern_count++] = pattern;
-}
-
 void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
     struct gps_config config;
     *tail = (struct log_tail){.configured = count == 0};
     for (size_t i = 0; i < count; i++)
-        add_pattern(tail, tool_copy(paths[i]));
+        TOOL_APPEND(tail->patterns, tail->pattern_count, tool_copy(paths[i]));
     if (count > 0 || gps_config_load(&config, ignore, NULL) != 0)
         return;
     if (config.options.log_format == GPS_LOG_JSONL && strcmp(config.options.log, "stderr") != 0)
-        add_pattern(tail, glob_of(config.options.log));
+        TOOL_APPEND(tail->patterns, tail->pattern_count, glob_of(config.options.log));
     gps_config_free(&config);
 }
 
@@ -110,9 +105,8 @@ static struct log_tail_file *file_of(struct log_tail *tail, const char *path) {
     for (size_t i = 0; i < tail->file_count; i++)
         if (strcmp(tail->files[i].path, path) == 0)
             return &tail->files[i];
-    tail->files = tool_grow(tail->files, tail->file_count, sizeof(*tail->files));
-    tail->files[tail->file_count] = (struct log_tail_file){.path = tool_copy(path)};
-    return &tail->files[tail->file_count++];
+    TOOL_APPEND(tail->files, tail->file_count, (struct log_tail_file){.path = tool_copy(path)});
+    return &tail->files[tail->file_count - 1];
 }
 
 /* Reads the lines that are whole. */

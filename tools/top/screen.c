@@ -117,8 +117,7 @@ static char *cut(const char *text) {
 }
 
 static void add_line(struct lines *lines, const char *text, enum term_colour colour, bool title) {
-    lines->lines = tool_grow(lines->lines, lines->count, sizeof(*lines->lines));
-    lines->lines[lines->count++] = (struct line){cut(text), colour, title};
+    TOOL_APPEND(lines->lines, lines->count, (struct line){cut(text), colour, title});
 }
 
 /* Adds a line of titles, and the rows, each in the colour that one of its cells has. */
