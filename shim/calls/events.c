@@ -22,12 +22,10 @@ static struct gps_event made(uint64_t address) {
 }
 
 static void end_reference(const struct gps_event *event) {
-    struct gps_scope scope;
     if (event->slot == GPS_NO_SLOT)
         return;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_report_reference(gps_references_end(event->slot));
-    gps_scope_end(&scope);
 }
 
 /* An event that is still recorded at the address of a new one was destroyed by a way that we do not
@@ -53,7 +51,6 @@ void gps_event_created(int code, uint64_t address, enum gps_event_kind kind) {
 
 static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_event known;
-    struct gps_scope scope;
     if (!gps_registry_find_event(event, &known)) {
         known = made(event);
         known.trace = GPS_NO_TRACE; /* this is not where it was created */
@@ -64,9 +61,8 @@ static void exported(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
     known.exported_at = gps_trace_kept();
     known.id = gps_id_of_handle(handle);
     gps_registry_add_event(&known);
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_membership_join(); /* who cannot open it looks for us there */
-    gps_scope_end(&scope);
 }
 
 int gps_event_export(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES], gps_event_handle_fn *get) {
@@ -79,17 +75,15 @@ int gps_event_export(uint64_t event, uint8_t handle[GPS_HANDLE_BYTES], gps_event
 }
 
 static void opened(uint64_t event, const uint8_t handle[GPS_HANDLE_BYTES]) {
-    struct gps_scope scope;
     struct gps_event opened = made(event);
     opened.id = gps_id_of_handle(handle);
     opened.opened = true;
     forget(event);
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_report_reference(gps_references_begin(&opened.id, GPS_VIA_EVENT, &opened.slot));
     gps_report_reference(gps_references_commit(opened.slot, &opened.id, GPS_VIA_EVENT, event, 0));
     if (!gps_registry_add_event(&opened))
         end_reference(&opened); /* its end will not be seen */
-    gps_scope_end(&scope);
 }
 
 int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,

@@ -55,12 +55,10 @@ static bool is_for_learning(const struct gps_allocation *asked) {
 /* Ends a region whose address the driver has given again: it was freed by a way that we do not see.
  */
 __attribute__((cold)) static void end_lost(struct gps_export *region) {
-    struct gps_scope scope;
     if (gps_deferred_reclaim(region, true) != GPS_RECLAIMED)
         return;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_export_end(region);
-    gps_scope_end(&scope);
 }
 
 static void record(uint64_t pointer, uint64_t size) {

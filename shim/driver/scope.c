@@ -18,7 +18,8 @@ static void note_signals(struct gps_scope *scope) {
 }
 
 void gps_scope_begin(struct gps_scope *scope) {
-    *scope = (struct gps_scope){.error = errno};
+    scope->error = errno;
+    scope->entered = scope->relaxed = false;
     gps_program_signals_block(&scope->signals);
     note_signals(scope);
     /* open, read and write are cancellation points; the driver call the program made may not be one

@@ -28,6 +28,15 @@ void gps_scope_begin(struct gps_scope *scope);
 int gps_scope_enter(struct gps_scope *scope, uint64_t context);
 void gps_scope_end(struct gps_scope *scope);
 
+/* Each begins a scope that ends with the block; the second is for driver calls, and leaves the
+ * current context current. */
+#define GPS_SCOPE()                                                                                \
+    struct gps_scope scope __attribute__((cleanup(gps_scope_end)));                                \
+    gps_scope_begin(&scope)
+#define GPS_DRIVER_SCOPE()                                                                         \
+    struct gps_scope scope __attribute__((cleanup(gps_scope_end)));                                \
+    gps_scope_enter(&scope, 0)
+
 /* Waits for the device as a free does, inside a scope, with the program's signals: a kernel may
  * never end, and Ctrl-C must end the program. Without a lock. The driver's code. */
 int gps_scope_synchronize(void);

@@ -146,23 +146,19 @@ static void diagnose(enum gps_ask ask, uint64_t pointer, int code) {
 }
 
 void gps_diagnose_pointer(enum gps_ask ask, uint64_t pointer, int code) {
-    struct gps_scope scope;
     if (code != GPS_INVALID_VALUE && (code != GPS_INVALID_CONTEXT || ask == GPS_ASK_FREED))
         return;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     diagnose(ask, pointer, code);
-    gps_scope_end(&scope);
 }
 
 void gps_diagnose_freed(uint64_t pointer, uint64_t base, enum gps_finding finding,
                         const char *detail) {
-    struct gps_scope scope;
     struct subject subject = {.freed.device = -1};
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     struct gps_report report = gps_report_new(finding);
     report.detail = detail;
     gps_freed_find(GPS_FREED_MEMORY, base, &subject.freed);
     describe(&report, GPS_ASK_FREED, pointer, &subject);
     gps_report_send(&report);
-    gps_scope_end(&scope);
 }

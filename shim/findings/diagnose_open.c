@@ -214,11 +214,9 @@ void gps_diagnose_open(const struct gps_import *import, const struct gps_region_
                        unsigned flags, int code) {
     char detail[384];
     struct open open = {.import = import, .flags = flags, .code = code, .detail = GPS_TEXT(detail)};
-    struct gps_scope scope;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     open.recorded = take_record(&open, record);
     report_open(&open);
-    gps_scope_end(&scope);
 }
 
 /* --- events --- */
@@ -244,10 +242,9 @@ static bool is_other_trouble(uint64_t event) {
 }
 
 void gps_diagnose_share_event(uint64_t event, int code) {
-    struct gps_scope scope;
     uint64_t context = 0;
     enum gps_known known = GPS_KNOWN_NOTHING;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     gps_ops->context(&context);
     if (code == GPS_INVALID_CONTEXT && !context)
         known = GPS_KNOWN_NO_CONTEXT;
@@ -255,7 +252,6 @@ void gps_diagnose_share_event(uint64_t event, int code) {
         known = GPS_KNOWN_FLAGS;
     report_event(GPS_ASK_EVENT_SHARED, known, &(struct gps_event){.event = event},
                  event ? NULL : "cudaEventInterprocess was given without cudaEventDisableTiming");
-    gps_scope_end(&scope);
 }
 
 static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int code,
@@ -285,11 +281,9 @@ static enum gps_known known_of_event(const uint8_t handle[GPS_HANDLE_BYTES], int
 }
 
 void gps_diagnose_open_event(const uint8_t handle[GPS_HANDLE_BYTES], int code) {
-    struct gps_scope scope;
     const char *detail = NULL;
     struct gps_event own = {.event = 0};
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     const enum gps_known known = known_of_event(handle, code, &own, &detail);
     report_event(GPS_ASK_EVENT_OPENED, known, &own, detail);
-    gps_scope_end(&scope);
 }

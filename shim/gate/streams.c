@@ -184,8 +184,7 @@ static void remove_capture(unsigned at) {
 }
 
 void gps_streams_capture_begins(uint64_t stream) {
-    struct gps_scope scope;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     const struct capture one = describe_capture(stream);
     leave_event_if_noted(stream, false);
     gps_lock_take(&state.lock);
@@ -197,7 +196,6 @@ void gps_streams_capture_begins(uint64_t stream) {
     gps_lock_give(&state.lock);
     while (state.asking)
         wait_a_moment();
-    gps_scope_end(&scope);
 }
 
 void gps_streams_capture_ends(uint64_t stream) {
@@ -223,22 +221,18 @@ static void remove_dead_captures(void) {
 }
 
 bool gps_streams_capturing(void) {
-    struct gps_scope scope;
     if (!state.capturing)
         return false;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     remove_dead_captures();
-    gps_scope_end(&scope);
     return state.capturing != 0;
 }
 
 void gps_streams_may_join(uint64_t stream) {
-    struct gps_scope scope;
     if (!state.capturing)
         return;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     leave_event_if_noted(stream, false);
-    gps_scope_end(&scope);
 }
 
 /* --- the end of a stream --- */
@@ -272,17 +266,15 @@ static void await_answer(uint64_t stream) {
 }
 
 void gps_streams_remove(uint64_t stream) {
-    struct gps_scope scope;
     if (stream <= GPS_DEFAULT_STREAMS)
         return;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     leave_event_if_noted(stream, true);
     gps_lock_take(&state.lock);
     forget(stream, 0);
     gps_lock_give(&state.lock);
     await_answer(stream);
     gps_streams_epoch++;
-    gps_scope_end(&scope);
 }
 
 /* --- idle --- */

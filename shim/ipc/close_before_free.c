@@ -92,9 +92,8 @@ static void keep_live(const struct freeing *of) {
 
 /* LIVE -> CLOSING. */
 static struct gps_answer begin(const struct freeing *of) {
-    struct gps_scope scope;
     const uint32_t freed = gps_trace_kept();
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_export_become(of->region, GPS_EXPORT_CLOSING);
     gps_freed_note_allocation(of->alloc, freed); /* until the address is recorded again */
     gps_region_history_publish(of->region, freed);
@@ -103,7 +102,6 @@ static struct gps_answer begin(const struct freeing *of) {
         keep_live(of);
     else if (answer.verdict != GPS_HAND_OVER)
         gps_export_unname(of->region);
-    gps_scope_end(&scope);
     return answer;
 }
 
@@ -111,15 +109,13 @@ static struct gps_answer begin(const struct freeing *of) {
  * program left them. */
 static int free_now(const struct freeing *of) {
     const int code = of->release.call(of->alloc->pointer, of->release.stream);
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     if (code == GPS_OK) {
         gps_export_end(of->region);
     } else {
         gps_export_rename(of->region);
         keep_live(of);
     }
-    gps_scope_end(&scope);
     return code;
 }
 

@@ -158,16 +158,14 @@ static enum gps_reclaim reclaim(struct gps_export *region, bool gone) {
 }
 
 enum gps_reclaim gps_deferred_reclaim(struct gps_export *region, bool gone) {
-    struct gps_scope scope;
     if (!any_left())
         return GPS_RECLAIMED;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_lock_take(&state.lock);
     const enum gps_reclaim reclaimed = reclaim(region, gone);
     gps_lock_give(&state.lock);
     if (reclaimed == GPS_HANDED_OVER)
         (void)gps_background_start(&reaper); /* as gps_deferred_leave */
-    gps_scope_end(&scope);
     return reclaimed;
 }
 
@@ -397,14 +395,12 @@ static void free_soon(void) {
 }
 
 bool gps_deferred_make_room(void) {
-    struct gps_scope scope;
     if (!any_left()) /* the last may have gone since the driver answered */
         return gps_clock_monotonic() - state.last_left < GPS_SECOND;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     free_all_due(GPS_CLAIM_WITHIN_2S); /* after the reaper */
     if (any_soon(false))
         free_soon();
-    gps_scope_end(&scope);
     return true; /* in any case, as above */
 }
 

@@ -161,11 +161,10 @@ static void note_neighbours(const struct gps_alloc *alloc) {
 
 static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {
     struct gps_alloc alloc;
-    struct gps_scope scope;
     bool found = gps_registry_find(pointer, &alloc);
     if (found && alloc.kind != GPS_ALLOC_PLAIN)
         return;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     found = found || find_base(pointer, &alloc);
     if (found && alloc.kind == GPS_ALLOC_PLAIN) {
         note_neighbours(&alloc);
@@ -173,7 +172,6 @@ static void export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES
     }
     if (found && alloc.pointer != pointer)
         note_interior(&alloc, pointer);
-    gps_scope_end(&scope);
 }
 
 void gps_export_first(uint64_t pointer, const uint8_t handle[GPS_HANDLE_BYTES]) {

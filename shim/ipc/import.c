@@ -30,18 +30,16 @@ static void end(const struct gps_import *import, bool with_context) {
 /* After an open by the driver. An enum gps_open, or -errno. */
 static int record_open(struct gps_import *import, enum gps_slot_via via) {
     struct gps_previous previous;
-    struct gps_scope scope;
     const int status = gps_registry_open(import, via, &previous);
     if (!previous.over && !previous.extra)
         return status;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     if (previous.extra)
         gps_ops->close_handle(import->pointer);
     if (previous.over)
         end(&previous.import, !previous.extra);
     else
         gps_import_slot_correct(import->pointer);
-    gps_scope_end(&scope);
     return status;
 }
 
@@ -127,8 +125,7 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
                                           .slot = GPS_NO_SLOT,
                                           .via = GPS_VIA_PROGRAM,
                                           .device = -1};
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     memcpy(opening->import.handle, handle, GPS_HANDLE_BYTES);
     const struct gps_answer answer = ask_first(opening);
     opening->finding = answer.finding;
@@ -137,7 +134,6 @@ bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HA
         report_open(opening);
         *code = answer.code;
     }
-    gps_scope_end(&scope);
     return answer.verdict != GPS_DENY;
 }
 
@@ -173,7 +169,6 @@ static void note_opened(struct gps_import *import) {
 
 bool gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
-    struct gps_scope scope;
     /* A token's first open is counted already. */
     const bool first = import->count == (opening->counted ? 1 : 0);
     int status = GPS_OPEN_FIRST;
@@ -188,14 +183,13 @@ bool gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
         opening->finding != GPS_NO_FINDING && (first || (import->count > 1 && !import->reopened));
     if (!first && !late && !reports)
         return false;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     if (first)
         published = publish(opening, import->count == 1 && status != GPS_OPEN_COUNTED);
     else if (late)
         published = publish_late(import);
     if (reports)
         report_open(opening);
-    gps_scope_end(&scope);
     return published;
 }
 
@@ -259,8 +253,7 @@ int gps_import_by_rule(const struct gps_region_record *record, uint64_t size, ui
 
 static int open_vmm(struct gps_opening *opening, uint64_t *pointer) {
     struct gps_import *import = &opening->import;
-    struct gps_scope scope;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     int code = gps_vmm_region_open(&opening->record, opening->record.requested, &import->pointer);
     if (code == GPS_OK) {
         const int status = record_or_close(import, GPS_VIA_PROGRAM);
@@ -270,7 +263,6 @@ static int open_vmm(struct gps_opening *opening, uint64_t *pointer) {
     }
     if (code < 0 && code != -ENOENT)
         gps_report_store(code, "the memory of a token could not be had from the keeper");
-    gps_scope_end(&scope);
     return code == -ENOMEM ? GPS_OUT_OF_MEMORY : code < 0 ? GPS_INVALID_VALUE : code;
 }
 
@@ -345,10 +337,8 @@ int gps_import_close(const struct gps_import *import, enum gps_slot_via via, gps
         gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
         gps_registry_unclose(import, via);
     } else if (import->count == 0) {
-        struct gps_scope scope;
-        gps_scope_begin(&scope);
+        GPS_SCOPE();
         end(import, false);
-        gps_scope_end(&scope);
     }
     return code;
 }

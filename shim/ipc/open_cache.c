@@ -182,18 +182,15 @@ static bool wait_for_end(const struct gps_id *region, unsigned endings, uint64_t
 
 /* Has ended what may be the reason of a code of the driver's. True: another try is worth it. */
 static bool end_obstacle(int code, const struct gps_import *import, unsigned endings) {
-    struct gps_scope scope;
     /* By memory of the same exporter in another context (H200, driver 580, 2026-11-23). */
     const bool elsewhere = code == GPS_INVALID_HANDLE;
     /* ALREADY_MAPPED: by a close, or by older memory of its place. */
     if (!elsewhere && code != GPS_ALREADY_MAPPED && code != GPS_OUT_OF_MEMORY)
         return false;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     if (gps_registry_expire(elsewhere ? import->context : 0))
         wake();
-    const bool ended = wait_for_end(&import->region, endings, LONG_WAIT);
-    gps_scope_end(&scope);
-    return ended;
+    return wait_for_end(&import->region, endings, LONG_WAIT);
 }
 
 bool gps_open_cache_make_room(void) {
@@ -288,15 +285,13 @@ static bool fits_in(const struct gps_import *import) {
 
 /* The files are watched before they are read: a change is seen by one or the other. */
 void gps_open_cache_opened(const struct gps_import *import) {
-    struct gps_scope scope;
     if (!import->generation || import->vmm || !import->context || import->slot == GPS_NO_SLOT ||
         !fits_in(import))
         return;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     const int record_file = watch_files(import);
     if (record_file >= 0 && !is_ready(import) && gps_registry_outdate(record_file))
         wake();
-    gps_scope_end(&scope);
 }
 
 /* --- closes --- */
@@ -318,12 +313,10 @@ static void keep_limits(uint64_t context) {
 }
 
 void gps_open_cache_closed(const struct gps_import *import) {
-    struct gps_scope scope;
     if (!import->slot_cached) {
-        gps_scope_begin(&scope);
+        GPS_SCOPE();
         gps_import_slot_correct(import->pointer);
         gps_region_event_cached(import);
-        gps_scope_end(&scope);
     }
     keep_limits(import->context);
 }

@@ -16,12 +16,8 @@ static bool collides(const struct gps_owner *exporter) {
 }
 
 static bool is_alive(const struct gps_owner *exporter) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    const bool alive =
-        gps_membership_store() && gps_lease_probe(gps_membership_store(), exporter) == GPS_ALIVE;
-    gps_scope_end(&scope);
-    return alive;
+    GPS_SCOPE();
+    return gps_membership_store() && gps_lease_probe(gps_membership_store(), exporter) == GPS_ALIVE;
 }
 
 /* The exporter's, in every process that opens its handles. */

@@ -35,8 +35,7 @@ static void report(const struct gps_write *write, const struct gps_mapping *vmm)
     char detail[160];
     struct gps_text text = GPS_TEXT(detail);
     struct gps_import import;
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     struct gps_report report = gps_report_new(GPS_WRITE_READ_ONLY);
     if (gps_registry_import_at(vmm->pointer, &import))
         gps_report_about_import(&report, &import);
@@ -46,7 +45,6 @@ static void report(const struct gps_write *write, const struct gps_mapping *vmm)
     report.region = &vmm->region;
     report.detail = detail;
     gps_report_send(&report);
-    gps_scope_end(&scope);
 }
 
 static void report_refused(const struct gps_write *write, const struct gps_gate_pass *pass,

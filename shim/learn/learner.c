@@ -168,9 +168,8 @@ static void hash_all(uint64_t now) {
 }
 
 static void take_turn(void) {
-    struct gps_scope scope;
     const uint64_t begun = gps_clock_monotonic();
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     state.busy = true;
     if (!state.stop)
         hash_all(begun);
@@ -179,7 +178,6 @@ static void take_turn(void) {
         write_report(false);
     }
     state.busy = false;
-    gps_scope_end(&scope);
 }
 
 static void *run(void *unused) {
@@ -217,10 +215,9 @@ static void retire(struct gps_area *area) {
 }
 
 void gps_learn_freed(uint64_t pointer) {
-    struct gps_scope scope;
     if (!gps_learn_active || !gps_area_near(pointer, 1))
         return;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_swap_lock();
     gps_area_lock();
     struct gps_area *area = gps_area_at(pointer);
@@ -228,7 +225,6 @@ void gps_learn_freed(uint64_t pointer) {
         retire(area);
     gps_area_unlock();
     gps_swap_unlock();
-    gps_scope_end(&scope);
 }
 
 void gps_learn_purge(uint64_t context) {
@@ -242,11 +238,10 @@ void gps_learn_purge(uint64_t context) {
 }
 
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
-    struct gps_scope scope;
     if (!gps_learn_active || size < GPS_MERGE_LEAST)
         return;
     gps_learn_freed(pointer); /* by a way that we do not see */
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     struct gps_area *area = gps_profile_new(pointer, size, pool);
     gps_area_lock();
     const bool added = area && gps_area_add(area);
@@ -255,7 +250,6 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
         gps_profile_free(area);
     if (added && !atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
         state.running = false; /* the next one tries again */
-    gps_scope_end(&scope);
 }
 
 /* --- a copy --- */
@@ -303,9 +297,8 @@ static struct gps_area *next_full(uint64_t to, uint64_t size, unsigned *index) {
 }
 
 static void hash_after(const struct gps_write *one) {
-    struct gps_scope scope;
     unsigned index = 0;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     bool more = next_full(one->to, one->size, &index) && await(one);
     while (more) {
         gps_swap_lock();
@@ -315,31 +308,26 @@ static void hash_after(const struct gps_write *one) {
         gps_swap_unlock();
         more = area;
     }
-    gps_scope_end(&scope);
 }
 
 static void note_begin(const struct gps_write *one) {
     const bool upload = gps_write_is_upload(one);
     const bool captured = one->ordered && gps_is_capturing(one->stream);
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_area_lock();
     struct gps_area *area = gps_area_at(one->to);
     if (area)
         gps_area_write_begins(area, one->to, one->size, upload, captured);
     gps_area_unlock();
-    gps_scope_end(&scope);
 }
 
 static void note_end(const struct gps_write *one) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_area_lock();
     struct gps_area *area = gps_area_at(one->to);
     if (area)
         gps_area_write_ends(area, one->to, one->size);
     gps_area_unlock();
-    gps_scope_end(&scope);
 }
 
 static void each(const struct gps_write *write, void (*fn)(const struct gps_write *one)) {

@@ -52,12 +52,10 @@ static void leave_it_to_another(void) {
 /* --- before the driver's teardown --- */
 
 static void tear_down(void) {
-    struct gps_scope scope;
     if (!gps_process_begin_exit())
         return;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_teardown_exit();
-    gps_scope_end(&scope);
 }
 
 static void on_exit_handler(void) {
@@ -86,13 +84,11 @@ static void unpublish(void) {
 }
 
 static void withdraw(void) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     unpublish();
     gps_rules_end();
     gps_log_summary();
     gps_event_log_write(&(struct gps_event_line){.what = "ended"});
-    gps_scope_end(&scope);
 }
 
 __attribute__((destructor)) static void on_unload(void) {

@@ -98,27 +98,22 @@ static void await_start(void) {
 }
 
 bool gps_lifecycle_begin(bool (*attach)(void)) {
-    struct gps_scope scope;
     gps_process_make_page();
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     if (attach() && gps_process_claim_start())
         gps_process_set_phase(start());
     await_start();
-    const bool on = gps_process_phase() == GPS_PHASE_ON;
-    gps_scope_end(&scope);
-    return on;
+    return gps_process_phase() == GPS_PHASE_ON;
 }
 
 void gps_lifecycle_not_initialized(void) {
-    struct gps_scope scope;
     if (!state.parent.owner.pid)
         return;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     struct gps_report report = gps_report_on(GPS_ASK_FORKED, GPS_KNOWN_NOTHING);
     report.others = &state.parent;
     report.other_count = 1;
     gps_report_send(&report);
-    gps_scope_end(&scope);
 }
 
 /* The first handler of quick_exit runs last: those of the program may wait for threads that call

@@ -127,10 +127,9 @@ static unsigned note_all(struct gps_text *text) {
 void gps_exclusion_record(void) {
     char detail[1024];
     struct gps_text text = GPS_TEXT(detail);
-    struct gps_scope scope;
     if (atomic_exchange(&happened, true))
         return;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_area_lock();
     const unsigned count = gps_membership_store() ? note_all(&text) : 0;
     gps_area_unlock();
@@ -140,7 +139,6 @@ void gps_exclusion_record(void) {
         report.count = 1;
         gps_report_send(&report);
     }
-    gps_scope_end(&scope);
 }
 
 void gps_exclusion_reset(void) {

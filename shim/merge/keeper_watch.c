@@ -135,13 +135,11 @@ static void tell_own(void) {
 }
 
 void gps_keeper_watch_turn(void) {
-    struct gps_scope scope;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     if (gps_membership_store())
         look();
     tell_of_removal();
     tell_own();
-    gps_scope_end(&scope);
 }
 
 void gps_keeper_watch_reset(void) {

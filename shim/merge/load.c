@@ -37,13 +37,11 @@ struct piece {
 
 /* All of it lies in an allocation whose blocks get memory when they are needed. */
 static bool is_lazy(uint64_t address, uint64_t size) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_area_lock();
     const struct gps_area *area = gps_area_at(address);
     const bool lazy = area && area->lazy && !area->freed && !gps_area_overrun(area, address, size);
     gps_area_unlock();
-    gps_scope_end(&scope);
     return lazy;
 }
 
@@ -79,14 +77,12 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
 /* Describes the part of the copy that begins at `to`, and returns its size. 0: the address lies in
  * no area any more. */
 static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *piece) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_area_lock();
     const struct gps_area *area = gps_area_at(to);
     if (area)
         describe(write, area, to, piece);
     gps_area_unlock();
-    gps_scope_end(&scope);
     return area ? piece->size : 0;
 }
 
@@ -98,10 +94,9 @@ static struct gps_block *block_of(const struct piece *piece, struct gps_area **a
 
 /* Blocks begin and end where the copy does, if it is large. */
 static void fit(const struct gps_write *write) {
-    struct gps_scope scope;
     if (write->size < GPS_MERGE_TENSOR)
         return;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_swap_lock();
     gps_area_lock();
     struct gps_area *area = gps_area_at(write->to);
@@ -111,7 +106,6 @@ static void fit(const struct gps_write *write) {
     }
     gps_area_unlock();
     gps_swap_unlock();
-    gps_scope_end(&scope);
 }
 
 /* --- a shared block that begins like the piece --- */

@@ -298,9 +298,8 @@ static bool share_frozen(uint64_t only) {
 }
 
 static bool take_turn(uint64_t only) {
-    struct gps_scope scope;
     bool any = false;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     state.busy = true;
     if (!state.stop && !gps_keeper_is_unresponsive() && gps_shared_ready()) {
         any = freeze_quiet(only);
@@ -311,7 +310,6 @@ static bool take_turn(uint64_t only) {
     gps_streams_end_events();
     gps_swap_unlock();
     state.busy = false;
-    gps_scope_end(&scope);
     return any;
 }
 
@@ -360,9 +358,8 @@ void gps_merger_wake(void) {
 void gps_merger_run(uint64_t serial) {
     const struct timespec moment = {.tv_nsec = 100000};
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
-    struct gps_scope scope;
     uint64_t none = 0;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     if (!atomic_compare_exchange_strong(&state.wanted, &none, serial))
         state.wanted = ALL;
     const unsigned asked = atomic_fetch_add(&state.asked, 1) + 1;
@@ -370,7 +367,6 @@ void gps_merger_run(uint64_t serial) {
     while ((int)(state.answered - asked) < 0 && state.running && !state.stop &&
            gps_clock_monotonic() < until)
         (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
-    gps_scope_end(&scope);
 }
 
 /* The turn under way may be waiting for the keeper. */

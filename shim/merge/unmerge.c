@@ -164,23 +164,19 @@ static void wait(struct attempts *attempts) {
 
 int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
     struct attempts attempts = {.memory = 0};
-    struct gps_scope scope;
     int code;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     while ((code = try_begin(to, size, upload, captured, &attempts)) == GPS_NOT_READY)
         wait(&attempts);
     drop_copy(&attempts);
-    gps_scope_end(&scope);
     return code;
 }
 
 void gps_unmerge_end(uint64_t to, uint64_t size) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_area_lock();
     struct gps_area *area = gps_area_at(to);
     if (area)
         gps_area_write_ends(area, to, size);
     gps_area_unlock();
-    gps_scope_end(&scope);
 }

@@ -45,14 +45,12 @@ bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int 
 /* The bytes of the range that lie in the allocation in which it begins; all of them where it begins
  * in none. */
 static uint64_t clip(uint64_t address, uint64_t size) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_area_lock();
     const struct gps_area *area = gps_area_at(address);
     if (area && gps_area_overrun(area, address, size))
         size = address < area->pointer + area->size ? area->pointer + area->size - address : 0;
     gps_area_unlock();
-    gps_scope_end(&scope);
     return size;
 }
 

@@ -168,18 +168,16 @@ static enum gps_outcome follow(struct gps_rule_request *request, uint64_t number
 }
 
 bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code) {
-    struct gps_scope scope;
     char why[GPS_WHY_BYTES] = "";
     struct gps_rule_request request = {.size = size, .pool = pool, .why = why};
     uint64_t number;
     if (!size)
         return false;
-    gps_scope_enter(&scope, 0);
+    GPS_DRIVER_SCOPE();
     request.rule = match_here(size, &request, &number);
     const bool done = request.rule && follow(&request, number, pointer, code) == GPS_DONE;
     if (gps_rule_counts_active)
         gps_rule_counts_add(&request, done && *code == GPS_OK ? *pointer : 0,
                             done && *code != GPS_OK);
-    gps_scope_end(&scope);
     return done;
 }
