@@ -70,11 +70,10 @@ static bool wait_for_call(void) {
 }
 
 static void *run(void *unused) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     while (state.calls || wait_for_call())
         help(state.calls);
     state.threads--;
-    gps_lock_give(&state.lock);
     return unused;
 }
 
@@ -83,7 +82,7 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
     pool->wanted = wanted = at_most(wanted);
     if (!wanted)
         return;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     pool->next = state.calls;
     state.calls = pool;
     wake(pool); /* the threads that wake then wake others */
@@ -92,15 +91,13 @@ void gps_pool_call(struct gps_pool *pool, size_t wanted) {
             break;
         state.threads++;
     }
-    gps_lock_give(&state.lock);
 }
 
 static void withdraw_rest(struct gps_pool *pool) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (pool->wanted)
         withdraw(pool);
     pool->wanted = 0;
-    gps_lock_give(&state.lock);
 }
 
 /* False: a thread is still at work. */
@@ -118,10 +115,9 @@ void gps_pool_join(struct gps_pool *pool) {
     withdraw_rest(pool);
     if (poll_until_done(pool))
         return;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     while (pool->working)
         pthread_cond_wait(&state.done, &state.lock.mutex);
-    gps_lock_give(&state.lock);
 }
 
 void gps_pool_reset(void) {

@@ -92,14 +92,11 @@ static struct gps_stream describe(uint64_t stream) {
 
 /* Returns the context. Without one the driver refuses the work. */
 static uint64_t add(uint64_t stream) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     const struct gps_stream one = describe(stream);
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (one.context)
         note(&one);
-    gps_lock_give(&state.lock);
-    gps_scope_end(&scope);
     return one.context;
 }
 
@@ -147,19 +144,16 @@ static void leave_event(uint64_t stream, bool destroyed) {
         return;
     const int code = gps_ops->event_mark(stream, &one.event);
     one.stream = NO_STREAM;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (code == GPS_OK)
         note_event(&one, destroyed ? stream : 0);
     else
         state.lost = (struct noted){.of = one, .used = gps_streams_epoch};
-    gps_lock_give(&state.lock);
 }
 
 static bool is_noted(uint64_t stream) {
-    gps_lock_take(&state.lock);
-    const bool noted = behind(stream) > 0;
-    gps_lock_give(&state.lock);
-    return noted;
+    GPS_LOCKED(&state.lock);
+    return behind(stream) > 0;
 }
 
 static void leave_event_if_noted(uint64_t stream, bool destroyed) {
@@ -199,25 +193,21 @@ void gps_streams_capture_begins(uint64_t stream) {
 }
 
 void gps_streams_capture_ends(uint64_t stream) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     const struct capture one = describe_capture(stream);
     bool found = false;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     for (unsigned i = state.capturing; !found && i-- > 0;)
         if ((found = state.captures[i].stream == stream && state.captures[i].thread == one.thread))
             remove_capture(i);
-    gps_lock_give(&state.lock);
-    gps_scope_end(&scope);
 }
 
 /* Those of a thread's default stream end with the thread. */
 static void remove_dead_captures(void) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     for (unsigned i = state.capturing; i-- > 0;)
         if (state.captures[i].thread && gps_thread_is_dead(state.captures[i].thread))
             remove_capture(i);
-    gps_lock_give(&state.lock);
 }
 
 bool gps_streams_capturing(void) {
@@ -334,14 +324,13 @@ static enum gps_streams_answer ask(const struct noted *one) {
 /* Streams are asked from the end of the list on, one at a time. A stream that is removed meanwhile
  * leaves its place to the last one, which has been asked. */
 static bool next_asked(unsigned *index, struct noted *one) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     *index = *index < state.count ? *index : state.count;
     const bool any = *index > 0;
     if (any) {
         *one = state.list[--*index];
         state.asked = one->of.stream;
     }
-    gps_lock_give(&state.lock);
     return any;
 }
 
@@ -371,13 +360,12 @@ enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
 /* The next entry of a context, or the next event (0), from the end on. */
 static bool next_of(uint64_t context, unsigned *index, struct gps_stream *of) {
     bool found = false;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     *index = *index < state.count ? *index : state.count;
     while (!found && *index > 0) {
         *of = state.list[--*index].of;
         found = context ? of->context == context : of->event != 0;
     }
-    gps_lock_give(&state.lock);
     return found;
 }
 
@@ -388,14 +376,13 @@ void gps_streams_end_events(void) {
 }
 
 static bool find_asked(const struct gps_stream *of, struct noted *one) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     const unsigned at = find(of);
     const bool found = at < state.count;
     if (found) {
         *one = state.list[at];
         state.asked = of->stream;
     }
-    gps_lock_give(&state.lock);
     return found;
 }
 
@@ -431,13 +418,12 @@ uint64_t gps_streams_mark(void) {
 }
 
 void gps_streams_waited(uint64_t context, uint64_t mark) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     for (unsigned i = 0; i < state.count; i++)
         if (state.list[i].of.context == context)
             state.list[i].waited = mark;
     if (state.lost.of.context == context)
         state.lost.waited = mark;
-    gps_lock_give(&state.lock);
 }
 
 void gps_streams_reset(void) {

@@ -99,21 +99,18 @@ static void wait_a_moment(void) {
 /* --- regions come and go --- */
 
 void gps_deferred_add(struct gps_export *region) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     insert(region);
-    gps_lock_give(&state.lock);
 }
 
 void gps_deferred_remove(struct gps_export *region) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     drop(region);
-    gps_lock_give(&state.lock);
 }
 
 void gps_deferred_become(struct gps_export *region, enum gps_export_state to) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     gps_export_become(region, to);
-    gps_lock_give(&state.lock);
 }
 
 void gps_deferred_leave(struct gps_export *region, bool result) {
@@ -125,12 +122,11 @@ void gps_deferred_leave(struct gps_export *region, bool result) {
 }
 
 static void bring(struct gps_export *region) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (region->state == GPS_EXPORT_LIVE) {
         gps_export_become(region, GPS_EXPORT_LEAVING);
         insert(region);
     }
-    gps_lock_give(&state.lock);
 }
 
 void gps_deferred_bring(uint64_t context) {
@@ -171,16 +167,13 @@ enum gps_reclaim gps_deferred_reclaim(struct gps_export *region, bool gone) {
 
 /* Whether the address is another allocation's already is known when the driver's free has ended. */
 __attribute__((noinline)) static bool find_waiting(uint64_t address, uint64_t *base) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    gps_lock_take(&state.lock);
+    GPS_SCOPE();
+    GPS_LOCKED(&state.lock);
     const struct gps_export *region;
     while ((region = find(address)) && region->state == GPS_EXPORT_FREEING)
         wait_a_moment();
     if (region)
         *base = region->pointer;
-    gps_lock_give(&state.lock);
-    gps_scope_end(&scope);
     return region != NULL;
 }
 
@@ -242,9 +235,8 @@ struct gps_export *gps_deferred_claim(uint64_t context, enum gps_claim_wait wait
 }
 
 void gps_deferred_unclaim(struct gps_export *region) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     unclaim(region);
-    gps_lock_give(&state.lock);
 }
 
 /* Nobody else looks at a claimed region, so the states between these two are nobody's. */
@@ -331,12 +323,11 @@ static void free_all_due(enum gps_claim_wait wait) {
 /* When the next hand-over ends; UINT64_MAX: none is open. What others have claimed is theirs. */
 static uint64_t next_end(void) {
     uint64_t end = UINT64_MAX;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     for (const struct gps_export *region = state.list; region; region = region->next)
         if (!region->claimer && region->state == GPS_EXPORT_RESULT &&
             gps_export_is_untaken(region) && !region->users.held && region->until < end)
             end = region->until;
-    gps_lock_give(&state.lock);
     return end;
 }
 
@@ -352,9 +343,8 @@ bool gps_deferred_stopped(void) {
 
 void gps_deferred_stop(void) {
     gps_background_stop(&reaper);
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     wait_for_claims();
-    gps_lock_give(&state.lock);
 }
 
 /* --- room for an allocation --- */
@@ -369,13 +359,12 @@ static bool may_go_soon(const struct gps_export *region) {
 /* `waited`: those that are left had their time, and are not waited for again. */
 static bool any_soon(bool waited) {
     bool any = false;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     for (struct gps_export *region = state.list; region; region = region->next) {
         const bool soon = may_go_soon(region);
         region->was_waited_for |= waited && soon;
         any |= soon;
     }
-    gps_lock_give(&state.lock);
     return any;
 }
 

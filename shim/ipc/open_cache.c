@@ -57,16 +57,15 @@ void gps_open_cache_start(const struct gps_options *options) {
 /* --- the watch --- */
 
 static void wake(void) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (state.watching)
         gps_watch_wake(&state.watch, gps_membership_store()->path);
-    gps_lock_give(&state.lock);
 }
 
 static void read_changes(void) {
     int files[GPS_WATCH_CHANGES];
     unsigned count;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct gps_watch watch = state.watch;
     atomic_store(&state.reading, true);
     do {
@@ -77,7 +76,6 @@ static void read_changes(void) {
             atomic_store(&state.watching, false);
     } while (count == GPS_WATCH_CHANGES);
     atomic_store(&state.reading, false);
-    gps_lock_give(&state.lock);
 }
 
 /* A change that is read while this is asked shows in one or the other. */
@@ -106,7 +104,7 @@ static int watch_files(const struct gps_import *import) {
     int owner_file = -1, record_file = -1;
     gps_region_path(store, &import->region, "", record);
     gps_lease_path(store, &import->exporter.owner, owner);
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (is_watching())
         owner_file = gps_watch_file(&state.watch, owner, OWNER_EVENTS);
     if (owner_file >= 0)
@@ -115,17 +113,15 @@ static int watch_files(const struct gps_import *import) {
         gps_watch_unfile(&state.watch, record_file);
         record_file = -1;
     }
-    gps_lock_give(&state.lock);
     return record_file;
 }
 
 void gps_open_cache_forget(const struct gps_import *import) {
     if (!import->record_file)
         return;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (state.watching)
         gps_watch_unfile(&state.watch, import->record_file);
-    gps_lock_give(&state.lock);
 }
 
 /* --- ending imports --- */
@@ -165,7 +161,7 @@ static bool end_oldest(uint64_t context) {
  * were so many `endings`. */
 static bool wait_for_end(const struct gps_id *region, unsigned endings, uint64_t limit) {
     int code = 0;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     const uint64_t now = gps_clock_monotonic();
     if (!state.waiting_since)
         state.waiting_since = now;
@@ -175,9 +171,7 @@ static bool wait_for_end(const struct gps_id *region, unsigned endings, uint64_t
         code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
     if (code == 0)
         state.waiting_since = 0;
-    const bool ended = state.endings != endings;
-    gps_lock_give(&state.lock);
-    return ended;
+    return state.endings != endings;
 }
 
 /* Has ended what may be the reason of a code of the driver's. True: another try is worth it. */
@@ -241,7 +235,7 @@ static void correct_slots(void) {
 
 /* False: the program has closed the watch and nothing is left, or the process ends. */
 static bool next_watch(struct gps_watch *watch) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     *watch = state.watch;
     if (!state.watching)
         watch->fd = -1;
@@ -251,7 +245,6 @@ static bool next_watch(struct gps_watch *watch) {
     if (!left)
         state.waiting_since = 0;
     pthread_cond_broadcast(&state.changed);
-    gps_lock_give(&state.lock);
     return running;
 }
 
@@ -327,11 +320,10 @@ void gps_open_cache_closed(const struct gps_import *import) {
 static void pause_for(unsigned more) {
     const struct timespec until = gps_clock_in(LONG_WAIT);
     int code = 0;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     state.paused += more;
     while (state.busy && code == 0)
         code = gps_thread_wait(&state.changed, &state.lock.mutex, &until);
-    gps_lock_give(&state.lock);
 }
 
 void gps_open_cache_pause(void) {

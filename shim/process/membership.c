@@ -36,16 +36,14 @@ static int take_lease(void) {
 int gps_membership_join(void) {
     if (atomic_load(&state.phase) == JOINED)
         return 0;
-    gps_lock_take(&state.joining);
+    GPS_LOCKED(&state.joining);
     const int phase = atomic_load(&state.phase);
     if (phase == UNTRIED || (phase == FAILED && gps_clock_monotonic() >= state.again)) {
         state.status = take_lease();
         state.again = gps_clock_monotonic() + GPS_SECOND;
         atomic_store(&state.phase, state.status == 0 ? JOINED : FAILED);
     }
-    const int status = state.status;
-    gps_lock_give(&state.joining);
-    return status;
+    return state.status;
 }
 
 const struct gps_store *gps_membership_store(void) {

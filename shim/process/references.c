@@ -40,12 +40,10 @@ static int write_slot(unsigned index, const struct gps_slot *slot) {
 /* Seals a slot and writes it; *index: where, or GPS_NO_SLOT for a new number. */
 static int put(struct gps_slot slot, unsigned *index) {
     gps_slot_seal(&slot);
-    gps_lock_take(&slots.lock);
+    GPS_LOCKED(&slots.lock);
     if (*index == GPS_NO_SLOT)
         *index = take_number();
-    const int status = write_slot(*index, &slot);
-    gps_lock_give(&slots.lock);
-    return status;
+    return write_slot(*index, &slot);
 }
 
 int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
@@ -79,23 +77,21 @@ int gps_references_rewrite(bool (*ask)(uint64_t address, unsigned *slot, struct 
     struct gps_slot now = {.since = gps_clock_now()};
     unsigned slot;
     int status = 0;
-    gps_lock_take(&slots.lock);
+    GPS_LOCKED(&slots.lock);
     if (ask(address, &slot, &now)) {
         gps_slot_seal(&now);
         status = write_slot(slot, &now);
         status = status < 0 ? status : 1;
     }
-    gps_lock_give(&slots.lock);
     return status;
 }
 
 int gps_references_end(unsigned slot) {
     if (slot == GPS_NO_SLOT)
         return 0;
-    gps_lock_take(&slots.lock);
+    GPS_LOCKED(&slots.lock);
     const int status = write_slot(slot, &(struct gps_slot){0});
     return_number(slot);
-    gps_lock_give(&slots.lock);
     return status;
 }
 

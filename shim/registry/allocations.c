@@ -73,7 +73,7 @@ static void insert(struct shard *shard, const struct gps_alloc *alloc) {
 struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
     gps_freed_forget(GPS_FREED_MEMORY, alloc->pointer);
     struct shard *shard = shard_of(alloc->pointer);
-    gps_lock_take(&shard->lock);
+    GPS_LOCKED(&shard->lock);
     struct node *node = find(shard, alloc->pointer);
     struct gps_export *lost = node ? node->alloc.region : NULL;
     if (node) {
@@ -82,7 +82,6 @@ struct gps_export *gps_registry_add(const struct gps_alloc *alloc) {
     } else {
         insert(shard, alloc);
     }
-    gps_lock_give(&shard->lock);
     return lost;
 }
 
@@ -94,38 +93,35 @@ static void drop(struct shard *shard, struct node *node) {
 
 bool gps_registry_take(uint64_t pointer, struct gps_alloc *alloc) {
     struct shard *shard = shard_of(pointer);
-    gps_lock_take(&shard->lock);
+    GPS_LOCKED(&shard->lock);
     struct node *node = find(shard, pointer);
     if (node) {
         *alloc = node->alloc;
         drop(shard, node);
     }
-    gps_lock_give(&shard->lock);
     return node != NULL;
 }
 
 bool gps_registry_find(uint64_t pointer, struct gps_alloc *alloc) {
     struct shard *shard = shard_of(pointer);
-    gps_lock_take(&shard->lock);
+    GPS_LOCKED(&shard->lock);
     const struct node *node = find(shard, pointer);
     if (node)
         *alloc = node->alloc;
     if (node && alloc->kind == GPS_ALLOC_EXPORTED)
         atomic_store(mark_of(pointer), pointer);
-    gps_lock_give(&shard->lock);
     return node != NULL;
 }
 
 bool gps_registry_attach(uint64_t pointer, struct gps_export *region) {
     struct shard *shard = shard_of(pointer);
-    gps_lock_take(&shard->lock);
+    GPS_LOCKED(&shard->lock);
     struct node *node = find(shard, pointer);
     const bool attached = node && node->alloc.kind == GPS_ALLOC_PLAIN;
     if (attached) {
         node->alloc.kind = GPS_ALLOC_EXPORTED;
         node->alloc.region = region;
     }
-    gps_lock_give(&shard->lock);
     return attached;
 }
 
@@ -136,12 +132,11 @@ bool gps_registry_is_exported(uint64_t pointer) {
 unsigned gps_registry_neighbours(uint64_t pointer, struct gps_alloc *one) {
     struct shard *shard = shard_of(pointer);
     unsigned count = 0;
-    gps_lock_take(&shard->lock);
+    GPS_LOCKED(&shard->lock);
     for (struct node *node = next(shard, NULL); node; node = next(shard, node))
         if (node->alloc.pointer >> BLOCK_BITS == pointer >> BLOCK_BITS &&
             node->alloc.pointer != pointer && !count++)
             *one = node->alloc;
-    gps_lock_give(&shard->lock);
     return count;
 }
 
@@ -183,9 +178,8 @@ static struct node *detach(struct shard *shard, const struct match *match) {
 }
 
 static void recycle(struct shard *shard, struct node *node) {
-    gps_lock_take(&shard->lock);
+    GPS_LOCKED(&shard->lock);
     gps_slab_put(&shard->slab, node);
-    gps_lock_give(&shard->lock);
 }
 
 /* fn runs without the lock: it is free to do I/O and to call the driver. */
@@ -216,41 +210,37 @@ void gps_registry_take_exports(uint64_t context, void (*fn)(void *arg, struct gp
 void gps_registry_each_export(uint64_t context, void (*fn)(struct gps_export *region)) {
     const struct match match = {.context = context, .exports = true};
     for (size_t i = 0; i < SHARDS; i++) {
-        gps_lock_take(&shards[i].lock);
+        GPS_LOCKED(&shards[i].lock);
         for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
             if (matches(&match, &node->alloc))
                 fn(node->alloc.region);
-        gps_lock_give(&shards[i].lock);
     }
 }
 
 void gps_registry_move(uint64_t context, uint64_t to) {
     for (size_t i = 0; i < SHARDS; i++) {
-        gps_lock_take(&shards[i].lock);
+        GPS_LOCKED(&shards[i].lock);
         for (struct node *node = next(&shards[i], NULL); node; node = next(&shards[i], node))
             if (node->alloc.context == context)
                 node->alloc.context = to;
-        gps_lock_give(&shards[i].lock);
     }
 }
 
 bool gps_registry_take_export(const struct gps_export *region) {
     struct shard *shard = shard_of(region->pointer);
-    gps_lock_take(&shard->lock);
+    GPS_LOCKED(&shard->lock);
     struct node *node = find(shard, region->pointer);
     const bool found = node && node->alloc.region == region;
     if (found)
         drop(shard, node);
-    gps_lock_give(&shard->lock);
     return found;
 }
 
 size_t gps_registry_count(void) {
     size_t count = 0;
     for (size_t i = 0; i < SHARDS; i++) {
-        gps_lock_take(&shards[i].lock);
+        GPS_LOCKED(&shards[i].lock);
         count += gps_table_count(&shards[i].table);
-        gps_lock_give(&shards[i].lock);
     }
     return count;
 }

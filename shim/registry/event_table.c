@@ -36,22 +36,20 @@ static struct node *insert(uint64_t event) {
 
 bool gps_registry_add_event(const struct gps_event *event) {
     atomic_store(&table.any, true);
-    gps_lock_take(&table.lock);
+    GPS_LOCKED(&table.lock);
     struct node *node = find(event->event);
     if (!node)
         node = insert(event->event);
     if (node)
         node->event = *event;
-    gps_lock_give(&table.lock);
     return node != NULL;
 }
 
-/* The end of a look-up: copies what was found, and gives the lock back. */
+/* Copies what was found. */
 static bool give(const struct node *node, struct gps_event *found) {
     if (node)
         *found = node->event;
-    gps_lock_give(&table.lock);
-    return node != NULL;
+    return node;
 }
 
 static bool take(struct node *node, struct gps_event *taken) {
@@ -60,26 +58,25 @@ static bool take(struct node *node, struct gps_event *taken) {
         gps_table_remove(&table.events, &node->entry);
         gps_slab_put(&table.slab, node);
     }
-    gps_lock_give(&table.lock);
-    return node != NULL;
+    return node;
 }
 
 bool gps_registry_find_event(uint64_t event, struct gps_event *found) {
     if (!atomic_load(&table.any))
         return false;
-    gps_lock_take(&table.lock);
+    GPS_LOCKED(&table.lock);
     return give(find(event), found);
 }
 
 bool gps_registry_take_event(uint64_t event, struct gps_event *taken) {
     if (!atomic_load(&table.any))
         return false;
-    gps_lock_take(&table.lock);
+    GPS_LOCKED(&table.lock);
     return take(find(event), taken);
 }
 
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found) {
-    gps_lock_take(&table.lock);
+    GPS_LOCKED(&table.lock);
     struct node *node = next(NULL);
     while (node && !(node->event.exported && gps_id_equal(&node->event.id, id)))
         node = next(node);
@@ -87,7 +84,7 @@ bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *foun
 }
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_event *taken) {
-    gps_lock_take(&table.lock);
+    GPS_LOCKED(&table.lock);
     struct node *node = next(NULL);
     while (node && (node->event.context != context || (int32_t)(node->event.epoch - epoch) >= 0))
         node = next(node);

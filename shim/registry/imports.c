@@ -35,17 +35,11 @@ static struct {
 
 /* --- with the lock --- */
 
-/* Ends a look-up. */
-static bool unlocked(bool answer) {
-    gps_lock_give(&state.lock);
-    return answer;
-}
-
-/* Copies what was found, and ends the look-up. */
+/* Copies what was found. */
 static bool give(const struct node *node, struct gps_import *import) {
     if (node)
         *import = node->import;
-    return unlocked(node != NULL);
+    return node;
 }
 
 static inline struct node *at(uint64_t pointer) {
@@ -160,7 +154,7 @@ static bool take(struct node *node, struct gps_import *import) {
         *import = node->import;
         become(node, GPS_IMPORT_GONE);
     }
-    return unlocked(node != NULL);
+    return node != NULL;
 }
 
 /* --- opens --- */
@@ -233,7 +227,7 @@ static bool remove_over(struct node *node, const struct gps_import *import,
 int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
                       struct gps_previous *previous) {
     int status = GPS_OPEN_COUNTED;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = at(import->pointer);
     if (remove_over(node, import, previous))
         node = NULL;
@@ -248,59 +242,58 @@ int gps_registry_open(struct gps_import *import, enum gps_slot_via via,
     } else {
         status = insert_first(import, via) ? GPS_OPEN_FIRST : -ENOMEM;
     }
-    gps_lock_give(&state.lock);
     return status;
 }
 
 bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct gps_import *import) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = if_open(of(region, context));
     if (node) {
         *import = node->import;
         count(node, GPS_VIA_PROGRAM, import);
     }
-    return unlocked(node != NULL);
+    return node != NULL;
 }
 
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region) {
     struct gps_import unused;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = if_open(at(pointer));
     const bool open = node && gps_id_equal(&node->import.region, region);
     if (open)
         count(node, GPS_VIA_PROGRAM, &unused);
-    return unlocked(open);
+    return open;
 }
 
 bool gps_registry_set_slot(uint64_t pointer, unsigned slot) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = at(pointer);
     const bool set = node && node->import.slot == NO_SLOT;
     if (set)
         node->import.slot = slot;
-    return unlocked(set);
+    return set;
 }
 
 /* --- look-ups --- */
 
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     return give(if_open(of(region, context)), import);
 }
 
 bool gps_registry_only_counts(const struct gps_id *region, uint64_t context) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     const struct node *node = if_open(of(region, context));
-    return unlocked(node && node->import.reopened && node->import.slot != NO_SLOT);
+    return node && node->import.reopened && node->import.slot != NO_SLOT;
 }
 
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     return give(if_open(at(pointer)), import);
 }
 
 bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import *import) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     const struct node *node = first(GPS_IMPORT_OPEN);
     while (node && !gps_id_equal(&node->import.region, region))
         node = node->next;
@@ -308,11 +301,11 @@ bool gps_registry_opened_anywhere(const struct gps_id *region, struct gps_import
 }
 
 bool gps_registry_imports_name(const char *name) {
-    bool found = false;
-    gps_lock_take(&state.lock);
-    for (struct node *node = first(GPS_IMPORT_OPEN); node && !found; node = node->next)
-        found = node->import.by_rule && strcmp(node->import.name, name) == 0;
-    return unlocked(found);
+    GPS_LOCKED(&state.lock);
+    for (struct node *node = first(GPS_IMPORT_OPEN); node; node = node->next)
+        if (node->import.by_rule && strcmp(node->import.name, name) == 0)
+            return true;
+    return false;
 }
 
 /* --- closes --- */
@@ -331,7 +324,7 @@ static enum gps_close close_kind(struct node *node, uint64_t pointer, enum gps_s
 
 enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool may_cache,
                                   struct gps_import *import) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = at(pointer);
     const enum gps_close kind = close_kind(node, pointer, via, may_cache);
     if (kind == GPS_CLOSE_ONE || kind == GPS_CLOSE_CACHED) {
@@ -343,13 +336,12 @@ enum gps_close gps_registry_close(uint64_t pointer, enum gps_slot_via via, bool 
         else if (node->import.count == 0)
             become(node, GPS_IMPORT_GONE);
     }
-    gps_lock_give(&state.lock);
     return kind;
 }
 
 void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via) {
     struct gps_import again = *import;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = at(import->pointer);
     again.count = 1;
     again.by_rule = via == GPS_VIA_RULE;
@@ -360,11 +352,10 @@ void gps_registry_unclose(const struct gps_import *import, enum gps_slot_via via
     } else {
         insert(&again);
     }
-    gps_lock_give(&state.lock);
 }
 
 bool gps_registry_take_import(struct gps_import *import) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     return take(first(GPS_IMPORT_OPEN), import);
 }
 
@@ -378,7 +369,7 @@ static struct node *of_context(enum gps_import_state what, uint64_t context, uin
 
 static bool take_of(uint64_t context, uint32_t epoch, struct gps_import *import) {
     struct node *node = NULL;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     for (unsigned what = GPS_IMPORT_OPEN; what <= GPS_IMPORT_ENDING && !node; what++)
         node = of_context((enum gps_import_state)what, context, epoch);
     return take(node, import);
@@ -394,14 +385,14 @@ void gps_registry_purge_imports(uint64_t context, uint32_t epoch,
 /* --- what open_cache.h keeps --- */
 
 bool gps_registry_watch(const struct gps_import *import, int record_file, int owner_file) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = if_open(at(import->pointer));
     const bool open = node && gps_id_equal(&node->import.region, &import->region);
     if (open) {
         node->import.record_file = record_file;
         node->import.owner_file = owner_file;
     }
-    return unlocked(open);
+    return open;
 }
 
 /* Of one state: those of a changed file (-1: of every one), but not those of this context. */
@@ -421,30 +412,30 @@ static bool expire(enum gps_import_state what, int file, uint64_t context) {
 }
 
 bool gps_registry_outdate(int file) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     expire(GPS_IMPORT_OPEN, file, 0);
-    return unlocked(expire(GPS_IMPORT_CACHED, file, 0));
+    return expire(GPS_IMPORT_CACHED, file, 0);
 }
 
 bool gps_registry_expire(uint64_t context) {
-    gps_lock_take(&state.lock);
-    return unlocked(expire(GPS_IMPORT_CACHED, -1, context));
+    GPS_LOCKED(&state.lock);
+    return expire(GPS_IMPORT_CACHED, -1, context);
 }
 
 bool gps_registry_uncache(const struct gps_id *region, uint64_t context, uint32_t trace,
                           uint64_t *pointer) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = of(region, context);
     const bool found = is(node, GPS_IMPORT_CACHED);
     if (found) {
         revive(node, GPS_VIA_PROGRAM, trace);
         *pointer = node->import.pointer;
     }
-    return unlocked(found);
+    return found;
 }
 
 bool gps_registry_take_ending(uint64_t context, struct gps_import *import) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = first(context ? GPS_IMPORT_CACHED : GPS_IMPORT_ENDING);
     while (node && (context ? node->import.context != context : node->import.taken))
         node = node->next;
@@ -456,21 +447,20 @@ bool gps_registry_take_ending(uint64_t context, struct gps_import *import) {
 }
 
 void gps_registry_ended(uint64_t pointer) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = first(GPS_IMPORT_ENDING);
     while (node && !(node->import.taken && node->import.pointer == pointer))
         node = node->next;
     if (node)
         become(node, GPS_IMPORT_GONE);
-    gps_lock_give(&state.lock);
 }
 
 bool gps_registry_any_ending(const struct gps_id *region) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     const struct node *node = first(GPS_IMPORT_ENDING);
     while (node && !node->import.stale && !(region && gps_id_equal(&node->import.region, region)))
         node = node->next;
-    return unlocked(node != NULL);
+    return node != NULL;
 }
 
 struct gps_cached gps_registry_cached(void) {
@@ -487,8 +477,8 @@ static const struct node *closed_at(uint64_t pointer) {
 }
 
 bool gps_registry_caches(uint64_t pointer) {
-    gps_lock_take(&state.lock);
-    return unlocked(closed_at(pointer));
+    GPS_LOCKED(&state.lock);
+    return closed_at(pointer);
 }
 
 static bool reaches(const struct node *node, uint64_t address) {
@@ -496,18 +486,18 @@ static bool reaches(const struct node *node, uint64_t address) {
 }
 
 static bool is_in_closed(uint64_t pointer, uint64_t address) {
-    gps_lock_take(&state.lock);
-    return unlocked(reaches(closed_at(pointer), address));
+    GPS_LOCKED(&state.lock);
+    return reaches(closed_at(pointer), address);
 }
 
 static bool is_in_any_closed(uint64_t address) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     const struct node *cached = first(GPS_IMPORT_CACHED), *ending = first(GPS_IMPORT_ENDING);
     while (cached && !reaches(cached, address))
         cached = cached->next;
     while (ending && !reaches(ending, address))
         ending = ending->next;
-    return unlocked(cached || ending);
+    return cached || ending;
 }
 
 /* Whether the program has an allocation there: what was cached in a context that another thread
@@ -538,7 +528,7 @@ static bool is_slot_wrong(const struct node *node) {
 }
 
 bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot *now) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct node *node = pointer ? at(pointer) : first(GPS_IMPORT_OPEN);
     while (node && !pointer && !is_slot_wrong(node))
         node = node->next;
@@ -553,7 +543,7 @@ bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot
         now->via = (uint32_t)import->via;
         now->state = import->slot_cached ? GPS_SLOT_CACHED : GPS_SLOT_OPEN;
     }
-    return unlocked(wrong);
+    return wrong;
 }
 
 void gps_registry_reset_imports(void) {

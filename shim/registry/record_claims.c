@@ -60,46 +60,41 @@ static bool claim_now(struct gps_record_claim *claim, const struct gps_id *id) {
 /* --- claims --- */
 
 bool gps_record_claim_id(struct gps_record_claim *claim, const struct gps_id *id) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     while (is_claimed(id)) {
         state.waiting++;
         pthread_cond_wait(&state.ended, &state.lock.mutex);
         state.waiting--;
     }
-    const bool stood = claim_now(claim, id);
-    gps_lock_give(&state.lock);
-    return stood;
+    return claim_now(claim, id);
 }
 
 /* Nobody can have claimed the oldest one, since a claim takes its tombstone away. */
 bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_claim *oldest) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct tombstone *place = &state.ring[state.oldest++ % GPS_TOMBSTONES];
     const bool full = place->stands && claim_now(oldest, &place->id);
     *place = (struct tombstone){.id = *id, .next = *bucket_of(id), .stands = true};
     *bucket_of(id) = place;
-    gps_lock_give(&state.lock);
     return full;
 }
 
 bool gps_record_claim_tombstone(unsigned *place, struct gps_record_claim *claim) {
     bool found = false;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     for (; !found && *place < GPS_TOMBSTONES; ++*place)
         found = state.ring[*place].stands && claim_now(claim, &state.ring[*place].id);
-    gps_lock_give(&state.lock);
     return found;
 }
 
 void gps_record_release(struct gps_record_claim *claim) {
     struct gps_record_claim **at = &state.claims;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     while (*at != claim)
         at = &(*at)->next;
     *at = claim->next;
     if (state.waiting)
         pthread_cond_broadcast(&state.ended);
-    gps_lock_give(&state.lock);
 }
 
 void gps_record_claims_reset(void) {

@@ -42,13 +42,12 @@ void *gps_table_allocate(size_t size) {
     const unsigned bits = bits_of(size);
     if (bits > LARGEST)
         return map(size);
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (!state.free[bits])
         refill(bits);
     void *piece = state.free[bits];
     if (piece)
         state.free[bits] = *(void **)piece;
-    gps_lock_give(&state.lock);
     return piece;
 }
 
@@ -58,9 +57,8 @@ void gps_table_free(void *memory, size_t size) {
         munmap(memory, size);
         return;
     }
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     put(bits, memory);
-    gps_lock_give(&state.lock);
 }
 
 void gps_table_memory_reset(void) {

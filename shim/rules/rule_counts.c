@@ -107,9 +107,8 @@ void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointe
     COPY(row.caller, caller);
     COPY(row.region, request->name);
     COPY(row.why, request->why);
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     count(&row);
-    gps_lock_give(&state.lock);
 }
 
 void gps_rule_counts_reset(void) {

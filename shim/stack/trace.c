@@ -179,14 +179,13 @@ static uint32_t store(const struct gps_step *steps, unsigned count) {
     uint32_t trace = atomic_load_explicit(find(hash, steps, count), memory_order_acquire);
     if (trace || atomic_load_explicit(&depot.full, memory_order_relaxed))
         return trace;
-    gps_lock_take(&depot.lock);
+    GPS_LOCKED(&depot.lock);
     _Atomic uint32_t *slot = find(hash, steps, count);
     trace = atomic_load(slot);
     if (!trace) {
         trace = add(hash, steps, count);
         atomic_store_explicit(slot, trace, memory_order_release);
     }
-    gps_lock_give(&depot.lock);
     return trace;
 }
 

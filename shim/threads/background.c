@@ -11,11 +11,10 @@
 #include "watch.h"
 
 static bool is_over(struct gps_background *task) {
-    gps_lock_take(&task->lock);
+    GPS_LOCKED(&task->lock);
     const bool over = task->stop || (task->left && !task->left());
     if (over)
         task->running = false;
-    gps_lock_give(&task->lock);
     return over;
 }
 
@@ -34,25 +33,21 @@ static void *run(void *arg) {
 }
 
 int gps_background_start(struct gps_background *task) {
-    gps_lock_take(&task->lock);
+    GPS_LOCKED(&task->lock);
     if (!task->running && !task->stop)
         task->running = gps_thread_start(run, task);
     const bool fine = task->running || task->stop;
-    gps_lock_give(&task->lock);
     return fine ? 0 : -EAGAIN;
 }
 
 void gps_background_stop(struct gps_background *task) {
-    gps_lock_take(&task->lock);
+    GPS_LOCKED(&task->lock);
     task->stop = true;
-    gps_lock_give(&task->lock);
 }
 
 bool gps_background_stopped(struct gps_background *task) {
-    gps_lock_take(&task->lock);
-    const bool stop = task->stop;
-    gps_lock_give(&task->lock);
-    return stop;
+    GPS_LOCKED(&task->lock);
+    return task->stop;
 }
 
 void gps_background_reset(struct gps_background *task) {

@@ -116,6 +116,21 @@ static inline void gps_lock_leave(pthread_mutex_t *mutex, unsigned rank) {
     gps_lock_try_enter(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank), (trylock))
 #define gps_lock_give(lock) gps_lock_leave(&(lock)->mutex, (unsigned)sizeof(*(lock)->rank))
 
+struct gps_locked {
+    pthread_mutex_t *mutex;
+    unsigned rank;
+};
+
+static inline void gps_lock_end(const struct gps_locked *locked) {
+    gps_lock_leave(locked->mutex, locked->rank);
+}
+
+/* Takes a lock until the end of the block. */
+#define GPS_LOCKED(lock)                                                                           \
+    gps_lock_take(lock);                                                                           \
+    const struct gps_locked locked __attribute__((unused, cleanup(gps_lock_end))) = {              \
+        &(lock)->mutex, (unsigned)sizeof(*(lock)->rank)}
+
 /* Only locks of these ranks (GPS_ACROSS_...) are held. */
 static inline void gps_lock_check(unsigned mask, const char *becomes) {
     if (__builtin_expect(gps_locks_held & ~mask, 0))

@@ -43,7 +43,7 @@ static struct gps_mapping *locate(uint64_t address) {
 }
 
 static bool add(const struct gps_mapping *vmm) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     if (state.count == state.room) {
         const size_t room = state.room ? 2 * state.room : 64;
         struct gps_mapping *larger = realloc(state.list, room * sizeof(*larger));
@@ -59,12 +59,11 @@ static bool add(const struct gps_mapping *vmm) {
         state.list[at] = *vmm;
         atomic_store(&state.any, ++state.count);
     }
-    gps_lock_give(&state.lock);
     return fits;
 }
 
 static bool take(uint64_t pointer, struct gps_mapping *taken) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct gps_mapping *vmm = locate(pointer);
     const bool found = vmm && vmm->pointer == pointer;
     if (found) {
@@ -73,10 +72,10 @@ static bool take(uint64_t pointer, struct gps_mapping *taken) {
         memmove(vmm, vmm + 1, (state.count - behind) * sizeof(*vmm));
         atomic_store(&state.any, --state.count);
     }
-    gps_lock_give(&state.lock);
     return found;
 }
 
+/* Given back by hand: so most programs, which have no mappings, save no registers here. */
 bool gps_mapping_at(uint64_t address, struct gps_mapping *found) {
     if (!atomic_load_explicit(&state.any, memory_order_relaxed))
         return false;
@@ -94,20 +93,18 @@ static void name(struct gps_mapping *vmm, const struct gps_region_record *record
 }
 
 void gps_mapping_name(uint64_t pointer, const struct gps_region_record *record) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct gps_mapping *vmm = locate(pointer);
     if (vmm)
         name(vmm, record);
-    gps_lock_give(&state.lock);
 }
 
 bool gps_mapping_has(const struct gps_id *region) {
-    bool found = false;
-    gps_lock_take(&state.lock);
-    for (size_t i = 0; !found && i < state.count; i++)
-        found = state.list[i].created && gps_id_equal(&state.list[i].region, region);
-    gps_lock_give(&state.lock);
-    return found;
+    GPS_LOCKED(&state.lock);
+    for (size_t i = 0; i < state.count; i++)
+        if (state.list[i].created && gps_id_equal(&state.list[i].region, region))
+            return true;
+    return false;
 }
 
 /* fn gets a copy of one mapping at a time, without the lock: it may be slow, and may change the
@@ -129,10 +126,8 @@ void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void
 /* --- mapping --- */
 
 static uint64_t peers_of(int device) {
-    gps_lock_take(&state.lock);
-    const uint64_t peers = device >= 0 && device < DEVICES ? state.peers[device] : 0;
-    gps_lock_give(&state.lock);
-    return peers;
+    GPS_LOCKED(&state.lock);
+    return device >= 0 && device < DEVICES ? state.peers[device] : 0;
 }
 
 int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable) {

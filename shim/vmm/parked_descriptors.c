@@ -128,32 +128,29 @@ static struct pair *with_room(void) {
 /* --- all of them --- */
 
 void gps_parked_put(const struct gps_id *id, int descriptor) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct pair *pair = with_room();
     if (pair)
         put_into(pair, id, descriptor);
-    gps_lock_give(&state.lock);
 }
 
 bool gps_parked_get(const struct gps_id *id, int *descriptor) {
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct pair *pair = take(id, descriptor);
     if (pair)
         put_into(pair, id, *descriptor);
-    gps_lock_give(&state.lock);
     return pair != NULL;
 }
 
 void gps_parked_drop(const struct gps_id *id) {
     int descriptor;
-    gps_lock_take(&state.lock);
+    GPS_LOCKED(&state.lock);
     struct pair *pair = take(id, &descriptor);
     if (pair) {
         close(descriptor);
         if (!pair->count && state.used > 1) /* the last one stays: opens and closes alternate */
             discard(pair);
     }
-    gps_lock_give(&state.lock);
 }
 
 /* The parent's sockets are closed here: while they are open, so are the descriptors in them. */
