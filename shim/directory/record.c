@@ -135,23 +135,17 @@ static const char *check_status(const struct gps_region_record *record) {
     return NULL;
 }
 
-const char *gps_record_check_fixed(const void *bytes, size_t size) {
-    struct gps_region_record record;
-    if (size != sizeof(record) && size != sizeof(record) + sizeof(struct gps_region_traces))
+const char *gps_record_check_fixed(const struct gps_region_record *record, size_t size) {
+    if (size != sizeof(*record) && size != sizeof(*record) + sizeof(struct gps_region_traces))
         return "size of the file does not match";
-    memcpy(&record, bytes, sizeof(record));
-    const char *why = check_frame(&record, GPS_REGION_MAGIC, sizeof(record),
-                                  record.checksum == record_sum(&record));
-    return why ? why : check_region(&record);
+    const char *why = check_frame(record, GPS_REGION_MAGIC, sizeof(*record),
+                                  record->checksum == record_sum(record));
+    return why ? why : check_region(record);
 }
 
-const char *gps_record_check(const void *bytes, size_t size) {
-    const char *why = gps_record_check_fixed(bytes, size);
-    if (why)
-        return why;
-    struct gps_region_record record;
-    memcpy(&record, bytes, sizeof(record));
-    return check_status(&record);
+const char *gps_record_check(const struct gps_region_record *record, size_t size) {
+    const char *why = gps_record_check_fixed(record, size);
+    return why ? why : check_status(record);
 }
 
 static const char *check_trace(const struct gps_region_traces *traces, unsigned event) {
@@ -184,13 +178,10 @@ const char *gps_record_check_traces(const struct gps_region_record *record,
     return why;
 }
 
-bool gps_record_foreign(const void *bytes, size_t size) {
-    if (size < offsetof(struct gps_region_record, size))
-        return false;
-    struct gps_region_record record;
-    memcpy(&record, bytes, offsetof(struct gps_region_record, size));
-    return memcmp(record.magic, GPS_REGION_MAGIC, sizeof(record.magic)) == 0 &&
-           record.version != GPS_FORMAT_VERSION;
+bool gps_record_foreign(const struct gps_region_record *record, size_t size) {
+    return size >= offsetof(struct gps_region_record, size) &&
+           memcmp(record->magic, GPS_REGION_MAGIC, sizeof(record->magic)) == 0 &&
+           record->version != GPS_FORMAT_VERSION;
 }
 
 const char *gps_proc_check(const void *bytes, size_t size) {

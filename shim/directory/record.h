@@ -22,16 +22,16 @@ void gps_record_seal_traces(const struct gps_region_record *record,
 void gps_proc_seal(struct gps_proc_header *header);
 void gps_slot_seal(struct gps_slot *slot);
 
-/* Checks a record. `size` is the size of its file in bytes, with or without traces. The id of a
- * valid record is the hash of its handle. */
-const char *gps_record_check(const void *bytes, size_t size);
+/* Checks a record. `size` is the size of its file in bytes, with or without traces; of another size
+ * nothing is read. The id of a valid record is the hash of its handle. */
+const char *gps_record_check(const struct gps_region_record *record, size_t size);
 /* The same without the status, which can be torn while its owner rewrites it. */
-const char *gps_record_check_fixed(const void *bytes, size_t size);
+const char *gps_record_check_fixed(const struct gps_region_record *record, size_t size);
 /* Checks the traces behind this valid record: every index and string of valid ones is in bounds. */
 const char *gps_record_check_traces(const struct gps_region_record *record,
                                     const struct gps_region_traces *traces);
 /* Whether this is a record of another version of gpushare, which cannot be judged or removed. */
-bool gps_record_foreign(const void *bytes, size_t size);
+bool gps_record_foreign(const struct gps_region_record *record, size_t size);
 
 /* Checks the header of a process's file. `size` may be the size of the file, slots included. */
 const char *gps_proc_check(const void *bytes, size_t size);
