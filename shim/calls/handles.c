@@ -32,11 +32,15 @@ int gps_handle_get(uint8_t handle[GPS_HANDLE_BYTES], uint64_t pointer, gps_get_h
  * when it is opened. False: it is no such open; or the driver refuses it, and is asked again on the
  * long way; or another thread has closed the import for the last time, so that this is a first
  * open. */
-static bool open_again(const struct gps_import *import, const uint8_t handle[GPS_HANDLE_BYTES],
+static bool open_again(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                        unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
+    const struct gps_import *import = &opening->import;
     uint64_t opened;
-    if (gps_vmm_region_is_token(handle) ||
-        !gps_registry_only_counts(&import->region, import->context))
+    if (gps_vmm_region_is_token(handle))
+        return false;
+    const enum gps_opened how = gps_registry_how_open(&import->region, import->context);
+    opening->is_first = how == GPS_OPENED_NOT;
+    if (how != GPS_OPENED_TWICE)
         return false;
     if (open(handle, flags, &opened) != GPS_OK)
         return false;
@@ -93,7 +97,7 @@ int gps_handle_open(const uint8_t handle[GPS_HANDLE_BYTES], unsigned flags, uint
     gps_import_begin(&opening, handle);
     if (gps_open_cache_active && gps_open_cache_open(&opening.import, flags, pointer))
         return GPS_OK;
-    if (open_again(&opening.import, handle, flags, pointer, open))
+    if (open_again(&opening, handle, flags, pointer, open))
         return GPS_OK;
     return open_first(&opening, handle, flags, pointer, open);
 }

@@ -98,6 +98,7 @@ static struct gps_answer ask_first(struct gps_opening *opening) {
 void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]) {
     opening->import.region = gps_id_of_handle(handle);
     opening->import.context = 0;
+    opening->is_first = false;
     gps_ops->context(&opening->import.context);
 }
 
@@ -113,15 +114,17 @@ static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
 
 bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                         int *code) {
+    const struct gps_id region = opening->import.region;
+    const uint64_t context = opening->import.context;
     opening->recorded = opening->counted = opening->has_no_slot = false;
-    if (is_open(opening, handle)) {
+    if (!opening->is_first && is_open(opening, handle)) {
         opening->has_no_slot = opening->import.slot == GPS_NO_SLOT;
         opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
         opening->finding = ask(GPS_ASK_OPEN, GPS_KNOWN_OPEN_HERE).finding;
         return true;
     }
-    opening->import = (struct gps_import){.region = opening->import.region,
-                                          .context = opening->import.context,
+    opening->import = (struct gps_import){.region = region,
+                                          .context = context,
                                           .slot = GPS_NO_SLOT,
                                           .via = GPS_VIA_PROGRAM,
                                           .device = -1};

@@ -13,6 +13,7 @@
 struct gps_opening {
     struct gps_import import;
     struct gps_region_record record;
+    bool is_first;    /* it was not open here when this open began */
     bool counted;     /* it is a token, and the registry has counted this open already */
     bool has_no_slot; /* it is open here, and has no slot */
     bool recorded;    /* the region is published, and `record` is its record */

@@ -163,7 +163,7 @@ static bool insert(const struct gps_import *import) {
     struct node *node = gps_slab_get(&state.slab, sizeof(*node));
     if (!node)
         return false;
-    *node = (struct node){.import = *import};
+    node->import = *import;
     node->import.state = GPS_IMPORT_GONE;
     if (!enter_tables(node)) {
         gps_slab_put(&state.slab, node);
@@ -281,10 +281,12 @@ bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct g
     return give(if_open(of(region, context)), import);
 }
 
-bool gps_registry_only_counts(const struct gps_id *region, uint64_t context) {
+enum gps_opened gps_registry_how_open(const struct gps_id *region, uint64_t context) {
     GPS_LOCKED(&state.lock);
     const struct node *node = if_open(of(region, context));
-    return node && node->import.reopened && node->import.slot != NO_SLOT;
+    if (!node)
+        return GPS_OPENED_NOT;
+    return node->import.reopened && node->import.slot != NO_SLOT ? GPS_OPENED_TWICE : GPS_OPENED;
 }
 
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import) {

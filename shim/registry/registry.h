@@ -233,9 +233,13 @@ bool gps_registry_reopen(const struct gps_id *region, uint64_t context, struct g
  * there any more. */
 bool gps_registry_count_open(uint64_t pointer, const struct gps_id *region);
 bool gps_registry_opened(const struct gps_id *region, uint64_t context, struct gps_import *import);
-/* Whether a region is open in the context, has a slot, and was opened twice before: then one more
- * open of it is only counted. */
-bool gps_registry_only_counts(const struct gps_id *region, uint64_t context);
+enum gps_opened {
+    GPS_OPENED_NOT,
+    GPS_OPENED,       /* one more open of it may have to be published or reported */
+    GPS_OPENED_TWICE, /* it has a slot, and was opened twice before: one more open only counts */
+};
+/* Whether a region is open in the context. */
+enum gps_opened gps_registry_how_open(const struct gps_id *region, uint64_t context);
 bool gps_registry_import_at(uint64_t pointer, struct gps_import *import);
 enum gps_close {
     GPS_CLOSE_NONE,   /* nothing is open at this address */

@@ -724,7 +724,7 @@ TEST_F(Registry, OnlyTheSecondOpenOfAnImportIsNotReopenedYet) {
 }
 
 bool counts(const gps_id &region, uint64_t context = 1) {
-    return gps_registry_only_counts(&region, context);
+    return gps_registry_how_open(&region, context) == GPS_OPENED_TWICE;
 }
 
 TEST_F(Registry, TheThirdOpenOfAnImportIsOnlyCounted) {
