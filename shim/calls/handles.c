@@ -5,6 +5,7 @@
 #include "findings/diagnose.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
+#include "ipc/import_slot.h"
 #include "ipc/open_cache.h"
 #include "ipc/pid_collision.h"
 #include "memory.h"
@@ -110,6 +111,13 @@ static int deny_close(void) {
     return code == GPS_OK ? GPS_INVALID_VALUE : code;
 }
 
+static int close_unknown(uint64_t pointer, gps_close_handle_fn *close) {
+    const int code = close(pointer);
+    if (code == GPS_OK)
+        gps_import_slot_closed(pointer);
+    return code;
+}
+
 static int close_import(uint64_t pointer, gps_close_handle_fn *close) {
     struct gps_import import;
     const bool may_cache = gps_open_cache_active && gps_open_cache_may_keep();
@@ -123,7 +131,7 @@ static int close_import(uint64_t pointer, gps_close_handle_fn *close) {
     case GPS_CLOSE_DENIED:
         return deny_close();
     default:
-        return close(pointer);
+        return close_unknown(pointer, close);
     }
 }
 

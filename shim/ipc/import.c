@@ -189,7 +189,9 @@ bool gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     GPS_SCOPE();
     if (first)
         published = publish(opening, import->count == 1 && status != GPS_OPEN_COUNTED);
-    else if (late)
+    if (first && status < 0)
+        gps_import_slot_keep(import);
+    if (!first && late)
         published = publish_late(import);
     if (reports)
         report_open(opening);

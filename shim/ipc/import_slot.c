@@ -1,6 +1,10 @@
 /* import_slot.c - see import_slot.h. */
 #include "import_slot.h"
 
+#include <stdatomic.h>
+#include <string.h>
+
+#include "driver/scope.h"
 #include "findings/reporter.h"
 #include "process/references.h"
 #include "region_events.h"
@@ -23,6 +27,54 @@ bool gps_import_slot_correct(uint64_t pointer) {
 
 void gps_import_slot_drop(unsigned slot) {
     gps_report_reference(gps_references_end(slot));
+}
+
+/* --- opens that could not be recorded, for want of memory --- */
+
+enum { MOST = 256 /* the slots of others stay until the process ends */ };
+#define TAKEN 1 /* no pointer: a thread is at this entry */
+
+static struct {
+    _Atomic unsigned count;
+    struct {
+        _Atomic uint64_t pointer; /* 0: the entry is free */
+        unsigned slot;
+    } list[MOST];
+} unrecorded;
+
+/* The first entry with this pointer, which is TAKEN from now on; MOST: there is none. */
+static unsigned take(uint64_t pointer) {
+    unsigned at = 0;
+    for (uint64_t found = pointer; at < MOST; at++, found = pointer)
+        if (atomic_compare_exchange_strong(&unrecorded.list[at].pointer, &found, TAKEN))
+            break;
+    return at;
+}
+
+void gps_import_slot_keep(const struct gps_import *import) {
+    const unsigned at = take(0);
+    if (at == MOST)
+        return;
+    unrecorded.list[at].slot = import->slot;
+    unrecorded.count++;
+    unrecorded.list[at].pointer = import->pointer;
+}
+
+void gps_import_slot_closed(uint64_t pointer) {
+    struct gps_scope scope;
+    const unsigned at = unrecorded.count ? take(pointer) : MOST;
+    if (at == MOST)
+        return;
+    const unsigned slot = unrecorded.list[at].slot;
+    unrecorded.list[at].pointer = 0;
+    unrecorded.count--;
+    gps_scope_begin(&scope);
+    gps_import_slot_drop(slot);
+    gps_scope_end(&scope);
+}
+
+void gps_import_slot_reset(void) {
+    memset((void *)&unrecorded, 0, sizeof(unrecorded));
 }
 
 void gps_import_slot_end(const struct gps_import *import, bool with_context) {

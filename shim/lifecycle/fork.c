@@ -14,6 +14,7 @@
 #include "gate/swap.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
+#include "ipc/import_slot.h"
 #include "ipc/open_cache.h"
 #include "keeper/keeper_client.h"
 #include "learn/learner.h"
@@ -83,6 +84,7 @@
     FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \
+    FORGETS(import_slot, gps_import_slot_reset)                                                    \
     KEEPS(importers, "a time")                                                                     \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(deferred, gps_deferred_reset)                                                          \

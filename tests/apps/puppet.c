@@ -13,19 +13,24 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -1488,6 +1493,21 @@ static int c_umask(char **w) {
     return 0;
 }
 
+/* refuse NUMBER: from now on the kernel answers a system call of all threads with ENOSYS */
+static int c_refuse(char **w) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number(w[1]), 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof(steps) / sizeof(steps[0]), steps};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) != 0)
+        return BAD;
+    return 0;
+}
+
 static int c_atexit_close(char **w);
 
 /* --- what a call leaves alone --- */
@@ -1830,6 +1850,7 @@ static const struct command {
     {"refile", "PATH OTHER", c_refile},
     {"tasks", "", c_tasks},
     {"umask", "OCTAL", c_umask},
+    {"refuse", "NUMBER", c_refuse},
     {"alarm_exit", "MICROSECONDS", c_alarm_exit},
     {"hoard", "", c_hoard},
     {"unhoard", "", c_unhoard},
