@@ -36,6 +36,7 @@
 #include "rules/rule_counts.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
+#include "threads/thread.h"
 #include "vmm/mapping.h"
 #include "vmm/parked_descriptors.h"
 #include "vmm/vmm_region.h"
@@ -54,6 +55,7 @@
     FORGETS(trace, gps_trace_reset)                                                                \
     KEEPS(scope, "the driver's operations are where they were")                                    \
     KEEPS(call_counter, "its start takes another row")                                             \
+    FORGETS(thread, gps_thread_reset)                                                              \
     FORGETS(membership, gps_membership_reset)                                                      \
     FORGETS(references, gps_references_reset)                                                      \
     FORGETS(table_memory, gps_table_memory_reset)                                                  \

@@ -19,6 +19,7 @@
 #include "rules/rules.h"
 #include "stack/stack.h"
 #include "stack/trace.h"
+#include "threads/thread.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
@@ -67,6 +68,7 @@ static enum gps_phase start(void) {
     if (state.used)
         forget_parent();
     state.used = true;
+    gps_thread_note_main();
     struct first_error error = {.count = 0};
     const int status = gps_process_load(note_config_error, &error);
     const struct gps_config *config = gps_process_config();
@@ -120,5 +122,6 @@ void gps_lifecycle_not_initialized(void) {
  * the driver. */
 __attribute__((constructor)) static void on_load(void) {
     gps_sink_start();
+    gps_thread_note_main();
     (void)at_quick_exit(gps_lifecycle_end);
 }

@@ -6,13 +6,29 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "stack/module.h"
 #include "util/clock.h"
+#include "util/procfs.h"
+#include "util/program_signals.h"
 
+#define LOOK 100000000 /* ns */
 enum { OURS = 512 << 10 };
+
+static pthread_key_t main_key; /* its destructor runs where the main thread ends by pthread_exit */
+
+static struct {
+    _Atomic unsigned ours, changes; /* threads of ours, and how often their number has changed */
+    _Atomic bool keyed, left;       /* left: the main thread has ended */
+    _Atomic bool watched;           /* a thread looks whether only ours are left */
+    sigset_t signals;               /* the main thread's mask, when it ended */
+    _Atomic int process;            /* that started them, 0: none; a forked child has none */
+} state;
 
 /* The linker does not say how much of it lies on the stack: all that there is, at most. */
 static int add_thread_local(struct dl_phdr_info *info, size_t size, void *arg) {
@@ -41,6 +57,84 @@ static int start(size_t stack, void *(*fn)(void *arg), void *arg) {
     return code;
 }
 
+/* --- when only threads of ours are left --- */
+
+/* A thread of ours that ends is counted until then, and one that begins is not counted yet: there
+ * are never fewer of them than `ours` says, unless that has changed. */
+static bool are_ours_alone(void) {
+    struct gps_procfs_stat now;
+    const unsigned changes = state.changes, ours = state.ours;
+    return gps_procfs_stat_self(&now) == 0 && now.state == 'Z' && now.threads == ours + 1 &&
+           state.changes == changes;
+}
+
+static void count(unsigned change) {
+    state.ours += change;
+    state.changes++;
+}
+
+static void *end_at_last(void *unused) {
+    const struct timespec interval = {.tv_nsec = LOOK};
+    prctl(PR_SET_NAME, "gpushare-last");
+    count(1);
+    while (!are_ours_alone())
+        nanosleep(&interval, NULL);
+    sigprocmask(SIG_SETMASK, &state.signals, NULL);
+    exit(0);
+    return unused;
+}
+
+/* The program's handlers of exit run in it, on a stack as its own threads have. */
+static void watch_for_end(void) {
+    if (state.ours && !atomic_exchange(&state.watched, true) && start(0, end_at_last, NULL) != 0)
+        state.watched = false; /* the next thread of ours tries again */
+}
+
+static void on_main_end(void *unused) {
+    const pid_t process = getpid();
+    (void)unused;
+    if (process != (int)syscall(SYS_gettid) || (state.process && process != state.process))
+        return;
+    gps_program_signals_block(&state.signals);
+    state.left = true;
+    watch_for_end();
+    sigprocmask(SIG_SETMASK, &state.signals, NULL);
+}
+
+void gps_thread_note_main(void) {
+    __typeof__(&pthread_key_create) create = GPS_LATE(pthread_key_create);
+    __typeof__(&pthread_setspecific) set = GPS_LATE(pthread_setspecific);
+    if (!state.keyed)
+        state.keyed = create && set && create(&main_key, on_main_end) == 0;
+    if (state.keyed)
+        set(main_key, &state);
+}
+
+void gps_thread_reset(void) {
+    const bool keyed = state.keyed; /* keys survive a fork */
+    memset((void *)&state, 0, sizeof(state));
+    state.keyed = keyed;
+    state.process = getpid(); /* whichever of the child's threads calls first */
+}
+
+/* --- threads of ours --- */
+
+struct task {
+    void *(*fn)(void *arg);
+    void *arg;
+};
+
+static void *run(void *given) {
+    const struct task task = *(struct task *)given;
+    free(given);
+    count(1);
+    if (state.left)
+        watch_for_end();
+    task.fn(task.arg);
+    count(-1u);
+    return NULL;
+}
+
 /* What the program's libraries keep in each thread comes out of its stack, so it comes on top of
  * what we need. A thread that has too little left starts, and fails in the middle of its work. */
 bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
@@ -48,8 +142,15 @@ bool gps_thread_start(void *(*fn)(void *arg), void *arg) {
     dl_iterate_phdr(add_thread_local, &extra);
     const size_t stacks[] = {OURS + extra, 4 * OURS + extra, 16 * OURS + extra, 0};
     int code = EINVAL;
+    struct task *task = malloc(sizeof(*task));
+    if (!task)
+        return false;
+    *task = (struct task){fn, arg};
+    state.process = getpid();
     for (size_t i = 0; code == EINVAL && i < sizeof(stacks) / sizeof(stacks[0]); i++)
-        code = start(stacks[i], fn, arg);
+        code = start(stacks[i], run, task);
+    if (code != 0)
+        free(task);
     return code == 0;
 }
 

@@ -88,6 +88,10 @@ static bool shows_our_pids(void) {
     return gps_dec_parse(&at, &pid) && *at == '\0' && pid == (uint64_t)getpid();
 }
 
+int gps_procfs_stat_self(struct gps_procfs_stat *stat) {
+    return shows_our_pids() ? gps_procfs_stat((uint32_t)getpid(), stat) : -ENOENT;
+}
+
 /* /proc shows start times in the reader's time namespace, so only times within one are comparable.
  */
 static bool same_clock(uint32_t pid) {

@@ -21,6 +21,9 @@ struct gps_procfs_stat {
 /* Reads the state of a process. 0 or -errno. -ENOENT, -ESRCH: no such process here. */
 int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat);
 
+/* The same of this process, if /proc shows its pids. */
+int gps_procfs_stat_self(struct gps_procfs_stat *stat);
+
 /* The file name of the caller's executable, cut to fit; "?" where it cannot be read. */
 void gps_procfs_executable(char *name, size_t size);
 

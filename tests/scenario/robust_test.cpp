@@ -594,6 +594,74 @@ TEST(Names, AreImportedByARuleOnceThoughTheProgramHasThemOpen) {
     b.must("close q");
 }
 
+// --- a main thread that ends before the others ---
+
+// With rules, threads of ours are there for ever; `more` makes them.
+struct Left {
+    const char *name, *config;
+    std::vector<const char *> before;
+};
+void PrintTo(const Left &left, std::ostream *out) {
+    *out << left.name;
+}
+struct MainThread : testing::TestWithParam<Left> {
+    World world;
+    std::unique_ptr<Puppet> exporter, puppet;
+    void begin() {
+        world.config(GetParam().config);
+        exporter = std::make_unique<Puppet>(world);
+        exporter->must("malloc p 4194304");
+        How how;
+        how.as = "replica";
+        puppet = std::make_unique<Puppet>(world, how);
+        for (std::string line : GetParam().before) {
+            if (line == "open")
+                line = "open q " + exporter->must("get p");
+            puppet->must(line);
+        }
+    }
+};
+
+TEST_P(MainThread, ThatEndsEndsTheProcessWithTheLastOfTheProgramsThreads) {
+    SIM_ONLY("a card's driver has threads that stay, and the process with them");
+    begin();
+    for (const int ms : {0, 700}) {
+        if (ms)
+            begin();
+        const int64_t start = now_ms();
+        puppet->send("leave " + std::to_string(ms));
+        EXPECT_EQ(puppet->wait(10000), 0);
+        EXPECT_GE(now_ms() - start, ms);
+    }
+    exporter->must("free p");
+    EXPECT_EQ(exporter->quit("return"), 0);
+    EXPECT_TRUE(eventually([&] { return world.files("procs").empty(); }));
+}
+
+// As a card's driver does, this one has a thread that stays.
+TEST_P(MainThread, ThatEndsLeavesAProcessThatASignalEnds) {
+    world.environment["GPUSHARE_SIM_THREAD"] = "1";
+    for (const bool handled : {false, true}) {
+        begin();
+        puppet->send(handled ? "leave 0 handle" : "leave 0");
+        usleep(400000);
+        EXPECT_FALSE(puppet->ended());
+        puppet->signal(SIGTERM);
+        EXPECT_EQ(puppet->wait(5000), handled ? 7 : 128 + SIGTERM);
+    }
+}
+
+const Left left_with[] = {
+    {"NoRule", "", {"malloc p 4194304"}},
+    {"AMergeRule",
+     "[region w]\nprogram = replica\nrole = merge\nquiet = 100ms\n",
+     {"malloc p 4194304", "fill p 1 4194304"}},
+    {"ACache", "[gpushare]\nopen_cache = 8\n", {"open", "close q"}},
+    {"AnAudit", "[gpushare]\nmode = audit\n", {"open"}},
+};
+INSTANTIATE_TEST_SUITE_P(All, MainThread, testing::ValuesIn(left_with),
+                         [](const auto &param) { return std::string(param.param.name); });
+
 // --- events ---
 
 TEST(Events, DestroyedTwiceDoNotKillTheProcess) {

@@ -68,6 +68,24 @@ static bool proc_is_ours(void) {
     return atoi(link) == (int)getpid();
 }
 
+static void *stay(void *unused) {
+    for (;;)
+        pause();
+    return unused;
+}
+
+/* A real driver's threads stay with the process, and take its signals. */
+static void start_thread(void) {
+    const char *wanted = getenv("GPUSHARE_SIM_THREAD");
+    pthread_t thread;
+    sigset_t none, before;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, &before);
+    if (wanted && pthread_create(&thread, NULL, stay, NULL) == 0)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static CUresult initialize(void) {
     if (!proc_is_ours())
         return CUDA_ERROR_OPERATING_SYSTEM;
@@ -81,6 +99,7 @@ static CUresult initialize(void) {
     }
     if ((!state.witness && !watch_fork()) || atexit(teardown))
         return CUDA_ERROR_OUT_OF_MEMORY;
+    start_thread();
     atomic_store(&state.phase, READY);
     return CUDA_SUCCESS;
 }
