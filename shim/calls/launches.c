@@ -1,6 +1,8 @@
 /* launches.c - see launches.h. */
 #include "launches.h"
 
+#include "gate/swap.h"
+
 bool gps_capture_begin(uint64_t stream, struct gps_gate_pass *pass) {
     if (!gps_merge_active)
         return false;
@@ -40,6 +42,7 @@ void gps_stream_destroyed(uint64_t stream) {
 }
 
 void gps_wait_ended(int code) {
+    gps_swap_return();
     gps_merge_end_freed(false);
     gps_work_checked(code);
 }

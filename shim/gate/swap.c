@@ -27,11 +27,18 @@ static struct {
     _Atomic int destroyer;   /* the thread that destroys a context; 0: none does */
 } state;
 
-/* Whether another thread destroys a context. A thread that has ended, or that comes here, does not
- * destroy one any more: a handler has left the call by longjmp. */
+/* A thread that comes here does not destroy a context any more: a handler has left the call by
+ * longjmp. */
+void gps_swap_return(void) {
+    int self = state.destroyer ? (int)syscall(SYS_gettid) : 0;
+    if (self)
+        atomic_compare_exchange_strong(&state.destroyer, &self, 0);
+}
+
+/* Whether another thread destroys a context; one that has ended does not. */
 static bool is_forbidden(void) {
-    const int thread = state.destroyer;
-    return thread && thread != (int)syscall(SYS_gettid) && !gps_thread_is_dead(thread);
+    gps_swap_return();
+    return state.destroyer && !gps_thread_is_dead(state.destroyer);
 }
 
 /* A program that uses CUDA has libpthread. */

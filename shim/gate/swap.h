@@ -23,6 +23,8 @@ void gps_swap_unlock(void);
  * gps_swap_permit, or until the thread has left the call by longjmp and comes here, or ends. */
 void gps_swap_forbid(void);
 void gps_swap_permit(void);
+/* This thread is in no call that destroys a context. */
+void gps_swap_return(void);
 /* Waits for the work of a context, without a lock, with the program's signals let in. */
 void gps_swap_await_context(uint64_t context);
 /* At the end of the process: waits until nobody has the lock, for `timeout` ns at most. */

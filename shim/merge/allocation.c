@@ -167,6 +167,7 @@ static bool is_possible(uint64_t size) {
 bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer) {
     if (request->size < GPS_MERGE_LEAST || !is_possible(request->size))
         return false;
+    gps_swap_return();
     gps_merge_end_freed(false);
     struct gps_area *area = make(request);
     if (!area)

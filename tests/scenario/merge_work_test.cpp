@@ -427,6 +427,23 @@ TEST(MergeStream, OfAGreenContextIsWaitedForAtItsEnd) {
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
 
+// Merging goes on as soon as that thread calls again.
+TEST(MergeContext, WhoseEndIsLeftByLongjmpForbidsNothingForEver) {
+    if (on_gpu())
+        GTEST_SKIP() << "needs a driver call that returns late";
+    Replicas two(0);
+    two.world.environment["GPUSHARE_SIM_LATE_DESTROY_MS"] = "3000";
+    two.start();
+    two.start();
+    two[0].must("ctxcreate c");
+    two[0].code("leap 300 ctxdestroy c");
+    two[0].must("device 0");
+    two[0].must("sync");
+    two.load("p", SIZE, 3);
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    two.expect_all("p", SIZE, 3);
+}
+
 // It works on when a context ends that was current when it got its work.
 TEST(MergeStream, IsOfTheContextThatCreatedIt) {
     Working two(2, merging("quiet = 2s\n"));
