@@ -11,7 +11,7 @@
 #include "threads/thread.h"
 #include "util/lock.h"
 
-enum { FIRST_ROOM = 1024 };
+enum { FIRST_STREAMS = 1024, FIRST_CAPTURES = 64 };
 
 #define NO_STREAM UINT64_MAX /* of an event */
 
@@ -40,20 +40,37 @@ static struct {
     _Atomic bool asking;        /* one is asked with the gate open */
 } state;
 
-/* Memory for one more, not by malloc. */
-static bool make_room(void **list, unsigned *room, unsigned count, size_t size) {
-    const unsigned more = *room ? 2 * *room : FIRST_ROOM;
-    if (count < *room)
-        return true;
+/* The lists begin in these: few programs need more, and none is without memory for the first. */
+static struct noted first_streams[FIRST_STREAMS];
+static struct capture first_captures[FIRST_CAPTURES];
+
+/* Memory for twice as many, not by malloc. */
+static void *enlarge(void *list, unsigned room, size_t size, bool first) {
+    if (!first)
+        return mremap(list, room * size, 2 * room * size, MREMAP_MAYMOVE);
     void *larger =
-        *room ? mremap(*list, *room * size, more * size, MREMAP_MAYMOVE)
-              : mmap(NULL, more * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (larger == MAP_FAILED)
-        return false;
-    *list = larger;
-    *room = more;
-    return true;
+        mmap(NULL, 2 * room * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return larger == MAP_FAILED ? larger : memcpy(larger, list, room * size);
 }
+
+#define DEFINE_ROOM(name, type, list, room, first, least)                                          \
+    static bool name(unsigned count) {                                                             \
+        if (!state.list) {                                                                         \
+            state.list = first;                                                                    \
+            state.room = least;                                                                    \
+        }                                                                                          \
+        if (count < state.room)                                                                    \
+            return true;                                                                           \
+        void *larger = enlarge(state.list, state.room, sizeof(type), state.list == (first));       \
+        if (larger == MAP_FAILED)                                                                  \
+            return false;                                                                          \
+        state.list = larger;                                                                       \
+        state.room *= 2;                                                                           \
+        return true;                                                                               \
+    }
+DEFINE_ROOM(make_room, struct noted, list, room, first_streams, FIRST_STREAMS)
+DEFINE_ROOM(make_capture_room, struct capture, captures, capture_room, first_captures,
+            FIRST_CAPTURES)
 
 static void wait_a_moment(void) {
     const struct timespec moment = {.tv_nsec = 20000};
@@ -73,8 +90,7 @@ static unsigned find(const struct gps_stream *wanted) {
 static void note(const struct gps_stream *one) {
     struct noted *noted = &state.lost;
     unsigned at = find(one);
-    if (at == state.count &&
-        make_room((void **)&state.list, &state.room, state.count, sizeof(*state.list)))
+    if (at == state.count && make_room(state.count))
         state.list[state.count++] = (struct noted){.used = 0};
     if (at < state.count)
         noted = &state.list[at];
@@ -182,8 +198,7 @@ void gps_streams_capture_begins(uint64_t stream) {
     const struct capture one = describe_capture(stream);
     leave_event_if_noted(stream, false);
     gps_lock_take(&state.lock);
-    if (make_room((void **)&state.captures, &state.capture_room, state.capturing,
-                  sizeof(*state.captures)))
+    if (make_capture_room(state.capturing))
         state.captures[state.capturing++] = one;
     else
         state.lost = (struct noted){.of.context = one.context, .used = gps_streams_epoch};
