@@ -100,7 +100,7 @@ int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_
     if (!context || !(gps_merge_active || gps_learn_active))
         return destroy(green);
     const uint64_t to = primary_of(context);
-    gps_scope_begin(&scope);
+    gps_scope_enter(&scope, 0);
     gps_swap_await_context(context);
     gps_swap_forbid();
     gps_scope_end(&scope);

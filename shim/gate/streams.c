@@ -349,11 +349,10 @@ static bool next_asked(unsigned *index, struct noted *one) {
     return any;
 }
 
-static bool has_lost(struct gps_stream *lost) {
-    gps_lock_take(&state.lock);
+bool gps_streams_lost(struct gps_stream *lost) {
+    GPS_LOCKED(&state.lock);
     const bool any = state.lost.used && !is_over(&state.lost);
     *lost = state.lost.of;
-    gps_lock_give(&state.lock);
     return any;
 }
 
@@ -362,7 +361,7 @@ static bool has_lost(struct gps_stream *lost) {
 enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
     enum gps_streams_answer answer = GPS_STREAMS_IDLE;
     struct noted one;
-    if (has_lost(first))
+    if (gps_streams_lost(first))
         return GPS_STREAMS_UNKNOWN;
     for (unsigned i = UINT32_MAX; answer == GPS_STREAMS_IDLE && next_asked(&i, &one);)
         answer = ask(&one);
@@ -401,22 +400,29 @@ static bool find_asked(const struct gps_stream *of, struct noted *one) {
     return found;
 }
 
+static enum gps_streams_answer ask_noted(const struct gps_stream *of) {
+    struct noted one;
+    const enum gps_streams_answer answer = find_asked(of, &one) ? ask(&one) : GPS_STREAMS_IDLE;
+    state.asked = 0;
+    return answer;
+}
+
 /* A capture that begins waits for the answer. */
 bool gps_streams_is_busy(const struct gps_stream *of) {
-    struct noted one;
     state.asking = true;
-    const bool busy = !state.capturing && find_asked(of, &one) && ask(&one) == GPS_STREAMS_BUSY;
-    state.asked = 0;
+    const bool busy = !state.capturing && ask_noted(of) == GPS_STREAMS_BUSY;
     state.asking = false;
     return busy;
 }
 
-bool gps_streams_context_is_busy(uint64_t context) {
+enum gps_streams_answer gps_streams_look_at(uint64_t context) {
+    enum gps_streams_answer answer = GPS_STREAMS_IDLE;
     struct gps_stream of;
-    bool busy = false;
-    for (unsigned i = UINT32_MAX; !busy && next_of(context, &i, &of);)
-        busy = gps_streams_is_busy(&of);
-    return busy;
+    if (gps_streams_lost(&of) && of.context == context)
+        return GPS_STREAMS_UNKNOWN;
+    for (unsigned i = UINT32_MAX; answer == GPS_STREAMS_IDLE && next_of(context, &i, &of);)
+        answer = ask_noted(&of);
+    return answer;
 }
 
 bool gps_streams_knows(uint64_t context) {

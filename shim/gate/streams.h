@@ -65,10 +65,13 @@ enum gps_streams_answer {
 /* With the gate closed: whether all streams are idle. `first` is the first of which that is not
  * known; of UNKNOWN it has the context that is to be waited for. */
 enum gps_streams_answer gps_streams_look(struct gps_stream *first);
+/* Whether there was work of a stream that could not be noted; of which context. It is unknown until
+ * that was waited for. */
+bool gps_streams_lost(struct gps_stream *lost);
 /* With the gate open: whether that stream is busy still. False, too, while a graph is captured. */
 bool gps_streams_is_busy(const struct gps_stream *one);
-/* The same of any stream of a context. */
-bool gps_streams_context_is_busy(uint64_t context);
+/* With the gate closed: whether all streams of a context are idle. */
+enum gps_streams_answer gps_streams_look_at(uint64_t context);
 /* Whether work of the context is noted: it has not been destroyed. */
 bool gps_streams_knows(uint64_t context);
 /* Frees the events behind work that has ended. Nobody else looks meanwhile. */

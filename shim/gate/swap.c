@@ -119,18 +119,6 @@ static void pause_for(uint64_t nanos) {
     (void)ppoll(NULL, 0, &time, gps_signals_to_wait_with());
 }
 
-static bool context_is_busy(uint64_t context) {
-    gps_swap_lock();
-    const bool busy = gps_streams_context_is_busy(context);
-    gps_swap_unlock();
-    return busy;
-}
-
-void gps_swap_await_context(uint64_t context) {
-    while (context_is_busy(context))
-        pause_for(MS);
-}
-
 /* --- attempts --- */
 
 bool gps_swap_is_soon(const struct gps_swap_attempts *attempts) {
@@ -201,6 +189,27 @@ static void wait_for_stream(const struct gps_stream *stream) {
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
     while (is_busy(stream) && gps_clock_monotonic() < until)
         pause_for(MS);
+}
+
+/* Behind the gate no stream comes to capture a graph while it is asked. */
+static enum gps_streams_answer look_at(uint64_t context) {
+    enum gps_streams_answer answer = GPS_STREAMS_BUSY;
+    gps_swap_lock();
+    if (gps_gate_close(MS / 2, false)) {
+        answer = gps_streams_look_at(context);
+        gps_gate_open();
+    }
+    gps_swap_unlock();
+    return answer;
+}
+
+void gps_swap_await_context(uint64_t context) {
+    enum gps_streams_answer answer;
+    while ((answer = look_at(context)) != GPS_STREAMS_IDLE)
+        if (answer == GPS_STREAMS_BUSY)
+            pause_for(MS);
+        else
+            wait_for_context(context);
 }
 
 void gps_swap_wait(struct gps_swap_attempts *attempts) {

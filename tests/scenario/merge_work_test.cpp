@@ -427,6 +427,28 @@ TEST(MergeStream, OfAGreenContextIsWaitedForAtItsEnd) {
     EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
 }
 
+// Another stream captures meanwhile, which nothing may disturb.
+TEST(MergeStream, OfAGreenContextIsWaitedForDuringACapture) {
+    if (on_gpu())
+        GTEST_SKIP() << "its resources are the simulator's";
+    for (const char *flags : {"1", "0"}) {
+        Replicas one(1);
+        one[0].must("malloc p 16777216");
+        one[0].must(kernels());
+        one[0].must(std::string("stream s ") + flags); // without and with the default stream
+        one[0].must("green g");
+        one[0].must("stream t");
+        const int64_t start = now_ms();
+        one[0].must("launch t test_spin p 4194304 2000000000 small");
+        one[0].must("capture s");
+        one[0].must("ungreen");
+        EXPECT_GE(now_ms() - start, 1900) << flags;
+        one[0].must("ctxpop");
+        one[0].must("captured s h");
+        EXPECT_EQ(one[0].code("sync"), 0);
+    }
+}
+
 // Merging goes on as soon as that thread calls again.
 TEST(MergeContext, WhoseEndIsLeftByLongjmpForbidsNothingForEver) {
     if (on_gpu())
