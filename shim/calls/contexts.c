@@ -39,7 +39,9 @@ struct ending {
     gps_context_end_fn *call;
     uint64_t which; /* of the call: a context or a device */
     uint64_t context;
-    enum { DESTROY, DETACH, RESET, RELEASE } how;
+    enum { DESTROY, DETACH, RESET, RELEASE, GREEN } how;
+    uint64_t green; /* GREEN: it ends, and `context` if it had its last reference */
+    int device;
 };
 
 static bool is_gone(const struct ending *ending) {
@@ -47,16 +49,40 @@ static bool is_gone(const struct ending *ending) {
     case DETACH:
         return !gps_ops->context_exists(ending->context);
     case RELEASE:
-        return !gps_ops->primary((int)ending->which);
+    case GREEN:
+        return !gps_ops->primary(ending->device);
     default:
         return true;
     }
 }
 
-static int end_by_driver(void *arg, bool *destroyed) {
+/* What was allocated with a green context current belongs to the primary one. */
+static void move(uint64_t green, uint64_t to, uint64_t before) {
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_streams_remove_context(green, before);
+    gps_ops->forget(green);
+    gps_registry_move(green, to);
+    gps_area_lock();
+    gps_area_move(green, to);
+    gps_area_unlock();
+    gps_scope_end(&scope);
+}
+
+/* A device's own context has one handle for ever. Another one is made long after its handle was
+ * free: that takes longer than to come here. */
+static bool is_remade(const struct ending *ending) {
+    return ending->how == RESET && gps_ops->primary(ending->device) == ending->context;
+}
+
+static int end_by_driver(void *arg, bool *destroyed, bool *remade) {
     const struct ending *ending = arg;
+    const uint64_t before = ending->how == GREEN ? gps_streams_mark() : 0;
     const int code = ending->call(ending->which);
+    if (code == GPS_OK && ending->how == GREEN)
+        move(ending->green, ending->context, before);
     *destroyed = code == GPS_OK && is_gone(ending);
+    *remade = *destroyed && is_remade(ending);
     if (*destroyed)
         gps_ops->forget(ending->context);
     return code;
@@ -71,56 +97,42 @@ static int end(struct ending ending) {
 }
 
 int gps_context_destroy(uint64_t context, gps_context_end_fn *destroy) {
-    return end((struct ending){destroy, context, context, DESTROY});
+    return end((struct ending){destroy, context, context, DESTROY, 0, 0});
 }
 
-/* 0: its device has no primary context, or cannot be had. */
-static uint64_t primary_of(uint64_t context) {
+/* 0: the device cannot be had. */
+static uint64_t primary_of(uint64_t context, int *device) {
     struct gps_scope scope;
-    int device;
     int code = gps_scope_enter(&scope, context);
-    code = code == GPS_OK ? gps_ops->device(&device) : code;
+    code = code == GPS_OK ? gps_ops->device(device) : code;
     gps_scope_end(&scope);
-    return code == GPS_OK ? gps_ops->primary(device) : 0;
-}
-
-static void move_to_primary(uint64_t context, uint64_t to) {
-    gps_streams_remove_context(context);
-    gps_ops->forget(context);
-    gps_registry_move(context, to);
-    gps_area_lock();
-    gps_area_move(context, to);
-    gps_area_unlock();
+    return code == GPS_OK ? gps_ops->primary(*device) : 0;
 }
 
 /* What runs in it is waited for, because it cannot be asked afterwards, and entering it then kills
  * the process. */
 int gps_context_destroy_green(uint64_t green, uint64_t context, gps_context_end_fn *destroy) {
     struct gps_scope scope;
-    if (!context || !(gps_merge_active || gps_learn_active))
-        return destroy(green);
-    const uint64_t to = primary_of(context);
-    gps_scope_enter(&scope, 0);
-    gps_swap_await_context(context);
-    gps_swap_forbid();
-    gps_scope_end(&scope);
-    const int code = destroy(green);
-    gps_scope_begin(&scope);
-    if (code == GPS_OK && to)
-        move_to_primary(context, to);
-    gps_swap_permit();
-    gps_scope_end(&scope);
-    return code;
+    int device = 0;
+    const uint64_t primary = context ? primary_of(context, &device) : 0;
+    if (primary && (gps_merge_active || gps_learn_active)) {
+        gps_scope_enter(&scope, 0);
+        gps_swap_await_context(context);
+        gps_scope_end(&scope);
+    }
+    return end((struct ending){destroy, green, primary, GREEN, context, device});
 }
 
 int gps_context_detach(uint64_t context, gps_context_end_fn *detach) {
-    return end((struct ending){detach, context, context, DETACH});
+    return end((struct ending){detach, context, context, DETACH, 0, 0});
 }
 
 int gps_context_reset(int device, gps_context_end_fn *reset) {
-    return end((struct ending){reset, (uint64_t)device, gps_ops->primary(device), RESET});
+    return end(
+        (struct ending){reset, (uint64_t)device, gps_ops->primary(device), RESET, 0, device});
 }
 
 int gps_context_release(int device, gps_context_end_fn *release) {
-    return end((struct ending){release, (uint64_t)device, gps_ops->primary(device), RELEASE});
+    return end(
+        (struct ending){release, (uint64_t)device, gps_ops->primary(device), RELEASE, 0, device});
 }

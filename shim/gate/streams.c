@@ -22,7 +22,8 @@ struct noted {
 
 struct capture {
     uint64_t context, stream;
-    int thread; /* of a default stream; else 0 */
+    int thread;     /* of a default stream; else 0 */
+    uint64_t begun; /* the epoch */
 };
 
 /* It begins with 1, because the slots begin with 0 and have noted nothing then. */
@@ -183,7 +184,8 @@ static struct capture describe_capture(uint64_t stream) {
     const bool of_thread = stream <= GPS_DEFAULT_STREAMS;
     return (struct capture){.context = describe(stream).context,
                             .stream = stream,
-                            .thread = of_thread ? (int)syscall(SYS_gettid) : 0};
+                            .thread = of_thread ? (int)syscall(SYS_gettid) : 0,
+                            .begun = gps_streams_epoch};
 }
 
 /* With the lock. */
@@ -242,23 +244,31 @@ void gps_streams_may_join(uint64_t stream) {
 
 /* --- the end of a stream --- */
 
-/* Stream NO_STREAM: those of a context. With the lock. */
-static void forget(uint64_t stream, uint64_t context) {
+/* With the lock. */
+static void forget(uint64_t stream) {
     for (unsigned i = state.count; i-- > 0;)
-        if (stream == NO_STREAM ? state.list[i].of.context == context
-                                : state.list[i].of.stream == stream)
+        if (state.list[i].of.stream == stream)
             state.list[i] = state.list[--state.count];
     for (unsigned i = state.capturing; i-- > 0;)
-        if (stream == NO_STREAM ? state.captures[i].context == context
-                                : state.captures[i].stream == stream)
+        if (state.captures[i].stream == stream)
             remove_capture(i);
-    if (stream == NO_STREAM && state.lost.of.context == context)
+}
+
+/* The same of a context's. */
+static void forget_all(uint64_t context, uint64_t before) {
+    for (unsigned i = state.count; i-- > 0;)
+        if (state.list[i].of.context == context && state.list[i].used < before)
+            state.list[i] = state.list[--state.count];
+    for (unsigned i = state.capturing; i-- > 0;)
+        if (state.captures[i].context == context && state.captures[i].begun < before)
+            remove_capture(i);
+    if (state.lost.of.context == context && state.lost.used < before)
         state.lost.used = 0;
 }
 
-void gps_streams_remove_context(uint64_t context) {
+void gps_streams_remove_context(uint64_t context, uint64_t before) {
     gps_lock_take(&state.lock);
-    forget(NO_STREAM, context);
+    forget_all(context, before);
     gps_lock_give(&state.lock);
     gps_streams_epoch++; /* the numbers of its streams can be others' now */
 }
@@ -276,7 +286,7 @@ void gps_streams_remove(uint64_t stream) {
     GPS_DRIVER_SCOPE();
     leave_event_if_noted(stream, true);
     gps_lock_take(&state.lock);
-    forget(stream, 0);
+    forget(stream);
     gps_lock_give(&state.lock);
     await_answer(stream);
     gps_streams_epoch++;

@@ -43,8 +43,8 @@ static inline void gps_streams_note(struct gps_gate_slot *slot, uint64_t stream)
 
 /* Is called before the program destroys the stream. A capture ends with it. */
 void gps_streams_remove(uint64_t stream);
-/* The context is gone, with its streams. */
-void gps_streams_remove_context(uint64_t context);
+/* The context is gone, with its streams: those that got work before this epoch. */
+void gps_streams_remove_context(uint64_t context, uint64_t before);
 
 /* Before the driver is asked to begin a capture, in a pass: none begins while the gate is closed.
  * gps_streams_capture_ends, too, where it did not begin. */
@@ -76,7 +76,8 @@ enum gps_streams_answer gps_streams_look_at(uint64_t context);
 bool gps_streams_knows(uint64_t context);
 /* Frees the events behind work that has ended. Nobody else looks meanwhile. */
 void gps_streams_end_events(void);
-/* With the gate closed: a number for all work up to now. */
+/* A number for all work up to now, if the gate is closed: later work has this epoch, or a later
+ * one. */
 uint64_t gps_streams_mark(void);
 /* That work has been waited for in the context. This needs no lock. */
 void gps_streams_waited(uint64_t context, uint64_t mark);

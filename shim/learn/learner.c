@@ -227,12 +227,12 @@ void gps_learn_freed(uint64_t pointer) {
     gps_swap_unlock();
 }
 
-void gps_learn_purge(uint64_t context) {
+void gps_learn_purge(uint64_t context, uint64_t before) {
     struct gps_area *area;
     if (!gps_learn_active)
         return;
     gps_area_lock();
-    while ((area = gps_area_of_context(context)))
+    while ((area = gps_area_of_context(context, before)))
         retire(area);
     gps_area_unlock();
 }
@@ -243,6 +243,8 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
     gps_learn_freed(pointer); /* by a way that we do not see */
     GPS_SCOPE();
     struct gps_area *area = gps_profile_new(pointer, size, pool);
+    if (area)
+        area->made = gps_streams_epoch;
     gps_area_lock();
     const bool added = area && gps_area_add(area);
     gps_area_unlock();

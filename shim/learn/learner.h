@@ -25,8 +25,8 @@ void gps_learn_start(const struct gps_options *options);
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool);
 /* The driver is about to free. */
 void gps_learn_freed(uint64_t pointer);
-/* The context is gone. Before gps_swap_permit. */
-void gps_learn_purge(uint64_t context);
+/* As gps_merge_purge. */
+void gps_learn_purge(uint64_t context, uint64_t before);
 
 /* The process ends: writes all that is known, and does not call the driver any more. */
 void gps_learn_end(void);

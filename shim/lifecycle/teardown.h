@@ -18,8 +18,9 @@ void gps_teardown_exit(void);
 void gps_teardown_unpublish(bool last);
 
 /* A context ends, with all that was allocated and opened in it. `destroy` is the driver's call, and
- * tells whether it destroyed the context. With `wait` results are handed over and importers waited
+ * tells whether it destroyed the context, and whether another thread has made one with this handle
+ * since. With `wait` results are handed over and importers waited
  * for before that call, as at exit. A call that often leaves the context to other users does not
  * wait. Returns the code for the program. Needs no scope. */
-typedef int gps_destroy_fn(void *arg, bool *destroyed);
+typedef int gps_destroy_fn(void *arg, bool *destroyed, bool *remade);
 int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, void *arg);

@@ -111,6 +111,7 @@ static struct gps_area *make(const struct gps_merge_request *request) {
                               .rule = request->rule,
                               .index = request->index,
                               .device = request->device,
+                              .made = gps_streams_epoch,
                               .lazy = request->rule->quiet == 0};
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
     gps_caller_name(area->caller, sizeof(area->caller));
@@ -317,13 +318,13 @@ bool gps_merge_end_freed(bool surely) {
     return waiting < before;
 }
 
-void gps_merge_purge(uint64_t context) {
+void gps_merge_purge(uint64_t context, uint64_t before) {
     struct gps_area *area;
     if (!gps_merge_active)
         return;
-    gps_streams_remove_context(context);
+    gps_streams_remove_context(context, before);
     gps_area_lock();
-    while ((area = gps_area_of_context(context))) {
+    while ((area = gps_area_of_context(context, before))) {
         end(area);
         free(area);
     }

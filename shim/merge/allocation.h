@@ -34,8 +34,8 @@ bool gps_merge_free_ordered(uint64_t pointer);
 /* Ends what was freed on streams, if the device is idle; with `surely` it waits for the work of the
  * current context. True: it ended some of it. It needs no scope. */
 bool gps_merge_end_freed(bool surely);
-/* The context is gone: all its areas end. Before gps_swap_permit. */
-void gps_merge_purge(uint64_t context);
+/* The context is gone: its areas that were made before this epoch end. Before gps_swap_permit. */
+void gps_merge_purge(uint64_t context, uint64_t before);
 
 /* The allocation that the address lies in. It needs no scope. */
 bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size);

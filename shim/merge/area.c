@@ -84,9 +84,9 @@ void gps_area_move(uint64_t context, uint64_t to) {
             state.list[i]->context = to;
 }
 
-struct gps_area *gps_area_of_context(uint64_t context) {
+struct gps_area *gps_area_of_context(uint64_t context, uint64_t before) {
     for (unsigned i = 0; i < state.count; i++)
-        if (state.list[i]->context == context)
+        if (state.list[i]->context == context && state.list[i]->made < before)
             return state.list[i];
     return NULL;
 }

@@ -78,6 +78,7 @@ struct gps_area {
     uint64_t pointer, size, extent;
     uint64_t context;
     uint64_t serial; /* of all areas that this process ever had */
+    uint64_t made;   /* in which epoch (gate/streams.h) */
     const struct gps_rule *rule;
     uint64_t index;              /* of the rule's allocations */
     uint64_t times;              /* how often an error 700 may have come from it (exclusion.h) */
@@ -131,8 +132,9 @@ void gps_area_unlock(void);
 /* The functions from here to gps_area_remove want the lock. NULL: there is none. */
 struct gps_area *gps_area_at(uint64_t address);
 struct gps_area *gps_area_by_serial(uint64_t serial);
-struct gps_area *gps_area_of_context(uint64_t context); /* one of them */
-void gps_area_move(uint64_t context, uint64_t to);      /* all of them are another one's */
+/* One of a context that was made before an epoch. */
+struct gps_area *gps_area_of_context(uint64_t context, uint64_t before);
+void gps_area_move(uint64_t context, uint64_t to); /* all of them are another one's */
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */

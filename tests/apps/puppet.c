@@ -803,6 +803,11 @@ static int c_green(char **w) {
     code = code ? code : (int)CU(cuCtxPushCurrent)(context);
     return pointer_reply(w[1], code, (uintptr_t)context);
 }
+/* release: the primary context of device 0, of which the runtime has a reference */
+static int c_release(char **w) {
+    (void)w;
+    return (int)CU(cuDevicePrimaryCtxRelease)(0);
+}
 static int c_ungreen(char **w) {
     (void)w;
     return (int)CU(cuGreenCtxDestroy)(green);
@@ -1830,6 +1835,7 @@ static const struct command {
     {"ctxdestroy", "NAME", c_ctxdestroy},
     {"green", "NAME", c_green},
     {"ungreen", "", c_ungreen},
+    {"release", "", c_release},
     {"kernels", "FILE", c_kernels},
     {"launch", "STREAM KERNEL ARGUMENT...", c_launch},
     {"stream", "NAME [FLAGS]", c_stream},

@@ -449,6 +449,48 @@ TEST(MergeStream, OfAGreenContextIsWaitedForDuringACapture) {
     }
 }
 
+// It had the primary context's last reference: that ends with it, and so does all memory.
+TEST(MergeStream, OfAGreenContextThatWasTheLastLeavesNoMemory) {
+    if (on_gpu())
+        GTEST_SKIP() << "its resources are the simulator's";
+    Replicas one(1, merging("quiet = 1h\n"));
+    const uint64_t before = one.in_use();
+    one[0].must("malloc p 16777216");
+    one[0].must("green g");
+    one[0].must("malloc q 8388608");
+    one[0].must("ctxpop");
+    one[0].must("release");
+    EXPECT_EQ(one.in_use(), before + SIZE + 8 * MiB);
+    one[0].must("ungreen");
+    EXPECT_LE(static_cast<int64_t>(one.in_use()), static_cast<int64_t>(before)); // its context, too
+    EXPECT_NE(one[0].code("free p"), 0);
+}
+
+// A context that another thread makes while one is purged may have its handle: a device's own
+// always has.
+TEST(MergeContext, MadeAgainDuringAResetKeepsItsMemory) {
+    if (on_gpu())
+        GTEST_SKIP() << "needs a reset that returns late";
+    World world;
+    world.config(merging("quiet = 1s\n"));
+    world.environment["GPUSHARE_SIM_LATE_DESTROY_MS"] = "1500";
+    How how;
+    how.as = "replica";
+    how.build = "puppet_driver";
+    Puppet one(world, how);
+    one.must("malloc p 8388608");
+    one.must(Replicas::upload("p", 8 * MiB, 3));
+    one.must("later 0 reset");
+    usleep(400000);       // it has happened, and has not returned
+    one.must("device 0"); // makes it again
+    one.must("malloc q 8388608");
+    one.must(Replicas::upload("q", 8 * MiB, 4));
+    EXPECT_EQ(one.receive(10000).code, 0);
+    EXPECT_EQ(Replicas::expect(one, "q", 8 * MiB, 4), "same");
+    EXPECT_EQ(one.code("free q"), 0);
+    EXPECT_NE(one.code("free p"), 0);
+}
+
 // Merging goes on as soon as that thread calls again.
 TEST(MergeContext, WhoseEndIsLeftByLongjmpForbidsNothingForEver) {
     if (on_gpu())

@@ -139,6 +139,13 @@ CUresult CUDAAPI cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsig
     return create_current(out, flags, device);
 }
 
+/* For tests: others make contexts meanwhile. */
+static void return_late(void) {
+    const char *late = getenv("GPUSHARE_SIM_LATE_DESTROY_MS");
+    if (late)
+        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
+}
+
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
     CUresult result = state_check();
     if (result)
@@ -150,9 +157,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
     end(context);
     if (context_top() == context)
         stack.depth--;
-    const char *late = getenv("GPUSHARE_SIM_LATE_DESTROY_MS");
-    if (late)
-        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
+    return_late();
     return CUDA_SUCCESS;
 }
 
@@ -254,8 +259,10 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
     state_lock();
     CUcontext context = contexts.primary[device];
     state_unlock();
-    if (context && context->alive)
+    if (context && context->alive) {
         end(context);
+        return_late();
+    }
     return CUDA_SUCCESS;
 }
 
