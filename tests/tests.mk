@@ -117,7 +117,7 @@ $(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h $(SIM_LIBS)/libcudart.s
 	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart
 
 DIFFER := $(wildcard tests/differ/*.c)
-$(TESTS)/differ-program: $(DIFFER) tests/differ/program.h $(SIM_LIBS)/libcuda.so
+$(TESTS)/differ-program: $(DIFFER) tests/differ/program.h tests/differ/random.h $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) $(DIFFER) -o $@ -L$(SIM_LIBS) -lcuda
 

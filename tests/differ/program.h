@@ -10,19 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MIB = 1 << 20, BUFFERS = 6, STREAMS = 5, SCRATCH = MIB, PINNED = 8 * MIB, TEXT = 160 };
+#include "random.h"
 
-/* A sequence of numbers. Each step has one of its own, so a step that is left out changes no other.
- */
-struct numbers {
-    uint64_t state;
-};
-struct numbers numbers_from(uint64_t seed, uint64_t step, uint64_t replica);
-uint64_t number_below(struct numbers *numbers, uint64_t end);
-bool one_of(struct numbers *numbers, unsigned many); /* true once in so many */
-/* Bytes that follow from the seed and their place. */
-void numbers_fill(void *to, size_t size, uint64_t seed);
-uint64_t bytes_hash(const void *bytes, size_t size);
+enum { MIB = 1 << 20, BUFFERS = 6, STREAMS = 5, SCRATCH = MIB, PINNED = 8 * MIB, TEXT = 160 };
 
 struct buffer {
     CUdeviceptr at; /* 0: there is none */

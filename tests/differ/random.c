@@ -1,5 +1,5 @@
 /* random.c - splitmix64, and bytes made by it. */
-#include "program.h"
+#include "random.h"
 
 #include <string.h>
 
