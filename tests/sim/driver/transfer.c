@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAGED_MOST = 65536 };
+enum { STAGED_MOST = 65536, PAGE = 4096 };
 
 /* One copy (width 0) or fill. */
 struct task {
@@ -45,6 +45,13 @@ static CUresult hurt(const void *argument, uint64_t address, uint64_t size) {
 
 static const struct work transferring = {.run = run, .hurt = hurt};
 
+/* The caller meets what faults there: the stream's own thread may make the copy. */
+static void read_pages(const volatile unsigned char *from, uint64_t size) {
+    for (uint64_t at = 0; at < size; at += PAGE)
+        (void)from[at];
+    (void)from[size - 1];
+}
+
 /* In the stream's turn, without waiting for it where the real driver does not. */
 static CUresult submit(CUstream stream, const struct task *plan) {
     bool pageable = !plan->width && plan->from.pageable, captured = stream_capturing(stream);
@@ -63,6 +70,8 @@ static CUresult submit(CUstream stream, const struct task *plan) {
         free(task);
         return result;
     }
+    if (wait && pageable)
+        read_pages((void *)(uintptr_t)plan->from.address, plan->size);
     result =
         stream_submit(stream, &transferring, task); /* behind what another thread has put there */
     return wait && !result ? stream_wait(stream) : result;
