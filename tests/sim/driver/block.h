@@ -29,6 +29,7 @@ struct block {
     uint32_t card;
     enum block_kind kind;
     bool exported;
+    bool sync; /* SYNC_MEMOPS was set */
     CUcontext context;
     struct mapping *mapping; /* of VMM memory */
     struct small *small;

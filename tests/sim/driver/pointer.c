@@ -6,13 +6,15 @@
 #include "mapping.h"
 #include "state.h"
 
+#include <sys/mman.h>
+
 /* A pointer as attributes see it, whatever kind of memory it leads to. */
 struct seen {
     uint64_t base, size, mapping, mapping_size, serial;
     CUcontext context;
     CUdevice device;
     unsigned handle_types, access; /* of VMM memory; access: the current device's */
-    bool on_host, managed, pool, imported, mapped, known;
+    bool on_host, managed, pool, imported, mapped, sync, known;
 };
 
 /* VMM memory has no context, and may be closed to the device that asks. */
@@ -41,6 +43,7 @@ static struct seen look(uint64_t pointer) {
                              .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
                              .pool = block->kind == BLOCK_POOL,
                              .imported = block->kind == BLOCK_IMPORT,
+                             .sync = block->sync || block->kind == BLOCK_IMPORT,
                              .known = true};
         if (block->mapping)
             look_at_mapping(&seen, block);
@@ -123,7 +126,7 @@ static bool value_of(const struct seen *seen, uint64_t pointer, CUpointer_attrib
         *value = seen->managed;
         break;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        *value = seen->imported;
+        *value = seen->sync;
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *value = (uint64_t)seen->device;
@@ -202,3 +205,100 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
     }
     return CUDA_SUCCESS;
 }
+
+/* Device memory alone has it. */
+CUresult CUDAAPI cuPointerSetAttribute(const void *data, CUpointer_attribute attribute,
+                                       CUdeviceptr pointer) {
+    struct span span;
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!data || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    if (!block_find(pointer, &span))
+        result = CUDA_ERROR_INVALID_VALUE;
+    else if (span.block->mapping)
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    else
+        span.block->sync = *(const bool *)data;
+    state_unlock();
+    return result;
+}
+
+/* --- what else can be done with a range --- */
+
+/* Whether device memory is there, from its first byte to its last. A range that ends in the last
+ * page of an allocation ends with it. */
+static bool is_there(uint64_t address, uint64_t size) {
+    struct span span;
+    uint64_t done = 0;
+    while (done < size && block_find(address + done, &span))
+        done = span.block->address + span.block->size - address;
+    return size && done >= size;
+}
+
+/* A descriptor that nobody reads: another device would. */
+static CUresult make_descriptor(int *out) {
+    const int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+    if (fd < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = fd;
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuMemGetHandleForAddressRange(void *out, CUdeviceptr pointer, size_t size,
+                                               CUmemRangeHandleType type,
+                                               unsigned long long flags) {
+    CUresult result = state_check();
+    if (result)
+        return result;
+    if (!out || flags || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || pointer % 4096 ||
+        size % 4096)
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    const bool there = is_there(pointer, size);
+    state_unlock();
+    return there ? make_descriptor(out) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Prefetches and advice are for managed memory. */
+static CUresult check_managed(uint64_t address, uint64_t size) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    state_lock();
+    const struct host_range *range = host_find(address);
+    const bool managed =
+        range && range->managed && size && size <= range->base + range->size - address;
+    state_unlock();
+    return managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemAdvise(CUdeviceptr pointer, size_t size, CUmem_advise advice,
+                             CUdevice device) {
+    (void)advice, (void)device;
+    return check_managed(pointer, size);
+}
+
+CUresult CUDAAPI cuMemAdvise_v2(CUdeviceptr pointer, size_t size, CUmem_advise advice,
+                                CUmemLocation location) {
+    (void)advice, (void)location;
+    return check_managed(pointer, size);
+}
+
+#define PREFETCH(suffix)                                                                           \
+    CUresult CUDAAPI cuMemPrefetchAsync##suffix(CUdeviceptr pointer, size_t size, CUdevice device, \
+                                                CUstream stream) {                                 \
+        (void)device, (void)stream;                                                                \
+        return check_managed(pointer, size);                                                       \
+    }                                                                                              \
+    CUresult CUDAAPI cuMemPrefetchAsync_v2##suffix(CUdeviceptr pointer, size_t size,               \
+                                                   CUmemLocation location, unsigned int flags,     \
+                                                   CUstream stream) {                              \
+        (void)location, (void)flags, (void)stream;                                                 \
+        return check_managed(pointer, size);                                                       \
+    }
+PREFETCH()
+PREFETCH(_ptsz)

@@ -254,8 +254,8 @@ CUresult CUDAAPI cuMemGetAccess(unsigned long long *flags, const CUmemLocation *
     if (result)
         return result;
     state_lock();
-    if (block_find(address, &span) && span.block->mapping)
-        *flags = mapping_access(span.block, device_card(location->id));
+    if (block_find(address, &span)) /* memory of no mapping has no flags */
+        *flags = span.block->mapping ? mapping_access(span.block, device_card(location->id)) : 0;
     else
         result = CUDA_ERROR_INVALID_VALUE;
     state_unlock();
