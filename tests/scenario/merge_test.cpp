@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(By, MergeWrite,
                                          "rows s p 3145728 4096 8 3 0x77",
                                          "rows - p 3145728 8 8 1 0x77",
                                          "box s p 3145728 other 0 64 8 3",
-                                         "box - p 3145728 other 0 8 8 1"));
+                                         "box s p 3145728 other 0 0 8 1"));
 
 TEST_P(MergeWrite, IsTheWritersOwnAndNobodyElses) {
     constexpr uint64_t SIZE = 48 * MiB;

@@ -27,5 +27,6 @@ void vmm_rows(void);
 void block_rows(void);
 void hazard_rows(void);
 void capture_rows(void);
+void held_rows(void);
 
 #endif

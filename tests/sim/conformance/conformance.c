@@ -25,5 +25,6 @@ int main(void) {
     block_rows();
     hazard_rows();
     capture_rows();
+    held_rows();
     return check_differences() ? 1 : 0;
 }

@@ -77,6 +77,17 @@
     X(cuMemGetAccess)                                                                              \
     X(cuMemExportToShareableHandle)                                                                \
     X(cuMemImportFromShareableHandle)                                                              \
+    X(cuGraphCreate)                                                                               \
+    X(cuGraphAddMemcpyNode)                                                                        \
+    X(cuGraphAddMemsetNode)                                                                        \
+    X(cuGraphMemcpyNodeSetParams)                                                                  \
+    X(cuGraphExecMemcpyNodeSetParams)                                                              \
+    X(cuGraphExecMemsetNodeSetParams)                                                              \
+    X(cuStreamWriteValue32_v2)                                                                     \
+    X(cuPointerSetAttribute)                                                                       \
+    X(cuMemGetHandleForAddressRange)                                                               \
+    X(cuMemPrefetchAsync_v2)                                                                       \
+    X(cuMemAdvise_v2)                                                                              \
     X(cuGetProcAddress_v2)
 
 struct gpu {

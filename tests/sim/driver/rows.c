@@ -107,10 +107,12 @@ static CUresult copy_boxes(size_t count, const CUDA_MEMCPY3D_BATCH_OP *boxes,
     return result;
 }
 
+/* The legacy stream is refused. */
 CUresult CUDAAPI cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes,
                                          unsigned long long flags, CUstream stream) {
     (void)flags;
-    return copy_boxes(count, boxes, QUEUED);
+    return !stream || stream == CU_STREAM_LEGACY ? CUDA_ERROR_INVALID_VALUE
+                                                 : copy_boxes(count, boxes, QUEUED);
 }
 
 CUresult CUDAAPI cuMemcpy3DBatchAsync_v2_ptsz(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes,
