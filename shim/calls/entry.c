@@ -5,6 +5,7 @@
 #include "ipc/open_cache.h"
 #include "lifecycle/lifecycle.h"
 #include "merge/allocation.h"
+#include "rules/rules.h"
 #include "stack/call.h"
 #include "writes/write.h"
 
@@ -37,5 +38,6 @@ bool gps_entry_hooks(enum gps_hooked calls, bool (*slowly)(void)) {
         return false;
     return calls == GPS_HOOKED_WRITES  ? gps_write_listeners != 0
            : calls == GPS_HOOKED_READS ? gps_merge_active || gps_open_cache_used
+           : calls == GPS_HOOKED_TOLD  ? gps_rules_active
                                        : gps_merge_active;
 }

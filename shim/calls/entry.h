@@ -41,7 +41,8 @@ enum gps_hooked {
     GPS_HOOKED_ALWAYS,
     GPS_HOOKED_WRITES, /* copies and fills: where a rule, or `open_cache`, asks for them */
     GPS_HOOKED_READS,  /* copies to the host: with a merge rule, or `open_cache` */
-    GPS_HOOKED_WORK,   /* launches, streams, and what the driver says of memory: a merge rule */
+    GPS_HOOKED_WORK,   /* launches and streams: with a merge rule */
+    GPS_HOOKED_TOLD,   /* what the driver says of memory: with any rule */
 };
 /* Whether this process has such calls hooked. It begins if it has not yet: the configuration tells.
  */

@@ -16,6 +16,7 @@
 #include "registry/freed_history.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
+#include "vmm/mapping.h"
 
 /* --- an allocation --- */
 
@@ -209,17 +210,48 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
 
 /* --- what the program is told of memory --- */
 
-bool gps_memory_info(uint64_t address, struct gps_memory_info *info) {
-    if (!gps_merge_range(address, &info->base, &info->size))
+bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {
+    struct gps_area area;
+    if (!gps_merge_find(address, &area))
         return false;
-    info->serial = gps_merge_serial(address);
+    *info = (struct gps_memory_info){.base = area.pointer,
+                                     .size = area.size,
+                                     .extent = area.extent,
+                                     .context = area.context,
+                                     .serial = area.serial};
     return true;
+}
+
+/* An import that the program has opened itself has no handle, as bare. */
+static bool is_one_mapping(uint64_t address, struct gps_memory_info *info) {
+    struct gps_mapping mapping;
+    struct gps_alloc alloc;
+    struct gps_import import;
+    if (!gps_mapping_at(address, &mapping))
+        return false;
+    *info = (struct gps_memory_info){
+        .base = mapping.pointer, .size = mapping.size, .extent = mapping.extent};
+    info->has_handles = gps_registry_find(mapping.pointer, &alloc);
+    if (info->has_handles)
+        info->context = alloc.context;
+    else if (gps_registry_import_at(mapping.pointer, &import))
+        info->context = import.context;
+    return true;
+}
+
+bool gps_memory_info(uint64_t address, struct gps_memory_info *info) {
+    return gps_memory_merged(address, info) || is_one_mapping(address, info);
+}
+
+bool gps_memory_is_mapped(uint64_t address) {
+    struct gps_memory_info info;
+    return gps_memory_info(address, &info);
 }
 
 /* Of a block without memory the driver says that there is nothing; all else that it refuses holds
  * for an allocation, too. */
 bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info) {
-    return (code == GPS_OK || code == GPS_NOT_FOUND) && gps_memory_info(address, info);
+    return (code == GPS_OK || code == GPS_NOT_FOUND) && gps_memory_merged(address, info);
 }
 
 void gps_memory_attributes(uint64_t address) {

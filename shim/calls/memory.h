@@ -40,15 +40,23 @@ bool gps_memory_export_denied(uint64_t pointer, int *code);
 /* The program frees `pointer` with the driver's `release`. Returns the code for the program. */
 int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 
-/* --- what the program is told of memory: what a merge rule took looks like an allocation of the
- * driver's, not like its blocks --- */
+/* --- what the program is told of memory: what a merge rule took, or a rule with backing = vmm
+ * gave, looks like an allocation of the driver's --- */
 
 struct gps_memory_info {
     uint64_t base, size;
-    uint64_t serial; /* no other has it; from 1 */
+    uint64_t extent; /* what is mapped for it */
+    uint64_t context;
+    uint64_t serial;  /* of what a merge rule took: no other has it; from 1. 0: it is one mapping */
+    bool has_handles; /* of its own, as cudaMalloc's */
 };
 /* Whether the address lies in such memory, and what the program is told of it. */
 bool gps_memory_info(uint64_t address, struct gps_memory_info *info);
+/* The same of what a merge rule took alone. */
+bool gps_memory_merged(uint64_t address, struct gps_memory_info *info);
+/* Whether the driver would take it for memory of the program's own cuMemCreate. It refuses the
+ * calls that are for such memory where they name cudaMalloc's. */
+bool gps_memory_is_mapped(uint64_t address);
 /* The driver has answered `code` when it was asked for the range of an address. True: *info is the
  * answer instead. */
 bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info);

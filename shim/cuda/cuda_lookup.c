@@ -20,6 +20,7 @@ static const struct row {
 #define WHEN_memory                                GPS_HOOKED_ALWAYS
 #define WHEN_ipc                                   GPS_HOOKED_ALWAYS
 #define WHEN_merge                                 GPS_HOOKED_WORK
+#define WHEN_told                                  GPS_HOOKED_TOLD
 #define ROW(name, when)                            {(void *)gps_hook_##name, when},
 #define DRIVER(kind, name, parameters, arguments)  ROW(name, WHEN_##kind)
 #define WRITE(name, parameters, arguments, what)   ROW(name, GPS_HOOKED_WRITES)
@@ -82,5 +83,6 @@ CUresult gps_on_cuGetProcAddress_v2(const char *symbol, void **pfn, int version,
 #define WRAP_memory(name, parameters, arguments)
 #define WRAP_ipc(name, parameters, arguments)
 #define WRAP_merge(name, parameters, arguments)
+#define WRAP_told(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"

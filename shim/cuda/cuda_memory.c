@@ -124,27 +124,23 @@ CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevic
 
 #define OURS (UINT64_C(1) << 48) /* the driver's own ids count from 1 */
 
-/* Those of which a block's are not its allocation's. */
-static bool is_of_allocation(CUpointer_attribute which) {
-    return which == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
-           which == CU_POINTER_ATTRIBUTE_RANGE_SIZE || which == CU_POINTER_ATTRIBUTE_BUFFER_ID ||
-           which == CU_POINTER_ATTRIBUTE_ACCESS_FLAGS;
-}
-
 /* Blocks come and go, and some are read-only: the allocation does not, and can be written. */
-static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
-    struct gps_memory_info info;
-    if (!is_of_allocation(which) || !gps_memory_info(pointer, &info))
-        return;
+static void set_as_merged(CUpointer_attribute which, void *value,
+                          const struct gps_memory_info *info) {
     switch (which) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)value = info.base;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        *(CUdeviceptr *)value = info->base;
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = info.size;
+        *(size_t *)value = info->size;
+        break;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        *(size_t *)value = info->extent;
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        *(unsigned long long *)value = OURS + info.serial;
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+        *(unsigned long long *)value = OURS + info->serial;
         break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
@@ -154,6 +150,20 @@ static void set_as_allocation(CUpointer_attribute which, void *value, CUdevicept
     default:
         break;
     }
+}
+
+static void set_as_allocation(CUpointer_attribute which, void *value, CUdeviceptr pointer) {
+    struct gps_memory_info info;
+    if (!gps_memory_info(pointer, &info))
+        return;
+    if (which == CU_POINTER_ATTRIBUTE_CONTEXT)
+        *(CUcontext *)value = (CUcontext)info.context;
+    else if (which == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES)
+        *(unsigned long long *)value = CU_MEM_HANDLE_TYPE_NONE;
+    else if (which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
+        *(bool *)value = info.has_handles;
+    else if (info.serial)
+        set_as_merged(which, value, &info);
 }
 
 CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr pointer) {
@@ -172,3 +182,48 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
         set_as_allocation(which[i], values[i], pointer);
     return result;
 }
+
+/* --- calls for memory of cuMemCreate, and for managed memory --- */
+
+CUresult gps_on_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+                               CUdeviceptr pointer) {
+    gps_memory_attributes(pointer);
+    const CUresult result = gps_real.cuMemGetAccess(flags, location, pointer);
+    if (result == CUDA_SUCCESS && gps_memory_is_mapped(pointer))
+        *flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return result;
+}
+
+/* To the driver the memory is none of cudaMalloc's: it would take these calls. */
+#define REFUSE(name, parameters, arguments)                                                        \
+    CUresult gps_on_##name parameters {                                                            \
+        return gps_memory_is_mapped((CUdeviceptr)pointer) ? CUDA_ERROR_INVALID_VALUE               \
+                                                          : gps_real.name arguments;               \
+    }
+REFUSE(cuMemSetAccess,
+       (CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access, size_t count),
+       (pointer, size, access, count))
+REFUSE(cuMemMap,
+       (CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle block,
+        unsigned long long flags),
+       (pointer, size, offset, block, flags))
+REFUSE(cuMemUnmap, (CUdeviceptr pointer, size_t size), (pointer, size))
+REFUSE(cuMemAddressFree, (CUdeviceptr pointer, size_t size), (pointer, size))
+REFUSE(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle * out, void *pointer),
+       (out, pointer))
+REFUSE(cuMemAdvise, (CUdeviceptr pointer, size_t size, CUmem_advise advice, CUdevice device),
+       (pointer, size, advice, device))
+REFUSE(cuMemAdvise_v2,
+       (CUdeviceptr pointer, size_t size, CUmem_advise advice, CUmemLocation location),
+       (pointer, size, advice, location))
+
+#define REFUSE_PREFETCH(suffix)                                                                    \
+    REFUSE(cuMemPrefetchAsync##suffix,                                                             \
+           (CUdeviceptr pointer, size_t size, CUdevice device, CUstream stream),                   \
+           (pointer, size, device, stream))                                                        \
+    REFUSE(cuMemPrefetchAsync_v2##suffix,                                                          \
+           (CUdeviceptr pointer, size_t size, CUmemLocation location, unsigned int flags,          \
+            CUstream stream),                                                                      \
+           (pointer, size, location, flags, stream))
+REFUSE_PREFETCH()
+REFUSE_PREFETCH(_ptsz)

@@ -20,6 +20,7 @@ CUresult CUDAAPI cuEventCreateFromEGLSync(CUevent *event, void *sync, unsigned i
 #define GATED(name, parameters, arguments, stream) CUresult CUDAAPI name parameters;
 #define READ(name, parameters, arguments, stream)  CUresult CUDAAPI name parameters;
 #define DRIVER_merge(name, parameters)             CUresult CUDAAPI name parameters;
+#define DRIVER_told(name, parameters)              CUresult CUDAAPI name parameters;
 #define DRIVER_lookup(name, parameters)
 #define DRIVER_context(name, parameters)
 #define DRIVER_memory(name, parameters)
@@ -54,17 +55,13 @@ extern struct gps_real gps_real;
     ROW(cuDeviceGetUuid_v2)                                                                        \
     ROW(cuDevicePrimaryCtxGetState)                                                                \
     ROW(cuDevicePrimaryCtxRetain)                                                                  \
-    ROW(cuMemAddressFree)                                                                          \
     ROW(cuMemAddressReserve)                                                                       \
     ROW(cuMemCreate)                                                                               \
     ROW(cuMemExportToShareableHandle)                                                              \
     ROW(cuMemGetAllocationGranularity)                                                             \
     ROW(cuMemGetInfo_v2)                                                                           \
     ROW(cuMemImportFromShareableHandle)                                                            \
-    ROW(cuMemMap)                                                                                  \
     ROW(cuMemRelease)                                                                              \
-    ROW(cuMemSetAccess)                                                                            \
-    ROW(cuMemUnmap)                                                                                \
     ROW(cuStreamGetCtx)                                                                            \
     ROW(cuStreamIsCapturing)                                                                       \
     ROW(cuEventRecord)                                                                             \

@@ -16,6 +16,7 @@
 #define WRAP_memory(name, parameters, arguments)  COUNTED(name, parameters, arguments)
 #define WRAP_ipc(name, parameters, arguments)     COUNTED(name, parameters, arguments)
 #define WRAP_merge(name, parameters, arguments)   COUNTED(name, parameters, arguments)
+#define WRAP_told(name, parameters, arguments)    COUNTED(name, parameters, arguments)
 #define DRIVER(kind, name, parameters, arguments) WRAP_##kind(name, parameters, arguments)
 #include "hooks.def"
 

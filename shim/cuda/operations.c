@@ -22,6 +22,7 @@
 #define CALL(name, ...)               ASK(gps_calls, MISSING, name, __VA_ARGS__)
 #define REAL(name, ...)               ASK(gps_real, MISSING, name, __VA_ARGS__)
 #define VMM(name, ...)                ASK(gps_calls, CUDA_ERROR_NOT_SUPPORTED, name, __VA_ARGS__)
+#define VMM_REAL(name, ...)           ASK(gps_real, CUDA_ERROR_NOT_SUPPORTED, name, __VA_ARGS__)
 
 #define PASS(operation, parameters, call)                                                          \
     static int operation parameters {                                                              \
@@ -107,7 +108,7 @@ static int range(uint64_t pointer, uint64_t *base, uint64_t *size) {
     CUdeviceptr start;
     size_t length;
     struct gps_memory_info info;
-    if (gps_memory_info(pointer, &info)) {
+    if (gps_memory_merged(pointer, &info)) {
         *base = info.base;
         *size = info.size;
         return GPS_OK;
@@ -146,7 +147,7 @@ static enum gps_memory_kind kind(uint64_t pointer) {
     CUmemoryPool pool = NULL;
     CUcontext owner = NULL;
     struct gps_memory_info info;
-    if (gps_memory_info(pointer, &info)) /* a block without memory has no attributes */
+    if (gps_memory_merged(pointer, &info)) /* a block without memory has no attributes */
         return GPS_MEMORY_MERGED;
     if (!attribute(pointer, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type))
         return GPS_MEMORY_UNKNOWN;
@@ -238,10 +239,10 @@ YIELD(block_import, (int descriptor, uint64_t *block), CUmemGenericAllocationHan
           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 YIELD(reserve, (uint64_t size, uint64_t *pointer), CUdeviceptr, pointer,
       VMM(cuMemAddressReserve, &got, size, 0, 0, 0))
-PASS(unreserve, (uint64_t pointer, uint64_t size), VMM(cuMemAddressFree, pointer, size))
+PASS(unreserve, (uint64_t pointer, uint64_t size), VMM_REAL(cuMemAddressFree, pointer, size))
 PASS(map, (uint64_t pointer, uint64_t size, uint64_t block),
-     VMM(cuMemMap, pointer, size, 0, block, 0))
-PASS(unmap, (uint64_t pointer, uint64_t size), VMM(cuMemUnmap, pointer, size))
+     VMM_REAL(cuMemMap, pointer, size, 0, block, 0))
+PASS(unmap, (uint64_t pointer, uint64_t size), VMM_REAL(cuMemUnmap, pointer, size))
 
 /* The driver's descriptor is moved out of the way of programs that expect theirs to be low. */
 static int block_export(uint64_t block, int *descriptor) {
@@ -261,7 +262,7 @@ static int allow(uint64_t pointer, uint64_t size, int device, bool write) {
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
         .flags = write ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_READ,
     };
-    return VMM(cuMemSetAccess, pointer, size, &access, 1);
+    return VMM_REAL(cuMemSetAccess, pointer, size, &access, 1);
 }
 
 PASS(upload, (uint64_t to, const void *from, uint64_t size, uint64_t stream),

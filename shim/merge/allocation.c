@@ -333,32 +333,17 @@ void gps_merge_purge(uint64_t context, uint64_t before) {
 
 /* --- what it looks like --- */
 
-static struct gps_area look_up(uint64_t address) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    gps_area_lock();
-    const struct gps_area *area = gps_area_at(address);
-    const struct gps_area found = area && !area->freed && address - area->pointer < area->size
-                                      ? *area
-                                      : (struct gps_area){.serial = 0};
-    gps_area_unlock();
-    gps_scope_end(&scope);
-    return found;
-}
-
-bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size) {
+bool gps_merge_find(uint64_t address, struct gps_area *found) {
     if (!gps_area_near(address, 1))
         return false;
-    const struct gps_area area = look_up(address);
-    if (!area.serial)
-        return false;
-    *base = area.pointer;
-    *size = area.size;
-    return true;
-}
-
-uint64_t gps_merge_serial(uint64_t address) {
-    return gps_area_near(address, 1) ? look_up(address).serial : 0;
+    GPS_SCOPE();
+    gps_area_lock();
+    const struct gps_area *area = gps_area_at(address);
+    const bool any = area && !area->freed && address - area->pointer < area->size;
+    if (any)
+        *found = *area;
+    gps_area_unlock();
+    return any;
 }
 
 static void allow(const struct gps_area *area, int accessor) {

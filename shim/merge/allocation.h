@@ -37,10 +37,8 @@ bool gps_merge_end_freed(bool surely);
 /* The context is gone: its areas that were made before this epoch end. Before gps_swap_permit. */
 void gps_merge_purge(uint64_t context, uint64_t before);
 
-/* The allocation that the address lies in. It needs no scope. */
-bool gps_merge_range(uint64_t address, uint64_t *base, uint64_t *size);
-/* A number that no other allocation has; 0: the address lies in no area. Needs no scope. */
-uint64_t gps_merge_serial(uint64_t address);
+/* The allocation that the address lies in, without its blocks. It needs no scope. */
+bool gps_merge_find(uint64_t address, struct gps_area *found);
 
 /* Gives memory to all blocks that have none yet, in all areas, because work begins that may touch
  * them. It needs no scope. */

@@ -933,6 +933,89 @@ static int c_attribute(char **w) {
     return code;
 }
 
+/* told NAME OFFSET: each attribute of the address, by the call for one and by that for many.
+ * Addresses count from NAME; of a context is said whether it is the current one, and of ids whether
+ * they are those of NAME. */
+enum { ATTRIBUTES = 21 };
+
+static bool is_address(int which) {
+    return which == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
+           which == CU_POINTER_ATTRIBUTE_HOST_POINTER ||
+           which == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+           which == CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR;
+}
+
+static void say_told(int which, int code, u64 told, u64 base) {
+    CUcontext context = NULL;
+    u64 id = 0;
+    (void)CU(cuCtxGetCurrent)(&context);
+    if (which == CU_POINTER_ATTRIBUTE_BUFFER_ID || which == CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID) {
+        (void)CU(cuPointerGetAttribute)(&id, (CUpointer_attribute)which, base);
+        say(" %d=%d:%s", which, code, !told ? "none" : told == id ? "one" : "another");
+    } else if (which == CU_POINTER_ATTRIBUTE_CONTEXT) {
+        say(" %d=%d:%s", which, code, told == (uintptr_t)context ? "current" : "another");
+    } else if (which == CU_POINTER_ATTRIBUTE_P2P_TOKENS) {
+        say(" %d=%d", which, code);
+    } else {
+        say(" %d=%d:%lld", which, code,
+            (long long)(told && is_address(which) ? told - base : told));
+    }
+}
+
+static int c_told(char **w) {
+    const u64 base = value(w[1]), at = base + number(w[2]);
+    CUpointer_attribute which[ATTRIBUTES];
+    u64 values[ATTRIBUTES][8] = {{0}};
+    void *places[ATTRIBUTES];
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        u64 told[8] = {0};
+        which[i] = (CUpointer_attribute)(i + 1);
+        places[i] = values[i];
+        const int code = (int)CU(cuPointerGetAttribute)(told, which[i], at);
+        say_told(i + 1, code, told[0], base);
+    }
+    say(" many");
+    which[CU_POINTER_ATTRIBUTE_P2P_TOKENS - 1] =
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE; /* it would end */
+    const int code = (int)CU(cuPointerGetAttributes)(ATTRIBUTES, which, places, at);
+    for (int i = 0; i < ATTRIBUTES; i++)
+        say_told(which[i], 0, values[i][0], base);
+#ifndef PUPPET_DRIVER
+    struct cudaPointerAttributes all;
+    say(" cuda %d", (int)cudaPointerGetAttributes(&all, (void *)(uintptr_t)at));
+    say(" %d %d %lld %lld", (int)all.type, all.device,
+        (long long)((uintptr_t)all.devicePointer - base),
+        (long long)(all.hostPointer ? (uintptr_t)all.hostPointer - base : 0));
+#endif
+    return code;
+}
+
+/* mapped NAME OFFSET SIZE: what the calls for memory of cuMemCreate, and those for managed memory,
+ * answer about a range: retain, unmap, set access, free the address, map; get access, flags;
+ * prefetch, advise */
+static int c_mapped(char **w) {
+    const u64 at = value(w[1]) + number(w[2]), size = number(w[3]);
+    const CUmemAccessDesc read = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                                  .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
+    CUmemAllocationProp wanted = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = read.location};
+    CUmemGenericAllocationHandle handle, block;
+    unsigned long long flags = 77;
+    say(" %d", (int)CU(cuMemRetainAllocationHandle)(&handle, (void *)(uintptr_t)at));
+    say(" %d", (int)CU(cuMemUnmap)(at, size));
+    say(" %d", (int)CU(cuMemSetAccess)(at, size, &read, 1));
+    say(" %d", (int)CU(cuMemAddressFree)(at, size));
+    int code = (int)CU(cuMemCreate)(&block, size, &wanted, 0);
+    if (!code) {
+        say(" %d", (int)CU(cuMemMap)(at, size, 0, block, 0));
+        code = (int)CU(cuMemRelease)(block);
+    }
+    say(" %d", (int)CU(cuMemGetAccess)(&flags, &read.location, at));
+    say(" %lld", (long long)flags);
+    say(" %d", (int)CU(cuMemPrefetchAsync)(at, size, read.location, 0, NULL));
+    say(" %d", (int)CU(cuMemAdvise)(at, size, CU_MEM_ADVISE_SET_READ_MOSTLY, read.location));
+    return code;
+}
+
 /* capture STREAM; captured STREAM NAME: ends it, and the graph is ready; graph STREAM NAME: runs it
  */
 static int c_capture(char **w) {
@@ -1849,6 +1932,8 @@ static const struct command {
     {"rows", "STREAM NAME OFFSET PITCH WIDTH HEIGHT BYTE", c_rows},
     {"box", "STREAM TO OFFSET FROM OFFSET PITCH WIDTH HEIGHT", c_box},
     {"attribute", "NAME WHICH", c_attribute},
+    {"told", "NAME OFFSET", c_told},
+    {"mapped", "NAME OFFSET SIZE", c_mapped},
     {"churn", "NAME WORDS THREADS MS [OTHER]", c_churn},
     {"flood", "NAME MS", c_flood},
     {"flooded", "", c_flooded},

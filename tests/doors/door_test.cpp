@@ -442,8 +442,8 @@ TEST(Resolvers, AnswerAsTheRealOnesWithOurWrappersInPlaceOfTheTablesFunctions) {
 }
 
 // A launch is the driver's alone but where a rule merges; copies to the host but there, and with
-// open_cache.
-enum Asked { NOTHING, COPIES, READS, ALL };
+// open_cache. What the driver says of memory is told by us where any rule is for the program.
+enum Asked { NOTHING, RULE, COPIES, READS, ALL };
 
 class Rules
     : public testing::TestWithParam<std::tuple<const char *, const char *, Asked, const char *>> {};
@@ -456,12 +456,12 @@ TEST_P(Rules, DecideWhatIsHookedBesides) {
                           << keys;
     auto table = driver_names();
     for (const auto &more :
-         {asked >= COPIES ? write_names() : Words(), asked >= READS ? read_names() : Words(),
-          asked == ALL ? merge_names() : Words()})
+         {asked >= RULE ? told_names() : Words(), asked >= COPIES ? write_names() : Words(),
+          asked >= READS ? read_names() : Words(), asked == ALL ? merge_names() : Words()})
         table.insert(table.end(), more.begin(), more.end());
     Program program({app("procaddr")});
     program.environment("GPUSHARE_CONFIG", config);
-    expect_substituted(program, table, asked == ALL ? 6000 : asked ? 5000 : 1000);
+    expect_substituted(program, table, asked == ALL ? 6000 : asked >= COPIES ? 5000 : 1000);
     unlink(config.c_str());
 }
 INSTANTIATE_TEST_SUITE_P(
@@ -469,8 +469,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         std::make_tuple("proc*", "role = merge\n", ALL, ""),
         std::make_tuple("proc*", "role = auto\nbacking = vmm\naccess = ro\n", COPIES, ""),
-        std::make_tuple("proc*", "role = auto\nbacking = vmm\n", NOTHING, ""),
-        std::make_tuple("proc*", "role = auto\n", NOTHING, ""),
+        std::make_tuple("proc*", "role = auto\nbacking = vmm\n", RULE, ""),
+        std::make_tuple("proc*", "role = auto\n", RULE, ""),
         std::make_tuple("proc*", "role = auto\n", READS, "open_cache = 8\n"),
         std::make_tuple("proc*", "role = auto\n", NOTHING, "open_cache = 8\nmode = audit\n"),
         std::make_tuple("other", "role = merge\n", NOTHING, "")));

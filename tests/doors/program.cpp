@@ -59,6 +59,7 @@ std::vector<std::string> driver_names() {
 #define ALWAYS_memory(name)  NAME_OF(name)
 #define ALWAYS_ipc(name)     NAME_OF(name)
 #define ALWAYS_merge(name)
+#define ALWAYS_told(name)
 #define DRIVER(kind, name, parameters, arguments) ALWAYS_##kind(name)
 #include "cuda/hooks.def"
     };
@@ -91,9 +92,23 @@ std::vector<std::string> merge_names() {
 #define MERGE_context(name)
 #define MERGE_memory(name)
 #define MERGE_ipc(name)
-#define MERGE_merge(name)                          NAME_OF(name)
+#define MERGE_merge(name) NAME_OF(name)
+#define MERGE_told(name)
 #define DRIVER(kind, name, parameters, arguments)  MERGE_##kind(name)
 #define GATED(name, parameters, arguments, stream) NAME_OF(name)
+#include "cuda/hooks.def"
+    };
+}
+
+std::vector<std::string> told_names() {
+    return {
+#define TOLD_lookup(name)
+#define TOLD_context(name)
+#define TOLD_memory(name)
+#define TOLD_ipc(name)
+#define TOLD_merge(name)
+#define TOLD_told(name)                           NAME_OF(name)
+#define DRIVER(kind, name, parameters, arguments) TOLD_##kind(name)
 #include "cuda/hooks.def"
     };
 }
@@ -105,8 +120,8 @@ std::vector<std::string> hooked_names() {
 #define EXIT(name) NAME_OF(name)
 #include "cuda/hooks.def"
     };
-    for (const auto &part :
-         {driver_names(), merge_names(), read_names(), write_names(), runtime_names()})
+    for (const auto &part : {driver_names(), told_names(), merge_names(), read_names(),
+                             write_names(), runtime_names()})
         names.insert(names.end(), part.begin(), part.end());
     std::sort(names.begin(), names.end());
     return names;

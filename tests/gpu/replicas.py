@@ -311,10 +311,9 @@ def launches(weights, table, config):
     table.row(weights.end([bare, merging]) == {0}, "they end well")
 
 
-# DESIGN.md, section 10: memory of cuMemCreate has no context and no legacy handle, allows descriptors, and each
-# block is a mapping of its own. And what was imported is never said to be decompressible by hardware (vmm_probe).
-ALLOWED = {"IS_HW_DECOMPRESS_CAPABLE", "CONTEXT", "IS_LEGACY_CUDA_IPC_CAPABLE", "ALLOWED_HANDLE_TYPES", "MAPPING_SIZE", "MAPPING_BASE_ADDR", "MEMORY_BLOCK_ID",
-           "cuIpcGetMemHandle"}
+# There is no handle of it (docs/replicas.md). What was imported is never said to be decompressible by hardware
+# (vmm_probe).
+ALLOWED = {"IS_HW_DECOMPRESS_CAPABLE", "IS_LEGACY_CUDA_IPC_CAPABLE", "cuIpcGetMemHandle"}
 
 
 def told(member):
@@ -339,7 +338,7 @@ def attributes(fleet, table, _):
         other = {key: value for key, value in seen.items() if value != expected.get(key)}
         wrong = {key: value for key, value in other.items() if key.split()[-1] not in ALLOWED}
         table.row(not wrong and seen.keys() == expected.keys() and (merged > 0) == (when != "private"),
-                  f"attributes of {when} memory are those of cudaMalloc's, but for what DESIGN.md names",
+                  f"attributes of {when} memory are those of cudaMalloc's, but for what docs/replicas.md names",
                   f"{len(seen)} asked, {len(other)} differ as allowed" if not wrong else
                   "; ".join(f"{key}: {value}, bare {expected.get(key)}" for key, value in wrong.items()))
         table.row(one.end() == 0, "it ends well")

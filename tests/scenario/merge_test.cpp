@@ -448,6 +448,47 @@ TEST(MergeMemory, IsAnAllocationToTheProgram) {
     }
 }
 
+// A program chooses by some of these how it shares memory, or gives it to other hardware. That
+// there is no handle is said, and that no engine decompresses into it (H200), and the driver's ids
+// are not ours.
+std::string but_for_abilities(std::string told) {
+    for (const std::string which :
+         {" 10=0:", " 21=0:"}) // IS_LEGACY_CUDA_IPC, HW_DECOMPRESS_CAPABLE
+        for (size_t at; (at = told.find(which)) != std::string::npos;)
+            told.erase(at, which.size() + 1);
+    return told;
+}
+
+TEST(MergeMemory, IsTheDriversToEveryQuestionAndCall) {
+    constexpr uint64_t SIZE = 44 * MiB - 1000; // blocks of 32, 8, 4
+    for (const char *quiet : {"quiet = 0\n", QUIET}) {
+        World world;
+        world.config(rule("weights", "producer", "merge", quiet));
+        Puppet a(world, producer()), b(world, bare());
+        for (const bool merged : {false, true}) {
+            for (Puppet *puppet : {&a, &b}) {
+                puppet->must("malloc p " + bytes(SIZE));
+                if (merged)
+                    puppet->must("upload p 0 " + bytes(SIZE) + " 3 sync");
+            }
+            EXPECT_TRUE(!merged || eventually([&] {
+                return world.tool({"ls"}).out.find("Merged") != std::string::npos;
+            }));
+            for (const char *at : {" 0", " 33554432", " 46136343"}) {
+                EXPECT_EQ(but_for_abilities(a(std::string("told p") + at).text),
+                          but_for_abilities(b(std::string("told p") + at).text));
+                EXPECT_EQ(a(std::string("mapped p") + at + " 2097152").text,
+                          b(std::string("mapped p") + at + " 2097152").text);
+            }
+            EXPECT_EQ(a("mapped p 0 46137344").text, b("mapped p 0 46137344").text);
+            EXPECT_TRUE(!merged || a.must("expect p 0 " + bytes(SIZE) + " 3") == "same");
+            for (Puppet *puppet : {&a, &b})
+                puppet->must("free p");
+        }
+        EXPECT_TRUE(world.findings().empty()) << world.logs();
+    }
+}
+
 TEST(MergeMemory, MayBePitchedOrOfAPool) {
     Replicas two(2, merging(QUIET));
     two.each("pitch p 6000 1365");

@@ -74,6 +74,32 @@ TEST(Vmm, AnOrdinaryAllocationToTheProgram) {
     EXPECT_EQ(a.code("read p 0 4"), b.code("free p") + 1);
 }
 
+// Imported memory is not GPU_DIRECT_RDMA_CAPABLE (15), and none is HW_DECOMPRESS_CAPABLE (21).
+std::string but_for_hardware(std::string told) {
+    for (const std::string which : {" 15=0:", " 21=0:"})
+        for (size_t at; (at = told.find(which)) != std::string::npos;)
+            told.erase(at, which.size() + 1);
+    return told;
+}
+
+// Also in its importer, for whose program it is memory of cudaMalloc.
+TEST(Vmm, IsTheDriversToEveryQuestionAndCall) {
+    World world;
+    world.config(vmm_rules());
+    Puppet a(world, producer()), b(world, consumer()), c(world, bare());
+    for (Puppet *puppet : {&a, &b, &c})
+        puppet->must("malloc p 4194304");
+    for (Puppet *puppet : {&a, &b})
+        for (const char *at : {" 0", " 4194303"}) {
+            EXPECT_EQ(but_for_hardware((*puppet)(std::string("told p") + at).text),
+                      but_for_hardware(c(std::string("told p") + at).text));
+            EXPECT_EQ((*puppet)(std::string("mapped p") + at + " 4194304").text,
+                      c(std::string("mapped p") + at + " 4194304").text);
+        }
+    a.must("write p 0 " + hex_bytes("cd", 4));
+    EXPECT_EQ(b.must("read p 0 4"), "cdcdcdcd");
+}
+
 // On a busy machine it takes longer than a keeper may be silent.
 TEST(Vmm, AKeeperThatStartsSlowlyIsWaitedFor) {
     World world;

@@ -9,6 +9,7 @@
 #define ALWAYS_memory(name)  #name,
 #define ALWAYS_ipc(name)     #name,
 #define ALWAYS_merge(name)
+#define ALWAYS_told(name)
 static const char *const driver_names[] = {
 #define DRIVER(kind, name, parameters, arguments) ALWAYS_##kind(name)
 #include "cuda/hooks.def"
@@ -21,6 +22,7 @@ enum { DRIVER_NAMES = sizeof driver_names / sizeof *driver_names };
 #define RULED_memory(name)
 #define RULED_ipc(name)
 #define RULED_merge(name) #name,
+#define RULED_told(name)  #name,
 __attribute__((unused)) static const char *const ruled_names[] = {
 #define DRIVER(kind, name, parameters, arguments)  RULED_##kind(name)
 #define WRITE(name, parameters, arguments, what)   #name,
