@@ -4,6 +4,7 @@
 #include "driver/scope.h"
 #include "findings/diagnose.h"
 #include "findings/policy.h"
+#include "gate/swap.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
 #include "ipc/import.h"
@@ -257,4 +258,14 @@ bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info)
 void gps_memory_attributes(uint64_t address) {
     if (gps_gate_state & GPS_GATE_BACK && gps_area_near(address, 1))
         gps_merge_back_all();
+}
+
+bool gps_memory_was_swapped(uint64_t address) {
+    struct gps_area area;
+    if (!gps_area_near(address, 1) || !gps_merge_find(address, &area))
+        return false;
+    GPS_SCOPE();
+    gps_swap_lock();
+    gps_swap_unlock();
+    return true;
 }

@@ -63,3 +63,6 @@ bool gps_memory_ranged(int code, uint64_t address, struct gps_memory_info *info)
 /* The driver is about to be asked for attributes of an address: a block without memory would have
  * none. */
 void gps_memory_attributes(uint64_t address);
+/* The driver has refused a question about an address. True: a block may have been swapped there
+ * just then, and the driver is to be asked again. */
+bool gps_memory_was_swapped(uint64_t address);

@@ -168,7 +168,9 @@ static void set_as_allocation(CUpointer_attribute which, void *value, CUdevicept
 
 CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr pointer) {
     gps_memory_attributes(pointer);
-    const CUresult result = gps_real.cuPointerGetAttribute(value, which, pointer);
+    CUresult result = gps_real.cuPointerGetAttribute(value, which, pointer);
+    if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
+        result = gps_real.cuPointerGetAttribute(value, which, pointer);
     if (result == CUDA_SUCCESS)
         set_as_allocation(which, value, pointer);
     return result;
@@ -177,7 +179,9 @@ CUresult gps_on_cuPointerGetAttribute(void *value, CUpointer_attribute which, CU
 CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *which,
                                        void **values, CUdeviceptr pointer) {
     gps_memory_attributes(pointer);
-    const CUresult result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
+    CUresult result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
+    if (result == CUDA_ERROR_INVALID_VALUE && gps_memory_was_swapped(pointer))
+        result = gps_real.cuPointerGetAttributes(count, which, values, pointer);
     for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
         set_as_allocation(which[i], values[i], pointer);
     return result;
