@@ -219,7 +219,8 @@ bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {
                                      .size = area.size,
                                      .extent = area.extent,
                                      .context = area.context,
-                                     .serial = area.serial};
+                                     .serial = area.serial,
+                                     .synced = area.synced};
     return true;
 }
 
@@ -268,4 +269,15 @@ bool gps_memory_was_swapped(uint64_t address) {
     gps_swap_lock();
     gps_swap_unlock();
     return true;
+}
+
+int gps_memory_sync(const struct gps_write *all, bool synced) {
+    struct gps_gate_pass pass;
+    int code;
+    if (!gps_write_begin(all, &pass, &code))
+        return code;
+    gps_write_end(all, &pass, GPS_OK);
+    GPS_SCOPE();
+    gps_work_set_synced(all->to, synced);
+    return GPS_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "driver/driver_ops.h"
 #include "ipc/close_before_free.h"
+#include "writes/write.h"
 
 /* An allocation, as the program asks for it. A front end embeds this struct in its own with the
  * arguments of the call. */
@@ -49,6 +50,7 @@ struct gps_memory_info {
     uint64_t context;
     uint64_t serial;  /* of what a merge rule took: no other has it; from 1. 0: it is one mapping */
     bool has_handles; /* of its own, as cudaMalloc's */
+    bool synced;      /* SYNC_MEMOPS is set */
 };
 /* Whether the address lies in such memory, and what the program is told of it. */
 bool gps_memory_info(uint64_t address, struct gps_memory_info *info);
@@ -66,3 +68,7 @@ void gps_memory_attributes(uint64_t address);
 /* The driver has refused a question about an address. True: a block may have been swapped there
  * just then, and the driver is to be asked again. */
 bool gps_memory_was_swapped(uint64_t address);
+/* The program sets SYNC_MEMOPS of what a merge rule took, for the sake of other hardware. `all` is
+ * the allocation, which gets memory and keeps it. A driver refuses this for memory of cuMemCreate
+ * (801; H200, driver 580, 2026-11-23), so it is kept here. */
+int gps_memory_sync(const struct gps_write *all, bool synced);

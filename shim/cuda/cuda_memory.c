@@ -2,6 +2,7 @@
  * asks the driver about memory. */
 #include "calls/memory.h"
 #include "hooks.h"
+#include "written.h"
 
 /* --- allocation --- */
 
@@ -142,6 +143,9 @@ static void set_as_merged(CUpointer_attribute which, void *value,
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         *(unsigned long long *)value = OURS + info->serial;
         break;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        *(bool *)value |= info->synced;
+        break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         if (*(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value == CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ)
             *(CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS *)value =
@@ -185,6 +189,15 @@ CUresult gps_on_cuPointerGetAttributes(unsigned int count, CUpointer_attribute *
     for (unsigned int i = 0; result == CUDA_SUCCESS && i < count; i++)
         set_as_allocation(which[i], values[i], pointer);
     return result;
+}
+
+CUresult gps_on_cuPointerSetAttribute(const void *value, CUpointer_attribute which,
+                                      CUdeviceptr pointer) {
+    struct gps_memory_info info;
+    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !gps_memory_merged(pointer, &info))
+        return gps_real.cuPointerSetAttribute(value, which, pointer);
+    const struct gps_write all = LASTING(gps_fill_of(info.base, info.size, 1, LEGACY));
+    return (CUresult)gps_memory_sync(&all, *(const bool *)value);
 }
 
 /* --- calls for memory of cuMemCreate, and for managed memory --- */

@@ -210,9 +210,3 @@ static inline struct gps_write gps_node_of(const CUgraphNodeParams *node) {
                                           .height = node->memset.height};
     return gps_fill_node_of(&fill);
 }
-
-/* Of all attributes one changes what the device does. */
-static inline struct gps_write gps_attribute_of(CUpointer_attribute which, CUdeviceptr pointer) {
-    const size_t size = which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
-    return LASTING(gps_fill_of(pointer, size, 1, LEGACY));
-}

@@ -56,3 +56,11 @@ int gps_scope_synchronize(void) {
     sigprocmask(SIG_SETMASK, &ours, NULL);
     return code;
 }
+
+int gps_scope_wait(uint64_t stream) {
+    sigset_t ours;
+    sigprocmask(SIG_SETMASK, gps_signals_to_wait_with(), &ours);
+    const int code = gps_ops->stream_wait(stream);
+    sigprocmask(SIG_SETMASK, &ours, NULL);
+    return code;
+}

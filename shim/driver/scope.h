@@ -40,3 +40,5 @@ void gps_scope_end(struct gps_scope *scope);
 /* Waits for the device as a free does, inside a scope, with the program's signals: a kernel may
  * never end, and Ctrl-C must end the program. Without a lock. The driver's code. */
 int gps_scope_synchronize(void);
+/* The same for the work of a stream alone. */
+int gps_scope_wait(uint64_t stream);

@@ -26,6 +26,7 @@
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
 #include "merge/shared_block.h"
+#include "merge/work.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "process/references.h"
@@ -83,6 +84,7 @@
     FORGETS(shared_block, gps_shared_reset)                                                        \
     FORGETS(merged_sum, gps_merged_sum_reset)                                                      \
     FORGETS(merger, gps_merger_reset)                                                              \
+    FORGETS(work, gps_work_reset)                                                                  \
     FORGETS(allocation, gps_merge_reset)                                                           \
     FORGETS(learner, gps_learn_reset)                                                              \
     FORGETS(export, gps_export_reset)                                                              \

@@ -86,6 +86,7 @@ struct gps_area {
     uint8_t uuid[GPS_UUID_BYTES];
     int device;
     bool lazy;      /* blocks get memory when they are needed */
+    bool synced;    /* SYNC_MEMOPS: a copy or fill that is no stream's has ended when it returns */
     uint8_t tries;  /* to lay it out anew that failed */
     uint64_t edges; /* of tensors (layout.h): a bit for each place where a block may begin */
     uint64_t freed; /* the number of its free, on a stream whose work may still use it; else 0.

@@ -128,10 +128,44 @@ static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int
     return *code == GPS_OK;
 }
 
+/* --- SYNC_MEMOPS --- */
+
+static _Atomic bool any_synced;
+
+void gps_work_set_synced(uint64_t pointer, bool synced) {
+    gps_area_lock();
+    struct gps_area *area = gps_area_at(pointer);
+    if (area)
+        area->synced = synced;
+    gps_area_unlock();
+    if (synced)
+        any_synced = true;
+}
+
+static bool is_synced(uint64_t address) {
+    struct gps_area area;
+    return gps_merge_find(address, &area) && area.synced;
+}
+
+/* Beside a capture nothing can be waited for. */
+static void wait_if_synced(const struct gps_write *write) {
+    if (!any_synced || write->ordered || write->lasting || gps_streams_capturing() ||
+        (!is_synced(write->to) && !is_synced(write->source)))
+        return;
+    GPS_DRIVER_SCOPE();
+    gps_scope_wait(write->stream);
+}
+
 static void end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
     gps_gate_leave(pass);
     end_first(write, gps_write_count(write));
     gps_work_checked(code);
+    if (code == GPS_OK)
+        wait_if_synced(write);
+}
+
+void gps_work_reset(void) {
+    any_synced = false;
 }
 
 void gps_work_start(void) {

@@ -1016,6 +1016,18 @@ static int c_mapped(char **w) {
     return code;
 }
 
+/* dmabuf NAME OFFSET SIZE: a descriptor of it, which stays open; memops NAME OFFSET: SYNC_MEMOPS */
+static int c_dmabuf(char **w) {
+    int fd;
+    return (int)CU(cuMemGetHandleForAddressRange)(&fd, value(w[1]) + number(w[2]), number(w[3]),
+                                                  CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+}
+static int c_memops(char **w) {
+    const unsigned on = 1;
+    return (int)CU(cuPointerSetAttribute)(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                          value(w[1]) + number(w[2]));
+}
+
 /* capture STREAM; captured STREAM NAME: ends it, and the graph is ready; graph STREAM NAME: runs it
  */
 static int c_capture(char **w) {
@@ -1934,6 +1946,8 @@ static const struct command {
     {"attribute", "NAME WHICH", c_attribute},
     {"told", "NAME OFFSET", c_told},
     {"mapped", "NAME OFFSET SIZE", c_mapped},
+    {"dmabuf", "NAME OFFSET SIZE", c_dmabuf},
+    {"memops", "NAME OFFSET", c_memops},
     {"churn", "NAME WORDS THREADS MS [OTHER]", c_churn},
     {"flood", "NAME MS", c_flood},
     {"flooded", "", c_flooded},

@@ -243,6 +243,43 @@ TEST(MergeGraph, WritesOfAWordFindMemoryAndWriteNoMergedBlock) {
     }
 }
 
+// Other hardware goes on with the memory that it was given: nothing of it is ever merged again. A
+// SYNC_MEMOPS is for all of an allocation.
+TEST(MergeHeld, WhatOtherHardwareReachesStaysPrivate) {
+    constexpr uint64_t LARGE = 40 * MiB, FIRST = 32 * MiB; // two blocks
+    const std::pair<std::string, bool> cases[] = {{"quiet = 0\n", true}, {QUIET, false}};
+    for (const auto &[quiet, merged_before] : cases)
+        for (const bool memops : {false, true}) {
+            Replicas two(2, merging(quiet));
+            two.each("malloc p 41943040");
+            if (merged_before) {
+                two.each(two.upload("p", LARGE, 3));
+                EXPECT_TRUE(two.use(LARGE)) << two.in_use();
+            }
+            two[0].must(memops ? "memops p 35000000" : "dmabuf p 33554432 4096");
+            two.each(two.upload("p", LARGE, 3));
+            usleep(1500000);
+            EXPECT_TRUE(two.use(memops ? 2 * LARGE : 2 * LARGE - FIRST))
+                << memops << quiet << two.in_use();
+            if (memops) {
+                two[0].must(kernels());
+                // the fill waits behind it, and the call for the fill: on the simulator always
+                two[0].must("stream t 0");
+                two[0].must("launch t test_spin small 1024 400000000 small");
+                const int64_t start = now_ms();
+                two[0].must("fill p 0 16");
+                EXPECT_GE(now_ms() - start, 300);
+                two[0].must("write p 0 " + two[1].must("read p 0 16"));
+                EXPECT_EQ(two[0].must("attribute p+100 6"), "1");
+                EXPECT_EQ(two[0].must("attribute p+41943039 6"), "1");
+            }
+            two.expect_all("p", LARGE, 3);
+            two[0].must("write p 41943000 " + hex_bytes("cd", 4));
+            EXPECT_EQ(two.expect(two[1], "p", LARGE, 3), "same");
+            EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
+        }
+}
+
 // Nothing is swapped, no stream is asked, and the capture ends well.
 TEST(MergeCapture, HoldsMergingUp) {
     Replicas two(2, merging(QUIET));
