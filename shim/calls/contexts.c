@@ -64,6 +64,7 @@ static void move(uint64_t green, uint64_t to, uint64_t before) {
     gps_ops->forget(green);
     gps_registry_move(green, to);
     gps_area_lock();
+    gps_area_forget_events(green, before);
     gps_area_move(green, to);
     gps_area_unlock();
     gps_scope_end(&scope);

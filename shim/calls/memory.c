@@ -152,15 +152,37 @@ static int free_private(const struct gps_alloc *alloc, const struct gps_release 
     return code;
 }
 
-static int free_merged(const struct gps_alloc *alloc, bool ordered) {
+/* With a capture the free is a graph's, or must not be: the driver says so. */
+static bool is_of_capture(const struct gps_release *release) {
+    bool captured = false;
+    return release->ordered &&
+           (gps_is_of_capture(gps_ops->capturing((uintptr_t)release->stream, &captured)) ||
+            captured);
+}
+
+static bool free_on_stream(const struct gps_alloc *alloc, const struct gps_release *release) {
+    GPS_DRIVER_SCOPE();
+    if (!gps_merge_free_ordered(alloc->pointer, (uintptr_t)release->stream))
+        return false;
+    gps_merge_end_freed(false); /* perhaps its stream is idle, and no other call comes soon */
+    return true;
+}
+
+static int free_at_once(const struct gps_alloc *alloc) {
     struct gps_scope scope;
     int code = gps_scope_enter(&scope, alloc->context);
-    if (code == GPS_OK) {
-        gps_freed_note_allocation(alloc, gps_trace_kept());
-        if (!ordered || !gps_merge_free_ordered(alloc->pointer))
-            code = gps_merge_free(alloc->pointer);
-    }
+    code = code == GPS_OK ? gps_merge_free(alloc->pointer) : code;
     gps_scope_end(&scope);
+    return code;
+}
+
+static int free_merged(const struct gps_alloc *alloc, const struct gps_release *release) {
+    int code = GPS_OK;
+    gps_freed_note_allocation(alloc, gps_trace_kept());
+    if (is_of_capture(release))
+        code = release->call(alloc->pointer, release->stream);
+    else if (!release->ordered || !free_on_stream(alloc, release))
+        code = free_at_once(alloc);
     gps_work_checked(code);
     if (code != GPS_OK)
         gps_registry_add(alloc);
@@ -203,13 +225,17 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
     case GPS_ALLOC_IMPORTED:
         return gps_import_free(&alloc);
     case GPS_ALLOC_MERGED:
-        return free_merged(&alloc, release->ordered);
+        return free_merged(&alloc, release);
     default:
         return free_private(&alloc, release);
     }
 }
 
 /* --- what the program is told of memory --- */
+
+void gps_memory_settle(void) {
+    gps_merge_end_freed(false);
+}
 
 bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {
     struct gps_area area;

@@ -44,6 +44,10 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 /* --- what the program is told of memory: what a merge rule took, or a rule with backing = vmm
  * gave, looks like an allocation of the driver's --- */
 
+/* The driver is about to be asked how much memory is free: what was freed on a stream, and is not
+ * used any more, is. */
+void gps_memory_settle(void);
+
 struct gps_memory_info {
     uint64_t base, size;
     uint64_t extent; /* what is mapped for it */

@@ -119,7 +119,7 @@ struct gps_alloc_facts {
     uint64_t size;
     unsigned device_ordinal;
     const uint8_t *device_uuid; /* GPS_UUID_BYTES */
-    bool pool;                  /* cudaMallocAsync: for rules with backing = vmm only */
+    bool pool;                  /* cudaMallocAsync: for rules of regions with backing = vmm */
 };
 
 /* Whether a rule is for a program of this name or with this executable. */
@@ -133,7 +133,7 @@ enum gps_mismatch {
     GPS_OTHER_PROGRAM,
     GPS_OTHER_SIZE,
     GPS_OTHER_DEVICE,
-    GPS_POOL_MEMORY, /* the rule has no backing = vmm */
+    GPS_POOL_MEMORY, /* the rule merges, or has no backing = vmm */
 };
 enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
                                     const struct gps_alloc_facts *facts);

@@ -177,7 +177,7 @@ enum gps_mismatch gps_rule_mismatch(const struct gps_rule *rule,
         return GPS_OTHER_SIZE;
     if (!is_on(rule, facts))
         return GPS_OTHER_DEVICE;
-    if (facts->pool && rule->backing != GPS_RULE_VMM && rule->role != GPS_ROLE_MERGE)
+    if (facts->pool && (rule->backing != GPS_RULE_VMM || rule->role == GPS_ROLE_MERGE))
         return GPS_POOL_MEMORY;
     return GPS_FITS;
 }

@@ -98,18 +98,28 @@ FREE(cuMemFree, CUdeviceptr_v1)
 FREE(cuMemFree_v2, CUdeviceptr)
 
 /* It frees memory of cuMemAlloc, too. */
-#define FREE_ASYNC(name)                                                                           \
+#define FREE_ASYNC(name, own)                                                                      \
     static int real_##name(uint64_t pointer, void *stream) {                                       \
         return (int)gps_real.name(pointer, stream);                                                \
     }                                                                                              \
     CUresult gps_on_##name(CUdeviceptr pointer, CUstream stream) {                                 \
-        return (CUresult)gps_memory_free(pointer,                                                  \
-                                         &(struct gps_release){real_##name, stream, true});        \
+        return (CUresult)gps_memory_free(                                                          \
+            pointer, &(struct gps_release){real_##name, stream ? stream : (own), true});           \
     }
-FREE_ASYNC(cuMemFreeAsync)
-FREE_ASYNC(cuMemFreeAsync_ptsz)
+FREE_ASYNC(cuMemFreeAsync, NULL)
+FREE_ASYNC(cuMemFreeAsync_ptsz, CU_STREAM_PER_THREAD)
 
 /* --- what a program asks about memory --- */
+
+CUresult gps_on_cuMemGetInfo_v2(size_t *available, size_t *total) {
+    gps_memory_settle();
+    return gps_real.cuMemGetInfo_v2(available, total);
+}
+
+CUresult gps_on_cuMemGetInfo(unsigned int *available, unsigned int *total) {
+    gps_memory_settle();
+    return gps_real.cuMemGetInfo(available, total);
+}
 
 CUresult gps_on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer) {
     struct gps_memory_info info;

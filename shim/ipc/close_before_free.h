@@ -11,7 +11,7 @@
 /* The driver's free as the program called it. */
 struct gps_release {
     int (*call)(uint64_t pointer, void *stream);
-    void *stream;
+    void *stream; /* of a free in its order: explicit */
     bool ordered; /* on a stream: it waits for nothing */
 };
 

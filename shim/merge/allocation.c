@@ -212,11 +212,10 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
 }
 
 static _Atomic unsigned waiting; /* areas that are freed on a stream, and still there */
-static _Atomic uint64_t frees;   /* of that kind, so far */
 
 static void end(struct gps_area *area) {
     gps_area_remove(area);
-    waiting -= area->freed != 0;
+    waiting -= area->freed;
     for (unsigned i = 0; i < area->count; i++)
         end_block(area, &area->blocks[i]);
     gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
@@ -254,67 +253,79 @@ static void end_unbacked(struct gps_area *area) {
             end_block(area, &area->blocks[i]);
 }
 
-bool gps_merge_free_ordered(uint64_t pointer) {
+/* An event behind the work of a stream. */
+static bool mark(uint64_t stream, struct gps_area_user *user) {
+    user->epoch = gps_streams_epoch;
+    return gps_ops->stream_context(stream, &user->context) == GPS_OK &&
+           gps_ops->event_mark(stream, &user->event) == GPS_OK;
+}
+
+static void leave_on_stream(struct gps_area *area, bool stays, const struct gps_area_user *user) {
+    if (!stays) {
+        end(area);
+        return;
+    }
+    end_unbacked(area);
+    area->freed = true;
+    area->user = *user;
+    waiting++;
+}
+
+/* The event is made without a lock, because a stream may have no room for more work. */
+bool gps_merge_free_ordered(uint64_t pointer, uint64_t stream) {
+    struct gps_area_user user;
+    if (!mark(stream, &user))
+        return false;
     gps_swap_lock();
     gps_area_lock();
     struct gps_area *area = gps_area_at(pointer);
-    const bool found = area && area->pointer == pointer && !area->freed;
+    const bool found =
+        area && area->pointer == pointer && !area->freed && gps_ops->enter(area->context) == GPS_OK;
     const bool stays = found && any_has_memory(area);
-    if (stays) {
-        end_unbacked(area);
-        area->freed = ++frees;
-        waiting++;
-    } else if (found) {
-        end(area);
+    if (found) {
+        leave_on_stream(area, stays, &user);
+        gps_ops->leave();
     }
     gps_area_unlock();
     gps_swap_unlock();
+    if (!stays)
+        gps_ops->event_free(user.event);
     if (found && !stays)
         free(area);
     return found;
 }
 
-/* Ends the areas that were freed on streams, with gps_swap_lock. Context 0: those of all contexts.
- */
-static void end_freed(uint64_t last, uint64_t context) {
+/* A stream that is lost does not use it. */
+static bool is_unused(const struct gps_area *area) {
+    return !area->user.event || gps_ops->event_state(area->user.event) != GPS_NOT_READY;
+}
+
+static void end_freed(void) {
     struct gps_area *next;
+    gps_swap_lock();
     gps_area_lock();
     for (struct gps_area *area = gps_area_next(NULL); area; area = next) {
         next = gps_area_next(area);
-        if (!area->freed || area->freed > last || (context && area->context != context) ||
-            gps_ops->enter(area->context) != GPS_OK)
+        if (!area->freed || !is_unused(area) || gps_ops->enter(area->context) != GPS_OK)
             continue;
         end(area);
         gps_ops->leave();
+        if (area->user.event)
+            gps_ops->event_free(area->user.event);
         free(area);
     }
     gps_area_unlock();
-}
-
-/* Nothing uses these areas behind a gate that is closed on an idle device, and after a wait no work
- * does that was there before it. */
-static void end_waiting(bool surely) {
-    uint64_t context = 0;
-    const uint64_t last = frees;
-    if (surely && (gps_ops->context(&context) != GPS_OK || gps_scope_synchronize() != GPS_OK))
-        return;
-    gps_swap_lock();
-    if (surely || gps_swap_begin(0)) {
-        end_freed(last, context);
-        if (!surely)
-            gps_swap_end();
-    }
     gps_swap_unlock();
 }
 
 bool gps_merge_end_freed(bool surely) {
-    struct gps_scope scope;
     const unsigned before = waiting;
     if (!before)
         return false;
-    gps_scope_enter(&scope, 0);
-    end_waiting(surely);
-    gps_scope_end(&scope);
+    GPS_DRIVER_SCOPE();
+    end_freed();
+    if (surely && waiting == before && gps_scope_synchronize() == GPS_OK)
+        end_freed();
     return waiting < before;
 }
 
@@ -324,6 +335,7 @@ void gps_merge_purge(uint64_t context, uint64_t before) {
         return;
     gps_streams_remove_context(context, before);
     gps_area_lock();
+    gps_area_forget_events(context, before);
     while ((area = gps_area_of_context(context, before))) {
         end(area);
         free(area);

@@ -28,11 +28,12 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
 /* Waits for the device and frees the allocation, inside a gps_scope that has entered its context.
  */
 int gps_merge_free(uint64_t pointer);
-/* Frees the allocation on a stream, inside a gps_scope that has entered its context: its memory
- * stays until the work that is on the stream has ended. False: there is no such allocation. */
-bool gps_merge_free_ordered(uint64_t pointer);
-/* Ends what was freed on streams, if the device is idle; with `surely` it waits for the work of the
- * current context. True: it ended some of it. It needs no scope. */
+/* Frees the allocation on a stream, inside a gps_scope with the program's context: its memory
+ * stays until the work that is on the stream has ended. False: there is no such allocation, or it
+ * cannot be known when that work ends. */
+bool gps_merge_free_ordered(uint64_t pointer, uint64_t stream);
+/* Ends what was freed on streams whose work has ended since. With `surely` it waits for the work of
+ * the current context if there is no such. True: it ended some of it. It needs no scope. */
 bool gps_merge_end_freed(bool surely);
 /* The context is gone: its areas that were made before this epoch end. Before gps_swap_permit. */
 void gps_merge_purge(uint64_t context, uint64_t before);

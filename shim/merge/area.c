@@ -84,6 +84,12 @@ void gps_area_move(uint64_t context, uint64_t to) {
             state.list[i]->context = to;
 }
 
+void gps_area_forget_events(uint64_t context, uint64_t before) {
+    for (unsigned i = 0; i < state.count; i++)
+        if (state.list[i]->user.context == context && state.list[i]->user.epoch < before)
+            state.list[i]->user.event = 0;
+}
+
 struct gps_area *gps_area_of_context(uint64_t context, uint64_t before) {
     for (unsigned i = 0; i < state.count; i++)
         if (state.list[i]->context == context && state.list[i]->made < before)

@@ -89,8 +89,11 @@ struct gps_area {
     bool synced;    /* SYNC_MEMOPS: a copy or fill that is no stream's has ended when it returns */
     uint8_t tries;  /* to lay it out anew that failed */
     uint64_t edges; /* of tensors (layout.h): a bit for each place where a block may begin */
-    uint64_t freed; /* the number of its free, on a stream whose work may still use it; else 0.
-                       UNBACKED blocks of it are promised no memory any more */
+    bool freed;     /* on a stream. UNBACKED blocks of it are promised no memory any more */
+    struct gps_area_user {
+        uint64_t context, event; /* event 0: its work has ended */
+        uint64_t epoch;          /* of the free */
+    } user;                      /* of a freed one: the work that may still use it */
     void *
         notes; /* of whoever only watches memory of the driver's own (learn/profile.h); else NULL */
     unsigned count;
@@ -136,6 +139,8 @@ struct gps_area *gps_area_by_serial(uint64_t serial);
 /* One of a context that was made before an epoch. */
 struct gps_area *gps_area_of_context(uint64_t context, uint64_t before);
 void gps_area_move(uint64_t context, uint64_t to); /* all of them are another one's */
+/* Its events of frees before that are gone, and their work has ended. */
+void gps_area_forget_events(uint64_t context, uint64_t before);
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */

@@ -615,11 +615,11 @@ TEST(MergeStream, OfALostContextIsIdle) {
 TEST(MergeOrderedFree, WaitsForNothingAndTheMemoryGoesWithTheNextWait) {
     Replicas one(1);
     one[0].must(kernels());
-    one[0].must("stream s");
-    one[0].must("pool p 8388608");
+    one[0].must("stream s 0"); // the default stream waits for it
+    one[0].must("malloc p 8388608");
     one[0].must(one.upload("p", 8 * MiB, 3));
-    one[0].must("launch s test_spin small 1024 1500000000 small");
     const uint64_t before = one.in_use();
+    one[0].must("launch s test_spin small 1024 1500000000 small");
     one[0].must("unpool p");
     EXPECT_EQ(one[0].code("squery s"), 600);
     EXPECT_EQ(one.in_use(), before) << "the kernel might use it";
@@ -637,7 +637,7 @@ TEST(MergeOrderedFree, OfWhatWasNeverTouchedWaitsForNothing) {
     one[0].must("stream t");
     for (const bool in_part : {false, true}) {
         one[0].must("launch s test_spin small 1024 3000000000 small");
-        one[0].must("pool p 50331648"); // blocks of 32 and 16 MiB
+        one[0].must("malloc p 50331648"); // blocks of 32 and 16 MiB
         if (in_part)
             one[0].must("rows t p 0 4096 4096 512 7");
         one[0].must("unpool p");
@@ -649,21 +649,79 @@ TEST(MergeOrderedFree, OfWhatWasNeverTouchedWaitsForNothing) {
     }
 }
 
-TEST(MergeOrderedFree, GivesItsMemoryToTheNextAllocation) {
+// The program may make no other call for long, and others need the memory.
+TEST(MergeOrderedFree, BehindNothingIsDoneAtOnce) {
     Replicas one(1, merging("quiet = 1h\n"));
     one[0].must("stream s");
+    const uint64_t before = one.in_use();
+    one[0].must("malloc p 8388608");
+    one[0].must(one.upload("p", 8 * MiB, 3));
+    one[0].must("unpool p");
+    EXPECT_EQ(one.in_use(), before);
+}
+
+TEST(MergeOrderedFree, GivesItsMemoryToTheNextAllocation) {
+    Replicas one(1, merging("quiet = 1h\n"));
+    one[0].must("stream s 0");
     const Reply info = one[0]("info");
     const std::string most = std::to_string((info.number(0) - 64 * MiB) / (2 * MiB) * (2 * MiB));
     for (int i = 0; i < 3; i++) {
-        one[0].must("pool p " + most);
+        one[0].must("malloc p " + most);
         one[0].must("unpool p");
     }
     one[0].must(kernels());
-    one[0].must("pool p " + most);
+    one[0].must("malloc p " + most);
     one[0].must("launch s test_spin small 1024 300000000 small");
     one[0].must("unpool p");
     one[0].must("malloc q " + most); // waits for the kernel
     EXPECT_EQ(one[0].code("squery s"), 0);
+}
+
+// Nothing that runs uses the memory, so it need not wait for an idle device.
+TEST(MergeOrderedFree, BesideABusyDeviceLeavesNothingBehind) {
+    Replicas one(1, merging("quiet = 1h\n"));
+    one[0].must(kernels());
+    one[0].must("stream s"); // the default stream does not wait for it
+    one[0].must("launch s test_spin small 1024 60000000000 small");
+    for (const char *memory : {"malloc", "pool"}) {
+        for (int i = 0; i < 20; i++) {
+            one[0].must(std::string(memory) + " p 4194304");
+            one[0].must("fill p 1 4194304");
+            one[0].must("unpool p");
+        }
+        // a pool of a card's grows by 32 MiB
+        EXPECT_LE(one.in_use(), (on_gpu() ? 40 : 8) * MiB) << memory;
+    }
+    EXPECT_EQ(one[0].code("squery s"), 600);
+    one[0].kill();
+}
+
+// The streams' events go with their context.
+TEST(MergeOrderedFree, InAContextThatIsDestroyedEndsWithIt) {
+    Replicas one(1, merging("quiet = 1h\n"));
+    const uint64_t before = one.in_use();
+    for (int i = 0; i < 3; i++) {
+        one[0].must("ctxcreate c");
+        one[0].must("malloc p 8388608"); // of the context, freed on its stream
+        one[0].must("unpool p");
+        one[0].must("ctxdestroy c");
+        one[0].must("malloc q 8388608");
+        one[0].must("free q");
+    }
+    EXPECT_TRUE(one.use(before)) << one.in_use();
+}
+
+// Bare it is refused, because the memory is not the graph's.
+TEST(MergeOrderedFree, IntoACaptureIsRefused) {
+    Replicas one(1);
+    one[0].must("malloc p 8388608");
+    one[0].must(one.upload("p", 8 * MiB, 3));
+    one[0].must("stream s 0");
+    one[0].must("capture s");
+    EXPECT_NE(one[0].code("unpool p"), 0); // on the legacy stream, which waits for s
+    one[0].code("captured s g");
+    EXPECT_EQ(one.expect(one[0], "p", 8 * MiB, 3), "same");
+    EXPECT_EQ(one[0].code("unpool p"), 0);
 }
 
 /* --- work under way --- */

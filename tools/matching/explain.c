@@ -123,7 +123,8 @@ static void compare(void *arg, const char *key, const char *value) {
 
 /* The key that was missed with its value, as a file has it: "size = 65MiB"; malloc'ed. */
 static char *miss_key(int miss, const struct gps_rule *rule) {
-    struct search search = {keys[miss], NULL};
+    const bool merge = miss == GPS_POOL_MEMORY && rule->role == GPS_ROLE_MERGE;
+    struct search search = {merge ? "role" : keys[miss], NULL};
     gps_rule_each_key(rule, compare, &search);
     return search.found;
 }
@@ -154,7 +155,9 @@ static char *contrary_text(int miss, const struct gps_rule *rule,
         return tool_format("this is on GPU %" PRIu32 " (%s)", row->device,
                            printable_uuid(row->uuid).text);
     case GPS_POOL_MEMORY:
-        return tool_format("%s needs backing = vmm", row->call);
+        return tool_format(rule->role == GPS_ROLE_MERGE ? "%s gives memory of a pool"
+                                                        : "%s needs backing = vmm",
+                           row->call);
     case MISSED_CALLER:
         return tool_format("%s calls", row->caller);
     default:
@@ -343,7 +346,7 @@ static char *near_text(const struct explained *explained, const struct nearest *
     case GPS_OTHER_DEVICE:
         return tool_format("GPU %" PRIu32 " was used %s", nearest->row->device, times);
     case GPS_POOL_MEMORY:
-        return tool_format("%s, which needs backing = vmm, was called %s", nearest->row->call,
+        return tool_format("%s, whose memory it does not take, was called %s", nearest->row->call,
                            times);
     case MISSED_CALLER:
         return tool_format("%s called %s", nearest->row->caller, times);
