@@ -147,9 +147,11 @@ static int back_all_of(struct gps_area *area) {
 }
 
 /* Reserves addresses for the area and adds it to the table, with the lock. */
-static bool place(struct gps_area *area) {
-    if (gps_ops->reserve(area->extent + GPS_MERGE_GAP, &area->pointer) != GPS_OK)
+static bool place(struct gps_area *area, const char **why) {
+    if (gps_ops->reserve(area->extent + GPS_MERGE_GAP, &area->pointer) != GPS_OK) {
+        *why = "the driver reserves no addresses for its blocks";
         return false;
+    }
     if ((area->lazy || back_all_of(area) == GPS_OK) && gps_area_add(area)) {
         count_unbacked(area->lazy ? (int64_t)area->extent : 0);
         return true;
@@ -165,17 +167,20 @@ static bool is_possible(uint64_t size) {
     return size < HUGE_SIZE || (gps_ops->room(&bytes) == GPS_OK && size <= bytes);
 }
 
-bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer) {
+bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
+                        const char **why) {
     if (request->size < GPS_MERGE_LEAST || !is_possible(request->size))
         return false;
     gps_swap_return();
     gps_merge_end_freed(false);
     struct gps_area *area = make(request);
-    if (!area)
+    if (!area) {
+        *why = "its GPU has no memory in blocks of 2 MiB, or there was no memory to note it";
         return false;
+    }
     gps_area_lock();
     const bool placed =
-        (!area->lazy || gps_area_has_room(area->device, area->extent)) && place(area);
+        (!area->lazy || gps_area_has_room(area->device, area->extent)) && place(area, why);
     *pointer = area->pointer;
     gps_area_unlock();
     if (!placed) {

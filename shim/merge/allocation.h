@@ -23,8 +23,9 @@ extern bool gps_merge_active;
 void gps_merge_start(const struct gps_config *config, const struct gps_program *program);
 
 /* Is called inside a gps_scope, with the context current. False: there is no memory of this kind,
- * or not enough; then the program's own call says so. */
-bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer);
+ * or not enough; then the program's own call says so, or *why does. */
+bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
+                        const char **why);
 /* Waits for the device and frees the allocation, inside a gps_scope that has entered its context.
  */
 int gps_merge_free(uint64_t pointer);

@@ -135,11 +135,11 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
     const struct gps_merge_request wanted = {request->rule,    number,          request->size,
                                              request->context, request->device, request->uuid};
     struct gps_alloc found;
+    const char *why = NULL;
     if (!gps_merge_active)
-        return gps_rule_request_private(request, "this kernel has no membarrier: nothing is merged",
-                                        NULL);
-    if (!gps_merge_allocate(&wanted, &alloc.pointer))
-        return GPS_PRIVATE;
+        why = "this kernel has no membarrier: nothing is merged";
+    if (why || !gps_merge_allocate(&wanted, &alloc.pointer, &why))
+        return why ? gps_rule_request_private(request, why, NULL) : GPS_PRIVATE;
     gps_registry_add(&alloc);
     if (!gps_registry_find(alloc.pointer, &found)) {
         gps_merge_free(alloc.pointer);
