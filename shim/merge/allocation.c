@@ -68,29 +68,58 @@ static int back(const struct gps_area *area, struct gps_block *block) {
     return block->state == GPS_BLOCK_UNBACKED ? gps_merge_back(area, block) : GPS_OK;
 }
 
+/* Nothing has used it yet. */
+static void take_back(const struct gps_area *area, struct gps_block *block) {
+    gps_block_drop(area, block);
+    count_unbacked((int64_t)block->size);
+}
+
+/* An area that does not fit gets nothing, and leaves it to others. */
+static int back_blocks(struct gps_area *area) {
+    int code = GPS_OK;
+    for (unsigned i = 0; code == GPS_OK && i < area->count; i++) {
+        area->blocks[i].fresh = area->blocks[i].state == GPS_BLOCK_UNBACKED;
+        code = back(area, &area->blocks[i]);
+    }
+    for (unsigned i = 0; i < area->count; i++) {
+        struct gps_block *block = &area->blocks[i];
+        if (code != GPS_OK && block->fresh && block->state == GPS_BLOCK_PRIVATE)
+            take_back(area, block);
+        block->fresh = false;
+    }
+    return code;
+}
+
+/* What surely does not fit takes nothing from others, not even for a moment. */
+static bool fits(const struct gps_area *area) {
+    uint64_t bytes;
+    return gps_ops->room(&bytes) != GPS_OK || bytes >= gps_area_unbacked(area);
+}
+
 static int back_area(struct gps_area *area) {
+    if (!gps_area_unbacked(area))
+        return GPS_OK;
     int code = gps_ops->enter(area->context);
     if (code != GPS_OK)
         return code;
-    for (unsigned i = 0; code == GPS_OK && i < area->count; i++)
-        code = back(area, &area->blocks[i]);
+    code = fits(area) ? back_blocks(area) : GPS_OUT_OF_MEMORY;
     gps_ops->leave();
     return code;
 }
 
 int gps_merge_back_all(void) {
-    struct gps_scope scope;
-    int code = GPS_OK;
-    gps_scope_enter(&scope, 0);
+    int here, code = GPS_OK;
+    GPS_DRIVER_SCOPE();
     gps_swap_lock();
     gps_area_lock();
-    for (struct gps_area *area = gps_area_next(NULL); area && code == GPS_OK && empty;
-         area = gps_area_next(area))
-        if (area->lazy && !area->freed)
-            code = back_area(area);
+    const bool known = gps_ops->device(&here) == GPS_OK;
+    for (struct gps_area *area = gps_area_next(NULL); area && empty; area = gps_area_next(area)) {
+        const int failed = back_area(area);
+        if (code == GPS_OK && (!known || gps_mapping_reaches(here, area->device)))
+            code = failed;
+    }
     gps_area_unlock();
     gps_swap_unlock();
-    gps_scope_end(&scope);
     return code;
 }
 
@@ -194,15 +223,10 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
 
 /* --- its end --- */
 
-/* The block has no memory that the program may write. */
-static bool is_unbacked(const struct gps_block *block) {
-    return block->state == GPS_BLOCK_UNBACKED || block->state == GPS_BLOCK_SPECULATIVE;
-}
-
 /* Releases the block's memory, with gps_swap_lock and the lock of areas. One that has none was
  * ended before, if its area is freed already. */
 static void end_block(struct gps_area *area, struct gps_block *block) {
-    const bool unbacked = is_unbacked(block), merged = gps_block_is_merged(block);
+    const bool unbacked = gps_block_is_unbacked(block), merged = gps_block_is_merged(block);
     const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
     const bool created = gps_block_is_own(block);
     if (unbacked && !area->freed)
@@ -246,7 +270,7 @@ int gps_merge_free(uint64_t pointer) {
 
 static bool any_has_memory(const struct gps_area *area) {
     for (unsigned i = 0; i < area->count; i++)
-        if (!is_unbacked(&area->blocks[i]))
+        if (!gps_block_is_unbacked(&area->blocks[i]))
             return true;
     return false;
 }
@@ -254,7 +278,7 @@ static bool any_has_memory(const struct gps_area *area) {
 /* No work uses blocks without memory: all work that may touch them gives them some first. */
 static void end_unbacked(struct gps_area *area) {
     for (unsigned i = 0; i < area->count; i++)
-        if (is_unbacked(&area->blocks[i]))
+        if (gps_block_is_unbacked(&area->blocks[i]))
             end_block(area, &area->blocks[i]);
 }
 

@@ -43,7 +43,7 @@ void gps_merge_purge(uint64_t context, uint64_t before);
 bool gps_merge_find(uint64_t address, struct gps_area *found);
 
 /* Gives memory to all blocks that have none yet, in all areas, because work begins that may touch
- * them. It needs no scope. */
+ * them. The code is that of areas that the current device reaches. It needs no scope. */
 int gps_merge_back_all(void);
 /* An allocation of the driver's begins. Where memory is too scarce for it and for the blocks that
  * have none yet, those get theirs first, so that it is the allocation that fails. It needs no

@@ -112,6 +112,13 @@ struct gps_area *gps_area_next(const struct gps_area *area) {
     return next < state.count ? state.list[next] : NULL;
 }
 
+uint64_t gps_area_unbacked(const struct gps_area *area) {
+    uint64_t bytes = 0;
+    for (unsigned i = 0; !area->freed && i < area->count; i++)
+        bytes += gps_block_is_unbacked(&area->blocks[i]) ? area->blocks[i].size : 0;
+    return bytes;
+}
+
 static uint64_t promised(int device) {
     const bool any = gps_gate_state & GPS_GATE_BACK;
     uint64_t bytes = 0;

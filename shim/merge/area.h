@@ -72,6 +72,7 @@ struct gps_block {
     struct gps_hash *chunks; /* of the shared block, while copies are compared with it; or NULL */
     uint8_t state;           /* enum gps_block_state */
     bool excluded;           /* never merged: a graph writes it, or an exclusion says so */
+    bool fresh;              /* it has got memory while others of its area still get some */
 };
 
 struct gps_area {
@@ -115,6 +116,11 @@ static inline bool gps_block_is_read_only(const struct gps_block *block) {
     return block->state >= GPS_BLOCK_FROZEN && block->state <= GPS_BLOCK_SHARED;
 }
 
+/* It has no memory that the program may write. */
+static inline bool gps_block_is_unbacked(const struct gps_block *block) {
+    return block->state == GPS_BLOCK_UNBACKED || block->state == GPS_BLOCK_SPECULATIVE;
+}
+
 /* The memory that it is mapped to, or was, was created here. */
 static inline bool gps_block_is_own(const struct gps_block *block) {
     return block->state >= GPS_BLOCK_PRIVATE && block->state <= GPS_BLOCK_PROVIDED;
@@ -144,6 +150,8 @@ void gps_area_forget_events(uint64_t context, uint64_t before);
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
+/* The bytes that its blocks without memory of their own are promised. */
+uint64_t gps_area_unbacked(const struct gps_area *area);
 /* Whether the device has memory for so many bytes more, and for what its UNBACKED blocks have been
  * promised and not got. In a context of the device. */
 bool gps_area_has_room(int device, uint64_t size);

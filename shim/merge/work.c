@@ -1,6 +1,7 @@
 /* work.c - see work.h. */
 #include "work.h"
 
+#include "allocation.h"
 #include "driver/scope.h"
 #include "load.h"
 #include "unmerge.h"
@@ -12,8 +13,8 @@
  * gate. */
 static int pass_in(uint64_t stream, struct gps_gate_pass *pass) {
     gps_gate_enter(pass);
-    while (__builtin_expect(
-        atomic_load_explicit(&gps_gate_state, memory_order_relaxed) & GPS_GATE_BACK, 0)) {
+    if (__builtin_expect(
+            atomic_load_explicit(&gps_gate_state, memory_order_relaxed) & GPS_GATE_BACK, 0)) {
         gps_gate_leave(pass);
         const int code = gps_merge_back_all();
         if (code != GPS_OK)

@@ -130,6 +130,10 @@ static uint64_t peers_of(int device) {
     return device >= 0 && device < DEVICES ? state.peers[device] : 0;
 }
 
+bool gps_mapping_reaches(int device, int home) {
+    return device == home || device >= DEVICES || peers_of(home) >> device & 1;
+}
+
 int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable) {
     int here, code = gps_ops->device(&here);
     if (code == GPS_OK)

@@ -56,6 +56,9 @@ int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable);
 /* The program lets the current context's device reach the memory of `device`. */
 void gps_mapping_enable_peer(int device);
 
+/* Whether a device may touch memory of device `home`. It needs no scope. */
+bool gps_mapping_reaches(int device, int home);
+
 /* Whether this process still has a region that it created. It needs no scope. */
 bool gps_mapping_has(const struct gps_id *region);
 
