@@ -19,6 +19,7 @@
  *                                                             byte of its program's pid
  *   <root>/<namespace>/exclusions-2                             allocations that an error 700 may
  *                                                             have come from
+ *   <root>/<namespace>/promises                               empty; made before the first promise
  *   <root>/<namespace>/secret                                 gps_secret: the key of the hashes of
  *                                                             merged blocks; made when first needed
  *
@@ -54,6 +55,8 @@
 #define GPS_BLOCK_MARK     "GPSBLOCK" /* what their handles begin with; not every one has a name */
 #define GPS_PROC_NAME      96u        /* longest file name in procs/, with its NUL */
 #define GPS_PIDS           "pids"
+#define GPS_PROMISES       "promises"
+#define GPS_PROMISES_MAX   16u /* GPUs of a process; its promises are its first so many slots */
 
 /* The key of the directory: XXH3's secret for the hashes of merged blocks. It never changes. */
 #define GPS_SECRET       "secret"
@@ -215,6 +218,8 @@ enum gps_slot_via {
     GPS_VIA_WAIT_EXPORTER = 7,  /* no region: a struct gps_wait_slot. It waits for an exporter, */
     GPS_VIA_WAIT_IMPORTERS = 8, /* until all importers have closed, */
     GPS_VIA_WAIT_IMPORTER = 9,  /* for the first importer of a result */
+    GPS_VIA_PROMISE = 11, /* no region: `region` is the UUID of a GPU, `address` how many bytes
+                             there this process has allocated for its program, and not got yet */
 };
 
 /* One region or event that one process has open. Written before the driver's open and cleared after

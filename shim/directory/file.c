@@ -256,13 +256,17 @@ uint64_t gps_random(void) {
 
 /* --- the entries of a directory --- */
 
-void gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char *directory) {
-    char path[GPS_FILE_PATH];
-    gps_file_path(store, directory, NULL, path);
+void gps_dir_open_path(struct gps_dir *dir, const char *path) {
     dir->at = 0;
     dir->end = 0;
     dir->fd = gps_file_open_any(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
     dir->status = dir->fd < 0 ? dir->fd : 0;
+}
+
+void gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char *directory) {
+    char path[GPS_FILE_PATH];
+    gps_file_path(store, directory, NULL, path);
+    gps_dir_open_path(dir, path);
 }
 
 const char *gps_dir_next(struct gps_dir *dir) {

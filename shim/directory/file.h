@@ -87,6 +87,7 @@ struct gps_dir {
 };
 
 void gps_dir_open(struct gps_dir *dir, const struct gps_store *store, const char *directory);
+void gps_dir_open_path(struct gps_dir *dir, const char *path);
 /* The name of the next entry, valid until the next call; NULL at the end and after an error. */
 const char *gps_dir_next(struct gps_dir *dir);
 /* 0, or the error that ended the walk. */

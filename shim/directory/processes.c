@@ -192,6 +192,66 @@ static int find_slot(int fd, unsigned slots, const struct gps_id *region, struct
     return unknown ? -EAGAIN : cached;
 }
 
+/* --- promises --- */
+
+bool gps_promises_any(const struct gps_store *store) {
+    char path[GPS_FILE_PATH];
+    gps_file_path(store, GPS_PROMISES, NULL, path);
+    return access(path, F_OK) == 0;
+}
+
+int gps_promises_begin(const struct gps_store *store) {
+    char path[GPS_FILE_PATH];
+    if (gps_promises_any(store))
+        return 0;
+    gps_file_path(store, GPS_PROMISES, NULL, path);
+    const int fd = gps_file_create(AT_FDCWD, path);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || fd == -EEXIST ? 0 : fd;
+}
+
+/* What one process has promised; 0 if it has ended. */
+static int promise_in(const struct gps_store *store, int at, const char *file,
+                      const struct gps_owner *who, const uint8_t gpu[GPS_UUID_BYTES],
+                      uint64_t *bytes) {
+    struct gps_slot slots[GPS_PROMISES_MAX];
+    struct stat st;
+    unsigned valid = 0;
+    bool torn;
+    uint64_t promised = 0;
+    const int fd = gps_file_open(at, file, O_RDONLY, &st, NULL);
+    if (fd < 0)
+        return fd != -ENOENT && gps_lease_probe(store, who) == GPS_ALIVE ? fd : 0;
+    int status = read_slots(fd, slots, 0, GPS_PROMISES_MAX, &valid, &torn);
+    for (unsigned i = 0; i < valid; i++)
+        if (slots[i].via == GPS_VIA_PROMISE && memcmp(&slots[i].region, gpu, GPS_UUID_BYTES) == 0)
+            promised += slots[i].address;
+    status = status < 0 ? status : torn ? -EAGAIN : 0;
+    const bool counts = (promised || status < 0) && lives(fd, who);
+    close(fd);
+    *bytes += counts ? promised : 0;
+    return counts ? status : 0;
+}
+
+int gps_promises_of(const struct gps_store *store, const uint8_t gpu[GPS_UUID_BYTES],
+                    const struct gps_owner *except, uint64_t *bytes) {
+    struct gps_dir dir;
+    const char *file;
+    int unknown = 0;
+    *bytes = 0;
+    gps_dir_open(&dir, store, "procs");
+    while ((file = gps_dir_next(&dir))) {
+        struct gps_owner who;
+        if (!gps_owner_parse(file, &who) || (except && gps_owner_equal(&who, except)))
+            continue;
+        const int status = promise_in(store, dir.fd, file, &who, gpu, bytes);
+        unknown = status < 0 ? status : unknown;
+    }
+    const int status = gps_dir_close(&dir);
+    return status < 0 ? status : unknown;
+}
+
 bool gps_proc_has_other_shm(const struct gps_proc *proc) {
     const struct gps_proc_header *header = &proc->header;
     struct stat here;

@@ -42,6 +42,16 @@ int gps_proc_each(const struct gps_store *store, gps_proc_fn *fn, void *arg);
 /* Whether a live process has published another /dev/shm than the caller's. */
 bool gps_proc_has_other_shm(const struct gps_proc *proc);
 
+/* What the live processes have promised of a GPU's memory (GPS_VIA_PROMISE), in bytes, but for
+ * `except`, which may be NULL. A promise counts where it is not known whether its process lives.
+ * -errno: the promise of a process is not known; *bytes are those of the others. The second tells
+ * whether any was ever made: one look, where a sum opens the files of all processes. */
+int gps_promises_of(const struct gps_store *store, const uint8_t gpu[GPS_UUID_BYTES],
+                    const struct gps_owner *except, uint64_t *bytes);
+bool gps_promises_any(const struct gps_store *store);
+/* Makes the file that says so. */
+int gps_promises_begin(const struct gps_store *store);
+
 struct gps_user {
     struct gps_owner owner;
     struct gps_slot slot;

@@ -199,7 +199,7 @@ const char *gps_proc_check(const void *bytes, size_t size) {
 bool gps_slot_valid(const struct gps_slot *slot) {
     if (slot->state < GPS_SLOT_INTENT || slot->state > GPS_SLOT_CACHED)
         return false;
-    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_WAIT_IMPORTER)
+    if (slot->via < GPS_VIA_PROGRAM || slot->via > GPS_VIA_PROMISE)
         return false;
     return slot->checksum == SUM(slot);
 }
@@ -210,7 +210,7 @@ bool gps_slot_torn(const struct gps_slot *slot) {
 }
 
 bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait) {
-    if (slot->via < GPS_VIA_WAIT_EXPORTER)
+    if (slot->via < GPS_VIA_WAIT_EXPORTER || slot->via > GPS_VIA_WAIT_IMPORTER)
         return false;
     memcpy(wait, slot, sizeof(*wait));
     return memchr(wait->name, '\0', sizeof(wait->name)) != NULL;

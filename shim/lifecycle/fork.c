@@ -29,6 +29,7 @@
 #include "merge/work.h"
 #include "process/membership.h"
 #include "process/process.h"
+#include "process/promise.h"
 #include "process/references.h"
 #include "registry/freed_history.h"
 #include "registry/record_claims.h"
@@ -59,6 +60,7 @@
     FORGETS(thread, gps_thread_reset)                                                              \
     FORGETS(membership, gps_membership_reset)                                                      \
     FORGETS(references, gps_references_reset)                                                      \
+    FORGETS(promise, gps_promise_reset)                                                            \
     FORGETS(table_memory, gps_table_memory_reset)                                                  \
     FORGETS(allocations, gps_registry_reset_allocations)                                           \
     FORGETS(imports, gps_registry_reset_imports)                                                   \

@@ -20,14 +20,20 @@ static struct {
     uint64_t again; /* when FAILED: not before this */
     struct gps_store store;
     struct gps_lease lease;
+    _Atomic int looked; /* UNTRIED, one thread LOOKS, FOUND */
+    struct gps_store seen;
 } state;
+enum { LOOKS = 1, FOUND };
 
-static int take_lease(void) {
+static int find_store(struct gps_store *store, bool create) {
     char root[GPS_STORE_PATH];
     const char *name_space = getenv("GPUSHARE_NAMESPACE");
     gps_store_root(root, sizeof(root));
-    const int status = gps_store_init(&state.store, root,
-                                      name_space && *name_space ? name_space : "default", true);
+    return gps_store_init(store, root, name_space && *name_space ? name_space : "default", create);
+}
+
+static int take_lease(void) {
+    const int status = find_store(&state.store, true);
     return status < 0 ? status
                       : gps_lease_take(&state.store, gps_process_self(),
                                        gps_process_program()->arguments, &state.lease);
@@ -49,6 +55,16 @@ int gps_membership_join(void) {
 const struct gps_store *gps_membership_store(void) {
     const int phase = atomic_load(&state.phase);
     return phase == JOINED || phase == ENDED ? &state.store : NULL;
+}
+
+const struct gps_store *gps_membership_look(void) {
+    const struct gps_store *joined = gps_membership_store();
+    int looked = UNTRIED;
+    if (joined)
+        return joined;
+    if (atomic_compare_exchange_strong(&state.looked, &looked, LOOKS))
+        atomic_store(&state.looked, looked = find_store(&state.seen, false) == 0 ? FOUND : UNTRIED);
+    return looked == FOUND ? &state.seen : NULL;
 }
 
 struct gps_lease *gps_membership_lease(void) {

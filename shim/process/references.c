@@ -46,6 +46,10 @@ static int put(struct gps_slot slot, unsigned *index) {
     return write_slot(*index, &slot);
 }
 
+void gps_references_reserve(unsigned count) {
+    slots.used = slots.used > count ? slots.used : count;
+}
+
 int gps_references_begin(const struct gps_id *id, enum gps_slot_via via, unsigned *slot) {
     const struct gps_slot intent = {
         .region = *id, .since = gps_clock_now(), .state = GPS_SLOT_INTENT, .via = (uint32_t)via};

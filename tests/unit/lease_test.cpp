@@ -839,7 +839,8 @@ TEST_F(PeersTest, AClearedSlotIsNoUse) {
 TEST_F(PeersTest, ATornSlotOfALiveProcessMayBeOfAnyRegion) {
     gps_slot torn = make_slot(region), holding = torn, later = make_slot(region);
     torn.since = 1;
-    later.via = 10; // of a later version: intact, and of no region that this one knows
+    later.via =
+        GPS_VIA_PROMISE + 1; // of a later version: intact, and of no region that this one knows
     gps_slot_seal(&later);
     gps_owner other;
     Child child = leased(

@@ -355,7 +355,8 @@ TEST(Slot, EachBoundIsChecked) {
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_MERGE; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_OWN; }));
     EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_WAIT_IMPORTER; }));
-    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = 10; }));
+    EXPECT_TRUE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROMISE; }));
+    EXPECT_FALSE(slot_with([](gps_slot &s) { s.via = GPS_VIA_PROMISE + 1; }));
 }
 
 TEST(Slot, AllZeroIsFree) {
