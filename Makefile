@@ -109,7 +109,7 @@ endif
 PARTS := $(foreach name,util config directory keeper log stack python registry,$(call room,$(name))) \
 	$(patsubst %,$(BUILD)/shim/%.o,threads/thread threads/watch findings/policy \
 	process/membership process/process process/program process/promise process/references \
-	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout)
+	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout merge/room)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile
 	rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)

@@ -12,8 +12,10 @@
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
+#include "merge/room.h"
 #include "merge/work.h"
 #include "process/process.h"
+#include "process/promise.h"
 #include "registry/freed_history.h"
 #include "rules/rules.h"
 #include "stack/trace.h"
@@ -87,14 +89,34 @@ __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *as
            gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
+/* In a capture nothing was taken. */
+static int give_back(struct gps_allocation *asked) {
+    GPS_DRIVER_SCOPE();
+    if ((asked->pooled && !is_outside_graphs(asked->stream)) ||
+        gps_ops->release(asked->pointer) != GPS_OK)
+        return GPS_OK;
+    asked->given_back = true;
+    return GPS_OUT_OF_MEMORY;
+}
+
+/* What is promised to others is theirs, as it would be if they had it. A pool may have memory left,
+ * and so may a block of small allocations. */
+static int call_driver(struct gps_allocation *asked) {
+    const uint64_t size = asked->rows ? asked->rows->count * asked->size : asked->size;
+    struct gps_room_claim claim;
+    if (!gps_merge_may_allocate(size, asked->pooled, &claim))
+        return GPS_OUT_OF_MEMORY;
+    const int code = asked->call(asked);
+    return gps_merge_has_overdrawn(&claim) && code == GPS_OK ? give_back(asked) : code;
+}
+
 int gps_memory_allocate(struct gps_allocation *asked) {
     int code;
     if (gps_rules_active && allocate_by_rule(asked, &code))
         return code;
-    gps_merge_back_if_scarce(asked->rows ? asked->rows->count * asked->size : asked->size);
-    code = asked->call(asked);
+    code = call_driver(asked);
     if (code == GPS_OUT_OF_MEMORY && make_room())
-        code = asked->call(asked);
+        code = call_driver(asked);
     if (code != GPS_OK)
         return code;
     if (!asked->pooled) /* no handle can name memory of a pool: it is the driver's alone */
@@ -235,6 +257,17 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
 
 void gps_memory_settle(void) {
     gps_merge_end_freed(false);
+}
+
+uint64_t gps_memory_promised(void) {
+    uint8_t uuid[GPS_UUID_BYTES];
+    uint64_t bytes = 0;
+    int device;
+    GPS_DRIVER_SCOPE();
+    if (gps_process_config()->options.mode == GPS_MODE_SHARE && gps_promise_any() &&
+        gps_ops->device(&device) == GPS_OK && gps_ops->uuid(device, uuid) == GPS_OK)
+        gps_promise_all(uuid, &bytes);
+    return bytes;
 }
 
 bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {

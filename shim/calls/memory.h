@@ -22,6 +22,7 @@ struct gps_allocation {
     struct gps_rows *rows; /* of pitched memory; NULL: it is linear */
     bool shareable;        /* a rule's memory can take its place */
     bool pooled;           /* memory of a pool, in the order of `stream` */
+    bool given_back;       /* the driver's call had set `pointer`, which is nobody's now */
 };
 
 struct gps_rows {
@@ -47,6 +48,9 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release);
 /* The driver is about to be asked how much memory is free: what was freed on a stream, and is not
  * used any more, is. */
 void gps_memory_settle(void);
+/* The driver has told how much memory of the current device is free: so many bytes of it, or more,
+ * are promised to this process and others (process/promise.h). */
+uint64_t gps_memory_promised(void);
 
 struct gps_memory_info {
     uint64_t base, size;

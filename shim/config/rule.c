@@ -221,6 +221,7 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
         {"quiet", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"content", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"verify", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+        {"overcommit", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"wait", "no process waits for another", 1u << GPS_ROLE_MERGE},
         {"missing", "what is not equal stays private", 1u << GPS_ROLE_MERGE},
         {"ready", "quiet says when a block is merged", 1u << GPS_ROLE_MERGE},
@@ -231,6 +232,9 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (strcmp(key, keys[i].key) == 0 && keys[i].roles >> rule->role & 1)
             return keys[i].why;
+    if (merge && strcmp(key, "overcommit") == 0 && rule->quiet &&
+        rule->overcommit == GPS_OVERCOMMIT_ON)
+        return "it is for quiet = 0: other memory is there when it is allocated";
     if (merge)
         return strcmp(key, "backing") == 0 && !vmm ? "its blocks are memory of cuMemCreate" : NULL;
     if (strcmp(key, "handover") == 0 && rule->ready != GPS_READY_FREE)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "block.h"
 #include "driver/driver_ops.h"
@@ -13,6 +14,8 @@
 #include "log/merged_sum.h"
 #include "merger.h"
 #include "process/caller.h"
+#include "process/promise.h"
+#include "room.h"
 #include "shared_block.h"
 #include "util/clock.h"
 #include "vmm/mapping.h"
@@ -31,6 +34,8 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
     for (size_t i = 0; i < config->rule_count; i++)
         any |= merges(&config->rules[i], program);
     gps_merge_active = any && config->options.mode == GPS_MODE_SHARE && gps_gate_start();
+    if (gps_merge_active)
+        gps_promise_start();
 }
 
 /* --- blocks that have no memory yet --- */
@@ -42,15 +47,21 @@ static void count_unbacked(int64_t change) {
     gps_gate_set_back(empty != 0);
 }
 
-void gps_merge_is_backed(const struct gps_block *block) {
+/* Others are told, so that they do not count on the same memory. 0 or -errno. */
+static int promise(const struct gps_area *area, int64_t change) {
+    return area->rule->overcommit ? 0 : gps_promise_change(area->uuid, change);
+}
+
+void gps_merge_is_backed(const struct gps_area *area, const struct gps_block *block) {
     count_unbacked(-(int64_t)block->size);
+    promise(area, -(int64_t)block->size);
 }
 
 int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_own(area, block);
     if (code != GPS_OK)
         return code;
-    gps_merge_is_backed(block);
+    gps_merge_is_backed(area, block);
     gps_shared_leave(block);
     return GPS_OK;
 }
@@ -58,7 +69,7 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
 int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_back(area, block);
     if (code == GPS_OK)
-        gps_merge_is_backed(block);
+        gps_merge_is_backed(area, block);
     return code;
 }
 
@@ -72,6 +83,7 @@ static int back(const struct gps_area *area, struct gps_block *block) {
 static void take_back(const struct gps_area *area, struct gps_block *block) {
     gps_block_drop(area, block);
     count_unbacked((int64_t)block->size);
+    promise(area, (int64_t)block->size);
 }
 
 /* An area that does not fit gets nothing, and leaves it to others. */
@@ -151,16 +163,71 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     return area;
 }
 
-void gps_merge_back_if_scarce_now(uint64_t size) {
-    struct gps_scope scope;
+/* --- room for an allocation of the driver's --- */
+
+enum { RETRIES = 6 };
+
+static bool find_device(int *device, uint8_t gpu[GPS_UUID_BYTES]) {
+    return gps_ops->device(device) == GPS_OK && gps_ops->uuid(*device, gpu) == GPS_OK;
+}
+
+static bool is_scarce(uint64_t size) {
+    uint64_t room;
     int device;
-    gps_scope_enter(&scope, 0);
+    if (!(gps_gate_state & GPS_GATE_BACK))
+        return false;
+    GPS_DRIVER_SCOPE();
+    if (gps_ops->device(&device) != GPS_OK)
+        return false;
     gps_area_lock();
-    const bool scarce = gps_ops->device(&device) == GPS_OK && !gps_area_has_room(device, size);
+    const uint64_t own = gps_area_promised(device);
     gps_area_unlock();
-    gps_scope_end(&scope);
-    if (scarce)
+    return own && gps_ops->room(&room) == GPS_OK && room < size + own;
+}
+
+static bool try_to_claim(uint64_t size, bool later, struct gps_room_claim *claim) {
+    const struct timespec moment = {.tv_nsec = 2000000};
+    uint8_t gpu[GPS_UUID_BYTES];
+    int device;
+    GPS_DRIVER_SCOPE();
+    if (later)
+        nanosleep(&moment, NULL);
+    if (!find_device(&device, gpu))
+        return true;
+    gps_area_lock();
+    const bool claimed = gps_room_claim_on(gpu, gps_area_extent(size), claim);
+    gps_area_unlock();
+    return claimed;
+}
+
+bool gps_merge_may_allocate(uint64_t size, bool pooled, struct gps_room_claim *claim) {
+    *claim = (struct gps_room_claim){.left = GPS_ROOM_PLENTY,
+                                     .whole = !pooled && size > GPS_MERGE_LEAST};
+    if (!gps_merge_active || size > INT64_MAX / 2)
+        return true;
+    if (is_scarce(size))
         gps_merge_back_all();
+    for (int i = 0; i < RETRIES; i++)
+        if (try_to_claim(size, i, claim) || !claim->whole)
+            return true;
+    return false;
+}
+
+bool gps_merge_has_overdrawn(struct gps_room_claim *claim) {
+    const bool whole = claim->whole && !claim->bytes; /* it was not published */
+    uint8_t gpu[GPS_UUID_BYTES];
+    uint64_t left;
+    int device;
+    if (!gps_merge_active || (!whole && !claim->bytes && claim->left == GPS_ROOM_PLENTY))
+        return false;
+    GPS_DRIVER_SCOPE();
+    gps_area_lock();
+    gps_room_unclaim(claim);
+    const bool lacking = (whole || (!claim->whole && claim->left != GPS_ROOM_PLENTY)) &&
+                         gps_promise_any() && find_device(&device, gpu) &&
+                         gps_room_lacks(gpu, 0, &left);
+    gps_area_unlock();
+    return lacking && (whole || left < claim->left);
 }
 
 static void drop_blocks(struct gps_area *area) {
@@ -196,6 +263,42 @@ static bool is_possible(uint64_t size) {
     return size < HUGE_SIZE || (gps_ops->room(&bytes) == GPS_OK && size <= bytes);
 }
 
+/* Of two that promise the same room at least one sees it, and both may. They withdraw, and take
+ * memory at once. */
+static bool may_be_lazy(struct gps_area *area) {
+    const int64_t size = (int64_t)area->extent;
+    if (area->rule->overcommit)
+        return true;
+    if (promise(area, size) < 0)
+        return false;
+    const bool room = gps_area_has_room(area->device, area->uuid, area->extent);
+    if (!room)
+        promise(area, -size);
+    return room;
+}
+
+/* Memory that is promised to others is theirs. */
+static bool place_at_once(struct gps_area *area, const char **why) {
+    struct gps_room_claim claim;
+    area->lazy = false;
+    const bool placed = gps_room_claim(area, area->extent, &claim) && place(area, why);
+    gps_room_unclaim(&claim);
+    return placed;
+}
+
+/* With the lock. What surely does not fit is neither promised nor tried: others would lack it. */
+static bool place_somehow(struct gps_area *area, const char **why) {
+    const bool unlimited = area->lazy && area->rule->overcommit;
+    if (!unlimited && !gps_area_has_room(area->device, area->uuid, area->extent))
+        return false;
+    if (!area->lazy || !may_be_lazy(area))
+        return place_at_once(area, why);
+    const bool placed = place(area, why);
+    if (!placed)
+        promise(area, -(int64_t)area->extent);
+    return placed;
+}
+
 bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *pointer,
                         const char **why) {
     if (request->size < GPS_MERGE_LEAST || !is_possible(request->size))
@@ -208,8 +311,7 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
         return false;
     }
     gps_area_lock();
-    const bool placed =
-        (!area->lazy || gps_area_has_room(area->device, area->extent)) && place(area, why);
+    const bool placed = place_somehow(area, why);
     *pointer = area->pointer;
     gps_area_unlock();
     if (!placed) {
@@ -230,7 +332,7 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
     const bool referenced = merged || block->state == GPS_BLOCK_SPECULATIVE;
     const bool created = gps_block_is_own(block);
     if (unbacked && !area->freed)
-        gps_merge_is_backed(block);
+        gps_merge_is_backed(area, block);
     gps_block_drop(area, block);
     if (merged)
         gps_merged_sum_unmerged(block->size);

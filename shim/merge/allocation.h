@@ -46,15 +46,15 @@ bool gps_merge_find(uint64_t address, struct gps_area *found);
  * them. The code is that of areas that the current device reaches. It needs no scope. */
 int gps_merge_back_all(void);
 /* An allocation of the driver's begins. Where memory is too scarce for it and for the blocks that
- * have none yet, those get theirs first, so that it is the allocation that fails. It needs no
- * scope. */
-void gps_merge_back_if_scarce_now(uint64_t size);
-static inline void gps_merge_back_if_scarce(uint64_t size) {
-    if (__builtin_expect(gps_gate_state & GPS_GATE_BACK, 0))
-        gps_merge_back_if_scarce_now(size);
-}
+ * have none yet, those get theirs first, so that it is the allocation that fails. False: what is
+ * left is promised. It takes 10 ms at most, and needs no scope. */
+struct gps_room_claim;
+bool gps_merge_may_allocate(uint64_t size, bool pooled, struct gps_room_claim *claim);
+/* It has ended, after that was true. True: it has taken what is promised, and must be freed again
+ * if it succeeded. */
+bool gps_merge_has_overdrawn(struct gps_room_claim *claim);
 /* A block has got memory, or is equal to a shared one all over. With the lock of area.h. */
-void gps_merge_is_backed(const struct gps_block *block);
+void gps_merge_is_backed(const struct gps_area *area, const struct gps_block *block);
 /* An UNBACKED block gets memory. With the lock. */
 int gps_merge_back(const struct gps_area *area, struct gps_block *block);
 /* A SPECULATIVE block becomes private. With the lock, and gps_swap_lock. */

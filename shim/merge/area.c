@@ -7,6 +7,7 @@
 
 #include "driver/driver_ops.h"
 #include "gate/gate.h"
+#include "process/promise.h"
 #include "util/clock.h"
 #include "util/lock.h"
 
@@ -119,20 +120,21 @@ uint64_t gps_area_unbacked(const struct gps_area *area) {
     return bytes;
 }
 
-static uint64_t promised(int device) {
+uint64_t gps_area_promised(int device) {
     const bool any = gps_gate_state & GPS_GATE_BACK;
     uint64_t bytes = 0;
-    for (unsigned n = 0; any && n < state.count; n++) {
-        const struct gps_area *area = state.list[n];
-        for (unsigned i = 0; area->device == device && !area->freed && i < area->count; i++)
-            bytes += area->blocks[i].state == GPS_BLOCK_UNBACKED ? area->blocks[i].size : 0;
-    }
+    for (unsigned n = 0; any && n < state.count; n++)
+        if (state.list[n]->device == device && !state.list[n]->rule->overcommit)
+            bytes += gps_area_unbacked(state.list[n]);
     return bytes;
 }
 
-bool gps_area_has_room(int device, uint64_t size) {
-    uint64_t bytes;
-    return gps_ops->room(&bytes) != GPS_OK || bytes >= size + promised(device);
+bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size) {
+    const uint64_t own = gps_area_promised(device) + size, published = gps_promise_own(uuid);
+    uint64_t bytes, others;
+    if (gps_promise_others(uuid, &others) < 0)
+        return false;
+    return gps_ops->room(&bytes) != GPS_OK || bytes >= others + (own > published ? own : published);
 }
 
 static void note_bounds(void) {

@@ -150,11 +150,14 @@ void gps_area_forget_events(uint64_t context, uint64_t before);
 /* The block that begins there in the area, and the area. NULL: it was freed, or cut anew. */
 struct gps_block *gps_area_block(uint64_t serial, uint64_t at, struct gps_area **area);
 struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL: the first */
-/* The bytes that its blocks without memory of their own are promised. */
+/* The bytes that the device's blocks without memory of their own are promised: of all areas but
+ * those of rules with overcommit, and in one. */
+uint64_t gps_area_promised(int device);
 uint64_t gps_area_unbacked(const struct gps_area *area);
-/* Whether the device has memory for so many bytes more, and for what its UNBACKED blocks have been
- * promised and not got. In a context of the device. */
-bool gps_area_has_room(int device, uint64_t size);
+/* Whether the device has memory for so many bytes more, which may be promised already, and for what
+ * these blocks, claims (room.h) and other processes are promised. False also where that is not
+ * known. In a context of the device. */
+bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size);
 bool gps_area_add(struct gps_area *area);
 void gps_area_remove(struct gps_area *area);
 

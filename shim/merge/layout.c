@@ -5,6 +5,7 @@
 
 #include "block.h"
 #include "driver/driver_ops.h"
+#include "room.h"
 #include "util/clock.h"
 
 #define TIMEOUT (20 * GPS_SECOND) /* for the other blocks of a relayout to be frozen */
@@ -198,9 +199,12 @@ static void carry_filled(const struct gps_area *area, struct gps_relayout *relay
 /* Copies the blocks, in the area's context. There must be room for as many bytes of others, too. */
 static bool copy_all(const struct gps_area *area, struct gps_relayout *relayout) {
     const uint64_t size = end_of(&relayout->wanted[relayout->count - 1]) - relayout->wanted[0].at;
-    bool copied = gps_area_has_room(area->device, 2 * size);
+    struct gps_room_claim claim;
+    bool copied =
+        gps_room_claim(area, size, &claim) && gps_area_has_room(area->device, area->uuid, 2 * size);
     for (unsigned i = 0; i < relayout->count && copied; i++)
         copied = gps_block_copy(area, &relayout->wanted[i], &relayout->wanted[i].memory) == GPS_OK;
+    gps_room_unclaim(&claim);
     return copied;
 }
 

@@ -212,7 +212,7 @@ static void note_equal(const struct piece *piece) {
     if (block->state == GPS_BLOCK_SPECULATIVE && !~block->filled) {
         gps_block_set_state(block, GPS_BLOCK_SHARED);
         gps_merged_sum_merged(block->size, block->size);
-        gps_merge_is_backed(block);
+        gps_merge_is_backed(area, block);
         free(block->chunks);
         block->chunks = NULL;
     }

@@ -7,6 +7,7 @@
 #include "driver/scope.h"
 #include "gate/swap.h"
 #include "layout.h"
+#include "room.h"
 #include "shared_block.h"
 
 /* --- one merged block --- */
@@ -26,6 +27,7 @@ struct attempts {
     struct gps_swap_attempts swap;
     uint64_t memory; /* 0: there is no copy */
     uint64_t serial, at, swapped;
+    unsigned lacks; /* so often there was no room for one */
 };
 
 static void drop_copy(struct attempts *attempts) {
@@ -34,15 +36,27 @@ static void drop_copy(struct attempts *attempts) {
     attempts->memory = 0;
 }
 
+/* What is promised is not for a copy. A block that has just got memory counts twice for a moment.
+ */
+static int scarce(struct attempts *attempts) {
+    enum { MOST = 6 };
+    return ++attempts->lacks < MOST ? GPS_NOT_READY : GPS_OUT_OF_MEMORY;
+}
+
 static int copy(const struct gps_area *area, struct gps_block *block, struct attempts *attempts) {
+    struct gps_room_claim claim;
     if (attempts->memory && attempts->serial == area->serial && attempts->at == block->at &&
         attempts->swapped == block->swapped)
         return GPS_OK;
     drop_copy(attempts);
+    if (!gps_room_claim(area, block->size, &claim))
+        return scarce(attempts);
     attempts->serial = area->serial;
     attempts->at = block->at;
     attempts->swapped = block->swapped;
-    return gps_block_copy(area, block, &attempts->memory);
+    const int code = gps_block_copy(area, block, &attempts->memory);
+    gps_room_unclaim(&claim);
+    return code;
 }
 
 /* Makes a copy for a block that others may have. A frozen one only gets its access back. */

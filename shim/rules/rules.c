@@ -122,8 +122,8 @@ static const struct gps_rule *match_here(uint64_t size, struct gps_rule_request 
     return match(&facts, request, number);
 }
 
-/* An allocation that is too small, or for which there is no area, becomes ordinary memory without a
- * report. */
+/* An allocation that is too small, or for which there is no memory, becomes ordinary memory without
+ * a report. */
 static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t number,
                               uint64_t *pointer) {
     struct gps_alloc alloc = {.size = request->size,

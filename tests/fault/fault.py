@@ -263,7 +263,7 @@ class Stage:
         environment = self.lane.environment | {"GPUSHARE_DIR": f"{self.place}/pub"}
         subprocess.run([self.lane.build / "gpushare", "gc"], env=environment, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, timeout=TIMEOUT, check=False)
-        left = [path.name for path in (self.place / "pub").rglob("*") if not path.is_dir() and path.name not in ("lock", "secret")]
+        left = [path.name for path in (self.place / "pub").rglob("*") if not path.is_dir() and path.name not in ("lock", "secret", "promises")]
         if left:
             raise Wrong(f"files left after gc: {' '.join(left)}")
 

@@ -380,7 +380,7 @@ class Soak:
 
     def judge_directory(self):
         files = lambda: [path for path in (self.place / "pub").rglob("*")
-                         if not path.is_dir() and path.name not in ("lock", "secret")]
+                         if not path.is_dir() and path.name not in ("lock", "secret", "promises")]
         left = len(files())
         subprocess.run([self.build / "gpushare", "gc"], env=self.environment, check=self.options.mode != "bare",
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

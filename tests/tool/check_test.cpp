@@ -98,7 +98,8 @@ TEST(Check, AMergeRuleIsToldInWords) {
                          "  keep         = users\n"
                          "  quiet        = 30s\n"
                          "  content      = uploaded\n"
-                         "  verify       = bytes\n\n"
+                         "  verify       = bytes\n"
+                         "  overcommit   = off\n\n"
                          "  Takes every allocation of 1 MiB or more of programs named server;\n"
                          "  blocks that copies from the host filled and that have not changed "
                          "for 30 s are held once per GPU;\n"
@@ -108,14 +109,17 @@ TEST(Check, AMergeRuleIsToldInWords) {
     EXPECT_FALSE(contains(out, "\n  wait ")) << out;
     out = tool({"check", place.file("b.conf", "[region w]\nrole = merge\nsize = 512KiB..4MiB\n"
                                               "caller = libtorch*\nindex = 2..5\nquiet = 0\n"
-                                              "keep = 10min\nverify = off\ndevice = 1\n")})
+                                              "keep = 10min\nverify = off\ndevice = 1\n"
+                                              "overcommit = on\n")})
               .out;
     EXPECT_TRUE(contains(out, "\n  Takes every allocation of 1 MiB to 4 MiB on GPU 1 by code in "
                               "libtorch* of every program,\n  but of those only number 2..5;\n"))
         << out;
     EXPECT_TRUE(contains(out, "are held once per GPU, at once;\n")) << out;
+    EXPECT_TRUE(contains(out, "\n  overcommit   = on\n")) << out;
     EXPECT_TRUE(contains(out, "  equal hashes are believed;\n"
-                              "  a block is kept 10 min after its last user.\n"))
+                              "  a block is kept 10 min after its last user.\n"
+                              "  More is allocated than the GPU has; "))
         << out;
     out = tool({"check", place.file("c.conf", "[region w]\nrole = merge\nsize = <1MiB\n")}).out;
     EXPECT_TRUE(contains(out, "  Takes nothing: allocations below 1 MiB are never merged.\n"));

@@ -89,6 +89,7 @@ TEST(AreaCut, CoversAllOfItWithoutGaps) {
 // Areas at places of their own; what is not removed is when the test ends.
 struct Areas : testing::Test {
     std::vector<gps_area *> all;
+    const gps_rule rule = {};
 
     gps_area *add(uint64_t pointer, uint64_t extent) {
         const unsigned room = gps_area_room(extent);
@@ -97,6 +98,7 @@ struct Areas : testing::Test {
         area->pointer = pointer;
         area->size = extent - 1000;
         area->extent = extent;
+        area->rule = &rule;
         area->count = gps_area_cut(0, extent, area->blocks);
         EXPECT_TRUE(gps_area_add(area));
         all.push_back(area);

@@ -42,6 +42,8 @@ TEST(MergeRule, ProgramAndRoleAreAWholeRule) {
     EXPECT_EQ(UINT64_C(30000000000), rule.quiet);
     EXPECT_EQ(GPS_CONTENT_UPLOADED, rule.content);
     EXPECT_EQ(GPS_VERIFY_BYTES, rule.verify);
+    EXPECT_EQ(GPS_OVERCOMMIT_OFF, rule.overcommit);
+    EXPECT_EQ(GPS_OVERCOMMIT_ON, rule_of("role = merge\novercommit = on\nquiet = 0\n").overcommit);
     EXPECT_EQ(3u, rule_of("index = 3\nrole = merge\n").index_max) << "unless it is given";
 }
 
@@ -52,6 +54,7 @@ TEST(MergeRule, KeysThatMeanNothingInItAreErrorsInTheirLine) {
         {"ready = alloc", "ready has no effect with role = merge: quiet says when "},
         {"handover = 1min", "handover has no effect with role = merge: keep says how long "},
         {"access = ro", "access has no effect with role = merge: a copy into a merged block "},
+        {"overcommit = on", "overcommit has no effect with role = merge: it is for quiet = 0"},
         {"backing = legacy", "backing = legacy has no effect with role = merge: its blocks are "},
     };
     for (const auto &[key, wrong] : cases) {

@@ -171,6 +171,8 @@ static void print_merge_words(const struct gps_rule *rule) {
     printf("  equal hashes are %s;\n",
            rule->verify == GPS_VERIFY_OFF ? "believed" : "confirmed byte by byte");
     printf("  a block is kept %s.\n", kept);
+    if (rule->overcommit == GPS_OVERCOMMIT_ON)
+        puts("  More is allocated than the GPU has; what does not fit when it is used answers 2.");
     puts("  A kernel that writes into a merged block ends its process with error 700.");
 }
 

@@ -1,0 +1,288 @@
+// promise_test.cpp - memory that a merge rule with quiet = 0 took and that nothing has touched yet:
+// nobody else counts on it, and it is there when it is touched.
+#include "scenario/merging.hpp"
+
+#include <signal.h>
+
+namespace {
+
+std::string bytes(uint64_t size) {
+    return std::to_string(size);
+}
+
+// On a card of 256 MiB that nobody else uses. Every program is preloaded, but only `replica` has a
+// rule.
+struct Promise : testing::Test {
+    void SetUp() override {
+        SIM_ONLY("it fills the card");
+        replicas = std::make_unique<Replicas>(0, merging());
+        how = replicas->on_a_small_card();
+    }
+    std::unique_ptr<Puppet> replica() {
+        auto puppet = std::make_unique<Puppet>(replicas->world, how);
+        puppet->must("info");
+        puppet->must("malloc small 4096");
+        puppet->must(kernels());
+        return puppet;
+    }
+    std::unique_ptr<Puppet> other() {
+        auto puppet = std::make_unique<Puppet>(replicas->world, How());
+        puppet->must("info");
+        return puppet;
+    }
+    static uint64_t left(Puppet &puppet) {
+        return puppet("info").number(0);
+    }
+    static int load(Puppet &puppet, const std::string &name, uint64_t size, int seed) {
+        return puppet.code(Replicas::upload(name, size, seed));
+    }
+    static int launch(Puppet &puppet) {
+        return puppet.code("launch - test_read small 1 small");
+    }
+    std::unique_ptr<Replicas> replicas;
+    How how;
+};
+
+TEST_F(Promise, IsNotFree) {
+    auto a = replica(), b = other();
+    const uint64_t all = left(*a), its = left(*b);
+    a->must("malloc p " + bytes(96 * MiB));
+    EXPECT_EQ(left(*a), all - 96 * MiB);
+    EXPECT_EQ(left(*b), its - 96 * MiB) << "of a program without a rule";
+    a->must("fill p 0x31 " + bytes(32 * MiB));
+    EXPECT_EQ(left(*b), its - 96 * MiB) << "a part of it is there";
+    EXPECT_EQ(launch(*a), 0);
+    EXPECT_EQ(left(*b), its - 96 * MiB) << "all of it is there";
+    a->must("sync");
+    a->must("free p");
+    EXPECT_EQ(left(*b), its);
+    EXPECT_EQ(left(*a), all);
+}
+
+TEST_F(Promise, IsForWhoAsksAndTakesNineTenths) {
+    auto a = replica();
+    a->must("malloc p " + bytes(96 * MiB));
+    const uint64_t rest = left(*a) / 10 * 9 / MiB * MiB;
+    ASSERT_EQ(a->code("malloc q " + bytes(rest)), 0) << rest;
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+    EXPECT_EQ(load(*a, "p", 96 * MiB, 1), 0);
+    EXPECT_EQ(load(*a, "q", rest, 2), 0);
+    EXPECT_EQ(Replicas::expect(*a, "p", 96 * MiB, 1), "same");
+}
+
+TEST_F(Promise, OfThreeIsNotTheSameRoom) {
+    std::vector<std::unique_ptr<Puppet>> three;
+    for (int i = 0; i < 3; i++)
+        three.push_back(replica());
+    std::vector<Puppet *> have;
+    for (auto &one : three) {
+        one->send("malloc p " + bytes(96 * MiB));
+    }
+    for (auto &one : three)
+        if (one->receive().code == 0)
+            have.push_back(one.get());
+    EXPECT_EQ(have.size(), 2u) << "as bare";
+    for (size_t i = 0; i < have.size(); i++) {
+        EXPECT_EQ(launch(*have[i]), 0);
+        EXPECT_EQ(load(*have[i], "p", 96 * MiB, static_cast<int>(i)), 0);
+    }
+    for (auto &one : three) {
+        EXPECT_EQ(launch(*one), 0);
+        EXPECT_EQ(one->code("fill small 0x31 4096"), 0);
+        one->must("sync");
+    }
+}
+
+TEST_F(Promise, IsKeptBesideWhoTakesMemoryAtOnce) {
+    replicas->world.config(merging() + rule("eager", "eager", "merge", QUIET));
+    auto a = replica();
+    a->must("malloc p " + bytes(160 * MiB));
+    How eager = how;
+    eager.as = "eager";
+    Puppet b(replicas->world, eager);
+    b.must("info");
+    EXPECT_EQ(b.code("malloc q " + bytes(160 * MiB)), 2);
+    EXPECT_EQ(b.code("cumalloc q " + bytes(160 * MiB)), 2);
+    EXPECT_EQ(b.code("malloc q " + bytes(64 * MiB)), 0);
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+    EXPECT_EQ(load(*a, "p", 160 * MiB, 1), 0);
+}
+
+TEST_F(Promise, EndsWithItsProcess) {
+    auto a = replica(), b = replica();
+    const uint64_t all = left(*b);
+    a->must("malloc p " + bytes(160 * MiB));
+    const auto child = a->spawn(); // it has all descriptors, and no promise
+    a->stop();
+    EXPECT_EQ(left(*b), all - 160 * MiB) << "one that is stopped has it";
+    EXPECT_EQ(b->code("malloc q " + bytes(160 * MiB)), 2);
+    a->kill();
+    EXPECT_EQ(left(*b), all + 2 * MiB) << "and what it had";
+    EXPECT_EQ(b->code("malloc q " + bytes(160 * MiB)), 0);
+    EXPECT_EQ(load(*b, "q", 160 * MiB, 1), 0);
+}
+
+TEST_F(Promise, OfAContainerCountsAndEndsWithIt) {
+    const std::vector<std::string> container = {"unshare", "--pid", "--fork", "--kill-child",
+                                                "--mount-proc"};
+    std::vector<std::string> nothing = container;
+    nothing.emplace_back("true");
+    if (command(nothing).status != 0)
+        GTEST_SKIP() << "this user may not make such namespaces";
+    auto b = replica();
+    const uint64_t all = left(*b);
+    How inside = how;
+    inside.wrap = container;
+    Puppet a(replicas->world, inside);
+    a.must("malloc p " + bytes(160 * MiB));
+    EXPECT_EQ(left(*b), all - 160 * MiB);
+    EXPECT_EQ(b->code("malloc q " + bytes(160 * MiB)), 2);
+    a.kill();
+    EXPECT_TRUE(eventually([&] { return left(*b) == all; })) << all - left(*b);
+}
+
+TEST_F(Promise, OfAParentIsNotItsChilds) {
+    auto a = replica(), b = other();
+    const uint64_t all = left(*b);
+    a->must("malloc p " + bytes(96 * MiB));
+    a->must("fork malloc x 4194304;exit 0");
+    a->must("fork _exit 0");
+    EXPECT_EQ(left(*b), all - 96 * MiB);
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+    EXPECT_EQ(load(*a, "p", 96 * MiB, 1), 0);
+    a->must("free p");
+    EXPECT_TRUE(eventually([&] { return left(*b) == all; })) << all - left(*b);
+}
+
+// A merged block is promised nothing: its memory is there.
+TEST_F(Promise, EndsWhereABlockIsMerged) {
+    auto a = replica(), b = replica(), c = other();
+    const uint64_t all = left(*c);
+    for (Puppet *puppet : {a.get(), b.get()}) {
+        puppet->must("malloc p " + bytes(64 * MiB));
+        EXPECT_EQ(load(*puppet, "p", 64 * MiB, 1), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return left(*c) == all - 64 * MiB; })) << all - left(*c);
+    b->must("free p");
+    EXPECT_EQ(left(*c), all - 64 * MiB);
+    a->must("free p");
+    EXPECT_TRUE(eventually([&] { return left(*c) == all; })) << all - left(*c);
+}
+
+TEST_F(Promise, IsNotForCopiesOfMergedBlocks) {
+    auto a = replica(), b = replica();
+    for (Puppet *puppet : {a.get(), b.get()}) {
+        puppet->must("malloc p " + bytes(32 * MiB));
+        EXPECT_EQ(load(*puppet, "p", 32 * MiB, 1), 0);
+    }
+    const uint64_t before = left(*a);
+    ASSERT_TRUE(eventually([&] { return left(*a) >= before; }));
+    const uint64_t rest = left(*a) - 8 * MiB;
+    a->must("malloc q " + bytes(rest));
+    EXPECT_EQ(b->code("fill p 0x31 4096"), 2) << "what is left is for q";
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+    EXPECT_EQ(Replicas::expect(*b, "p", 32 * MiB, 1), "same");
+    a->must("free q");
+    EXPECT_EQ(b->code("fill p 0x31 4096"), 0);
+}
+
+TEST_F(Promise, IsNotForSmallAllocations) {
+    auto a = replica(), b = replica();
+    a->must("malloc p " + bytes(left(*a)));
+    int given = 0;
+    while (given < 16 && b->code("malloc s" + std::to_string(given) + " 524288") == 0)
+        given++;
+    EXPECT_LT(given, 4) << "no more than what lies beside others";
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+}
+
+TEST_F(Promise, IsNotLimitedWhereTheRuleSaysSo) {
+    replicas->world.config(merging("quiet = 0\novercommit = on\n"));
+    std::vector<std::unique_ptr<Puppet>> three;
+    for (int i = 0; i < 3; i++)
+        three.push_back(replica());
+    const uint64_t all = left(*three[0]);
+    for (auto &one : three)
+        ASSERT_EQ(one->code("malloc p " + bytes(160 * MiB)), 0);
+    EXPECT_EQ(three[0]->code("malloc q " + bytes(160 * MiB)), 0);
+    EXPECT_EQ(three[0]->code("malloc s 4096"), 0)
+        << "it is taken at once, and nothing for the others";
+    EXPECT_GT(left(*three[0]), all - 8 * MiB) << "nobody counts them";
+    three[0]->must("free q");
+    for (auto &one : three)
+        EXPECT_EQ(load(*one, "p", 160 * MiB, 1), 0);
+    for (auto &one : three) {
+        EXPECT_EQ(Replicas::expect(*one, "p", 160 * MiB, 1), "same");
+        EXPECT_EQ(launch(*one), 0);
+    }
+}
+
+// Not even for the moment in which it is tried.
+TEST_F(Promise, OfWhatCannotFitTakesNothing) {
+    auto a = replica(), b = other();
+    const uint64_t all = left(*b);
+    int refused = 0;
+    for (int i = 0; i < 300; i++) {
+        a->send("malloc p " + bytes(2 * all));
+        refused += left(*b) < all;
+        EXPECT_EQ(a->receive().code, 2);
+    }
+    EXPECT_EQ(refused, 0);
+}
+
+// What one GPU, or one area, has too little memory for fails nothing else.
+TEST(PromiseOfACard, IsOfThatCardAlone) {
+    SIM_ONLY("it fills the card");
+    Replicas none(0);
+    How how = none.on_a_small_card();
+    none.on_two_cards();
+    Puppet a(none.world, how), hog(none.world, bare());
+    a.must("device 1");
+    a.must("malloc there 4096");
+    a.must("malloc lazy 8388608");
+    a.must(kernels());
+    a.must("device 0");
+    a.must("malloc small 4096");
+    a.must("malloc p " + bytes(128 * MiB));
+    a.must("malloc q 8388608");
+    hog.must("malloc all " + bytes(224 * MiB)); // of what was promised
+    EXPECT_EQ(a.code("launch - test_read small 1 small"), 2) << "it may touch it";
+    EXPECT_EQ(a.code("fill q 0x31 8388608"), 0);
+    EXPECT_EQ(a.code("copy q 4096 q 0 4096"), 0);
+    EXPECT_EQ(a.must("read q 4096 2"), "3131");
+    a.must("device 1");
+    EXPECT_EQ(a.code("launch - test_read lazy 1 there"), 0) << "another card";
+    EXPECT_EQ(a.code("sync"), 0);
+    EXPECT_EQ(a.code("fill lazy 0x32 8388608"), 0);
+    EXPECT_EQ(a.must("read lazy 0 2"), "3232");
+    a.must("device 0");
+    a.must("free p");
+    EXPECT_EQ(a.code("launch - test_read q 1 small"), 0);
+    a.must("sync");
+}
+
+TEST(PromiseOfACard, IsNotCountedOnAnother) {
+    SIM_ONLY("it fills the card");
+    Replicas none(0);
+    How how = none.on_a_small_card();
+    none.on_two_cards();
+    Puppet a(none.world, how), b(none.world, How());
+    const uint64_t first = b("info").number(0);
+    b.must("device 1");
+    const uint64_t second = b("info").number(0);
+    a.must("device 1");
+    a.must("malloc p " + bytes(160 * MiB));
+    EXPECT_EQ(b("info").number(0), second - 160 * MiB);
+    b.must("device 0");
+    EXPECT_EQ(b("info").number(0), first);
+    a.must("device 0");
+    EXPECT_EQ(a.code("malloc q " + bytes(160 * MiB)), 0);
+    EXPECT_EQ(b("info").number(0), first - 160 * MiB);
+}
+
+} // namespace
