@@ -47,7 +47,8 @@ struct gps_explained {
     char magic[8];    /* GPS_EXPLAINED_MAGIC */
     uint32_t version; /* GPS_FORMAT_VERSION */
     uint32_t pid;
-    uint64_t lost; /* allocations for which there was no row */
+    uint64_t lost;     /* allocations for which there was no row */
+    uint64_t unmerged; /* at its end: enum gps_unmerged, or 0 */
     char program[128], executable[128];
     char arguments[GPS_ARGUMENT_BYTES];
     struct gps_explained_row rows[GPS_EXPLAINED_ROWS];

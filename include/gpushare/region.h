@@ -218,8 +218,21 @@ enum gps_slot_via {
     GPS_VIA_WAIT_EXPORTER = 7,  /* no region: a struct gps_wait_slot. It waits for an exporter, */
     GPS_VIA_WAIT_IMPORTERS = 8, /* until all importers have closed, */
     GPS_VIA_WAIT_IMPORTER = 9,  /* for the first importer of a result */
+    GPS_VIA_UNMERGED = 10,      /* no region: a rule merges, but nothing is merged since `since`.
+                                   `address` is an enum gps_unmerged */
     GPS_VIA_PROMISE = 11, /* no region: `region` is the UUID of a GPU, `address` how many bytes
                              there this process has allocated for its program, and not got yet */
+};
+
+/* Why nothing is merged. */
+enum gps_unmerged {
+    GPS_UNMERGED_MEMBARRIER = 1, /* the kernel refuses membarrier(2), for the life of the process */
+    GPS_UNMERGED_THREAD = 2,     /* the merger's thread could not be started */
+    GPS_UNMERGED_KEY = 3,        /* the directory, or the key in it, cannot be used */
+    GPS_UNMERGED_KEEPER = 4,     /* no keeper takes or gives blocks */
+    GPS_UNMERGED_STREAMS = 5,    /* a stream with work could not be noted, for want of memory */
+    GPS_UNMERGED_CAPTURE = 6,    /* graphs are captured all the time */
+    GPS_UNMERGED_BUSY = 7,       /* the GPU is never idle */
 };
 
 /* One region or event that one process has open. Written before the driver's open and cleared after

@@ -2,6 +2,7 @@
 #include "launches.h"
 
 #include "gate/swap.h"
+#include "merge/merger.h"
 
 bool gps_capture_begin(uint64_t stream, struct gps_gate_pass *pass) {
     if (!gps_merge_active)
@@ -44,5 +45,6 @@ void gps_stream_destroyed(uint64_t stream) {
 void gps_wait_ended(int code) {
     gps_swap_return();
     gps_merge_end_freed(false);
+    gps_merger_retry();
     gps_work_checked(code);
 }

@@ -222,6 +222,20 @@ const char *gps_wait_whom(uint32_t via) {
                                            : "an importer of ";
 }
 
+const char *gps_unmerged_why(uint64_t why) {
+    static const char *const reasons[] = {
+        [GPS_UNMERGED_MEMBARRIER] = "the kernel refuses membarrier(2)",
+        [GPS_UNMERGED_THREAD] = "the thread that merges could not be started",
+        [GPS_UNMERGED_KEY] = "the published directory, or the secret in it, cannot be used",
+        [GPS_UNMERGED_KEEPER] = "no keeper takes or gives blocks",
+        [GPS_UNMERGED_STREAMS] = "there was no memory to note a stream",
+        [GPS_UNMERGED_CAPTURE] = "graphs are captured all the time",
+        [GPS_UNMERGED_BUSY] = "the GPU is never idle for some milliseconds",
+    };
+    return why > 0 && why < sizeof(reasons) / sizeof(reasons[0]) ? reasons[why]
+                                                                 : "this version does not know why";
+}
+
 struct gps_id gps_id_of_handle(const uint8_t handle[GPS_HANDLE_BYTES]) {
     XXH128_canonical_t canonical;
     struct gps_id id;

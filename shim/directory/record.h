@@ -47,6 +47,8 @@ static inline bool gps_slot_has_region(const struct gps_slot *slot) {
 }
 /* Whether a valid slot stands for a wait, which is then copied to *wait. */
 bool gps_slot_wait(const struct gps_slot *slot, struct gps_wait_slot *wait);
+/* Why nothing is merged, of enum gps_unmerged. */
+const char *gps_unmerged_why(uint64_t why);
 /* What a wait is for: "an exporter of ", "the importers of ", "an importer of ". */
 const char *gps_wait_whom(uint32_t via);
 

@@ -26,6 +26,7 @@ static struct {
     _Atomic unsigned hand;                      /* where the next search for a dead one begins */
     _Atomic int counted;                        /* passes of threads without a slot */
     _Atomic uint64_t opening;                   /* the last one by gps_gate_open_once */
+    _Atomic bool refused;                       /* membarrier is, since the start */
 } state;
 
 static int membarrier(int command) {
@@ -190,6 +191,7 @@ bool gps_gate_close(uint64_t timeout, bool surely) {
     atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED | (surely ? GPS_GATE_HELD : 0u));
     atomic_fetch_and(&gps_gate_state, ~(unsigned)GPS_GATE_ONCE);
     bool empty = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+    atomic_store(&state.refused, !empty);
     while (empty && !is_empty()) {
         empty = gps_clock_monotonic() < until;
         nanosleep(&interval, NULL);
@@ -197,6 +199,10 @@ bool gps_gate_close(uint64_t timeout, bool surely) {
     if (!empty)
         gps_gate_open();
     return empty;
+}
+
+bool gps_gate_is_refused(void) {
+    return atomic_load(&state.refused);
 }
 
 bool gps_gate_hold(void) {

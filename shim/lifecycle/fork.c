@@ -26,6 +26,7 @@
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
 #include "merge/shared_block.h"
+#include "merge/unmerged.h"
 #include "merge/work.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -85,6 +86,7 @@
     FORGETS(keeper_watch, gps_keeper_watch_reset)                                                  \
     FORGETS(shared_block, gps_shared_reset)                                                        \
     FORGETS(merged_sum, gps_merged_sum_reset)                                                      \
+    FORGETS(unmerged, gps_unmerged_reset)                                                          \
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(work, gps_work_reset)                                                                  \
     FORGETS(allocation, gps_merge_reset)                                                           \

@@ -21,6 +21,7 @@
 #include "log/merged_sum.h"
 #include "shared_block.h"
 #include "threads/thread.h"
+#include "unmerged.h"
 #include "util/clock.h"
 #include "util/program_signals.h"
 
@@ -33,16 +34,19 @@
 #define HASH_INTERVAL (100 * MS) /* between two hashes of one block */
 #define ALL           UINT64_MAX
 #define DOUBT         (20 * GPS_SECOND) /* after the last sure block: those in doubt */
+#define MOMENT        (2 * GPS_SECOND)  /* after it what is in the way is said to be */
+#define LONG          (10 * GPS_SECOND) /* the same of captures */
 
 enum { BATCH = 64, HASHES = 8 /* while a block is to be quiet */, RARE = 20 /* attempts */ };
 
 static struct {
-    _Atomic bool running, stop, busy; /* busy: a turn is under way */
-    _Atomic unsigned wakes;           /* a futex */
-    _Atomic unsigned asked, answered; /* turns that calls wait for */
-    _Atomic uint64_t wanted;          /* the area of the next of them; ALL; 0: none waits */
-    unsigned failures;                /* attempts to swap that failed, one after the other */
-    uint64_t sure;                    /* when a block of no doubt was last frozen */
+    _Atomic bool running, stop, busy;      /* busy: a turn is under way */
+    _Atomic unsigned wakes;                /* a futex */
+    _Atomic unsigned asked, answered;      /* turns that calls wait for */
+    _Atomic uint64_t wanted;               /* the area of the next of them; ALL; 0: none waits */
+    unsigned failures;                     /* attempts to swap that failed, one after the other */
+    uint64_t since[GPS_UNMERGED_BUSY + 1]; /* each turn finds this reason; 0: it does not */
+    uint64_t sure;                         /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
     unsigned count;
     struct gps_relayout relayout;
@@ -297,11 +301,48 @@ static bool share_frozen(uint64_t only) {
     return any;
 }
 
+/* --- why nothing is merged --- */
+
+struct reason {
+    enum gps_unmerged why;
+    bool found;      /* in this turn */
+    uint64_t within; /* what has passed by then is no reason */
+};
+
+static bool has_lasted(const struct reason *reason) {
+    const uint64_t now = gps_clock_monotonic();
+    uint64_t *since = &state.since[reason->why];
+    *since = !reason->found ? 0 : *since ? *since : now;
+    return *since && now - *since >= reason->within;
+}
+
+/* The first of them counts. All are looked at, for each turn says since when they last. */
+static enum gps_unmerged find_reason(bool any) {
+    struct gps_stream lost;
+    const bool unkept = gps_keeper_is_unresponsive() || gps_shared_is_refused();
+    const struct reason reasons[] = {
+        {GPS_UNMERGED_MEMBARRIER, gps_gate_is_refused(), 0},
+        {GPS_UNMERGED_KEY, gps_shared_is_unusable(), MOMENT},
+        {GPS_UNMERGED_KEEPER, unkept, MOMENT},
+        {GPS_UNMERGED_STREAMS, gps_streams_lost(&lost), MOMENT},
+        {GPS_UNMERGED_CAPTURE, gps_streams_capturing(), LONG},
+        {GPS_UNMERGED_BUSY, state.failures >= RARE, MOMENT},
+    };
+    enum gps_unmerged why = (enum gps_unmerged)0;
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (has_lasted(&reasons[i]) && !why)
+            why = reasons[i].why;
+    return why == GPS_UNMERGED_BUSY && !any ? (enum gps_unmerged)0 : why;
+}
+
+/* --- a turn, and who asks for it --- */
+
 static bool take_turn(uint64_t only) {
     bool any = false;
     GPS_DRIVER_SCOPE();
     state.busy = true;
-    if (!state.stop && !gps_keeper_is_unresponsive() && gps_shared_ready()) {
+    const bool ready = gps_shared_ready();
+    if (!state.stop && !gps_keeper_is_unresponsive() && ready) {
         any = freeze_quiet(only);
         any |= cut_frozen(only);
         any |= share_frozen(only);
@@ -309,6 +350,8 @@ static bool take_turn(uint64_t only) {
     gps_swap_lock();
     gps_streams_end_events();
     gps_swap_unlock();
+    if (!state.stop)
+        gps_unmerged_set(find_reason(any));
     state.busy = false;
     return any;
 }
@@ -350,8 +393,20 @@ static void *run(void *unused) {
 void gps_merger_wake(void) {
     state.wakes++;
     syscall(SYS_futex, &state.wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-    if (!atomic_exchange(&state.running, true) && !gps_thread_start(run, NULL))
-        state.running = false; /* the next one tries again */
+    if (atomic_exchange(&state.running, true))
+        return;
+    GPS_SCOPE();
+    if (gps_thread_start(run, NULL))
+        return;
+    gps_unmerged_set(GPS_UNMERGED_THREAD);
+    state.running = false; /* the next one tries again, or gps_merger_retry */
+}
+
+void gps_merger_retry(void) {
+    if (gps_unmerged_get() != GPS_UNMERGED_THREAD || state.running || state.stop)
+        return;
+    GPS_SCOPE();
+    gps_merger_wake();
 }
 
 /* Only the thread takes turns. So no lock is held in a turn, which may wait for the keeper. */

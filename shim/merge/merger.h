@@ -20,6 +20,8 @@
 
 /* Starts the thread, and wakes it: there is an area, or something can be merged soon. */
 void gps_merger_wake(void);
+/* Starts the thread if it could not be started before. It needs no scope. */
+void gps_merger_retry(void);
 /* Waits until the thread has merged what is ready in one area, for a second at most: a copy has
  * filled many blocks. The program's signals are let in meanwhile. */
 void gps_merger_run(uint64_t serial);

@@ -26,6 +26,7 @@
 #define GET_WAIT (GPS_SECOND / 10)
 static _Atomic uint64_t
     again; /* until then no block is asked for, since the keeper did not answer */
+static _Atomic uint64_t refused; /* when a block was not taken; 0: the last one was */
 
 /* --- the key of the directory --- */
 
@@ -33,6 +34,7 @@ static struct {
     _Atomic int phase;      /* KEYLESS, one thread is GETTING it, KEYED */
     _Atomic uint64_t again; /* not before this */
     _Atomic bool told;
+    _Atomic bool failed; /* the last try has */
 } key_state;
 enum { KEYLESS, GETTING, KEYED };
 
@@ -66,17 +68,27 @@ static bool get_key(void) {
 
 bool gps_shared_ready(void) {
     int phase = atomic_load(&key_state.phase);
-    if (phase == KEYED || gps_membership_join() != 0)
-        return phase == KEYED;
+    if (phase == KEYED)
+        return true;
+    if (gps_membership_join() != 0) {
+        atomic_store(&key_state.failed, true);
+        return false;
+    }
     if (phase == GETTING || gps_clock_monotonic() < atomic_load(&key_state.again) ||
         !atomic_compare_exchange_strong(&key_state.phase, &phase, GETTING))
         return false;
     const bool ready = get_key();
+    atomic_store(&key_state.failed, !ready);
     atomic_store(&key_state.phase, ready ? KEYED : KEYLESS);
     return ready;
 }
 
+bool gps_shared_is_unusable(void) {
+    return atomic_load(&key_state.phase) != KEYED && atomic_load(&key_state.failed);
+}
+
 void gps_shared_reset(void) {
+    atomic_store(&refused, 0);
     memset((void *)&key_state, 0, sizeof(key_state));
 }
 
@@ -192,12 +204,18 @@ int gps_shared_offer(const struct gps_shared_key *key, const struct gps_rule *ru
     gps_shared_commit(id, *slot, true, address);
     status = gps_keeper_deposit(gps_membership_store(), &record, gps_process_self(), descriptor,
                                 GPS_KEEPER_WAIT);
+    atomic_store(&refused, status < 0 && status != -EEXIST ? gps_clock_monotonic() : 0);
     if (status == 0)
         return 0;
     if (*record.name)
         gps_name_release(gps_membership_store(), record.name, gps_process_self(), NULL);
     gps_report_reference(gps_references_end(*slot));
     return status;
+}
+
+bool gps_shared_is_refused(void) {
+    const uint64_t last = atomic_load(&refused);
+    return last && gps_clock_monotonic() - last < GPS_SECOND;
 }
 
 /* The keeper sees by itself that the slot was cleared. */

@@ -27,6 +27,11 @@ struct gps_shared_key {
  * key that cannot be had is told once and tried again after a second: until then nothing is merged.
  */
 bool gps_shared_ready(void);
+/* Whether the last try to join the directory and to get the key failed. False: it did not, or there
+ * was none yet. */
+bool gps_shared_is_unusable(void);
+/* Whether the last block that was offered was not taken, within the last second. */
+bool gps_shared_is_refused(void);
 
 struct gps_id gps_shared_id(const struct gps_shared_key *key);
 

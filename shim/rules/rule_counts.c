@@ -111,6 +111,11 @@ void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointe
     count(&row);
 }
 
+void gps_rule_counts_unmerged(enum gps_unmerged why) {
+    if (state.file)
+        state.file->unmerged = why;
+}
+
 void gps_rule_counts_reset(void) {
     gps_rule_counts_active = false;
     memset((void *)&state, 0, sizeof(state)); /* the parent's file is its own; locks */

@@ -16,4 +16,7 @@ void gps_rule_counts_start(void);
  * where the allocation failed, as `failed` says. */
 void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointer, bool failed);
 
+/* Why nothing was merged at last; 0: nothing was in the way. */
+void gps_rule_counts_unmerged(enum gps_unmerged why);
+
 void gps_rule_counts_reset(void); /* in a forked child */

@@ -8,6 +8,7 @@
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "merge/allocation.h"
+#include "merge/unmerged.h"
 #include "process/caller.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -41,6 +42,7 @@ void gps_rules_start(const struct gps_config *config, const struct gps_program *
 }
 
 void gps_rules_end(void) {
+    gps_rule_counts_unmerged(gps_unmerged_get());
     char message[384];
     struct gps_text text = GPS_TEXT(message);
     const char *before = "no allocation matched ";
@@ -136,8 +138,10 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
                                              request->context, request->device, request->uuid};
     struct gps_alloc found;
     const char *why = NULL;
-    if (!gps_merge_active)
-        why = "this kernel has no membarrier: nothing is merged";
+    if (!gps_merge_active) {
+        gps_unmerged_set(GPS_UNMERGED_MEMBARRIER);
+        why = gps_unmerged_why(GPS_UNMERGED_MEMBARRIER);
+    }
     if (why || !gps_merge_allocate(&wanted, &alloc.pointer, &why))
         return why ? gps_rule_request_private(request, why, NULL) : GPS_PRIVATE;
     gps_registry_add(&alloc);

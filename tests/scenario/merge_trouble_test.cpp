@@ -3,6 +3,7 @@
 #include "scenario/merging.hpp"
 
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include <filesystem>
 #include <fstream>
@@ -29,6 +30,77 @@ pid_t keeper_of(const World &world) {
             return pid;
     }
     return -1;
+}
+
+// What a process that merges nothing tells of itself, while it runs.
+std::string reason(const World &world, const Puppet &puppet) {
+    const Json shown = Json::parse(world.tool({"show", "--json", std::to_string(puppet.pid)}).out);
+    return shown[0]["unmerged"].text;
+}
+
+TEST(MergeEnds, WithoutMembarrierAndEveryToolSaysSo) {
+    World world;
+    world.config(merging());
+    How how;
+    how.as = "replica";
+    Puppet one(world, how);
+    one.must("refuse " + std::to_string(SYS_membarrier));
+    one.must("malloc p 10485760");
+    one.must(Replicas::upload("p", SIZE, 3));
+    EXPECT_EQ(Replicas::expect(one, "p", SIZE, 3), "same");
+    const auto findings = world.findings();
+    ASSERT_EQ(findings.size(), 1u) << world.logs();
+    EXPECT_EQ(findings[0].id, "share-fallback");
+    EXPECT_EQ(reason(world, one), "the kernel refuses membarrier(2)");
+    EXPECT_NE(world.tool({"show", std::to_string(one.pid)}).out.find("refuses membarrier(2)"),
+              std::string::npos);
+    EXPECT_NE(world.tool({"doctor"}).out.find("merges nothing"), std::string::npos);
+}
+
+// A program may confine itself when it has begun.
+TEST(MergeEnds, WhenMembarrierIsRefusedFromNowOn) {
+    Replicas one(1, merging(QUIET));
+    one.load("p", SIZE, 3);
+    EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 2; }));
+    EXPECT_EQ(reason(one.world, one[0]), "");
+    one[0].must("refuse " + std::to_string(SYS_membarrier));
+    one.load("q", SIZE, 4);
+    EXPECT_TRUE(eventually(
+        [&] { return reason(one.world, one[0]) == "the kernel refuses membarrier(2)"; }));
+    EXPECT_EQ(one.world.logs().find("nothing is merged: "),
+              one.world.logs().rfind("nothing is merged: "));
+    EXPECT_NE(one.world.logs().find("nothing is merged: "), std::string::npos);
+    one.expect_all("q", SIZE, 4);
+}
+
+TEST(MergeEnds, WhereItsThreadCannotBeStarted) {
+    Replicas one(1, merging(QUIET));
+    for (const long call : {SYS_clone, SYS_clone3})
+        one[0].must("refuse " + std::to_string(call));
+    one.load("p", SIZE, 3);
+    EXPECT_EQ(reason(one.world, one[0]), "the thread that merges could not be started");
+    one.each("sync"); // it is tried again
+    one.load("q", SIZE, 4);
+    one.expect_all("p", SIZE, 3);
+    EXPECT_EQ(reason(one.world, one[0]), "the thread that merges could not be started");
+}
+
+// What lasts less than 2 s is no reason.
+TEST(MergeEnds, WhileTheKeeperDoesNotAnswer) {
+    Replicas one(1);
+    one.load("p", SIZE, 3);
+    ASSERT_TRUE(eventually([&] { return one.world.entries("regions") == 2; }));
+    const pid_t keeper = keeper_of(one.world);
+    ASSERT_EQ(::kill(keeper, SIGSTOP), 0);
+    const int64_t stopped = now_ms();
+    one.load("q", SIZE, 4);
+    EXPECT_TRUE(
+        eventually([&] { return reason(one.world, one[0]) == "no keeper takes or gives blocks"; }));
+    EXPECT_GE(now_ms() - stopped, 2000);
+    ASSERT_EQ(::kill(keeper, SIGCONT), 0);
+    EXPECT_TRUE(eventually([&] { return reason(one.world, one[0]).empty(); }));
+    EXPECT_TRUE(eventually([&] { return one.world.entries("regions") == 4; }));
+    one.expect_all("q", SIZE, 4);
 }
 
 TEST(MergeKeeper, IsReplacedAndGetsTheBlocksAgain) {
@@ -137,13 +209,34 @@ TEST(MergeSecret, ThatIsDamagedIsToldOnceAndEndsWithGc) {
     two.load("q", 2 * MiB, 3);
     EXPECT_TRUE(eventually([&] { return two.world.count("record-invalid") == 2; }))
         << two.world.logs(); // one a process
-    usleep(1500000);
+    EXPECT_TRUE(eventually([&] {
+        return reason(two.world, two[0]) ==
+               "the published directory, or the secret in it, cannot be used";
+    }));
     EXPECT_EQ(two.world.entries("regions"), 0u);
     EXPECT_EQ(two.world.count("record-invalid"), 2u) << two.world.logs();
     EXPECT_EQ(two.world.tool({"gc"}).status, 0);
     EXPECT_TRUE(two.use(2 * MiB)) << two.in_use();
+    EXPECT_TRUE(eventually([&] { return reason(two.world, two[0]).empty(); }));
     two.expect_all("p", 2 * MiB, 3);
     two.expect_all("q", 2 * MiB, 3);
+}
+
+// The first try fails, the next one, a second later, does not.
+TEST(MergeSecret, ThatCannotBeUsedForAMomentIsNoReason) {
+    Replicas two(1);
+    two.each("malloc p 2097152");
+    ASSERT_TRUE(eventually([&] { return two.world.entries("procs") == 1; }));
+    const std::string file = std::string(two.world.store().path) + "/secret";
+    ASSERT_TRUE(eventually([&] { return std::filesystem::exists(file); }));
+    std::filesystem::permissions(file, std::filesystem::perms(0666));
+    Puppet &late = two.start();
+    late.must("malloc p 2097152");
+    EXPECT_TRUE(eventually([&] { return two.world.count("record-invalid") == 1; }));
+    std::filesystem::permissions(file, std::filesystem::perms(0600));
+    late.must(two.upload("p", 2 * MiB, 3));
+    EXPECT_TRUE(eventually([&] { return two.world.entries("regions") == 1; }));
+    EXPECT_EQ(two.world.logs().find("nothing is merged: "), std::string::npos) << two.world.logs();
 }
 
 // It has a block that one process offered, and answers when that process waits no more.

@@ -254,6 +254,22 @@ static struct account account_of(const struct view *view, const struct gps_owner
     return account;
 }
 
+/* NULL: nothing is in the way of its merging. */
+static const struct gps_slot *unmerged(const struct view *view, const struct gps_owner *owner) {
+    for (size_t i = 0; i < view->hold_count; i++)
+        if (view->holds[i].slot.via == GPS_VIA_UNMERGED &&
+            gps_owner_equal(&view->holds[i].owner, owner))
+            return &view->holds[i].slot;
+    return NULL;
+}
+
+static void describe_unmerged(const struct view *view, const struct gps_owner *owner) {
+    const struct gps_slot *slot = unmerged(view, owner);
+    if (slot)
+        line("unmerged", "nothing is merged for %s: %s", view_format_age(view, slot->since).text,
+             gps_unmerged_why(slot->address));
+}
+
 static void describe_memory(const struct view *view, const struct gps_owner *owner) {
     const struct account account = account_of(view, owner);
     const struct account_merged *merged = &account.merged;
@@ -294,6 +310,7 @@ static void describe_process(const struct view *view, const struct view_process 
     describe_exports(view, owner);
     describe_holds(view, owner);
     describe_memory(view, owner);
+    describe_unmerged(view, owner);
     describe_exclusions(view, owner);
     describe_pins(view, owner);
     each_wait(view, owner, NULL, waiting_line);
@@ -414,7 +431,9 @@ static json_t *process_json(const struct view *view, const struct view_process *
     add_holds(view, owner, object);
     add_memory(view, owner, object);
     add_pins(view, owner, object);
-    json_tree_add(object, "{s:o}", "arguments", json_tree_string(process->arguments));
+    const struct gps_slot *slot = unmerged(view, owner);
+    json_tree_add(object, "{s:o, s:o}", "arguments", json_tree_string(process->arguments),
+                  "unmerged", json_tree_string(slot ? gps_unmerged_why(slot->address) : NULL));
     return object;
 }
 

@@ -12,6 +12,7 @@
 #include "cli/tool.h"
 #include "directory/excluded.h"
 #include "directory/orphans.h"
+#include "directory/processes.h"
 #include "directory/view.h"
 #include "doctor.h"
 
@@ -191,6 +192,32 @@ static void warn_of_exclusions(struct doctor *doctor, const struct gps_store *st
                                  "have them tried again with gpushare forget");
 }
 
+struct unmerged {
+    uint32_t count, pid; /* of the first */
+    uint64_t why;
+};
+
+static bool count_unmerged(void *arg, const struct gps_proc *proc) {
+    struct unmerged *found = arg;
+    for (unsigned i = 0; proc->status == 0 && proc->alive && i < proc->slot_count; i++)
+        if (proc->slots[i].via == GPS_VIA_UNMERGED && found->count++ == 0) {
+            found->pid = proc->header.owner.pid;
+            found->why = proc->slots[i].address;
+        }
+    return true;
+}
+
+static void warn_of_unmerged(struct doctor *doctor, const struct gps_store *store) {
+    struct unmerged found = {.count = 0};
+    gps_proc_each(store, count_unmerged, &found);
+    if (found.count > 0)
+        diagnosis_add(doctor, DOCTOR_WARN, "merging",
+                      "%u process%s (pid %u%s) merge%s nothing, though a rule says so: %s",
+                      found.count, found.count == 1 ? "" : "es", found.pid,
+                      found.count == 1 ? "" : ", ...", found.count == 1 ? "s" : "",
+                      gps_unmerged_why(found.why));
+}
+
 static void tell_of_others(struct doctor *doctor) {
     TOOL_TEMP char *others = view_other_users();
     if (others)
@@ -221,6 +248,7 @@ void doctor_directory(struct doctor *doctor) {
     if (status == 0) {
         gps_odd_each(&store, warn_of_odd, doctor);
         warn_of_exclusions(doctor, &store);
+        warn_of_unmerged(doctor, &store);
     }
     check_room(doctor, above);
 }

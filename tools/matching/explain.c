@@ -271,6 +271,9 @@ static void print_process(struct explained *explained, const struct gps_explaine
         fputs("  It allocated nothing that rules are for: cudaMalloc, cudaMallocPitch,\n"
               "  cudaMalloc3D, cudaMallocAsync and the driver's calls beneath.\n",
               stderr);
+    if (process->unmerged)
+        term_line(stderr, "  When it ended, nothing was merged: %s.",
+                  gps_unmerged_why(process->unmerged));
     if (process->lost)
         fprintf(stderr, "  %" PRIu64 " more allocations of other kinds are not listed.\n",
                 process->lost);

@@ -1,0 +1,58 @@
+/* unmerged.c - see unmerged.h. */
+#include "unmerged.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "directory/record.h"
+#include "log/log.h"
+#include "process/references.h"
+#include "util/text.h"
+
+static struct {
+    _Atomic unsigned why;
+    _Atomic bool busy; /* a thread publishes it */
+    unsigned slot;     /* where it is published, if `published` */
+    bool published;
+    unsigned said; /* a bit each */
+} state;
+
+static void publish(enum gps_unmerged why) {
+    static const struct gps_id none;
+    if (state.published)
+        gps_references_end(state.slot);
+    state.published = why && gps_references_begin(&none, GPS_VIA_UNMERGED, &state.slot) == 0 &&
+                      gps_references_commit(state.slot, &none, GPS_VIA_UNMERGED, why, 0) == 0;
+    if (why && !state.published)
+        gps_references_end(state.slot);
+}
+
+/* What passes by itself is for who asks. */
+static void say(enum gps_unmerged why) {
+    const bool passes = why == GPS_UNMERGED_BUSY || why == GPS_UNMERGED_CAPTURE;
+    char message[256];
+    struct gps_text text = GPS_TEXT(message);
+    if (!why || state.said & 1u << why)
+        return;
+    state.said |= 1u << why;
+    gps_text_strs(&text, "nothing is merged: ", gps_unmerged_why(why));
+    gps_log_notice(passes ? GPS_LEVEL_INFO : GPS_LEVEL_WARNING, message);
+}
+
+/* Another thread that says something at the same time says it again later, or is the last one. */
+void gps_unmerged_set(enum gps_unmerged why) {
+    if (why == state.why || atomic_exchange(&state.busy, true))
+        return;
+    state.why = why;
+    say(why);
+    publish(why);
+    state.busy = false;
+}
+
+enum gps_unmerged gps_unmerged_get(void) {
+    return (enum gps_unmerged)state.why;
+}
+
+void gps_unmerged_reset(void) {
+    memset((void *)&state, 0, sizeof(state));
+}
