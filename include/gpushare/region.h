@@ -233,6 +233,7 @@ enum gps_unmerged {
     GPS_UNMERGED_STREAMS = 5,    /* a stream with work could not be noted, for want of memory */
     GPS_UNMERGED_CAPTURE = 6,    /* graphs are captured all the time */
     GPS_UNMERGED_BUSY = 7,       /* the GPU is never idle */
+    GPS_UNMERGED_RDMA = 8,       /* a device is open by which other hardware reaches GPU memory */
 };
 
 /* One region or event that one process has open. Written before the driver's open and cleared after

@@ -27,6 +27,7 @@ enum gps_access { GPS_ACCESS_RW, GPS_ACCESS_RO };
 enum gps_content { GPS_CONTENT_UPLOADED, GPS_CONTENT_ANY };
 enum gps_verify { GPS_VERIFY_BYTES, GPS_VERIFY_OFF };
 enum gps_overcommit { GPS_OVERCOMMIT_OFF, GPS_OVERCOMMIT_ON };
+enum gps_rdma { GPS_RDMA_OFF, GPS_RDMA_ON };
 
 #define GPS_KEYS_MAX       20u /* no section has more */
 #define GPS_CONFIG_PATH    1024u
@@ -75,11 +76,12 @@ struct gps_rule {
     enum gps_keep keep;
     uint64_t keep_for;      /* GPS_KEEP_FOR */
     enum gps_access access; /* of importers */
-    uint64_t quiet;         /* GPS_ROLE_MERGE, and the three below */
+    uint64_t quiet;         /* GPS_ROLE_MERGE, and the four below */
     enum gps_content content;
     enum gps_verify verify;
     enum gps_overcommit overcommit; /* with quiet = 0 */
-    unsigned given;                 /* which keys the file has: bit n is the n-th of options.def */
+    enum gps_rdma rdma;
+    unsigned given; /* which keys the file has: bit n is the n-th of options.def */
 };
 
 struct gps_config {

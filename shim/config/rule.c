@@ -222,6 +222,7 @@ const char *gps_rule_unused(const struct gps_rule *rule, const char *key) {
         {"content", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"verify", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"overcommit", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
+        {"rdma", "it is for role = merge", ~(1u << GPS_ROLE_MERGE)},
         {"wait", "no process waits for another", 1u << GPS_ROLE_MERGE},
         {"missing", "what is not equal stays private", 1u << GPS_ROLE_MERGE},
         {"ready", "quiet says when a block is merged", 1u << GPS_ROLE_MERGE},

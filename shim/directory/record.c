@@ -231,6 +231,7 @@ const char *gps_unmerged_why(uint64_t why) {
         [GPS_UNMERGED_STREAMS] = "there was no memory to note a stream",
         [GPS_UNMERGED_CAPTURE] = "graphs are captured all the time",
         [GPS_UNMERGED_BUSY] = "the GPU is never idle for some milliseconds",
+        [GPS_UNMERGED_RDMA] = "a device for RDMA is open, and the rule has not rdma = on",
     };
     return why > 0 && why < sizeof(reasons) / sizeof(reasons[0]) ? reasons[why]
                                                                  : "this version does not know why";

@@ -25,6 +25,7 @@
 #include "merge/exclusion.h"
 #include "merge/keeper_watch.h"
 #include "merge/merger.h"
+#include "merge/rdma.h"
 #include "merge/shared_block.h"
 #include "merge/unmerged.h"
 #include "merge/work.h"
@@ -87,6 +88,7 @@
     FORGETS(shared_block, gps_shared_reset)                                                        \
     FORGETS(merged_sum, gps_merged_sum_reset)                                                      \
     FORGETS(unmerged, gps_unmerged_reset)                                                          \
+    FORGETS(rdma, gps_rdma_reset)                                                                  \
     FORGETS(merger, gps_merger_reset)                                                              \
     FORGETS(work, gps_work_reset)                                                                  \
     FORGETS(allocation, gps_merge_reset)                                                           \

@@ -15,6 +15,7 @@
 #include "merger.h"
 #include "process/caller.h"
 #include "process/promise.h"
+#include "rdma.h"
 #include "room.h"
 #include "shared_block.h"
 #include "util/clock.h"
@@ -146,20 +147,21 @@ static struct gps_area *make(const struct gps_merge_request *request) {
     struct gps_area *area = calloc(1, sizeof(*area) + room * sizeof(area->blocks[0]));
     if (!area)
         return NULL;
-    *area = (struct gps_area){.size = request->size,
-                              .extent = extent,
-                              .context = request->context,
-                              .rule = request->rule,
-                              .index = request->index,
-                              .device = request->device,
-                              .made = gps_streams_epoch,
-                              .lazy = request->rule->quiet == 0};
+    *area =
+        (struct gps_area){.size = request->size,
+                          .extent = extent,
+                          .context = request->context,
+                          .rule = request->rule,
+                          .index = request->index,
+                          .device = request->device,
+                          .made = gps_streams_epoch,
+                          .lazy = request->rule->quiet == 0 && !gps_rdma_forbids(request->rule)};
     memcpy(area->uuid, request->uuid, GPS_UUID_BYTES);
     gps_caller_name(area->caller, sizeof(area->caller));
     area->count = gps_area_cut(0, extent, area->blocks);
     area->times = gps_exclusion_times(area);
     for (unsigned i = 0; i < area->count; i++)
-        area->blocks[i].excluded = area->times >= GPS_EXCLUDED;
+        area->blocks[i].excluded = area->times >= GPS_EXCLUDED || gps_rdma_forbids(area->rule);
     return area;
 }
 
@@ -305,6 +307,7 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
         return false;
     gps_swap_return();
     gps_merge_end_freed(false);
+    gps_rdma_look();
     struct gps_area *area = make(request);
     if (!area) {
         *why = "its GPU has no memory in blocks of 2 MiB, or there was no memory to note it";

@@ -13,9 +13,10 @@
 #include "log/merged_sum.h"
 
 static bool is_the_same(const struct gps_candidate *candidate, const struct gps_block *block) {
-    return candidate->since
-               ? gps_block_is_frozen(block) && block->swapped == candidate->since
-               : block->state == GPS_BLOCK_PRIVATE && !block->excluded && !block->writers;
+    if (block->excluded)
+        return false;
+    return candidate->since ? gps_block_is_frozen(block) && block->swapped == candidate->since
+                            : block->state == GPS_BLOCK_PRIVATE && !block->writers;
 }
 
 struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,

@@ -19,6 +19,7 @@
 #include "keeper_watch.h"
 #include "layout.h"
 #include "log/merged_sum.h"
+#include "rdma.h"
 #include "shared_block.h"
 #include "threads/thread.h"
 #include "unmerged.h"
@@ -45,7 +46,8 @@ static struct {
     _Atomic unsigned asked, answered;      /* turns that calls wait for */
     _Atomic uint64_t wanted;               /* the area of the next of them; ALL; 0: none waits */
     unsigned failures;                     /* attempts to swap that failed, one after the other */
-    uint64_t since[GPS_UNMERGED_BUSY + 1]; /* each turn finds this reason; 0: it does not */
+    bool held;                             /* a device for RDMA keeps an area from being merged */
+    uint64_t since[GPS_UNMERGED_RDMA + 1]; /* each turn finds this reason; 0: it does not */
     uint64_t sure;                         /* when a block of no doubt was last frozen */
     struct gps_candidate batch[BATCH];
     unsigned count;
@@ -81,10 +83,62 @@ static void end_swap(void) {
     gps_swap_unlock();
 }
 
+/* --- devices for RDMA --- */
+
+static bool is_frozen_for_nothing(const struct gps_block *block) {
+    return block->state == GPS_BLOCK_FROZEN && block->excluded;
+}
+
+/* Nothing of the areas is merged from now on. How many blocks are frozen for nothing. With the
+ * lock. */
+static unsigned exclude_all(void) {
+    unsigned frozen = 0;
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
+        const bool held = gps_rdma_forbids(area->rule);
+        state.held |= held;
+        for (unsigned i = 0; i < area->count; i++) {
+            area->blocks[i].excluded |= held;
+            frozen += is_frozen_for_nothing(&area->blocks[i]);
+        }
+    }
+    return frozen;
+}
+
+static void thaw_excluded(void) {
+    const uint64_t until = gps_clock_monotonic() + GPS_MERGE_PAUSE;
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area)) {
+        if (gps_ops->enter(area->context) != GPS_OK)
+            continue;
+        for (unsigned i = 0; i < area->count && gps_clock_monotonic() < until; i++)
+            if (is_frozen_for_nothing(&area->blocks[i]))
+                gps_block_thaw(area, &area->blocks[i]);
+        gps_ops->leave();
+    }
+}
+
+/* A program opens such a device before it registers memory with it. */
+static void look_for_devices(void) {
+    gps_rdma_look();
+    state.held = false;
+    if (!gps_rdma_device())
+        return;
+    gps_area_lock();
+    const unsigned frozen = exclude_all();
+    gps_area_unlock();
+    if (frozen && begin_swap()) {
+        thaw_excluded();
+        end_swap();
+    }
+}
+
+/* --- batches --- */
+
 /* Calls fn for as many of the batch as there is time for. */
 static void swap_batch(bool (*fn)(struct gps_candidate *candidate, struct gps_area *area,
                                   struct gps_block *block)) {
     struct gps_area *area;
+    if (state.count)
+        look_for_devices();
     if (!state.count || !begin_swap())
         return;
     const uint64_t until = gps_clock_monotonic() + GPS_MERGE_PAUSE;
@@ -146,7 +200,7 @@ static bool is_due(const struct gps_area *area, const struct gps_block *block, u
 }
 
 static bool is_eligible(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
-    return (gps_block_is_frozen(block) && !gps_layout_holds(area, block)) ||
+    return (gps_block_is_frozen(block) && !block->excluded && !gps_layout_holds(area, block)) ||
            (block->state == GPS_BLOCK_PRIVATE && !area->freed && !block->excluded &&
             !block->writers && is_filled(area, block, now) && is_due(area, block, now));
 }
@@ -324,6 +378,7 @@ static enum gps_unmerged find_reason(bool any) {
         {GPS_UNMERGED_MEMBARRIER, gps_gate_is_refused(), 0},
         {GPS_UNMERGED_KEY, gps_shared_is_unusable(), MOMENT},
         {GPS_UNMERGED_KEEPER, unkept, MOMENT},
+        {GPS_UNMERGED_RDMA, state.held, 0},
         {GPS_UNMERGED_STREAMS, gps_streams_lost(&lost), MOMENT},
         {GPS_UNMERGED_CAPTURE, gps_streams_capturing(), LONG},
         {GPS_UNMERGED_BUSY, state.failures >= RARE, MOMENT},
@@ -342,6 +397,7 @@ static bool take_turn(uint64_t only) {
     GPS_DRIVER_SCOPE();
     state.busy = true;
     const bool ready = gps_shared_ready();
+    look_for_devices();
     if (!state.stop && !gps_keeper_is_unresponsive() && ready) {
         any = freeze_quiet(only);
         any |= cut_frozen(only);

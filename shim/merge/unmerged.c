@@ -7,6 +7,7 @@
 #include "directory/record.h"
 #include "log/log.h"
 #include "process/references.h"
+#include "rdma.h"
 #include "util/text.h"
 
 static struct {
@@ -36,6 +37,9 @@ static void say(enum gps_unmerged why) {
         return;
     state.said |= 1u << why;
     gps_text_strs(&text, "nothing is merged: ", gps_unmerged_why(why));
+    if (why == GPS_UNMERGED_RDMA)
+        gps_text_strs(&text, " (", gps_rdma_device(),
+                      "); blocks that were merged before it was opened stay merged");
     gps_log_notice(passes ? GPS_LEVEL_INFO : GPS_LEVEL_WARNING, message);
 }
 

@@ -1028,6 +1028,11 @@ static int c_memops(char **w) {
                                           value(w[1]) + number(w[2]));
 }
 
+/* hold PATH: opens it for good */
+static int c_hold(char **w) {
+    return open(w[1], O_RDWR) < 0 ? errno : 0;
+}
+
 /* capture STREAM; captured STREAM NAME: ends it, and the graph is ready; graph STREAM NAME: runs it
  */
 static int c_capture(char **w) {
@@ -1948,6 +1953,7 @@ static const struct command {
     {"mapped", "NAME OFFSET SIZE", c_mapped},
     {"dmabuf", "NAME OFFSET SIZE", c_dmabuf},
     {"memops", "NAME OFFSET", c_memops},
+    {"hold", "PATH", c_hold},
     {"churn", "NAME WORDS THREADS MS [OTHER]", c_churn},
     {"flood", "NAME MS", c_flood},
     {"flooded", "", c_flooded},

@@ -57,6 +57,75 @@ TEST(MergeEnds, WithoutMembarrierAndEveryToolSaysSo) {
     EXPECT_NE(world.tool({"doctor"}).out.find("merges nothing"), std::string::npos);
 }
 
+// A /dev in which the devices are files.
+const std::vector<std::string> with_devices = {
+    "unshare", "--mount", "sh", "-c",
+    "d=$(mktemp -d) && mount -t tmpfs none $d && mkdir $d/shm $d/infiniband &&"
+    " mount --bind /dev/shm $d/shm && for f in null zero urandom; do : >$d/$f &&"
+    " mount --bind /dev/$f $d/$f || exit; done &&"
+    " : >$d/infiniband/uverbs0 && : >$d/gdrdrv && : >$d/nvidia-fs1 &&"
+    " mount --rbind $d /dev && exec \"$0\" \"$@\""};
+
+bool may_have_devices() {
+    auto test = with_devices;
+    test.push_back("true");
+    return command(test).status == 0;
+}
+
+How replica_with_devices() {
+    How how;
+    how.as = "replica";
+    how.wrap = with_devices;
+    return how;
+}
+
+TEST(MergeEnds, WithADeviceForRdmaAndEveryToolSaysSo) {
+    if (!may_have_devices())
+        GTEST_SKIP() << "this user may not mount";
+    const std::pair<const char *, const char *> cases[] = {
+        {"quiet = 0\n", "/dev/infiniband/uverbs0"},
+        {QUIET, "/dev/gdrdrv"},
+        {QUIET, "/dev/nvidia-fs1"}};
+    for (const auto &[quiet, device] : cases) {
+        World world;
+        world.config(merging(quiet));
+        Puppet a(world, replica_with_devices()), b(world, replica_with_devices());
+        for (Puppet *puppet : {&a, &b}) {
+            puppet->must(std::string("hold ") + device);
+            puppet->must("malloc p 10485760");
+            puppet->must(Replicas::upload("p", SIZE, 3));
+        }
+        EXPECT_TRUE(eventually([&] {
+            return reason(world, a) == "a device for RDMA is open, and the rule has not rdma = on";
+        })) << device;
+        usleep(1000000);
+        EXPECT_EQ(world.entries("regions"), 0u) << device;
+        EXPECT_NE(world.logs().find(std::string("(") + device + ")"), std::string::npos)
+            << world.logs();
+    }
+}
+
+TEST(MergeEnds, WhenADeviceForRdmaIsOpened) {
+    if (!may_have_devices())
+        GTEST_SKIP() << "this user may not mount";
+    for (const bool allowed : {false, true}) {
+        World world;
+        world.config(merging(std::string(QUIET) + (allowed ? "rdma = on\n" : "")));
+        Puppet a(world, replica_with_devices());
+        a.must("malloc p 10485760");
+        a.must(Replicas::upload("p", SIZE, 3));
+        EXPECT_TRUE(eventually([&] { return world.entries("regions") == 2; }));
+        a.must("hold /dev/infiniband/uverbs0");
+        a.must("malloc q 10485760");
+        a.must(Replicas::upload("q", SIZE, 4));
+        EXPECT_EQ(eventually([&] { return world.entries("regions") == 4; }, allowed ? 8000 : 2000),
+                  allowed);
+        EXPECT_EQ(reason(world, a).empty(), allowed);
+        EXPECT_EQ(Replicas::expect(a, "p", SIZE, 3), "same");
+        EXPECT_EQ(Replicas::expect(a, "q", SIZE, 4), "same");
+    }
+}
+
 // A program may confine itself when it has begun.
 TEST(MergeEnds, WhenMembarrierIsRefusedFromNowOn) {
     Replicas one(1, merging(QUIET));

@@ -44,6 +44,8 @@ TEST(MergeRule, ProgramAndRoleAreAWholeRule) {
     EXPECT_EQ(GPS_VERIFY_BYTES, rule.verify);
     EXPECT_EQ(GPS_OVERCOMMIT_OFF, rule.overcommit);
     EXPECT_EQ(GPS_OVERCOMMIT_ON, rule_of("role = merge\novercommit = on\nquiet = 0\n").overcommit);
+    EXPECT_EQ(GPS_RDMA_OFF, rule.rdma);
+    EXPECT_EQ(GPS_RDMA_ON, rule_of("role = merge\nrdma = on\n").rdma);
     EXPECT_EQ(3u, rule_of("index = 3\nrole = merge\n").index_max) << "unless it is given";
 }
 

@@ -173,6 +173,8 @@ static void print_merge_words(const struct gps_rule *rule) {
     printf("  a block is kept %s.\n", kept);
     if (rule->overcommit == GPS_OVERCOMMIT_ON)
         puts("  More is allocated than the GPU has; what does not fit when it is used answers 2.");
+    if (rule->rdma == GPS_RDMA_ON)
+        puts("  A process merges also while it has a device for RDMA open.");
     puts("  A kernel that writes into a merged block ends its process with error 700.");
 }
 
