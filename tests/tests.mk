@@ -111,10 +111,10 @@ $(TESTS)/nvml/libnvidia-ml.so.1: tests/apps/nvml.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(APP_FLAGS) -shared -fPIC $< -o $@
 
-SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory opens misuse trouble journal)
-$(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h $(SIM_LIBS)/libcudart.so
+SOAK_WORKER := $(patsubst %,tests/soak/%.c,worker memory merging opens misuse trouble journal) tests/differ/random.c
+$(TESTS)/soak-worker: $(SOAK_WORKER) tests/soak/worker.h tests/differ/random.h $(SIM_LIBS)/libcudart.so $(SIM_LIBS)/libcuda.so
 	@mkdir -p $(@D); echo "  CC    $@"
-	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart
+	$(CC) $(APP_FLAGS) $(SOAK_WORKER) -o $@ -L$(SIM_LIBS) -lcudart -lcuda
 
 DIFFER := $(wildcard tests/differ/*.c)
 $(TESTS)/differ-program: $(DIFFER) tests/differ/program.h tests/differ/random.h $(SIM_LIBS)/libcuda.so
@@ -129,7 +129,8 @@ $(TESTS)/fault-inject: tests/fault/inject.c
 	@mkdir -p $(@D); echo "  CC    $@"
 	$(CC) $(C_FLAGS) $< -o $@
 
-# An adversary: a minute of misuse, signals, deaths and want. SOAK_MODE=bare shows that its model is right.
+# An adversary: a minute of misuse, signals, deaths and want. SOAK_MODE=bare shows that its model is right,
+# SOAK_MODE="share --merge" is one of merging.
 SOAK_SECONDS ?= 60
 SOAK_MODE ?= share
 SEED ?= 1

@@ -132,7 +132,9 @@ static void export(struct slot *slot) {
     const bool weak = may_have_failed(before);
     if (code && weak && slot->advert.kind == KIND_VMM)
         return;
-    expect(code, 0, "cudaIpcGetMemHandle");
+    if (code)
+        wrong("cudaIpcGetMemHandle: %d, kind %d, %p, weak %d, few %d", code, slot->advert.kind,
+              slot->pointer, weak, self->few);
     slot->advert.at = (uintptr_t)slot->pointer;
     slot->advert.weak = weak;
     count(COUNT_exported);
@@ -327,60 +329,6 @@ void step_hand_over(void) {
     expect(CALL(cudaFree(slot.pointer)), 0, "cudaFree");
 }
 
-/* Memory that has none of its own yet may find none while another worker has it all. */
-static bool is_done(int code, const char *call) {
-    expect_any(code, " 0 2 ", call);
-    return !code;
-}
-
-static void check_bytes(const void *pointer, unsigned char *bytes, size_t size, const char *when) {
-    if (is_done(CALL(cudaMemcpy(bytes + size, pointer, size, cudaMemcpyDeviceToHost)),
-                "cudaMemcpy") &&
-        memcmp(bytes, bytes + size, size) != 0)
-        wrong("role = merge: other bytes than those written, %s", when);
-}
-
-static bool upload(void *pointer, const unsigned char *bytes, size_t size) {
-    const size_t half = dice((unsigned)size);
-    return is_done(CALL(cudaMemcpy(pointer, bytes, half, cudaMemcpyHostToDevice)), "cudaMemcpy") &&
-           is_done(CALL(cudaMemcpy((char *)pointer + half, bytes + half, size - half,
-                                   cudaMemcpyHostToDevice)),
-                   "cudaMemcpy");
-}
-
-/* What is equal in several workers is one: most upload the same bytes, some change one later. */
-static void use_merged(unsigned char *bytes, void *pointer, size_t size) {
-    const unsigned seed = dice(8) ? 1 : dice(1000);
-    const size_t at = dice((unsigned)size);
-    for (size_t i = 0; i < size; i++)
-        bytes[i] = (unsigned char)((i * 2654435761u >> 32) ^ seed);
-    if (!upload(pointer, bytes, size))
-        return;
-    check_bytes(pointer, bytes, size, "at once");
-    nap(dice(200));
-    check_bytes(pointer, bytes, size, "later");
-    bytes[at] ^= 0xff;
-    if (dice(2) || !is_done(CALL(cudaMemset((char *)pointer + at, bytes[at], 1)), "cudaMemset"))
-        return;
-    nap(dice(20));
-    check_bytes(pointer, bytes, size, "after a change");
-}
-
-/* By a rule with quiet = 0, or by one that merges what was quiet for a moment. */
-void step_merge(void) {
-    const size_t size = (dice(2) ? 7 : 14) * (size_t)MIB;
-    void *pointer = NULL;
-    const int code = CALL(cudaMalloc(&pointer, size));
-    expect_any(code, " 0 2 ", "cudaMalloc");
-    unsigned char *bytes = code ? NULL : malloc(2 * size);
-    if (!code && bytes)
-        use_merged(bytes, pointer, size);
-    count(COUNT_merges);
-    free(bytes);
-    if (!code)
-        expect(CALL(cudaFree(pointer)), 0, "cudaFree");
-}
-
 /* --- events --- */
 
 static void share_event(cudaEvent_t event) {
@@ -431,15 +379,25 @@ void step_event(void) {
     expect(CALL(cudaEventDestroy(event)), 0, "cudaEventDestroy");
 }
 
-/* Takes what there is for a moment: others must bear code 2. */
+static bool take_some(void **pointer, size_t size) {
+    say_hog();
+    return CALL(cudaMalloc(pointer, size)) == 0;
+}
+
+/* Takes what there is for a moment: others must bear code 2. A replica leaves nothing. */
 void step_hog(void) {
-    enum { MOST = 16 };
+    enum { MOST = 96, LARGE = 16 };
     void *pointers[MOST];
     unsigned taken = 0;
-    while (taken < MOST && CALL(cudaMalloc(&pointers[taken], (size_t)256 << 20)) == 0)
+    while (taken < LARGE && take_some(&pointers[taken], (size_t)256 << 20))
+        taken++;
+    while (world.replica && taken < MOST && take_some(&pointers[taken], (size_t)4 << 20))
         taken++;
     count(COUNT_hogs);
-    nap(dice(10));
-    while (taken > 0)
+    nap(dice(world.replica ? 100 : 10));
+    while (taken > 0) {
+        say_hog();
         expect(CALL(cudaFree(pointers[--taken])), 0, "cudaFree");
+    }
+    say_hog();
 }

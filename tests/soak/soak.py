@@ -5,12 +5,17 @@ killed. Each call must answer as the bare driver's does, each byte must be its e
 everything must be as it was.
 
 usage: soak.py BUILD_DIR [--driver sim|gpu] [--mode share|audit|bare] [--seconds N] [--seed N] [--processes N]
-                         [--cache N] [--gentle] [--keep] [--events DIR]
+                         [--cache N] [--merge [SHARE]] [--memory SIZE] [--gentle] [--keep]
+                         [--events DIR]
 
 The seed (also SEED=n) decides what each process does and what is done to it; the times are the machine's own.
 --mode bare runs all of it without the library: that shows that the model itself is right, and must not fail.
 SOAK_WITHOUT="few fork trouble rules misuse" leaves out what it names.
 --cache N (also CACHE=N) sets open_cache.
+--merge lets all workers, or that share of them (0 to 1), be replicas, which have memory of merge rules alone and lose
+their directory now and then; a run in which they had nothing in common fails.
+--memory SIZE of the simulated card (3GiB). One that is too small for all shows, with SOAK_WITHOUT=hog, whether lazy memory
+that was promised is there.
 --events has the workers write event logs into a directory, for `gpushare timeline`.
 --gentle leaves out keepers' deaths, the full directory, and what stops processes.
 
@@ -52,9 +57,14 @@ ALLOWED = {
     "free-imported": "free_imported double_free", "close-own": "close_own", "close-interior": "close_interior",
     "open-own-handle": "open_own open_stale refused", "open-stale": OPENS, "open-dead-owner": OPENS, "open-unknown": OPENS,
     "fork-with-context": "fork_calls",
-    "store-unavailable": "few_descriptors full", "export-not-capable": "few_descriptors full",
+    "store-unavailable": "few_descriptors full removed", "export-not-capable": "few_descriptors full",
 }
 RULES = """
+[region small]
+program = replica
+size = 2MiB..5MiB
+role = merge
+quiet = 0
 [region legacy-{n}]
 size = 3MiB
 role = auto
@@ -80,15 +90,23 @@ backing = vmm
 keep = users
 index = *
 wait = 200ms
-[region merged]
-size = 7MiB
+[region lazy]
+size = 7MiB..10MiB
 role = merge
 quiet = 0
-[region merged-later]
-size = 14MiB
+[region quiet]
+size = 13MiB..14MiB
 role = merge
 quiet = 50ms
+[region computed]
+size = 17MiB..19MiB
+role = merge
+quiet = 20ms
 content = any
+[region large]
+size = 33MiB
+role = merge
+quiet = 0
 """.replace("[region given]", "[region given-{n}]")
 
 
@@ -102,7 +120,7 @@ class Control:
 
     def __init__(self, path):
         self.names = count_names()
-        path.write_bytes(bytes(8 * (1 + len(self.names))))
+        path.write_bytes(bytes(8 * (2 + len(self.names))))
         with open(path, "r+b") as file:
             self.map = mmap.mmap(file.fileno(), 0)
 
@@ -110,7 +128,7 @@ class Control:
         struct.pack_into("Q", self.map, 0, value)
 
     def counts(self):
-        values = struct.unpack_from(f"{len(self.names)}Q", self.map, 8)
+        values = struct.unpack_from(f"{len(self.names)}Q", self.map, 16)
         return collections.Counter(dict(zip(self.names, values)))
 
 
@@ -120,20 +138,22 @@ class Soak:
         self.build = pathlib.Path(options.build).resolve()
         self.random = random.Random(options.seed)
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="gpushare-soak-", dir="/dev/shm"))
-        for name in ("adverts", "events", "ends", "logs", "status", "pub"):
+        for name in ("adverts", "events", "ends", "logs", "status", "pub", "event-logs"):
             (self.place / name).mkdir(mode=0o700)
-        for name in ("giver", "taker"):
+        for name in ("giver", "taker", "replica"):
             shutil.copy(self.build / "tests/soak-worker", self.place / name)
         (self.place / "rules.conf").write_text(RULES)
         self.control = Control(self.place / "control")
         self.environment = {name: text for name, text in os.environ.items() if not name.startswith("GPUSHARE_")}
         self.environment |= {"GPUSHARE_DIR": f"{self.place}/pub", "GPUSHARE_KEEPER": f"{self.build}/gpushare",
-                             "GPUSHARE_ASSERTIONS": f"{self.place}/assertions"}
+                             "GPUSHARE_ASSERTIONS": f"{self.place}/assertions",
+                             "SOAK_KERNELS": f"{self.build}/tests/apps/kernels.ptx"}
         if options.driver == "gpu":
             self.environment["SOAK_DIRTY"] = "1"
         else:
             self.environment |= self.sanitizers() | {"LD_LIBRARY_PATH": f"{self.build}/sim", "GPUSHARE_SIM_ROOT": f"@{self.place}",
-                                 "GPUSHARE_SIM_MEMORY": "3GiB", "GPUSHARE_SIM_MAPPED": "1"}
+                                 "GPUSHARE_SIM_MEMORY": self.options.memory, "GPUSHARE_SIM_MAPPED": "1"}
+        self.events = os.path.abspath(options.events) if options.events else options.merge and self.place / "event-logs"
         self.mounted = self.mount()
         self.workers, self.stopped, self.went_on, self.failures = {}, {}, {}, []
         self.acts, self.filled, self.keeper = collections.Counter(), 0, None
@@ -168,7 +188,8 @@ class Soak:
     # --- workers ---
 
     def start(self):
-        name = self.random.choice(("giver", "taker"))
+        replica = self.options.merge and self.random.random() < self.options.merge
+        name = "replica" if replica else self.random.choice(("giver", "taker"))
         seed = self.random.randrange(1 << 30)
         words = [self.place / name, self.place, str(seed), self.options.mode]
         environment = dict(self.environment)
@@ -177,8 +198,8 @@ class Soak:
                             "GPUSHARE_CONFIG": f"{self.place}/rules.conf", "GPUSHARE_LOG": f"{self.place}/logs/%p",
                             "GPUSHARE_LOG_FORMAT": "jsonl", "GPUSHARE_LOG_LEVEL": "info",
                             "GPUSHARE_OPEN_CACHE": str(self.options.cache)}
-            if self.options.events:
-                environment["GPUSHARE_EVENT_LOG"] = f"{os.path.abspath(self.options.events)}/%p.jsonl"
+            if self.events:
+                environment["GPUSHARE_EVENT_LOG"] = f"{self.events}/%p.jsonl"
         with open(self.place / "stderr", "ab") as errors:
             worker = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stderr=errors)
         worker.seed = seed
@@ -302,6 +323,12 @@ class Soak:
                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                            stderr=subprocess.DEVNULL)
 
+    def vanish(self):
+        """Replicas go on with what they have merged; those that start later make another one."""
+        self.acts["directories removed"] += 1
+        for path in (self.place / "pub").iterdir():
+            shutil.rmtree(path, ignore_errors=True)
+
     def fill(self):
         if not self.mounted:
             return
@@ -331,12 +358,16 @@ class Soak:
             self.end(worker, signal.SIGKILL if self.random.random() < 0.7 else signal.SIGTERM)
         elif kind < 0.9 and not self.options.gentle and self.options.mode == "share":
             self.trouble_keeper()
+        elif not self.options.gentle and self.options.merge == 1 and self.random.random() < 0.3:
+            self.vanish()
         elif not self.options.gentle:
             self.fill()
 
     def run(self):
         until = time.monotonic() + self.options.seconds
-        pause = 0.1 if self.options.driver == "sim" else 1.0  # a start on a card takes a second or two
+        pause = 0.3 if self.options.merge else 0.1
+        if self.options.driver == "gpu":
+            pause = 1.0  # a start takes a second or two
         while time.monotonic() < until and len(self.failures) < 50:
             for worker in [one for one in self.workers.values() if one.poll() is not None]:
                 self.gone(worker)
@@ -437,6 +468,17 @@ class Soak:
                 self.fail(f"untrue: {number} times {name}, which was done {known} times: {first[name][:600]}")
         return found
 
+    def judge_merging(self):
+        """Returns the bytes that one process had and another one did not need."""
+        saved = 0
+        for log in pathlib.Path(self.events).iterdir():
+            for line in log.read_text(errors="replace").splitlines():
+                with contextlib.suppress(ValueError):  # the last one of a worker that was killed
+                    saved += json.loads(line).get("saved") or 0
+        if not saved and self.options.mode == "share":
+            self.fail("no two workers had a block in common")
+        return saved
+
     def close(self):
         for worker in self.workers.values():
             worker.kill()
@@ -471,6 +513,8 @@ def arguments():
     parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "1")))
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--cache", type=int, default=int(os.environ.get("CACHE", "0")))
+    parser.add_argument("--merge", type=float, nargs="?", const=1.0, default=0.0)
+    parser.add_argument("--memory", default="3GiB")
     parser.add_argument("--gentle", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--events")
@@ -487,9 +531,10 @@ def main():
         left = soak.judge_directory()
         soak.judge_journal()
         counts = soak.control.counts()
-        counts["full"] = soak.filled * 1000
-        findings = soak.judge_findings(counts)
-        del counts["full"]
+        many = collections.Counter(full=soak.filled * 1000, removed=soak.acts["directories removed"] * 1000)
+        findings = soak.judge_findings(counts + many)
+        if soak.options.merge:
+            soak.acts["MiB saved"] = soak.judge_merging() >> 20
         table(soak, counts, findings)
     finally:
         soak.close()

@@ -65,7 +65,7 @@ static void await(pid_t child, const char *what, unsigned timeout) {
 static void be_worker(void) {
     char seed[16];
     snprintf(seed, sizeof(seed), "%u", dice(1u << 20));
-    execl("/proc/self/exe", world.taker ? "taker" : "giver", world.place, seed,
+    execl("/proc/self/exe", world.name, world.place, seed,
           world.bare    ? "bare"
           : world.share ? "share"
                         : "audit",
@@ -84,7 +84,7 @@ static void be_child(unsigned kind) {
     say_where_it_crashes();
     if (kind == 1 && (int)cudaMalloc(&pointer, 4096) != 3 && started)
         _exit(IN_CHILD + 1);
-    if (kind == 2)
+    if (kind == 2 && !self->own_stream)
         exit(0);
     _exit(0);
 }
@@ -188,7 +188,7 @@ static void step_few_threads(void) {
     count(COUNT_few_threads);
     setrlimit(RLIMIT_NPROC, &few);
     for (unsigned i = 0; i < 4; i++)
-        step_memory();
+        some_step();
     setrlimit(RLIMIT_NPROC, &before);
 }
 

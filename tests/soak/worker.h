@@ -1,7 +1,8 @@
 /*
  * worker.h - what the modules of soak-worker share: journal.c (what happened), memory.c (device
- * memory and its model), opens.c (what this process has open), misuse.c (what a program must not
- * do), trouble.c (what the world does to it), worker.c (threads and the end).
+ * memory and its model), merging.c (memory of a merge rule), opens.c (what this process has open),
+ * misuse.c (what a program must not do), trouble.c (what the world does to it), worker.c (threads
+ * and the end).
  */
 #ifndef SOAK_WORKER_H
 #define SOAK_WORKER_H
@@ -32,7 +33,15 @@ enum { THREADS = 4, SLOTS = 6, STALE = 16, PATH = 512, BLOCK = 2 << 20, CALL_NAM
     ROW(hogs)                                                                                      \
     ROW(hand_overs)                                                                                \
     ROW(taken)                                                                                     \
-    ROW(merges)                                                                                    \
+    ROW(merge_buffers)                                                                             \
+    ROW(launches)                                                                                  \
+    ROW(captures)                                                                                  \
+    ROW(graph_launches)                                                                            \
+    ROW(contexts)                                                                                  \
+    ROW(resets)                                                                                    \
+    ROW(late_threads)                                                                              \
+    ROW(faults)                                                                                    \
+    ROW(lacked)                                                                                    \
     ROW(events_opened)                                                                             \
     ROW(double_free)                                                                               \
     ROW(double_close)                                                                              \
@@ -64,7 +73,8 @@ enum count {
 
 /* The file `control`. */
 struct control {
-    atomic_ulong full; /* odd while the published directory is full; only grows */
+    atomic_ulong full;   /* odd while the published directory is full; only grows */
+    atomic_ulong hogged; /* when a worker last took, or had, all of the card; milliseconds */
     atomic_ulong counts[COUNT_KINDS];
 };
 
@@ -113,15 +123,17 @@ struct self {
     struct slot own[SLOTS], opened[SLOTS];
     struct advert stale[STALE]; /* handles of memory whose file is gone */
     unsigned stale_count;
-    bool few; /* descriptors: what needs one may fail */
+    bool few;        /* descriptors: what needs one may fail */
+    bool own_stream; /* has used the one of its own, so that a child's exit would kill that */
     sigjmp_buf landing;
     volatile sig_atomic_t inside, jumpable, waiting;
 };
 
 struct world {
     const char *place;   /* the directory of this run */
+    const char *name;    /* giver, taker or replica */
     const char *without; /* SOAK_WITHOUT */
-    bool bare, share, taker;
+    bool bare, share, taker, replica;
     unsigned threads, steps; /* steps: 0 is without end */
     struct self selves[THREADS];
     atomic_int over, plan, started; /* started: has used CUDA */
@@ -140,6 +152,8 @@ bool has_said_end(unsigned pid);
 void count(enum count what);
 bool directory_full(void);
 unsigned long full_epoch(void);
+void say_hog(void);
+bool is_hogged(void); /* or was just now, by any process */
 __attribute__((format(printf, 1, 2))) void wrong(const char *format, ...);
 void call_begin(const char *name);
 int call_end(int code);
@@ -160,9 +174,13 @@ void step_memory(void);
 void step_again(void);
 void step_rule_memory(void);
 void step_hand_over(void);
-void step_merge(void);
 void step_event(void);
 void step_hog(void);
+
+/* merging.c */
+void step_merge(void);
+void step_reset(void); /* alone in the process; of one that has no other memory */
+void free_merging(void);
 
 /* opens.c: an open. ALREADY_MAPPED is right while older memory of the same place is open here. */
 enum { ALREADY_MAPPED = 208 };
@@ -171,6 +189,9 @@ int close_memory(const struct slot *slot);
 
 /* misuse.c: alone in the process */
 void step_misuse(void);
+
+/* worker.c: one that is legal and waits for nobody */
+void some_step(void);
 
 /* trouble.c */
 void step_trouble(void);
