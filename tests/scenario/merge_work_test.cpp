@@ -329,6 +329,7 @@ TEST(MergeWait, OfACopyStopsNoOtherThread) {
             EXPECT_EQ(two[0].code("captured t g"), 0);
         }
         EXPECT_EQ(two[0].code("ssync s"), 0);
+        EXPECT_EQ(two[0].code("ssync u"), 0);
         EXPECT_EQ(two[0].must("read p 0 4"), "55555555");
         EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
         EXPECT_EQ(two.world.findings().size(), 0u) << two.world.logs();
