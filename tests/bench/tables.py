@@ -4,6 +4,7 @@
 usage: tables.py RESULT.json [INSTRUCTIONS.json]     (make bench-docs)
 """
 import collections
+import datetime
 import json
 import pathlib
 import sys
@@ -167,8 +168,11 @@ def main():
     print("\n![malloc and free against the number of live allocations](live.svg)\n\n"
           "The cost does not grow with the number of live allocations. Each point is the median of one run.")
     if len(sys.argv) > 2:
-        rows = json.loads(pathlib.Path(sys.argv[2]).read_text(encoding="utf-8"))
-        print("\n## Instructions\n\nWhat a call executes outside the kernel, on the simulated driver, by `make bench-instructions`.\n")
+        counted = pathlib.Path(sys.argv[2])
+        rows = json.loads(counted.read_text(encoding="utf-8"))
+        day = datetime.date.fromtimestamp(counted.stat().st_mtime)
+        print("\n## Instructions\n\nWhat a call executes outside the kernel, on the simulated driver, by `make bench-instructions`, "
+              f"{day}.\n")
         print(instructions(rows))
         print("\n### Row by row\n\nWhat the calls are to cost on top of bare CUDA, and where the instructions and system calls in "
               "mode `share` go.\n")
