@@ -8,11 +8,9 @@
  */
 #pragma once
 
+#include "driver/driver_ops.h"
 #include "process/process.h"
 
-/* Finds the vendor's driver, whose operations gps_ops has from then on. False: there is none. It
- * takes the loader's lock. */
-typedef bool gps_attach_fn(void);
 /* The process's first call attaches to the driver and begins. A call that comes while the process
  * is in _exit does not return.
  */

@@ -55,13 +55,15 @@ static void pin(const struct gps_module *module) {
         (void)open(module->path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Each slot is written once. */
+/* Each slot is written once: a thread that comes later leaves alone what others use already. */
 static void look_up(const struct gps_module *libcuda, const char (*names)[GPS_HOOK_NAME],
                     void **slots, size_t size) {
     for (size_t i = 0; i < size / sizeof(*slots); i++) {
-        void *none = NULL;
-        __atomic_compare_exchange_n(&slots[i], &none, gps_module_symbol(libcuda, names[i]), false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        void *const found = gps_module_symbol(libcuda, names[i]);
+        void *before = __atomic_load_n(&slots[i], __ATOMIC_ACQUIRE);
+        if (found && !before)
+            __atomic_compare_exchange_n(&slots[i], &before, found, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
     }
 }
 

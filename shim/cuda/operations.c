@@ -356,11 +356,8 @@ _Static_assert(GPS_OPEN_FLAGS == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, "the flag i
 _Static_assert(sizeof(CUipcEventHandle) == GPS_HANDLE_BYTES, "handles of events are as wide");
 _Static_assert(sizeof(CUipcMemHandle) == GPS_HANDLE_BYTES, "the handle's width is the format's");
 
-static bool attach(void) {
-    const bool attached = gps_driver_attach();
-    if (attached)
-        gps_operations = &operations;
-    return attached;
+static const struct gps_operations *attach(void) {
+    return gps_driver_attach() ? &operations : NULL;
 }
 
 bool gps_operations_enter(void) {

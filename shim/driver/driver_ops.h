@@ -124,7 +124,11 @@ struct gps_operations {
     int (*equal)(uint64_t a, uint64_t b, uint64_t size, bool *equal);
 };
 
-/* Set by the front end before the first call begins; constant from then on. */
+/* Finds the vendor's driver, and returns its operations. NULL: there is none. It takes the loader's
+ * lock. */
+typedef const struct gps_operations *gps_attach_fn(void);
+
+/* Set by the thread that begins the process; constant from then on. */
 extern const struct gps_operations *gps_operations;
 
 /* The table, to call one of them: which locks may be held is checked. */

@@ -16,9 +16,11 @@
 
 #include <stdbool.h>
 
+#include "driver/driver_ops.h"
+
 /* The process's first call. `attach` finds the driver: where there is none, the process stays as it
  * is. True when gpushare acts from now on. Any thread. */
-bool gps_lifecycle_begin(bool (*attach)(void));
+bool gps_lifecycle_begin(gps_attach_fn *attach);
 
 /* cuInit has succeeded. Registers the exit handler, so it runs before the driver's. */
 void gps_lifecycle_driver_ready(void);

@@ -99,11 +99,16 @@ static void await_start(void) {
         (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
 }
 
-bool gps_lifecycle_begin(bool (*attach)(void)) {
+/* The thread that claims the start alone sets the operations: others may use them by the time that
+ * a slower one has attached. */
+bool gps_lifecycle_begin(gps_attach_fn *attach) {
     gps_process_make_page();
     GPS_SCOPE();
-    if (attach() && gps_process_claim_start())
+    const struct gps_operations *const operations = attach();
+    if (operations && gps_process_claim_start()) {
+        gps_operations = operations;
         gps_process_set_phase(start());
+    }
     await_start();
     return gps_process_phase() == GPS_PHASE_ON;
 }
