@@ -75,18 +75,12 @@ static int open_by_driver(void *arg) {
 static int open_first(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
                       unsigned flags, uint64_t *pointer, gps_open_handle_fn *open) {
     struct first_open first = {opening, handle, flags, pointer, open};
-    int code;
-    if (!gps_import_prepare(opening, handle, &code))
-        return code;
-    code = gps_open_cache_ask_driver(open_by_driver, &first, &opening->import);
-    if (code == GPS_OK) {
-        if (gps_import_commit(opening, *pointer) && gps_open_cache_active)
-            gps_open_cache_opened(&opening->import);
-    } else {
-        gps_import_roll_back(opening);
+    const int code = gps_import_open(opening, handle, pointer, open_by_driver, &first);
+    if (opening->refused)
         gps_diagnose_open(&opening->import, opening->recorded ? &opening->record : NULL, flags,
                           code);
-    }
+    if (opening->published && gps_open_cache_active)
+        gps_open_cache_opened(&opening->import);
     return code;
 }
 

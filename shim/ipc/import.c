@@ -9,7 +9,6 @@
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "import_slot.h"
-#include "open_cache.h"
 #include "pid_collision.h"
 #include "process/membership.h"
 #include "process/process.h"
@@ -112,11 +111,13 @@ static bool is_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE
     return opening->counted;
 }
 
-bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
-                        int *code) {
+/* Writes the intent and reads the region's state. False: answer *code. */
+static bool prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                    int *code) {
     const struct gps_id region = opening->import.region;
     const uint64_t context = opening->import.context;
     opening->recorded = opening->counted = opening->has_no_slot = false;
+    opening->published = opening->refused = false;
     if (!opening->is_first && is_open(opening, handle)) {
         opening->has_no_slot = opening->import.slot == GPS_NO_SLOT;
         opening->import.slot = GPS_NO_SLOT; /* the slot stays with the first open */
@@ -170,12 +171,11 @@ static void note_opened(struct gps_import *import) {
     gps_freed_forget(GPS_FREED_IMPORT, import->pointer);
 }
 
-bool gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
+static void commit(struct gps_opening *opening, uint64_t pointer) {
     struct gps_import *import = &opening->import;
     /* A token's first open is counted already. */
     const bool first = import->count == (opening->counted ? 1 : 0);
     int status = GPS_OPEN_FIRST;
-    bool published = false;
     import->pointer = pointer;
     if (first && !opening->counted)
         note_opened(import);
@@ -185,17 +185,46 @@ bool gps_import_commit(struct gps_opening *opening, uint64_t pointer) {
     const bool reports =
         opening->finding != GPS_NO_FINDING && (first || (import->count > 1 && !import->reopened));
     if (!first && !late && !reports)
-        return false;
+        return;
     GPS_SCOPE();
     if (first)
-        published = publish(opening, import->count == 1 && status != GPS_OPEN_COUNTED);
+        opening->published = publish(opening, import->count == 1 && status != GPS_OPEN_COUNTED);
     if (first && status < 0)
         gps_import_slot_keep(import);
     if (!first && late)
-        published = publish_late(import);
+        opening->published = publish_late(import);
     if (reports)
         report_open(opening);
-    return published;
+}
+
+static int no_close(uint64_t pointer) {
+    (void)pointer;
+    return GPS_OK;
+}
+
+static void roll_back(struct gps_opening *opening) {
+    struct gps_import import;
+    struct gps_scope scope;
+    gps_scope_begin(&scope);
+    gps_import_slot_drop(opening->import.slot);
+    gps_scope_end(&scope);
+    if (opening->counted && gps_registry_close(opening->import.pointer, GPS_VIA_PROGRAM, false,
+                                               &import) == GPS_CLOSE_ONE)
+        gps_import_close(&import, GPS_VIA_PROGRAM, no_close);
+}
+
+int gps_import_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                    const uint64_t *pointer, gps_open_fn *open, void *arg) {
+    int code;
+    if (!prepare(opening, handle, &code))
+        return code;
+    code = gps_open_cache_ask_driver(open, arg, &opening->import);
+    opening->refused = code != GPS_OK;
+    if (opening->refused)
+        roll_back(opening);
+    else
+        commit(opening, *pointer);
+    return code;
 }
 
 /* An enum gps_open, or -errno: it could not be recorded, and nothing is open. */
@@ -346,22 +375,6 @@ int gps_import_close(const struct gps_import *import, enum gps_slot_via via, gps
         end(import, false);
     }
     return code;
-}
-
-static int no_close(uint64_t pointer) {
-    (void)pointer;
-    return GPS_OK;
-}
-
-void gps_import_roll_back(struct gps_opening *opening) {
-    struct gps_import import;
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
-    gps_import_slot_drop(opening->import.slot);
-    gps_scope_end(&scope);
-    if (opening->counted && gps_registry_close(opening->import.pointer, GPS_VIA_PROGRAM, false,
-                                               &import) == GPS_CLOSE_ONE)
-        gps_import_close(&import, GPS_VIA_PROGRAM, no_close);
 }
 
 static int close_rules(uint64_t pointer) {

@@ -1,13 +1,14 @@
 /*
  * import.h - handles that this process opens and closes, and what it publishes about that.
  *
- * An open is prepare, the driver's open, commit; a close likewise. Prepare writes the intent into
- * our procs/ file and only then reads the region's state: its owner marks the region closing and
- * only then reads the intents, so whichever comes second sees the other. Only the first open and
+ * An open writes the intent into our procs/ file and only then reads the region's state: its owner
+ * marks the region closing and only then reads the intents, so whichever comes second sees the
+ * other. Then the driver is asked, and what came of it is published. Only the first open and
  * the last close of a region in a context are published (references.h).
  */
 #pragma once
 
+#include "open_cache.h"
 #include "registry/registry.h"
 
 struct gps_opening {
@@ -17,21 +18,19 @@ struct gps_opening {
     bool counted;     /* it is a token, and the registry has counted this open already */
     bool has_no_slot; /* it is open here, and has no slot */
     bool recorded;    /* the region is published, and `record` is its record */
+    bool published;   /* the import has a slot by this open, so the cache may keep it */
+    bool refused;     /* by the driver: nothing is open by this open, and nothing published */
     enum gps_finding finding;
 };
 
 /* The program opens a handle: which region, in which context. */
 void gps_import_begin(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES]);
-/* True: ask the driver, then commit or roll back; false: answer *code. */
-bool gps_import_prepare(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
-                        int *code);
+/* The program's open, by `open`, which sets *pointer. Its code, or that of a policy that denies it.
+ */
+int gps_import_open(struct gps_opening *opening, const uint8_t handle[GPS_HANDLE_BYTES],
+                    const uint64_t *pointer, gps_open_fn *open, void *arg);
 /* In place of the driver's open where the handle is a token: its code. */
 int gps_import_token(struct gps_opening *opening, unsigned flags, uint64_t *pointer);
-/* True: the import has a slot by this open, so the cache may keep it. */
-bool gps_import_commit(struct gps_opening *opening, uint64_t pointer);
-
-/* The driver refused what gps_import_prepare has prepared. */
-void gps_import_roll_back(struct gps_opening *opening);
 
 /* The program closes what gps_registry_close has counted down, by the driver's close. The code; on
  * a failure it is open as before. */
