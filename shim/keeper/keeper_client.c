@@ -20,6 +20,7 @@
 #include "util/clock.h"
 #include "util/descriptor_passing.h"
 #include "util/lock.h"
+#include "util/procfs.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
@@ -89,8 +90,10 @@ static int address_of(const struct gps_store *store, struct sockaddr_un *address
     *at = gps_file_open_any(AT_FDCWD, store->path, O_PATH | O_DIRECTORY);
     if (*at < 0)
         return *at;
+    char descriptors[GPS_PROCFS_PATH];
+    gps_procfs_path("fd", descriptors);
     out = GPS_TEXT(address->sun_path);
-    gps_text_add(&out, "/proc/self/fd/%lu%s", (uint64_t)*at, "/" GPS_KEEPER_SOCKET);
+    gps_text_add(&out, "%s/%lu%s", descriptors, (uint64_t)*at, "/" GPS_KEEPER_SOCKET);
     return 0;
 }
 

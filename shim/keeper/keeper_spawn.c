@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "util/procfs.h"
 #include "util/program_signals.h"
 #include "util/text.h"
 
@@ -55,11 +56,6 @@ static void own_file(struct plan *plan) {
         gps_text_str(&out, path);
 }
 
-static void program_file(struct plan *plan) {
-    ssize_t n = readlink("/proc/self/exe", plan->from, sizeof(plan->from) - 1);
-    plan->from[n > 0 ? n : 0] = '\0';
-}
-
 /* An absolute path, since the child leaves the program's working directory. */
 static int resolve(struct plan *plan, const char *path) {
     if (!realpath(path, plan->path))
@@ -98,7 +94,7 @@ static int find(struct plan *plan, const char *library) {
     int status = look_around(plan);
     if (status == 0 || library)
         return status;
-    program_file(plan);
+    gps_procfs_executable_path(plan->from, sizeof(plan->from));
     return look_around(plan);
 }
 

@@ -7,6 +7,7 @@
 
 #include "directory/file.h"
 #include "util/clock.h"
+#include "util/procfs.h"
 
 #define INTERVAL (GPS_SECOND / 10)
 #define REST     50 /* times what the last look took */
@@ -41,7 +42,9 @@ static bool is_any_open(void) {
     struct gps_dir dir;
     const char *name;
     bool found = false;
-    gps_dir_open_path(&dir, "/proc/self/fd");
+    char path[GPS_PROCFS_PATH];
+    gps_procfs_path("fd", path);
+    gps_dir_open_path(&dir, path);
     while (!found && (name = gps_dir_next(&dir)))
         found = is_device(&dir, name);
     gps_dir_close(&dir);

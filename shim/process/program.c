@@ -143,7 +143,9 @@ void gps_program_read(struct gps_program *program, const char *words, size_t cou
 
 void gps_program_self(struct gps_program *program) {
     char words[WORDS_BYTES] = "";
-    const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    char path[GPS_PROCFS_PATH];
+    gps_procfs_path("cmdline", path);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t count = fd < 0 ? 0 : TEMP_FAILURE_RETRY(read(fd, words, sizeof(words) - 1));
     if (fd >= 0)
         close(fd);

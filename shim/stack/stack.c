@@ -2,11 +2,11 @@
 #include "stack.h"
 
 #include <string.h>
-#include <unistd.h>
 #include <unwind.h>
 
 #include "module_place.h"
 #include "util/digits.h"
+#include "util/procfs.h"
 
 struct walk {
     struct gps_site from;
@@ -71,8 +71,7 @@ static void copy_path(char *out, size_t size, const char *path) {
 
 void gps_stack_start(void) {
     char path[1024];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    path[length > 0 ? length : 0] = '\0';
+    gps_procfs_executable_path(path, sizeof(path));
     copy_path(executable, sizeof(executable), path);
 }
 

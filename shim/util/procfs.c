@@ -57,11 +57,25 @@ int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat) {
     return parse_stat(text, stat);
 }
 
+/* thread-self does not come first: qemu replaces self/exe and self/cmdline only. */
+void gps_procfs_path(const char *file, char path[GPS_PROCFS_PATH]) {
+    char first;
+    struct gps_text out = gps_text_on(path, GPS_PROCFS_PATH);
+    const bool has_first_thread = readlink("/proc/self/exe", &first, 1) > 0;
+    gps_text_strs(&out, has_first_thread ? "/proc/self/" : "/proc/thread-self/", file);
+}
+
+void gps_procfs_executable_path(char *path, size_t size) {
+    char link[GPS_PROCFS_PATH];
+    gps_procfs_path("exe", link);
+    const ssize_t n = readlink(link, path, size - 1);
+    path[n > 0 ? n : 0] = '\0';
+}
+
 void gps_procfs_executable(char *name, size_t size) {
     static const char deleted[] = " (deleted)";
     char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    path[n > 0 ? n : 0] = '\0';
+    gps_procfs_executable_path(path, sizeof(path));
     size_t length = strlen(path);
     if (length > sizeof(deleted) && strcmp(path + length - (sizeof(deleted) - 1), deleted) == 0)
         path[length - (sizeof(deleted) - 1)] = '\0';
@@ -96,9 +110,10 @@ int gps_procfs_stat_self(struct gps_procfs_stat *stat) {
  */
 static bool same_clock(uint32_t pid) {
     struct stat ours;
-    if (stat("/proc/self/ns/time", &ours) != 0)
+    char path[GPS_PROCFS_PATH];
+    gps_procfs_path("ns/time", path);
+    if (stat(path, &ours) != 0)
         return errno == ENOENT; /* a kernel without time namespaces */
-    char path[64];
     struct gps_text out = GPS_TEXT(path);
     gps_text_add(&out, "/proc/%u/ns/time", pid);
     struct stat theirs;

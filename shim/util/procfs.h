@@ -24,7 +24,15 @@ int gps_procfs_stat(uint32_t pid, struct gps_procfs_stat *stat);
 /* The same of this process, if /proc shows its pids. */
 int gps_procfs_stat_self(struct gps_procfs_stat *stat);
 
-/* The file name of the caller's executable, cut to fit; "?" where it cannot be read. */
+/* The path of a file of this process: "exe", "fd" ... Those in /proc/self are the first thread's,
+ * and empty once that has ended by pthread_exit; then it is the calling thread's. */
+#define GPS_PROCFS_PATH 64
+void gps_procfs_path(const char *file, char path[GPS_PROCFS_PATH]);
+
+/* The path of the caller's executable; "" where it cannot be read. */
+void gps_procfs_executable_path(char *path, size_t size);
+
+/* Its file name, cut to fit; "?" where it cannot be read. */
 void gps_procfs_executable(char *name, size_t size);
 
 /* The inode of the calling process's pid namespace; 0 if it cannot be read. */

@@ -1567,6 +1567,23 @@ static int c_leave(char **w) {
         return BAD;
     pthread_exit(NULL);
 }
+static void obey_all(void);
+static void *go_on(void *unused) {
+    while (access("/proc/self/exe", F_OK) == 0)
+        nap(1);
+    put("0\n", 2);
+    obey_all();
+    exit(0);
+    return unused;
+}
+/* depart: the main thread ends, and another one answers and goes on with the commands */
+static int c_depart(char **w) {
+    pthread_t thread;
+    (void)w;
+    if (pthread_create(&thread, NULL, go_on, NULL) != 0)
+        return BAD;
+    pthread_exit(NULL);
+}
 static int c_env(char **w) {
     say(" %s", getenv(w[1]) ? getenv(w[1]) : "-");
     return 0;
@@ -1977,6 +1994,7 @@ static const struct command {
     {"pid", "", c_pid},
     {"sleep", "MILLISECONDS", c_sleep},
     {"leave", "MILLISECONDS [handle]", c_leave},
+    {"depart", "", c_depart},
     {"env", "NAME", c_env},
     {"fds", "", c_fds},
     {"refile", "PATH OTHER", c_refile},
@@ -2052,13 +2070,15 @@ static bool get_line(char *line, size_t size) {
     return true;
 }
 
-int main(void) {
+static void obey_all(void) {
     static char line[LINE];
-    while (get_line(line, sizeof(line))) {
-        if (obey(line) == QUIT)
-            return 0;
+    while (get_line(line, sizeof(line)) && obey(line) != QUIT) {
         reply[reply_length++] = '\n';
         put(reply, reply_length);
     }
+}
+
+int main(void) {
+    obey_all();
     return 0;
 }

@@ -105,6 +105,21 @@ TEST(MergeEnds, WithADeviceForRdmaAndEveryToolSaysSo) {
     }
 }
 
+TEST(MergeEnds, WithADeviceForRdmaAlsoWhenTheMainThreadHasEnded) {
+    SIM_ONLY("whether a card's driver starts so late is not known");
+    if (!may_have_devices())
+        GTEST_SKIP() << "this user may not mount";
+    World world;
+    world.config(merging(QUIET));
+    Puppet a(world, replica_with_devices());
+    a.must("hold /dev/gdrdrv");
+    a.must("depart");
+    a.must("malloc p 10485760");
+    a.must(Replicas::upload("p", SIZE, 3));
+    EXPECT_TRUE(eventually([&] { return contains(world.logs(), "(/dev/gdrdrv)"); }))
+        << world.logs();
+}
+
 TEST(MergeEnds, WhenADeviceForRdmaIsOpened) {
     if (!may_have_devices())
         GTEST_SKIP() << "this user may not mount";

@@ -666,6 +666,38 @@ const Left left_with[] = {
 INSTANTIATE_TEST_SUITE_P(All, MainThread, testing::ValuesIn(left_with),
                          [](const auto &param) { return std::string(param.param.name); });
 
+// Its first call of CUDA's is another thread's.
+#define DRIVER_STARTS_LATE() SIM_ONLY("whether a card's driver starts so late is not known")
+
+TEST(MainThreadThatEnded, LeavesAProgramThatRulesKnowAndReportsName) {
+    DRIVER_STARTS_LATE();
+    World world;
+    world.config(FRAMES);
+    Puppet a(world, producer()), b(world, consumer());
+    a.must("depart");
+    const Json region = expect_shared_both_ways(world, a, b);
+    EXPECT_EQ(region["owner"]["command"].text, "producer");
+    a.must("malloc q 4194304");
+    const std::string handle = a.must("get q");
+    EXPECT_EQ(world.tool({"gc"}).status, 0);
+    EXPECT_EQ(world.entries("procs"), 2u);
+    EXPECT_EQ(b.code("open r " + handle), 0);
+    EXPECT_EQ(a.code("close 0x1000"), 1);
+    EXPECT_NE(world.logs().find("/producer\",\"offset\""), std::string::npos) << world.logs();
+}
+
+// The keeper's socket is reached by a descriptor where its path is long.
+TEST(MainThreadThatEnded, LeavesAProgramThatReachesTheKeeper) {
+    DRIVER_STARTS_LATE();
+    World world;
+    world.environment["GPUSHARE_DIR"] += std::string(100, 'd');
+    world.config("[region frames]\nprogram = producer\nrole = export\nbacking = vmm\n");
+    Puppet a(world, producer());
+    a.must("depart");
+    a.must("malloc p 4194304");
+    EXPECT_EQ(world.region("frames")["backing"].text, "vmm") << world.logs();
+}
+
 // --- events ---
 
 TEST(Events, DestroyedTwiceDoNotKillTheProcess) {
