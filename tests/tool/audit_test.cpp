@@ -141,6 +141,16 @@ TEST_F(Audit, AChildThatDropsThePreloadForAMomentIsNamed) {
     EXPECT_TRUE(contains(result.err, "gpushare: audit: moment (pid ")) << result.err;
 }
 
+// Its main thread has ended before its first call: the files that /proc has of it are empty.
+TEST_F(Audit, AChildWithoutAMainThreadThatDropsThePreloadIsNamed) {
+    const Result result =
+        audit({"sh", "-c",
+               right() + "; (echo depart; echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " +
+                   puppet + " >/dev/null"});
+    EXPECT_EQ(result.status, 3);
+    EXPECT_TRUE(contains(result.err, "gpushare: audit: puppet (pid ")) << result.err;
+}
+
 // The maps of such a process are long, and often only their beginning, with libcuda, was read when
 // they were gone; the library is behind that.
 TEST_F(Audit, NobodyIsAccusedWhoEndsOrExecutesWhileTheMapsAreRead) {

@@ -388,6 +388,25 @@ TEST_F(Doctor, AForeignProcIsSeen) {
 }
 
 // In a container, after what `before` does there; empty where none can be made.
+// The main thread has ended, and with it the files that /proc has of the whole process.
+TEST_F(Doctor, ARemovedDirectoryIsThatOfAProcessWithoutAMainThread) {
+    const std::string build = std::filesystem::absolute(tool_path()).parent_path();
+    environment.erase("GPUSHARE_LIBRARY");
+    environment["LD_LIBRARY_PATH"] = build + "/sim";
+    environment["GPUSHARE_SIM_ROOT"] = "@" + shared.root.path;
+    const std::string script =
+        "cd " + shared.root.path + " && mkfifo in out && { \"$0\" run -- " + build +
+        "/tests/apps/puppet <in >out & } && exec 3>in 4<out &&"
+        " for line in 'malloc a 4194304' 'get a' depart; do echo $line >&3; read answer <&4; done;"
+        " rm -r \"$GPUSHARE_DIR\"; \"$0\" doctor";
+    const Result result =
+        command({"unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script, tool_path()},
+                environment);
+    if (contains(result.err, "unshare failed"))
+        GTEST_SKIP() << "this user may not make pid namespaces";
+    EXPECT_TRUE(contains(result.out, "1 process (pid ")) << result.out << result.err;
+}
+
 const char *const in_container[] = {"unshare",      "--mount", "--pid", "--fork",
                                     "--mount-proc", "sh",      "-c"};
 std::string contained(const std::string &before, const Environment &environment) {

@@ -8,6 +8,7 @@
 #include "cli/tool.h"
 #include "directory/record.h"
 #include "doctor.h"
+#include "run/descendants.h"
 
 /* Whether the mapping is that of a process's file in procs/ (directory/lease.h), which was removed.
  */
@@ -23,8 +24,9 @@ static bool is_removed(char *line) {
 }
 
 static bool uses_removed(uint32_t pid) {
-    TOOL_TEMP char *path = tool_format("/proc/%" PRIu32 "/maps", pid), *line = NULL;
-    FILE *maps = fopen(path, "re");
+    TOOL_TEMP char *line = NULL;
+    const int file = descendants_open(pid, "maps");
+    FILE *maps = file >= 0 ? fdopen(file, "r") : NULL;
     size_t size = 0;
     bool found = false;
     while (maps && !found && getline(&line, &size, maps) > 0)

@@ -18,6 +18,27 @@ struct process {
     uint32_t pid, parent;
 };
 
+static bool has_ended(uint32_t thread) {
+    struct gps_procfs_stat stat;
+    return gps_procfs_stat(thread, &stat) != 0 || stat.state == 'Z' || stat.state == 'X';
+}
+
+/* The first thread of a process that has not ended, whose files are not empty; 0: it has ended. */
+static uint32_t living_thread(uint32_t pid) {
+    if (!has_ended(pid))
+        return pid;
+    uint32_t found = 0;
+    TOOL_TEMP char *path = tool_format("/proc/%" PRIu32 "/task", pid);
+    DIR *threads = opendir(path);
+    for (const struct dirent *entry; !found && threads && (entry = readdir(threads));) {
+        const uint32_t thread = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        found = has_ended(thread) ? 0 : thread;
+    }
+    if (threads)
+        closedir(threads);
+    return found;
+}
+
 /* Lists all living processes that /proc shows; malloc'ed. */
 static struct process *read_processes(size_t *count) {
     struct process *list = NULL;
@@ -25,7 +46,7 @@ static struct process *read_processes(size_t *count) {
     for (const struct dirent *entry; directory && (entry = readdir(directory));) {
         const uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
         struct gps_procfs_stat stat;
-        if (pid == 0 || gps_procfs_stat(pid, &stat) != 0 || stat.state == 'Z' || stat.state == 'X')
+        if (pid == 0 || !living_thread(pid) || gps_procfs_stat(pid, &stat) != 0)
             continue;
         TOOL_APPEND(list, *count, (struct process){pid, (uint32_t)stat.parent});
     }
@@ -50,7 +71,7 @@ uint32_t *descendants_living(size_t *count) {
 }
 
 int descendants_open(uint32_t pid, const char *name) {
-    TOOL_TEMP char *path = tool_format("/proc/%" PRIu32 "/%s", pid, name);
+    TOOL_TEMP char *path = tool_format("/proc/%" PRIu32 "/%s", living_thread(pid), name);
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -75,7 +96,7 @@ char *descendants_variable(uint32_t pid, const char *variable) {
 char *descendants_name(uint32_t pid) {
     struct gps_program program;
     char path[PATH_MAX];
-    TOOL_TEMP char *link = tool_format("/proc/%" PRIu32 "/exe", pid);
+    TOOL_TEMP char *link = tool_format("/proc/%" PRIu32 "/exe", living_thread(pid));
     const ssize_t length = readlink(link, path, sizeof(path) - 1);
     path[length > 0 ? length : 0] = 0;
     snprintf(program.executable, sizeof(program.executable), "%s",
