@@ -14,12 +14,14 @@
 #include "stack/stack.h"
 #include "stack/trace.h"
 #include "util/error_text.h"
+#include "util/forgotten.h"
 #include "util/text.h"
 
 static struct {
     _Atomic bool store_reported;
     _Atomic uint64_t record_reported; /* the beginning of the last region's id */
 } state;
+GPS_FORGOTTEN(state);
 
 struct gps_report gps_report_new(enum gps_finding finding) {
     return (struct gps_report){.finding = finding, .api = gps_call_name(), .device = -1};
@@ -206,8 +208,4 @@ void gps_report_record(const struct gps_id *region, const char *why) {
     report.region = region;
     report.detail = why;
     gps_report_send(&report);
-}
-
-void gps_report_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
 }

@@ -42,5 +42,3 @@ void gps_report_store(int status, const char *what);
 void gps_report_reference(int status);
 /* Reports record-invalid for a region's record. */
 void gps_report_record(const struct gps_id *region, const char *why);
-
-void gps_report_reset(void); /* in a forked child */

@@ -18,6 +18,7 @@
 #include "registry/record_claims.h"
 #include "stack/trace.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "util/text.h"
 #include "vmm/mapping.h"
 #include "vmm/vmm_region.h"
@@ -28,6 +29,7 @@ static struct {
     _Atomic uint64_t generation;
     _Atomic uint64_t again; /* the directory was unusable: nothing is published before this */
 } state;
+GPS_FORGOTTEN(state);
 
 /* --- publishing --- */
 
@@ -374,8 +376,4 @@ int gps_export_free_vmm(const struct gps_alloc *alloc) {
     }
     gps_scope_end(&scope);
     return code;
-}
-
-void gps_export_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
 }

@@ -53,5 +53,3 @@ void gps_export_end(struct gps_export *region);
 /* The process ends. Removes the record, or leaves it for processes that still ask about it. */
 void gps_export_leave(struct gps_export *region, bool keep_record);
 void gps_export_remove_tombstones(void);
-
-void gps_export_reset(void); /* in a forked child */

@@ -2,12 +2,12 @@
 #include "import_slot.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "process/references.h"
 #include "region_events.h"
+#include "util/forgotten.h"
 
 void gps_import_slot_begin(struct gps_import *import) {
     gps_report_reference(gps_references_begin(&import->region, import->via, &import->slot));
@@ -41,6 +41,7 @@ static struct {
         unsigned slot;
     } list[MOST];
 } unrecorded;
+GPS_FORGOTTEN(unrecorded);
 
 /* The first entry with this pointer, which is TAKEN from now on; MOST: there is none. */
 static unsigned take(uint64_t pointer) {
@@ -71,10 +72,6 @@ void gps_import_slot_closed(uint64_t pointer) {
     gps_scope_begin(&scope);
     gps_import_slot_drop(slot);
     gps_scope_end(&scope);
-}
-
-void gps_import_slot_reset(void) {
-    memset((void *)&unrecorded, 0, sizeof(unrecorded));
 }
 
 void gps_import_slot_end(const struct gps_import *import, bool with_context) {

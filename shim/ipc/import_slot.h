@@ -25,5 +25,3 @@ void gps_import_slot_end(const struct gps_import *import, bool with_context);
 void gps_import_slot_keep(const struct gps_import *import);
 /* The program has closed a pointer of which nothing is recorded. It needs no scope. */
 void gps_import_slot_closed(uint64_t pointer);
-
-void gps_import_slot_reset(void); /* in a forked child */

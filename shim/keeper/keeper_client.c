@@ -19,6 +19,7 @@
 #include "keeper_spawn.h"
 #include "util/clock.h"
 #include "util/descriptor_passing.h"
+#include "util/forgotten.h"
 #include "util/lock.h"
 #include "util/procfs.h"
 #include "util/program_signals.h"
@@ -34,6 +35,7 @@
 
 /* The keeper did not reply to a call. No other call waits for it until it replies to a ping. */
 static _Atomic bool unresponsive;
+GPS_FORGOTTEN(unresponsive);
 
 /* The state of one call. */
 struct exchange {
@@ -261,10 +263,6 @@ static int ask(struct exchange *exchange) {
 
 bool gps_keeper_is_unresponsive(void) {
     return atomic_load(&unresponsive);
-}
-
-void gps_keeper_reset(void) {
-    atomic_store(&unresponsive, false);
 }
 
 /* --- the calls --- */

@@ -21,7 +21,6 @@
 
 /* Whether the keeper did not reply to a call, and has not replied to one since. */
 bool gps_keeper_is_unresponsive(void);
-void gps_keeper_reset(void); /* in a forked child */
 
 /* Deposits a region that this process created, or one of a dead keeper that it has open. The
  * descriptor stays the caller's. -EEXIST: the keeper has the region already. The creator must have

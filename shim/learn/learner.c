@@ -17,6 +17,7 @@
 #include "profile.h"
 #include "threads/thread.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "writes/write.h"
 
 #define TURN    (GPS_SECOND / 2)
@@ -26,6 +27,7 @@ enum { LEGACY = 1 /* the legacy stream: it must not be asked during a capture */
 enum { BACKOFF = 6, SHARE = 10 /* of the time, one part to look */ };
 
 bool gps_learn_active;
+GPS_FORGOTTEN(gps_learn_active);
 
 static struct {
     char path[GPS_CONFIG_PATH];
@@ -35,6 +37,7 @@ static struct {
     uint8_t rest[GPS_DIGEST_CHUNK];   /* with gps_swap_lock */
     char line[GPS_PROFILE_LINE];
 } state;
+GPS_FORGOTTEN(state);
 
 /* --- the report --- */
 
@@ -366,9 +369,4 @@ void gps_learn_start(const struct gps_options *options) {
     state.began = gps_clock_monotonic();
     gps_learn_active = true;
     gps_write_listen(begin, end);
-}
-
-void gps_learn_reset(void) {
-    gps_learn_active = false;
-    memset((void *)&state, 0, sizeof(state));
 }

@@ -30,5 +30,3 @@ void gps_learn_purge(uint64_t context, uint64_t before);
 
 /* The process ends: writes all that is known, and does not call the driver any more. */
 void gps_learn_end(void);
-
-void gps_learn_reset(void); /* in a forked child */

@@ -2,11 +2,12 @@
 #include "merged_sum.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "event_log.h"
+#include "util/forgotten.h"
 
 static struct { _Atomic uint64_t merged, saved, unmerged; } state;
+GPS_FORGOTTEN(state);
 
 void gps_merged_sum_merged(uint64_t bytes, uint64_t saved) {
     atomic_fetch_add(&state.saved, saved);
@@ -26,8 +27,4 @@ void gps_merged_sum_log(void) {
             &(struct gps_event_line){.what = "merged", .size = merged, .saved = saved});
     if (unmerged != 0)
         gps_event_log_write(&(struct gps_event_line){.what = "unmerged", .size = unmerged});
-}
-
-void gps_merged_sum_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
 }

@@ -13,5 +13,4 @@ void gps_merged_sum_merged(uint64_t bytes, uint64_t saved);
 /* The program wrote into the bytes, or freed them. */
 void gps_merged_sum_unmerged(uint64_t bytes);
 
-void gps_merged_sum_log(void);   /* inside a gps_scope */
-void gps_merged_sum_reset(void); /* in a forked child */
+void gps_merged_sum_log(void); /* inside a gps_scope */

@@ -19,11 +19,13 @@
 #include "room.h"
 #include "shared_block.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "vmm/mapping.h"
 
 #define HUGE_SIZE (UINT64_C(1) << 40)
 
 bool gps_merge_active;
+GPS_FORGOTTEN(gps_merge_active);
 
 static bool merges(const struct gps_rule *rule, const struct gps_program *program) {
     return rule->role == GPS_ROLE_MERGE &&
@@ -42,6 +44,7 @@ void gps_merge_start(const struct gps_config *config, const struct gps_program *
 /* --- blocks that have no memory yet --- */
 
 static uint64_t empty; /* bytes, of all areas; with the lock */
+GPS_FORGOTTEN(empty);
 
 static void count_unbacked(int64_t change) {
     empty = (uint64_t)((int64_t)empty + change);
@@ -346,6 +349,7 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
 }
 
 static _Atomic unsigned waiting; /* areas that are freed on a stream, and still there */
+GPS_FORGOTTEN(waiting);
 
 static void end(struct gps_area *area) {
     gps_area_remove(area);
@@ -535,10 +539,4 @@ void gps_merge_enable_peer(int device) {
     if (begun)
         gps_swap_end();
     gps_swap_unlock();
-}
-
-void gps_merge_reset(void) {
-    gps_merge_active = false;
-    empty = 0;
-    waiting = 0;
 }

@@ -63,5 +63,3 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block);
 /* The program lets the current context's device reach the memory of `device`. Inside a gps_scope.
  */
 void gps_merge_enable_peer(int device);
-
-void gps_merge_reset(void); /* in a forked child */

@@ -9,6 +9,7 @@
 #include "gate/gate.h"
 #include "process/promise.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "util/lock.h"
 
 static struct {
@@ -19,6 +20,7 @@ static struct {
     _Atomic uint64_t lowest, highest; /* what all of them lie in; equal: there is none */
     _Atomic unsigned padded;          /* so many end within a block */
 } state;
+GPS_FORGOTTEN(state);
 
 /* --- geometry --- */
 
@@ -228,8 +230,4 @@ void gps_area_write_ends(struct gps_area *area, uint64_t address, uint64_t size)
         area->blocks[i].writers -= area->blocks[i].writers != 0;
         area->blocks[i].written = now;
     }
-}
-
-void gps_area_reset(void) {
-    memset((void *)&state, 0, sizeof(state)); /* the parent's arrays are lost, not freed: locks */
 }

@@ -188,5 +188,3 @@ uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *bloc
 void gps_area_write_begins(struct gps_area *area, uint64_t address, uint64_t size, bool upload,
                            bool captured);
 void gps_area_write_ends(struct gps_area *area, uint64_t address, uint64_t size);
-
-void gps_area_reset(void); /* in a forked child */

@@ -12,6 +12,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "util/text.h"
 
 #define LATELY (60 * GPS_SECOND) /* of whom it is suspected */
@@ -19,6 +20,7 @@
 enum { NAMED = 8 /* in the report */ };
 
 static _Atomic bool happened;
+GPS_FORGOTTEN(happened);
 
 static uint64_t sum_of(const struct gps_rule *rule) {
     struct gps_rule plain = *rule;
@@ -139,8 +141,4 @@ void gps_exclusion_record(void) {
         report.count = 1;
         gps_report_send(&report);
     }
-}
-
-void gps_exclusion_reset(void) {
-    atomic_store(&happened, false);
 }

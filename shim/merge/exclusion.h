@@ -25,5 +25,3 @@ uint64_t gps_exclusion_times(const struct gps_area *area);
 /* A call answered 700: reports it and records the allocations, at the first time. Not inside a pass
  * of the gate. */
 void gps_exclusion_record(void);
-
-void gps_exclusion_reset(void); /* in a forked child */

@@ -12,9 +12,11 @@
 #include "process/process.h"
 #include "shared_block.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "util/text.h"
 
 static uint64_t known; /* the socket of the keeper that has all of ours, by inode */
+GPS_FORGOTTEN(known);
 
 struct merged {
     uint64_t address;
@@ -64,6 +66,7 @@ static void look(void) {
 /* --- the directory --- */
 
 static bool told_of_removal;
+GPS_FORGOTTEN(told_of_removal);
 
 /* Processes that start later make another directory, with another key of the hashes. */
 static void tell_of_removal(void) {
@@ -90,7 +93,9 @@ static struct own {
     unsigned slot;
     bool taken;
 } own[GPUS];
+GPS_FORGOTTEN(own);
 static uint64_t told; /* when */
+GPS_FORGOTTEN(told);
 
 static uint64_t own_bytes(const struct gps_area *area) {
     uint64_t bytes = 0;
@@ -140,10 +145,4 @@ void gps_keeper_watch_turn(void) {
         look();
     tell_of_removal();
     tell_own();
-}
-
-void gps_keeper_watch_reset(void) {
-    known = told = 0;
-    told_of_removal = false;
-    memset(own, 0, sizeof(own));
 }

@@ -14,5 +14,3 @@
  * than before, and publishes what has changed, at most once a second. It is called in the merger's
  * thread. */
 void gps_keeper_watch_turn(void);
-
-void gps_keeper_watch_reset(void); /* in a forked child */

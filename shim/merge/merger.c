@@ -24,6 +24,7 @@
 #include "threads/thread.h"
 #include "unmerged.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "util/program_signals.h"
 
 #define MS            UINT64_C(1000000)
@@ -54,6 +55,7 @@ static struct {
     struct gps_relayout relayout;
     _Atomic uint64_t duplicated; /* when a relayout last had memory twice; UINT64_MAX: it has */
 } state;
+GPS_FORGOTTEN(state);
 
 /* --- swaps --- */
 
@@ -486,8 +488,4 @@ void gps_merger_stop(void) {
     gps_thread_await(&state.busy, GPS_SECOND);
     gps_swap_await(GPS_SECOND);
     gps_merged_sum_log();
-}
-
-void gps_merger_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
 }

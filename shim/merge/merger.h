@@ -30,5 +30,4 @@ void gps_merger_run(uint64_t serial);
  * have it once. True: the allocation may have failed for that reason. It needs no scope. */
 bool gps_merger_reclaim(void);
 
-void gps_merger_stop(void);  /* the process ends: the driver is touched no more */
-void gps_merger_reset(void); /* in a forked child */
+void gps_merger_stop(void); /* the process ends: the driver is touched no more */

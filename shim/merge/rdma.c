@@ -7,6 +7,7 @@
 
 #include "directory/file.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "util/procfs.h"
 
 #define INTERVAL (GPS_SECOND / 10)
@@ -17,6 +18,7 @@ static struct {
     _Atomic uint64_t next; /* not before this */
     char device[GPS_RDMA_NAME];
 } state;
+GPS_FORGOTTEN(state);
 
 bool gps_rdma_is_device(const char *path) {
     static const char *const begins[] = {"/dev/infiniband/uverbs", "/dev/nvidia-fs"};
@@ -63,8 +65,4 @@ void gps_rdma_look(void) {
 
 const char *gps_rdma_device(void) {
     return state.found ? state.device : NULL;
-}
-
-void gps_rdma_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
 }

@@ -25,5 +25,3 @@ const char *gps_rdma_device(void);
 static inline bool gps_rdma_forbids(const struct gps_rule *rule) {
     return rule->rdma == GPS_RDMA_OFF && gps_rdma_device();
 }
-
-void gps_rdma_reset(void); /* in a forked child */

@@ -18,6 +18,7 @@
 #include "process/membership.h"
 #include "process/process.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "util/text.h"
 #include "vmm/parked_descriptors.h"
 #include "vmm/vmm_region.h"
@@ -26,7 +27,9 @@
 #define GET_WAIT (GPS_SECOND / 10)
 static _Atomic uint64_t
     again; /* until then no block is asked for, since the keeper did not answer */
+GPS_FORGOTTEN(again);
 static _Atomic uint64_t refused; /* when a block was not taken; 0: the last one was */
+GPS_FORGOTTEN(refused);
 
 /* --- the key of the directory --- */
 
@@ -36,6 +39,7 @@ static struct {
     _Atomic bool told;
     _Atomic bool failed; /* the last try has */
 } key_state;
+GPS_FORGOTTEN(key_state);
 enum { KEYLESS, GETTING, KEYED };
 
 static void tell(int status, const char *why) {
@@ -85,11 +89,6 @@ bool gps_shared_ready(void) {
 
 bool gps_shared_is_unusable(void) {
     return atomic_load(&key_state.phase) != KEYED && atomic_load(&key_state.failed);
-}
-
-void gps_shared_reset(void) {
-    atomic_store(&refused, 0);
-    memset((void *)&key_state, 0, sizeof(key_state));
 }
 
 /* --- names --- */

@@ -55,5 +55,3 @@ bool gps_shared_return(const struct gps_id *id, bool created, int descriptor);
 void gps_shared_leave(struct gps_block *block);
 /* The block is not mapped here any more, or never was. */
 void gps_shared_release(const struct gps_id *id, unsigned slot, bool created);
-
-void gps_shared_reset(void); /* in a forked child */

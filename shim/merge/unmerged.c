@@ -2,12 +2,12 @@
 #include "unmerged.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "directory/record.h"
 #include "log/log.h"
 #include "process/references.h"
 #include "rdma.h"
+#include "util/forgotten.h"
 #include "util/text.h"
 
 static struct {
@@ -17,6 +17,7 @@ static struct {
     bool published;
     unsigned said; /* a bit each */
 } state;
+GPS_FORGOTTEN(state);
 
 static void publish(enum gps_unmerged why) {
     static const struct gps_id none;
@@ -55,8 +56,4 @@ void gps_unmerged_set(enum gps_unmerged why) {
 
 enum gps_unmerged gps_unmerged_get(void) {
     return (enum gps_unmerged)state.why;
-}
-
-void gps_unmerged_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
 }

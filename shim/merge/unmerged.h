@@ -11,5 +11,3 @@
 /* 0: nothing is in the way. Any thread, inside a gps_scope without a lock. */
 void gps_unmerged_set(enum gps_unmerged why);
 enum gps_unmerged gps_unmerged_get(void);
-
-void gps_unmerged_reset(void); /* in a forked child */

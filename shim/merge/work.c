@@ -1,5 +1,6 @@
 /* work.c - see work.h. */
 #include "work.h"
+#include "util/forgotten.h"
 
 #include "allocation.h"
 #include "driver/scope.h"
@@ -132,6 +133,7 @@ static bool begin(const struct gps_write *write, struct gps_gate_pass *pass, int
 /* --- SYNC_MEMOPS --- */
 
 static _Atomic bool any_synced;
+GPS_FORGOTTEN(any_synced);
 
 void gps_work_set_synced(uint64_t pointer, bool synced) {
     gps_area_lock();
@@ -163,10 +165,6 @@ static void end(const struct gps_write *write, const struct gps_gate_pass *pass,
     gps_work_checked(code);
     if (code == GPS_OK)
         wait_if_synced(write);
-}
-
-void gps_work_reset(void) {
-    any_synced = false;
 }
 
 void gps_work_start(void) {

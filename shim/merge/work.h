@@ -17,7 +17,6 @@
 
 /* Listens to the program's writes (writes/write.h), if it merges. After gps_merge_start. */
 void gps_work_start(void);
-void gps_work_reset(void); /* in a forked child */
 
 /* SYNC_MEMOPS of the allocation that begins there: copies and fills of it that are no stream's wait
  * for their end. Inside a scope. */

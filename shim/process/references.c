@@ -7,6 +7,7 @@
 #include "membership.h"
 #include "process.h"
 #include "util/clock.h"
+#include "util/forgotten.h"
 #include "util/lock.h"
 
 /* Free slot numbers below `used`, as a stack. */
@@ -15,6 +16,7 @@ static struct {
     unsigned used, free_count, free_size;
     unsigned *free;
 } slots;
+GPS_FORGOTTEN(slots);
 
 static unsigned take_number(void) {
     return slots.free_count ? slots.free[--slots.free_count] : slots.used++;
@@ -112,8 +114,4 @@ int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *u
     for (unsigned i = 0; i < max && i < GPS_USERS_REPORTED && (int)i < count; i++)
         users[i] = (struct gps_party){found[i].owner, found[i].slot.since};
     return count;
-}
-
-void gps_references_reset(void) {
-    memset((void *)&slots, 0, sizeof(slots)); /* the parent's array is lost, not freed: locks */
 }

@@ -44,5 +44,3 @@ int gps_references_users(const struct gps_id *id, struct gps_party *users, unsig
 /* The same, and in *caches how many only cache it. */
 int gps_references_users_and_caches(const struct gps_id *id, struct gps_party *users, unsigned max,
                                     unsigned *caches);
-
-void gps_references_reset(void); /* in a forked child */

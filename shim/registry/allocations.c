@@ -1,10 +1,9 @@
 /* allocations.c - allocations: 64 tables by address. See registry.h. */
 #include "registry.h"
 
-#include <string.h>
-
 #include "freed_history.h"
 #include "hash_table.h"
+#include "util/forgotten.h"
 #include "util/lock.h"
 
 enum {
@@ -23,6 +22,7 @@ static struct shard {
     struct gps_table table;
     struct gps_slab slab;
 } shards[SHARDS];
+GPS_FORGOTTEN(shards);
 
 static struct {
     _Atomic uint32_t epoch;
@@ -30,6 +30,7 @@ static struct {
      * replace an older. One is set and cleared with the lock of its shard. */
     _Atomic uint64_t exported[MARKS];
 } state;
+GPS_FORGOTTEN(state);
 
 /* The block decides, so that the neighbours of an allocation are in its shard. */
 static struct shard *shard_of(uint64_t pointer) {
@@ -243,9 +244,4 @@ size_t gps_registry_count(void) {
         count += gps_table_count(&shards[i].table);
     }
     return count;
-}
-
-void gps_registry_reset_allocations(void) {
-    memset((void *)shards, 0, sizeof(shards));
-    memset((void *)&state, 0, sizeof(state));
 }

@@ -1,8 +1,8 @@
 /* event_table.c - events that other processes may know. See registry.h. */
-#include <string.h>
 
 #include "hash_table.h"
 #include "registry.h"
+#include "util/forgotten.h"
 #include "util/lock.h"
 
 struct node {
@@ -16,6 +16,7 @@ static struct {
     struct gps_slab slab;
     _Atomic bool any; /* ever: programs without one do not take the lock */
 } table;
+GPS_FORGOTTEN(table);
 
 static struct node *find(uint64_t event) {
     return GPS_ENTRY_OF(struct node, entry, gps_table_find(&table.events, event));
@@ -96,8 +97,4 @@ void gps_registry_purge_events(uint64_t context, uint32_t epoch,
     struct gps_event event;
     while (take_of(context, epoch, &event))
         fn(&event);
-}
-
-void gps_registry_reset_events(void) {
-    memset((void *)&table, 0, sizeof(table));
 }

@@ -2,9 +2,9 @@
 #include "freed_history.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "registry.h"
+#include "util/forgotten.h"
 
 enum { PLACES = 4096, WRITING = 1 /* no address: they are even */ };
 
@@ -14,6 +14,7 @@ static struct place {
     _Atomic uint64_t context, size;
     _Atomic int device;
 } places[GPS_FREED_KINDS][PLACES];
+GPS_FORGOTTEN(places);
 
 #define WITH_CONTEXT (UINT64_C(1) << 63)
 
@@ -70,8 +71,4 @@ bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed
                            .size = atomic_load_explicit(&place->size, memory_order_acquire),
                            .with_context = (traces & WITH_CONTEXT) != 0};
     return atomic_load_explicit(&place->address, memory_order_acquire) == address;
-}
-
-void gps_freed_reset(void) {
-    memset((void *)places, 0, sizeof(places));
 }

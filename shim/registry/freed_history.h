@@ -31,5 +31,3 @@ void gps_freed_note_allocation(const struct gps_alloc *alloc, uint32_t ended);
 void gps_freed_forget(enum gps_freed_kind kind, uint64_t address);
 /* False: the address is not in the history. */
 bool gps_freed_find(enum gps_freed_kind kind, uint64_t address, struct gps_freed *freed);
-
-void gps_freed_reset(void); /* in a forked child */

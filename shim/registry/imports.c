@@ -7,6 +7,7 @@
 #include "driver/driver_ops.h"
 #include "hash_table.h"
 #include "registry.h"
+#include "util/forgotten.h"
 #include "util/lock.h"
 
 #define NO_SLOT UINT32_MAX /* references.h */
@@ -32,6 +33,7 @@ static struct {
     _Atomic uint64_t bytes, lowest, highest;
     struct gps_slab slab;
 } state;
+GPS_FORGOTTEN(state);
 
 /* --- with the lock --- */
 
@@ -546,8 +548,4 @@ bool gps_registry_correct_slot(uint64_t pointer, unsigned *slot, struct gps_slot
         now->state = import->slot_cached ? GPS_SLOT_CACHED : GPS_SLOT_OPEN;
     }
     return wrong;
-}
-
-void gps_registry_reset_imports(void) {
-    memset((void *)&state, 0, sizeof(state));
 }

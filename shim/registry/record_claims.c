@@ -2,8 +2,8 @@
 #include "record_claims.h"
 
 #include <pthread.h>
-#include <string.h>
 
+#include "util/forgotten.h"
 #include "util/lock.h"
 
 enum { BUCKETS = 1024 };
@@ -23,6 +23,7 @@ static struct {
     unsigned oldest;
     struct tombstone *buckets[BUCKETS]; /* by id, which is a hash */
 } state = {.ended = PTHREAD_COND_INITIALIZER};
+GPS_FORGOTTEN(state);
 
 /* --- with the lock --- */
 
@@ -95,8 +96,4 @@ void gps_record_release(struct gps_record_claim *claim) {
     *at = claim->next;
     if (state.waiting)
         pthread_cond_broadcast(&state.ended);
-}
-
-void gps_record_claims_reset(void) {
-    memset((void *)&state, 0, sizeof(state));
 }

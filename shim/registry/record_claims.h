@@ -32,5 +32,3 @@ bool gps_record_leave_tombstone(const struct gps_id *id, struct gps_record_claim
 bool gps_record_claim_tombstone(unsigned *place, struct gps_record_claim *claim);
 /* Ends a claim. */
 void gps_record_release(struct gps_record_claim *claim);
-
-void gps_record_claims_reset(void); /* in a forked child */

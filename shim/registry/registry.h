@@ -321,9 +321,3 @@ void gps_registry_purge_events(uint64_t context, uint32_t epoch,
                                void (*fn)(const struct gps_event *event));
 /* Finds the event of this process that was exported with the handle of this id. */
 bool gps_registry_exported_event(const struct gps_id *id, struct gps_event *found);
-
-/* These forget everything in a forked child, without touching what the parent's threads had locked.
- */
-void gps_registry_reset_allocations(void);
-void gps_registry_reset_imports(void);
-void gps_registry_reset_events(void);

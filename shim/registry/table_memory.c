@@ -1,9 +1,9 @@
 /* table_memory.c - see table_memory.h. */
 #include "table_memory.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
+#include "util/forgotten.h"
 #include "util/lock.h"
 
 enum { SMALLEST = 6, LARGEST = 16 /* bits of a size; beyond it, memory is mapped for itself */ };
@@ -13,6 +13,7 @@ static struct {
     GPS_LOCK(GPS_RANK_TABLE_MEMORY) lock;
     void *free[LARGEST + 1]; /* by size, linked by their first word */
 } state;
+GPS_FORGOTTEN(state);
 
 static void *map(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -59,8 +60,4 @@ void gps_table_free(void *memory, size_t size) {
     }
     GPS_LOCKED(&state.lock);
     put(bits, memory);
-}
-
-void gps_table_memory_reset(void) {
-    memset((void *)&state, 0, sizeof(state)); /* the parent's pieces are lost, not freed: locks */
 }

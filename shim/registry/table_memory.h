@@ -12,5 +12,3 @@
 /* Returns NULL where there is no memory. */
 void *gps_table_allocate(size_t size);
 void gps_table_free(void *memory, size_t size);
-
-void gps_table_memory_reset(void); /* in a forked child */

@@ -13,15 +13,18 @@
 #include "process/process.h"
 #include "registry/registry.h"
 #include "stack/call.h"
+#include "util/forgotten.h"
 #include "util/lock.h"
 #include "util/text.h"
 
 bool gps_rule_counts_active;
+GPS_FORGOTTEN(gps_rule_counts_active);
 
 static struct {
     GPS_LOCK(GPS_RANK_RULE_COUNTS) lock;
     struct gps_explained *file;
 } state;
+GPS_FORGOTTEN(state);
 
 /* Its blocks are there before it is mapped: a full file system must not end the program. */
 static struct gps_explained *map(const char *path) {
@@ -114,9 +117,4 @@ void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointe
 void gps_rule_counts_unmerged(enum gps_unmerged why) {
     if (state.file)
         state.file->unmerged = why;
-}
-
-void gps_rule_counts_reset(void) {
-    gps_rule_counts_active = false;
-    memset((void *)&state, 0, sizeof(state)); /* the parent's file is its own; locks */
 }

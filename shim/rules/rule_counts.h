@@ -18,5 +18,3 @@ void gps_rule_counts_add(const struct gps_rule_request *request, uint64_t pointe
 
 /* Why nothing was merged at last; 0: nothing was in the way. */
 void gps_rule_counts_unmerged(enum gps_unmerged why);
-
-void gps_rule_counts_reset(void); /* in a forked child */

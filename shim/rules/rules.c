@@ -16,9 +16,11 @@
 #include "rule_counts.h"
 #include "rule_request.h"
 #include "stack/trace.h"
+#include "util/forgotten.h"
 #include "util/text.h"
 
 bool gps_rules_active;
+GPS_FORGOTTEN(gps_rules_active);
 
 static struct {
     struct active {
@@ -28,6 +30,7 @@ static struct {
     } * rules;
     size_t count;
 } state;
+GPS_FORGOTTEN(state);
 
 void gps_rules_start(const struct gps_config *config, const struct gps_program *program) {
     if (config->options.mode != GPS_MODE_SHARE)
@@ -65,12 +68,6 @@ bool gps_rules_may_fit(uint64_t width, uint64_t height) {
         if (state.rules[i].rule->size_max >= least && state.rules[i].rule->size_min <= most)
             return true;
     return gps_rule_counts_active;
-}
-
-void gps_rules_reset(void) {
-    state.rules = NULL; /* the parent's array is lost, not freed: malloc's locks */
-    state.count = 0;
-    gps_rules_active = false;
 }
 
 /* --- matching --- */

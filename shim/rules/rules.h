@@ -26,5 +26,3 @@ bool gps_rules_allocate(uint64_t size, bool pool, uint64_t *pointer, int *code);
 
 /* Says at level info which rules matched nothing, when the process ends. */
 void gps_rules_end(void);
-
-void gps_rules_reset(void); /* in a forked child */

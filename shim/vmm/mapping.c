@@ -8,6 +8,7 @@
 #include "directory/record.h"
 #include "driver/driver_ops.h"
 #include "driver/scope.h"
+#include "util/forgotten.h"
 #include "util/lock.h"
 
 enum { DEVICES = 64 };
@@ -20,6 +21,7 @@ static struct {
     _Atomic size_t any;      /* count, to be read without the lock */
     uint64_t peers[DEVICES]; /* of memory on a device: which others reach it, a bit each */
 } state;
+GPS_FORGOTTEN(state);
 
 /* --- the table --- */
 
@@ -279,8 +281,4 @@ void gps_mapping_enable_peer(int device) {
     state.peers[device] |= UINT64_C(1) << enabling.accessor;
     gps_lock_give(&state.lock);
     gps_mapping_each(enable, &enabling);
-}
-
-void gps_mapping_reset(void) {
-    memset((void *)&state, 0, sizeof(state)); /* the parent's array is lost, not freed: locks */
 }

@@ -64,5 +64,3 @@ bool gps_mapping_has(const struct gps_id *region);
 
 /* Calls fn with a copy of each mapping. It needs no scope. */
 void gps_mapping_each(void (*fn)(void *arg, const struct gps_mapping *vmm), void *arg);
-
-void gps_mapping_reset(void); /* in a forked child */

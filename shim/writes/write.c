@@ -1,17 +1,18 @@
 /* write.c - see write.h. */
 #include "write.h"
 
-#include <string.h>
-
 #include "driver/driver_ops.h"
+#include "util/forgotten.h"
 
 enum { MOST = 4 };
 
 unsigned gps_write_listeners;
+GPS_FORGOTTEN(gps_write_listeners);
 static struct {
     gps_write_begin_fn *begins[MOST + 1]; /* both end with NULL */
     gps_write_end_fn *ends[MOST + 1];
 } state;
+GPS_FORGOTTEN(state);
 
 /* --- the ranges --- */
 
@@ -61,9 +62,4 @@ bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, 
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code) {
     for (gps_write_end_fn *const *end = state.ends; *end; end++)
         (*end)(write, pass, code);
-}
-
-void gps_write_reset(void) {
-    gps_write_listeners = 0;
-    memset((void *)&state, 0, sizeof(state));
 }

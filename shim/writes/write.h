@@ -68,5 +68,3 @@ extern unsigned gps_write_listeners; /* so many; constant once the process has b
 /* True: call the driver, then gps_write_end. False: *code is the answer. */
 bool gps_write_begin(const struct gps_write *write, struct gps_gate_pass *pass, int *code);
 void gps_write_end(const struct gps_write *write, const struct gps_gate_pass *pass, int code);
-
-void gps_write_reset(void); /* in a forked child */

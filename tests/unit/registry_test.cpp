@@ -14,24 +14,17 @@ extern "C" {
 #include "registry/freed_history.h"
 #include "registry/record_claims.h"
 #include "registry/registry.h"
+#include "util/forgotten.h"
 }
 
 namespace {
 
-void forget_all() {
-    gps_registry_reset_allocations();
-    gps_registry_reset_imports();
-    gps_registry_reset_events();
-    gps_freed_reset();
-    gps_record_claims_reset();
-}
-
 struct Registry : testing::Test {
     void SetUp() override {
-        forget_all();
+        gps_forget_all();
     }
     void TearDown() override {
-        forget_all();
+        gps_forget_all();
     }
 };
 
@@ -361,7 +354,7 @@ constexpr uint64_t many = 1000000;
 TEST_F(Registry, AMillionEntriesAreFoundAndTaken) {
     const uint64_t steps[] = {512, 2u << 20};
     for (uint64_t step : steps) {
-        forget_all();
+        gps_forget_all();
         const auto pointer = [step](uint64_t i) { return 0x7f0000000000 + i * step; };
         for (uint64_t i = 0; i < many; i++)
             add(pointer(i));
@@ -394,7 +387,7 @@ TEST_F(Registry, AResetForgetsEverything) {
     gps_freed_note(GPS_FREED_MEMORY, 0x2000, {1, 1, 0, 0, -1, false});
     add_event(0x3000);
     gps_registry_epoch();
-    forget_all();
+    gps_forget_all();
     EXPECT_EQ(gps_registry_count(), 0u);
     EXPECT_FALSE(was_freed(0x2000));
     gps_event event;
@@ -592,7 +585,7 @@ TEST_F(Registry, WhatIsOpenedWhereADeadContextHadItIsAnotherImport) {
         EXPECT_EQ(5u, previous.import.slot);
         EXPECT_EQ(1u, import.count);
         EXPECT_EQ(0u, gps_registry_cached().count);
-        gps_registry_reset_imports();
+        gps_forget_all();
     }
 }
 
