@@ -107,7 +107,7 @@ endif
 # What the tool and the unit tests share with the library: everything that stands without a driver and
 # hooks nothing. The linker takes from it what is used.
 PARTS := $(foreach name,util config directory keeper log stack python registry,$(call room,$(name))) \
-	$(patsubst %,$(BUILD)/shim/%.o,threads/thread threads/watch findings/policy \
+	$(patsubst %,$(BUILD)/shim/%.o,driver/scope threads/thread threads/watch findings/policy \
 	process/membership process/process process/program process/promise process/references \
 	digest/digest digest/digest_avx2 digest/worker_pool gate/gate merge/area merge/layout merge/room)
 $(BUILD)/libgpushare_parts.a: $(PARTS) Makefile

@@ -9,19 +9,10 @@
 
 const struct gps_operations *gps_operations;
 
-/* The outermost scope has the program's mask. One that lies below this frame was left by longjmp.
- */
-static void note_signals(struct gps_scope *scope) {
-    scope->outermost = (uintptr_t)gps_program_signals < (uintptr_t)scope;
-    if (scope->outermost)
-        gps_program_signals = &scope->signals;
-}
-
 void gps_scope_begin(struct gps_scope *scope) {
     scope->error = errno;
     scope->entered = scope->relaxed = false;
-    gps_program_signals_block(&scope->signals);
-    note_signals(scope);
+    scope->outermost = gps_program_signals_enter(&scope->signals);
     /* open, read and write are cancellation points; the driver call the program made may not be one
      */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &scope->cancel);
@@ -41,26 +32,18 @@ void gps_scope_end(struct gps_scope *scope) {
         gps_ops->leave();
     if (scope->relaxed)
         gps_ops->relax(&scope->capture);
-    if (scope->outermost)
-        gps_program_signals = NULL;
     int ignored;
     pthread_setcancelstate(scope->cancel, &ignored);
-    sigprocmask(SIG_SETMASK, &scope->signals, NULL);
+    gps_program_signals_leave(&scope->signals, scope->outermost);
     errno = scope->error;
 }
 
 int gps_scope_synchronize(void) {
-    sigset_t ours;
-    sigprocmask(SIG_SETMASK, gps_signals_to_wait_with(), &ours);
-    const int code = gps_ops->synchronize();
-    sigprocmask(SIG_SETMASK, &ours, NULL);
-    return code;
+    GPS_LET_SIGNALS_IN();
+    return gps_ops->synchronize();
 }
 
 int gps_scope_wait(uint64_t stream) {
-    sigset_t ours;
-    sigprocmask(SIG_SETMASK, gps_signals_to_wait_with(), &ours);
-    const int code = gps_ops->stream_wait(stream);
-    sigprocmask(SIG_SETMASK, &ours, NULL);
-    return code;
+    GPS_LET_SIGNALS_IN();
+    return gps_ops->stream_wait(stream);
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct gps_scope {
-    sigset_t signals; /* the program's mask */
+    sigset_t signals; /* the mask before it */
     int error;
     int cancel;
     int capture;

@@ -1,7 +1,6 @@
 /* swap.c - see swap.h. */
 #include "swap.h"
 
-#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -60,10 +59,9 @@ static bool try_lock(void) {
 }
 
 void gps_swap_lock(void) {
-    const struct timespec moment = {.tv_nsec = LOOK};
     while (!try_lock()) {
         state.wanted = gps_clock_monotonic();
-        (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+        gps_program_signals_poll(NULL, LOOK);
     }
 }
 
@@ -112,11 +110,6 @@ bool gps_swap_begin(uint64_t timeout) {
 
 void gps_swap_end(void) {
     gps_gate_open();
-}
-
-static void pause_for(uint64_t nanos) {
-    const struct timespec time = {.tv_nsec = (long)nanos};
-    (void)ppoll(NULL, 0, &time, gps_signals_to_wait_with());
 }
 
 /* --- attempts --- */
@@ -180,7 +173,7 @@ static void wait_for_context(uint64_t context) {
         gps_ops->leave();
     }
     if (code == GPS_NOT_READY || gps_is_of_capture(code))
-        pause_for(MS);
+        gps_program_signals_poll(NULL, MS);
     else
         gps_streams_waited(context, marked);
 }
@@ -188,7 +181,7 @@ static void wait_for_context(uint64_t context) {
 static void wait_for_stream(const struct gps_stream *stream) {
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
     while (is_busy(stream) && gps_clock_monotonic() < until)
-        pause_for(MS);
+        gps_program_signals_poll(NULL, MS);
 }
 
 /* Behind the gate no stream comes to capture a graph while it is asked. */
@@ -207,7 +200,7 @@ void gps_swap_await_context(uint64_t context) {
     enum gps_streams_answer answer;
     while ((answer = look_at(context)) != GPS_STREAMS_IDLE)
         if (answer == GPS_STREAMS_BUSY)
-            pause_for(MS);
+            gps_program_signals_poll(NULL, MS);
         else
             wait_for_context(context);
 }
@@ -217,11 +210,11 @@ void gps_swap_wait(struct gps_swap_attempts *attempts) {
         wait_for_context(attempts->busy.context);
         return;
     }
-    pause_for(MS);
+    gps_program_signals_poll(NULL, MS);
     if (gps_swap_is_soon(attempts))
         return;
     if (gps_streams_capturing() || !attempts->looked)
-        pause_for(GPS_SECOND / 5);
+        gps_program_signals_poll(NULL, GPS_SECOND / 5);
     else
         wait_for_stream(&attempts->busy);
 }

@@ -1,7 +1,6 @@
 /* deferred.c - see deferred.h. */
 #include "deferred.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -90,9 +89,8 @@ static bool any_left(void) {
 /* Another thread may be in a free that waits for a kernel. As in the driver's own wait for that
  * kernel the program's signals are handled. A handler may leave by longjmp, so no lock is held. */
 static void wait_a_moment(void) {
-    const struct timespec moment = {.tv_nsec = 1000000};
     gps_lock_give(&state.lock);
-    (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+    gps_program_signals_poll(NULL, 1000000);
     gps_lock_take(&state.lock);
 }
 

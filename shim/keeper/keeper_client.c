@@ -2,13 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "directory/file.h"
@@ -131,9 +129,7 @@ static int await_reply(const struct exchange *exchange, int fd) {
     uint64_t left;
     int count = 0;
     while (count <= 0 && (left = time_left(exchange, REPLY_WITHIN)) > 0) {
-        const struct timespec time = {.tv_sec = (time_t)(left / GPS_SECOND),
-                                      .tv_nsec = (long)(left % GPS_SECOND)};
-        count = ppoll(&wait, 1, &time, gps_signals_to_wait_with());
+        count = gps_program_signals_poll(&wait, left);
         if (count < 0 && errno != EINTR)
             return -errno;
     }
@@ -204,8 +200,7 @@ static bool pause_for_retry(struct exchange *exchange) {
         return false;
     if (left > exchange->pause)
         left = exchange->pause;
-    const struct timespec wait = {.tv_sec = 0, .tv_nsec = (long)left};
-    (void)ppoll(NULL, 0, &wait, gps_signals_to_wait_with());
+    gps_program_signals_poll(NULL, left);
     exchange->pause = 2 * exchange->pause < PAUSE_LONGEST ? 2 * exchange->pause : PAUSE_LONGEST;
     return true;
 }

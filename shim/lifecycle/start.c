@@ -1,5 +1,4 @@
 /* start.c - the process's first call; see lifecycle.h. */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,9 +93,8 @@ static enum gps_phase start(void) {
 
 /* Another thread's, which reads files. No lock is held, and the program's signals are let in. */
 static void await_start(void) {
-    const struct timespec moment = {.tv_nsec = 100000};
     while (gps_process_phase() == GPS_PHASE_STARTING)
-        (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+        gps_program_signals_poll(NULL, 100000);
 }
 
 /* The thread that claims the start alone sets the operations: others may use them by the time that

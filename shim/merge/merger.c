@@ -2,7 +2,6 @@
 #include "merger.h"
 
 #include <linux/futex.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -469,7 +468,6 @@ void gps_merger_retry(void) {
 
 /* Only the thread takes turns. So no lock is held in a turn, which may wait for the keeper. */
 void gps_merger_run(uint64_t serial) {
-    const struct timespec moment = {.tv_nsec = 100000};
     const uint64_t until = gps_clock_monotonic() + GPS_SECOND;
     uint64_t none = 0;
     GPS_SCOPE();
@@ -479,7 +477,7 @@ void gps_merger_run(uint64_t serial) {
     gps_merger_wake();
     while ((int)(state.answered - asked) < 0 && state.running && !state.stop &&
            gps_clock_monotonic() < until)
-        (void)ppoll(NULL, 0, &moment, gps_signals_to_wait_with());
+        gps_program_signals_poll(NULL, MS / 10);
 }
 
 /* The turn under way may be waiting for the keeper. */

@@ -2,11 +2,9 @@
 #include "watch.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "directory/file.h"
@@ -58,12 +56,10 @@ static int fd_of(const struct gps_watch *watch) {
 static bool wait_for_change(const struct gps_watch *watch, uint64_t nanos) {
     const int fd = fd_of(watch);
     const uint64_t at_most = fd < 0 ? 20000000u : 1000000000u;
-    const uint64_t wait = nanos < at_most ? nanos : at_most;
-    const struct timespec time = {.tv_sec = (time_t)(wait / 1000000000u),
-                                  .tv_nsec = (long)(wait % 1000000000u)};
     struct pollfd poller = {.fd = fd, .events = POLLIN};
     /* a negative fd: only the time */
-    return ppoll(&poller, 1, &time, gps_signals_to_wait_with()) > 0 && fd_of(watch) >= 0;
+    return gps_program_signals_poll(&poller, nanos < at_most ? nanos : at_most) > 0 &&
+           fd_of(watch) >= 0;
 }
 
 void gps_watch_wait(struct gps_watch *watch, uint64_t nanos) {

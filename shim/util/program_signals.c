@@ -1,24 +1,89 @@
 /* program_signals.c - see program_signals.h. */
 #include "program_signals.h"
 
-#include <stdint.h>
+#include <string.h>
+#include <time.h>
 
-__thread const sigset_t *gps_program_signals;
+#include "clock.h"
+#include "lock.h"
 
 /* The kernel's layout, which a sigset_t begins with: made once, for scopes are many. */
-#define BIT(signal) (UINT64_C(1) << (signal - 1))
-static const union {
+union mask {
     uint64_t bits;
     sigset_t set;
-} blocked = {
-    .bits = ~(BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGSEGV) | BIT(SIGSYS))};
+};
+
+/* Nobody can block SIGKILL and SIGSTOP; 32 and 33 are libc's own. */
+#define BIT(signal) (UINT64_C(1) << (signal - 1))
+static const union mask blocked = {.bits = ~(BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) |
+                                             BIT(SIGFPE) | BIT(SIGSEGV) | BIT(SIGSYS) |
+                                             BIT(SIGKILL) | BIT(SIGSTOP) | BIT(32) | BIT(33))};
+
+/* Not known in a wait, so that a scope of a handler is the outermost again, and one that a handler
+ * has left by longjmp leaves nothing behind. */
+static __thread struct gps_program_signals program;
 
 void gps_program_signals_block(sigset_t *before) {
     sigprocmask(SIG_BLOCK, &blocked.set, before);
 }
 
+/* The handler of a fault may have left a scope outside of a wait. Then the program has its mask
+ * again, and ours is nowhere. */
+bool gps_program_signals_enter(sigset_t *before) {
+    uint64_t mask;
+    gps_program_signals_block(before);
+    memcpy(&mask, before, sizeof(mask));
+    const bool outermost = !program.known || blocked.bits & ~mask;
+    if (outermost)
+        program = (struct gps_program_signals){.mask = mask, .known = true};
+    return outermost;
+}
+
+void gps_program_signals_leave(const sigset_t *before, bool outermost) {
+    if (outermost)
+        program.known = false;
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* --- waits --- */
+
 /* Threads of ours block all signals, and have no handlers to run. */
-void gps_signals_failed(void) {
-    if (gps_program_signals && !sigismember(gps_program_signals, SIGINT))
+static struct gps_program_signals begin_wait(void) {
+    const struct gps_program_signals before = program;
+    if (before.known && !(before.mask & BIT(SIGINT)))
         gps_lock_check(GPS_ACROSS_WAIT, "signals let in");
+    program.known = false;
+    return before;
+}
+
+/* A handler's scope may have been here. */
+static void end_wait(const struct gps_program_signals *before) {
+    program = *before;
+}
+
+/* NULL: outside of a scope the thread has the program's mask. */
+static const sigset_t *mask_of(const struct gps_program_signals *thread, union mask *room) {
+    room->bits = thread->mask;
+    return thread->known ? &room->set : NULL;
+}
+
+void gps_program_signals_let_in(struct gps_let_in *let_in) {
+    union mask mask;
+    let_in->program = begin_wait();
+    sigprocmask(SIG_SETMASK, mask_of(&let_in->program, &mask), &let_in->ours);
+}
+
+void gps_program_signals_keep_out(const struct gps_let_in *let_in) {
+    sigprocmask(SIG_SETMASK, &let_in->ours, NULL);
+    end_wait(&let_in->program);
+}
+
+int gps_program_signals_poll(struct pollfd *poller, uint64_t nanos) {
+    const struct timespec time = {.tv_sec = (time_t)(nanos / GPS_SECOND),
+                                  .tv_nsec = (long)(nanos % GPS_SECOND)};
+    union mask mask;
+    const struct gps_program_signals before = begin_wait();
+    const int ready = ppoll(poller, poller != NULL, &time, mask_of(&before, &mask));
+    end_wait(&before);
+    return ready;
 }

@@ -3,26 +3,41 @@
  *
  * The signals of faults stay as the program has them: a fault inside the driver must reach the
  * program's crash reporter, and one whose signal is blocked ends the process without it.
- * Waits are made with this mask, so that the program's handlers run meanwhile: Ctrl-C must end a
+ * Waits are made with the program's mask, so that its handlers run meanwhile: Ctrl-C must end a
  * long wait. No lock is held in such a wait, for a handler may leave it by longjmp (lock.h).
  */
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
-
-#include "lock.h"
-
-/* NULL: this thread is not inside a gps_scope. Set by driver/scope.c. */
-extern __thread const sigset_t *gps_program_signals;
+#include <stdbool.h>
+#include <stdint.h>
 
 /* Blocks all signals of this thread but those of faults. `before` gets the mask until now. */
 void gps_program_signals_block(sigset_t *before);
 
-__attribute__((cold)) void gps_signals_failed(void);
+/* The same for a gps_scope. True: it is the outermost, and `before` the program's mask. */
+bool gps_program_signals_enter(sigset_t *before);
+void gps_program_signals_leave(const sigset_t *before, bool outermost);
 
-/* The mask to wait with. */
-static inline const sigset_t *gps_signals_to_wait_with(void) {
-    if (__builtin_expect(gps_locks_held, 0))
-        gps_signals_failed();
-    return gps_program_signals;
-}
+/* Of a thread: the program's mask, in the kernel's layout. */
+struct gps_program_signals {
+    uint64_t mask;
+    bool known; /* the thread is inside a gps_scope, and in no wait */
+};
+
+/* Inside a gps_scope: around a call that waits. */
+struct gps_let_in {
+    struct gps_program_signals program;
+    sigset_t ours;
+};
+void gps_program_signals_let_in(struct gps_let_in *let_in);
+void gps_program_signals_keep_out(const struct gps_let_in *let_in);
+
+/* The program's signals are let in until the end of the block. */
+#define GPS_LET_SIGNALS_IN()                                                                       \
+    struct gps_let_in let_in __attribute__((cleanup(gps_program_signals_keep_out)));               \
+    gps_program_signals_let_in(&let_in)
+
+/* As poll(2), with the program's signals let in; NULL: only the time. */
+int gps_program_signals_poll(struct pollfd *poller, uint64_t nanos);

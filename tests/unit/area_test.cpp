@@ -36,7 +36,7 @@ static struct gps_operations ops() {
     return table;
 }
 static const struct gps_operations stubs = ops();
-const struct gps_operations *gps_operations = &stubs;
+static const bool stubbed = (gps_operations = &stubs) != nullptr;
 int gps_block_copy(const struct gps_area *, const struct gps_block *, uint64_t *) {
     return GPS_OK;
 }
