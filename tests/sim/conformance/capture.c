@@ -128,7 +128,9 @@ static void row_52(void) {
     begin(CU_STREAM_NON_BLOCKING);
     check("  in its own thread: load a module", 0,
           gpu.cuModuleLoadData(&module, ".version 8.0\n.target sm_80\n.address_size 64\n"));
+    check("  free ordinary memory into it", 1, gpu.cuMemFreeAsync(plain, captured));
     gpu.cuGraphDestroy(finish(0));
+    check("  the memory is there", 0, gpu.cuMemsetD8_v2(plain, 1, BLOCK));
 }
 
 /* --- graphs --- */

@@ -72,6 +72,16 @@ static void spin_on(CUdeviceptr touch) {
     check_stream("  its stream", s, 600);
 }
 
+static void free_behind(const char *what, CUstream stream) {
+    CUdeviceptr freed;
+    check("an allocation", 0, gpu.cuMemAlloc_v2(&freed, BLOCK));
+    spin_on(0);
+    check(what, 0, gpu.cuMemFreeAsync(freed, stream));
+    check_stream("  does not wait for the kernel", s, 600);
+    check("  and in its turn", 0, gpu.cuStreamSynchronize(s));
+    check("  it is free", 1, gpu.cuMemFree_v2(freed));
+}
+
 static void row_49(void) {
     set_up();
     spin_on(a);
@@ -87,6 +97,8 @@ static void row_49(void) {
     check("  its block is swapped meanwhile", 0, gpu.cuMemUnmap(b, BLOCK));
     place_block(b, BLOCK);
     check("  both are fine", 0, gpu.cuStreamSynchronize(s));
+    free_behind("  free it in the kernel's stream", s);
+    free_behind("  free it in another stream", other);
     spin_on(0);
     check("  its stream is destroyed", 0, gpu.cuStreamDestroy_v2(s));
     check("  it goes on, until all is waited for", 0, gpu.cuCtxSynchronize());

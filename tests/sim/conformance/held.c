@@ -160,6 +160,7 @@ static void row_57(void) {
     check_calls_for_blocks();
     check_held("a dma-buf of it", 0, plain);
     check_held("reserved, without memory: a dma-buf", 1, unbacked);
+    check("  unmap", 0, gpu.cuMemUnmap(unbacked, BLOCK));
     check("  the context lives", 0, gpu.cuCtxSynchronize());
 }
 

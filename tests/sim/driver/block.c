@@ -138,11 +138,15 @@ CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, 
     return CUDA_SUCCESS;
 }
 
-CUresult block_free(CUdeviceptr base) {
+bool block_may_free(CUdeviceptr base) {
     struct span span;
-    if (!block_find(base, &span) || span.base != base || span.block->kind >= BLOCK_OWN_KINDS)
+    return block_find(base, &span) && span.base == base && span.block->kind < BLOCK_OWN_KINDS;
+}
+
+CUresult block_free(CUdeviceptr base) {
+    if (!block_may_free(base))
         return CUDA_ERROR_INVALID_VALUE;
-    struct block *block = span.block;
+    struct block *block = space_block(base);
     if (block->small) {
         small_give(block->small, base - block->address);
         if (small_live(block->small)) {

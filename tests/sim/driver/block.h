@@ -54,6 +54,8 @@ struct span {
 /* All CUresult; outputs only on success. */
 CUresult block_allocate(CUcontext context, enum block_kind kind, uint64_t size, CUdeviceptr *out);
 CUresult block_free(CUdeviceptr base);
+/* Whether block_free would free it. */
+bool block_may_free(CUdeviceptr base);
 bool block_find(uint64_t address, struct span *span);
 /* Brings a block under its context, and lets it go, also at the daemon. */
 void block_link(struct block *block);

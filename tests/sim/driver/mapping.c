@@ -150,6 +150,8 @@ static CUresult have_alone(uint64_t address, uint64_t size) {
 }
 
 CUresult mapping_unmap(uint64_t address, uint64_t size) {
+    if (whole(address, size) && is_reserved(address, size) && is_empty(address, size))
+        return CUDA_SUCCESS; /* recorded */
     if (have_alone(address, size))
         return CUDA_ERROR_INVALID_VALUE;
     for (uint64_t done = 0; done < size;) {

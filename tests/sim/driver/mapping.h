@@ -19,7 +19,8 @@ CUresult mapping_give_back(uint64_t base, uint64_t size);
 /* The reservation around an address, mapped or not. */
 bool mapping_reservation(uint64_t address, uint64_t *base, uint64_t *size);
 CUresult mapping_map(uint64_t address, uint64_t size, struct physical *memory);
-/* Both want a range of whole mappings, one behind the other, and wait until nobody holds them.
+/* Both want a range of whole mappings, one behind the other, and wait until nobody holds them; to
+ * unmap, a reserved one in which nothing is mapped will do.
  * `access`: CUmemAccess_flags; *changed becomes true if anywhere it was another one. */
 CUresult mapping_unmap(uint64_t address, uint64_t size);
 CUresult mapping_set_access(uint64_t address, uint64_t size, uint32_t card, unsigned access,

@@ -141,16 +141,71 @@ static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bo
     return CUDA_SUCCESS;
 }
 
+/* A free whose turn in its stream has not come. Under the state lock. */
+struct freeing {
+    CUdeviceptr address;
+    struct freeing *next;
+};
+
+static struct freeing *freeings;
+
+static struct freeing **find_freeing(CUdeviceptr address) {
+    struct freeing **link = &freeings;
+    while (*link && (*link)->address != address)
+        link = &(*link)->next;
+    return link;
+}
+
+static void remove_freeing(const struct freeing *freeing) {
+    struct freeing **link = find_freeing(freeing->address);
+    if (*link == freeing)
+        *link = freeing->next;
+}
+
+/* From then on the address may be another's. */
+static CUresult run_freeing(void *argument) {
+    const struct freeing *freeing = argument;
+    state_lock();
+    remove_freeing(freeing);
+    block_free(freeing->address);
+    state_unlock();
+    return CUDA_SUCCESS;
+}
+
+/* It has not run if its context is lost. */
+static void end_freeing(void *argument) {
+    state_lock();
+    remove_freeing(argument);
+    state_unlock();
+    free(argument);
+}
+
+static const struct work freeing_work = {.run = run_freeing, .end = end_freeing, .once = true};
+
+/* NULL: it cannot be freed, or is to be freed already. */
+static struct freeing *add_freeing(CUdeviceptr address) {
+    struct freeing *freeing = calloc(1, sizeof *freeing);
+    state_lock();
+    const bool may = freeing && block_may_free(address) && !*find_freeing(address);
+    if (may) {
+        *freeing = (struct freeing){address, freeings};
+        freeings = freeing;
+    }
+    state_unlock();
+    if (may)
+        return freeing;
+    free(freeing);
+    return NULL;
+}
+
+/* A capture takes none: there are no nodes for it. */
 static CUresult free_async(CUdeviceptr address, CUstream named, bool per_thread) {
     CUstream stream;
     CUresult result = stream_resolve(named, per_thread, &stream);
     if (result || !address)
         return result;
-    stream_wait(stream);
-    state_lock();
-    result = block_free(address);
-    state_unlock();
-    return result;
+    struct freeing *freeing = stream_capturing(stream) ? NULL : add_freeing(address);
+    return freeing ? stream_submit(stream, &freeing_work, freeing) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
