@@ -346,16 +346,24 @@ static enum gps_streams_answer ask(const struct noted *one) {
     return answer_of(gps_ops->stream_state(one->of.stream));
 }
 
+/* With the lock: the next entry of a context, or of any (0), from the end on. */
+static bool next_of(uint64_t context, unsigned *index, struct noted *one) {
+    bool found = false;
+    *index = *index < state.count ? *index : state.count;
+    while (!found && *index > 0) {
+        *one = state.list[--*index];
+        found = !context || one->of.context == context;
+    }
+    return found;
+}
+
 /* Streams are asked from the end of the list on, one at a time. A stream that is removed meanwhile
  * leaves its place to the last one, which has been asked. */
-static bool next_asked(unsigned *index, struct noted *one) {
+static bool next_asked(uint64_t context, unsigned *index, struct noted *one) {
     GPS_LOCKED(&state.lock);
-    *index = *index < state.count ? *index : state.count;
-    const bool any = *index > 0;
-    if (any) {
-        *one = state.list[--*index];
+    const bool any = next_of(context, index, one);
+    if (any)
         state.asked = one->of.stream;
-    }
     return any;
 }
 
@@ -366,14 +374,14 @@ bool gps_streams_lost(struct gps_stream *lost) {
     return any;
 }
 
-/* The gate is closed, so nobody adds a stream. One that is destroyed meanwhile leaves an event only
- * if it is busy, so it has not been asked yet; the event takes its place, which comes later. */
-enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
+/* Of a context, or of all (0). One that is destroyed meanwhile leaves an event only if it is busy,
+ * so it has not been asked yet; the event takes its place, which comes later. */
+static enum gps_streams_answer look(uint64_t context, struct gps_stream *first) {
     enum gps_streams_answer answer = GPS_STREAMS_IDLE;
     struct noted one;
-    if (gps_streams_lost(first))
+    if (gps_streams_lost(first) && (!context || first->context == context))
         return GPS_STREAMS_UNKNOWN;
-    for (unsigned i = UINT32_MAX; answer == GPS_STREAMS_IDLE && next_asked(&i, &one);)
+    for (unsigned i = UINT32_MAX; answer == GPS_STREAMS_IDLE && next_asked(context, &i, &one);)
         answer = ask(&one);
     state.asked = 0;
     if (answer != GPS_STREAMS_IDLE)
@@ -381,22 +389,16 @@ enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
     return answer;
 }
 
-/* The next entry of a context, or the next event (0), from the end on. */
-static bool next_of(uint64_t context, unsigned *index, struct gps_stream *of) {
-    bool found = false;
-    GPS_LOCKED(&state.lock);
-    *index = *index < state.count ? *index : state.count;
-    while (!found && *index > 0) {
-        *of = state.list[--*index].of;
-        found = context ? of->context == context : of->event != 0;
-    }
-    return found;
+enum gps_streams_answer gps_streams_look(struct gps_stream *first) {
+    return look(0, first);
 }
 
 void gps_streams_end_events(void) {
-    struct gps_stream of;
-    for (unsigned i = UINT32_MAX; !state.capturing && next_of(0, &i, &of);)
-        ask_event(&of);
+    struct noted one;
+    for (unsigned i = UINT32_MAX; !state.capturing && next_asked(0, &i, &one);)
+        if (one.of.event)
+            ask_event(&one.of);
+    state.asked = 0;
 }
 
 static bool find_asked(const struct gps_stream *of, struct noted *one) {
@@ -425,23 +427,20 @@ bool gps_streams_is_busy(const struct gps_stream *of) {
     return busy;
 }
 
-enum gps_streams_answer gps_streams_look_at(uint64_t context) {
-    enum gps_streams_answer answer = GPS_STREAMS_IDLE;
-    struct gps_stream of;
-    if (gps_streams_lost(&of) && of.context == context)
-        return GPS_STREAMS_UNKNOWN;
-    for (unsigned i = UINT32_MAX; answer == GPS_STREAMS_IDLE && next_of(context, &i, &of);)
-        answer = ask_noted(&of);
+enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed) {
+    struct gps_stream first;
+    state.asking = !closed;
+    const bool may = closed || !state.capturing;
+    const enum gps_streams_answer answer = may ? look(context, &first) : GPS_STREAMS_BUSY;
+    state.asking = false;
     return answer;
 }
 
 bool gps_streams_knows(uint64_t context) {
-    struct gps_stream of;
+    struct noted one;
     unsigned i = UINT32_MAX;
-    gps_lock_take(&state.lock);
-    const bool lost = state.lost.used && state.lost.of.context == context;
-    gps_lock_give(&state.lock);
-    return lost || next_of(context, &i, &of);
+    GPS_LOCKED(&state.lock);
+    return (state.lost.used && state.lost.of.context == context) || next_of(context, &i, &one);
 }
 
 uint64_t gps_streams_mark(void) {

@@ -70,8 +70,9 @@ enum gps_streams_answer gps_streams_look(struct gps_stream *first);
 bool gps_streams_lost(struct gps_stream *lost);
 /* With the gate open: whether that stream is busy still. False, too, while a graph is captured. */
 bool gps_streams_is_busy(const struct gps_stream *one);
-/* With the gate closed: whether all streams of a context are idle. */
-enum gps_streams_answer gps_streams_look_at(uint64_t context);
+/* Whether all streams of a context are idle. With the gate open: GPS_STREAMS_BUSY, too, while a
+ * graph is captured. */
+enum gps_streams_answer gps_streams_look_at(uint64_t context, bool closed);
 /* Whether work of the context is noted: it has not been destroyed. */
 bool gps_streams_knows(uint64_t context);
 /* Frees the events behind work that has ended. Nobody else looks meanwhile. */

@@ -184,14 +184,13 @@ static void wait_for_stream(const struct gps_stream *stream) {
         gps_program_signals_poll(NULL, MS);
 }
 
-/* Behind the gate no stream comes to capture a graph while it is asked. */
+/* Behind the gate no stream joins a capture while it is asked. */
 static enum gps_streams_answer look_at(uint64_t context) {
-    enum gps_streams_answer answer = GPS_STREAMS_BUSY;
     gps_swap_lock();
-    if (gps_gate_close(MS / 2, false)) {
-        answer = gps_streams_look_at(context);
+    const bool closed = gps_streams_capturing() && gps_gate_close(MS / 2, false);
+    const enum gps_streams_answer answer = gps_streams_look_at(context, closed);
+    if (closed)
         gps_gate_open();
-    }
     gps_swap_unlock();
     return answer;
 }

@@ -487,6 +487,24 @@ TEST(MergeStream, OfAGreenContextIsWaitedForDuringACapture) {
     }
 }
 
+// A copy that waits for its stream keeps nobody from destroying another context.
+TEST(MergeStream, OfAGreenContextEndsBesideACopyThatWaits) {
+    if (on_gpu())
+        GTEST_SKIP() << "its resources are the simulator's";
+    Replicas one(1);
+    one[0].must("malloc p 16777216");
+    one[0].must(kernels());
+    one[0].must("green g");
+    one[0].must("stream t");
+    one[0].must("sfill t small 0 16");
+    one[0].must("ctxpop");
+    one[0].must("launch - test_spin p 4194304 4000000000 small");
+    one[0].must("later 0 errno write small 64 0123");
+    usleep(400000); // until it is in the driver
+    EXPECT_EQ(one[0].must("ungreen"), "");
+    EXPECT_EQ(one[0].receive(10000).text, "0 errno 4242");
+}
+
 // It had the primary context's last reference: that ends with it, and so does all memory.
 TEST(MergeStream, OfAGreenContextThatWasTheLastLeavesNoMemory) {
     if (on_gpu())
