@@ -12,7 +12,6 @@
 #include "learn/learner.h"
 #include "merge/allocation.h"
 #include "merge/merger.h"
-#include "merge/room.h"
 #include "merge/work.h"
 #include "process/process.h"
 #include "process/promise.h"
@@ -89,25 +88,26 @@ __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *as
            gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
-/* In a capture nothing was taken. */
+/* The driver's free waits for the device. */
 static int give_back(struct gps_allocation *asked) {
     GPS_DRIVER_SCOPE();
-    if ((asked->pooled && !is_outside_graphs(asked->stream)) ||
-        gps_ops->release(asked->pointer) != GPS_OK)
+    gps_scope_synchronize();
+    if (gps_ops->release(asked->pointer) != GPS_OK)
         return GPS_OK;
     asked->given_back = true;
     return GPS_OUT_OF_MEMORY;
 }
 
 /* What is promised to others is theirs, as it would be if they had it. A pool may have memory left,
- * and so may a block of small allocations. */
+ * and so may a block of small allocations. A graph's allocation takes nothing yet. */
 static int call_driver(struct gps_allocation *asked) {
     const uint64_t size = asked->rows ? asked->rows->count * asked->size : asked->size;
-    struct gps_room_claim claim;
-    if (!gps_merge_may_allocate(size, asked->pooled, &claim))
+    if (gps_merge_active && asked->pooled && !is_outside_graphs(asked->stream))
+        return asked->call(asked);
+    if (!gps_merge_may_allocate(size, asked->pooled))
         return GPS_OUT_OF_MEMORY;
     const int code = asked->call(asked);
-    return gps_merge_has_overdrawn(&claim) && code == GPS_OK ? give_back(asked) : code;
+    return gps_merge_has_overdrawn() && code == GPS_OK ? give_back(asked) : code;
 }
 
 int gps_memory_allocate(struct gps_allocation *asked) {

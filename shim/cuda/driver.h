@@ -51,6 +51,7 @@ extern struct gps_real gps_real;
     ROW(cuDeviceCanAccessPeer)                                                                     \
     ROW(cuDeviceGetAttribute)                                                                      \
     ROW(cuDeviceGetCount)                                                                          \
+    ROW(cuDeviceGetMemPool)                                                                        \
     ROW(cuDeviceGetUuid)                                                                           \
     ROW(cuDeviceGetUuid_v2)                                                                        \
     ROW(cuDevicePrimaryCtxGetState)                                                                \
@@ -61,6 +62,7 @@ extern struct gps_real gps_real;
     ROW(cuMemGetAllocationGranularity)                                                             \
     ROW(cuMemGetInfo_v2)                                                                           \
     ROW(cuMemImportFromShareableHandle)                                                            \
+    ROW(cuMemPoolGetAttribute)                                                                     \
     ROW(cuMemRelease)                                                                              \
     ROW(cuStreamGetCtx)                                                                            \
     ROW(cuStreamIsCapturing)                                                                       \

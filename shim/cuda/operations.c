@@ -306,6 +306,22 @@ static int room(uint64_t *bytes) {
     return code;
 }
 
+static int pool_unused(uint64_t *bytes) {
+    CUmemoryPool pool;
+    CUdevice ordinal;
+    cuuint64_t reserved, used;
+    int code = CALL(cuCtxGetDevice, &ordinal);
+    if (code == GPS_OK)
+        code = CALL(cuDeviceGetMemPool, &pool, ordinal);
+    if (code == GPS_OK)
+        code = CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+    if (code == GPS_OK)
+        code = CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+    if (code == GPS_OK)
+        *bytes = reserved > used ? reserved - used : 0;
+    return code;
+}
+
 static const struct gps_operations operations = {
     .sonames = "libcudart.so\0libcuda.so\0",
     .context = context,
@@ -349,6 +365,7 @@ static const struct gps_operations operations = {
     .event_free = event_free,
     .upload = upload,
     .room = room,
+    .pool_unused = pool_unused,
     .digest = gps_kernels_digest,
     .equal = gps_kernels_equal,
 };

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "block.h"
 #include "driver/driver_ops.h"
@@ -20,9 +19,11 @@
 #include "shared_block.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
+#include "util/program_signals.h"
 #include "vmm/mapping.h"
 
 #define HUGE_SIZE (UINT64_C(1) << 40)
+#define MOMENT    UINT64_C(2000000)
 
 bool gps_merge_active;
 GPS_FORGOTTEN(gps_merge_active);
@@ -65,6 +66,7 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_own(area, block);
     if (code != GPS_OK)
         return code;
+    gps_room_found();
     gps_merge_is_backed(area, block);
     gps_shared_leave(block);
     return GPS_OK;
@@ -72,8 +74,10 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
 
 int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_back(area, block);
-    if (code == GPS_OK)
+    if (code == GPS_OK) {
+        gps_room_found();
         gps_merge_is_backed(area, block);
+    }
     return code;
 }
 
@@ -83,11 +87,12 @@ static int back(const struct gps_area *area, struct gps_block *block) {
     return block->state == GPS_BLOCK_UNBACKED ? gps_merge_back(area, block) : GPS_OK;
 }
 
-/* Nothing has used it yet. */
+/* Nothing has used it yet. It keeps its memory where nobody can be told that it needs some. */
 static void take_back(const struct gps_area *area, struct gps_block *block) {
+    if (promise(area, (int64_t)block->size) < 0)
+        return;
     gps_block_drop(area, block);
     count_unbacked((int64_t)block->size);
-    promise(area, (int64_t)block->size);
 }
 
 /* An area that does not fit gets nothing, and leaves it to others. */
@@ -123,9 +128,8 @@ static int back_area(struct gps_area *area) {
     return code;
 }
 
-int gps_merge_back_all(void) {
+static int back_all(void) {
     int here, code = GPS_OK;
-    GPS_DRIVER_SCOPE();
     gps_swap_lock();
     gps_area_lock();
     const bool known = gps_ops->device(&here) == GPS_OK;
@@ -136,6 +140,15 @@ int gps_merge_back_all(void) {
     }
     gps_area_unlock();
     gps_swap_unlock();
+    return code;
+}
+
+int gps_merge_back_all(void) {
+    uint64_t until = 0;
+    int code;
+    GPS_DRIVER_SCOPE();
+    while ((code = back_all()) == GPS_OUT_OF_MEMORY && gps_room_await(&until))
+        ;
     return code;
 }
 
@@ -176,6 +189,11 @@ static bool find_device(int *device, uint8_t gpu[GPS_UUID_BYTES]) {
     return gps_ops->device(device) == GPS_OK && gps_ops->uuid(*device, gpu) == GPS_OK;
 }
 
+static void back_all_at_once(void) {
+    GPS_DRIVER_SCOPE();
+    back_all();
+}
+
 static bool is_scarce(uint64_t size) {
     uint64_t room;
     int device;
@@ -190,13 +208,10 @@ static bool is_scarce(uint64_t size) {
     return own && gps_ops->room(&room) == GPS_OK && room < size + own;
 }
 
-static bool try_to_claim(uint64_t size, bool later, struct gps_room_claim *claim) {
-    const struct timespec moment = {.tv_nsec = 2000000};
+static bool try_to_claim(uint64_t size, struct gps_room_claim *claim) {
     uint8_t gpu[GPS_UUID_BYTES];
     int device;
     GPS_DRIVER_SCOPE();
-    if (later)
-        nanosleep(&moment, NULL);
     if (!find_device(&device, gpu))
         return true;
     gps_area_lock();
@@ -205,34 +220,73 @@ static bool try_to_claim(uint64_t size, bool later, struct gps_room_claim *claim
     return claimed;
 }
 
-bool gps_merge_may_allocate(uint64_t size, bool pooled, struct gps_room_claim *claim) {
-    *claim = (struct gps_room_claim){.left = GPS_ROOM_PLENTY,
-                                     .whole = !pooled && size > GPS_MERGE_LEAST};
-    if (!gps_merge_active || size > INT64_MAX / 2)
-        return true;
-    if (is_scarce(size))
-        gps_merge_back_all();
-    for (int i = 0; i < RETRIES; i++)
-        if (try_to_claim(size, i, claim) || !claim->whole)
+/* Whether the driver surely takes that much of the device: a small one may lie beside others, and
+ * one of a pool where the pool has memory that nobody uses. */
+static bool takes_all(uint64_t size, bool pooled) {
+    uint64_t unused = 0;
+    return pooled ? gps_ops->pool_unused(&unused) == GPS_OK && unused < size
+                  : size > GPS_MERGE_LEAST;
+}
+
+/* The thread's, for the driver's call. One that was left by longjmp stays until the next. */
+static _Thread_local struct {
+    struct gps_room_claim claim;
+    bool exact; /* it takes its size */
+} call;
+
+static void unclaim(void) {
+    if (!call.claim.bytes)
+        return;
+    GPS_SCOPE();
+    gps_area_lock();
+    gps_room_unclaim(&call.claim);
+    gps_area_unlock();
+}
+
+static void pause_for(uint64_t nanos) {
+    GPS_SCOPE();
+    gps_program_signals_poll(NULL, nanos);
+}
+
+static bool claim(uint64_t size, bool pooled) {
+    for (int i = 0; i < RETRIES; i++) {
+        if (i)
+            pause_for(MOMENT);
+        if (try_to_claim(size, &call.claim) || !takes_all(size, pooled))
             return true;
+    }
     return false;
 }
 
-bool gps_merge_has_overdrawn(struct gps_room_claim *claim) {
-    const bool whole = claim->whole && !claim->bytes; /* it was not published */
+bool gps_merge_may_allocate(uint64_t size, bool pooled) {
+    if (!gps_merge_active)
+        return true;
+    unclaim();
+    call.claim.left = GPS_ROOM_PLENTY;
+    call.exact = !pooled && size > GPS_MERGE_LEAST;
+    if (size > INT64_MAX / 2)
+        return true;
+    if (is_scarce(size))
+        back_all_at_once();
+    return claim(size, pooled);
+}
+
+bool gps_merge_has_overdrawn(void) {
+    const uint64_t before = call.claim.left;
+    const bool unseen = call.exact && !call.claim.bytes; /* the claim: whoever promised meanwhile */
     uint8_t gpu[GPS_UUID_BYTES];
     uint64_t left;
     int device;
-    if (!gps_merge_active || (!whole && !claim->bytes && claim->left == GPS_ROOM_PLENTY))
+    if (!gps_merge_active || (!unseen && !call.claim.bytes && before == GPS_ROOM_PLENTY))
         return false;
     GPS_DRIVER_SCOPE();
     gps_area_lock();
-    gps_room_unclaim(claim);
-    const bool lacking = (whole || (!claim->whole && claim->left != GPS_ROOM_PLENTY)) &&
+    gps_room_unclaim(&call.claim);
+    const bool lacking = (unseen || (!call.exact && before != GPS_ROOM_PLENTY)) &&
                          gps_promise_any() && find_device(&device, gpu) &&
                          gps_room_lacks(gpu, 0, &left);
     gps_area_unlock();
-    return lacking && (whole || left < claim->left);
+    return lacking && (unseen || left < before);
 }
 
 static void drop_blocks(struct gps_area *area) {

@@ -48,11 +48,10 @@ int gps_merge_back_all(void);
 /* An allocation of the driver's begins. Where memory is too scarce for it and for the blocks that
  * have none yet, those get theirs first, so that it is the allocation that fails. False: what is
  * left is promised. It takes 10 ms at most, and needs no scope. */
-struct gps_room_claim;
-bool gps_merge_may_allocate(uint64_t size, bool pooled, struct gps_room_claim *claim);
+bool gps_merge_may_allocate(uint64_t size, bool pooled);
 /* It has ended, after that was true. True: it has taken what is promised, and must be freed again
  * if it succeeded. */
-bool gps_merge_has_overdrawn(struct gps_room_claim *claim);
+bool gps_merge_has_overdrawn(void);
 /* A block has got memory, or is equal to a shared one all over. With the lock of area.h. */
 void gps_merge_is_backed(const struct gps_area *area, const struct gps_block *block);
 /* An UNBACKED block gets memory. With the lock. */

@@ -1,18 +1,40 @@
 /* room.c - see room.h. */
 #include "room.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "driver/driver_ops.h"
 #include "process/promise.h"
+#include "util/clock.h"
+#include "util/forgotten.h"
+#include "util/program_signals.h"
 
+#define MS     UINT64_C(1000000)
 #define MARGIN (UINT64_C(64) << 20)
 
+static struct {
+    uint8_t gpu[GPS_UUID_BYTES];
+    uint64_t others;      /* had promised this on it when that was last known */
+    _Atomic bool awaited; /* what is promised, in vain */
+} state;
+GPS_FORGOTTEN(state);
+
+/* A process without descriptors cannot look, and goes by what it saw last. */
+static uint64_t promised_by_others(const uint8_t gpu[GPS_UUID_BYTES]) {
+    uint64_t bytes;
+    const bool known = gps_promise_others(gpu, &bytes) == 0;
+    if (known || memcmp(state.gpu, gpu, GPS_UUID_BYTES) != 0 || state.others < bytes) {
+        memcpy(state.gpu, gpu, GPS_UUID_BYTES);
+        state.others = bytes;
+    }
+    return state.others;
+}
+
 bool gps_room_lacks(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes, uint64_t *left) {
-    uint64_t others, room;
+    uint64_t room;
     *left = GPS_ROOM_PLENTY;
-    gps_promise_others(gpu, &others);
-    const uint64_t promised = gps_promise_own(gpu) + others;
+    const uint64_t promised = promised_by_others(gpu) + gps_promise_own(gpu);
     if (!promised || gps_ops->room(&room) != GPS_OK || room >= promised + bytes + MARGIN)
         return false;
     *left = room;
@@ -33,7 +55,7 @@ bool gps_room_claim_on(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes,
 }
 
 bool gps_room_claim(const struct gps_area *area, uint64_t bytes, struct gps_room_claim *claim) {
-    *claim = (struct gps_room_claim){.whole = true};
+    *claim = (struct gps_room_claim){.bytes = 0};
     return area->rule->overcommit || gps_room_claim_on(area->uuid, bytes, claim);
 }
 
@@ -41,4 +63,21 @@ void gps_room_unclaim(struct gps_room_claim *claim) {
     if (claim->bytes)
         gps_promise_change(claim->gpu, -(int64_t)claim->bytes);
     claim->bytes = 0;
+}
+
+bool gps_room_await(uint64_t *until) {
+    const uint64_t now = gps_clock_monotonic();
+    if (!*until)
+        *until = atomic_load(&state.awaited) ? now : now + GPS_SECOND;
+    if (now >= *until) {
+        atomic_store(&state.awaited, true);
+        return false;
+    }
+    gps_program_signals_poll(NULL, MS);
+    return true;
+}
+
+void gps_room_found(void) {
+    if (atomic_load_explicit(&state.awaited, memory_order_relaxed))
+        atomic_store(&state.awaited, false);
 }

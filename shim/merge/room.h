@@ -2,8 +2,9 @@
  * room.h - room on a device for memory that is taken at once, beside what is promised.
  *
  * Who takes memory claims it first: the claim is a promise (process/promise.h) until the memory is
- * there. So of two who want the same room at least one sees the other, and what is promised is
- * never taken, not even for a moment. A block that has just got memory counts twice for a moment.
+ * there. So of two who want the same room at least one sees the other. A block that has just got
+ * memory counts twice for a moment. Of a small allocation nobody knows before whether it takes
+ * memory: then what is promised may lack for as long as it takes to free it again.
  */
 #pragma once
 
@@ -15,7 +16,6 @@
 struct gps_room_claim {
     uint64_t bytes; /* published; 0: none */
     uint64_t left;  /* free before, if that may be too little; else GPS_ROOM_PLENTY */
-    bool whole;     /* it surely takes its size: not of a pool, nor beside other small ones */
     uint8_t gpu[GPS_UUID_BYTES];
 };
 
@@ -32,3 +32,9 @@ bool gps_room_claim_on(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes,
 /* Whether the current device has too little for what is promised on it, and for so many bytes more.
  * *left: what is free, if that is not far more than enough. With the lock, inside a gps_scope. */
 bool gps_room_lacks(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes, uint64_t *left);
+
+/* What is promised lacks. True: it is worth another look, and a millisecond has passed, with the
+ * program's signals let in. It is for a second, from *until == 0 on; and then no more until there
+ * was memory for a block again. Inside a gps_scope, without a lock. */
+bool gps_room_await(uint64_t *until);
+void gps_room_found(void);

@@ -28,6 +28,8 @@ struct attempts {
     uint64_t memory; /* 0: there is no copy */
     uint64_t serial, at, swapped;
     unsigned lacks; /* so often there was no room for one */
+    bool promised;  /* what the block needs */
+    uint64_t until; /* of gps_room_await */
 };
 
 static void drop_copy(struct attempts *attempts) {
@@ -65,6 +67,7 @@ static int prepare(const struct gps_area *area, struct gps_block *block,
     if (gps_block_is_read_only(block) && block->state != GPS_BLOCK_FROZEN)
         return copy(area, block, attempts);
     drop_copy(attempts);
+    attempts->promised = block->state == GPS_BLOCK_SPECULATIVE;
     return block->state == GPS_BLOCK_SPECULATIVE ? gps_merge_own(area, block) : GPS_OK;
 }
 
@@ -159,29 +162,37 @@ static int try_begin(uint64_t to, uint64_t size, bool upload, bool captured,
                      struct attempts *attempts) {
     uint64_t merged = 0;
     int code;
+    attempts->promised = true;
     while ((code = begin(to, size, upload, captured, &merged)) == GPS_OK && merged) {
+        attempts->promised = false;
         gps_swap_lock();
         code = make_private_at(merged, attempts);
         gps_swap_unlock();
         if (code != GPS_OK)
             break;
+        attempts->promised = true;
     }
     return code;
 }
 
-/* A handler may leave a wait by longjmp: no copy is kept in a long one. */
-static void wait(struct attempts *attempts) {
-    if (!gps_swap_is_soon(&attempts->swap))
+/* A handler may leave a wait by longjmp: no copy is kept in a long one. True: it is worth another
+ * attempt. */
+static bool wait(int code, struct attempts *attempts) {
+    const bool lacks = code == GPS_OUT_OF_MEMORY && attempts->promised;
+    if (lacks || (code == GPS_NOT_READY && !gps_swap_is_soon(&attempts->swap)))
         drop_copy(attempts);
-    gps_swap_wait(&attempts->swap);
+    if (code == GPS_NOT_READY)
+        gps_swap_wait(&attempts->swap);
+    return code == GPS_NOT_READY || (lacks && gps_room_await(&attempts->until));
 }
 
 int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
     struct attempts attempts = {.memory = 0};
     int code;
     GPS_DRIVER_SCOPE();
-    while ((code = try_begin(to, size, upload, captured, &attempts)) == GPS_NOT_READY)
-        wait(&attempts);
+    do
+        code = try_begin(to, size, upload, captured, &attempts);
+    while (wait(code, &attempts));
     drop_copy(&attempts);
     return code;
 }

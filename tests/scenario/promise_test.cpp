@@ -3,6 +3,9 @@
 #include "scenario/merging.hpp"
 
 #include <signal.h>
+#include <unistd.h>
+
+#include <functional>
 
 namespace {
 
@@ -38,6 +41,10 @@ struct Promise : testing::Test {
     }
     static int launch(Puppet &puppet) {
         return puppet.code("launch - test_read small 1 small");
+    }
+    // Long enough for another process to be in its call, if all goes well.
+    static void nap() {
+        usleep(50000);
     }
     std::unique_ptr<Replicas> replicas;
     How how;
@@ -198,6 +205,45 @@ TEST_F(Promise, IsNotForSmallAllocations) {
         given++;
     EXPECT_LT(given, 4) << "no more than what lies beside others";
     EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+}
+
+// The driver would free it again only when the device is idle.
+TEST_F(Promise, IsNotTakenForAMomentByAPool) {
+    auto a = replica(), b = replica();
+    a->must("malloc p " + bytes(left(*a)));
+    b->must("busy 300");
+    b->send("pool q " + bytes(64 * MiB));
+    nap();
+    EXPECT_EQ(launch(*a), 0);
+    EXPECT_EQ(b->receive().code, 2);
+    a->must("sync");
+    a->must("free p");
+    EXPECT_EQ(b->code("pool q " + bytes(64 * MiB)), 0);
+}
+
+// Nobody knows whether a small allocation lies beside others. What has too little memory meanwhile
+// waits until it is free again.
+TEST_F(Promise, IsThereWhenASmallAllocationHasFailed) {
+    auto a = replica(), b = replica();
+    for (const char *name : {"s0", "s1", "s2"})
+        b->must(std::string("malloc ") + name + " 524288");
+    const auto while_one_fails = [&b](const std::function<int()> &act) {
+        b->must("busy 300");
+        b->send("malloc s3 524288");
+        nap();
+        EXPECT_EQ(act(), 0);
+        EXPECT_EQ(b->receive().code, 2);
+    };
+    a->must("malloc p " + bytes(left(*a) - 2 * MiB));
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+    a->must("malloc q " + bytes(left(*a)));
+    while_one_fails([&] { return a->code("fill q 0x31 4096"); });
+    a->must("free q");
+    a->must("free p");
+    a->must("malloc p " + bytes(left(*a)));
+    while_one_fails([&] { return launch(*a); });
     a->must("sync");
 }
 

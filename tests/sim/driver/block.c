@@ -158,6 +158,14 @@ CUresult block_free(CUdeviceptr base) {
     return CUDA_SUCCESS;
 }
 
+uint64_t block_pool(CUcontext context, bool used) {
+    uint64_t bytes = 0;
+    for (const struct block *block = context->blocks.first; block; block = block->next)
+        if (block->kind == BLOCK_POOL && !(used && block->small && small_room(block->small)))
+            bytes += block->size;
+    return bytes;
+}
+
 bool block_find(uint64_t address, struct span *span) {
     struct block *block = space_block(address);
     uint64_t offset = 0, size;

@@ -248,3 +248,7 @@ CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) 
         *pool = (CUmemoryPool)(void *)&pools[device];
     return result;
 }
+
+CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) {
+    return cuDeviceGetDefaultMemPool(pool, device);
+}

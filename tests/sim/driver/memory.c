@@ -208,6 +208,22 @@ static CUresult free_async(CUdeviceptr address, CUstream named, bool per_thread)
     return freeing ? stream_submit(stream, &freeing_work, freeing) : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* A context's memory of pools is no other's. */
+CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result)
+        return result;
+    if (!pool || !value ||
+        (which != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT &&
+         which != CU_MEMPOOL_ATTR_USED_MEM_CURRENT))
+        return CUDA_ERROR_INVALID_VALUE;
+    state_lock();
+    *(cuuint64_t *)value = block_pool(context, which == CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    state_unlock();
+    return CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream) {
     return allocate_async(out, size, stream, false);
 }
