@@ -44,7 +44,7 @@ void gps_stream_destroyed(uint64_t stream) {
 
 void gps_wait_ended(int code) {
     gps_swap_return();
-    gps_merge_end_freed(false);
+    gps_merge_end_freed(GPS_MERGE_AT_ONCE);
     gps_merger_retry();
     gps_work_checked(code);
 }

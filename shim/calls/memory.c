@@ -26,7 +26,7 @@
  * True: it is worth another try. */
 static bool make_room(void) {
     const bool ended = gps_open_cache_make_room();
-    const bool freed = gps_merge_end_freed(true), cut = gps_merger_reclaim();
+    const bool freed = gps_merge_end_freed(GPS_MERGE_SURELY), cut = gps_merger_reclaim();
     return gps_deferred_make_room() || ended || freed || cut;
 }
 
@@ -186,7 +186,8 @@ static bool free_on_stream(const struct gps_alloc *alloc, const struct gps_relea
     GPS_DRIVER_SCOPE();
     if (!gps_merge_free_ordered(alloc->pointer, (uintptr_t)release->stream))
         return false;
-    gps_merge_end_freed(false); /* perhaps its stream is idle, and no other call comes soon */
+    gps_merge_end_freed(
+        GPS_MERGE_IF_ENDED); /* perhaps its stream is idle, and no other call comes soon */
     return true;
 }
 
@@ -256,7 +257,7 @@ int gps_memory_free(uint64_t pointer, const struct gps_release *release) {
 /* --- what the program is told of memory --- */
 
 void gps_memory_settle(void) {
-    gps_merge_end_freed(false);
+    gps_merge_end_freed(GPS_MERGE_IF_ENDED);
 }
 
 uint64_t gps_memory_promised(void) {

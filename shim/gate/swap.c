@@ -46,7 +46,7 @@ static gps_trylock_fn *find_trylock(void) {
     return found ? found : pthread_mutex_lock;
 }
 
-static bool try_lock(void) {
+bool gps_swap_try_lock(void) {
     if (!state.trylock)
         state.trylock = find_trylock();
     if (!gps_lock_try(&state.lock, state.trylock))
@@ -59,7 +59,7 @@ static bool try_lock(void) {
 }
 
 void gps_swap_lock(void) {
-    while (!try_lock()) {
+    while (!gps_swap_try_lock()) {
         state.wanted = gps_clock_monotonic();
         gps_program_signals_poll(NULL, LOOK);
     }

@@ -17,6 +17,7 @@
 /* Nobody unmaps a block of the program's, or destroys its context, while another looks at it.
  * gps_swap_lock waits with the program's signals let in, also while a context is destroyed. */
 void gps_swap_lock(void);
+bool gps_swap_try_lock(void); /* false: it would wait */
 void gps_swap_unlock(void);
 /* Around the driver's call that destroys a context, which may wait for a kernel: no lock is held
  * meanwhile. gps_swap_forbid waits for those who have the lock; gps_swap_lock waits until

@@ -11,7 +11,6 @@
 #include "gate/streams.h"
 #include "gate/swap.h"
 #include "log/merged_sum.h"
-#include "merger.h"
 #include "process/caller.h"
 #include "process/promise.h"
 #include "rdma.h"
@@ -363,7 +362,7 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
     if (request->size < GPS_MERGE_LEAST || !is_possible(request->size))
         return false;
     gps_swap_return();
-    gps_merge_end_freed(false);
+    gps_merge_end_freed(GPS_MERGE_IF_ENDED);
     gps_rdma_look();
     struct gps_area *area = make(request);
     if (!area) {
@@ -379,7 +378,6 @@ bool gps_merge_allocate(const struct gps_merge_request *request, uint64_t *point
         return false;
     }
     gps_streams_add(0);
-    gps_merger_wake();
     return true;
 }
 
@@ -427,7 +425,7 @@ int gps_merge_free(uint64_t pointer) {
     gps_swap_unlock();
     if (found)
         free(area);
-    gps_merge_end_freed(false);
+    gps_merge_end_freed(GPS_MERGE_IF_ENDED);
     return found ? GPS_OK : GPS_INVALID_VALUE;
 }
 
@@ -492,9 +490,9 @@ static bool is_unused(const struct gps_area *area) {
     return !area->user.event || gps_ops->event_state(area->user.event) != GPS_NOT_READY;
 }
 
+/* With gps_swap_lock. */
 static void end_freed(void) {
     struct gps_area *next;
-    gps_swap_lock();
     gps_area_lock();
     for (struct gps_area *area = gps_area_next(NULL); area; area = next) {
         next = gps_area_next(area);
@@ -507,17 +505,21 @@ static void end_freed(void) {
         free(area);
     }
     gps_area_unlock();
-    gps_swap_unlock();
 }
 
-bool gps_merge_end_freed(bool surely) {
+bool gps_merge_end_freed(enum gps_merge_end how) {
     const unsigned before = waiting;
     if (!before)
         return false;
     GPS_DRIVER_SCOPE();
+    if (how != GPS_MERGE_AT_ONCE)
+        gps_swap_lock();
+    else if (!gps_swap_try_lock())
+        return false;
     end_freed();
-    if (surely && waiting == before && gps_scope_synchronize() == GPS_OK)
-        end_freed();
+    gps_swap_unlock();
+    if (how == GPS_MERGE_SURELY && waiting == before && gps_scope_synchronize() == GPS_OK)
+        return gps_merge_end_freed(GPS_MERGE_IF_ENDED);
     return waiting < before;
 }
 

@@ -33,9 +33,14 @@ int gps_merge_free(uint64_t pointer);
  * stays until the work that is on the stream has ended. False: there is no such allocation, or it
  * cannot be known when that work ends. */
 bool gps_merge_free_ordered(uint64_t pointer, uint64_t stream);
-/* Ends what was freed on streams whose work has ended since. With `surely` it waits for the work of
- * the current context if there is no such. True: it ended some of it. It needs no scope. */
-bool gps_merge_end_freed(bool surely);
+/* Ends what was freed on streams whose work has ended since. True: it ended some of it. It needs no
+ * scope. */
+enum gps_merge_end {
+    GPS_MERGE_AT_ONCE, /* nothing where another thread has gps_swap_lock */
+    GPS_MERGE_IF_ENDED,
+    GPS_MERGE_SURELY, /* where there is none, the work of the current context is waited for */
+};
+bool gps_merge_end_freed(enum gps_merge_end how);
 /* The context is gone: its areas that were made before this epoch end. Before gps_swap_permit. */
 void gps_merge_purge(uint64_t context, uint64_t before);
 

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "allocation.h"
 #include "block.h"
 #include "candidate.h"
 #include "driver/driver_ops.h"
@@ -407,6 +408,7 @@ static bool take_turn(uint64_t only) {
     gps_swap_lock();
     gps_streams_end_events();
     gps_swap_unlock();
+    gps_merge_end_freed(GPS_MERGE_IF_ENDED); /* the program may make no other call */
     if (!state.stop)
         gps_unmerged_set(find_reason(any));
     state.busy = false;

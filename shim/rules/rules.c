@@ -8,6 +8,7 @@
 #include "driver/scope.h"
 #include "findings/reporter.h"
 #include "merge/allocation.h"
+#include "merge/merger.h"
 #include "merge/unmerged.h"
 #include "process/caller.h"
 #include "process/membership.h"
@@ -141,6 +142,7 @@ static enum gps_outcome merge(const struct gps_rule_request *request, uint64_t n
     }
     if (why || !gps_merge_allocate(&wanted, &alloc.pointer, &why))
         return why ? gps_rule_request_private(request, why, NULL) : GPS_PRIVATE;
+    gps_merger_wake();
     gps_registry_add(&alloc);
     if (!gps_registry_find(alloc.pointer, &found)) {
         gps_merge_free(alloc.pointer);

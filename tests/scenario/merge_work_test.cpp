@@ -730,6 +730,29 @@ TEST(MergeOrderedFree, InAContextThatIsDestroyedEndsWithIt) {
     EXPECT_TRUE(one.use(before)) << one.in_use();
 }
 
+// A wait of the program's does not wait for what another thread destroys.
+TEST(MergeOrderedFree, AWaitDoesNotWaitForTheEndOfAContext) {
+    if (on_gpu())
+        GTEST_SKIP() << "needs a driver call that returns late";
+    Replicas one(0);
+    one.world.environment["GPUSHARE_SIM_LATE_DESTROY_MS"] = "3000";
+    one.start();
+    one[0].must("stream s 0");
+    one[0].must("stream t");
+    one[0].must(kernels());
+    one[0].must("ctxcreate c");
+    one[0].must("ctxpop");
+    one[0].must("malloc p 8388608");
+    one[0].must(one.upload("p", 8 * MiB, 3));
+    one[0].must("launch s test_spin small 1024 1500000000 small");
+    one[0].must("unpool p");
+    one[0].must("later 0 errno ctxdestroy c");
+    usleep(400000); // until it is in the driver
+    EXPECT_EQ(one[0].must("ssync t"), "");
+    EXPECT_EQ(one[0].receive(10000).text, "0 errno 4242");
+    EXPECT_TRUE(one.use(0)) << "without another call: " << one.in_use();
+}
+
 // Bare it is refused, because the memory is not the graph's.
 TEST(MergeOrderedFree, IntoACaptureIsRefused) {
     Replicas one(1);
