@@ -81,8 +81,8 @@ static inline void gps_gate_leave(const struct gps_gate_pass *pass) {
 /* Closes the gate and waits until nobody is inside. False: somebody still is after `timeout` ns.
  * With `surely` it is held from the beginning, so that no thread that waits opens it. */
 bool gps_gate_close(uint64_t timeout, bool surely);
-/* Whether the kernel refused membarrier when the gate was last to be closed, as a filter of the
- * program's may have it. */
+/* Whether the kernel refused membarrier when the gate was last closed, as a filter of the program's
+ * may have it. The gate closes all the same, 10 ms later. */
 bool gps_gate_is_refused(void);
 /* The swap begins. False: a thread that waited too long has opened the gate. */
 bool gps_gate_hold(void);

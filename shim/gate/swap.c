@@ -99,7 +99,7 @@ static enum gps_streams_answer wait_for_idle(uint64_t until, struct gps_stream *
 bool gps_swap_begin(uint64_t timeout) {
     const uint64_t until = gps_clock_monotonic() + timeout;
     struct gps_stream busy;
-    if (gps_streams_capturing() || !gps_gate_close(timeout, false))
+    if (gps_streams_capturing() || gps_gate_is_refused() || !gps_gate_close(timeout, false))
         return false;
     if (!gps_streams_capturing() && wait_for_idle(until, &busy) == GPS_STREAMS_IDLE &&
         gps_gate_hold())

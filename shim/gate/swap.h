@@ -31,7 +31,8 @@ void gps_swap_await_context(uint64_t context);
 /* At the end of the process: waits until nobody has the lock, for `timeout` ns at most. */
 void gps_swap_await(uint64_t timeout);
 
-/* With gps_swap_lock. False: the device is not idle after `timeout` ns, or a graph is captured. */
+/* With gps_swap_lock. False: the device is not idle after `timeout` ns, a graph is captured, or the
+ * kernel refuses membarrier, so that each swap would hold the program up. */
 bool gps_swap_begin(uint64_t timeout);
 void gps_swap_end(void);
 

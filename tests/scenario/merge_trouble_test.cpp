@@ -157,6 +157,20 @@ TEST(MergeEnds, WhenMembarrierIsRefusedFromNowOn) {
     one.expect_all("q", SIZE, 4);
 }
 
+TEST(MergeEnds, WhenMembarrierIsRefusedAndWhatIsMergedCanBeWritten) {
+    Replicas two(2);
+    two.load("p", SIZE, 3);
+    EXPECT_TRUE(two.use(SIZE)) << two.in_use();
+    two[0].must("refuse " + std::to_string(SYS_membarrier));
+    for (const char *at : {"64", "8388672"}) { // two blocks
+        EXPECT_EQ(two[0].code(std::string("write p ") + at + " 0123456789", 20000), 0);
+        EXPECT_EQ(two[0].must(std::string("read p ") + at + " 5"), "0123456789");
+    }
+    EXPECT_EQ(two.expect(two[1], "p", SIZE, 3), "same");
+    EXPECT_TRUE(eventually(
+        [&] { return reason(two.world, two[0]) == "the kernel refuses membarrier(2)"; }));
+}
+
 TEST(MergeEnds, WhereItsThreadCannotBeStarted) {
     Replicas one(1, merging(QUIET));
     for (const long call : {SYS_clone, SYS_clone3})

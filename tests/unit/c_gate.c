@@ -2,6 +2,7 @@
 #include "c_gate.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 
@@ -48,6 +49,12 @@ void test_gate_on_search(void (*call)(void)) {
     on_search = call;
 }
 
+static _Atomic bool refused;
+
+void test_gate_refuse(bool refuse) {
+    refused = refuse;
+}
+
 __attribute__((constructor)) static void find_syscall(void) {
     *(void **)&real_syscall = dlsym(RTLD_NEXT, "syscall");
 }
@@ -63,5 +70,9 @@ long syscall(long number, ...) {
     va_end(list);
     if (call && number == SYS_tgkill)
         call();
+    if (refused && number == SYS_membarrier) {
+        errno = ENOSYS;
+        return -1;
+    }
     return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

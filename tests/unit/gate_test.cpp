@@ -63,7 +63,18 @@ TEST_F(Gate, ClosesWhenNobodyIsInside) {
     EXPECT_TRUE(test_gate_close(MS, true));
 }
 
-TEST_F(Gate, NobodyIsInsideWhileItIsHeld) {
+struct RefusedGate : Gate, testing::WithParamInterface<bool> {
+    RefusedGate() {
+        test_gate_refuse(GetParam());
+    }
+    ~RefusedGate() override {
+        test_gate_refuse(false);
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Membarrier, RefusedGate, testing::Bool());
+
+TEST_P(RefusedGate, NobodyIsInsideWhileItIsHeld) {
     std::atomic<bool> over{false}, held{false};
     std::atomic<unsigned> passes{0}, wrong{0}, swaps{0};
     std::vector<std::thread> threads;
