@@ -143,6 +143,13 @@ static inline int gps_context_code(void) {
     return code != GPS_OK ? code : context ? GPS_OK : GPS_INVALID_CONTEXT;
 }
 
+/* What it says where that context was reset, or is lost to an error. Calls for VMM memory need
+ * none, and succeed there. */
+static inline int gps_context_state(void) {
+    uint64_t room;
+    return gps_ops->room(&room);
+}
+
 /* Whether a stream's work goes into a graph. The driver refuses to tell of the legacy stream while
  * another one's capture would be disturbed: then a graph is being made, and the stream takes no
  * part in it. */

@@ -347,7 +347,8 @@ static bool place_at_once(struct gps_area *area, const char **why) {
 /* With the lock. What surely does not fit is neither promised nor tried: others would lack it. */
 static bool place_somehow(struct gps_area *area, const char **why) {
     const bool unlimited = area->lazy && area->rule->overcommit;
-    if (!unlimited && !gps_area_has_room(area->device, area->uuid, area->extent))
+    if (unlimited ? gps_context_state() != GPS_OK
+                  : !gps_area_has_room(area->device, area->uuid, area->extent))
         return false;
     if (!area->lazy || !may_be_lazy(area))
         return place_at_once(area, why);

@@ -136,7 +136,7 @@ bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t 
     uint64_t bytes, others;
     if (gps_promise_others(uuid, &others) < 0)
         return false;
-    return gps_ops->room(&bytes) != GPS_OK || bytes >= others + (own > published ? own : published);
+    return gps_ops->room(&bytes) == GPS_OK && bytes >= others + (own > published ? own : published);
 }
 
 static void note_bounds(void) {

@@ -27,7 +27,7 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
     int code = gps_mapping_create(request->size, &alloc.pointer, &extent);
     if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
         code = gps_mapping_create(request->size, &alloc.pointer, &extent);
-    if (code == GPS_OUT_OF_MEMORY)
+    if (code != GPS_OK && (code == GPS_OUT_OF_MEMORY || gps_context_state() != GPS_OK))
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (code != GPS_OK)
         return gps_rule_request_private(request, "this device or driver has no VMM memory to share",

@@ -159,7 +159,9 @@ static int map_block(const struct gps_mapping *vmm) {
 
 /* Maps the block somewhere and records it. Without success the block is let go of. */
 static int place(struct gps_mapping *vmm) {
-    int code = gps_ops->reserve(vmm->extent, &vmm->pointer);
+    int code = gps_context_state();
+    if (code == GPS_OK)
+        code = gps_ops->reserve(vmm->extent, &vmm->pointer);
     if (code == GPS_OK) {
         code = map_block(vmm);
         if (code == GPS_OK && !add(vmm)) {

@@ -698,6 +698,54 @@ TEST(MainThreadThatEnded, LeavesAProgramThatReachesTheKeeper) {
     EXPECT_EQ(world.region("frames")["backing"].text, "vmm") << world.logs();
 }
 
+// --- a context that is no more ---
+
+// VMM calls succeed there. A rule must not make of an error an address that is of no use.
+struct NoContext : testing::TestWithParam<Left> {
+    void expect(const std::vector<std::string> &lines, int code) {
+        World world;
+        world.config(GetParam().config);
+        Puppet maker(world, producer());
+        maker.must("malloc p 4194304");
+        How how;
+        how.as = "replica";
+        Puppet a(world, how);
+        for (const std::string &line : lines)
+            a(line);
+        EXPECT_EQ(a.code("cumalloc q 4194304"), code) << world.logs();
+        EXPECT_EQ(world.count("share-fallback"), 0u) << world.logs();
+    }
+};
+
+TEST_P(NoContext, ThatAnErrorHasEndedGivesMemory) {
+    expect({kernels(), "launch - test_write 4096 1 1", "sync"}, 700);
+}
+
+TEST_P(NoContext, ThatWasResetGivesMemory) {
+    expect({"sync", "reset"}, 709);
+}
+
+const Left no_context_with[] = {
+    {"NoRule", "", {}},
+    {"AMergeRule", "[region w]\nprogram = replica\nrole = merge\nquiet = 200ms\n", {}},
+    {"ALazyRule", "[region w]\nprogram = replica\nrole = merge\nquiet = 0\n", {}},
+    {"AnUnlimitedRule",
+     "[region w]\nprogram = replica\nrole = merge\nquiet = 0\novercommit = on\n",
+     {}},
+    {"AnExport", "[region w]\nprogram = replica\nrole = export\n", {}},
+    {"AVmmExport", "[region w]\nprogram = replica\nrole = export\nbacking = vmm\n", {}},
+    {"AnImport",
+     "[region w]\nprogram = producer\nrole = export\n"
+     "[region w]\nprogram = replica\nrole = import\n",
+     {}},
+    {"AVmmImport",
+     "[region w]\nprogram = producer\nrole = export\nbacking = vmm\n"
+     "[region w]\nprogram = replica\nrole = import\n",
+     {}},
+};
+INSTANTIATE_TEST_SUITE_P(All, NoContext, testing::ValuesIn(no_context_with),
+                         [](const auto &param) { return std::string(param.param.name); });
+
 // --- events ---
 
 TEST(Events, DestroyedTwiceDoNotKillTheProcess) {
