@@ -71,19 +71,22 @@ static void move(uint64_t green, uint64_t to, uint64_t before) {
 }
 
 /* A device's own context has one handle for ever. Another one is made long after its handle was
- * free: that takes longer than to come here. */
+ * free: that takes longer than the call takes to return. */
 static bool is_remade(const struct ending *ending) {
     return ending->how == RESET && gps_ops->primary(ending->device) == ending->context;
 }
 
-static int end_by_driver(void *arg, bool *destroyed, bool *remade) {
+/* What another thread makes after the look that finds nothing has a later epoch than `ended`. */
+static int end_by_driver(void *arg, bool *destroyed, uint64_t *before) {
     const struct ending *ending = arg;
-    const uint64_t before = ending->how == GREEN ? gps_streams_mark() : 0;
+    const uint64_t begun = ending->how == GREEN ? gps_streams_mark() : 0;
     const int code = ending->call(ending->which);
+    const uint64_t ended = gps_streams_mark();
     if (code == GPS_OK && ending->how == GREEN)
-        move(ending->green, ending->context, before);
+        move(ending->green, ending->context, begun);
     *destroyed = code == GPS_OK && is_gone(ending);
-    *remade = *destroyed && is_remade(ending);
+    if (*destroyed && !is_remade(ending))
+        *before = ended;
     if (*destroyed)
         gps_ops->forget(ending->context);
     return code;

@@ -226,8 +226,8 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     struct gps_scope scope;
     struct gps_reset reset = {.context = context};
     const bool looked_at = gps_merge_active || gps_learn_active;
-    bool destroyed = false, remade = false;
-    uint64_t mark = 0;
+    bool destroyed = false;
+    uint64_t before = 0;
     gps_scope_begin(&scope);
     gps_deferred_bring(context);
     if (wait)
@@ -236,14 +236,13 @@ int gps_teardown_context(uint64_t context, bool wait, gps_destroy_fn *destroy, v
     gps_open_cache_pause();
     if (looked_at) {
         gps_swap_forbid();
-        mark = gps_streams_mark();
+        before = gps_streams_mark();
     }
     gps_scope_end(&scope);
     const uint32_t epoch = gps_registry_epoch();
-    const int code = destroy(arg, &destroyed, &remade);
+    const int code = destroy(arg, &destroyed, &before);
     gps_scope_begin(&scope);
     if (looked_at && destroyed) {
-        const uint64_t before = remade ? mark : UINT64_MAX;
         gps_merge_purge(context, before);
         gps_learn_purge(context, before);
     }

@@ -523,13 +523,17 @@ TEST(MergeStream, OfAGreenContextThatWasTheLastLeavesNoMemory) {
 }
 
 // A context that another thread makes while one is purged may have its handle: a device's own
-// always has.
-TEST(MergeContext, MadeAgainDuringAResetKeepsItsMemory) {
+// always has. It is made before the reset returns, or just after the look whether it was.
+class MergeContextMadeAgain : public testing::TestWithParam<const char *> {};
+
+INSTANTIATE_TEST_SUITE_P(Late, MergeContextMadeAgain, testing::Values("DESTROY", "STATE"));
+
+TEST_P(MergeContextMadeAgain, DuringAResetKeepsItsMemory) {
     if (on_gpu())
-        GTEST_SKIP() << "needs a reset that returns late";
+        GTEST_SKIP() << "needs calls that return late";
     World world;
     world.config(merging("quiet = 1s\n"));
-    world.environment["GPUSHARE_SIM_LATE_DESTROY_MS"] = "1500";
+    world.environment[std::string("GPUSHARE_SIM_LATE_") + GetParam() + "_MS"] = "1500";
     How how;
     how.as = "replica";
     how.build = "puppet_driver";

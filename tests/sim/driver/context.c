@@ -140,8 +140,8 @@ CUresult CUDAAPI cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsig
 }
 
 /* For tests: others make contexts meanwhile. */
-static void return_late(void) {
-    const char *late = getenv("GPUSHARE_SIM_LATE_DESTROY_MS");
+static void return_late(const char *variable) {
+    const char *late = getenv(variable);
     if (late)
         usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
 }
@@ -157,7 +157,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
     end(context);
     if (context_top() == context)
         stack.depth--;
-    return_late();
+    return_late("GPUSHARE_SIM_LATE_DESTROY_MS");
     return CUDA_SUCCESS;
 }
 
@@ -261,7 +261,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
     state_unlock();
     if (context && context->alive) {
         end(context);
-        return_late();
+        return_late("GPUSHARE_SIM_LATE_DESTROY_MS");
     }
     return CUDA_SUCCESS;
 }
@@ -299,6 +299,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
     *flags = context ? context->flags : 0;
     *active = context && context->alive;
     state_unlock();
+    if (!*active)
+        return_late("GPUSHARE_SIM_LATE_STATE_MS");
     return CUDA_SUCCESS;
 }
 
