@@ -86,6 +86,10 @@ bool is_hogged(void) {
     return last && milliseconds() < last + WHILE_MS;
 }
 
+bool is_split(void) {
+    return atomic_load(&control->split);
+}
+
 void wrong(const char *format, ...) {
     char line[PATH + 256];
     int length = snprintf(line, sizeof(line), "%d.%u step %lu: ", (int)getpid(), self->number,

@@ -7,7 +7,8 @@
  * every sum, follows from its steps alone, whatever the other threads and processes do. Kernels
  * write only buffers to which nothing is uploaded, as rules with content = uploaded allow. 2 is
  * right for an allocation, and for a write of memory that may be merged, which needs a copy that
- * nobody has promised; for anything else only while somebody takes the whole card.
+ * nobody has promised; for anything else only while somebody takes the whole card, or does not see
+ * what others have promised.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -20,6 +21,7 @@
 #include "worker.h"
 
 enum { BUFFERS = 3, STREAMS = 4, MIB = 1 << 20, GUARD = 64 << 10, SOURCE = MIB };
+enum { MOST = 33 * MIB, PART = MIB / 2, PARTS = MOST / PART }; /* a 64th of the largest block */
 
 struct part {
     size_t from, size;
@@ -32,8 +34,8 @@ struct buffer {
     bool known;      /* what the bytes are */
     bool registered; /* `bytes` is */
     bool pooled;
-    bool computed; /* by kernels alone */
-    bool filled;   /* all of it, once: since then it may be merged */
+    bool computed;        /* by kernels alone */
+    bool uploaded[PARTS]; /* anything of it, ever */
 };
 
 /* Fills a part, copies to another, and may then add all words to `sum`. */
@@ -65,7 +67,7 @@ static unsigned char source[SOURCE] __attribute__((aligned(GUARD))); /* of graph
 static char kernels[MIB];
 
 static bool done(int code, const char *what) {
-    if (code == CUDA_ERROR_OUT_OF_MEMORY && is_hogged()) {
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && (is_hogged() || is_split())) {
         count(COUNT_lacked);
         return false;
     }
@@ -74,16 +76,41 @@ static bool done(int code, const char *what) {
 }
 #define DONE(call) done(CALL(call), #call)
 
-/* A call that writes the buffer, or records that a graph will. */
-static bool wrote(const struct buffer *buffer, int code, const char *what) {
-    const bool merges = world.replica && world.share && buffer->filled && !buffer->pooled;
-    if (code == CUDA_ERROR_OUT_OF_MEMORY && merges) {
+/* Whether a block that the part touches may be merged, by the rules of soak.py. Until copies have
+ * reached each 64th of it, a block of quiet = 0 has the memory that it was promised. */
+static bool may_be_merged(const struct buffer *buffer, struct part part) {
+    const bool any = buffer->size >= 17 * MIB && buffer->size < 20 * MIB;  /* content = any */
+    const bool half = buffer->size >= 13 * MIB && buffer->size < 15 * MIB; /* quiet > 0 */
+    const size_t first = half ? 0 : part.from / BLOCK * BLOCK;
+    const size_t end = half ? buffer->size : part.from + part.size;
+    bool whole = false, touched = false;
+    for (size_t at = first; at < end && !whole; at += BLOCK) {
+        whole = true;
+        for (size_t i = at / PART; i < (at + BLOCK) / PART && i * PART < buffer->size; i++) {
+            whole &= buffer->uploaded[i];
+            touched |= buffer->uploaded[i];
+        }
+    }
+    return world.share && !buffer->pooled && (any || (half ? touched : whole));
+}
+
+/* A call that writes a part of the buffer, or records that a graph will. */
+static bool wrote(const struct buffer *buffer, struct part part, int code, const char *what) {
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && may_be_merged(buffer, part)) {
         count(COUNT_lacked);
         return false;
     }
     return done(code, what);
 }
-#define WROTE(buffer, call) wrote(buffer, CALL(call), #call)
+#define WROTE(buffer, part, call) wrote(buffer, part, CALL(call), #call)
+
+static bool uploaded(struct buffer *buffer, struct part part, int code, const char *what) {
+    const bool written = wrote(buffer, part, code, what);
+    for (size_t i = part.from / PART; i * PART < part.from + part.size; i++)
+        buffer->uploaded[i] = true;
+    return written;
+}
+#define UPLOADED(buffer, part, call) uploaded(buffer, part, CALL(call), #call)
 
 static void wait_for_stream(void) {
     DONE(cuStreamSynchronize(mine->streams[mine->current]));
@@ -374,20 +401,20 @@ static int upload_guarded(CUdeviceptr to, unsigned char *from, size_t size) {
     return code;
 }
 
-static bool upload(const struct buffer *buffer, struct part part) {
+static bool upload(struct buffer *buffer, struct part part) {
     const CUdeviceptr to = buffer->at + part.from;
     unsigned char *const from = buffer->bytes + part.from;
     const unsigned way = dice(6);
     const CUstream stream = turn_to(way == 1 || way == 2 ? dice(STREAMS) : 0);
     if (way == 0)
-        return WROTE(buffer, cuMemcpy(to, (CUdeviceptr)(uintptr_t)from, part.size));
+        return UPLOADED(buffer, part, cuMemcpy(to, (CUdeviceptr)(uintptr_t)from, part.size));
     if (way == 3)
-        return WROTE(buffer, upload_late(to, from, part.size));
+        return UPLOADED(buffer, part, upload_late(to, from, part.size));
     if (way == 4 && !buffer->registered)
-        return WROTE(buffer, upload_guarded(to, from, part.size));
+        return UPLOADED(buffer, part, upload_guarded(to, from, part.size));
     if (way > 2)
-        return WROTE(buffer, cuMemcpyHtoD(to, from, part.size));
-    const bool copied = WROTE(buffer, cuMemcpyHtoDAsync(to, from, part.size, stream));
+        return UPLOADED(buffer, part, cuMemcpyHtoD(to, from, part.size));
+    const bool copied = UPLOADED(buffer, part, cuMemcpyHtoDAsync(to, from, part.size, stream));
     if (!buffer->registered)
         wait_for_stream();
     return copied;
@@ -402,13 +429,12 @@ static void load(struct buffer *buffer) {
         const size_t end = i + 1 == pieces ? buffer->size : buffer->size / pieces * (i + 1);
         buffer->known &= upload(buffer, (struct part){from, end - from});
     }
-    buffer->filled = true;
 }
 
 static void clear(struct buffer *buffer) {
     memset(buffer->bytes, 5, buffer->size);
-    buffer->known = WROTE(buffer, cuMemsetD8Async(buffer->at, 5, buffer->size, some_stream()));
-    buffer->filled = true;
+    buffer->known = WROTE(buffer, ((struct part){0, buffer->size}),
+                          cuMemsetD8Async(buffer->at, 5, buffer->size, some_stream()));
 }
 
 /* --- steps --- */
@@ -450,10 +476,11 @@ static void do_fill(void) {
     memset(buffer->bytes + part.from, byte, part.size);
     if (dice(2))
         turn_to(0);
-    buffer->known = mine->current == 0
-                        ? WROTE(buffer, cuMemsetD8(buffer->at + part.from, byte, part.size))
-                        : WROTE(buffer, cuMemsetD8Async(buffer->at + part.from, byte, part.size,
-                                                        some_stream()));
+    buffer->known =
+        mine->current == 0
+            ? WROTE(buffer, part, cuMemsetD8(buffer->at + part.from, byte, part.size))
+            : WROTE(buffer, part,
+                    cuMemsetD8Async(buffer->at + part.from, byte, part.size, some_stream()));
 }
 
 static void do_copy(void) {
@@ -467,10 +494,12 @@ static void do_copy(void) {
     if (to->registered)
         wait_for_stream();
     memcpy(to->bytes + target, from->bytes + begin, size);
+    const struct part part = {target, size};
     const CUstream stream = some_stream();
-    to->known = mine->current == 0
-                    ? WROTE(to, cuMemcpyDtoD(to->at + target, from->at + begin, size))
-                    : WROTE(to, cuMemcpyDtoDAsync(to->at + target, from->at + begin, size, stream));
+    to->known =
+        mine->current == 0
+            ? WROTE(to, part, cuMemcpyDtoD(to->at + target, from->at + begin, size))
+            : WROTE(to, part, cuMemcpyDtoDAsync(to->at + target, from->at + begin, size, stream));
 }
 
 static void do_rows(void) {
@@ -490,8 +519,9 @@ static void do_rows(void) {
     for (size_t row = 0; row < height; row++)
         make_bytes(buffer, (struct part){from + row * pitch, width}, some_content());
     const CUstream stream = some_stream();
-    buffer->known = mine->current == 0 ? WROTE(buffer, cuMemcpy2D(&copy))
-                                       : WROTE(buffer, cuMemcpy2DAsync(&copy, stream));
+    const struct part part = {from, pitch * height};
+    buffer->known = mine->current == 0 ? UPLOADED(buffer, part, cuMemcpy2D(&copy))
+                                       : UPLOADED(buffer, part, cuMemcpy2DAsync(&copy, stream));
     wait_for_stream();
 }
 
@@ -503,6 +533,7 @@ static void do_fill_rows(void) {
     const size_t pitch = 1024 + dice(4096), width = 1 + dice(1024), height = 1 + dice(256);
     const size_t from = dice((unsigned)(buffer->size - pitch * height));
     const unsigned char byte = (unsigned char)dice(256);
+    const struct part part = {from / 4 * 4, pitch * height};
     const bool one_word = dice(2);
     const uint32_t word = 0x01010101u * byte;
     if (buffer->registered)
@@ -511,13 +542,13 @@ static void do_fill_rows(void) {
     if (one_word && !buffer->pooled) { /* a card refuses it there */
         memset(buffer->bytes + from / 4 * 4, byte, sizeof(word));
         buffer->known =
-            WROTE(buffer, cuStreamWriteValue32(stream, buffer->at + from / 4 * 4, word, 0));
+            WROTE(buffer, part, cuStreamWriteValue32(stream, buffer->at + from / 4 * 4, word, 0));
         return;
     }
     for (size_t row = 0; row < height; row++)
         memset(buffer->bytes + from + row * pitch, byte, width);
-    buffer->known =
-        WROTE(buffer, cuMemsetD2D8Async(buffer->at + from, pitch, byte, width, height, stream));
+    buffer->known = WROTE(buffer, part,
+                          cuMemsetD2D8Async(buffer->at + from, pitch, byte, width, height, stream));
 }
 
 /* Answered with 1, and nothing is written. */
@@ -622,8 +653,8 @@ static void work_beside(void) {
     const struct part part = some_part(other);
     mine->current = 0; /* nobody waits for a stream that is captured */
     numbers_fill(other->bytes + part.from, part.size, some_content());
-    other->known =
-        WROTE(other, cuMemcpyHtoD(other->at + part.from, other->bytes + part.from, part.size));
+    other->known = UPLOADED(
+        other, part, cuMemcpyHtoD(other->at + part.from, other->bytes + part.from, part.size));
     mine->current = before;
 }
 
@@ -634,10 +665,11 @@ static bool capture(struct graph *graph) {
     if (!DONE(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED)))
         return false;
     count(COUNT_captures);
-    bool whole = WROTE(graph->buffer, cuMemsetD8Async(at + graph->fill.from, graph->byte,
-                                                      graph->fill.size, stream)) &&
-                 WROTE(graph->buffer,
-                       cuMemcpyHtoDAsync(at + graph->copy.from, source, graph->copy.size, stream));
+    bool whole =
+        WROTE(graph->buffer, graph->fill,
+              cuMemsetD8Async(at + graph->fill.from, graph->byte, graph->fill.size, stream)) &&
+        UPLOADED(graph->buffer, graph->copy,
+                 cuMemcpyHtoDAsync(at + graph->copy.from, source, graph->copy.size, stream));
     if (whole && graph->sums)
         whole = DONE(cuMemsetD32Async(mine->sum, 0, 1, stream)) &&
                 add_up(mine->read, graph->buffer, stream);
@@ -664,10 +696,10 @@ static bool add_nodes(struct graph *graph, CUcontext context) {
                                 .Depth = 1};
     CUgraphNode copied;
     return DONE(cuGraphCreate(&graph->made, 0)) &&
-           WROTE(graph->buffer,
+           WROTE(graph->buffer, graph->fill,
                  cuGraphAddMemsetNode(&graph->filled, graph->made, NULL, 0, &fill, context)) &&
-           WROTE(graph->buffer,
-                 cuGraphAddMemcpyNode(&copied, graph->made, &graph->filled, 1, &copy, context));
+           UPLOADED(graph->buffer, graph->copy,
+                    cuGraphAddMemcpyNode(&copied, graph->made, &graph->filled, 1, &copy, context));
 }
 
 static void change_graph(struct graph *graph, CUcontext context) {
@@ -676,7 +708,7 @@ static void change_graph(struct graph *graph, CUcontext context) {
     graph->fill = some_part(graph->buffer);
     graph->byte++;
     const CUDA_MEMSET_NODE_PARAMS fill = fill_node(graph);
-    if (!WROTE(graph->buffer,
+    if (!WROTE(graph->buffer, graph->fill,
                cuGraphExecMemsetNodeSetParams(graph->instance, graph->filled, &fill, context)))
         *graph = before;
 }
@@ -744,8 +776,9 @@ static void use_context(struct buffer *buffer) {
         check_sum(buffer, "in a second context");
     if (!buffer->computed) {
         make_bytes(buffer, part, some_content());
-        buffer->known = WROTE(
-            buffer, cuMemcpyHtoD(buffer->at + part.from, buffer->bytes + part.from, part.size));
+        buffer->known =
+            UPLOADED(buffer, part,
+                     cuMemcpyHtoD(buffer->at + part.from, buffer->bytes + part.from, part.size));
     }
     if (get_memory(&own)) /* it ends with its context */
         DONE(cuMemcpyHtoD(own.at, source, SOURCE));

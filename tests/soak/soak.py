@@ -120,15 +120,18 @@ class Control:
 
     def __init__(self, path):
         self.names = count_names()
-        path.write_bytes(bytes(8 * (2 + len(self.names))))
+        path.write_bytes(bytes(8 * (3 + len(self.names))))
         with open(path, "r+b") as file:
             self.map = mmap.mmap(file.fileno(), 0)
 
     def full(self, value):
         struct.pack_into("Q", self.map, 0, value)
 
+    def split(self, value):
+        struct.pack_into("Q", self.map, 16, value)
+
     def counts(self):
-        values = struct.unpack_from(f"{len(self.names)}Q", self.map, 16)
+        values = struct.unpack_from(f"{len(self.names)}Q", self.map, 24)
         return collections.Counter(dict(zip(self.names, values)))
 
 
@@ -157,6 +160,7 @@ class Soak:
         self.mounted = self.mount()
         self.workers, self.stopped, self.went_on, self.failures = {}, {}, {}, []
         self.acts, self.filled, self.keeper = collections.Counter(), 0, None
+        self.older = set()  # workers that began before the directory vanished
         self.meter = subprocess.Popen([self.build / "tests/apps/puppet"], env=self.environment, text=True,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -208,6 +212,8 @@ class Soak:
     def gone(self, worker):
         """What a process that has ended leaves, and how it ended."""
         self.workers.pop(worker.pid, None)
+        self.older.discard(worker.pid)
+        self.control.split(bool(self.older))
         self.stopped.pop(worker.pid, None)
         self.acts["killed" if worker.returncode == -signal.SIGKILL else "ended"] += 1
         if worker.returncode not in GENTLE_ENDS:
@@ -326,6 +332,8 @@ class Soak:
     def vanish(self):
         """Replicas go on with what they have merged; those that start later make another one."""
         self.acts["directories removed"] += 1
+        self.control.split(1)
+        self.older |= set(self.workers)
         for path in (self.place / "pub").iterdir():
             shutil.rmtree(path, ignore_errors=True)
 

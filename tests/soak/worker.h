@@ -75,6 +75,7 @@ enum count {
 struct control {
     atomic_ulong full;   /* odd while the published directory is full; only grows */
     atomic_ulong hogged; /* when a worker last took, or had, all of the card; milliseconds */
+    atomic_ulong split;  /* workers live that do not see each other's directory */
     atomic_ulong counts[COUNT_KINDS];
 };
 
@@ -154,6 +155,7 @@ bool directory_full(void);
 unsigned long full_epoch(void);
 void say_hog(void);
 bool is_hogged(void); /* or was just now, by any process */
+bool is_split(void);
 __attribute__((format(printf, 1, 2))) void wrong(const char *format, ...);
 void call_begin(const char *name);
 int call_end(int code);
