@@ -92,7 +92,8 @@ static void add_share(struct account *account, const struct view_region *region,
                                             .proportional = part,
                                             .unshared = extent * mine};
     if (view_merged(region))
-        account->merged = (struct account_merged){mine, extent * mine, extent * mine - part, 0};
+        account->merged = (struct account_merged){
+            .blocks = mine, .mapped = extent * mine, .saved = extent * mine - part};
     account->regions = !view_merged(region);
     if (!owner_charged(region))
         account->charge = (struct account_charge){part, mine < all};
@@ -164,6 +165,13 @@ static void add_unmerged(struct accounting *accounting, const struct view *view,
     account->charge.bytes = bytes;
 }
 
+/* A promise lives as long as its process does. */
+static void add_promised(struct accounting *accounting, const struct view *view,
+                         const struct view_hold *hold) {
+    struct account *account = add(accounting, view, &hold->owner, hold->slot.region.bytes);
+    account->merged.promised = hold->slot.address;
+}
+
 /* --- sums --- */
 
 static void fold(struct account *into, const struct account *from) {
@@ -176,6 +184,7 @@ static void fold(struct account *into, const struct account *from) {
     into->merged.mapped += from->merged.mapped;
     into->merged.saved += from->merged.saved;
     into->merged.own += from->merged.own;
+    into->merged.promised += from->merged.promised;
     into->charge.bytes += from->charge.bytes;
     into->charge.unknown |= from->charge.unknown;
 }
@@ -213,6 +222,7 @@ static void sum_gpus(struct accounting *accounting) {
         const struct account *account = &accounting->accounts[i];
         struct account_gpu *gpu = gpu_of(accounting, account->device);
         gpu->processes += account->merged.blocks > 0 || account->merged.own > 0;
+        gpu->merged.promised += account->merged.promised;
         gpu->merged.mapped += account->merged.mapped;
         gpu->merged.saved += account->merged.saved;
         gpu->merged.own += account->merged.own;
@@ -225,9 +235,13 @@ void accounting_make(const struct view *view, struct accounting *accounting) {
     *accounting = (struct accounting){.count = 0};
     for (size_t i = 0; i < view->region_count; i++)
         add_region(accounting, view, &view->regions[i]);
-    for (size_t i = 0; i < view->hold_count; i++)
-        if (view->holds[i].slot.via == GPS_VIA_OWN && view->holds[i].slot.address > 0)
+    for (size_t i = 0; i < view->hold_count; i++) {
+        const struct gps_slot *slot = &view->holds[i].slot;
+        if (slot->via == GPS_VIA_OWN && slot->address > 0)
             add_unmerged(accounting, view, &view->holds[i]);
+        else if (slot->via == GPS_VIA_PROMISE && slot->address > 0)
+            add_promised(accounting, view, &view->holds[i]);
+    }
     fold_accounts(accounting);
     sum_gpus(accounting);
 }

@@ -80,17 +80,40 @@ static bool print_merged(const struct accounting *accounting, const char *before
     return true;
 }
 
+/* Prints an empty line and a table of who is promised memory, on which GPU; nothing where nobody
+ * is. */
+static bool print_promised(const struct view *view, const struct accounting *accounting,
+                           const char *before) {
+    static const struct table_column columns[] = {{"PROMISED", 1}, {"GPU", 0}, {"TO", 0}};
+    struct table table = TABLE(columns);
+    for (size_t i = 0; i < accounting->count; i++) {
+        const struct account *account = &accounting->accounts[i];
+        if (account->merged.promised == 0)
+            continue;
+        table_cell(&table, TERM_YELLOW, "%s", printable_size(account->merged.promised).text);
+        table_cell(&table, TERM_PLAIN, "%.12s", printable_uuid(account->device).text);
+        table_cell(&table, TERM_PLAIN, "%s",
+                   view_format_program(view, &account->process->owner).text);
+    }
+    if (table.cell_count == 0)
+        return false;
+    fputs(before, stdout);
+    table_print(stdout, &table, "");
+    return true;
+}
+
 static json_t *merged_users(const struct accounting *accounting, const struct account_gpu *gpu) {
     json_t *array = json_tree_pack("[]");
     for (size_t i = 0; i < accounting->count; i++) {
         const struct account *account = &accounting->accounts[i];
         const struct account_merged *merged = &account->merged;
         if (memcmp(account->device, gpu->device, GPS_UUID_BYTES) != 0 ||
-            (merged->blocks == 0 && merged->own == 0))
+            (merged->blocks == 0 && merged->own == 0 && merged->promised == 0))
             continue;
         json_t *user = view_format_owner_json(&account->process->owner);
-        json_tree_add(user, "{s:I, s:I, s:I}", "mapped", (json_int_t)merged->mapped, "saved",
-                      (json_int_t)merged->saved, "own", (json_int_t)merged->own);
+        json_tree_add(user, "{s:I, s:I, s:I, s:I}", "mapped", (json_int_t)merged->mapped, "saved",
+                      (json_int_t)merged->saved, "own", (json_int_t)merged->own, "promised",
+                      (json_int_t)merged->promised);
         json_tree_append(array, user);
     }
     return array;
@@ -100,17 +123,18 @@ static json_t *merged_users(const struct accounting *accounting, const struct ac
 static void append_merged(const struct accounting *accounting, json_t *array) {
     for (size_t i = 0; i < accounting->gpu_count; i++) {
         const struct account_gpu *gpu = &accounting->gpus[i];
-        if (!has_merged(gpu))
+        if (!has_merged(gpu) && gpu->merged.promised == 0)
             continue;
         json_tree_append(
             array,
-            json_tree_pack("{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I}",
-                           "id", "name", "size", (json_int_t)gpu->held, "device",
-                           printable_uuid(gpu->device).text, "state", "merged", "backing", "vmm",
-                           "owner", "users", merged_users(accounting, gpu), "age", "blocks",
-                           (json_int_t)gpu->blocks, "unused", (json_int_t)gpu->unused, "mapped",
-                           (json_int_t)gpu->merged.mapped, "saved", (json_int_t)gpu->merged.saved,
-                           "own", (json_int_t)gpu->merged.own));
+            json_tree_pack(
+                "{s:n, s:n, s:I, s:s, s:s, s:s, s:n, s:o, s:n, s:I, s:I, s:I, s:I, s:I, s:I}", "id",
+                "name", "size", (json_int_t)gpu->held, "device", printable_uuid(gpu->device).text,
+                "state", "merged", "backing", "vmm", "owner", "users",
+                merged_users(accounting, gpu), "age", "blocks", (json_int_t)gpu->blocks, "unused",
+                (json_int_t)gpu->unused, "mapped", (json_int_t)gpu->merged.mapped, "saved",
+                (json_int_t)gpu->merged.saved, "own", (json_int_t)gpu->merged.own, "promised",
+                (json_int_t)gpu->merged.promised));
     }
 }
 
@@ -185,7 +209,8 @@ static void print_table(const struct view *view, const struct accounting *accoun
     if (any)
         table_print(stdout, &table, "");
     const bool merged = print_merged(accounting, any ? "\n" : "");
-    if (!any && !merged)
+    const bool promised = print_promised(view, accounting, any || merged ? "\n" : "");
+    if (!any && !merged && !promised)
         print_none(view);
     print_waits(view);
     if (dead > 0)
@@ -236,6 +261,8 @@ const struct tool_verb tool_verb_ls = {
                "Blocks of role = merge have a line for each GPU: what they take (HELD; "
                "UNUSED of it is only kept), what processes have MAPPED of them, what is SAVED "
                "by that, and what merge rules took that is each process's OWN.\n"
+               "Then stands who is PROMISED memory that it has allocated and not used yet: it "
+               "is free, and nobody else's.\n"
                "A user is (cached) if its program has closed the region and open_cache keeps "
                "it mapped.\n"
                "Behind that stands who has waited for more than a second, for what and for how "

@@ -284,6 +284,9 @@ static void describe_memory(const struct view *view, const struct gps_owner *own
              printable_exact_size(merged->saved).text);
         line("own", "%s of what merge rules took", printable_exact_size(merged->own).text);
     }
+    if (merged->promised > 0)
+        line("promised", "%s that it has allocated and not used yet",
+             printable_exact_size(merged->promised).text);
 }
 
 static void describe_exclusions(const struct view *view, const struct gps_owner *owner) {
@@ -413,12 +416,12 @@ static void add_memory(const struct view *view, const struct gps_owner *owner, j
     const struct account account = account_of(view, owner);
     const struct account_merged *merged = &account.merged;
     const struct excluded noted = excluded_count(&view->store, owner->command);
-    json_tree_add(object, "{s:o, s:{s:I, s:I, s:I, s:I}, s:I, s:I}", "memory",
-                  view_format_bytes_json(&account.bytes), "merged", "blocks",
-                  (json_int_t)merged->blocks, "mapped", (json_int_t)merged->mapped, "saved",
-                  (json_int_t)merged->saved, "own", (json_int_t)merged->own, "excluded",
-                  (json_int_t)(noted.count - noted.suspected), "suspected",
-                  (json_int_t)noted.suspected);
+    json_tree_add(
+        object, "{s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I}", "memory",
+        view_format_bytes_json(&account.bytes), "merged", "blocks", (json_int_t)merged->blocks,
+        "mapped", (json_int_t)merged->mapped, "saved", (json_int_t)merged->saved, "own",
+        (json_int_t)merged->own, "promised", (json_int_t)merged->promised, "excluded",
+        (json_int_t)(noted.count - noted.suspected), "suspected", (json_int_t)noted.suspected);
 }
 
 static json_t *process_json(const struct view *view, const struct view_process *process) {

@@ -123,7 +123,8 @@ static void collect_slot(struct view *view, const struct gps_owner *owner,
     struct view_wait wait = {.owner = *owner};
     if (gps_slot_wait(slot, &wait.wait))
         TOOL_APPEND(view->waits, view->wait_count, wait);
-    else if (slot->via < GPS_VIA_WAIT_EXPORTER || slot->via == GPS_VIA_UNMERGED)
+    else if (slot->via < GPS_VIA_WAIT_EXPORTER || slot->via == GPS_VIA_UNMERGED ||
+             slot->via == GPS_VIA_PROMISE)
         TOOL_APPEND(view->holds, view->hold_count,
                     (struct view_hold){.owner = *owner, .slot = *slot});
 }

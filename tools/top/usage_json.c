@@ -34,8 +34,9 @@ static json_t *process_json(const struct usage *usage, const struct usage_proces
         json_object_update_new(gpu, view_format_bytes_json(&part->bytes));
         json_tree_append(gpus, gpu);
     }
-    json_tree_add(object, "{s:I, s:I, s:o, s:o, s:o}", "regions", (json_int_t)account->regions,
-                  "blocks", (json_int_t)account->merged.blocks, "driver",
+    json_tree_add(object, "{s:I, s:I, s:I, s:o, s:o, s:o}", "regions", (json_int_t)account->regions,
+                  "blocks", (json_int_t)account->merged.blocks, "promised",
+                  (json_int_t)account->merged.promised, "driver",
                   known(process->driver_known, process->driver), "fair",
                   known(process->fair_known, process->fair), "gpus", gpus);
     return object;

@@ -60,6 +60,7 @@ static void process_row(const struct usage *usage, const struct usage_process *p
     size_cell(table, true, account->bytes.shared);
     size_cell(table, true, account->bytes.proportional);
     size_cell(table, true, account_saved(&account->bytes));
+    size_cell(table, true, account->merged.promised);
     size_cell(table, process->driver_known, process->driver);
     size_cell(table, process->fair_known, process->fair);
     table_cell(table, TERM_PLAIN, "%zu", account->regions);
@@ -71,14 +72,23 @@ static void process_row(const struct usage *usage, const struct usage_process *p
     table_cell(table, TERM_PLAIN, "%s", view_format_command(&usage->view, owner).text);
 }
 
+static bool is_promised(const struct usage *usage) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < usage->process_count; i++)
+        bytes += usage->processes[i].account.merged.promised;
+    return bytes > 0;
+}
+
 void usage_text_processes(const struct usage *usage, const struct usage_layout *layout) {
     const bool narrow = layout->narrow;
     const int driver = usage->driver.calls ? 1 : TABLE_HIDDEN;
+    const int promised = is_promised(usage) ? 1 : TABLE_HIDDEN;
     const struct table_column columns[] = {{"PID", 1},
                                            {"OWN", 1},
                                            {"SHARED", 1},
                                            {narrow ? "PROP" : "PROPORTIONAL", 1},
                                            {"SAVED", 1},
+                                           {"PROMISED", promised},
                                            {"DRIVER", driver},
                                            {"FAIR", driver},
                                            {"REGIONS", narrow ? TABLE_HIDDEN : 1},
