@@ -5,6 +5,7 @@
 #include "driver/driver_ops.h"
 #include "ipc/deferred.h"
 #include "ipc/export.h"
+#include "merge/allocation.h"
 #include "process/membership.h"
 #include "process/process.h"
 #include "rule_request.h"
@@ -62,11 +63,20 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
     return GPS_DONE;
 }
 
-enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request,
-                                         uint64_t *pointer) {
+/* In a process with merge rules it keeps to what is promised, as the program's own call then does,
+ * which answers 2. */
+static enum gps_outcome export(const struct gps_rule_request *request, uint64_t *pointer) {
+    if (!gps_merge_may_allocate(round_up(request->size), false)) return GPS_PRIVATE;
     const enum gps_outcome outcome = request->rule->backing == GPS_RULE_VMM
                                          ? export_vmm(request, pointer)
                                          : export_legacy(request, pointer);
+    gps_merge_has_overdrawn();
+    return outcome;
+}
+
+enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request,
+                                         uint64_t *pointer) {
+    const enum gps_outcome outcome = export(request, pointer);
     if (outcome == GPS_PRIVATE)
         gps_name_release(gps_membership_store(), request->name, gps_process_self(), NULL);
     return outcome;

@@ -117,6 +117,35 @@ TEST_F(Promise, IsKeptBesideWhoTakesMemoryAtOnce) {
     EXPECT_EQ(load(*a, "p", 160 * MiB, 1), 0);
 }
 
+// What other rules of a replica take keeps to promises.
+TEST_F(Promise, IsKeptBesideWhatTheReplicaExports) {
+    for (const char *backing : {"legacy", "vmm"}) {
+        replicas->world.config(rule("out", "replica", "export",
+                                    std::string("size = 24MiB\nbacking = ") + backing + "\n") +
+                               merging());
+        auto a = replica(), b = replica();
+        a->must("malloc p " + bytes(left(*a) - 8 * MiB));
+        EXPECT_EQ(b->code("malloc q " + bytes(24 * MiB)), 2) << backing;
+        EXPECT_EQ(launch(*a), 0) << backing;
+        a->must("sync");
+        a->must("free p");
+        EXPECT_EQ(b->code("malloc q " + bytes(24 * MiB)), 0) << backing;
+    }
+}
+
+// A program that has no merge rule gets what the driver gives: it has agreed to nothing.
+TEST_F(Promise, BindsNoProgramWithoutAMergeRule) {
+    auto a = replica(), b = other();
+    a->must("malloc p " + bytes(left(*a)));
+    EXPECT_EQ(left(*b), 0u);
+    EXPECT_EQ(b->code("malloc q " + bytes(64 * MiB)), 0);
+    EXPECT_EQ(launch(*a), 2);
+    EXPECT_EQ(a->code("fill small 0x31 4096"), 0) << "it is there";
+    b->must("free q");
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+}
+
 TEST_F(Promise, EndsWithItsProcess) {
     auto a = replica(), b = replica();
     const uint64_t all = left(*b);
