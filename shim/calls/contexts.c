@@ -58,16 +58,13 @@ static bool is_gone(const struct ending *ending) {
 
 /* What was allocated with a green context current belongs to the primary one. */
 static void move(uint64_t green, uint64_t to, uint64_t before) {
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_streams_remove_context(green, before);
     gps_ops->forget(green);
     gps_registry_move(green, to);
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     gps_area_forget_events(green, before);
     gps_area_move(green, to);
-    gps_area_unlock();
-    gps_scope_end(&scope);
 }
 
 /* A device's own context has one handle for ever. Another one is made long after its handle was

@@ -123,12 +123,11 @@ static void hash_and_note(struct gps_area *area, unsigned index, bool stable) {
     const uint64_t begun = gps_clock_monotonic();
     struct gps_hash hash;
     const bool seen = hash_block(area, index, &hash);
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     if (seen)
         gps_profile_note(area, index, &hash, begun, stable);
     else
         area->blocks[index].last_hashed = begun;
-    gps_area_unlock();
 }
 
 /* --- a turn --- */
@@ -234,10 +233,9 @@ void gps_learn_purge(uint64_t context, uint64_t before) {
     struct gps_area *area;
     if (!gps_learn_active)
         return;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     while ((area = gps_area_of_context(context, before)))
         retire(area);
-    gps_area_unlock();
 }
 
 void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
@@ -288,7 +286,7 @@ static bool await(const struct gps_write *write) {
 /* Finds the next full block that the range touches, from *index on. */
 static struct gps_area *next_full(uint64_t to, uint64_t size, unsigned *index) {
     unsigned first = 0, end = 0;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(to);
     if (area)
         gps_area_blocks(area, to, size, &first, &end);
@@ -297,7 +295,6 @@ static struct gps_area *next_full(uint64_t to, uint64_t size, unsigned *index) {
            !(gps_profile_is_full(&area->blocks[*index]) &&
              (size >= GPS_DIGEST_PIECE || !gps_profile_of(area)->progress[*index].full)))
         ++*index;
-    gps_area_unlock();
     return *index < end ? area : NULL;
 }
 
@@ -319,20 +316,18 @@ static void note_begin(const struct gps_write *one) {
     const bool upload = gps_write_is_upload(one);
     const bool captured = one->ordered && gps_is_capturing(one->stream);
     GPS_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(one->to);
     if (area)
         gps_area_write_begins(area, one->to, one->size, upload, captured);
-    gps_area_unlock();
 }
 
 static void note_end(const struct gps_write *one) {
     GPS_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(one->to);
     if (area)
         gps_area_write_ends(area, one->to, one->size);
-    gps_area_unlock();
 }
 
 static void each(const struct gps_write *write, void (*fn)(const struct gps_write *one)) {

@@ -213,10 +213,8 @@ static bool try_to_claim(uint64_t size, struct gps_room_claim *claim) {
     GPS_DRIVER_SCOPE();
     if (!find_device(&device, gpu))
         return true;
-    gps_area_lock();
-    const bool claimed = gps_room_claim_on(gpu, gps_area_extent(size), claim);
-    gps_area_unlock();
-    return claimed;
+    GPS_AREAS_LOCKED();
+    return gps_room_claim_on(gpu, gps_area_extent(size), claim);
 }
 
 /* Whether the driver surely takes that much of the device: a small one may lie beside others, and
@@ -237,9 +235,8 @@ static void unclaim(void) {
     if (!call.claim.bytes)
         return;
     GPS_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     gps_room_unclaim(&call.claim);
-    gps_area_unlock();
 }
 
 static void pause_for(uint64_t nanos) {
@@ -279,12 +276,11 @@ bool gps_merge_has_overdrawn(void) {
     if (!gps_merge_active || (!unseen && !call.claim.bytes && before == GPS_ROOM_PLENTY))
         return false;
     GPS_DRIVER_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     gps_room_unclaim(&call.claim);
     const bool lacking = (unseen || (!call.exact && before != GPS_ROOM_PLENTY)) &&
                          gps_promise_any() && find_device(&device, gpu) &&
                          gps_room_lacks(gpu, 0, &left);
-    gps_area_unlock();
     return lacking && (unseen || left < before);
 }
 
@@ -529,13 +525,12 @@ void gps_merge_purge(uint64_t context, uint64_t before) {
     if (!gps_merge_active)
         return;
     gps_streams_remove_context(context, before);
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     gps_area_forget_events(context, before);
     while ((area = gps_area_of_context(context, before))) {
         end(area);
         free(area);
     }
-    gps_area_unlock();
 }
 
 /* --- what it looks like --- */
@@ -544,12 +539,11 @@ bool gps_merge_find(uint64_t address, struct gps_area *found) {
     if (!gps_area_near(address, 1))
         return false;
     GPS_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_at(address);
     const bool any = area && !area->freed && address - area->pointer < area->size;
     if (any)
         *found = *area;
-    gps_area_unlock();
     return any;
 }
 
@@ -564,14 +558,13 @@ static void allow(const struct gps_area *area, int accessor) {
 
 static bool allow_all(int device, int accessor, bool really) {
     bool any = false;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
         if (area->device == device) {
             any = true;
             if (really)
                 allow(area, accessor);
         }
-    gps_area_unlock();
     return any;
 }
 

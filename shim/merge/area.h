@@ -138,6 +138,14 @@ unsigned gps_area_room(uint64_t extent);
 
 void gps_area_lock(void);
 void gps_area_unlock(void);
+static inline void gps_area_unlock_at_end(const bool *unused) {
+    (void)unused;
+    gps_area_unlock();
+}
+/* Takes the lock until the end of the block. */
+#define GPS_AREAS_LOCKED()                                                                         \
+    gps_area_lock();                                                                               \
+    const bool areas_locked __attribute__((unused, cleanup(gps_area_unlock_at_end))) = true
 
 /* The functions from here to gps_area_remove want the lock. NULL: there is none. */
 struct gps_area *gps_area_at(uint64_t address);

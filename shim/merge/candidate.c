@@ -27,10 +27,8 @@ struct gps_block *gps_candidate_block(const struct gps_candidate *candidate,
 
 /* The program may have freed it before the lock was taken. */
 static bool is_there(const struct gps_candidate *candidate, struct gps_area **area) {
-    gps_area_lock();
-    const bool there = gps_candidate_block(candidate, area);
-    gps_area_unlock();
-    return there;
+    GPS_AREAS_LOCKED();
+    return gps_candidate_block(candidate, area);
 }
 
 bool gps_candidate_hash(struct gps_candidate *candidate) {
@@ -86,7 +84,7 @@ static bool compare(struct gps_candidate *candidate, int descriptor) {
  */
 static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
     struct gps_area *area;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_block *block = gps_candidate_block(candidate, &area);
     const bool begun = block && gps_ops->block_export(block->memory, descriptor) == GPS_OK;
     if (begun) {
@@ -95,7 +93,6 @@ static bool begin_offer(struct gps_candidate *candidate, int *descriptor) {
         block->id = gps_shared_id(&candidate->key);
         block->slot = GPS_NO_SLOT;
     }
-    gps_area_unlock();
     return begun;
 }
 

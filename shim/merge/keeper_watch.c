@@ -40,12 +40,11 @@ static void describe(const struct gps_area *area, const struct gps_block *block,
 /* Finds the next merged block by address. */
 static bool next(struct merged *merged) {
     bool found = false;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area && !found; area = gps_area_next(area))
         for (unsigned i = 0; i < area->count && !found; i++)
             if ((found = is_next(area, &area->blocks[i], merged)))
                 describe(area, &area->blocks[i], merged);
-    gps_area_unlock();
     return found;
 }
 
@@ -108,13 +107,12 @@ static uint64_t own_bytes(const struct gps_area *area) {
 }
 
 static void count_own(uint64_t bytes[GPUS]) {
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
         if (area->device >= 0 && area->device < GPUS) {
             bytes[area->device] += own_bytes(area);
             memcpy(&own[area->device].gpu, area->uuid, GPS_UUID_BYTES);
         }
-    gps_area_unlock();
 }
 
 static void publish_own(struct own *mine, uint64_t bytes) {

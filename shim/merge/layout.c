@@ -153,7 +153,7 @@ static bool find_frozen(const struct gps_area *area, struct gps_relayout *relayo
 bool gps_layout_next(uint64_t only, struct gps_relayout *relayout) {
     const struct gps_area before = {.pointer = relayout->pointer};
     bool found = false;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     for (struct gps_area *area = gps_area_next(relayout->pointer ? &before : NULL); area && !found;
          area = gps_area_next(area)) {
         found = (!only || only == area->serial) && !area->freed && area->tries < TRIES &&
@@ -164,7 +164,6 @@ bool gps_layout_next(uint64_t only, struct gps_relayout *relayout) {
         relayout->pointer = area->pointer;
         relayout->serial = area->serial;
     }
-    gps_area_unlock();
     return found;
 }
 
@@ -211,7 +210,7 @@ static bool copy_all(const struct gps_area *area, struct gps_relayout *relayout)
 /* The area may be gone, and its context with it. */
 bool gps_layout_copy(struct gps_relayout *relayout) {
     bool copied = false;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     const struct gps_area *area = area_of(relayout, UINT64_MAX);
     if (area && gps_ops->enter(area->context) == GPS_OK) {
         relayout->copied = gps_clock_monotonic();
@@ -219,7 +218,6 @@ bool gps_layout_copy(struct gps_relayout *relayout) {
         copied = copy_all(area, relayout);
         gps_ops->leave();
     }
-    gps_area_unlock();
     return copied;
 }
 

@@ -38,11 +38,9 @@ struct piece {
 /* All of it lies in an allocation whose blocks get memory when they are needed. */
 static bool is_lazy(uint64_t address, uint64_t size) {
     GPS_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_at(address);
-    const bool lazy = area && area->lazy && !area->freed && !gps_area_overrun(area, address, size);
-    gps_area_unlock();
-    return lazy;
+    return area && area->lazy && !area->freed && !gps_area_overrun(area, address, size);
 }
 
 bool gps_load_takes(const struct gps_write *write) {
@@ -78,11 +76,10 @@ static void describe(const struct gps_write *write, const struct gps_area *area,
  * no area any more. */
 static uint64_t cut(const struct gps_write *write, uint64_t to, struct piece *piece) {
     GPS_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_at(to);
     if (area)
         describe(write, area, to, piece);
-    gps_area_unlock();
     return area ? piece->size : 0;
 }
 
@@ -113,7 +110,7 @@ static void fit(const struct gps_write *write) {
 static bool adopt(const struct piece *piece, const struct gps_id *id, unsigned slot,
                   uint64_t memory) {
     struct gps_area *area;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_block *block = block_of(piece, &area);
     const bool adopted = block && block->state == GPS_BLOCK_UNBACKED &&
                          gps_block_adopt(area, block, memory) == GPS_OK;
@@ -122,7 +119,6 @@ static bool adopt(const struct piece *piece, const struct gps_id *id, unsigned s
         block->slot = slot;
         gps_shared_commit(id, slot, false, piece->to);
     }
-    gps_area_unlock();
     return adopted;
 }
 
@@ -206,7 +202,7 @@ static bool is_equal(struct piece *piece, const struct gps_hash *chunks) {
 /* When copies have brought all of it, the block is merged. */
 static void note_equal(const struct piece *piece) {
     struct gps_area *area;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_block *block = block_of(piece, &area);
     block->filled |= gps_area_bits(area, block, piece->to, piece->size);
     if (block->state == GPS_BLOCK_SPECULATIVE && !~block->filled) {
@@ -216,7 +212,6 @@ static void note_equal(const struct piece *piece) {
         free(block->chunks);
         block->chunks = NULL;
     }
-    gps_area_unlock();
 }
 
 static bool compare(struct piece *piece) {

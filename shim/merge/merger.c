@@ -242,7 +242,7 @@ static void describe(const struct gps_area *area, const struct gps_block *block,
 static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *candidate) {
     const uint64_t now = gps_clock_monotonic();
     bool found = false;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     for (struct gps_area *area; !found && (area = area_of(walk)); walk->index++) {
         struct gps_block *block = &area->blocks[walk->index];
         found = (!walk->only || walk->only == area->serial) &&
@@ -252,7 +252,6 @@ static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *can
             describe(area, block, candidate);
         }
     }
-    gps_area_unlock();
     return found;
 }
 
@@ -260,7 +259,7 @@ static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *can
 static bool is_quiet(const struct gps_candidate *candidate, uint64_t begun) {
     struct gps_area *area;
     bool quiet = false;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_block *block = gps_candidate_block(candidate, &area);
     if (block && block->written < begun) {
         const bool same = block->same_since &&
@@ -270,7 +269,6 @@ static bool is_quiet(const struct gps_candidate *candidate, uint64_t begun) {
         quiet = begun - block->same_since >= area->rule->quiet &&
                 begun - block->written >= area->rule->quiet;
     }
-    gps_area_unlock();
     return quiet;
 }
 

@@ -140,7 +140,7 @@ static int make_writable(struct gps_area *area, uint64_t to, uint64_t size, uint
 static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_t *merged) {
     int code = GPS_OK;
     *merged = 0;
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(to);
     if (area && gps_area_overrun(area, to, size)) {
         code = GPS_INVALID_VALUE;
@@ -153,7 +153,6 @@ static int begin(uint64_t to, uint64_t size, bool upload, bool captured, uint64_
         }
         gps_ops->leave();
     }
-    gps_area_unlock();
     return code;
 }
 
@@ -199,9 +198,8 @@ int gps_unmerge_begin(uint64_t to, uint64_t size, bool upload, bool captured) {
 
 void gps_unmerge_end(uint64_t to, uint64_t size) {
     GPS_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(to);
     if (area)
         gps_area_write_ends(area, to, size);
-    gps_area_unlock();
 }

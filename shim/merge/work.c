@@ -48,11 +48,10 @@ bool gps_work_begin(uint64_t stream, bool copy, struct gps_gate_pass *pass, int 
  * in none. */
 static uint64_t clip(uint64_t address, uint64_t size) {
     GPS_SCOPE();
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     const struct gps_area *area = gps_area_at(address);
     if (area && gps_area_overrun(area, address, size))
         size = address < area->pointer + area->size ? area->pointer + area->size - address : 0;
-    gps_area_unlock();
     return size;
 }
 
@@ -136,11 +135,10 @@ static _Atomic bool any_synced;
 GPS_FORGOTTEN(any_synced);
 
 void gps_work_set_synced(uint64_t pointer, bool synced) {
-    gps_area_lock();
+    GPS_AREAS_LOCKED();
     struct gps_area *area = gps_area_at(pointer);
     if (area)
         area->synced = synced;
-    gps_area_unlock();
     if (synced)
         any_synced = true;
 }
