@@ -99,12 +99,14 @@ int gps_event_open(const uint8_t handle[GPS_HANDLE_BYTES], uint64_t *event,
 /* --- destroying --- */
 
 static int users_of(const struct gps_event *event, struct gps_party *users) {
+    GPS_SCOPE();
     return event->exported && gps_membership_join() == 0
                ? gps_references_users(&event->id, users, GPS_USERS_REPORTED)
                : 0;
 }
 
 static void report_again(enum gps_finding finding, uint64_t event, const struct gps_freed *freed) {
+    GPS_SCOPE();
     struct gps_report report = gps_report_new(finding);
     report.pointer = event;
     gps_report_prior(&report, "created", freed->born);
@@ -127,29 +129,22 @@ static int destroy_again(uint64_t event, struct gps_freed freed, gps_event_fn *d
                                           .known = GPS_KNOWN_FREED,
                                           .mode = gps_process_config()->options.mode};
     const struct gps_answer answer = gps_policy(&question);
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
     report_again(answer.finding, event, &freed);
-    gps_scope_end(&scope);
     return answer.verdict == GPS_DENY ? answer.code : destroy(event);
 }
 
 /* One that other processes know, or are known by. */
 static int destroy_shared(const struct gps_event *event, gps_event_fn *destroy) {
     struct gps_party users[GPS_USERS_REPORTED];
-    struct gps_scope scope;
-    gps_scope_begin(&scope);
     const int count = users_of(event, users);
-    gps_scope_end(&scope);
     const int code = destroy(event->event);
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     if (code != GPS_OK)
         gps_registry_add_event(event);
     else if (event->opened)
         gps_report_reference(gps_references_end(event->slot));
     if (code == GPS_OK && count > 0)
         report_held(event, users, count);
-    gps_scope_end(&scope);
     return code;
 }
 

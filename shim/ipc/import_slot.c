@@ -62,16 +62,14 @@ void gps_import_slot_keep(const struct gps_import *import) {
 }
 
 void gps_import_slot_closed(uint64_t pointer) {
-    struct gps_scope scope;
     const unsigned at = unrecorded.count ? take(pointer) : MOST;
     if (at == MOST)
         return;
     const unsigned slot = unrecorded.list[at].slot;
     unrecorded.list[at].pointer = 0;
     unrecorded.count--;
-    gps_scope_begin(&scope);
+    GPS_SCOPE();
     gps_import_slot_drop(slot);
-    gps_scope_end(&scope);
 }
 
 void gps_import_slot_end(const struct gps_import *import, bool with_context) {

@@ -147,13 +147,13 @@ int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable) 
     return code;
 }
 
-static int map_block(const struct gps_mapping *vmm) {
-    int code = gps_ops->map(vmm->pointer, vmm->extent, vmm->block);
+int gps_mapping_map(uint64_t pointer, uint64_t size, uint64_t block, int home, bool writable) {
+    int code = gps_ops->map(pointer, size, block);
     if (code != GPS_OK)
         return code;
-    code = gps_mapping_allow(vmm->pointer, vmm->extent, vmm->device, vmm->writable);
+    code = gps_mapping_allow(pointer, size, home, writable);
     if (code != GPS_OK)
-        gps_ops->unmap(vmm->pointer, vmm->extent);
+        gps_ops->unmap(pointer, size);
     return code;
 }
 
@@ -163,7 +163,7 @@ static int place(struct gps_mapping *vmm) {
     if (code == GPS_OK)
         code = gps_ops->reserve(vmm->extent, &vmm->pointer);
     if (code == GPS_OK) {
-        code = map_block(vmm);
+        code = gps_mapping_map(vmm->pointer, vmm->extent, vmm->block, vmm->device, vmm->writable);
         if (code == GPS_OK && !add(vmm)) {
             gps_ops->unmap(vmm->pointer, vmm->extent);
             code = GPS_OUT_OF_MEMORY;

@@ -53,6 +53,8 @@ bool gps_mapping_at(uint64_t address, struct gps_mapping *found);
 /* Gives a mapped range access: memory of device `home` for the current context's device, and for
  * those to which the program opened home. */
 int gps_mapping_allow(uint64_t pointer, uint64_t size, int home, bool writable);
+/* Maps a block there, and gives it access so. */
+int gps_mapping_map(uint64_t pointer, uint64_t size, uint64_t block, int home, bool writable);
 /* The program lets the current context's device reach the memory of `device`. */
 void gps_mapping_enable_peer(int device);
 
