@@ -189,22 +189,20 @@ static bool is_empty(void) {
  * membarrier time does it: a processor has shown a store some microseconds after it, or when it is
  * interrupted. */
 static void await_stores(void) {
-    const struct timespec drained = {.tv_nsec = 10000000};
     const bool refused = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
     atomic_store(&state.refused, refused);
     if (refused)
-        nanosleep(&drained, NULL);
+        usleep(10000);
 }
 
 bool gps_gate_close(uint64_t timeout, bool surely) {
-    const struct timespec interval = {.tv_nsec = 20000};
     const uint64_t until = gps_clock_monotonic() + timeout;
     bool empty;
     atomic_fetch_or(&gps_gate_state, GPS_GATE_CLOSED | (surely ? GPS_GATE_HELD : 0u));
     atomic_fetch_and(&gps_gate_state, ~(unsigned)GPS_GATE_ONCE);
     await_stores();
     while (!(empty = is_empty()) && gps_clock_monotonic() < until)
-        nanosleep(&interval, NULL);
+        usleep(20);
     if (!empty)
         gps_gate_open();
     return empty;

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "driver/scope.h"
@@ -72,11 +71,6 @@ static void *enlarge(void *list, unsigned room, size_t size, bool first) {
 DEFINE_ROOM(make_room, struct noted, list, room, first_streams, FIRST_STREAMS)
 DEFINE_ROOM(make_capture_room, struct capture, captures, capture_room, first_captures,
             FIRST_CAPTURES)
-
-static void wait_a_moment(void) {
-    const struct timespec moment = {.tv_nsec = 20000};
-    nanosleep(&moment, NULL);
-}
 
 /* --- what has work --- */
 
@@ -206,7 +200,7 @@ void gps_streams_capture_begins(uint64_t stream) {
         state.lost = (struct noted){.of.context = one.context, .used = gps_streams_epoch};
     gps_lock_give(&state.lock);
     while (state.asking)
-        wait_a_moment();
+        usleep(20);
 }
 
 void gps_streams_capture_ends(uint64_t stream) {
@@ -277,7 +271,7 @@ void gps_streams_remove_context(uint64_t context, uint64_t before) {
  * for no work, and the stream must exist meanwhile. */
 static void await_answer(uint64_t stream) {
     while (state.asked == stream)
-        wait_a_moment();
+        usleep(20);
 }
 
 void gps_streams_remove(uint64_t stream) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "digest/device_digest.h"
@@ -189,8 +188,7 @@ static void *run(void *unused) {
         take_turn();
         const uint64_t took = SHARE * (gps_clock_monotonic() - begun);
         const uint64_t rest = took > TURN ? took : TURN;
-        const struct timespec pause = {(time_t)(rest / GPS_SECOND), (long)(rest % GPS_SECOND)};
-        nanosleep(&pause, NULL);
+        usleep((useconds_t)(rest / 1000));
     }
     return unused;
 }
@@ -257,11 +255,6 @@ void gps_learn_allocated(uint64_t pointer, uint64_t size, bool pool) {
 
 /* --- a copy --- */
 
-static void rest_for(long nanos) {
-    const struct timespec time = {.tv_nsec = nanos};
-    nanosleep(&time, NULL);
-}
-
 /* A stream that cannot be asked without harm is not waited for. */
 static bool wait_for(uint64_t stream) {
     const uint64_t until = gps_clock_monotonic() + TIMEOUT;
@@ -270,7 +263,7 @@ static bool wait_for(uint64_t stream) {
     while (gps_ops->stream_state(stream) != GPS_OK) {
         if (gps_clock_monotonic() >= until)
             return false;
-        rest_for(50000);
+        usleep(50);
     }
     return true;
 }
@@ -279,7 +272,7 @@ static bool wait_for(uint64_t stream) {
 static bool await(const struct gps_write *write) {
     if (write->ordered)
         return wait_for(write->stream);
-    rest_for(200000);
+    usleep(200);
     return true;
 }
 

@@ -332,10 +332,9 @@ static bool cut_frozen(uint64_t only) {
 }
 
 bool gps_merger_reclaim(void) {
-    const struct timespec interval = {.tv_nsec = 1000000};
     const uint64_t begun = gps_clock_monotonic();
     while (state.duplicated == UINT64_MAX && gps_clock_monotonic() - begun < GPS_SECOND)
-        nanosleep(&interval, NULL);
+        usleep(1000);
     return state.duplicated && begun < state.duplicated + GPS_SECOND;
 }
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "process/membership.h"
 #include "thread.h"
@@ -20,13 +20,12 @@ static bool is_over(struct gps_background *task) {
 
 static void *run(void *arg) {
     struct gps_background *task = arg;
-    const struct timespec interval = {.tv_nsec = 5000000}; /* many changes make one turn */
     struct gps_watch watch;
     prctl(PR_SET_NAME, task->name);
     gps_watch_open(&watch, gps_membership_store(), task->watched);
     while (!is_over(task)) {
         gps_watch_wait(&watch, task->turn());
-        nanosleep(&interval, NULL);
+        usleep(5000); /* many changes make one turn */
     }
     gps_watch_close(&watch);
     return NULL;

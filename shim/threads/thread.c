@@ -17,7 +17,7 @@
 #include "util/procfs.h"
 #include "util/program_signals.h"
 
-#define LOOK 100000000 /* ns */
+#define LOOK 100000 /* us */
 enum { OURS = 512 << 10 };
 
 static pthread_key_t main_key; /* its destructor runs where the main thread ends by pthread_exit */
@@ -74,11 +74,10 @@ static void count(unsigned change) {
 }
 
 static void *end_at_last(void *unused) {
-    const struct timespec interval = {.tv_nsec = LOOK};
     prctl(PR_SET_NAME, "gpushare-last");
     count(1);
     while (!are_ours_alone())
-        nanosleep(&interval, NULL);
+        usleep(LOOK);
     sigprocmask(SIG_SETMASK, &state.signals, NULL);
     exit(0);
     return unused;
@@ -179,10 +178,9 @@ int gps_thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
 }
 
 void gps_thread_await(const _Atomic bool *busy, uint64_t timeout) {
-    const struct timespec moment = {.tv_nsec = 1000000};
     const uint64_t until = gps_clock_monotonic() + timeout;
     while (atomic_load(busy) && gps_clock_monotonic() < until)
-        nanosleep(&moment, NULL);
+        usleep(1000);
 }
 
 bool gps_thread_is_dead(int thread) {

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/printable.h"
@@ -125,14 +124,13 @@ static bool await_answer(int from, struct answer *answer, uint64_t timeout, bool
 
 /* The child's wait status; -1 when it does not even die of SIGKILL. */
 static int reap(pid_t child, bool kill_it) {
-    const struct timespec pause = {.tv_nsec = 10000000};
     int status;
     if (kill_it)
         kill(child, SIGKILL);
     for (int i = 0; i < 100; i++) {
         if (waitpid(child, &status, WNOHANG) == child)
             return status;
-        nanosleep(&pause, NULL);
+        usleep(10000);
     }
     return -1;
 }

@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "directory/file.h"
@@ -28,11 +27,6 @@
 #define TIMEOUT     (2 * GPS_SECOND) /* with a predecessor that is about to end */
 #define DESCRIPTORS 64               /* besides connections and regions */
 
-static void wait_to_retry(void) {
-    const struct timespec time = {.tv_nsec = (long)RETRY};
-    nanosleep(&time, NULL);
-}
-
 /* A keeper that ends, or a gc, may hold the lock for a moment. A keeper that lives answers. */
 static int take_lock(struct keeper *keeper, struct gps_owner *other) {
     const uint64_t end = gps_clock_monotonic() + TIMEOUT;
@@ -46,7 +40,7 @@ static int take_lock(struct keeper *keeper, struct gps_owner *other) {
                 0 ||
             gps_clock_monotonic() >= end)
             return -EEXIST;
-        wait_to_retry();
+        usleep(RETRY / 1000);
     }
 }
 
@@ -73,7 +67,7 @@ static int adopt(struct keeper *keeper) {
         int status = region_list_adopt(&keeper->regions, gps_clock_monotonic());
         if (status != -EAGAIN || gps_clock_monotonic() >= end)
             return status == -EAGAIN ? -EBUSY : status;
-        wait_to_retry();
+        usleep(RETRY / 1000);
     }
 }
 
