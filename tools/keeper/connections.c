@@ -77,10 +77,10 @@ static struct keeper_region *find_named(const struct keeper *keeper, const char 
     struct gps_name_target target;
     if (gps_name_resolve(&keeper->store, name, &target) == 0 && target.kind == GPS_NAME_REGION)
         return region_list_find(list, &target.region);
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i]->record.name, name) == 0 && !region_list_retired(list->items[i]))
-            return list->items[i];
-    return NULL;
+    struct keeper_region *region = list->first;
+    while (region && (strcmp(region->record.name, name) != 0 || region_list_retired(region)))
+        region = region->hh.next;
+    return region;
 }
 
 static int drop(struct keeper *keeper, const struct gps_keeper_request *request) {
@@ -117,8 +117,9 @@ static int answer(struct keeper *keeper, const struct gps_keeper_request *reques
 /* --- connections --- */
 
 static void reply_to(const struct keeper *keeper, int fd, int status, int give) {
-    struct gps_keeper_reply reply = {
-        .status = status, .keeper = keeper->regions.self, .regions = keeper->regions.count};
+    struct gps_keeper_reply reply = {.status = status,
+                                     .keeper = keeper->regions.self,
+                                     .regions = region_list_count(&keeper->regions)};
     gps_reply_seal(&reply);
     if (gps_passing_send(fd, &reply, sizeof(reply), give) != -ETOOMANYREFS)
         return;

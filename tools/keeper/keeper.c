@@ -62,7 +62,7 @@ static int take_signals(void) {
 
 /* The time at which the keeper ends unless something comes to keep. */
 static uint64_t idle_end(const struct keeper *keeper) {
-    const bool busy = keeper->regions.count > 0 || keeper->connection_count > 0;
+    const bool busy = region_list_count(&keeper->regions) > 0 || keeper->connection_count > 0;
     return busy || keeper->idle == KEEPER_NEVER ? KEEPER_NEVER : keeper->idle_since + keeper->idle;
 }
 
@@ -151,7 +151,7 @@ static void sweep(struct keeper *keeper) {
     sooner(&pause, LONGEST_PAUSE);
     keeper->not_before = end + pause;
     sooner(&keeper->sweep_at, next);
-    sooner(&keeper->sweep_at, end + (keeper->regions.count > 0 ? GPS_SECOND : SLOW));
+    sooner(&keeper->sweep_at, end + (region_list_count(&keeper->regions) > 0 ? GPS_SECOND : SLOW));
 }
 
 static void run_once(struct keeper *keeper) {
@@ -163,7 +163,7 @@ static void run_once(struct keeper *keeper) {
         answer(keeper, wait, count);
     sweep(keeper);
     metrics_job_turn(&keeper->metrics, keeper->now);
-    if (keeper->regions.count > 0)
+    if (region_list_count(&keeper->regions) > 0)
         keeper->idle_since = keeper->now;
     keeper->ending |= keeper->now >= idle_end(keeper);
 }

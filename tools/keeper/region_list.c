@@ -1,9 +1,4 @@
-/*
- * region_list.c - the list of regions: finding, publishing, adopting, dropping, sweeping.
- *
- * The list is a sorted array of pointers. Ids are hashes, so a search takes a few steps; with ten
- * thousand regions 80 KB are moved when one more comes.
- */
+/* region_list.c - the list of regions: finding, publishing, adopting, dropping, sweeping. */
 #include "region_list.h"
 
 #include <errno.h>
@@ -20,55 +15,27 @@
  * keeper's death, a process that was about to open a region may have opened it within this time. */
 #define GRACE GPS_SECOND
 
-/* The index at which the region is, or belongs. */
-static size_t position(const struct region_list *list, const struct gps_id *id) {
-    size_t low = 0, high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (memcmp(&list->items[middle]->record.id, id, sizeof(*id)) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 struct keeper_region *region_list_find(const struct region_list *list, const struct gps_id *id) {
-    size_t at = position(list, id);
-    if (at == list->count || !gps_id_equal(&list->items[at]->record.id, id))
-        return NULL;
-    return list->items[at];
-}
-
-static bool reserve(struct region_list *list) {
-    if (list->count < list->capacity)
-        return true;
-    size_t capacity = list->capacity > 0 ? 2 * list->capacity : 16;
-    struct keeper_region **items = realloc(list->items, capacity * sizeof(*items));
-    if (!items)
-        return false;
-    list->items = items;
-    list->capacity = capacity;
-    return true;
+    struct keeper_region *region;
+    HASH_FIND(hh, list->first, id, sizeof(*id), region);
+    return region;
 }
 
 static struct keeper_region *insert(struct region_list *list, const struct keeper_region *from) {
-    if (!reserve(list))
-        return NULL;
     struct keeper_region *region = malloc(sizeof(*region));
     if (!region)
         return NULL;
     *region = *from;
-    size_t at = position(list, &region->record.id);
-    memmove(&list->items[at + 1], &list->items[at], (list->count - at) * sizeof(*list->items));
-    list->items[at] = region;
-    list->count++;
+    HASH_ADD(hh, list->first, record.id, sizeof(region->record.id), region);
+    if (!region->hh.tbl) {
+        free(region);
+        return NULL;
+    }
     return region;
 }
 
 static void forget(struct region_list *list, struct keeper_region *region) {
-    size_t at = position(list, &region->record.id);
-    memmove(&list->items[at], &list->items[at + 1], (--list->count - at) * sizeof(*list->items));
+    HASH_DELETE(hh, list->first, region);
     free(region);
 }
 
@@ -80,7 +47,7 @@ int region_list_add(struct region_list *list, const struct gps_region_record *re
                                  .last_held = now,
                                  .held = true,
                                  .published = true};
-    if (list->count >= list->max)
+    if (region_list_count(list) >= list->max)
         return -EMFILE;
     struct keeper_region *region = insert(list, &made);
     if (!region)
@@ -116,7 +83,8 @@ static bool adopt(void *arg, const struct gps_region_record *record, int status,
     made.record = *record;
     made.record.owner = list->self;
     gps_record_seal(&made.record);
-    if (list->count < list->max && !region_list_find(list, &record->id) && !insert(list, &made))
+    if (region_list_count(list) < list->max && !region_list_find(list, &record->id) &&
+        !insert(list, &made))
         adoption->status = -ENOMEM;
     return adoption->status == 0;
 }
@@ -155,11 +123,8 @@ void region_list_retire(struct region_list *list, struct keeper_region *region) 
 }
 
 void region_list_drop_all(struct region_list *list) {
-    while (list->count > 0)
-        region_list_drop(list, list->items[list->count - 1]);
-    free(list->items);
-    list->items = NULL;
-    list->capacity = 0;
+    while (list->first)
+        region_list_drop(list, list->first);
 }
 
 /* --- sweeping: one pass over procs/ serves all regions --- */
@@ -184,8 +149,9 @@ static bool count_process(void *arg, const struct gps_proc *proc) {
     if (!proc->alive || gps_owner_equal(&proc->header.owner, &census->list->self))
         return true;
     census->others++;
-    for (size_t i = 0; i < census->list->count && proc->unknown; i++)
-        census->list->items[i]->creator_holds = true; /* it may have any, and be its creator */
+    for (struct keeper_region *region = census->list->first; region && proc->unknown;
+         region = region->hh.next)
+        region->creator_holds = true; /* it may have any, and be its creator */
     for (unsigned i = 0; i < proc->slot_count; i++) {
         const struct gps_slot *slot = &proc->slots[i];
         struct keeper_region *region =
@@ -250,18 +216,19 @@ static void publish(const struct region_list *list, struct keeper_region *region
 
 int region_list_sweep(struct region_list *list, uint64_t now, uint64_t *next, unsigned *others) {
     struct census census = {.list = list};
-    for (size_t i = 0; i < list->count; i++) {
-        list->items[i]->creator_holds = false;
-        list->items[i]->users = list->items[i]->intents = 0;
+    struct keeper_region *region, *following;
+    HASH_ITER(hh, list->first, region, following) {
+        region->creator_holds = false;
+        region->users = region->intents = 0;
     }
     int status = gps_proc_each(list->store, count_process, &census);
     if (status != 0)
         return status;
-    for (size_t i = list->count; i-- > 0;) {
-        if (is_retained(list, list->items[i], now, next))
-            publish(list, list->items[i]);
+    HASH_ITER(hh, list->first, region, following) {
+        if (is_retained(list, region, now, next))
+            publish(list, region);
         else
-            region_list_drop(list, list->items[i]);
+            region_list_drop(list, region);
     }
     *others = census.others;
     return 0;

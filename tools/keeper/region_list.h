@@ -7,6 +7,9 @@
  */
 #pragma once
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "directory/store.h"
 
 /* Makes a time an earlier one. */
@@ -26,15 +29,19 @@ struct keeper_region {
     bool creator_holds;
     unsigned users;   /* other processes that have it open */
     unsigned intents; /* processes that are about to open it */
+    UT_hash_handle hh;
 };
 
 struct region_list {
     const struct gps_store *store;
     struct gps_owner self;
-    struct keeper_region **items; /* by id */
-    size_t count, capacity;
-    size_t max; /* the number of descriptors for them */
+    struct keeper_region *first; /* the head of a hash table, by id */
+    size_t max;                  /* the number of descriptors for them */
 };
+
+static inline size_t region_list_count(const struct region_list *list) {
+    return HASH_COUNT(list->first);
+}
 
 struct keeper_region *region_list_find(const struct region_list *list, const struct gps_id *id);
 
