@@ -101,9 +101,9 @@ typedef void gps_config_error_fn(void *arg, const char *file, unsigned line, con
 /* Loads the configuration: the defaults, over them the first file of GPUSHARE_CONFIG,
  * $XDG_CONFIG_HOME/gpushare/gpushare.conf (~/.config/...) and /etc/gpushare.conf, and over that the
  * variables GPUSHARE_<KEY>. A missing default file is no error; a GPUSHARE_CONFIG that cannot be
- * read is one. 0; -EINVAL after fn was called for every error; or -ENOMEM. After an error *config
- * holds the defaults. Reads the environment with secure_getenv, so a set-uid program has none.
- * Allocates memory that gps_config_free frees. To be called once. */
+ * read is one. 0; -EINVAL after fn, which may be NULL, was called for every error; or -ENOMEM.
+ * After an error *config holds the defaults. Reads the environment with secure_getenv, so a set-uid
+ * program has none. Allocates memory that gps_config_free frees. To be called once. */
 int gps_config_load(struct gps_config *config, gps_config_error_fn *fn, void *arg);
 
 /* Loads one file, or a text in memory, over the defaults and without the environment: for

@@ -39,16 +39,12 @@ static char *glob_of(const char *log) {
 }
 
 /* The programs report the errors of a configuration. */
-static void ignore(void *arg, const char *file, unsigned line, const char *message) {
-    (void)arg, (void)file, (void)line, (void)message;
-}
-
 void log_tail_begin(struct log_tail *tail, char *const *paths, size_t count) {
     struct gps_config config;
     *tail = (struct log_tail){.configured = count == 0};
     for (size_t i = 0; i < count; i++)
         TOOL_APPEND(tail->patterns, tail->pattern_count, tool_copy(paths[i]));
-    if (count > 0 || gps_config_load(&config, ignore, NULL) != 0)
+    if (count > 0 || gps_config_load(&config, NULL, NULL) != 0)
         return;
     if (config.options.log_format == GPS_LOG_JSONL && strcmp(config.options.log, "stderr") != 0)
         TOOL_APPEND(tail->patterns, tail->pattern_count, glob_of(config.options.log));

@@ -21,7 +21,6 @@
 #include "cli/tool.h"
 #include "usage_text.h"
 #include "util/clock.h"
-#include "util/text.h"
 
 #define INTERVAL_MIN (GPS_SECOND / 10)
 #define INTERVAL_MAX (3600 * GPS_SECOND)
@@ -101,12 +100,9 @@ static size_t fitting(const char *text, int width) {
     return at;
 }
 
-/* A copy of the text, made harmless (gps_text_plain), and cut to the width of the screen. */
+/* A copy of the text, made harmless, and cut to the width of the screen. */
 static char *cut(const char *text) {
-    const size_t size = strlen(text) + 1;
-    char *line = tool_resize(NULL, size, 1);
-    struct gps_text out = gps_text_on(line, size);
-    gps_text_plain(&out, text);
+    char *line = term_clean(text);
     for (char *c = line; *c != 0 && !is_utf8(); c++)
         *c = (unsigned char)*c >= 0x80 ? '?' : *c;
     if (line[fitting(line, COLS)] != 0) {
