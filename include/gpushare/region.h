@@ -221,7 +221,8 @@ enum gps_slot_via {
     GPS_VIA_UNMERGED = 10,      /* no region: a rule merges, but nothing is merged since `since`.
                                    `address` is an enum gps_unmerged */
     GPS_VIA_PROMISE = 11, /* no region: `region` is the UUID of a GPU, `address` how many bytes
-                             there this process has allocated for its program, and not got yet */
+                             there this process has allocated for its program, and not got yet,
+                             `generation` how many it is about to take, if there is room */
 };
 
 /* Why nothing is merged. */

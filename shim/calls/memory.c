@@ -262,13 +262,13 @@ void gps_memory_settle(void) {
 
 uint64_t gps_memory_promised(void) {
     uint8_t uuid[GPS_UUID_BYTES];
-    uint64_t bytes = 0;
+    struct gps_promises sum = {0, 0};
     int device;
     GPS_DRIVER_SCOPE();
     if (gps_process_config()->options.mode == GPS_MODE_SHARE && gps_promise_any() &&
         gps_ops->device(&device) == GPS_OK && gps_ops->uuid(device, uuid) == GPS_OK)
-        gps_promise_all(uuid, &bytes);
-    return bytes;
+        gps_promise_all(uuid, &sum);
+    return sum.promised;
 }
 
 bool gps_memory_merged(uint64_t address, struct gps_memory_info *info) {

@@ -211,41 +211,43 @@ int gps_promises_begin(const struct gps_store *store) {
     return fd >= 0 || fd == -EEXIST ? 0 : fd;
 }
 
-/* What one process has promised; 0 if it has ended. */
+/* Adds what one process has promised and claims; nothing if it has ended. */
 static int promise_in(const struct gps_store *store, int at, const char *file,
                       const struct gps_owner *who, const uint8_t gpu[GPS_UUID_BYTES],
-                      uint64_t *bytes) {
+                      struct gps_promises *sum) {
     struct gps_slot slots[GPS_PROMISES_MAX];
     struct stat st;
     unsigned valid = 0;
     bool torn;
-    uint64_t promised = 0;
+    struct gps_promises own = {0, 0};
     const int fd = gps_file_open(at, file, O_RDONLY, &st, NULL);
     if (fd < 0)
         return fd != -ENOENT && gps_lease_probe(store, who) == GPS_ALIVE ? fd : 0;
     int status = read_slots(fd, slots, 0, GPS_PROMISES_MAX, &valid, &torn);
     for (unsigned i = 0; i < valid; i++)
         if (slots[i].via == GPS_VIA_PROMISE && memcmp(&slots[i].region, gpu, GPS_UUID_BYTES) == 0)
-            promised += slots[i].address;
+            own = (struct gps_promises){own.promised + slots[i].address,
+                                        own.claimed + slots[i].generation};
     status = status < 0 ? status : torn ? -EAGAIN : 0;
-    const bool counts = (promised || status < 0) && lives(fd, who);
+    const bool counts = (own.promised || own.claimed || status < 0) && lives(fd, who);
     close(fd);
-    *bytes += counts ? promised : 0;
+    sum->promised += counts ? own.promised : 0;
+    sum->claimed += counts ? own.claimed : 0;
     return counts ? status : 0;
 }
 
 int gps_promises_of(const struct gps_store *store, const uint8_t gpu[GPS_UUID_BYTES],
-                    const struct gps_owner *except, uint64_t *bytes) {
+                    const struct gps_owner *except, struct gps_promises *sum) {
     struct gps_dir dir;
     const char *file;
     int unknown = 0;
-    *bytes = 0;
+    *sum = (struct gps_promises){0, 0};
     gps_dir_open(&dir, store, "procs");
     while ((file = gps_dir_next(&dir))) {
         struct gps_owner who;
         if (!gps_owner_parse(file, &who) || (except && gps_owner_equal(&who, except)))
             continue;
-        const int status = promise_in(store, dir.fd, file, &who, gpu, bytes);
+        const int status = promise_in(store, dir.fd, file, &who, gpu, sum);
         unknown = status < 0 ? status : unknown;
     }
     const int status = gps_dir_close(&dir);

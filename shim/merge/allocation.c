@@ -244,10 +244,14 @@ static void pause_for(uint64_t nanos) {
     gps_program_signals_poll(NULL, nanos);
 }
 
+/* A block that has just got memory counts twice for a moment. Where only claims of others are in
+ * the way, they go; not at one pace, or those who want the same room would meet again and again. */
 static bool claim(uint64_t size, bool pooled) {
-    for (int i = 0; i < RETRIES; i++) {
+    const uint64_t begun = gps_clock_monotonic();
+    for (int i = 0;
+         i < RETRIES || (call.claim.contended && gps_clock_monotonic() - begun < GPS_SECOND); i++) {
         if (i)
-            pause_for(MOMENT);
+            pause_for(MOMENT + gps_clock_monotonic() % MOMENT);
         if (try_to_claim(size, &call.claim) || !takes_all(size, pooled))
             return true;
     }
@@ -280,7 +284,7 @@ bool gps_merge_has_overdrawn(void) {
     gps_room_unclaim(&call.claim);
     const bool lacking = (unseen || (!call.exact && before != GPS_ROOM_PLENTY)) &&
                          gps_promise_any() && find_device(&device, gpu) &&
-                         gps_room_lacks(gpu, 0, &left);
+                         gps_room_is_overdrawn(gpu, &left);
     return lacking && (unseen || left < before);
 }
 
@@ -317,17 +321,17 @@ static bool is_possible(uint64_t size) {
     return size < HUGE_SIZE || (gps_ops->room(&bytes) == GPS_OK && size <= bytes);
 }
 
-/* Of two that promise the same room at least one sees it, and both may. They withdraw, and take
+/* Of two that want the same room at least one sees it, and both may. They withdraw, and take
  * memory at once. */
 static bool may_be_lazy(struct gps_area *area) {
     const int64_t size = (int64_t)area->extent;
     if (area->rule->overcommit)
         return true;
-    if (promise(area, size) < 0)
+    if (gps_promise_claim(area->uuid, size) < 0)
         return false;
-    const bool room = gps_area_has_room(area->device, area->uuid, area->extent);
-    if (!room)
-        promise(area, -size);
+    const bool room =
+        gps_area_has_room(area->device, area->uuid, area->extent) && promise(area, size) == 0;
+    gps_promise_claim(area->uuid, -size);
     return room;
 }
 

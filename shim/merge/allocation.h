@@ -52,7 +52,8 @@ bool gps_merge_find(uint64_t address, struct gps_area *found);
 int gps_merge_back_all(void);
 /* An allocation of the driver's begins. Where memory is too scarce for it and for the blocks that
  * have none yet, those get theirs first, so that it is the allocation that fails. False: what is
- * left is promised. It takes 10 ms at most, and needs no scope. */
+ * left is promised. It takes 20 ms at most, or a second while
+ * others claim the room, and needs no scope. */
 bool gps_merge_may_allocate(uint64_t size, bool pooled);
 /* It has ended, after that was true. True: it has taken what is promised, and must be freed again
  * if it succeeded. */

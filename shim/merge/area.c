@@ -132,11 +132,16 @@ uint64_t gps_area_promised(int device) {
 }
 
 bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size) {
-    const uint64_t own = gps_area_promised(device) + size, published = gps_promise_own(uuid);
-    uint64_t bytes, others;
+    const struct gps_promises published = gps_promise_own(uuid);
+    const uint64_t promised = gps_area_promised(device), claimed = published.claimed;
+    struct gps_promises others;
+    uint64_t bytes;
     if (gps_promise_others(uuid, &others) < 0)
         return false;
-    return gps_ops->room(&bytes) == GPS_OK && bytes >= others + (own > published ? own : published);
+    return gps_ops->room(&bytes) != GPS_OK ||
+           bytes >= others.promised + others.claimed +
+                        (promised > published.promised ? promised : published.promised) +
+                        (claimed > size ? claimed : size);
 }
 
 static void note_bounds(void) {

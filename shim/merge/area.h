@@ -162,8 +162,8 @@ struct gps_area *gps_area_next(const struct gps_area *area); /* by address; NULL
  * those of rules with overcommit, and in one. */
 uint64_t gps_area_promised(int device);
 uint64_t gps_area_unbacked(const struct gps_area *area);
-/* Whether the device has memory for so many bytes more, which may be promised already, and for what
- * these blocks, claims (room.h) and other processes are promised. False also where that is not
+/* Whether the device has memory for so many bytes more, which may be claimed already (room.h), and
+ * for what these blocks and other processes are promised and claim. False also where that is not
  * known. In a context of the device. */
 bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t size);
 bool gps_area_add(struct gps_area *area);

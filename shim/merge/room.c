@@ -15,41 +15,55 @@
 
 static struct {
     uint8_t gpu[GPS_UUID_BYTES];
-    uint64_t others;      /* had promised this on it when that was last known */
-    _Atomic bool awaited; /* what is promised, in vain */
+    struct gps_promises others; /* on it, when that was last known */
+    _Atomic bool awaited;       /* what is promised, in vain */
 } state;
 GPS_FORGOTTEN(state);
 
 /* A process without descriptors cannot look, and goes by what it saw last. */
-static uint64_t promised_by_others(const uint8_t gpu[GPS_UUID_BYTES]) {
-    uint64_t bytes;
-    const bool known = gps_promise_others(gpu, &bytes) == 0;
-    if (known || memcmp(state.gpu, gpu, GPS_UUID_BYTES) != 0 || state.others < bytes) {
+static struct gps_promises of_others(const uint8_t gpu[GPS_UUID_BYTES]) {
+    struct gps_promises sum;
+    const bool known = gps_promise_others(gpu, &sum) == 0;
+    if (known || memcmp(state.gpu, gpu, GPS_UUID_BYTES) != 0 ||
+        state.others.promised < sum.promised) {
         memcpy(state.gpu, gpu, GPS_UUID_BYTES);
-        state.others = bytes;
+        state.others = sum;
     }
     return state.others;
 }
 
-bool gps_room_lacks(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes, uint64_t *left) {
-    uint64_t room;
-    *left = GPS_ROOM_PLENTY;
-    const uint64_t promised = promised_by_others(gpu) + gps_promise_own(gpu);
-    if (!promised || gps_ops->room(&room) != GPS_OK || room >= promised + bytes + MARGIN)
-        return false;
-    *left = room;
-    return room < promised + bytes;
+static struct gps_promises of_all(const uint8_t gpu[GPS_UUID_BYTES]) {
+    const struct gps_promises others = of_others(gpu), own = gps_promise_own(gpu);
+    return (struct gps_promises){others.promised + own.promised, others.claimed + own.claimed};
 }
 
+/* Whether less is free than so much. *left: see gps_room_claim. */
+static bool lacks(uint64_t bytes, uint64_t *left) {
+    uint64_t room;
+    *left = GPS_ROOM_PLENTY;
+    if (!bytes || gps_ops->room(&room) != GPS_OK || room >= bytes + MARGIN)
+        return false;
+    *left = room;
+    return room < bytes;
+}
+
+bool gps_room_is_overdrawn(const uint8_t gpu[GPS_UUID_BYTES], uint64_t *left) {
+    return lacks(of_all(gpu).promised, left);
+}
+
+/* The claim is one of those that are added up, if it could be published. */
 bool gps_room_claim_on(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes,
                        struct gps_room_claim *claim) {
     claim->left = GPS_ROOM_PLENTY;
+    claim->contended = false;
     if (!gps_promise_any())
         return true;
     memcpy(claim->gpu, gpu, GPS_UUID_BYTES);
-    claim->bytes = gps_promise_change(gpu, (int64_t)bytes) == 0 ? bytes : 0;
-    if (!gps_room_lacks(gpu, bytes - claim->bytes, &claim->left))
+    claim->bytes = gps_promise_claim(gpu, (int64_t)bytes) == 0 ? bytes : 0;
+    const struct gps_promises all = of_all(gpu);
+    if (!lacks(all.promised + all.claimed + bytes - claim->bytes, &claim->left))
         return true;
+    claim->contended = claim->left >= all.promised + bytes;
     gps_room_unclaim(claim);
     return false;
 }
@@ -61,7 +75,7 @@ bool gps_room_claim(const struct gps_area *area, uint64_t bytes, struct gps_room
 
 void gps_room_unclaim(struct gps_room_claim *claim) {
     if (claim->bytes)
-        gps_promise_change(claim->gpu, -(int64_t)claim->bytes);
+        gps_promise_claim(claim->gpu, -(int64_t)claim->bytes);
     claim->bytes = 0;
 }
 

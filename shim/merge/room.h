@@ -1,10 +1,10 @@
 /*
  * room.h - room on a device for memory that is taken at once, beside what is promised.
  *
- * Who takes memory claims it first: the claim is a promise (process/promise.h) until the memory is
- * there. So of two who want the same room at least one sees the other. A block that has just got
- * memory counts twice for a moment. Of a small allocation nobody knows before whether it takes
- * memory: then what is promised may lack for as long as it takes to free it again.
+ * Who takes memory claims it first, until the memory is there (process/promise.h). So of two who
+ * want the same room at least one sees the other. A block that has just got memory counts twice for
+ * a moment. Of a small allocation nobody knows before whether it takes memory: then what is
+ * promised may lack for as long as it takes to free it again.
  */
 #pragma once
 
@@ -16,6 +16,7 @@
 struct gps_room_claim {
     uint64_t bytes; /* published; 0: none */
     uint64_t left;  /* free before, if that may be too little; else GPS_ROOM_PLENTY */
+    bool contended; /* it was refused because of other claims, which may come to nothing */
     uint8_t gpu[GPS_UUID_BYTES];
 };
 
@@ -29,9 +30,9 @@ void gps_room_unclaim(struct gps_room_claim *claim);
 /* The same where no rule takes the memory, on the current device. */
 bool gps_room_claim_on(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes,
                        struct gps_room_claim *claim);
-/* Whether the current device has too little for what is promised on it, and for so many bytes more.
- * *left: what is free, if that is not far more than enough. With the lock, inside a gps_scope. */
-bool gps_room_lacks(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes, uint64_t *left);
+/* Whether the current device has too little for what is promised on it. *left: what is free, if
+ * that is not far more than enough. With the lock, inside a gps_scope. */
+bool gps_room_is_overdrawn(const uint8_t gpu[GPS_UUID_BYTES], uint64_t *left);
 
 /* What is promised lacks. True: it is worth another look, and a millisecond has passed, with the
  * program's signals let in. It is for a second, from *until == 0 on; and then no more until there

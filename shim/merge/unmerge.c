@@ -40,9 +40,10 @@ static void drop_copy(struct attempts *attempts) {
 
 /* What is promised is not for a copy. A block that has just got memory counts twice for a moment.
  */
-static int scarce(struct attempts *attempts) {
-    enum { MOST = 6 };
-    return ++attempts->lacks < MOST ? GPS_NOT_READY : GPS_OUT_OF_MEMORY;
+static int scarce(struct attempts *attempts, bool contended) {
+    enum { MOST = 6, MOST_CONTENDED = 500 };
+    const unsigned most = contended ? MOST_CONTENDED : MOST;
+    return ++attempts->lacks < most ? GPS_NOT_READY : GPS_OUT_OF_MEMORY;
 }
 
 static int copy(const struct gps_area *area, struct gps_block *block, struct attempts *attempts) {
@@ -52,7 +53,7 @@ static int copy(const struct gps_area *area, struct gps_block *block, struct att
         return GPS_OK;
     drop_copy(attempts);
     if (!gps_room_claim(area, block->size, &claim))
-        return scarce(attempts);
+        return scarce(attempts, claim.contended);
     attempts->serial = area->serial;
     attempts->at = block->at;
     attempts->swapped = block->swapped;

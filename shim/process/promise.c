@@ -10,7 +10,7 @@
 
 static struct promise {
     struct gps_id gpu;
-    uint64_t bytes;
+    struct gps_promises bytes;
     bool taken;
 } promises[GPS_PROMISES_MAX]; /* each in the slot of its place */
 
@@ -28,15 +28,15 @@ static struct promise *promise_of(const uint8_t gpu[GPS_UUID_BYTES]) {
     return NULL;
 }
 
-static uint64_t changed(const struct promise *promise, int64_t change) {
+static uint64_t changed(uint64_t bytes, int64_t change) {
     if (change >= 0)
-        return promise->bytes + (uint64_t)change;
-    return promise->bytes > (uint64_t)-change ? promise->bytes - (uint64_t)-change : 0;
+        return bytes + (uint64_t)change;
+    return bytes > (uint64_t)-change ? bytes - (uint64_t)-change : 0;
 }
 
-static int publish(const struct promise *promise, uint64_t bytes) {
+static int publish(const struct promise *promise, struct gps_promises bytes) {
     return gps_references_commit((unsigned)(promise - promises), &promise->gpu, GPS_VIA_PROMISE,
-                                 bytes, 0);
+                                 bytes.promised, bytes.claimed);
 }
 
 /* What is written into a directory that was removed nobody sees. */
@@ -47,23 +47,34 @@ static int begin(void) {
     return gps_membership_is_lost() ? -ENOENT : gps_promises_begin(gps_membership_store());
 }
 
-int gps_promise_change(const uint8_t gpu[GPS_UUID_BYTES], int64_t bytes) {
+static int change(const uint8_t gpu[GPS_UUID_BYTES], int64_t promised, int64_t claimed) {
     struct promise *promise = promise_of(gpu);
-    int status = promise ? 0 : -ENOSPC;
-    if (status == 0 && bytes > 0)
-        status = begin();
+    const bool grows = promised > 0 || claimed > 0;
+    if (!promise)
+        return -ENOSPC;
+    const struct gps_promises bytes = {changed(promise->bytes.promised, promised),
+                                       changed(promise->bytes.claimed, claimed)};
+    int status = grows ? begin() : 0;
     if (status == 0)
-        status = publish(promise, changed(promise, bytes));
-    if (promise && (status == 0 || bytes < 0)) {
+        status = publish(promise, bytes);
+    if (status == 0 || !grows) {
         promise->taken = true;
-        promise->bytes = changed(promise, bytes);
+        promise->bytes = bytes;
     }
     return status;
 }
 
-uint64_t gps_promise_own(const uint8_t gpu[GPS_UUID_BYTES]) {
+int gps_promise_change(const uint8_t gpu[GPS_UUID_BYTES], int64_t bytes) {
+    return change(gpu, bytes, 0);
+}
+
+int gps_promise_claim(const uint8_t gpu[GPS_UUID_BYTES], int64_t bytes) {
+    return change(gpu, 0, bytes);
+}
+
+struct gps_promises gps_promise_own(const uint8_t gpu[GPS_UUID_BYTES]) {
     const struct promise *promise = promise_of(gpu);
-    return promise && promise->taken ? promise->bytes : 0;
+    return promise && promise->taken ? promise->bytes : (struct gps_promises){0, 0};
 }
 
 bool gps_promise_any(void) {
@@ -72,17 +83,17 @@ bool gps_promise_any(void) {
 }
 
 static int add_up(const uint8_t gpu[GPS_UUID_BYTES], const struct gps_owner *except,
-                  uint64_t *bytes) {
-    *bytes = 0;
-    return gps_promise_any() ? gps_promises_of(gps_membership_look(), gpu, except, bytes) : 0;
+                  struct gps_promises *sum) {
+    *sum = (struct gps_promises){0, 0};
+    return gps_promise_any() ? gps_promises_of(gps_membership_look(), gpu, except, sum) : 0;
 }
 
-int gps_promise_others(const uint8_t gpu[GPS_UUID_BYTES], uint64_t *bytes) {
-    return add_up(gpu, gps_process_self(), bytes);
+int gps_promise_others(const uint8_t gpu[GPS_UUID_BYTES], struct gps_promises *sum) {
+    return add_up(gpu, gps_process_self(), sum);
 }
 
-int gps_promise_all(const uint8_t gpu[GPS_UUID_BYTES], uint64_t *bytes) {
-    return add_up(gpu, NULL, bytes);
+int gps_promise_all(const uint8_t gpu[GPS_UUID_BYTES], struct gps_promises *sum) {
+    return add_up(gpu, NULL, sum);
 }
 
 void gps_promise_reset(void) {

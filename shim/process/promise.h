@@ -3,16 +3,17 @@
  *
  * Memory that a merge rule with quiet = 0 took has none before it is touched. So a promise is
  * published, a slot for each GPU in this process's file in procs/, and ends with its lease. Who
- * makes one publishes it first and then adds up those of all, so of two who promise the same room
- * at least one sees the other. What blocks get is published after they have got it: for a moment it
- * counts twice, and never not at all.
+ * makes one publishes it first, as a claim, and then adds up those of all, so of two who want the
+ * same room at least one sees the other. A claim becomes a promise, or memory, or nothing, at once.
+ * What blocks get is published after they have got it: for a moment it counts twice, and never not
+ * at all.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpushare/region.h"
+#include "directory/processes.h"
 
 /* Before the first reference. */
 void gps_promise_start(void);
@@ -21,13 +22,15 @@ void gps_promise_start(void);
  * not see a promise that has grown, and it is not made. What has shrunk is published again with the
  * next change. */
 int gps_promise_change(const uint8_t gpu[GPS_UUID_BYTES], int64_t bytes);
+/* The same of what is claimed. */
+int gps_promise_claim(const uint8_t gpu[GPS_UUID_BYTES], int64_t bytes);
 
-/* What this process has promised. The same thread. */
-uint64_t gps_promise_own(const uint8_t gpu[GPS_UUID_BYTES]);
-/* What all other processes have promised, or all with this one, in bytes. -errno: that of a process
- * is not known, and *bytes are those of the rest. Any thread, inside a gps_scope. */
-int gps_promise_others(const uint8_t gpu[GPS_UUID_BYTES], uint64_t *bytes);
-int gps_promise_all(const uint8_t gpu[GPS_UUID_BYTES], uint64_t *bytes);
+/* What this process has promised and claims. The same thread. */
+struct gps_promises gps_promise_own(const uint8_t gpu[GPS_UUID_BYTES]);
+/* That of all other processes, or of all with this one. -errno: that of a process is not known, and
+ * *sum is that of the rest. Any thread, inside a gps_scope. */
+int gps_promise_others(const uint8_t gpu[GPS_UUID_BYTES], struct gps_promises *sum);
+int gps_promise_all(const uint8_t gpu[GPS_UUID_BYTES], struct gps_promises *sum);
 /* Whether anybody ever made one, by one system call. */
 bool gps_promise_any(void);
 

@@ -101,6 +101,26 @@ TEST_F(Promise, OfThreeIsNotTheSameRoom) {
     }
 }
 
+// Who asks for too much claims it for a moment. Others wait until that has passed, also where the
+// process does not get the processor meanwhile.
+TEST_F(Promise, OfNobodyIsInTheWay) {
+    auto a = replica(), b = replica(), c = replica();
+    unsigned seed = 1, refused = 0;
+    c->must("malloc p " + bytes(left(*c) - 64 * MiB));
+    for (int i = 0; i < 100; i++) {
+        b->send("malloc q " + bytes(96 * MiB));
+        usleep(static_cast<useconds_t>(rand_r(&seed) % 3000));
+        b->stop();
+        a->send("malloc r " + bytes(32 * MiB));
+        usleep(30000);
+        b->resume();
+        refused += a->receive().code != 0;
+        EXPECT_EQ(b->receive().code, 2);
+        (*a)("free r");
+    }
+    EXPECT_EQ(refused, 0u);
+}
+
 TEST_F(Promise, IsKeptBesideWhoTakesMemoryAtOnce) {
     replicas->world.config(merging() + rule("eager", "eager", "merge", QUIET));
     auto a = replica();
