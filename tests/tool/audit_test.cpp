@@ -66,6 +66,16 @@ double seconds_of(const std::function<void()> &work) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// A shell's line that waits for words in a file.
+std::string until_said(const std::string &words, const std::string &file) {
+    return "until grep -q '" + words + "' " + file + "; do sleep 0.05; done";
+}
+
+// On a busy machine an audit, or what it watches, may come too late to its turn.
+bool in_one_of_three(const std::function<bool()> &holds) {
+    return holds() || holds() || holds();
+}
+
 } // namespace
 
 TEST_F(Audit, AFindingOfAGrandchildIsReportedOnStderrAndMakesTheStatus1) {
@@ -117,10 +127,13 @@ TEST_F(Audit, WhereNothingWasWatchedItIsNoCleanBill) {
 }
 
 TEST_F(Audit, AChildThatDropsThePreloadIsNamed) {
-    const Result result = audit({"sh", "-c",
-                                 right() + "; (echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " +
-                                     puppet + " >/dev/null"});
-    EXPECT_EQ(result.status, 3);
+    Result result;
+    EXPECT_TRUE(in_one_of_three([&] {
+        result = audit({"sh", "-c",
+                        right() + "; (echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " + puppet +
+                            " >/dev/null"});
+        return result.status == 3;
+    }));
     EXPECT_TRUE(contains(result.err, "; 1 process used CUDA, ")) << result.err;
     EXPECT_TRUE(contains(result.err, "gpushare: audit: puppet (pid ")) << result.err;
     EXPECT_TRUE(contains(result.err, ") used CUDA and was not watched: LD_PRELOAD was not in its "
@@ -132,22 +145,27 @@ TEST_F(Audit, AChildThatDropsThePreloadIsNamed) {
 TEST_F(Audit, AChildThatDropsThePreloadForAMomentIsNamed) {
     const std::string answers = place.path + "/answers";
     ASSERT_EQ(mkfifo(answers.c_str(), 0600), 0);
-    const Result result =
-        audit({"sh", "-c",
-               right() + "; sleep 0.8; (echo malloc a 4096; read answer <" + answers +
-                   "; sleep 0.4) | env -u LD_PRELOAD GPUSHARE_PROGRAM=moment " + puppet + " >" +
-                   answers});
-    EXPECT_EQ(result.status, 3);
+    Result result;
+    EXPECT_TRUE(in_one_of_three([&] {
+        result = audit({"sh", "-c",
+                        right() + "; sleep 1.2; (echo malloc a 4096; read answer <" + answers +
+                            "; sleep 0.4) | env -u LD_PRELOAD GPUSHARE_PROGRAM=moment " + puppet +
+                            " >" + answers});
+        return result.status == 3;
+    }));
     EXPECT_TRUE(contains(result.err, "gpushare: audit: moment (pid ")) << result.err;
 }
 
 // Its main thread has ended before its first call: the files that /proc has of it are empty.
 TEST_F(Audit, AChildWithoutAMainThreadThatDropsThePreloadIsNamed) {
-    const Result result =
-        audit({"sh", "-c",
-               right() + "; (echo depart; echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " +
-                   puppet + " >/dev/null"});
-    EXPECT_EQ(result.status, 3);
+    Result result;
+    EXPECT_TRUE(in_one_of_three([&] {
+        result =
+            audit({"sh", "-c",
+                   right() + "; (echo depart; echo malloc a 4096; sleep 1) | env -u LD_PRELOAD " +
+                       puppet + " >/dev/null"});
+        return result.status == 3;
+    }));
     EXPECT_TRUE(contains(result.err, "gpushare: audit: puppet (pid ")) << result.err;
 }
 
@@ -320,21 +338,24 @@ TEST_F(Audit, CommandsThatCannotRunAreToldAsRunDoes) {
 }
 
 TEST_F(Audit, WhatTheCommandLeavesBehindIsWaitedFor) {
-    const Result result = audit({"sh", "-c", "(sleep 0.3; " + misuse() + ") & exit 0"});
-    EXPECT_EQ(result.status, 1);
+    Result result;
+    EXPECT_TRUE(in_one_of_three([&] {
+        result = audit({"sh", "-c", "(sleep 0.3; " + misuse() + ") & exit 0"});
+        return result.status == 1;
+    }));
     EXPECT_TRUE(contains(result.err, "1 finding (1 error)")) << result.err;
 }
 
 TEST_F(Audit, WhatStillRunsAfter5SecondsIsSaid) {
-    const std::string left = "sleep 30 >/dev/null 2>&1 & echo $!";
+    const std::string left = "sleep 1000 >/dev/null 2>&1 & echo $!";
     const std::string directory = place.path + "/logs";
     Result result;
     const double seconds = seconds_of([&] {
         result = audit({"--log", directory, "sh", "-c", left});
     });
-    kill(std::stoi(result.out), SIGKILL);
+    EXPECT_EQ(kill(std::stoi(result.out), SIGKILL), 0) << "it did not wait for its end";
     EXPECT_EQ(result.status, 3);
-    EXPECT_TRUE(seconds > 4.5 && seconds < 9) << seconds;
+    EXPECT_GE(seconds, 5);
     EXPECT_TRUE(
         contains(result.err, "gpushare: audit: warning: 1 process still running; what may be "
                              "reported yet is shown by: gpushare report " +
@@ -348,14 +369,14 @@ TEST_F(Audit, TerminationIsHandedOnAndEndsTheWaiting) {
             .status,
         9);
     Result result;
-    const double seconds = seconds_of([&] {
+    const auto terminate = [&] {
         result = audit({"sh", "-c",
-                        "(sleep 30 >/dev/null 2>&1 & echo $!; sleep 0.3; kill -TERM $PPID) & "
+                        "(sleep 1000 >/dev/null 2>&1 & echo $!; sleep 0.3; kill -TERM $PPID) & "
                         "exit 6"});
-    });
-    kill(std::stoi(result.out), SIGKILL);
+        kill(std::stoi(result.out), SIGKILL);
+    };
+    EXPECT_TRUE(in_one_of_three([&] { return seconds_of(terminate) < 5; }));
     EXPECT_EQ(result.status, 6);
-    EXPECT_LT(seconds, 4);
     EXPECT_TRUE(contains(result.err, "still running; what may be reported yet goes to stderr"))
         << result.err;
 }
@@ -417,33 +438,40 @@ TEST_F(Audit, TheTerminalsSignalsAreTheCommandsBusiness) {
 }
 
 TEST_F(Audit, AfterCtrlCItIsSaidWhoGoesOn) {
-    const Result result = audit({"sh", "-c", "kill -INT $PPID; sleep 3 & wait; exit 5"});
+    const std::string said = place.path + "/said";
+    const Result result = command(
+        {"sh", "-c", "\"$0\" audit sh -c \"$1\" 2>" + said, tool_path(),
+         "kill -INT $PPID; sleep 1000 & " + until_said("goes on", said) + "; kill $!; exit 5"},
+        environment);
+    const std::string err = read_file(said);
     EXPECT_EQ(result.status, 5);
     EXPECT_TRUE(
-        contains(result.err, "audit: warning: waiting for what goes on after Ctrl-C: dash (pid ") ||
-        contains(result.err, "audit: warning: waiting for what goes on after Ctrl-C: bash (pid "))
-        << result.err;
-    EXPECT_TRUE(contains(result.err, ", sleep (pid ")) << result.err;
-    EXPECT_TRUE(contains(result.err, "; Ctrl-\\ or kill ")) << result.err;
-    EXPECT_EQ(result.err.find("goes on"), result.err.rfind("goes on")) << result.err;
+        contains(err, "audit: warning: waiting for what goes on after Ctrl-C: dash (pid ") ||
+        contains(err, "audit: warning: waiting for what goes on after Ctrl-C: bash (pid "))
+        << err;
+    EXPECT_TRUE(contains(err, ", sleep (pid ")) << err;
+    EXPECT_TRUE(contains(err, "; Ctrl-\\ or kill ")) << err;
+    EXPECT_EQ(err.find("goes on"), err.rfind("goes on")) << err;
 }
 
 TEST_F(Audit, ASecondCtrlCEndsTheWaitingForWhatTheCommandLeft) {
+    const std::string said = place.path + "/said";
     Result result;
-    const double seconds = seconds_of([&] {
-        result = audit({"sh", "-c",
-                        "sleep 30 >/dev/null 2>&1 & echo $!; (sleep 0.3; kill -INT $PPID; "
-                        "sleep 1.5; kill -INT $PPID) >/dev/null & exit 6"});
-    });
-    const std::string pid = std::to_string(std::stoi(result.out));
-    kill(std::stoi(pid), SIGKILL);
+    const auto interrupt = [&] {
+        result =
+            command({"sh", "-c", "\"$0\" audit sh -c \"$1\" 2>" + said, tool_path(),
+                     "sleep 1000 >/dev/null 2>&1 & echo $!; (sleep 0.3; kill -INT $PPID; " +
+                         until_said("goes on", said) + "; kill -INT $PPID) >/dev/null & exit 6"},
+                    environment);
+        kill(std::stoi(result.out), SIGKILL);
+    };
+    EXPECT_TRUE(in_one_of_three([&] { return seconds_of(interrupt) < 5; }));
+    const std::string err = read_file(said), pid = std::to_string(std::stoi(result.out));
     EXPECT_EQ(result.status, 6);
-    EXPECT_LT(seconds, 4.5);
-    EXPECT_TRUE(contains(result.err, "waiting up to 5 s for what goes on after Ctrl-C: "))
-        << result.err;
-    EXPECT_TRUE(contains(result.err, "sleep (pid " + pid + ")")) << result.err;
-    EXPECT_TRUE(contains(result.err, "; a second Ctrl-C ends the waiting\n")) << result.err;
-    EXPECT_TRUE(contains(result.err, "still running")) << result.err;
+    EXPECT_TRUE(contains(err, "waiting up to 5 s for what goes on after Ctrl-C: ")) << err;
+    EXPECT_TRUE(contains(err, "sleep (pid " + pid + ")")) << err;
+    EXPECT_TRUE(contains(err, "; a second Ctrl-C ends the waiting\n")) << err;
+    EXPECT_TRUE(contains(err, "still running")) << err;
 }
 
 TEST_F(Audit, ImagesOfOnePidHaveLogsOfTheirOwn) {
