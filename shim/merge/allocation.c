@@ -520,7 +520,7 @@ bool gps_merge_end_freed(enum gps_merge_end how) {
     end_freed();
     gps_swap_unlock();
     if (how == GPS_MERGE_SURELY && waiting == before && gps_scope_synchronize() == GPS_OK)
-        return gps_merge_end_freed(GPS_MERGE_IF_ENDED);
+        gps_merge_end_freed(GPS_MERGE_IF_ENDED); /* or another thread has meanwhile */
     return waiting < before;
 }
 

@@ -700,6 +700,20 @@ TEST(MergeOrderedFree, GivesItsMemoryToTheNextAllocation) {
     EXPECT_EQ(one[0].code("squery s"), 0);
 }
 
+TEST(MergeOrderedFree, ThatAnotherThreadEndsGivesItsMemoryToTheNextAllocation) {
+    Replicas one(1, merging("quiet = 1h\n"));
+    one[0].must("stream s 0");
+    one[0].must("stream t");
+    const Reply info = one[0]("info");
+    const std::string most = std::to_string((info.number(0) - 64 * MiB) / (2 * MiB) * (2 * MiB));
+    one[0].must(kernels());
+    one[0].must("malloc p " + most);
+    one[0].must("launch t test_spin small 1024 3500000000 small");
+    one[0].must("launch s test_spin small 1024 300000000 small");
+    one[0].must("unpool p");
+    EXPECT_EQ(one[0].code("malloc q " + most), 0);
+}
+
 // Nothing that runs uses the memory, so it need not wait for an idle device.
 TEST(MergeOrderedFree, BesideABusyDeviceLeavesNothingBehind) {
     Replicas one(1, merging("quiet = 1h\n"));
