@@ -12,7 +12,7 @@ const struct gps_operations *gps_operations;
 void gps_scope_begin(struct gps_scope *scope) {
     scope->error = errno;
     scope->entered = scope->relaxed = false;
-    scope->outermost = gps_program_signals_enter(&scope->signals);
+    gps_program_signals_enter(&scope->outer, &scope->signals);
     /* open, read and write are cancellation points; the driver call the program made may not be one
      */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &scope->cancel);
@@ -34,7 +34,7 @@ void gps_scope_end(struct gps_scope *scope) {
         gps_ops->relax(&scope->capture);
     int ignored;
     pthread_setcancelstate(scope->cancel, &ignored);
-    gps_program_signals_leave(&scope->signals, scope->outermost);
+    gps_program_signals_leave(&scope->outer, &scope->signals);
     errno = scope->error;
 }
 

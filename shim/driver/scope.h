@@ -11,14 +11,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/program_signals.h"
+
 struct gps_scope {
     sigset_t signals; /* the mask before it */
+    struct gps_program_signals outer;
     int error;
     int cancel;
     int capture;
     bool relaxed;
     bool entered;
-    bool outermost;
 };
 
 /* No driver calls inside. */

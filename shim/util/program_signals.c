@@ -1,6 +1,7 @@
 /* program_signals.c - see program_signals.h. */
 #include "program_signals.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -23,26 +24,36 @@ static const union mask blocked = {.bits = ~(BIT(SIGILL) | BIT(SIGTRAP) | BIT(SI
  * has left by longjmp leaves nothing behind. */
 static __thread struct gps_program_signals program;
 
-void gps_program_signals_block(sigset_t *before) {
-    sigprocmask(SIG_BLOCK, &blocked.set, before);
+/* A handler may run in this call, though libc declares it as one that calls nothing back. */
+static void change_mask(int how, const sigset_t *mask, sigset_t *before) {
+    atomic_signal_fence(memory_order_seq_cst);
+    sigprocmask(how, mask, before);
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* The handler of a fault may have left a scope outside of a wait. Then the program has its mask
- * again, and ours is nowhere. */
-bool gps_program_signals_enter(sigset_t *before) {
+void gps_program_signals_block(sigset_t *before) {
+    change_mask(SIG_BLOCK, &blocked.set, before);
+}
+
+/* A signal that should be blocked is not: the handler of a fault runs inside a scope and has
+ * unblocked it, or has left the scope by longjmp. Then the mask is the program's. An emulator may
+ * leave real-time signals unblocked, so they do not count. */
+static bool is_programs(uint64_t mask) {
+    return !program.known || (uint32_t)blocked.bits & ~mask;
+}
+
+void gps_program_signals_enter(struct gps_program_signals *outer, sigset_t *before) {
     uint64_t mask;
     gps_program_signals_block(before);
     memcpy(&mask, before, sizeof(mask));
-    const bool outermost = !program.known || blocked.bits & ~mask;
-    if (outermost)
+    *outer = program;
+    if (is_programs(mask))
         program = (struct gps_program_signals){.mask = mask, .known = true};
-    return outermost;
 }
 
-void gps_program_signals_leave(const sigset_t *before, bool outermost) {
-    if (outermost)
-        program.known = false;
-    sigprocmask(SIG_SETMASK, before, NULL);
+void gps_program_signals_leave(const struct gps_program_signals *outer, const sigset_t *before) {
+    program = *outer;
+    change_mask(SIG_SETMASK, before, NULL);
 }
 
 /* --- waits --- */
@@ -70,11 +81,11 @@ static const sigset_t *mask_of(const struct gps_program_signals *thread, union m
 void gps_program_signals_let_in(struct gps_let_in *let_in) {
     union mask mask;
     let_in->program = begin_wait();
-    sigprocmask(SIG_SETMASK, mask_of(&let_in->program, &mask), &let_in->ours);
+    change_mask(SIG_SETMASK, mask_of(&let_in->program, &mask), &let_in->ours);
 }
 
 void gps_program_signals_keep_out(const struct gps_let_in *let_in) {
-    sigprocmask(SIG_SETMASK, &let_in->ours, NULL);
+    change_mask(SIG_SETMASK, &let_in->ours, NULL);
     end_wait(&let_in->program);
 }
 

@@ -16,15 +16,15 @@
 /* Blocks all signals of this thread but those of faults. `before` gets the mask until now. */
 void gps_program_signals_block(sigset_t *before);
 
-/* The same for a gps_scope. True: it is the outermost, and `before` the program's mask. */
-bool gps_program_signals_enter(sigset_t *before);
-void gps_program_signals_leave(const sigset_t *before, bool outermost);
-
 /* Of a thread: the program's mask, in the kernel's layout. */
 struct gps_program_signals {
     uint64_t mask;
     bool known; /* the thread is inside a gps_scope, and in no wait */
 };
+
+/* The same for a gps_scope. `outer` gets what was known outside of it. */
+void gps_program_signals_enter(struct gps_program_signals *outer, sigset_t *before);
+void gps_program_signals_leave(const struct gps_program_signals *outer, const sigset_t *before);
 
 /* Inside a gps_scope: around a call that waits. */
 struct gps_let_in {
