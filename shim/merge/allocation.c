@@ -491,8 +491,7 @@ static bool is_unused(const struct gps_area *area) {
     return !area->user.event || gps_ops->event_state(area->user.event) != GPS_NOT_READY;
 }
 
-/* With gps_swap_lock. */
-static void end_freed(void) {
+void gps_merge_end_freed_locked(void) {
     struct gps_area *next;
     gps_area_lock();
     for (struct gps_area *area = gps_area_next(NULL); area; area = next) {
@@ -517,7 +516,7 @@ bool gps_merge_end_freed(enum gps_merge_end how) {
         gps_swap_lock();
     else if (!gps_swap_try_lock())
         return false;
-    end_freed();
+    gps_merge_end_freed_locked();
     gps_swap_unlock();
     if (how == GPS_MERGE_SURELY && waiting == before && gps_scope_synchronize() == GPS_OK)
         gps_merge_end_freed(GPS_MERGE_IF_ENDED); /* or another thread has meanwhile */

@@ -41,6 +41,8 @@ enum gps_merge_end {
     GPS_MERGE_SURELY, /* where there is none, the work of the current context is waited for */
 };
 bool gps_merge_end_freed(enum gps_merge_end how);
+/* The same for one that has gps_swap_lock, inside a scope for driver calls. */
+void gps_merge_end_freed_locked(void);
 /* The context is gone: its areas that were made before this epoch end. Before gps_swap_permit. */
 void gps_merge_purge(uint64_t context, uint64_t before);
 

@@ -391,6 +391,16 @@ static enum gps_unmerged find_reason(bool any) {
 
 /* --- a turn, and who asks for it --- */
 
+/* The program may make no other call. The process may have ended while this waited for the lock. */
+static void end_what_is_over(void) {
+    gps_swap_lock();
+    if (!state.stop) {
+        gps_streams_end_events();
+        gps_merge_end_freed_locked();
+    }
+    gps_swap_unlock();
+}
+
 static bool take_turn(uint64_t only) {
     bool any = false;
     GPS_DRIVER_SCOPE();
@@ -402,10 +412,7 @@ static bool take_turn(uint64_t only) {
         any |= cut_frozen(only);
         any |= share_frozen(only);
     }
-    gps_swap_lock();
-    gps_streams_end_events();
-    gps_swap_unlock();
-    gps_merge_end_freed(GPS_MERGE_IF_ENDED); /* the program may make no other call */
+    end_what_is_over();
     if (!state.stop)
         gps_unmerged_set(find_reason(any));
     state.busy = false;
