@@ -3,9 +3,10 @@
  *
  * A variable that begins with zeros again says so where it stands (util/forgotten.h). Every other
  * module with variables has a row here: the function that forgets what the parent had, or why the
- * state is as good in the child. The parent's threads are not in the child, but their locks may be
- * taken there: a reset touches none of them, and loses memory rather than freeing it. tests/rooms
- * compares rows and variables with the object files, so none is left out.
+ * state is as good in the child. What each thread has counts, for the one that forks goes on. The
+ * parent's threads are not in the child, but their locks may be taken there: a reset touches none
+ * of them, and loses memory rather than freeing it. tests/rooms compares rows and variables with
+ * the object files, so none is left out.
  */
 #include "digest/worker_pool.h"
 #include "findings/leaks.h"
@@ -27,12 +28,15 @@
 /* In the order of the rooms, from the bottom up. */
 #define MODULES(FORGETS, KEEPS)                                                                    \
     KEEPS(processor, "it is the same")                                                             \
+    KEEPS(lock, "a thread that forks holds none")                                                  \
+    KEEPS(program_signals, "the thread that forks goes on inside or outside of its scope")         \
     KEEPS(file, "a number in names that also have the process's own")                              \
     KEEPS(log, "gps_log_open begins it anew")                                                      \
     KEEPS(sink, "gps_log_open begins it anew")                                                     \
     KEEPS(event_log, "gps_event_log_open begins it anew; until then it writes nothing")            \
     KEEPS(stack, "the executable is the same")                                                     \
     KEEPS(find_object, "so is the linker")                                                         \
+    KEEPS(call, "the thread that forks may be inside one")                                         \
     FORGETS(trace, gps_trace_reset)                                                                \
     KEEPS(scope, "the driver's operations are where they were")                                    \
     KEEPS(call_counter, "its start takes another row")                                             \
@@ -49,6 +53,7 @@
     FORGETS(gate, gps_gate_reset)                                                                  \
     FORGETS(streams, gps_streams_reset)                                                            \
     FORGETS(swap, gps_swap_reset)                                                                  \
+    KEEPS(allocation, "its claim is a part of what promise forgets")                               \
     KEEPS(importers, "a time")                                                                     \
     FORGETS(open_cache, gps_open_cache_reset)                                                      \
     FORGETS(deferred, gps_deferred_reset)                                                          \
