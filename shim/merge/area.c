@@ -212,6 +212,20 @@ uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *bloc
     return (~UINT64_C(0) >> (63 - (end - 1) / part)) & (~UINT64_C(0) << begin / part);
 }
 
+void gps_area_fill(const struct gps_area *area, struct gps_block *block, uint64_t address,
+                   uint64_t size) {
+    const uint64_t bits = gps_area_bits(area, block, address, size);
+    const uint64_t start = area->pointer + block->at, part = block->size / 64;
+    const uint64_t first = bits & -bits, last = UINT64_C(1) << (63 - __builtin_clzll(bits));
+    const bool begins = address <= start || (address - start) % part == 0;
+    const bool ends = address + size >= start + block->size ||
+                      (address + size - start) % part == 0 ||
+                      address + size >= area->pointer + area->size;
+    block->filled |= bits;
+    block->begun |= begins ? bits : bits & ~first;
+    block->ended |= ends ? bits : bits & ~last;
+}
+
 void gps_area_write_begins(struct gps_area *area, uint64_t address, uint64_t size, bool upload,
                            bool captured) {
     const uint64_t now = gps_clock_monotonic();
@@ -223,7 +237,7 @@ void gps_area_write_begins(struct gps_area *area, uint64_t address, uint64_t siz
         block->written = now;
         block->excluded |= captured;
         if (upload)
-            block->filled |= gps_area_bits(area, block, address, size);
+            gps_area_fill(area, block, address, size);
     }
 }
 

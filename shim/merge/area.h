@@ -66,6 +66,7 @@ struct gps_block {
     uint64_t last_hashed;    /* when its bytes were last looked at */
     uint64_t swapped;        /* read-only: since when */
     uint64_t filled;         /* a bit a 64th that copies from the host have touched */
+    uint64_t begun, ended;   /* of those: where they brought its first byte, and its last */
     uint32_t writers;        /* calls under way that write it */
     unsigned slot;           /* PROVIDED, SHARED, SPECULATIVE: the open reference */
     struct gps_id id;        /* of the shared block, from OFFERING on */
@@ -114,6 +115,12 @@ static inline bool gps_block_is_merged(const struct gps_block *block) {
 /* Only by a swap may the program write it. */
 static inline bool gps_block_is_read_only(const struct gps_block *block) {
     return block->state >= GPS_BLOCK_FROZEN && block->state <= GPS_BLOCK_SHARED;
+}
+
+/* Copies from the host have brought all of it. Of a 64th in which one ends and another begins only
+ * the first and the last byte are known. */
+static inline bool gps_block_is_full(const struct gps_block *block) {
+    return !~(block->begun & block->ended);
 }
 
 /* It has no memory that the program may write. */
@@ -189,6 +196,10 @@ void gps_area_blocks(const struct gps_area *area, uint64_t address, uint64_t siz
 /* The bits of `filled` that a range of the area touches in a block. */
 uint64_t gps_area_bits(const struct gps_area *area, const struct gps_block *block, uint64_t address,
                        uint64_t size);
+
+/* A copy from the host fills a range of the area in a block that it touches. */
+void gps_area_fill(const struct gps_area *area, struct gps_block *block, uint64_t address,
+                   uint64_t size);
 
 /* A call that writes a range of the area is under way, until it has ended. `upload`: it copies from
  * the host. `captured`: into a graph, which will write at any time: the blocks are never merged.

@@ -19,7 +19,7 @@ struct gps_candidate {
     uint64_t pointer, context;
     uint64_t since; /* FROZEN: when it was */
     const struct gps_rule *rule;
-    bool sure; /* copies from the host filled all of it */
+    bool sure; /* copies from the host touched each 64th of it */
     struct gps_shared_key key;
     struct gps_id id;
     unsigned slot;

@@ -191,7 +191,7 @@ static void carry_filled(const struct gps_area *area, struct gps_relayout *relay
             const uint64_t size = from->size / 64, at = from->at + part * size;
             to += at == end_of(to);
             if (from->filled >> part & 1)
-                to->filled |= gps_area_bits(area, to, area->pointer + at, size);
+                gps_area_fill(area, to, area->pointer + at, size);
         }
 }
 

@@ -204,8 +204,8 @@ static void note_equal(const struct piece *piece) {
     struct gps_area *area;
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_of(piece, &area);
-    block->filled |= gps_area_bits(area, block, piece->to, piece->size);
-    if (block->state == GPS_BLOCK_SPECULATIVE && !~block->filled) {
+    gps_area_fill(area, block, piece->to, piece->size);
+    if (block->state == GPS_BLOCK_SPECULATIVE && gps_block_is_full(block)) {
         gps_block_set_state(block, GPS_BLOCK_SHARED);
         gps_merged_sum_merged(block->size, block->size);
         gps_merge_is_backed(area, block);

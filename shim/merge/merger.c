@@ -35,6 +35,7 @@
 #define LATER         GPS_SECOND
 #define HASH_INTERVAL (100 * MS) /* between two hashes of one block */
 #define ALL           UINT64_MAX
+#define LULL          GPS_SECOND        /* after a copy that ended within a 64th */
 #define DOUBT         (20 * GPS_SECOND) /* after the last sure block: those in doubt */
 #define MOMENT        (2 * GPS_SECOND)  /* after it what is in the way is said to be */
 #define LONG          (10 * GPS_SECOND) /* the same of captures */
@@ -179,14 +180,15 @@ static bool replace(struct gps_candidate *candidate, struct gps_area *area,
 
 /* --- which blocks --- */
 
-static bool is_sure(const struct gps_block *block) {
-    return !~block->filled;
+/* Where copies touched each 64th, and nothing came for a while, the rest is between tensors. */
+static bool is_sure(const struct gps_block *block, uint64_t now) {
+    return gps_block_is_full(block) || (!~block->filled && now - block->written >= LULL);
 }
 
 /* Learned rules (quiet = 0) are sure of what was uploaded, and of nothing else. */
 static bool is_filled(const struct gps_area *area, const struct gps_block *block, uint64_t now) {
     const uint64_t quiet = area->rule->quiet, wait = quiet < DOUBT ? quiet : DOUBT;
-    if (is_sure(block))
+    if (is_sure(block, now))
         return true;
     return quiet && now - state.sure >= wait &&
            (area->rule->content == GPS_CONTENT_ANY || __builtin_popcountll(block->filled) >= 32);
@@ -233,7 +235,7 @@ static void describe(const struct gps_area *area, const struct gps_block *block,
                                         .context = area->context,
                                         .since = gps_block_is_frozen(block) ? block->swapped : 0,
                                         .rule = area->rule,
-                                        .sure = is_sure(block),
+                                        .sure = !~block->filled,
                                         .key.size = block->size,
                                         .slot = GPS_NO_SLOT};
     memcpy(candidate->key.uuid, area->uuid, GPS_UUID_BYTES);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 
 namespace {
@@ -226,6 +227,46 @@ TEST_F(Promise, EndsWhereABlockIsMerged) {
     EXPECT_EQ(left(*c), all - 64 * MiB);
     a->must("free p");
     EXPECT_TRUE(eventually([&] { return left(*c) == all; })) << all - left(*c);
+}
+
+// A copy that ends within a 64th of a block does not fill it, so the block keeps the memory that it
+// was promised. After a second without another copy it counts as full: only a look that was quicker
+// tells.
+TEST_F(Promise, LastsUntilTheLastByteIsThere) {
+    using std::chrono::steady_clock;
+    auto a = replica(), b = replica(), c = other();
+    const uint64_t all = left(*c);
+    bool told = false;
+    for (int i = 0; i < 20 && !told; i++) {
+        for (Puppet *puppet : {a.get(), b.get()})
+            puppet->must("malloc p " + bytes(4 * MiB));
+        const auto begun = steady_clock::now();
+        for (Puppet *puppet : {a.get(), b.get()})
+            EXPECT_EQ(load(*puppet, "p", 4 * MiB - 1000, 1), 0);
+        usleep(300000);
+        const uint64_t then = left(*c);
+        told = steady_clock::now() - begun < std::chrono::milliseconds(900);
+        EXPECT_TRUE(then == all - 8 * MiB || !told) << all - then;
+        for (Puppet *puppet : {a.get(), b.get()}) {
+            EXPECT_EQ(puppet->code("upload p " + bytes(4 * MiB - 1000) + " 1000 2 malloc"), 0);
+            puppet->must("free p");
+        }
+    }
+}
+
+// What lies between tensors never comes.
+TEST_F(Promise, EndsWhereABlockHasAGap) {
+    auto a = replica(), b = replica(), c = other();
+    const uint64_t all = left(*c);
+    for (Puppet *puppet : {a.get(), b.get()}) {
+        puppet->must("malloc p " + bytes(4 * MiB));
+        EXPECT_EQ(load(*puppet, "p", 4 * MiB - 1000, 1), 0);
+    }
+    EXPECT_TRUE(eventually([&] {
+        EXPECT_EQ(launch(*b), 0);
+        b->must("sync");
+        return left(*c) == all - 4 * MiB;
+    })) << all - left(*c);
 }
 
 TEST_F(Promise, IsNotForCopiesOfMergedBlocks) {

@@ -347,4 +347,21 @@ TEST_F(Areas, WhatIsFilledIsKnownByTheSixtyFourth) {
               every << 1);
 }
 
+// A copy that ends within a 64th touches it; the next one may begin there, or never come.
+TEST_F(Areas, ABlockIsFullWhenCopiesMeetInIt) {
+    gps_area *area = add(BASE, 6 * MiB); // 4 and 2
+    gps_block *block = &area->blocks[0], *last = &area->blocks[1];
+    gps_area_fill(area, block, BASE, 4 * MiB - 1);
+    EXPECT_EQ(block->filled, ~UINT64_C(0));
+    EXPECT_FALSE(gps_block_is_full(block));
+    gps_area_fill(area, block, BASE + 4 * MiB - 1, 1);
+    EXPECT_TRUE(gps_block_is_full(block));
+    area->size = 5 * MiB + 77; // nothing comes behind it
+    gps_area_fill(area, last, BASE + 4 * MiB + 1, MiB + 76);
+    EXPECT_EQ(last->filled, ~UINT64_C(0));
+    EXPECT_FALSE(gps_block_is_full(last));
+    gps_area_fill(area, last, BASE + 3 * MiB, MiB + 1);
+    EXPECT_TRUE(gps_block_is_full(last));
+}
+
 } // namespace
