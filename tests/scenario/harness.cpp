@@ -476,6 +476,17 @@ Json expect_shared_both_ways(const World &world, Puppet &a, Puppet &b) {
     return region;
 }
 
+std::string told_without(Puppet &puppet, const std::string &where,
+                         const std::vector<int> &attributes) {
+    std::string told = puppet("told " + where).text;
+    for (const int attribute : attributes) {
+        const std::string which = " " + std::to_string(attribute) + "=0:";
+        for (size_t at; (at = told.find(which)) != std::string::npos;)
+            told.erase(at, which.size() + 1);
+    }
+    return told;
+}
+
 std::string hex_bytes(const std::string &byte, size_t count) {
     std::string text;
     while (count--)

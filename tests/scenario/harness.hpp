@@ -172,6 +172,10 @@ How bare();
 // other writes. Returns the region as `gpushare ls` shows it meanwhile.
 Json expect_shared_both_ways(const World &world, Puppet &a, Puppet &b);
 
+// What the driver says of "NAME OFFSET", but for these attributes, whose values have one digit.
+std::string told_without(Puppet &puppet, const std::string &where,
+                         const std::vector<int> &attributes);
+
 std::string hex_bytes(const std::string &byte, size_t count); // "5a" 4 -> "5a5a5a5a"
 
 #define SIM_ONLY(why)                                                                              \
