@@ -156,6 +156,31 @@ TEST_F(Audit, AChildThatDropsThePreloadForAMomentIsNamed) {
     EXPECT_TRUE(contains(result.err, "gpushare: audit: moment (pid ")) << result.err;
 }
 
+// What it maps only has such a name, or lies in a directory of such a name, or is read.
+TEST_F(Audit, AFileThatIsCalledAsTheDriverIsNotTheDriver) {
+    const std::string source = place.file("a.c", R"(
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    for (int i = 1; i < count; i++)
+        mmap(0, 4096, i == 1 ? PROT_READ : PROT_READ | PROT_EXEC, MAP_PRIVATE,
+             open(words[i], O_RDONLY), 0);
+    return usleep(300000);
+})");
+    const std::string program = place.path + "/maps", driver = place.path + "/libcuda.so";
+    ASSERT_EQ(command({"cc", "-w", source, "-o", program}).status, 0);
+    fs::create_directory(driver + ".d");
+    fs::copy_file(program, driver + ".1");
+    fs::copy_file(program, driver + ".d/tool");
+    fs::copy_file(program, place.path + "/libcuda.sound");
+    const Result result = audit({"sh", "-c",
+                                 right() + "; env -u LD_PRELOAD " + program + " " + driver + ".1 " +
+                                     driver + ".d/tool " + place.path + "/libcuda.sound; true"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_FALSE(contains(result.err, "not watched")) << result.err;
+}
+
 // Its main thread has ended before its first call: the files that /proc has of it are empty.
 TEST_F(Audit, AChildWithoutAMainThreadThatDropsThePreloadIsNamed) {
     Result result;

@@ -58,7 +58,7 @@ void watched_begin(struct watched *watched) {
     *watched = (struct watched){.file = -1, .opened = watch_driver()};
     watched->counters = make_counters(&watched->file);
     preload_library(library);
-    watched->library = tool_format("/%s", tool_base_name(realpath(library, real) ? real : library));
+    watched->library = tool_copy(tool_base_name(realpath(library, real) ? real : library));
     if (!watched->counters)
         return;
     watched->counters->magic = GPS_CALL_COUNTERS_MAGIC;
@@ -101,17 +101,30 @@ char *watched_text(const struct watched *watched, uint64_t reported) {
 
 /* --- who was not --- */
 
+/* Whether a line of maps is code of a file with this name, or with a version behind it. */
+static bool is_code_of(const char *line, const char *name) {
+    const char *access = strchr(line, ' '), *slash = strrchr(line, '/');
+    const size_t length = strlen(name);
+    return access && strnlen(access, 4) == 4 && access[3] == 'x' && slash &&
+           strncmp(slash + 1, name, length) == 0 && strchr(". ", slash[1 + length]);
+}
+
 /* The maps are read in parts. When the process ends or executes another program between two parts,
  * the rest is missing, and nothing can be read from the file any more. The library is mapped behind
  * libcuda. So what was read is true only if something can still be read after it. */
 static bool is_unwatched(int maps, const char *library, struct unwatched *process) {
     size_t size;
     char again;
+    bool uses = false, has_library = false;
     TOOL_TEMP char *text = tool_read(maps, &size);
-    if (!strstr(text, "/libcuda.so") || strstr(text, library))
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+        uses |= is_code_of(line, "libcuda.so");
+        has_library |= is_code_of(line, library);
+    }
+    if (!uses || has_library)
         return false;
     TOOL_TEMP char *preload = descendants_variable(process->pid, "LD_PRELOAD");
-    process->asked = preload && strstr(preload, library + 1);
+    process->asked = preload && strstr(preload, library);
     process->name = descendants_name(process->pid);
     if (pread(maps, &again, 1, 0) == 1)
         return true;

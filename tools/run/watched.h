@@ -18,7 +18,7 @@ struct watched {
     struct gps_call_counters *counters; /* NULL: they could not be made */
     int file;
     int opened;    /* inotify: somebody has loaded libcuda; -1: it cannot be known */
-    char *library; /* its file name, behind a slash */
+    char *library; /* its file name */
     struct unwatched *others;
     size_t other_count;
 };
