@@ -138,7 +138,7 @@ bool gps_area_has_room(int device, const uint8_t uuid[GPS_UUID_BYTES], uint64_t 
     uint64_t bytes;
     if (gps_promise_others(uuid, &others) < 0)
         return false;
-    return gps_ops->room(&bytes) != GPS_OK ||
+    return gps_ops->room(&bytes) == GPS_OK &&
            bytes >= others.promised + others.claimed +
                         (promised > published.promised ? promised : published.promised) +
                         (claimed > size ? claimed : size);
