@@ -104,7 +104,7 @@ static int call_driver(struct gps_allocation *asked) {
     const uint64_t size = asked->rows ? asked->rows->count * asked->size : asked->size;
     if (gps_merge_active && asked->pooled && !is_outside_graphs(asked->stream))
         return asked->call(asked);
-    if (!gps_merge_may_allocate(size, asked->pooled))
+    if (!gps_merge_may_allocate(size, asked->pooled ? &asked->stream : NULL))
         return GPS_OUT_OF_MEMORY;
     const int code = asked->call(asked);
     return gps_merge_has_overdrawn() && code == GPS_OK ? give_back(asked) : code;

@@ -306,19 +306,17 @@ static int room(uint64_t *bytes) {
     return code;
 }
 
-static int pool_unused(uint64_t *bytes) {
+static int pool_has(uint64_t *bytes) {
     CUmemoryPool pool;
     CUdevice ordinal;
-    cuuint64_t reserved, used;
+    cuuint64_t reserved;
     int code = CALL(cuCtxGetDevice, &ordinal);
     if (code == GPS_OK)
         code = CALL(cuDeviceGetMemPool, &pool, ordinal);
     if (code == GPS_OK)
         code = CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
     if (code == GPS_OK)
-        code = CALL(cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
-    if (code == GPS_OK)
-        *bytes = reserved > used ? reserved - used : 0;
+        *bytes = reserved;
     return code;
 }
 
@@ -365,7 +363,7 @@ static const struct gps_operations operations = {
     .event_free = event_free,
     .upload = upload,
     .room = room,
-    .pool_unused = pool_unused,
+    .pool_has = pool_has,
     .digest = gps_kernels_digest,
     .equal = gps_kernels_equal,
 };

@@ -117,8 +117,9 @@ struct gps_operations {
     /* Copies from main memory, in an explicit stream's order; as a copy of the program's does. */
     int (*upload)(uint64_t to, const void *from, uint64_t size, uint64_t stream);
     int (*room)(uint64_t *free); /* bytes of the current device */
-    /* What its pool has, and nobody uses: an allocation of more takes memory of the device. */
-    int (*pool_unused)(uint64_t *bytes);
+    /* What the current device's pool has of it, in use or not: an allocation of more takes the rest
+     * of the device. */
+    int (*pool_has)(uint64_t *bytes);
 
     /* Kernels on a stream of ours, ended when they return; GPS_NOT_SUPPORTED: there are none. The
      * hashes are two integers for each 16 KiB, low half first. */

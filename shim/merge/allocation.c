@@ -193,13 +193,26 @@ static void back_all_at_once(void) {
     back_all();
 }
 
+/* The thread's, for the driver's call. One that was left by longjmp stays until the next. */
+static _Thread_local struct {
+    struct gps_room_claim claim;
+    uint64_t context; /* of the stream that a pool's memory is for; 0: the current one */
+    bool pooled;
+    bool exact; /* it takes its size */
+} call;
+
+/* As GPS_DRIVER_SCOPE, on the device whose memory it is. `there`: it is current. */
+#define CALL_SCOPE()                                                                               \
+    struct gps_scope scope __attribute__((cleanup(gps_scope_end)));                                \
+    const bool there = gps_scope_enter(&scope, call.context) == GPS_OK
+
 static bool is_scarce(uint64_t size) {
     uint64_t room;
     int device;
     if (!(gps_gate_state & GPS_GATE_BACK))
         return false;
-    GPS_DRIVER_SCOPE();
-    if (gps_ops->device(&device) != GPS_OK)
+    CALL_SCOPE();
+    if (!there || gps_ops->device(&device) != GPS_OK)
         return false;
     gps_area_lock();
     const uint64_t own = gps_area_promised(device);
@@ -207,29 +220,29 @@ static bool is_scarce(uint64_t size) {
     return own && gps_ops->room(&room) == GPS_OK && room < size + own;
 }
 
-static bool try_to_claim(uint64_t size, struct gps_room_claim *claim) {
+/* What the driver surely takes of the device: a small one may lie beside others, and a pool may
+ * give what it has, also what is yet to be freed in a stream's turn. */
+static uint64_t least_of(uint64_t size) {
+    uint64_t has;
+    if (!call.pooled)
+        return size > GPS_MERGE_LEAST ? size : 0;
+    return gps_ops->pool_has(&has) == GPS_OK && has < size ? size - has : 0;
+}
+
+static bool try_to_claim(uint64_t size) {
     uint8_t gpu[GPS_UUID_BYTES];
     int device;
-    GPS_DRIVER_SCOPE();
-    if (!find_device(&device, gpu))
+    CALL_SCOPE();
+    if (!there || !find_device(&device, gpu))
         return true;
     GPS_AREAS_LOCKED();
-    return gps_room_claim_on(gpu, gps_area_extent(size), claim);
+    if (gps_room_claim_on(gpu, gps_area_extent(size), &call.claim))
+        return true;
+    const uint64_t least = least_of(size), left = call.claim.left;
+    const bool may = !least || (least < size && gps_room_claim_on(gpu, least, &call.claim));
+    call.claim.left = left;
+    return may;
 }
-
-/* Whether the driver surely takes that much of the device: a small one may lie beside others, and
- * one of a pool where the pool has memory that nobody uses. */
-static bool takes_all(uint64_t size, bool pooled) {
-    uint64_t unused = 0;
-    return pooled ? gps_ops->pool_unused(&unused) == GPS_OK && unused < size
-                  : size > GPS_MERGE_LEAST;
-}
-
-/* The thread's, for the driver's call. One that was left by longjmp stays until the next. */
-static _Thread_local struct {
-    struct gps_room_claim claim;
-    bool exact; /* it takes its size */
-} call;
 
 static void unclaim(void) {
     if (!call.claim.bytes)
@@ -246,29 +259,40 @@ static void pause_for(uint64_t nanos) {
 
 /* A block that has just got memory counts twice for a moment. Where only claims of others are in
  * the way, they go; not at one pace, or those who want the same room would meet again and again. */
-static bool claim(uint64_t size, bool pooled) {
+static bool claim(uint64_t size) {
     const uint64_t begun = gps_clock_monotonic();
     for (int i = 0;
          i < RETRIES || (call.claim.contended && gps_clock_monotonic() - begun < GPS_SECOND); i++) {
         if (i)
             pause_for(MOMENT + gps_clock_monotonic() % MOMENT);
-        if (try_to_claim(size, &call.claim) || !takes_all(size, pooled))
+        if (try_to_claim(size))
             return true;
     }
     return false;
 }
 
-bool gps_merge_may_allocate(uint64_t size, bool pooled) {
+/* A pool's memory is of its stream's device. */
+static uint64_t context_of(uint64_t stream) {
+    uint64_t context;
+    GPS_DRIVER_SCOPE();
+    return stream > GPS_DEFAULT_STREAMS && gps_ops->stream_context(stream, &context) == GPS_OK
+               ? context
+               : 0;
+}
+
+bool gps_merge_may_allocate(uint64_t size, const uint64_t *stream) {
     if (!gps_merge_active)
         return true;
     unclaim();
     call.claim.left = GPS_ROOM_PLENTY;
-    call.exact = !pooled && size > GPS_MERGE_LEAST;
+    call.pooled = stream;
+    call.context = stream ? context_of(*stream) : 0;
+    call.exact = !stream && size > GPS_MERGE_LEAST;
     if (size > INT64_MAX / 2)
         return true;
     if (is_scarce(size))
         back_all_at_once();
-    return claim(size, pooled);
+    return claim(size);
 }
 
 bool gps_merge_has_overdrawn(void) {
@@ -279,11 +303,11 @@ bool gps_merge_has_overdrawn(void) {
     int device;
     if (!gps_merge_active || (!unseen && !call.claim.bytes && before == GPS_ROOM_PLENTY))
         return false;
-    GPS_DRIVER_SCOPE();
+    CALL_SCOPE();
     GPS_AREAS_LOCKED();
     gps_room_unclaim(&call.claim);
     const bool lacking = (unseen || (!call.exact && before != GPS_ROOM_PLENTY)) &&
-                         gps_promise_any() && find_device(&device, gpu) &&
+                         gps_promise_any() && there && find_device(&device, gpu) &&
                          gps_room_is_overdrawn(gpu, &left);
     return lacking && (unseen || left < before);
 }

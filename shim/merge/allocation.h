@@ -52,11 +52,11 @@ bool gps_merge_find(uint64_t address, struct gps_area *found);
 /* Gives memory to all blocks that have none yet, in all areas, because work begins that may touch
  * them. The code is that of areas that the current device reaches. It needs no scope. */
 int gps_merge_back_all(void);
-/* An allocation of the driver's begins. Where memory is too scarce for it and for the blocks that
- * have none yet, those get theirs first, so that it is the allocation that fails. False: what is
- * left is promised. It takes 20 ms at most, or a second while
- * others claim the room, and needs no scope. */
-bool gps_merge_may_allocate(uint64_t size, bool pooled);
+/* An allocation of the driver's begins; `stream`: of a pool's memory, in that stream's order. Where
+ * memory is too scarce for it and for the blocks that have none yet, those get theirs first, so
+ * that it is the allocation that fails. False: it surely needs some that is promised. It takes 20
+ * ms at most, or a second while others claim the room, and needs no scope. */
+bool gps_merge_may_allocate(uint64_t size, const uint64_t *stream);
 /* It has ended, after that was true. True: it has taken what is promised, and must be freed again
  * if it succeeded. */
 bool gps_merge_has_overdrawn(void);

@@ -66,7 +66,7 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
 /* In a process with merge rules it keeps to what is promised, as the program's own call then does,
  * which answers 2. */
 static enum gps_outcome export(const struct gps_rule_request *request, uint64_t *pointer) {
-    if (!gps_merge_may_allocate(round_up(request->size), false)) return GPS_PRIVATE;
+    if (!gps_merge_may_allocate(round_up(request->size), NULL)) return GPS_PRIVATE;
     const enum gps_outcome outcome = request->rule->backing == GPS_RULE_VMM
                                          ? export_vmm(request, pointer)
                                          : export_legacy(request, pointer);

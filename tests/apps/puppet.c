@@ -148,9 +148,9 @@ static int do_peer(int device) {
     const int code = (int)cuDevicePrimaryCtxRetain(&there, device);
     return code ? code : (int)cuCtxEnablePeerAccess(there, 0);
 }
-static int do_pool(u64 *p, size_t size) {
+static int do_pool(u64 *p, size_t size, u64 stream) {
     READY();
-    return (int)cuMemAllocAsync(p, size, NULL);
+    return (int)cuMemAllocAsync(p, size, (CUstream)(uintptr_t)stream);
 }
 static int do_unpool(u64 p) {
     READY();
@@ -249,9 +249,9 @@ static int do_device(int device) {
 static int do_peer(int device) {
     return (int)cudaDeviceEnablePeerAccess(device, 0);
 }
-static int do_pool(u64 *p, size_t size) {
+static int do_pool(u64 *p, size_t size, u64 stream) {
     void *out = NULL;
-    const int code = (int)cudaMallocAsync(&out, size, NULL);
+    const int code = (int)cudaMallocAsync(&out, size, (cudaStream_t)(uintptr_t)stream);
     *p = (uintptr_t)out;
     return code;
 }
@@ -416,7 +416,7 @@ static int c_pitch(char **w) {
 
 static int c_pool(char **w) {
     u64 pointer = 0;
-    const int code = do_pool(&pointer, number(w[2]));
+    const int code = do_pool(&pointer, number(w[2]), w[3] ? value(w[3]) : 0);
     return pointer_reply(w[1], code, pointer);
 }
 
@@ -1911,7 +1911,7 @@ static const struct command {
     {"count", "", c_count},
     {"malloc", "NAME SIZE", c_malloc},
     {"pitch", "NAME WIDTH HEIGHT", c_pitch},
-    {"pool", "NAME SIZE", c_pool},
+    {"pool", "NAME SIZE [STREAM]", c_pool},
     {"unpool", "NAME", c_unpool},
     {"free", "NAME", c_free},
     {"freeat", "HEX", c_freeat},

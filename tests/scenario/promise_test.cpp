@@ -312,6 +312,19 @@ TEST_F(Promise, IsNotTakenForAMomentByAPool) {
     EXPECT_EQ(b->code("pool q " + bytes(64 * MiB)), 0);
 }
 
+// Behind a kernel, a pool gives a stream again what it has freed on it.
+TEST_F(Promise, IsNotWhatAPoolHasAlready) {
+    auto a = replica(), b = replica();
+    b->must("pool q " + bytes(64 * MiB));
+    a->must("malloc p " + bytes(left(*a)));
+    b->must("busy 300");
+    b->must("unpool q");
+    EXPECT_EQ(b->code("pool r " + bytes(64 * MiB)), 0);
+    EXPECT_EQ(b->code("pool s " + bytes(64 * MiB)), 2);
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+}
+
 // Nobody knows whether a small allocation lies beside others. What has too little memory meanwhile
 // waits until it is free again.
 TEST_F(Promise, IsThereWhenASmallAllocationHasFailed) {
@@ -419,6 +432,28 @@ TEST(PromiseOfACard, IsNotCountedOnAnother) {
     a.must("device 0");
     EXPECT_EQ(a.code("malloc q " + bytes(160 * MiB)), 0);
     EXPECT_EQ(b("info").number(0), first - 160 * MiB);
+}
+
+// A pool has memory of its stream's device, whichever is current.
+TEST(PromiseOfACard, IsNotOfAPoolOnAnother) {
+    SIM_ONLY("it fills the card");
+    Replicas none(0, merging());
+    How how = none.on_a_small_card();
+    none.on_two_cards();
+    Puppet a(none.world, how), b(none.world, how);
+    const auto pool = bytes(64 * MiB);
+    a.must("malloc small 4096");
+    for (const char *device : {"1", "0"}) {
+        b.must(std::string("device ") + device);
+        b.must(std::string("stream s") + device);
+    }
+    a.must("malloc p " + bytes(a("info").number(0)));
+    EXPECT_EQ(b.code("pool q " + pool + " s1"), 0);
+    EXPECT_EQ(b.code("pool r " + pool + " s0"), 2);
+    b.must("device 1");
+    EXPECT_EQ(b.code("pool q " + pool + " s1"), 0);
+    EXPECT_EQ(b.code("pool r " + pool + " s0"), 2);
+    EXPECT_EQ(a.code("fill p 0x31 4096"), 0);
 }
 
 } // namespace

@@ -158,10 +158,10 @@ CUresult block_free(CUdeviceptr base) {
     return CUDA_SUCCESS;
 }
 
-uint64_t block_pool(CUcontext context, bool used) {
+uint64_t block_pool(CUcontext context) {
     uint64_t bytes = 0;
     for (const struct block *block = context->blocks.first; block; block = block->next)
-        if (block->kind == BLOCK_POOL && !(used && block->small && small_room(block->small)))
+        if (block->kind == BLOCK_POOL)
             bytes += block->size;
     return bytes;
 }

@@ -57,8 +57,8 @@ CUresult block_free(CUdeviceptr base);
 /* Whether block_free would free it. */
 bool block_may_free(CUdeviceptr base);
 bool block_find(uint64_t address, struct span *span);
-/* The bytes that the context has for memory of pools; `used`: without those that have room. */
-uint64_t block_pool(CUcontext context, bool used);
+/* The bytes that the context has for memory of pools. */
+uint64_t block_pool(CUcontext context);
 /* Brings a block under its context, and lets it go, also at the daemon. */
 void block_link(struct block *block);
 void block_drop(struct block *block, bool retire);

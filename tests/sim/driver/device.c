@@ -241,8 +241,19 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
     return CUDA_SUCCESS;
 }
 
+static char pools[SIM_MAX_DEVICES]; /* their addresses are the handles */
+
+bool device_of_pool(CUmemoryPool pool, uint32_t *card) {
+    for (CUdevice device = 0; device_valid(device); device++) {
+        if ((const void *)pool != &pools[device])
+            continue;
+        *card = device_card(device);
+        return true;
+    }
+    return false;
+}
+
 CUresult CUDAAPI cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
-    static char pools[SIM_MAX_DEVICES];
     CUresult result = check(device, pool);
     if (!result)
         *pool = (CUmemoryPool)(void *)&pools[device];

@@ -16,6 +16,8 @@ uint32_t device_card(CUdevice device);
 CUdevice device_of_card(uint32_t card);
 /* Whether one card can map another one's memory: all can, unless GPUSHARE_SIM_PEERS is 0. */
 bool device_reaches(uint32_t card, uint32_t other);
+/* The card whose memory the pool has; false: it is no pool. */
+bool device_of_pool(CUmemoryPool pool, uint32_t *card);
 CUuuid device_uuid_of_card(uint32_t card);
 
 #endif

@@ -130,20 +130,10 @@ CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr_v1 *out, void *pointer, u
 
 /* --- pools: only what a default pool's allocations need --- */
 
-static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bool per_thread) {
-    CUstream stream;
-    CUresult result = stream_resolve(named, per_thread, &stream);
-    if (result || size)
-        return result ? result : allocate(out, size, BLOCK_POOL);
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = 0;
-    return CUDA_SUCCESS;
-}
-
 /* A free whose turn in its stream has not come. Under the state lock. */
 struct freeing {
     CUdeviceptr address;
+    CUstream stream;
     struct freeing *next;
 };
 
@@ -157,8 +147,10 @@ static struct freeing **find_freeing(CUdeviceptr address) {
 }
 
 static void remove_freeing(const struct freeing *freeing) {
-    struct freeing **link = find_freeing(freeing->address);
-    if (*link == freeing)
+    struct freeing **link = &freeings;
+    while (*link && *link != freeing)
+        link = &(*link)->next;
+    if (*link)
         *link = freeing->next;
 }
 
@@ -183,12 +175,12 @@ static void end_freeing(void *argument) {
 static const struct work freeing_work = {.run = run_freeing, .end = end_freeing, .once = true};
 
 /* NULL: it cannot be freed, or is to be freed already. */
-static struct freeing *add_freeing(CUdeviceptr address) {
+static struct freeing *add_freeing(CUdeviceptr address, CUstream stream) {
     struct freeing *freeing = calloc(1, sizeof *freeing);
     state_lock();
     const bool may = freeing && block_may_free(address) && !*find_freeing(address);
     if (may) {
-        *freeing = (struct freeing){address, freeings};
+        *freeing = (struct freeing){address, stream, freeings};
         freeings = freeing;
     }
     state_unlock();
@@ -198,29 +190,75 @@ static struct freeing *add_freeing(CUdeviceptr address) {
     return NULL;
 }
 
+/* What the stream frees in its turn is the same stream's again at once: then that free frees
+ * nothing. 0: there is none of that size. */
+static CUdeviceptr take_freeing(CUstream stream, uint64_t size) {
+    struct span span;
+    for (struct freeing *freeing = freeings; freeing; freeing = freeing->next) {
+        const CUdeviceptr address = freeing->address;
+        if (freeing->stream != stream || !block_find(address, &span) || span.size != size ||
+            span.block->kind != BLOCK_POOL)
+            continue;
+        remove_freeing(freeing);
+        freeing->address = 0;
+        return address;
+    }
+    return 0;
+}
+
+/* The memory is of the stream's context, whichever is current. */
+static CUresult allocate_on(CUstream stream, CUdeviceptr *out, uint64_t size) {
+    CUresult result = capture_forbidden();
+    if (result)
+        return result;
+    state_lock();
+    const CUdeviceptr again = take_freeing(stream, size);
+    if (again)
+        *out = again;
+    else
+        result = block_allocate(stream_context(stream), BLOCK_POOL, size, out);
+    state_unlock();
+    return result;
+}
+
+static CUresult allocate_async(CUdeviceptr *out, size_t size, CUstream named, bool per_thread) {
+    CUstream stream;
+    CUresult result = stream_resolve(named, per_thread, &stream);
+    if (result)
+        return result;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (size)
+        return allocate_on(stream, out, size);
+    *out = 0;
+    return CUDA_SUCCESS;
+}
+
 /* A capture takes none: there are no nodes for it. */
 static CUresult free_async(CUdeviceptr address, CUstream named, bool per_thread) {
     CUstream stream;
     CUresult result = stream_resolve(named, per_thread, &stream);
     if (result || !address)
         return result;
-    struct freeing *freeing = stream_capturing(stream) ? NULL : add_freeing(address);
+    struct freeing *freeing = stream_capturing(stream) ? NULL : add_freeing(address, stream);
     return freeing ? stream_submit(stream, &freeing_work, freeing) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A context's memory of pools is no other's. */
+/* A pool has what the contexts of its device have. */
 CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void *value) {
-    CUcontext context;
-    CUresult result = context_current(&context);
+    uint32_t card;
+    CUresult result = state_check();
     if (result)
         return result;
-    if (!pool || !value ||
-        (which != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT &&
-         which != CU_MEMPOOL_ATTR_USED_MEM_CURRENT))
+    if (!value || !device_of_pool(pool, &card) || which != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
         return CUDA_ERROR_INVALID_VALUE;
+    cuuint64_t bytes = 0;
     state_lock();
-    *(cuuint64_t *)value = block_pool(context, which == CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    for (CUcontext context = context_first(); context; context = context->next)
+        if (context->card == card)
+            bytes += block_pool(context);
     state_unlock();
+    *(cuuint64_t *)value = bytes;
     return CUDA_SUCCESS;
 }
 
