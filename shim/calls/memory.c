@@ -88,10 +88,10 @@ __attribute__((noinline)) static bool allocate_by_rule(struct gps_allocation *as
            gps_rules_allocate(size, asked->pooled, &asked->pointer, code);
 }
 
-/* The driver's free waits for the device. */
+/* The driver's free waits for the device. No handler runs meanwhile: one that left by longjmp would
+ * leave the memory to nobody. */
 static int give_back(struct gps_allocation *asked) {
     GPS_DRIVER_SCOPE();
-    gps_scope_synchronize();
     if (gps_ops->release(asked->pointer) != GPS_OK)
         return GPS_OK;
     asked->given_back = true;

@@ -350,6 +350,22 @@ TEST_F(Promise, IsThereWhenASmallAllocationHasFailed) {
     a->must("sync");
 }
 
+// What is given back has no owner in the program: a handler must not come between.
+TEST_F(Promise, IsGivenBackAlthoughAHandlerLeavesTheCall) {
+    auto a = replica(), b = replica();
+    const uint64_t before = left(*b);
+    for (const char *name : {"s0", "s1", "s2"})
+        b->must(std::string("malloc ") + name + " 524288");
+    a->must("malloc p " + bytes(left(*a)));
+    b->must("busy 1000");
+    EXPECT_EQ(b->code("leap 300 malloc s3 524288", 5000), 0);
+    b->must("sync");
+    a->must("free p");
+    for (const char *name : {"s0", "s1", "s2"})
+        b->must(std::string("free ") + name);
+    EXPECT_EQ(left(*b), before);
+}
+
 TEST_F(Promise, IsNotLimitedWhereTheRuleSaysSo) {
     replicas->world.config(merging("quiet = 0\novercommit = on\n"));
     std::vector<std::unique_ptr<Puppet>> three;
