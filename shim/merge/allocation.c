@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "block.h"
 #include "driver/driver_ops.h"
@@ -16,6 +18,7 @@
 #include "rdma.h"
 #include "room.h"
 #include "shared_block.h"
+#include "threads/thread.h"
 #include "util/clock.h"
 #include "util/forgotten.h"
 #include "util/program_signals.h"
@@ -201,6 +204,42 @@ static _Thread_local struct {
     bool exact; /* it takes its size */
 } call;
 
+/* Claims by thread, with the lock: a thread may end in the driver's call. One more is not noted. */
+enum { NOTED = 64 };
+static struct {
+    int thread;
+    struct gps_room_claim claim;
+} noted[NOTED];
+GPS_FORGOTTEN(noted);
+
+static void note(int thread, const struct gps_room_claim *claim) {
+    for (unsigned i = 0; i < NOTED; i++) {
+        if (noted[i].thread)
+            continue;
+        noted[i].thread = thread;
+        noted[i].claim = *claim;
+        return;
+    }
+}
+
+/* `thread` has no claim: one of that number was of another thread, that had ended. */
+static void end_claims_of_dead(int thread) {
+    for (unsigned i = 0; i < NOTED; i++) {
+        if (!noted[i].thread || (noted[i].thread != thread && !gps_thread_is_dead(noted[i].thread)))
+            continue;
+        gps_room_unclaim(&noted[i].claim);
+        noted[i].thread = 0;
+    }
+}
+
+static void end_claim(void) {
+    const int thread = call.claim.bytes ? (int)syscall(SYS_gettid) : 0;
+    for (unsigned i = 0; thread && i < NOTED; i++)
+        if (noted[i].thread == thread)
+            noted[i].thread = 0;
+    gps_room_unclaim(&call.claim);
+}
+
 /* As GPS_DRIVER_SCOPE, on the device whose memory it is. `there`: it is current. */
 #define CALL_SCOPE()                                                                               \
     struct gps_scope scope __attribute__((cleanup(gps_scope_end)));                                \
@@ -229,13 +268,7 @@ static uint64_t least_of(uint64_t size) {
     return gps_ops->pool_has(&has) == GPS_OK && has < size ? size - has : 0;
 }
 
-static bool try_to_claim(uint64_t size) {
-    uint8_t gpu[GPS_UUID_BYTES];
-    int device;
-    CALL_SCOPE();
-    if (!there || !find_device(&device, gpu))
-        return true;
-    GPS_AREAS_LOCKED();
+static bool claim_on(const uint8_t gpu[GPS_UUID_BYTES], uint64_t size) {
     if (gps_room_claim_on(gpu, gps_area_extent(size), &call.claim))
         return true;
     const uint64_t least = least_of(size), left = call.claim.left;
@@ -244,12 +277,27 @@ static bool try_to_claim(uint64_t size) {
     return may;
 }
 
+static bool try_to_claim(uint64_t size) {
+    const int thread = (int)syscall(SYS_gettid);
+    uint8_t gpu[GPS_UUID_BYTES];
+    int device;
+    CALL_SCOPE();
+    if (!there || !find_device(&device, gpu))
+        return true;
+    GPS_AREAS_LOCKED();
+    end_claims_of_dead(thread);
+    const bool may = claim_on(gpu, size);
+    if (call.claim.bytes)
+        note(thread, &call.claim);
+    return may;
+}
+
 static void unclaim(void) {
     if (!call.claim.bytes)
         return;
     GPS_SCOPE();
     GPS_AREAS_LOCKED();
-    gps_room_unclaim(&call.claim);
+    end_claim();
 }
 
 static void pause_for(uint64_t nanos) {
@@ -305,7 +353,7 @@ bool gps_merge_has_overdrawn(void) {
         return false;
     CALL_SCOPE();
     GPS_AREAS_LOCKED();
-    gps_room_unclaim(&call.claim);
+    end_claim();
     const bool lacking = (unseen || (!call.exact && before != GPS_ROOM_PLENTY)) &&
                          gps_promise_any() && there && find_device(&device, gpu) &&
                          gps_room_is_overdrawn(gpu, &left);

@@ -312,6 +312,20 @@ TEST_F(Promise, IsNotTakenForAMomentByAPool) {
     EXPECT_EQ(b->code("pool q " + bytes(64 * MiB)), 0);
 }
 
+// Its claim ends with the next allocation of any thread.
+TEST_F(Promise, IsNotHeldUpByAThreadThatEndsInTheCall) {
+    replicas->world.environment["GPUSHARE_SIM_LATE_POOL_MS"] = "1";
+    auto a = replica(), b = replica();
+    a->must("malloc first 2097152");
+    const auto all = bytes(left(*a));
+    ASSERT_EQ(b->code("pending pool q " + bytes(64 * MiB)), 125) << "cancelled in the driver";
+    EXPECT_EQ(a->code("malloc p " + all), 2) << "it is claimed";
+    EXPECT_TRUE(eventually([&] {
+        b->must("malloc s 4096");
+        return a->code("malloc p " + all) == 0;
+    }));
+}
+
 // Behind a kernel, a pool gives a stream again what it has freed on it.
 TEST_F(Promise, IsNotWhatAPoolHasAlready) {
     auto a = replica(), b = replica();

@@ -12,6 +12,13 @@
 
 enum { PITCH = 512 };
 
+/* For tests: something happens to the thread in the middle of the call. */
+static void pause_for(const char *name) {
+    const char *late = getenv(name);
+    if (late)
+        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
+}
+
 static CUresult allocate(CUdeviceptr *out, uint64_t size, enum block_kind kind) {
     CUcontext context;
     CUresult result = context_current(&context);
@@ -70,13 +77,6 @@ static void wait_for_card(CUdeviceptr address) {
         stream_wait_card(card);
 }
 
-/* For tests: the address is another's before the free returns, as when a thread is preempted. */
-static void return_late(void) {
-    const char *late = getenv("GPUSHARE_SIM_LATE_FREE_MS");
-    if (late)
-        usleep((useconds_t)strtoul(late, NULL, 10) * 1000);
-}
-
 CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
     CUresult result = check_free();
     if (!result)
@@ -89,8 +89,8 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
     if (result)
         result = host_free(address, true);
     state_unlock();
-    if (!result)
-        return_late();
+    if (!result) /* the address is another's before the free returns */
+        pause_for("GPUSHARE_SIM_LATE_FREE_MS");
     return result;
 }
 
@@ -211,6 +211,7 @@ static CUresult allocate_on(CUstream stream, CUdeviceptr *out, uint64_t size) {
     CUresult result = capture_forbidden();
     if (result)
         return result;
+    pause_for("GPUSHARE_SIM_LATE_POOL_MS");
     state_lock();
     const CUdeviceptr again = take_freeing(stream, size);
     if (again)
