@@ -74,6 +74,23 @@ int gps_merge_own(const struct gps_area *area, struct gps_block *block) {
     return GPS_OK;
 }
 
+void gps_merge_share(const struct gps_area *area, struct gps_block *block) {
+    gps_block_set_state(block, GPS_BLOCK_SHARED);
+    gps_merged_sum_merged(block->size, block->size);
+    gps_merge_is_backed(area, block);
+    free(block->chunks);
+    block->chunks = NULL;
+}
+
+void gps_merge_share_touched(struct gps_area *area, uint64_t until) {
+    for (unsigned i = 0; i < area->count; i++) {
+        struct gps_block *block = &area->blocks[i];
+        if (block->state == GPS_BLOCK_SPECULATIVE && !~block->filled && !block->excluded &&
+            block->written <= until)
+            gps_merge_share(area, block);
+    }
+}
+
 int gps_merge_back(const struct gps_area *area, struct gps_block *block) {
     const int code = gps_block_back(area, block);
     if (code == GPS_OK) {
@@ -120,6 +137,7 @@ static bool fits(const struct gps_area *area) {
 }
 
 static int back_area(struct gps_area *area) {
+    gps_merge_share_touched(area, UINT64_MAX);
     if (!gps_area_unbacked(area))
         return GPS_OK;
     int code = gps_ops->enter(area->context);

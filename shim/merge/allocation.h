@@ -64,8 +64,12 @@ bool gps_merge_has_overdrawn(void);
 void gps_merge_is_backed(const struct gps_area *area, const struct gps_block *block);
 /* An UNBACKED block gets memory. With the lock. */
 int gps_merge_back(const struct gps_area *area, struct gps_block *block);
-/* A SPECULATIVE block becomes private. With the lock, and gps_swap_lock. */
+/* A SPECULATIVE block becomes private, or is merged. With the lock, and gps_swap_lock. */
 int gps_merge_own(const struct gps_area *area, struct gps_block *block);
+void gps_merge_share(const struct gps_area *area, struct gps_block *block);
+/* Merges those that copies have touched all over, none of them after a time: what they leave out
+ * lies between tensors. */
+void gps_merge_share_touched(struct gps_area *area, uint64_t until);
 
 /* The program lets the current context's device reach the memory of `device`. Inside a gps_scope.
  */

@@ -14,10 +14,10 @@
 #include "gate/streams.h"
 #include "gate/swap.h"
 #include "layout.h"
-#include "log/merged_sum.h"
 #include "merger.h"
 #include "shared_block.h"
 #include "unmerge.h"
+#include "util/clock.h"
 
 #define RUN     (UINT64_C(256) << 20)
 #define BACKLOG (UINT64_C(256) << 20) /* copied and perhaps not yet merged: then it is */
@@ -205,13 +205,9 @@ static void note_equal(const struct piece *piece) {
     GPS_AREAS_LOCKED();
     struct gps_block *block = block_of(piece, &area);
     gps_area_fill(area, block, piece->to, piece->size);
-    if (block->state == GPS_BLOCK_SPECULATIVE && gps_block_is_full(block)) {
-        gps_block_set_state(block, GPS_BLOCK_SHARED);
-        gps_merged_sum_merged(block->size, block->size);
-        gps_merge_is_backed(area, block);
-        free(block->chunks);
-        block->chunks = NULL;
-    }
+    block->written = gps_clock_monotonic();
+    if (block->state == GPS_BLOCK_SPECULATIVE && gps_block_is_full(block))
+        gps_merge_share(area, block);
 }
 
 static bool compare(struct piece *piece) {

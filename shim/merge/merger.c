@@ -242,9 +242,9 @@ static void describe(const struct gps_area *area, const struct gps_block *block,
 }
 
 static bool next_block(struct walk *walk, bool frozen, struct gps_candidate *candidate) {
-    const uint64_t now = gps_clock_monotonic();
     bool found = false;
     GPS_AREAS_LOCKED();
+    const uint64_t now = gps_clock_monotonic(); /* after all that was written */
     for (struct gps_area *area; !found && (area = area_of(walk)); walk->index++) {
         struct gps_block *block = &area->blocks[walk->index];
         found = (!walk->only || walk->only == area->serial) &&
@@ -393,10 +393,18 @@ static enum gps_unmerged find_reason(bool any) {
 
 /* --- a turn, and who asks for it --- */
 
+static void share_speculative(void) {
+    const uint64_t until = gps_clock_monotonic() - LULL;
+    GPS_AREAS_LOCKED();
+    for (struct gps_area *area = gps_area_next(NULL); area; area = gps_area_next(area))
+        gps_merge_share_touched(area, until);
+}
+
 /* The program may make no other call. The process may have ended while this waited for the lock. */
 static void end_what_is_over(void) {
     gps_swap_lock();
     if (!state.stop) {
+        share_speculative();
         gps_streams_end_events();
         gps_merge_end_freed_locked();
     }

@@ -40,6 +40,18 @@ struct Promise : testing::Test {
     static int load(Puppet &puppet, const std::string &name, uint64_t size, int seed) {
         return puppet.code(Replicas::upload(name, size, seed));
     }
+    // Blocks of 32 MiB, but for what lies between tensors.
+    static void load_with_gaps(Puppet &puppet, uint64_t blocks) {
+        puppet.must("malloc p " + bytes(blocks * 32 * MiB));
+        for (uint64_t i = 0; i < blocks; i++)
+            EXPECT_EQ(puppet.code("upload p " + bytes(i * 32 * MiB) + " " + bytes(32 * MiB - 256) +
+                                  " " + bytes(i + 1) + " sync"),
+                      0);
+    }
+    double merged(const Puppet &puppet) const {
+        const Result shown = replicas->world.tool({"show", "--json", std::to_string(puppet.pid)});
+        return Json::parse(shown.out)[0]["merged"]["blocks"].number;
+    }
     static int launch(Puppet &puppet) {
         return puppet.code("launch - test_read small 1 small");
     }
@@ -261,12 +273,40 @@ TEST_F(Promise, EndsWhereABlockHasAGap) {
     for (Puppet *puppet : {a.get(), b.get()}) {
         puppet->must("malloc p " + bytes(4 * MiB));
         EXPECT_EQ(load(*puppet, "p", 4 * MiB - 1000, 1), 0);
+        EXPECT_TRUE(eventually([&] { return merged(*puppet) == 1; }));
     }
-    EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(eventually([&] { return left(*c) == all - 4 * MiB; })) << all - left(*c);
+    EXPECT_EQ(launch(*b), 0);
+    b->must("sync");
+    EXPECT_EQ(left(*c), all - 4 * MiB);
+    EXPECT_EQ(Replicas::expect(*b, "p", 4 * MiB - 1000, 1), "same");
+}
+
+// Its replica may allocate what it gives back.
+TEST_F(Promise, OfBlocksWithGapsIsForOthersAgain) {
+    auto a = replica(), b = replica(), c = replica();
+    for (Puppet *puppet : {a.get(), b.get()}) {
+        load_with_gaps(*puppet, 3);
+        EXPECT_TRUE(eventually([&] { return merged(*puppet) == 3; })) << merged(*puppet);
+    }
+    EXPECT_TRUE(eventually([&] { return c->code("malloc q " + bytes(96 * MiB)) == 0; }));
+    EXPECT_EQ(launch(*c), 0);
+    c->must("sync");
+}
+
+// What two of them have does not fit twice. Nothing waits for the second to pass.
+TEST_F(Promise, OfBlocksWithGapsIsNotNeededByLaunches) {
+    replicas->world.config(merging("quiet = 0\novercommit = on\n"));
+    auto a = replica(), b = replica();
+    load_with_gaps(*a, 5);
+    EXPECT_EQ(launch(*a), 0);
+    ASSERT_TRUE(eventually([&] { return merged(*a) == 5; })) << merged(*a);
+    load_with_gaps(*b, 5);
+    for (int i = 0; i < 2; i++) {
         EXPECT_EQ(launch(*b), 0);
         b->must("sync");
-        return left(*c) == all - 4 * MiB;
-    })) << all - left(*c);
+    }
+    EXPECT_EQ(b->must("expect p 0 " + bytes(32 * MiB - 256) + " 1"), "same");
 }
 
 TEST_F(Promise, IsNotForCopiesOfMergedBlocks) {
