@@ -14,6 +14,7 @@
 
 #include "file.h"
 #include "lease.h"
+#include "util/clock.h"
 #include "util/procfs.h"
 
 #define SLOT_BYTES sizeof(struct gps_slot)
@@ -211,6 +212,10 @@ int gps_promises_begin(const struct gps_store *store) {
     return fd >= 0 || fd == -EEXIST ? 0 : fd;
 }
 
+static uint64_t claim_of(const struct gps_slot *slot) {
+    return gps_clock_now() - slot->since < GPS_CLAIM_LASTS ? slot->generation : 0;
+}
+
 /* Adds what one process has promised and claims; nothing if it has ended. */
 static int promise_in(const struct gps_store *store, int at, const char *file,
                       const struct gps_owner *who, const uint8_t gpu[GPS_UUID_BYTES],
@@ -227,7 +232,7 @@ static int promise_in(const struct gps_store *store, int at, const char *file,
     for (unsigned i = 0; i < valid; i++)
         if (slots[i].via == GPS_VIA_PROMISE && memcmp(&slots[i].region, gpu, GPS_UUID_BYTES) == 0)
             own = (struct gps_promises){own.promised + slots[i].address,
-                                        own.claimed + slots[i].generation};
+                                        own.claimed + claim_of(&slots[i])};
     status = status < 0 ? status : torn ? -EAGAIN : 0;
     const bool counts = (own.promised || own.claimed || status < 0) && lives(fd, who);
     close(fd);

@@ -48,6 +48,9 @@ struct gps_promises {
     uint64_t claimed; /* for a moment: it is taken, or is not */
 };
 
+/* So long a claim counts, in nanoseconds: a process may be stopped in it. Others wait longer. */
+#define GPS_CLAIM_LASTS UINT64_C(900000000)
+
 /* What the live processes have promised of a GPU's memory and claim of it, but for `except`, which
  * may be NULL. That of a process counts where it is not known whether it lives.
  * -errno: that of a process is not known; *sum is that of the others. The second tells

@@ -361,9 +361,10 @@ bool gps_merge_may_allocate(uint64_t size, const uint64_t *stream) {
     return claim(size);
 }
 
+/* Unseen: the claim, by whoever promised meanwhile. */
 bool gps_merge_has_overdrawn(void) {
     const uint64_t before = call.claim.left;
-    const bool unseen = call.exact && !call.claim.bytes; /* the claim: whoever promised meanwhile */
+    const bool unseen = (call.exact && !call.claim.bytes) || gps_room_is_late(&call.claim);
     uint8_t gpu[GPS_UUID_BYTES];
     uint64_t left;
     int device;

@@ -15,21 +15,21 @@
 
 static struct {
     uint8_t gpu[GPS_UUID_BYTES];
-    struct gps_promises others; /* on it, when that was last known */
-    _Atomic bool awaited;       /* what is promised, in vain */
+    uint64_t promised;    /* on it by others, when that was last known */
+    _Atomic bool awaited; /* what is promised, in vain */
 } state;
 GPS_FORGOTTEN(state);
 
-/* A process without descriptors cannot look, and goes by what it saw last. */
+/* A process without descriptors cannot look, and goes by the promises that it saw last. A claim is
+ * for a moment, and not remembered. */
 static struct gps_promises of_others(const uint8_t gpu[GPS_UUID_BYTES]) {
     struct gps_promises sum;
     const bool known = gps_promise_others(gpu, &sum) == 0;
-    if (known || memcmp(state.gpu, gpu, GPS_UUID_BYTES) != 0 ||
-        state.others.promised < sum.promised) {
+    if (known || memcmp(state.gpu, gpu, GPS_UUID_BYTES) != 0 || state.promised < sum.promised) {
         memcpy(state.gpu, gpu, GPS_UUID_BYTES);
-        state.others = sum;
+        state.promised = sum.promised;
     }
-    return state.others;
+    return (struct gps_promises){state.promised, known ? sum.claimed : 0};
 }
 
 static struct gps_promises of_all(const uint8_t gpu[GPS_UUID_BYTES]) {
@@ -59,6 +59,7 @@ bool gps_room_claim_on(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes,
     if (!gps_promise_any())
         return true;
     memcpy(claim->gpu, gpu, GPS_UUID_BYTES);
+    claim->begun = gps_clock_monotonic();
     claim->bytes = gps_promise_claim(gpu, (int64_t)bytes) == 0 ? bytes : 0;
     const struct gps_promises all = of_all(gpu);
     if (!lacks(all.promised + all.claimed + bytes - claim->bytes, &claim->left))
@@ -71,6 +72,10 @@ bool gps_room_claim_on(const uint8_t gpu[GPS_UUID_BYTES], uint64_t bytes,
 bool gps_room_claim(const struct gps_area *area, uint64_t bytes, struct gps_room_claim *claim) {
     *claim = (struct gps_room_claim){.bytes = 0};
     return area->rule->overcommit || gps_room_claim_on(area->uuid, bytes, claim);
+}
+
+bool gps_room_is_late(const struct gps_room_claim *claim) {
+    return claim->bytes && gps_clock_monotonic() - claim->begun >= GPS_CLAIM_LASTS;
 }
 
 void gps_room_unclaim(struct gps_room_claim *claim) {

@@ -15,6 +15,7 @@
 /* What an allocation takes. */
 struct gps_room_claim {
     uint64_t bytes; /* published; 0: none */
+    uint64_t begun;
     uint64_t left;  /* free before, if that may be too little; else GPS_ROOM_PLENTY */
     bool contended; /* it was refused because of other claims, which may come to nothing */
     uint8_t gpu[GPS_UUID_BYTES];
@@ -24,6 +25,8 @@ struct gps_room_claim {
  * context. False: there surely is too little, and nothing is claimed. What cannot be known, and a
  * rule with overcommit, are true. */
 bool gps_room_claim(const struct gps_area *area, uint64_t bytes, struct gps_room_claim *claim);
+/* Others may count it no more, and take the same room. */
+bool gps_room_is_late(const struct gps_room_claim *claim);
 /* It is taken, or not. With the lock, inside a gps_scope. */
 void gps_room_unclaim(struct gps_room_claim *claim);
 

@@ -3,6 +3,7 @@
 #include "scenario/merging.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -359,11 +360,40 @@ TEST_F(Promise, IsNotHeldUpByAThreadThatEndsInTheCall) {
     a->must("malloc first 2097152");
     const auto all = bytes(left(*a));
     ASSERT_EQ(b->code("pending pool q " + bytes(64 * MiB)), 125) << "cancelled in the driver";
-    EXPECT_EQ(a->code("malloc p " + all), 2) << "it is claimed";
-    EXPECT_TRUE(eventually([&] {
-        b->must("malloc s 4096");
-        return a->code("malloc p " + all) == 0;
-    }));
+    EXPECT_TRUE(eventually([&] { return b->code("malloc p " + all) == 0; }));
+}
+
+// Its claim counts for a moment, and it takes nothing that is promised meanwhile.
+TEST_F(Promise, IsNotHeldUpByAProcessThatIsStoppedInTheCall) {
+    replicas->world.environment["GPUSHARE_SIM_LATE_POOL_MS"] = "1000";
+    auto a = replica(), b = replica();
+    a->must("malloc first 2097152");
+    const auto all = bytes(left(*a));
+    b->send("pool q " + bytes(64 * MiB));
+    nap();
+    b->stop();
+    EXPECT_EQ(a->code("malloc o " + all), 0);
+    a->must("free o");
+    EXPECT_EQ(a->code("malloc p " + all), 0) << "it is promised";
+    b->resume();
+    EXPECT_EQ(b->receive().code, 2);
+    EXPECT_EQ(launch(*a), 0);
+    a->must("sync");
+}
+
+// A process without descriptors goes by what it saw last, which another claimed for a moment.
+TEST_F(Promise, OfAnotherIsRememberedWithoutItsClaims) {
+    replicas->world.environment["GPUSHARE_SIM_LATE_POOL_MS"] = "500";
+    auto a = replica(), b = replica();
+    a->must("malloc first 2097152");
+    const uint64_t all = left(*a);
+    b->send("pool q " + bytes(64 * MiB));
+    nap();
+    EXPECT_EQ(a->code("malloc p " + bytes(all + 8 * MiB)), 2) << "it sees the claim";
+    const struct rlimit few = {3, 1024};
+    ASSERT_EQ(prlimit(a->pid, RLIMIT_NOFILE, &few, nullptr), 0);
+    EXPECT_EQ(b->receive().code, 0);
+    EXPECT_EQ(a->code("malloc p " + bytes(all - 72 * MiB)), 0);
 }
 
 // Behind a kernel, a pool gives a stream again what it has freed on it.
