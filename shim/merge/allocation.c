@@ -494,10 +494,12 @@ static void end_block(struct gps_area *area, struct gps_block *block) {
 
 static _Atomic unsigned waiting; /* areas that are freed on a stream, and still there */
 GPS_FORGOTTEN(waiting);
+static _Atomic unsigned ended; /* of them, ever */
 
 static void end(struct gps_area *area) {
     gps_area_remove(area);
     waiting -= area->freed;
+    ended += area->freed;
     for (unsigned i = 0; i < area->count; i++)
         end_block(area, &area->blocks[i]);
     gps_ops->unreserve(area->pointer, area->extent + GPS_MERGE_GAP);
@@ -599,8 +601,8 @@ void gps_merge_end_freed_locked(void) {
 }
 
 bool gps_merge_end_freed(enum gps_merge_end how) {
-    const unsigned before = waiting;
-    if (!before)
+    const unsigned before = ended;
+    if (!waiting)
         return false;
     GPS_DRIVER_SCOPE();
     if (how != GPS_MERGE_AT_ONCE)
@@ -609,9 +611,9 @@ bool gps_merge_end_freed(enum gps_merge_end how) {
         return false;
     gps_merge_end_freed_locked();
     gps_swap_unlock();
-    if (how == GPS_MERGE_SURELY && waiting == before && gps_scope_synchronize() == GPS_OK)
+    if (how == GPS_MERGE_SURELY && ended == before && gps_scope_synchronize() == GPS_OK)
         gps_merge_end_freed(GPS_MERGE_IF_ENDED); /* or another thread has meanwhile */
-    return waiting < before;
+    return ended != before;
 }
 
 void gps_merge_purge(uint64_t context, uint64_t before) {
