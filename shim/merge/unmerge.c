@@ -9,6 +9,7 @@
 #include "layout.h"
 #include "room.h"
 #include "shared_block.h"
+#include "util/clock.h"
 
 /* --- one merged block --- */
 
@@ -27,9 +28,10 @@ struct attempts {
     struct gps_swap_attempts swap;
     uint64_t memory; /* 0: there is no copy */
     uint64_t serial, at, swapped;
-    unsigned lacks; /* so often there was no room for one */
-    bool promised;  /* what the block needs */
-    uint64_t until; /* of gps_room_await */
+    unsigned lacks;     /* so often there was no room for one */
+    uint64_t contended; /* since when there is none for one; 0: there was */
+    bool promised;      /* what the block needs */
+    uint64_t until;     /* of gps_room_await */
 };
 
 static void drop_copy(struct attempts *attempts) {
@@ -41,9 +43,13 @@ static void drop_copy(struct attempts *attempts) {
 /* What is promised is not for a copy. A block that has just got memory counts twice for a moment.
  */
 static int scarce(struct attempts *attempts, bool contended) {
-    enum { MOST = 6, MOST_CONTENDED = 500 };
-    const unsigned most = contended ? MOST_CONTENDED : MOST;
-    return ++attempts->lacks < most ? GPS_NOT_READY : GPS_OUT_OF_MEMORY;
+    enum { MOST = 6 };
+    const uint64_t now = gps_clock_monotonic();
+    if (!attempts->contended)
+        attempts->contended = now;
+    const bool again =
+        contended ? now - attempts->contended < GPS_SECOND : ++attempts->lacks < MOST;
+    return again ? GPS_NOT_READY : GPS_OUT_OF_MEMORY;
 }
 
 static int copy(const struct gps_area *area, struct gps_block *block, struct attempts *attempts) {
@@ -54,6 +60,7 @@ static int copy(const struct gps_area *area, struct gps_block *block, struct att
     drop_copy(attempts);
     if (!gps_room_claim(area, block->size, &claim))
         return scarce(attempts, claim.contended);
+    attempts->contended = 0;
     attempts->serial = area->serial;
     attempts->at = block->at;
     attempts->swapped = block->swapped;
