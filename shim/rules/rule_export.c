@@ -28,6 +28,7 @@ static enum gps_outcome export_vmm(const struct gps_rule_request *request, uint6
     int code = gps_mapping_create(request->size, &alloc.pointer, &extent);
     if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
         code = gps_mapping_create(request->size, &alloc.pointer, &extent);
+    gps_merge_has_overdrawn();
     if (code != GPS_OK && (code == GPS_OUT_OF_MEMORY || gps_context_state() != GPS_OK))
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (code != GPS_OK)
@@ -52,6 +53,7 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
     int code = gps_ops->allocate(allocated, &alloc.pointer);
     if (code == GPS_OUT_OF_MEMORY && gps_deferred_make_room())
         code = gps_ops->allocate(allocated, &alloc.pointer);
+    gps_merge_has_overdrawn();
     if (code != GPS_OK)
         return GPS_PRIVATE; /* the program's own call says what is wrong */
     if (gps_ops->get_handle(alloc.pointer, handle) != GPS_OK ||
@@ -65,28 +67,34 @@ static enum gps_outcome export_legacy(const struct gps_rule_request *request, ui
 
 /* In a process with merge rules it keeps to what is promised, as the program's own call then does,
  * which answers 2. */
-static enum gps_outcome export(const struct gps_rule_request *request, uint64_t *pointer) {
-    if (!gps_merge_may_allocate(round_up(request->size), NULL)) return GPS_PRIVATE;
-    const enum gps_outcome outcome = request->rule->backing == GPS_RULE_VMM
-                                         ? export_vmm(request, pointer)
-                                         : export_legacy(request, pointer);
-    gps_merge_has_overdrawn();
-    return outcome;
+static bool may_allocate(const struct gps_rule_request *request) {
+    return gps_merge_may_allocate(round_up(request->size), NULL);
 }
 
-enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request,
-                                         uint64_t *pointer) {
-    const enum gps_outcome outcome = export(request, pointer);
+static enum gps_outcome export(const struct gps_rule_request *request, bool may,
+                               uint64_t *pointer) {
+    enum gps_outcome outcome = GPS_PRIVATE;
+    if (may) outcome = request->rule->backing == GPS_RULE_VMM ? export_vmm(request, pointer)
+                                                              : export_legacy(request, pointer);
     if (outcome == GPS_PRIVATE)
         gps_name_release(gps_membership_store(), request->name, gps_process_self(), NULL);
     return outcome;
 }
 
+enum gps_outcome gps_rule_export_claimed(const struct gps_rule_request *request,
+                                         uint64_t *pointer) {
+    return export(request, may_allocate(request), pointer);
+}
+
+/* It may wait for room, and a handler may leave that by longjmp: it has no name yet. */
 enum gps_outcome gps_rule_export(const struct gps_rule_request *request, uint64_t *pointer) {
     struct gps_owner holder = {0};
+    if (!may_allocate(request))
+        return GPS_PRIVATE;
     const int status = gps_rule_request_claim(request, &holder);
     if (status == 0)
-        return gps_rule_export_claimed(request, pointer);
+        return export(request, true, pointer);
+    gps_merge_has_overdrawn();
     if (status != -EEXIST)
         return gps_rule_request_private(request, "its name could not be claimed", NULL);
     return gps_rule_request_private(request,
