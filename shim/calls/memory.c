@@ -100,14 +100,18 @@ static int give_back(struct gps_allocation *asked) {
 
 /* What is promised to others is theirs, as it would be if they had it. A pool may have memory left,
  * and so may a block of small allocations. A graph's allocation takes nothing yet. */
-static int call_driver(struct gps_allocation *asked) {
+__attribute__((noinline)) static int call_driver_as_replica(struct gps_allocation *asked) {
     const uint64_t size = asked->rows ? asked->rows->count * asked->size : asked->size;
-    if (gps_merge_active && asked->pooled && !is_outside_graphs(asked->stream))
+    if (asked->pooled && !is_outside_graphs(asked->stream))
         return asked->call(asked);
     if (!gps_merge_may_allocate(size, asked->pooled ? &asked->stream : NULL))
         return GPS_OUT_OF_MEMORY;
     const int code = asked->call(asked);
     return gps_merge_has_overdrawn() && code == GPS_OK ? give_back(asked) : code;
+}
+
+static int call_driver(struct gps_allocation *asked) {
+    return gps_merge_active ? call_driver_as_replica(asked) : asked->call(asked);
 }
 
 int gps_memory_allocate(struct gps_allocation *asked) {
