@@ -16,10 +16,8 @@ GPS_FORGOTTEN(state);
 
 /* --- the ranges --- */
 
-const struct gps_write *gps_write_nth(const struct gps_write *write, uint64_t n,
-                                      struct gps_write *room) {
-    if (!write->list && write->rows <= 1)
-        return write;
+const struct gps_write *gps_write_range(const struct gps_write *write, uint64_t n,
+                                        struct gps_write *room) {
     *room = *write;
     if (write->list)
         write->range(room, n);

@@ -46,8 +46,12 @@ struct gps_write {
 static inline uint64_t gps_write_count(const struct gps_write *write) {
     return write->list ? write->count : 1;
 }
-const struct gps_write *gps_write_nth(const struct gps_write *write, uint64_t n,
-                                      struct gps_write *room);
+const struct gps_write *gps_write_range(const struct gps_write *write, uint64_t n,
+                                        struct gps_write *room);
+static inline const struct gps_write *gps_write_nth(const struct gps_write *write, uint64_t n,
+                                                    struct gps_write *room) {
+    return !write->list && write->rows <= 1 ? write : gps_write_range(write, n, room);
+}
 /* One range: whether its bytes come from host memory. */
 bool gps_write_is_upload(const struct gps_write *one);
 
