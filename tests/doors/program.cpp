@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -51,78 +52,62 @@ std::string app(const std::string &name) {
 // --- the table
 // -------------------------------------------------------------------------------------
 
-#define NAME_OF(name) #name,
-std::vector<std::string> driver_names() {
-    return {
-#define ALWAYS_lookup(name)  NAME_OF(name)
-#define ALWAYS_context(name) NAME_OF(name)
-#define ALWAYS_memory(name)  NAME_OF(name)
-#define ALWAYS_ipc(name)     NAME_OF(name)
-#define ALWAYS_merge(name)
-#define ALWAYS_told(name)
-#define DRIVER(kind, name, parameters, arguments) ALWAYS_##kind(name)
+struct Row {
+    std::string kind, name;
+};
+
+static const std::vector<Row> &rows() {
+    static const std::vector<Row> all = {
+#define DRIVER(kind, name, parameters, arguments)  {#kind, #name},
+#define RUNTIME(name, parameters, arguments)       {"runtime", #name},
+#define WRITE(name, parameters, arguments, what)   {"write", #name},
+#define READ(name, parameters, arguments, stream)  {"read", #name},
+#define GATED(name, parameters, arguments, stream) {"merge", #name},
+#define EXIT(name)                                 {"exit", #name},
 #include "cuda/hooks.def"
     };
+    return all;
+}
+
+static std::vector<std::string> names_of(const std::set<std::string> &kinds) {
+    std::vector<std::string> names;
+    for (const Row &row : rows())
+        if (kinds.count(row.kind))
+            names.push_back(row.name);
+    return names;
+}
+
+std::vector<std::string> driver_names() {
+    return names_of({"lookup", "context", "memory", "ipc"});
 }
 
 std::vector<std::string> runtime_names() {
-    return {
-#define RUNTIME(name, parameters, arguments) NAME_OF(name)
-#include "cuda/hooks.def"
-    };
+    return names_of({"runtime"});
 }
 
 std::vector<std::string> write_names() {
-    return {
-#define WRITE(name, parameters, arguments, what) NAME_OF(name)
-#include "cuda/hooks.def"
-    };
+    return names_of({"write"});
 }
 
 std::vector<std::string> read_names() {
-    return {
-#define READ(name, parameters, arguments, stream) NAME_OF(name)
-#include "cuda/hooks.def"
-    };
+    return names_of({"read"});
 }
 
 std::vector<std::string> merge_names() {
-    return {
-#define MERGE_lookup(name)
-#define MERGE_context(name)
-#define MERGE_memory(name)
-#define MERGE_ipc(name)
-#define MERGE_merge(name) NAME_OF(name)
-#define MERGE_told(name)
-#define DRIVER(kind, name, parameters, arguments)  MERGE_##kind(name)
-#define GATED(name, parameters, arguments, stream) NAME_OF(name)
-#include "cuda/hooks.def"
-    };
+    return names_of({"merge"});
 }
 
 std::vector<std::string> told_names() {
-    return {
-#define TOLD_lookup(name)
-#define TOLD_context(name)
-#define TOLD_memory(name)
-#define TOLD_ipc(name)
-#define TOLD_merge(name)
-#define TOLD_told(name)                           NAME_OF(name)
-#define DRIVER(kind, name, parameters, arguments) TOLD_##kind(name)
-#include "cuda/hooks.def"
-    };
+    return names_of({"told"});
 }
 
 std::vector<std::string> hooked_names() {
     std::vector<std::string> names = {
         "dlsym",
         "dlvsym",
-#define EXIT(name) NAME_OF(name)
-#include "cuda/hooks.def"
     };
-    for (const auto &part : {driver_names(), told_names(), merge_names(), read_names(),
-                             write_names(), runtime_names()})
-        names.insert(names.end(), part.begin(), part.end());
+    for (const Row &row : rows())
+        names.push_back(row.name);
     std::sort(names.begin(), names.end());
     return names;
 }
