@@ -131,19 +131,20 @@ static int back_blocks(struct gps_area *area) {
 }
 
 /* What surely does not fit takes nothing from others, not even for a moment. */
-static bool fits(const struct gps_area *area) {
+static bool fits(uint64_t size) {
     uint64_t bytes;
-    return gps_ops->room(&bytes) != GPS_OK || bytes >= gps_area_unbacked(area);
+    return gps_ops->room(&bytes) != GPS_OK || bytes >= size;
 }
 
 static int back_area(struct gps_area *area) {
     gps_merge_share_touched(area, UINT64_MAX);
-    if (!gps_area_unbacked(area))
+    const uint64_t unbacked = gps_area_unbacked(area);
+    if (!unbacked)
         return GPS_OK;
     int code = gps_ops->enter(area->context);
     if (code != GPS_OK)
         return code;
-    code = fits(area) ? back_blocks(area) : GPS_OUT_OF_MEMORY;
+    code = fits(unbacked) ? back_blocks(area) : GPS_OUT_OF_MEMORY;
     gps_ops->leave();
     return code;
 }
